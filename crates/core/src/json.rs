@@ -1,0 +1,70 @@
+//! JSON that comes back exactly as it was given.
+
+use std::{fmt, sync::Arc};
+
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::value::RawValue;
+
+use crate::FieldError;
+
+/// A JSON text, kept byte for byte: key order, number spelling and escapes survive.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Json(Arc<str>);
+
+impl Json {
+    /// The largest payload, result or checkpoint, in bytes.
+    pub const MAX_BYTES: usize = 1024 * 1024;
+
+    /// Takes `text` if it is one JSON value of at most [`Json::MAX_BYTES`]; `field` names it in the error.
+    pub fn parse(field: &str, text: &str) -> Result<Self, FieldError> {
+        let text = text.trim_matches([' ', '\n', '\r', '\t']);
+        if text.len() > Self::MAX_BYTES {
+            return Err(FieldError::new(field, format!("is {} bytes, over the limit of {}", text.len(), Self::MAX_BYTES)));
+        }
+        match serde_json::from_str::<&RawValue>(text) {
+            Ok(_) => Ok(Self(text.into())),
+            Err(error) => Err(FieldError::new(field, format!("is not JSON: {error}"))),
+        }
+    }
+
+    /// Serialises `value`.
+    pub fn of<T: Serialize + ?Sized>(field: &str, value: &T) -> Result<Self, FieldError> {
+        match serde_json::to_string(value) {
+            Ok(text) => Self::parse(field, &text),
+            Err(error) => Err(FieldError::new(field, format!("cannot be written as JSON: {error}"))),
+        }
+    }
+
+    /// Takes text that a store has checked already.
+    pub fn trusted(text: &str) -> Self {
+        Self(text.into())
+    }
+
+    /// The JSON `null`.
+    pub fn null() -> Self {
+        Self::trusted("null")
+    }
+
+    /// The text as it was given.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Reads it as a `T`.
+    pub fn to<T: DeserializeOwned>(&self) -> serde_json::Result<T> {
+        serde_json::from_str(&self.0)
+    }
+}
+
+impl Default for Json {
+    fn default() -> Self {
+        Self::null()
+    }
+}
+
+// Payloads may hold secrets and may be long: a debug line shows only how long.
+impl fmt::Debug for Json {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Json({} bytes)", self.0.len())
+    }
+}

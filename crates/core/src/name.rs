@@ -1,0 +1,144 @@
+//! Names with rules: parsed at the edge, trusted inside.
+
+use std::{borrow::Borrow, fmt, str::FromStr, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+
+use crate::FieldError;
+
+fn check(field: &str, text: &str, max: usize, rule: &str, allowed: fn(char) -> bool) -> Result<(), FieldError> {
+    let length = text.chars().count();
+    if length == 0 || length > max {
+        return Err(FieldError::new(field, format!("must have 1 to {max} characters, has {length}")));
+    }
+    match text.chars().find(|c| !allowed(*c)) {
+        Some(bad) => Err(FieldError::new(field, format!("may hold only {rule}, not {bad:?}"))),
+        None => Ok(()),
+    }
+}
+
+fn plain(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-')
+}
+
+fn with_colon(c: char) -> bool {
+    plain(c) || c == ':'
+}
+
+// "Visible" leaves out white space and control characters of any script; invisible formatting marks stay out too,
+// since two keys that look alike must be alike.
+fn visible(c: char) -> bool {
+    !c.is_whitespace()
+        && !c.is_control()
+        && !matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+macro_rules! name {
+    ($(#[$doc:meta])* $type:ident, $field:literal, $max:literal, $rule:literal, $allowed:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(try_from = "String", into = "String")]
+        pub struct $type(Arc<str>);
+
+        impl $type {
+            /// The longest that one may be, in characters.
+            pub const MAX: usize = $max;
+
+            /// Checks the rule and takes the name.
+            pub fn new(text: impl AsRef<str>) -> Result<Self, FieldError> {
+                let text = text.as_ref();
+                check($field, text, $max, $rule, $allowed)?;
+                Ok(Self(text.into()))
+            }
+
+            /// Takes a name that a store has checked already.
+            pub fn trusted(text: &str) -> Self {
+                Self(text.into())
+            }
+
+            /// The name as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl FromStr for $type {
+            type Err = FieldError;
+            fn from_str(text: &str) -> Result<Self, FieldError> {
+                Self::new(text)
+            }
+        }
+
+        impl TryFrom<String> for $type {
+            type Error = FieldError;
+            fn try_from(text: String) -> Result<Self, FieldError> {
+                Self::new(text)
+            }
+        }
+
+        impl From<$type> for String {
+            fn from(name: $type) -> Self {
+                name.0.as_ref().into()
+            }
+        }
+
+        impl AsRef<str> for $type {
+            fn as_ref(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl Borrow<str> for $type {
+            fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
+    };
+}
+
+name!(
+    /// The queue a job waits in.
+    Queue, "queue", 128, "A-Z a-z 0-9 _ . -", plain
+);
+name!(
+    /// Whose job it is; `default` when nobody says.
+    Tenant, "tenant", 128, "A-Z a-z 0-9 _ . -", plain
+);
+name!(
+    /// What kind of work a job is; workers ask for the types they know.
+    JobType, "jobType", 128, "A-Z a-z 0-9 _ . - :", with_colon
+);
+name!(
+    /// A key whose jobs share a concurrency or rate limit.
+    LimitKey, "limitKey", 128, "A-Z a-z 0-9 _ . -", plain
+);
+name!(
+    /// A word to find jobs by.
+    Tag, "tags", 128, "A-Z a-z 0-9 _ . - :", with_colon
+);
+name!(
+    /// The client's name for one request; a repeat of it is the same job.
+    IdempotencyKey, "idempotencyKey", 255, "visible characters", visible
+);
+name!(
+    /// A worker process, by the name it gave itself.
+    WorkerName, "workerId", 255, "visible characters", visible
+);
+
+impl Default for Queue {
+    fn default() -> Self {
+        Self::trusted("default")
+    }
+}
+
+impl Default for Tenant {
+    fn default() -> Self {
+        Self::trusted("default")
+    }
+}
