@@ -1,0 +1,1 @@
+../H/claim.sql

@@ -1,0 +1,1 @@
+../H/drain.sql

@@ -1,0 +1,1 @@
+../H/finish.sql

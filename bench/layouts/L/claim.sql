@@ -1,0 +1,6 @@
+with u as (update live set state = 1, attempt = attempt + 1, lease_no = lease_no + 1, lease_secret = (select gen_random_uuid()),
+      lease_expires_at = now() + interval '1 min', worker = 'worker-1'
+    where ctid = any(array(select ctid from live where state = 0 and queue = 'q' and eligible_at <= now() /*cursor*/
+      order by rank, eligible_at, id limit :k for update skip locked))
+    returning id, lease_secret)
+select coalesce(array_agg(id), '{}') as ids, coalesce(array_agg(lease_secret), '{}') as toks, max(length(payload)) as m from u join job using (id) \gset

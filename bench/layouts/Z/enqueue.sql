@@ -1,0 +1,1 @@
+../H/enqueue.sql

@@ -1,0 +1,1 @@
+insert into ready(id, created_at, eligible_at, rank, queue, job_type, tenant, payload, ckey, gated) select uuid7(g), now(), now(), 0, 'q', 'email.send', 't1', 'x', 'k1', true from generate_series(1, 1000000) g;

@@ -1,0 +1,2 @@
+-- nothing is blocked
+\ir ../../B/schema.sql

@@ -1,0 +1,2 @@
+-- no fairness: the plain claim order (layout B)
+\ir ../../B/schema.sql

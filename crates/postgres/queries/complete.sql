@@ -1,0 +1,29 @@
+-- Ends attempts that did their work: the token is checked on the job's own row in the statement that moves it to history.
+-- $1 ids (sorted, so that two batches lock in one order), $2 counters, $3 secrets, $4 results. Relies on the primary key.
+-- Arrays come through sub-selects so that the planner does not count them: it then always searches the key, row by row.
+WITH gone AS (
+    DELETE FROM orchestrix.job AS j
+    USING unnest((SELECT $1::uuid[]), (SELECT $2::integer[]), (SELECT $3::uuid[]), (SELECT $4::text[])) AS i (id, counter, secret, result)
+    WHERE j.id = i.id AND j.lease_counter = i.counter AND j.lease_secret = i.secret AND j.state IN ('dispatched', 'running')
+    RETURNING j.*, i.result
+), kept AS (
+    INSERT INTO orchestrix.history (
+        id, created_at, finished_at, eligible_at, started_at, expires_at, timeout_ms, lease_secret, state, lease_counter, lease_ms, rank,
+        attempts, max_attempts, losses, has_parents, has_dependents, payload_apart, queue, job_type, tenant, worker, concurrency_key,
+        rate_limit_key, options, progress, attempt_log, checkpoint, payload, result)
+    SELECT id, created_at, now(), eligible_at, started_at, expires_at, timeout_ms, lease_secret, 'completed', lease_counter, lease_ms, rank,
+        attempts + 1, max_attempts, 0, has_parents, has_dependents, payload_apart, queue, job_type, tenant, worker, concurrency_key,
+        rate_limit_key, options, progress,
+        -- A first success needs no record of its own: the row says it all.
+        CASE WHEN attempt_log IS NOT NULL THEN
+            CASE WHEN jsonb_array_length(attempt_log) >= 100 THEN attempt_log - 0 ELSE attempt_log END || jsonb_build_object(
+                'attempt', attempts + 1, 'lease', lease_counter, 'secret', lease_secret, 'outcome', 'completed', 'to', 'completed',
+                'worker', worker, 'startedAt', started_at, 'endedAt', now()) END,
+        checkpoint, payload, result
+    FROM gone
+), settled AS (
+    INSERT INTO orchestrix.settled SELECT id, false FROM gone WHERE has_dependents ON CONFLICT (id) DO UPDATE SET failed = false
+), counted AS (
+    INSERT INTO orchestrix.depth_delta SELECT queue, state, -count(*) FROM gone GROUP BY queue, state
+)
+SELECT id, lease_secret, has_dependents FROM gone

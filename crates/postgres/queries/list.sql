@@ -1,0 +1,22 @@
+-- Jobs that match, newest first, of a bounded number looked at. $1 before which id, $2 how many to look at, $3 states,
+-- $4 queue, $5 type, $6 tenant, $7 tag, $8 text, $9 from, $10 to, $11 how many to give. Relies on the primary keys.
+WITH looked AS MATERIALIZED (
+    SELECT id, state, job_type, queue, tenant, rank, attempts, max_attempts, created_at, updated_at, eligible_at, started_at, finished_at,
+           worker, cancel_requested, progress, reason, options
+    FROM orchestrix.jobs WHERE id < $1::uuid ORDER BY id DESC LIMIT $2
+), matched AS (
+    SELECT * FROM looked
+    WHERE ($3::text[] IS NULL OR state::text = ANY ($3)) AND ($4::text IS NULL OR queue = $4) AND ($5::text IS NULL OR job_type = $5)
+      AND ($6::text IS NULL OR tenant = $6) AND ($7::text IS NULL OR options -> 'tags' ? $7)
+      AND ($8::text IS NULL OR strpos(job_type, $8) > 0 OR strpos(options ->> 'correlationId', $8) > 0
+           OR strpos(options ->> 'idempotencyKey', $8) > 0 OR strpos(reason, $8) > 0)
+      AND ($9::timestamptz IS NULL OR created_at >= $9) AND ($10::timestamptz IS NULL OR created_at < $10)
+    ORDER BY id DESC LIMIT $11
+)
+SELECT id, state::text, job_type, queue, tenant, rank, attempts, max_attempts, created_at, updated_at, eligible_at, started_at, finished_at,
+       worker, cancel_requested, progress::text, reason, options::text, NULL::uuid AS last, NULL::bigint AS looked
+FROM matched
+UNION ALL
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+       (SELECT id FROM looked ORDER BY id LIMIT 1), count(*)
+FROM looked

@@ -1,0 +1,18 @@
+-- Makes jobs whose time has come claimable, the longest due first. $1 how many. Relies on job_due.
+WITH due AS MATERIALIZED (
+    SELECT ctid AS place, id, queue, state FROM orchestrix.job
+    WHERE state IN ('scheduled', 'retrying') AND eligible_at <= now()
+    ORDER BY eligible_at LIMIT $1
+    FOR NO KEY UPDATE SKIP LOCKED
+), promoted AS (
+    UPDATE orchestrix.job SET state = 'pending', updated_at = now()
+    WHERE ctid = ANY (ARRAY(SELECT place FROM due))
+    RETURNING id
+), moved AS (
+    SELECT due.queue, due.state FROM due JOIN promoted USING (id)
+), counted AS (
+    INSERT INTO orchestrix.depth_delta
+    SELECT queue, state, -count(*) FROM moved GROUP BY queue, state
+    UNION ALL SELECT queue, 'pending', count(*) FROM moved GROUP BY queue
+)
+SELECT queue, count(*) FROM moved GROUP BY queue

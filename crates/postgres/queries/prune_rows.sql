@@ -1,0 +1,22 @@
+-- Forgets finished jobs past their retention that no day can be dropped for: the dead, and those without a day of their
+-- own. $1, $2, $3 milliseconds for completed, cancelled and dead jobs, $4 how many. Relies on dead_finished.
+WITH dead AS (
+    DELETE FROM orchestrix.dead WHERE id = ANY (ARRAY(
+        SELECT id FROM orchestrix.dead WHERE finished_at <= now() - $3::bigint * interval '1 millisecond' ORDER BY finished_at LIMIT $4))
+    RETURNING id, tenant, job_type, options, state, payload_apart
+), stray AS (
+    DELETE FROM orchestrix.history_default WHERE id = ANY (ARRAY(
+        SELECT id FROM orchestrix.history_default
+        WHERE finished_at <= now() - CASE state WHEN 'completed' THEN $1::bigint ELSE $2::bigint END * interval '1 millisecond' LIMIT $4))
+    RETURNING id, tenant, job_type, options, state, payload_apart
+), leaving AS (
+    SELECT * FROM dead UNION ALL SELECT * FROM stray
+), remembered AS (
+    UPDATE orchestrix.idempotency k SET last_state = l.state
+    FROM leaving l WHERE k.tenant = l.tenant AND k.job_type = l.job_type AND k.key = l.options ->> 'idempotencyKey' AND k.job_id = l.id
+), unpaid AS (
+    DELETE FROM orchestrix.payload p USING leaving l WHERE p.id = l.id AND l.payload_apart
+), unlinked AS (
+    DELETE FROM orchestrix.dependency d USING leaving l WHERE d.child = l.id
+)
+SELECT count(*) FROM leaving

@@ -1,0 +1,4 @@
+-- Asks the owner of a leased job to stop. $1 id. Relies on the primary key.
+UPDATE orchestrix.job SET cancel_requested = true, updated_at = now()
+WHERE id = $1 AND state IN ('dispatched', 'running')
+RETURNING state::text

@@ -1,0 +1,218 @@
+//! Connections: pooled, with limits on every wait, opened anew when they break.
+
+use std::{
+    str::FromStr,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+
+use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime, Timeouts};
+use orchestrix_store::{Result, StoreError};
+use tokio_postgres::{
+    Config, NoTls, Row,
+    types::{ToSql, Type},
+};
+
+use crate::{
+    PostgresOptions,
+    error::{describe, is_conflict, store_error},
+    statement::Statement,
+};
+
+/// Parameters of a statement.
+pub(crate) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
+
+/// How often a statement that lost to another one is sent again.
+const CONFLICT_RETRIES: usize = 5;
+
+/// A pool of connections to one database.
+#[derive(Debug, Clone)]
+pub(crate) struct Database {
+    pool: Pool,
+    pub(crate) options: PostgresOptions,
+}
+
+/// One connection, for as long as it is held.
+pub(crate) struct Connection<'a> {
+    // Only `drop` takes it out.
+    client: Option<Object>,
+    options: &'a PostgresOptions,
+    in_transaction: AtomicBool,
+}
+
+/// The connection settings with our timeouts added.
+pub(crate) fn config(options: &PostgresOptions) -> Result<Config> {
+    let mut config = Config::from_str(&options.url)
+        .map_err(|error| StoreError::Unavailable(format!("the database URL is not valid: {}", describe(&error))))?;
+    config.connect_timeout(options.connect_timeout);
+    config.keepalives_idle(Duration::from_secs(30));
+    config.tcp_user_timeout(options.statement_timeout + Duration::from_secs(15));
+    if config.get_application_name().is_none() {
+        config.application_name("orchestrix");
+    }
+    if options.session_settings {
+        // jit costs more than it gives on statements of a millisecond.
+        let ours = format!(
+            "-c statement_timeout={} -c lock_timeout={} -c idle_in_transaction_session_timeout={} -c jit=off",
+            options.statement_timeout.as_millis(),
+            options.lock_timeout.as_millis(),
+            options.statement_timeout.as_millis(),
+        );
+        let all = match config.get_options() {
+            Some(theirs) => format!("{ours} {theirs}"),
+            None => ours,
+        };
+        config.options(all);
+    }
+    Ok(config)
+}
+
+impl Database {
+    /// A pool that opens connections when they are needed.
+    pub(crate) fn new(options: PostgresOptions) -> Result<Self> {
+        let manager =
+            Manager::from_config(config(&options)?, NoTls, ManagerConfig { recycling_method: RecyclingMethod::Fast });
+        let wait = Some(options.statement_timeout);
+        let pool = Pool::builder(manager)
+            .max_size(options.connections.max(1))
+            .timeouts(Timeouts { wait, create: Some(options.connect_timeout * 2), recycle: Some(options.connect_timeout) })
+            .runtime(Runtime::Tokio1)
+            .build()
+            .map_err(|error| StoreError::Backend(Box::new(error)))?;
+        Ok(Self { pool, options })
+    }
+
+    /// Takes a connection from the pool.
+    pub(crate) async fn connection(&self) -> Result<Connection<'_>> {
+        match self.pool.get().await {
+            Ok(client) => {
+                Ok(Connection { client: Some(client), options: &self.options, in_transaction: AtomicBool::new(false) })
+            }
+            Err(PoolError::Backend(error)) => Err(store_error(error)),
+            Err(PoolError::Timeout(_)) => {
+                Err(StoreError::Unavailable(format!("no connection became free within {:?}", self.options.statement_timeout)))
+            }
+            Err(error) => Err(StoreError::Unavailable(error.to_string())),
+        }
+    }
+
+    /// Runs one statement as a transaction of its own, again if it lost a deadlock: it was undone as a whole.
+    pub(crate) async fn query(&self, statement: &Statement, params: Params<'_>) -> Result<Vec<Row>> {
+        self.try_query(statement, params).await?.map_err(store_error)
+    }
+
+    /// The same, with the server's error for a caller that looks into it.
+    pub(crate) async fn try_query(
+        &self,
+        statement: &Statement,
+        params: Params<'_>,
+    ) -> Result<Result<Vec<Row>, tokio_postgres::Error>> {
+        let connection = self.connection().await?;
+        for _ in 0..CONFLICT_RETRIES {
+            match connection.try_query(statement, params).await? {
+                Err(error) if is_conflict(&error) => {
+                    tracing::debug!(statement = statement.name, error = describe(&error), "sent again after a conflict");
+                }
+                answer => return Ok(answer),
+            }
+        }
+        connection.try_query(statement, params).await
+    }
+
+    /// Closes every connection once it is given back.
+    pub(crate) fn close(&self) {
+        self.pool.close();
+    }
+}
+
+impl Connection<'_> {
+    /// Runs one statement.
+    pub(crate) async fn query(&self, statement: &Statement, params: Params<'_>) -> Result<Vec<Row>> {
+        self.try_query(statement, params).await?.map_err(store_error)
+    }
+
+    pub(crate) async fn try_query(
+        &self,
+        statement: &Statement,
+        params: Params<'_>,
+    ) -> Result<Result<Vec<Row>, tokio_postgres::Error>> {
+        let run = async {
+            if self.options.prepare {
+                let prepared = self.client().prepare_typed_cached(statement.sql, statement.types).await?;
+                self.client().query(&prepared, params).await
+            } else {
+                let typed: Vec<(&(dyn ToSql + Sync), Type)> =
+                    params.iter().copied().zip(statement.types.iter().cloned()).collect();
+                self.client().query_typed(statement.sql, &typed).await
+            }
+        };
+        self.within_limit(statement.name, run).await
+    }
+
+    /// Sends text that is not a prepared statement: BEGIN, COMMIT, DDL.
+    pub(crate) async fn execute(&self, sql: &str) -> Result<()> {
+        self.try_execute(sql).await?.map_err(store_error)
+    }
+
+    /// The same, with the server's error for a caller that looks into it.
+    pub(crate) async fn try_execute(&self, sql: &str) -> Result<Result<(), tokio_postgres::Error>> {
+        self.within_limit(sql, self.client().batch_execute(sql)).await
+    }
+
+    /// Reads by text without parameters, leaving nothing prepared behind.
+    pub(crate) async fn fetch(&self, sql: &str) -> Result<Vec<Row>> {
+        self.within_limit(sql, self.client().query_typed(sql, &[])).await?.map_err(store_error)
+    }
+
+    // The server has its own limit; this one is for a server that does not answer at all.
+    async fn within_limit<T>(&self, what: &str, work: impl Future<Output = T>) -> Result<T> {
+        let limit = self.options.statement_timeout + Duration::from_secs(5);
+        match tokio::time::timeout(limit, work).await {
+            Ok(answer) => Ok(answer),
+            Err(_) => {
+                let cancel = self.client().cancel_token();
+                // Nobody waits for this: it only frees the server sooner.
+                tokio::spawn(async move { tokio::time::timeout(Duration::from_secs(5), cancel.cancel_query(NoTls)).await });
+                Err(StoreError::Unavailable(format!("no answer within {limit:?}: {what}")))
+            }
+        }
+    }
+
+    /// Runs `work`, which uses this connection, in a transaction: committed if it is `Ok`, undone otherwise.
+    pub(crate) async fn transaction<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
+        self.in_transaction.store(true, Ordering::Relaxed);
+        let begin = self.execute("BEGIN");
+        let answer = if self.options.pipeline {
+            // The first statement goes out behind BEGIN without waiting for its answer.
+            let (began, answer) = futures_util::future::join(begin, work).await;
+            began.and(answer)
+        } else {
+            begin.await?;
+            work.await
+        };
+        self.execute(if answer.is_ok() { "COMMIT" } else { "ROLLBACK" }).await?;
+        self.in_transaction.store(false, Ordering::Relaxed);
+        answer
+    }
+
+    /// How the store was told to behave.
+    pub(crate) fn options(&self) -> &PostgresOptions {
+        self.options
+    }
+
+    fn client(&self) -> &Object {
+        self.client.as_ref().expect("only drop takes the client")
+    }
+}
+
+impl Drop for Connection<'_> {
+    fn drop(&mut self) {
+        // A caller that went away half way through a transaction: the connection is closed, so the server undoes it,
+        // and the pool opens another.
+        if let Some(client) = self.client.take()
+            && self.in_transaction.load(Ordering::Relaxed)
+        {
+            drop(Object::take(client));
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! Recording jobs: one by one, coalesced; many at once, all or nothing; with keys and dependencies.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use orchestrix_core::{
+    FieldError, Fingerprint, Invalid, JobId, JobState, NewJob, OnDependencyFailure,
+    graph::{self, Parents},
+};
+use orchestrix_store::{Enqueued, Result, StoreError};
+use uuid::Uuid;
+
+use crate::{
+    PostgresStore,
+    database::{Connection, Database},
+    error::{is_data_error, store_error},
+    record::{Columns, Links, new_id},
+    row::state,
+    settle::{Ending, settle_in},
+    statement::{FIND_FINISHED, FIND_KEYS, LOCK_PARENTS, RECORD_DEPENDENCIES},
+};
+
+/// The most bytes of payload one call may record, so that a statement stays far below the server's limit.
+const MAX_CALL_BYTES: usize = 256 * 1024 * 1024;
+
+/// How often a call starts over because somebody took one of its keys while it was being recorded.
+const KEY_RACES: usize = 10;
+
+/// Records jobs that may fail one by one: keys and data errors are each job's own.
+pub(crate) async fn record_each(database: &Database, jobs: &[NewJob]) -> Vec<Result<Enqueued>> {
+    let ids: Vec<JobId> = jobs.iter().map(|_| new_id()).collect();
+    let mut columns = Columns::default();
+    for (id, job) in ids.iter().zip(jobs) {
+        columns.push(*id, job, Links::default(), database.options.inline_payload);
+    }
+    let recorded = match columns.record(database).await {
+        Ok(Ok(recorded)) => recorded,
+        // One job spoils the statement for all: each gets one of its own.
+        Ok(Err(error)) if is_data_error(&error) && jobs.len() > 1 => {
+            let mut answers = Vec::with_capacity(jobs.len());
+            for job in jobs {
+                answers.extend(Box::pin(record_each(database, std::slice::from_ref(job))).await);
+            }
+            return answers;
+        }
+        Ok(Err(error)) => return failed_alike(jobs.len(), &store_error(error)),
+        Err(error) => return failed_alike(jobs.len(), &error),
+    };
+    let left_out: Vec<usize> = (0..jobs.len()).filter(|i| !recorded.contains_key(&ids[*i].as_uuid())).collect();
+    let mut known = match find_keys(Finder::Pool(database), jobs, &left_out).await {
+        Ok(known) => known,
+        Err(error) => return failed_alike(jobs.len(), &error),
+    };
+    (0..jobs.len())
+        .map(|i| match recorded.get(&ids[i].as_uuid()) {
+            Some(text) => Ok(Enqueued { id: ids[i], state: state(text)?, duplicate: false }),
+            None => known.remove(&i).unwrap_or_else(|| Err(StoreError::Unavailable("a key vanished while it was read".into()))),
+        })
+        .collect()
+}
+
+// An error of the whole statement, for each of its jobs.
+fn failed_alike(n: usize, error: &StoreError) -> Vec<Result<Enqueued>> {
+    (0..n)
+        .map(|_| {
+            Err(match error {
+                StoreError::Unavailable(text) => StoreError::Unavailable(text.clone()),
+                other => StoreError::Backend(other.to_string().into()),
+            })
+        })
+        .collect()
+}
+
+enum Finder<'a> {
+    Pool(&'a Database),
+    Inside(&'a Connection<'a>),
+}
+
+// What the keys of the jobs at `positions` stand for.
+async fn find_keys(finder: Finder<'_>, jobs: &[NewJob], positions: &[usize]) -> Result<HashMap<usize, Result<Enqueued>>> {
+    if positions.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let mut tenants = Vec::new();
+    let mut job_types = Vec::new();
+    let mut keys = Vec::new();
+    for i in positions {
+        tenants.push(jobs[*i].tenant.as_str());
+        job_types.push(jobs[*i].job_type.as_str());
+        keys.push(jobs[*i].idempotency_key.as_ref().map(AsRef::as_ref));
+    }
+    let keys: Vec<Option<&str>> = keys;
+    let rows = match finder {
+        Finder::Pool(database) => database.query(&FIND_KEYS, &[&tenants, &job_types, &keys]).await?,
+        Finder::Inside(connection) => connection.query(&FIND_KEYS, &[&tenants, &job_types, &keys]).await?,
+    };
+    let mut known = HashMap::new();
+    for row in rows {
+        let n: i64 = row.get(0);
+        let i = positions[usize::try_from(n - 1).unwrap_or(0)];
+        let id = JobId::from_uuid(row.get(1));
+        // A key that came in by SQL has no fingerprint of ours; it is taken as the same request.
+        let same = row.get::<_, Option<Uuid>>(2).is_none_or(|stored| stored.as_u128() == Fingerprint::of(&jobs[i]).0);
+        let answer = if same {
+            match row.get::<_, Option<&str>>(3) {
+                Some(text) => Ok(Enqueued { id, state: state(text)?, duplicate: true }),
+                None => Err(StoreError::Unavailable("the job of this key is being moved: try again".into())),
+            }
+        } else {
+            Err(StoreError::IdempotencyKeyReused { existing: id })
+        };
+        known.insert(i, answer);
+    }
+    Ok(known)
+}
+
+/// Records all of `jobs` or none.
+pub(crate) async fn record_all(store: &PostgresStore, jobs: &[NewJob]) -> Result<Vec<Enqueued>> {
+    let graph = graph::resolve(jobs)?;
+    if jobs.iter().map(|job| job.payload.as_str().len()).sum::<usize>() > MAX_CALL_BYTES {
+        return Err(FieldError::new("jobs", format!("hold more than {MAX_CALL_BYTES} bytes of payload")).into());
+    }
+    let plain = jobs.iter().all(|job| job.idempotency_key.is_none() && job.depends_on.is_empty());
+    if plain {
+        return record_plain(store.database(), jobs).await;
+    }
+    record_together(store, jobs, &graph, |i| format!("jobs[{i}].dependsOn")).await
+}
+
+/// Records one job that waits for others.
+pub(crate) async fn record_one(store: &PostgresStore, job: &NewJob) -> Result<Enqueued> {
+    let jobs = std::slice::from_ref(job);
+    let graph = graph::resolve(jobs)?;
+    let recorded = record_together(store, jobs, &graph, |_| "dependsOn".into()).await?;
+    recorded.first().copied().ok_or_else(|| StoreError::Backend("a job was not recorded".into()))
+}
+
+async fn record_together(
+    store: &PostgresStore,
+    jobs: &[NewJob],
+    graph: &[Parents],
+    field: impl Fn(usize) -> String,
+) -> Result<Vec<Enqueued>> {
+    let connection = store.database().connection().await?;
+    for _ in 0..KEY_RACES {
+        let recorded = connection.transaction(record_graph(&connection, jobs, graph, &field)).await?;
+        if let Some(recorded) = recorded {
+            drop(connection);
+            // A job that was cancelled at once because a parent had failed may itself be waited for.
+            if recorded.iter().any(|job| job.state == JobState::Cancelled && !job.duplicate) {
+                store.tell_dependents().await;
+            }
+            return Ok(recorded);
+        }
+    }
+    Err(StoreError::Unavailable("the keys of this call keep being taken by others: try again".into()))
+}
+
+// Nothing to look up: one statement, which is a transaction by itself.
+async fn record_plain(database: &Database, jobs: &[NewJob]) -> Result<Vec<Enqueued>> {
+    if jobs.is_empty() {
+        return Ok(Vec::new());
+    }
+    let ids: Vec<JobId> = jobs.iter().map(|_| new_id()).collect();
+    let mut columns = Columns::default();
+    for (id, job) in ids.iter().zip(jobs) {
+        columns.push(*id, job, Links::default(), database.options.inline_payload);
+    }
+    let recorded = columns.record(database).await?.map_err(store_error)?;
+    ids.into_iter()
+        .map(|id| {
+            let text = recorded.get(&id.as_uuid()).ok_or_else(|| StoreError::Backend("a job was not recorded".into()))?;
+            Ok(Enqueued { id, state: state(text)?, duplicate: false })
+        })
+        .collect()
+}
+
+/// What is known of a job that others wait for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Parent {
+    Waiting,
+    Completed,
+    Failed,
+}
+
+// Keys first, since a reference to a known job means that job; then parents are locked, so that none finishes between
+// the look and the commit; then the jobs and who waits for whom. `None` when somebody took one of the keys meanwhile:
+// what was recorded is taken back and the call starts over.
+async fn record_graph(
+    connection: &Connection<'_>,
+    jobs: &[NewJob],
+    graph: &[Parents],
+    field: &impl Fn(usize) -> String,
+) -> Result<Option<Vec<Enqueued>>> {
+    let mut answers: Vec<Option<Enqueued>> = vec![None; jobs.len()];
+    let mut ids: Vec<JobId> = jobs.iter().map(|_| new_id()).collect();
+    let keyed: Vec<usize> = (0..jobs.len()).filter(|i| jobs[*i].idempotency_key.is_some()).collect();
+    for (i, answer) in find_keys(Finder::Inside(connection), jobs, &keyed).await? {
+        let known = answer?;
+        ids[i] = known.id;
+        answers[i] = Some(known);
+    }
+    // The same key twice in one call.
+    let mut first_of_key = HashMap::new();
+    let mut same_as: HashMap<usize, usize> = HashMap::new();
+    for i in keyed {
+        let key = (&jobs[i].tenant, &jobs[i].job_type, &jobs[i].idempotency_key);
+        let first = *first_of_key.entry(key).or_insert(i);
+        if first != i {
+            if Fingerprint::of(&jobs[first]) != Fingerprint::of(&jobs[i]) {
+                return Err(StoreError::IdempotencyKeyReused { existing: ids[first] });
+            }
+            ids[i] = ids[first];
+            same_as.insert(i, first);
+        }
+    }
+    let fresh: Vec<usize> = (0..jobs.len()).filter(|i| answers[*i].is_none() && !same_as.contains_key(i)).collect();
+    let fresh_ids: BTreeSet<JobId> = fresh.iter().map(|i| ids[*i]).collect();
+    let mut parents_of: BTreeMap<usize, BTreeSet<JobId>> = BTreeMap::new();
+    for i in &fresh {
+        let inside = graph[*i].inside.iter().map(|position| ids[*position]);
+        parents_of.insert(*i, inside.chain(graph[*i].outside.iter().copied()).collect());
+    }
+    let outside: BTreeSet<JobId> = parents_of.values().flatten().copied().filter(|id| !fresh_ids.contains(id)).collect();
+    let known = find_parents(connection, &outside).await?;
+    let mut unknown = Vec::new();
+    for (i, parents) in &parents_of {
+        for id in parents.iter().filter(|id| !known.contains_key(id) && !fresh_ids.contains(id)) {
+            unknown.push(FieldError::new(field(*i), format!("there is no job {id}")));
+        }
+    }
+    Invalid::check(unknown)?;
+
+    let depended_on: BTreeSet<JobId> = parents_of.values().flatten().copied().collect();
+    let mut columns = Columns::default();
+    let mut doomed = Vec::new();
+    let (mut children, mut parents, mut met) = (Vec::new(), Vec::new(), Vec::new());
+    for i in &fresh {
+        let standing = |id: &JobId| known.get(id).copied().unwrap_or(Parent::Waiting);
+        let failed = parents_of[i].iter().any(|id| standing(id) == Parent::Failed);
+        let policy = jobs[*i].on_dependency_failure;
+        let links = Links {
+            waits_for: parents_of[i].iter().filter(|id| standing(id) == Parent::Waiting).count(),
+            has_parents: !parents_of[i].is_empty(),
+            has_dependents: depended_on.contains(&ids[*i]),
+            held: failed && policy == OnDependencyFailure::Hold,
+        };
+        if failed && policy == OnDependencyFailure::Cancel {
+            doomed.push(*i);
+        }
+        columns.push(ids[*i], &jobs[*i], links, connection.options().inline_payload);
+        for parent in &parents_of[i] {
+            children.push(ids[*i].as_uuid());
+            parents.push(parent.as_uuid());
+            met.push(standing(parent) != Parent::Waiting);
+        }
+    }
+    let recorded = columns.record_in(connection).await?;
+    if !children.is_empty() {
+        connection.query(&RECORD_DEPENDENCIES, &[&children, &parents, &met]).await?;
+    }
+    for i in fresh {
+        let Some(text) = recorded.get(&ids[i].as_uuid()) else {
+            connection.execute("ROLLBACK; BEGIN").await?;
+            return Ok(None);
+        };
+        answers[i] = Some(Enqueued { id: ids[i], state: state(text)?, duplicate: false });
+    }
+    if !doomed.is_empty() {
+        let endings: Vec<Ending> = doomed
+            .iter()
+            .filter_map(|i| answers[*i].map(|answer| Ending::cancel_waiting(answer.id, answer.state, 0, 0, 0, "dependency_failed")))
+            .collect();
+        settle_in(connection, &endings).await?;
+        for i in doomed {
+            if let Some(answer) = &mut answers[i] {
+                answer.state = JobState::Cancelled;
+            }
+        }
+    }
+    for (i, first) in same_as {
+        answers[i] = answers[first].map(|answer| Enqueued { duplicate: true, ..answer });
+    }
+    answers
+        .into_iter()
+        .map(|answer| answer.ok_or_else(|| StoreError::Backend("a job was not recorded".into())))
+        .collect::<Result<_>>()
+        .map(Some)
+}
+
+// Locks those that are unfinished and looks up the rest; twice, since an operator may redrive one in between.
+async fn find_parents(connection: &Connection<'_>, ids: &BTreeSet<JobId>) -> Result<HashMap<JobId, Parent>> {
+    let mut found = HashMap::new();
+    for _ in 0..2 {
+        let missing: Vec<Uuid> = ids.iter().filter(|id| !found.contains_key(*id)).map(JobId::as_uuid).collect();
+        if missing.is_empty() {
+            break;
+        }
+        for row in connection.query(&LOCK_PARENTS, &[&missing]).await? {
+            found.insert(JobId::from_uuid(row.get(0)), Parent::Waiting);
+        }
+        for row in connection.query(&FIND_FINISHED, &[&missing]).await? {
+            let parent = if row.get::<_, &str>(1) == "completed" { Parent::Completed } else { Parent::Failed };
+            found.insert(JobId::from_uuid(row.get(0)), parent);
+        }
+    }
+    Ok(found)
+}

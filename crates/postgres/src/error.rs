@@ -1,0 +1,40 @@
+//! What the server and the connection report, in the store's terms.
+
+use orchestrix_store::StoreError;
+use tokio_postgres::error::SqlState;
+
+/// Sorts an error by what the caller can do about it.
+pub(crate) fn store_error(error: tokio_postgres::Error) -> StoreError {
+    if error.is_closed() || error.as_db_error().is_none_or(|db| is_passing(db.code())) {
+        return StoreError::Unavailable(describe(&error));
+    }
+    StoreError::Backend(Box::new(error))
+}
+
+/// Whether the server undid the statement because of another one, so that sending it again is safe and sensible.
+pub(crate) fn is_conflict(error: &tokio_postgres::Error) -> bool {
+    error
+        .code()
+        .is_some_and(|code| *code == SqlState::T_R_DEADLOCK_DETECTED || *code == SqlState::T_R_SERIALIZATION_FAILURE)
+}
+
+/// Whether the statement itself was at fault: a value the server refused.
+pub(crate) fn is_data_error(error: &tokio_postgres::Error) -> bool {
+    error.code().is_some_and(|code| matches!(&code.code()[..2], "22" | "23" | "54"))
+}
+
+// Connection trouble, a server that starts or stops, exhausted resources, timeouts, conflicts, a read-only standby.
+fn is_passing(code: &SqlState) -> bool {
+    matches!(&code.code()[..2], "08" | "40" | "53" | "55" | "57") || *code == SqlState::READ_ONLY_SQL_TRANSACTION
+}
+
+/// The message with the server's own words, which the error alone leaves out.
+pub(crate) fn describe(error: &tokio_postgres::Error) -> String {
+    match error.as_db_error() {
+        Some(db) => format!("{} ({})", db.message(), db.code().code()),
+        None => {
+            let cause = std::error::Error::source(error).map(|source| format!(": {source}")).unwrap_or_default();
+            format!("{error}{cause}")
+        }
+    }
+}

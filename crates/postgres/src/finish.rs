@@ -1,0 +1,201 @@
+//! Ending attempts, and what a worker says along the way.
+
+use std::collections::HashMap;
+
+use orchestrix_core::{AttemptOutcome, AttemptRecord, Failure, JobState, LeaseToken, Lifecycle};
+use orchestrix_store::{Finish, FinishError, LogLine, ProgressUpdate, Result, StoreError, Verdict as Said};
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::{
+    PostgresStore,
+    row::state,
+    settle::{Ending, Examined, Guard, Verdict, settle},
+    statement::{APPEND_LOGS, COMPLETE, EXAMINE, PROGRESS, REPLAY},
+};
+
+/// The most attempts one call may end.
+const MAX_ITEMS: usize = 10_000;
+/// How often a decision is made anew because a cancel request came in between.
+const ROUNDS: usize = 4;
+
+type Answer = Result<JobState, FinishError>;
+
+pub(crate) async fn finish(store: &PostgresStore, items: &[Finish]) -> Result<Vec<Answer>> {
+    if items.len() > MAX_ITEMS {
+        return Err(orchestrix_core::FieldError::new("items", format!("may hold at most {MAX_ITEMS}")).into());
+    }
+    let mut answers: Vec<Option<Answer>> = vec![None; items.len()];
+    let mut first: HashMap<LeaseToken, usize> = HashMap::with_capacity(items.len());
+    let (mut complete, mut other) = (Vec::new(), Vec::new());
+    for (i, item) in items.iter().enumerate() {
+        if let Err(error) = item.verdict.validate() {
+            answers[i] = Some(Err(FinishError::Invalid(error)));
+        } else if *first.entry(item.token).or_insert(i) == i {
+            match item.verdict {
+                Said::Complete { .. } => complete.push(i),
+                _ => other.push(i),
+            }
+        }
+    }
+    let mut tell = false;
+    if !complete.is_empty() {
+        tell |= complete_all(store, items, &complete, &mut answers).await?;
+    }
+    if !other.is_empty() {
+        tell |= settle_all(store, items, &other, &mut answers).await?;
+    }
+    let unanswered: Vec<usize> = (0..items.len()).filter(|i| answers[*i].is_none()).collect();
+    if !unanswered.is_empty() {
+        replay(store, items, &unanswered, &mut answers).await?;
+    }
+    if tell {
+        store.tell_dependents().await;
+    }
+    Ok(answers.into_iter().map(|answer| answer.unwrap_or(Err(FinishError::LeaseLost))).collect())
+}
+
+async fn complete_all(
+    store: &PostgresStore,
+    items: &[Finish],
+    positions: &[usize],
+    answers: &mut [Option<Answer>],
+) -> Result<bool> {
+    // In the order of ids: every statement that waits for several rows locks them in this order.
+    let mut sorted = positions.to_vec();
+    sorted.sort_unstable_by_key(|i| items[*i].token);
+    let tokens = || sorted.iter().map(|i| items[*i].token);
+    let ids: Vec<Uuid> = tokens().map(|token| token.job.as_uuid()).collect();
+    let counters: Vec<i32> = tokens().map(|token| token.counter).collect();
+    let secrets: Vec<Uuid> = tokens().map(|token| token.secret).collect();
+    let results: Vec<Option<&str>> = sorted
+        .iter()
+        .map(|i| match &items[*i].verdict {
+            Said::Complete { result } => result.as_ref().map(|json| json.as_str()),
+            _ => None,
+        })
+        .collect();
+    let rows = store.database().query(&COMPLETE, &[&ids, &counters, &secrets, &results]).await?;
+    let done: HashMap<(Uuid, Uuid), bool> = rows.iter().map(|row| ((row.get(0), row.get(1)), row.get(2))).collect();
+    let mut tell = false;
+    for i in sorted {
+        let token = items[i].token;
+        if let Some(dependents) = done.get(&(token.job.as_uuid(), token.secret)) {
+            answers[i] = Some(Ok(JobState::Completed));
+            tell |= dependents;
+        }
+    }
+    Ok(tell)
+}
+
+async fn settle_all(
+    store: &PostgresStore,
+    items: &[Finish],
+    positions: &[usize],
+    answers: &mut [Option<Answer>],
+) -> Result<bool> {
+    let mut left: HashMap<LeaseToken, usize> = positions.iter().map(|i| (items[*i].token, *i)).collect();
+    let mut tell = false;
+    for _ in 0..ROUNDS {
+        let ids: Vec<Uuid> = left.keys().map(|token| token.job.as_uuid()).collect();
+        let counters: Vec<i32> = left.keys().map(|token| token.counter).collect();
+        let secrets: Vec<Uuid> = left.keys().map(|token| token.secret).collect();
+        let mut endings = Vec::new();
+        let mut by_place = HashMap::new();
+        for row in store.database().query(&EXAMINE, &[&ids, &counters, &secrets]).await? {
+            let job = Examined::read(&row)?;
+            let Some(i) = left.get(&job.token) else { continue };
+            if let Some(ending) = Ending::of_attempt(&job, &verdict(&items[*i].verdict)) {
+                endings.push(ending);
+                by_place.insert((job.token.job, job.token.counter), job.token);
+            }
+        }
+        if endings.is_empty() {
+            break;
+        }
+        for settled in settle(store.database(), &endings).await? {
+            let Some(token) = by_place.get(&(settled.id, settled.counter)) else { continue };
+            if let Some(i) = left.remove(token) {
+                answers[i] = Some(Ok(settled.state));
+            }
+            tell |= settled.tell_dependents;
+            store.note_ready(settled.state, &settled.queue);
+        }
+        if left.is_empty() {
+            break;
+        }
+    }
+    Ok(tell)
+}
+
+fn verdict(said: &Said) -> Verdict<'_> {
+    let plain = |outcome, delay| Verdict {
+        outcome,
+        failure: Failure::Retryable,
+        delay,
+        error: None,
+        guard: Guard::Token,
+        crash_loop: Lifecycle::CRASH_LOOP,
+    };
+    match said {
+        Said::Complete { .. } => plain(AttemptOutcome::Completed, None),
+        Said::Fail { error, retryable, retry_after } => Verdict {
+            failure: if *retryable { Failure::Retryable } else { Failure::Fatal },
+            error: Some(error),
+            ..plain(AttemptOutcome::Failed, *retry_after)
+        },
+        Said::Snooze(delay) => plain(AttemptOutcome::Snoozed, Some(*delay)),
+        Said::Release => plain(AttemptOutcome::Released, None),
+        Said::Cancelled => plain(AttemptOutcome::Cancelled, None),
+    }
+}
+
+// What was refused may be the repeat of what was accepted: the answer that got lost on the way is given again.
+async fn replay(store: &PostgresStore, items: &[Finish], positions: &[usize], answers: &mut [Option<Answer>]) -> Result<()> {
+    let tokens = || positions.iter().map(|i| items[*i].token);
+    let ids: Vec<Uuid> = tokens().map(|token| token.job.as_uuid()).collect();
+    let counters: Vec<i32> = tokens().map(|token| token.counter).collect();
+    let secrets: Vec<Uuid> = tokens().map(|token| token.secret).collect();
+    for row in store.database().query(&REPLAY, &[&ids, &counters, &secrets]).await? {
+        let i = positions[usize::try_from(row.get::<_, i64>(0) - 1).unwrap_or(0)];
+        let outcome: &str = row.get(1);
+        let same = match &items[i].verdict {
+            Said::Complete { result } => {
+                outcome == "completed" && row.get::<_, Option<&str>>(4) == result.as_ref().map(|json| json.as_str())
+            }
+            Said::Fail { error, .. } => {
+                outcome == "failed" && row.get::<_, Option<&str>>(3) == Some(AttemptRecord::error_text(error).as_str())
+            }
+            said => outcome == verdict(said).outcome.as_str(),
+        };
+        if same {
+            answers[i] = Some(Ok(state(row.get(2))?));
+        }
+    }
+    Ok(())
+}
+
+/// Records how far a running job has come.
+pub(crate) async fn progress(store: &PostgresStore, token: LeaseToken, update: &ProgressUpdate) -> Result<()> {
+    update.validate()?;
+    let said = update.progress.as_ref().map(|p| json!({"percent": p.percent, "message": p.message}).to_string());
+    let checkpoint = update.checkpoint.as_ref().map(|json| json.as_str());
+    let rows = store
+        .database()
+        .query(&PROGRESS, &[&token.job.as_uuid(), &token.counter, &token.secret, &said, &checkpoint])
+        .await?;
+    if rows.is_empty() { Err(StoreError::LeaseLost) } else { Ok(()) }
+}
+
+/// Adds lines to the log of a running job.
+pub(crate) async fn append_logs(store: &PostgresStore, token: LeaseToken, lines: &[LogLine]) -> Result<()> {
+    LogLine::validate(lines)?;
+    let times: Vec<_> = lines.iter().map(|line| line.at).collect();
+    let levels: Vec<&str> = lines.iter().map(|line| line.level.as_str()).collect();
+    let messages: Vec<&str> = lines.iter().map(|line| line.message.as_str()).collect();
+    let rows = store
+        .database()
+        .query(&APPEND_LOGS, &[&token.job.as_uuid(), &token.counter, &token.secret, &times, &levels, &messages])
+        .await?;
+    if rows.is_empty() { Err(StoreError::LeaseLost) } else { Ok(()) }
+}

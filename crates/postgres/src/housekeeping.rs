@@ -1,0 +1,141 @@
+//! Bounded sweeps: what time does to jobs.
+
+use std::{collections::HashMap, time::Duration};
+
+use orchestrix_core::{AttemptOutcome, Failure, JobId, JobState, LeaseToken, Lifecycle, Queue};
+use orchestrix_store::{Result, Swept};
+use uuid::Uuid;
+
+use crate::{
+    PostgresStore,
+    operate::check_sweep,
+    row::{count, state},
+    settle::{Ending, Examined, Guard, Verdict, settle},
+    statement::{
+        EXPIRED, FORGET_SETTLED, NEXT_DUE, NEXT_EXPIRY, NEXT_LEASE, NEXT_TIMEOUT, OPEN_EDGES, OVERDUE_ATTEMPTS, OVERDUE_LEASES, PROMOTE,
+        Statement, UNBLOCK,
+    },
+};
+
+pub(crate) async fn promote(store: &PostgresStore, limit: usize) -> Result<Swept> {
+    let rows = store.database().query(&PROMOTE, &[&check_sweep(limit)?]).await?;
+    let mut promoted = 0;
+    for row in &rows {
+        store.note_ready(JobState::Pending, &Queue::trusted(row.get(0)));
+        promoted += usize::try_from(row.get::<_, i64>(1)).unwrap_or(0);
+    }
+    swept(store, promoted, &NEXT_DUE).await
+}
+
+pub(crate) async fn reap(store: &PostgresStore, limit: usize, crash_loop: u16) -> Result<Swept> {
+    let verdict = Verdict {
+        outcome: AttemptOutcome::Lost,
+        failure: Failure::Retryable,
+        delay: None,
+        error: None,
+        guard: Guard::Expired,
+        crash_loop,
+    };
+    let count = sweep(store, &OVERDUE_LEASES, limit, |job| Ending::of_attempt(job, &verdict)).await?;
+    swept(store, count, &NEXT_LEASE).await
+}
+
+pub(crate) async fn time_out(store: &PostgresStore, limit: usize) -> Result<Swept> {
+    let verdict = Verdict {
+        outcome: AttemptOutcome::TimedOut,
+        failure: Failure::Retryable,
+        delay: None,
+        error: None,
+        guard: Guard::Overdue,
+        crash_loop: Lifecycle::CRASH_LOOP,
+    };
+    let count = sweep(store, &OVERDUE_ATTEMPTS, limit, |job| Ending::of_attempt(job, &verdict)).await?;
+    swept(store, count, &NEXT_TIMEOUT).await
+}
+
+pub(crate) async fn expire(store: &PostgresStore, limit: usize) -> Result<Swept> {
+    let decide = |job: &Examined| {
+        let Examined { token: LeaseToken { job: id, counter, .. }, lifecycle, .. } = *job;
+        Some(Ending::cancel_waiting(id, lifecycle.state, counter, lifecycle.attempts, lifecycle.losses, "expired"))
+    };
+    let count = sweep(store, &EXPIRED, limit, decide).await?;
+    swept(store, count, &NEXT_EXPIRY).await
+}
+
+// Finds, decides, writes what still applies.
+async fn sweep(
+    store: &PostgresStore,
+    find: &Statement,
+    limit: usize,
+    decide: impl Fn(&Examined) -> Option<Ending>,
+) -> Result<usize> {
+    let rows = store.database().query(find, &[&check_sweep(limit)?]).await?;
+    let mut endings = Vec::with_capacity(rows.len());
+    for row in &rows {
+        endings.extend(decide(&Examined::read(row)?));
+    }
+    if endings.is_empty() {
+        return Ok(0);
+    }
+    let settled = settle(store.database(), &endings).await?;
+    for job in &settled {
+        store.note_ready(job.state, &job.queue);
+    }
+    if settled.iter().any(|job| job.tell_dependents) {
+        store.tell_dependents().await;
+    }
+    Ok(settled.len())
+}
+
+async fn swept(store: &PostgresStore, count: usize, next: &Statement) -> Result<Swept> {
+    let rows = store.database().query(next, &[]).await?;
+    let next_in = rows.first().map(|row| Duration::from_secs_f64(row.get::<_, f64>(0).max(0.0) / 1000.0));
+    Ok(Swept { count, next_in })
+}
+
+/// Tells children that their parents have finished. Cancelling a child may finish a parent of others, so the caller
+/// goes on until this finds nothing.
+pub(crate) async fn unblock(store: &PostgresStore, limit: usize) -> Result<Swept> {
+    let rows = store.database().query(&OPEN_EDGES, &[&check_sweep(limit)?]).await?;
+    if rows.is_empty() {
+        store.database().query(&FORGET_SETTLED, &[&(limit as i64)]).await?;
+        return Ok(Swept::default());
+    }
+    // Children to cancel go first: an edge is turned only when what it stands for is done, so a crash in between
+    // leaves it open and the next sweep finds it.
+    let mut doomed: HashMap<Uuid, Ending> = HashMap::new();
+    for row in &rows {
+        let cancels = row.get::<_, bool>(2) && row.get::<_, Option<&str>>(7).is_none_or(|policy| policy == "cancel");
+        if let (true, Some(text)) = (cancels, row.get::<_, Option<&str>>(3)) {
+            let was = state(text)?;
+            if matches!(was, JobState::Created | JobState::Blocked) {
+                let child = row.get(0);
+                let id = JobId::from_uuid(child);
+                let (attempts, losses) = (count(row.get(5)), count(row.get(6)));
+                doomed.insert(child, Ending::cancel_waiting(id, was, row.get(4), attempts, losses, "dependency_failed"));
+            }
+        }
+    }
+    let mut cancelled = Vec::new();
+    if !doomed.is_empty() {
+        let endings: Vec<Ending> = doomed.values().cloned().collect();
+        cancelled = settle(store.database(), &endings).await?;
+    }
+    let mut edges: Vec<(Uuid, Uuid, bool)> = rows
+        .iter()
+        // A child that was to be cancelled and changed meanwhile is looked at again.
+        .filter(|row| {
+            let child = row.get::<_, Uuid>(0);
+            !doomed.contains_key(&child) || cancelled.iter().any(|job| job.id.as_uuid() == child)
+        })
+        .map(|row| (row.get(0), row.get(1), row.get(2) && row.get::<_, Option<&str>>(7) == Some("hold")))
+        .collect();
+    edges.sort_unstable();
+    let children: Vec<Uuid> = edges.iter().map(|edge| edge.0).collect();
+    let parents: Vec<Uuid> = edges.iter().map(|edge| edge.1).collect();
+    let holds: Vec<bool> = edges.iter().map(|edge| edge.2).collect();
+    for row in store.database().query(&UNBLOCK, &[&children, &parents, &holds]).await? {
+        store.note_ready(state(row.get(1))?, &Queue::trusted(row.get(0)));
+    }
+    Ok(Swept { count: edges.len(), next_in: Some(Duration::ZERO) })
+}

@@ -1,0 +1,134 @@
+//! Reading jobs, logs and depths.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use orchestrix_core::{Job, JobId, JobState, Queue};
+use orchestrix_store::{
+    JobFilter, JobSummary, LogEntry, Page, PageRequest, QueueDepth, Result, inspect::MAX_SCAN,
+};
+use uuid::Uuid;
+
+use crate::{
+    PostgresStore,
+    row::{self, corrupt, count, state},
+    statement::{DEPTHS, FOLD, GET, LIST, LOGS, OLDEST, SUMMARY},
+};
+
+/// The lanes and ranks looked at for the age of queues.
+const MAX_HOPS: i64 = 10_000;
+/// Changes folded at once, and how often before depths are read.
+const FOLD_BATCH: i64 = 10_000;
+const FOLD_ROUNDS: usize = 20;
+
+pub(crate) async fn summary(store: &PostgresStore, id: JobId) -> Result<Option<JobSummary>> {
+    let rows = store.database().query(&SUMMARY, &[&id.as_uuid()]).await?;
+    rows.first().map(row::summary).transpose()
+}
+
+pub(crate) async fn get(store: &PostgresStore, id: JobId) -> Result<Option<Job>> {
+    let rows = store.database().query(&GET, &[&id.as_uuid()]).await?;
+    rows.first().map(row::job).transpose()
+}
+
+pub(crate) async fn list(
+    store: &PostgresStore,
+    filter: &JobFilter,
+    page: &PageRequest<JobId>,
+) -> Result<Page<JobSummary, JobId>> {
+    page.validate()?;
+    let before = page.cursor.map_or(Uuid::max(), |id| id.as_uuid());
+    let scan = if *filter == JobFilter::default() { page.limit + 1 } else { MAX_SCAN };
+    let states: Option<Vec<&str>> =
+        (!filter.states.is_empty()).then(|| filter.states.iter().map(|state| state.as_str()).collect());
+    let rows = store
+        .database()
+        .query(
+            &LIST,
+            &[
+                &before,
+                &(scan as i64),
+                &states,
+                &filter.queue.as_ref().map(AsRef::<str>::as_ref),
+                &filter.job_type.as_ref().map(AsRef::<str>::as_ref),
+                &filter.tenant.as_ref().map(AsRef::<str>::as_ref),
+                &filter.tag.as_ref().map(AsRef::<str>::as_ref),
+                &filter.text,
+                &filter.from,
+                &filter.to,
+                &(page.limit as i64 + 1),
+            ],
+        )
+        .await?;
+    let mut items = Vec::new();
+    let mut last_looked: Option<Uuid> = None;
+    let mut looked = 0;
+    for row in &rows {
+        if let Some(n) = row.get::<_, Option<i64>>(19) {
+            looked = usize::try_from(n).unwrap_or(0);
+            last_looked = row.get(18);
+        } else {
+            items.push(row::summary(row)?);
+        }
+    }
+    let next = if items.len() > page.limit {
+        items.truncate(page.limit);
+        items.last().map(|job| job.id)
+    } else if looked >= scan {
+        last_looked.map(JobId::from_uuid)
+    } else {
+        None
+    };
+    Ok(Page { items, next })
+}
+
+pub(crate) async fn logs(store: &PostgresStore, id: JobId, page: &PageRequest<i64>) -> Result<Page<LogEntry, i64>> {
+    page.validate()?;
+    let after = page.cursor.unwrap_or(0);
+    let rows = store.database().query(&LOGS, &[&id.as_uuid(), &after, &(page.limit as i64 + 1)]).await?;
+    let mut items = Vec::with_capacity(rows.len());
+    for row in rows.iter().take(page.limit) {
+        items.push(LogEntry {
+            seq: row.get(0),
+            at: row.get(1),
+            level: row.get::<_, &str>(2).parse().map_err(|error| corrupt("level", error))?,
+            attempt: count(row.get(3)),
+            message: row.get(4),
+        });
+    }
+    let next = (rows.len() > page.limit).then(|| items.last().map(|line| line.seq)).flatten();
+    Ok(Page { items, next })
+}
+
+/// Folds changes of depth; answers whether there may be more.
+async fn fold(store: &PostgresStore) -> Result<bool> {
+    let rows = store.database().query(&FOLD, &[&FOLD_BATCH]).await?;
+    Ok(rows.first().is_some_and(|row| row.get::<_, i64>(0) == FOLD_BATCH))
+}
+
+pub(crate) async fn depths(store: &PostgresStore) -> Result<Vec<QueueDepth>> {
+    for _ in 0..FOLD_ROUNDS {
+        if !fold(store).await? {
+            break;
+        }
+    }
+    let mut queues: BTreeMap<Queue, QueueDepth> = BTreeMap::new();
+    for row in store.database().query(&DEPTHS, &[]).await? {
+        let queue = Queue::trusted(row.get(0));
+        let depth = queues.entry(queue.clone()).or_insert_with(|| QueueDepth {
+            queue,
+            paused: false,
+            counts: BTreeMap::<JobState, u64>::new(),
+            oldest: None,
+        });
+        depth.paused |= row.get::<_, bool>(3);
+        if let Some(text) = row.get::<_, Option<&str>>(1) {
+            depth.counts.insert(state(text)?, u64::try_from(row.get::<_, i64>(2)).unwrap_or(0));
+        }
+    }
+    for row in store.database().query(&OLDEST, &[&MAX_HOPS]).await? {
+        if let Some(depth) = queues.get_mut(row.get::<_, &str>(0)) {
+            depth.oldest = Some(Duration::from_secs_f64(row.get::<_, f64>(1).max(0.0) / 1000.0));
+        }
+    }
+    Ok(queues.into_values().collect())
+}

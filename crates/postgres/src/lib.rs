@@ -1,0 +1,319 @@
+//! Orchestrix on PostgreSQL 15 and later.
+//!
+//! One narrow row stands for every unfinished job and is updated in place; finished jobs move to history, which is
+//! partitioned by day and dropped by day. Statements are static text, one file per verb in `queries/`. Every verb is a
+//! single statement, or reads first, lets `core` decide, and writes only if nothing has changed since; explicit
+//! transactions are left to calls that record several things at once.
+//!
+//! Nothing is kept on a connection that another call relies on: with [`PostgresOptions::pooled`] the store works behind
+//! a pooler in transaction mode.
+//!
+//! What is deliberately absent: session locks, temporary tables, triggers on the hot path, `count(*)` over a backlog,
+//! NOTIFY in a producer's transaction.
+
+mod claim;
+mod coalesce;
+mod database;
+mod enqueue;
+mod error;
+mod finish;
+mod housekeeping;
+mod inspect;
+mod lanes;
+mod migrate;
+mod operate;
+mod options;
+mod prune;
+mod record;
+mod row;
+mod settle;
+mod statement;
+mod wakeup;
+mod worker;
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use orchestrix_core::{DependsOn, FieldError, Job, JobId, JobState, LeaseToken, NewJob, Priority, Queue, WorkerName};
+use orchestrix_store::{
+    ClaimRequest, Claimed, Directive, Enqueued, Finish, FinishError, JobFilter, JobSummary, LeaseStatus, LogEntry, LogLine, Page,
+    PageRequest, ProgressUpdate, Pruned, QueueDepth, Result, Retention, Store, Swept, Wakeup, Wakeups, WorkerInfo, WorkerStatus,
+    wakeup::Waker,
+};
+use tokio::task::AbortHandle;
+
+pub use migrate::SCHEMA_VERSION;
+pub use options::PostgresOptions;
+
+use crate::{coalesce::Coalescer, database::Database, lanes::Lanes, wakeup::Notifier};
+
+/// How many dependents are told at once, and how often, by the call that finished their parents. What is left over is
+/// found by [`Store::unblock`].
+const TELL_BATCH: usize = 1_000;
+const TELL_ROUNDS: usize = 100;
+
+/// A store in a PostgreSQL database.
+#[derive(Debug, Clone)]
+pub struct PostgresStore(Arc<Inner>);
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    database: Database,
+    coalescer: Coalescer,
+    notifier: Notifier,
+    pub(crate) lanes: Lanes,
+    pub(crate) waker: Waker,
+    listener: std::sync::OnceLock<AbortHandle>,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if let Some(listener) = self.listener.get() {
+            listener.abort();
+        }
+        self.database.close();
+    }
+}
+
+impl PostgresStore {
+    /// Connects, waiting for a database that is still coming up, and applies pending migrations unless told not to.
+    pub async fn open(options: PostgresOptions) -> Result<Self> {
+        let database = Database::new(options.clone())?;
+        migrate::wait_until_up(&database).await?;
+        if options.migrate {
+            migrate::migrate(&database).await?;
+        } else {
+            Self::check_version(&database).await?;
+        }
+        let inner = Arc::new(Inner {
+            coalescer: Coalescer::start(database.clone()),
+            notifier: Notifier::start(database.clone()),
+            database,
+            lanes: Lanes::default(),
+            waker: Waker::default(),
+            listener: std::sync::OnceLock::new(),
+        });
+        if options.listen {
+            let task = tokio::spawn(wakeup::listen(options, Arc::downgrade(&inner)));
+            let _ = inner.listener.set(task.abort_handle());
+        }
+        Ok(Self(inner))
+    }
+
+    /// How many migrations the database lacks, without applying any.
+    pub async fn pending_migrations(options: PostgresOptions) -> Result<usize> {
+        let database = Database::new(options)?;
+        migrate::wait_until_up(&database).await?;
+        let version = migrate::current_version(&database.connection().await?).await?;
+        migrate::refuse_newer(version)?;
+        Ok(usize::try_from(SCHEMA_VERSION - version).unwrap_or(0))
+    }
+
+    async fn check_version(database: &Database) -> Result<()> {
+        let version = migrate::current_version(&database.connection().await?).await?;
+        migrate::refuse_newer(version)?;
+        if version < SCHEMA_VERSION {
+            return Err(orchestrix_store::StoreError::Schema(format!(
+                "the database has schema version {version}, this program needs {SCHEMA_VERSION}: apply the migrations first"
+            )));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn database(&self) -> &Database {
+        &self.0.database
+    }
+
+    pub(crate) fn lanes(&self) -> &Lanes {
+        &self.0.lanes
+    }
+
+    /// Gives a hint here and to other processes.
+    pub(crate) fn wake(&self, wakeup: Wakeup) {
+        if let Wakeup::Queue(queue) = &wakeup {
+            self.0.notifier.tell(queue);
+        }
+        self.0.waker.wake(wakeup);
+    }
+
+    /// Gives a hint if a job of `queue` has become claimable.
+    pub(crate) fn note_ready(&self, state: JobState, queue: &Queue) {
+        if state == JobState::Pending {
+            self.lanes().queue_ready(queue);
+            self.wake(Wakeup::Queue(queue.clone()));
+        }
+    }
+
+    fn note_recorded(&self, jobs: &[(Queue, orchestrix_core::JobType, Priority)], recorded: &[Enqueued]) {
+        let mut told: Option<&Queue> = None;
+        for ((queue, job_type, priority), enqueued) in jobs.iter().zip(recorded) {
+            if enqueued.state == JobState::Pending && !enqueued.duplicate {
+                self.lanes().recorded(queue, job_type, -priority.get());
+                if told != Some(queue) {
+                    self.wake(Wakeup::Queue(queue.clone()));
+                    told = Some(queue);
+                }
+            }
+        }
+    }
+
+    /// Tells dependents of what has just finished. The ending itself is durable, so a failure here is not the caller's:
+    /// the sweep finds what is left.
+    pub(crate) async fn tell_dependents(&self) {
+        for _ in 0..TELL_ROUNDS {
+            match housekeeping::unblock(self, TELL_BATCH).await {
+                Ok(swept) if swept.count > 0 => {}
+                Ok(_) => return,
+                Err(error) => {
+                    tracing::warn!(%error, "dependents were not told yet; the sweep will");
+                    return;
+                }
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Store for PostgresStore {
+    async fn enqueue(&self, job: NewJob) -> Result<Enqueued> {
+        job.validate()?;
+        if job.depends_on.iter().any(|parent| matches!(parent, DependsOn::Reference(_))) {
+            return Err(FieldError::new("dependsOn", "a ref needs other jobs in the same call").into());
+        }
+        let key = [(job.queue.clone(), job.job_type.clone(), job.priority)];
+        let recorded = if job.depends_on.is_empty() {
+            self.0.coalescer.record(job).await?
+        } else {
+            enqueue::record_one(self, &job).await?
+        };
+        self.note_recorded(&key, &[recorded]);
+        Ok(recorded)
+    }
+
+    async fn enqueue_many(&self, jobs: Vec<NewJob>) -> Result<Vec<Enqueued>> {
+        let recorded = enqueue::record_all(self, &jobs).await?;
+        let keys: Vec<_> = jobs.into_iter().map(|job| (job.queue, job.job_type, job.priority)).collect();
+        self.note_recorded(&keys, &recorded);
+        Ok(recorded)
+    }
+
+    async fn release_hold(&self, id: JobId) -> Result<JobState> {
+        operate::release_hold(self, id).await
+    }
+
+    async fn cancel(&self, id: JobId) -> Result<JobState> {
+        operate::cancel(self, id).await
+    }
+
+    async fn claim(&self, request: &ClaimRequest) -> Result<Vec<Claimed>> {
+        claim::claim(self, request).await
+    }
+
+    async fn heartbeat(&self, tokens: &[LeaseToken]) -> Result<Vec<LeaseStatus>> {
+        claim::heartbeat(self, tokens).await
+    }
+
+    async fn finish(&self, items: Vec<Finish>) -> Result<Vec<Result<JobState, FinishError>>> {
+        finish::finish(self, &items).await
+    }
+
+    async fn progress(&self, token: LeaseToken, update: ProgressUpdate) -> Result<()> {
+        finish::progress(self, token, &update).await
+    }
+
+    async fn append_logs(&self, token: LeaseToken, lines: Vec<LogLine>) -> Result<()> {
+        finish::append_logs(self, token, &lines).await
+    }
+
+    async fn register_worker(&self, worker: &WorkerInfo) -> Result<()> {
+        worker::register(self, worker).await
+    }
+
+    async fn heartbeat_worker(&self, name: &WorkerName, free_slots: u32) -> Result<Option<Directive>> {
+        worker::heartbeat(self, name, free_slots).await
+    }
+
+    async fn remove_worker(&self, name: &WorkerName) -> Result<bool> {
+        worker::remove(self, name).await
+    }
+
+    async fn retry(&self, id: JobId) -> Result<JobState> {
+        operate::retry(self, id).await
+    }
+
+    async fn retry_many(&self, filter: &JobFilter, limit: usize) -> Result<Vec<JobId>> {
+        operate::retry_many(self, filter, limit).await
+    }
+
+    async fn reprioritize(&self, id: JobId, priority: Priority) -> Result<JobState> {
+        operate::reprioritize(self, id, priority).await
+    }
+
+    async fn pause_queue(&self, queue: &Queue) -> Result<()> {
+        operate::pause_queue(self, queue, true).await
+    }
+
+    async fn resume_queue(&self, queue: &Queue) -> Result<()> {
+        operate::pause_queue(self, queue, false).await
+    }
+
+    async fn paused_queues(&self) -> Result<Vec<Queue>> {
+        operate::paused_queues(self).await
+    }
+
+    async fn promote(&self, limit: usize) -> Result<Swept> {
+        housekeeping::promote(self, limit).await
+    }
+
+    async fn unblock(&self, limit: usize) -> Result<Swept> {
+        housekeeping::unblock(self, limit).await
+    }
+
+    async fn expire(&self, limit: usize) -> Result<Swept> {
+        housekeeping::expire(self, limit).await
+    }
+
+    async fn reap(&self, limit: usize, crash_loop: u16) -> Result<Swept> {
+        housekeeping::reap(self, limit, crash_loop).await
+    }
+
+    async fn time_out(&self, limit: usize) -> Result<Swept> {
+        housekeeping::time_out(self, limit).await
+    }
+
+    async fn forget_workers(&self, silence: Duration, limit: usize) -> Result<usize> {
+        worker::forget(self, silence, limit).await
+    }
+
+    async fn prune(&self, retention: &Retention, limit: usize) -> Result<Pruned> {
+        prune::prune(self, retention, limit).await
+    }
+
+    async fn summary(&self, id: JobId) -> Result<Option<JobSummary>> {
+        inspect::summary(self, id).await
+    }
+
+    async fn get(&self, id: JobId) -> Result<Option<Job>> {
+        inspect::get(self, id).await
+    }
+
+    async fn list(&self, filter: &JobFilter, page: &PageRequest<JobId>) -> Result<Page<JobSummary, JobId>> {
+        inspect::list(self, filter, page).await
+    }
+
+    async fn logs(&self, id: JobId, page: &PageRequest<i64>) -> Result<Page<LogEntry, i64>> {
+        inspect::logs(self, id, page).await
+    }
+
+    async fn depths(&self) -> Result<Vec<QueueDepth>> {
+        inspect::depths(self).await
+    }
+
+    async fn workers(&self, page: &PageRequest<WorkerName>) -> Result<Page<WorkerStatus, WorkerName>> {
+        worker::list(self, page).await
+    }
+
+    fn subscribe(&self) -> Wakeups {
+        self.0.waker.subscribe()
+    }
+}

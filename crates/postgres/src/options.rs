@@ -1,0 +1,57 @@
+//! How to reach the database and how to behave there.
+
+use std::time::Duration;
+
+/// Where the database is and how this process uses it.
+#[derive(Debug, Clone)]
+pub struct PostgresOptions {
+    /// `postgres://user@host:port/database`.
+    pub url: String,
+    /// The most connections at once.
+    pub connections: usize,
+    /// How long a statement may take, on the server and, a little longer, on this side.
+    pub statement_timeout: Duration,
+    /// How long a statement may wait for a lock.
+    pub lock_timeout: Duration,
+    /// How long to wait for a connection.
+    pub connect_timeout: Duration,
+    /// How long to wait at start for a database that is still coming up.
+    pub startup_timeout: Duration,
+    /// Keep named prepared statements on connections. Off behind a pooler that does not follow them.
+    pub prepare: bool,
+    /// Send statements of one transaction without waiting for each answer.
+    pub pipeline: bool,
+    /// Keep a connection that listens for work recorded by other processes. Without it they are found by polling.
+    pub listen: bool,
+    /// Set timeouts as session defaults when connecting. Poolers may refuse or forget them; this side's limits stay.
+    pub session_settings: bool,
+    /// Apply pending migrations when the store is opened.
+    pub migrate: bool,
+    /// Payloads longer than this many bytes are kept apart from the row that moves.
+    pub inline_payload: usize,
+}
+
+impl PostgresOptions {
+    /// The defaults for a direct connection.
+    pub fn new(url: impl Into<String>) -> Self {
+        Self {
+            url: url.into(),
+            connections: 10,
+            statement_timeout: Duration::from_secs(30),
+            lock_timeout: Duration::from_secs(10),
+            connect_timeout: Duration::from_secs(5),
+            startup_timeout: Duration::from_secs(60),
+            prepare: true,
+            pipeline: true,
+            listen: true,
+            session_settings: true,
+            migrate: true,
+            inline_payload: 512,
+        }
+    }
+
+    /// For a pooler in transaction mode: no state is kept on any connection.
+    pub fn pooled(url: impl Into<String>) -> Self {
+        Self { prepare: false, pipeline: false, listen: false, session_settings: false, ..Self::new(url) }
+    }
+}

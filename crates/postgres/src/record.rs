@@ -1,0 +1,178 @@
+//! New jobs as the columns of one statement.
+
+use std::collections::HashMap;
+
+use orchestrix_core::{Fingerprint, JobId, NewJob, OnDependencyFailure, RetryPolicy, Start, Timestamp};
+use orchestrix_store::Result;
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use crate::{
+    database::{Connection, Database},
+    statement::{RECORD, Statement},
+};
+
+/// What the row of a new job says about dependencies.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Links {
+    /// Parents that have not finished.
+    pub(crate) waits_for: usize,
+    /// Whether it has parents at all.
+    pub(crate) has_parents: bool,
+    /// Whether jobs of the same call wait for it.
+    pub(crate) has_dependents: bool,
+    /// A parent failed already and the job is to be held.
+    pub(crate) held: bool,
+}
+
+/// Jobs to be recorded, column by column.
+#[derive(Default)]
+pub(crate) struct Columns<'a> {
+    ids: Vec<Uuid>,
+    queues: Vec<&'a str>,
+    job_types: Vec<&'a str>,
+    tenants: Vec<&'a str>,
+    ranks: Vec<i16>,
+    max_attempts: Vec<i16>,
+    payloads: Vec<Option<&'a str>>,
+    bodies: Vec<Option<&'a str>>,
+    specs: Vec<Option<String>>,
+}
+
+impl<'a> Columns<'a> {
+    pub(crate) fn push(&mut self, id: JobId, job: &'a NewJob, links: Links, inline_payload: usize) {
+        let payload = job.payload.as_str();
+        let apart = payload.len() > inline_payload;
+        self.ids.push(id.as_uuid());
+        self.queues.push(job.queue.as_str());
+        self.job_types.push(job.job_type.as_str());
+        self.tenants.push(job.tenant.as_str());
+        self.ranks.push(-job.priority.get());
+        self.max_attempts.push(i16::try_from(job.max_attempts).unwrap_or(i16::MAX));
+        self.payloads.push((!apart).then_some(payload));
+        self.bodies.push(apart.then_some(payload));
+        self.specs.push(spec(job, links));
+    }
+
+    /// Records them as a transaction of their own. The inner error is the server's.
+    pub(crate) async fn record(&self, database: &Database) -> Result<Result<HashMap<Uuid, String>, tokio_postgres::Error>> {
+        let (statement, params) = self.statement();
+        Ok(database.try_query(statement, &params).await?.map(states))
+    }
+
+    /// Records them within a transaction.
+    pub(crate) async fn record_in(&self, connection: &Connection<'_>) -> Result<HashMap<Uuid, String>> {
+        let (statement, params) = self.statement();
+        connection.query(statement, &params).await.map(states)
+    }
+
+    fn statement(&self) -> (&'static Statement, [&(dyn tokio_postgres::types::ToSql + Sync); 9]) {
+        (
+            &RECORD,
+            [
+                &self.ids,
+                &self.queues,
+                &self.job_types,
+                &self.tenants,
+                &self.ranks,
+                &self.max_attempts,
+                &self.payloads,
+                &self.bodies,
+                &self.specs,
+            ],
+        )
+    }
+}
+
+fn states(rows: Vec<tokio_postgres::Row>) -> HashMap<Uuid, String> {
+    rows.into_iter().map(|row| (row.get(0), row.get(1))).collect()
+}
+
+// Whatever is not the default, in the words of record.sql; nothing for a plain job.
+fn spec(job: &NewJob, links: Links) -> Option<String> {
+    let mut spec = Map::new();
+    let mut put = |key: &str, value: Value| {
+        spec.insert(key.into(), value);
+    };
+    match job.start {
+        Start::Now => {}
+        Start::After(delay) => put("delayMs", json!(millis(delay))),
+        Start::At(time) => put("runAt", json!(time)),
+    }
+    if let Some(time) = job.expires_at {
+        put("expiresAt", json!(time));
+    }
+    if let Some(timeout) = job.timeout {
+        put("timeoutMs", json!(millis(timeout)));
+    }
+    if job.lease != NewJob::DEFAULT_LEASE {
+        put("leaseMs", json!(millis(job.lease)));
+    }
+    if job.hold || links.held {
+        put("hold", json!(true));
+    }
+    if links.waits_for > 0 {
+        put("waitsFor", json!(links.waits_for));
+    }
+    if links.has_parents {
+        put("hasParents", json!(true));
+    }
+    if links.has_dependents {
+        put("hasDependents", json!(true));
+    }
+    if let Some(key) = &job.concurrency_key {
+        put("concurrencyKey", json!(key));
+    }
+    if let Some(key) = &job.rate_limit_key {
+        put("rateLimitKey", json!(key));
+    }
+    if let Some(key) = &job.idempotency_key {
+        put("key", json!(key));
+        put("fingerprint", json!(Uuid::from_u128(Fingerprint::of(job).0)));
+    }
+    let options = options(job);
+    if !options.is_empty() {
+        put("options", Value::Object(options));
+    }
+    (!spec.is_empty()).then(|| Value::Object(spec).to_string())
+}
+
+// What the column `options` holds: what statements do not look at.
+fn options(job: &NewJob) -> Map<String, Value> {
+    let mut options = Map::new();
+    let mut put = |key: &str, value: Value| {
+        options.insert(key.into(), value);
+    };
+    if job.retry != RetryPolicy::default() {
+        put("retry", json!(job.retry));
+    }
+    if job.on_dependency_failure != OnDependencyFailure::default() {
+        put("onDependencyFailure", json!(job.on_dependency_failure));
+    }
+    if !job.tags.is_empty() {
+        put("tags", json!(job.tags));
+    }
+    if !job.resources.is_empty() {
+        put("resources", json!(job.resources));
+    }
+    if let Some(text) = &job.correlation_id {
+        put("correlationId", json!(text));
+    }
+    if let Some(text) = &job.traceparent {
+        put("traceparent", json!(text));
+    }
+    if let Some(key) = &job.idempotency_key {
+        put("idempotencyKey", json!(key));
+    }
+    options
+}
+
+/// Whole milliseconds, for the database's arithmetic.
+pub(crate) fn millis(duration: std::time::Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// A fresh id. Its time is this node's and only places the row; see [`JobId`].
+pub(crate) fn new_id() -> JobId {
+    JobId::new(Timestamp::now(), rand::random())
+}

@@ -1,0 +1,250 @@
+//! Carrying out decisions: every end of an attempt but a success, and every end without one.
+//!
+//! The store reads what a decision depends on, `core` decides, and one statement writes it, for each job only if it is
+//! still as it was read. No lock is held in between. What changed meanwhile is not written, and the caller looks again.
+
+use orchestrix_core::{AttemptOutcome, AttemptRecord, Failure, JobId, JobState, LeaseToken, Lifecycle, Queue, RetryPolicy};
+use orchestrix_store::Result;
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+use crate::{
+    database::{Connection, Database},
+    record::millis,
+    row::{count, retry_policy, state},
+    statement::SETTLE,
+};
+
+/// What must still be true of a leased job, besides its token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Guard {
+    /// Nothing more.
+    Token,
+    /// Its lease has run out.
+    Expired,
+    /// Its attempt is over its time.
+    Overdue,
+}
+
+impl Guard {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Token => "token",
+            Self::Expired => "expired",
+            Self::Overdue => "overdue",
+        }
+    }
+}
+
+/// A leased job as it was when somebody wanted to end its attempt.
+#[derive(Debug, Clone)]
+pub(crate) struct Examined {
+    pub(crate) token: LeaseToken,
+    pub(crate) lifecycle: Lifecycle,
+    pub(crate) retry: RetryPolicy,
+}
+
+impl Examined {
+    /// Reads what `examine.sql` and its like select. The secret is nil for a job that was never leased.
+    pub(crate) fn read(row: &Row) -> Result<Self> {
+        Ok(Self {
+            token: LeaseToken {
+                job: JobId::from_uuid(row.get(0)),
+                counter: row.get(1),
+                secret: row.get::<_, Option<Uuid>>(2).unwrap_or_default(),
+            },
+            lifecycle: Lifecycle {
+                state: state(row.get(3))?,
+                attempts: count(row.get(4)),
+                max_attempts: count(row.get(5)),
+                losses: count(row.get(6)),
+                cancel_requested: row.get(7),
+            },
+            retry: retry_policy(row.get(8))?,
+        })
+    }
+}
+
+/// A decision about one job.
+#[derive(Debug, Clone)]
+pub(crate) struct Ending {
+    id: JobId,
+    counter: i32,
+    secret: Option<Uuid>,
+    was: JobState,
+    cancel_seen: bool,
+    guard: Guard,
+    goes_to: JobState,
+    delay_ms: Option<i64>,
+    attempts: u16,
+    losses: u16,
+    reason: Option<&'static str>,
+    outcome: Option<AttemptOutcome>,
+    error: Option<String>,
+}
+
+/// How an attempt is to end.
+pub(crate) struct Verdict<'a> {
+    pub(crate) outcome: AttemptOutcome,
+    pub(crate) failure: Failure,
+    /// Wait this long rather than the policy's back-off.
+    pub(crate) delay: Option<std::time::Duration>,
+    pub(crate) error: Option<&'a str>,
+    pub(crate) guard: Guard,
+    pub(crate) crash_loop: u16,
+}
+
+impl Ending {
+    /// Decides the end of an attempt; `None` if the job is not in a state that has one.
+    pub(crate) fn of_attempt(job: &Examined, verdict: &Verdict<'_>) -> Option<Self> {
+        let before = job.lifecycle;
+        let after = before.end(verdict.outcome, verdict.failure, verdict.crash_loop).ok()?;
+        let delay = match after.state {
+            JobState::Retrying => Some(verdict.delay.unwrap_or_else(|| job.retry.delay(after.attempts, &mut rand::rng()))),
+            JobState::Scheduled => verdict.delay,
+            _ => None,
+        };
+        let reason = match after.state {
+            JobState::Cancelled => Some("requested"),
+            JobState::Dead if verdict.outcome == AttemptOutcome::Failed && verdict.failure == Failure::Fatal => Some("fatal"),
+            JobState::Dead if verdict.outcome == AttemptOutcome::Lost && after.losses >= verdict.crash_loop => Some("crash_loop"),
+            JobState::Dead => Some("attempts_exhausted"),
+            _ => None,
+        };
+        Some(Self {
+            id: job.token.job,
+            counter: job.token.counter,
+            secret: Some(job.token.secret),
+            was: before.state,
+            cancel_seen: before.cancel_requested,
+            guard: verdict.guard,
+            goes_to: after.state,
+            delay_ms: delay.map(millis),
+            attempts: after.attempts,
+            losses: after.losses,
+            reason,
+            outcome: Some(verdict.outcome),
+            error: verdict.error.map(AttemptRecord::error_text),
+        })
+    }
+
+    /// Cancels a job that nobody owns, if it is still in state `was` and has not been leased since.
+    pub(crate) fn cancel_waiting(
+        id: JobId,
+        was: JobState,
+        counter: i32,
+        attempts: u16,
+        losses: u16,
+        reason: &'static str,
+    ) -> Self {
+        Self {
+            id,
+            counter,
+            secret: None,
+            was,
+            cancel_seen: false,
+            guard: Guard::Token,
+            goes_to: JobState::Cancelled,
+            delay_ms: None,
+            attempts,
+            losses,
+            reason: Some(reason),
+            outcome: None,
+            error: None,
+        }
+    }
+}
+
+/// What became of a job.
+#[derive(Debug, Clone)]
+pub(crate) struct Settled {
+    pub(crate) id: JobId,
+    pub(crate) counter: i32,
+    pub(crate) state: JobState,
+    pub(crate) queue: Queue,
+    /// Whether others wait for it and it is over, so that they must be told.
+    pub(crate) tell_dependents: bool,
+}
+
+/// Writes what still applies, as a transaction of its own; answers for those only.
+pub(crate) async fn settle(database: &Database, endings: &[Ending]) -> Result<Vec<Settled>> {
+    let columns = Columns::of(endings);
+    database.query(&SETTLE, &columns.params()).await?.iter().map(read).collect()
+}
+
+/// The same within a transaction.
+pub(crate) async fn settle_in(connection: &Connection<'_>, endings: &[Ending]) -> Result<Vec<Settled>> {
+    let columns = Columns::of(endings);
+    connection.query(&SETTLE, &columns.params()).await?.iter().map(read).collect()
+}
+
+fn read(row: &Row) -> Result<Settled> {
+    let state = state(row.get(2))?;
+    Ok(Settled {
+        id: JobId::from_uuid(row.get(0)),
+        counter: row.get(1),
+        state,
+        queue: Queue::trusted(row.get(3)),
+        tell_dependents: row.get::<_, bool>(4) && state.is_terminal(),
+    })
+}
+
+#[derive(Default)]
+struct Columns<'a> {
+    ids: Vec<Uuid>,
+    counters: Vec<i32>,
+    secrets: Vec<Option<Uuid>>,
+    was: Vec<&'static str>,
+    cancel_seen: Vec<bool>,
+    guards: Vec<&'static str>,
+    goes_to: Vec<&'static str>,
+    delays: Vec<Option<i64>>,
+    attempts: Vec<i16>,
+    losses: Vec<i16>,
+    reasons: Vec<Option<&'static str>>,
+    outcomes: Vec<Option<&'static str>>,
+    errors: Vec<Option<&'a str>>,
+}
+
+impl<'a> Columns<'a> {
+    fn of(endings: &'a [Ending]) -> Self {
+        let mut sorted: Vec<&Ending> = endings.iter().collect();
+        sorted.sort_by_key(|ending| ending.id);
+        let mut columns = Self::default();
+        let small = |value: u16| i16::try_from(value).unwrap_or(i16::MAX);
+        for ending in sorted {
+            columns.ids.push(ending.id.as_uuid());
+            columns.counters.push(ending.counter);
+            columns.secrets.push(ending.secret);
+            columns.was.push(ending.was.as_str());
+            columns.cancel_seen.push(ending.cancel_seen);
+            columns.guards.push(ending.guard.as_str());
+            columns.goes_to.push(ending.goes_to.as_str());
+            columns.delays.push(ending.delay_ms);
+            columns.attempts.push(small(ending.attempts));
+            columns.losses.push(small(ending.losses));
+            columns.reasons.push(ending.reason);
+            columns.outcomes.push(ending.outcome.map(AttemptOutcome::as_str));
+            columns.errors.push(ending.error.as_deref());
+        }
+        columns
+    }
+
+    fn params(&self) -> [&(dyn tokio_postgres::types::ToSql + Sync); 13] {
+        [
+            &self.ids,
+            &self.counters,
+            &self.secrets,
+            &self.was,
+            &self.cancel_seen,
+            &self.guards,
+            &self.goes_to,
+            &self.delays,
+            &self.attempts,
+            &self.losses,
+            &self.reasons,
+            &self.outcomes,
+            &self.errors,
+        ]
+    }
+}

@@ -1,0 +1,89 @@
+//! Every statement this store sends, by the name of its file.
+//!
+//! The text is fixed at compile time; a test PREPAREs each against the migrated schema. Parameter types are listed so
+//! that a statement can also be sent unnamed, in one round trip, where a pooler keeps no prepared ones.
+
+use tokio_postgres::types::Type;
+
+/// The text of a statement and the types of its parameters.
+#[derive(Debug)]
+pub(crate) struct Statement {
+    pub(crate) name: &'static str,
+    pub(crate) sql: &'static str,
+    pub(crate) types: &'static [Type],
+}
+
+macro_rules! statements {
+    ($($constant:ident = $file:literal ( $($type:ident),* );)*) => {
+        $(pub(crate) const $constant: Statement = Statement {
+            name: $file,
+            sql: include_str!(concat!("../queries/", $file, ".sql")),
+            types: &[$(Type::$type),*],
+        };)*
+
+        /// All of them, for the test that prepares each.
+        pub(crate) const ALL: &[&Statement] = &[$(&$constant),*];
+    };
+}
+
+statements! {
+    APPEND_LOGS = "append_logs" (UUID, INT4, UUID, TIMESTAMPTZ_ARRAY, TEXT_ARRAY, TEXT_ARRAY);
+    CLAIM = "claim" (TEXT_ARRAY, TEXT_ARRAY, INT2_ARRAY, TIMESTAMPTZ_ARRAY, UUID_ARRAY, INT4_ARRAY, TEXT, UUID);
+    COMPLETE = "complete" (UUID_ARRAY, INT4_ARRAY, UUID_ARRAY, TEXT_ARRAY);
+    DEPENDENCY_RESULTS = "dependency_results" (UUID_ARRAY);
+    DEPTHS = "depths" ();
+    EXAMINE = "examine" (UUID_ARRAY, INT4_ARRAY, UUID_ARRAY);
+    EXPIRED = "expired" (INT8);
+    FIND_FINISHED = "find_finished" (UUID_ARRAY);
+    FIND_JOB = "find_job" (UUID);
+    FIND_KEYS = "find_keys" (TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY);
+    FOLD = "fold" (INT8);
+    FORGET_SETTLED = "forget_settled" (INT8);
+    FORGET_WORKERS = "forget_workers" (INT8, INT8);
+    GET = "get" (UUID);
+    HEARTBEAT = "heartbeat" (UUID_ARRAY, INT4_ARRAY, UUID_ARRAY);
+    HEARTBEAT_WORKER = "heartbeat_worker" (TEXT, INT4);
+    KEEP_PAYLOADS = "keep_payloads" (TEXT, INT8);
+    LANES = "lanes" (INT8);
+    LIST = "list" (UUID, INT8, TEXT_ARRAY, TEXT, TEXT, TEXT, TEXT, TEXT, TIMESTAMPTZ, TIMESTAMPTZ, INT8);
+    LOCK_PARENTS = "lock_parents" (UUID_ARRAY);
+    LOGS = "logs" (UUID, INT8, INT8);
+    NEXT_DUE = "next_due" ();
+    NEXT_EXPIRY = "next_expiry" ();
+    NEXT_LEASE = "next_lease" ();
+    NEXT_TIMEOUT = "next_timeout" ();
+    NOTIFY = "notify" (TEXT);
+    OLDEST = "oldest" (INT8);
+    OPEN_EDGES = "open_edges" (INT8);
+    OVERDUE_ATTEMPTS = "overdue_attempts" (INT8);
+    OVERDUE_LEASES = "overdue_leases" (INT8);
+    PARTITIONS = "partitions" (TEXT, INT8, INT8);
+    PAUSE_QUEUE = "pause_queue" (TEXT, BOOL);
+    PAUSED_QUEUES = "paused_queues" ();
+    PROGRESS = "progress" (UUID, INT4, UUID, TEXT, TEXT);
+    PROMOTE = "promote" (INT8);
+    PRUNE_DEPENDENCIES = "prune_dependencies" (TEXT, INT8);
+    PRUNE_LOGS = "prune_logs" (INT8, INT8);
+    PRUNE_ROWS = "prune_rows" (INT8, INT8, INT8, INT8);
+    RECORD = "record" (
+        UUID_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT2_ARRAY, INT2_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY
+    );
+    RECORD_DEPENDENCIES = "record_dependencies" (UUID_ARRAY, UUID_ARRAY, BOOL_ARRAY);
+    REGISTER_WORKER = "register_worker" (TEXT, TEXT_ARRAY, TEXT_ARRAY, INT4);
+    RELEASE_HOLD = "release_hold" (UUID);
+    REMEMBER_KEYS = "remember_keys" (TEXT, INT8);
+    REMOVE_WORKER = "remove_worker" (TEXT);
+    REPLAY = "replay" (UUID_ARRAY, INT4_ARRAY, UUID_ARRAY);
+    REPRIORITIZE = "reprioritize" (UUID, INT2);
+    REQUEST_CANCEL = "request_cancel" (UUID);
+    RETRY = "retry" (UUID_ARRAY);
+    SETTLE = "settle" (
+        UUID_ARRAY, INT4_ARRAY, UUID_ARRAY, TEXT_ARRAY, BOOL_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT2_ARRAY, INT2_ARRAY,
+        TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY
+    );
+    STILL_KEPT = "still_kept" (TEXT, INT8, INT8);
+    SUMMARY = "summary" (UUID);
+    SURVEY = "survey" (TEXT_ARRAY, TEXT_ARRAY, INT2_ARRAY, TIMESTAMPTZ_ARRAY, UUID_ARRAY, INT4);
+    UNBLOCK = "unblock" (UUID_ARRAY, UUID_ARRAY, BOOL_ARRAY);
+    WORKERS = "workers" (TEXT, INT8);
+}

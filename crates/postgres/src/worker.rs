@@ -1,0 +1,68 @@
+//! Workers as rows.
+
+use std::time::Duration;
+
+use orchestrix_core::{JobType, Queue, WorkerName};
+use orchestrix_store::{Directive, Page, PageRequest, Queues, Result, WorkerInfo, WorkerStatus};
+
+use crate::{
+    PostgresStore,
+    operate::check_sweep,
+    record::millis,
+    row::corrupt,
+    statement::{FORGET_WORKERS, HEARTBEAT_WORKER, REGISTER_WORKER, REMOVE_WORKER, WORKERS},
+};
+
+pub(crate) async fn register(store: &PostgresStore, worker: &WorkerInfo) -> Result<()> {
+    let queues: Option<Vec<&str>> = match &worker.queues {
+        Queues::All => None,
+        Queues::Named(names) => Some(names.iter().map(Queue::as_str).collect()),
+    };
+    let types: Option<Vec<&str>> = worker.job_types.as_ref().map(|types| types.iter().map(JobType::as_str).collect());
+    let concurrency = i32::try_from(worker.concurrency).unwrap_or(i32::MAX);
+    store.database().query(&REGISTER_WORKER, &[&worker.name.as_str(), &queues, &types, &concurrency]).await?;
+    Ok(())
+}
+
+pub(crate) async fn heartbeat(store: &PostgresStore, name: &WorkerName, free_slots: u32) -> Result<Option<Directive>> {
+    let free_slots = i32::try_from(free_slots).unwrap_or(i32::MAX);
+    let rows = store.database().query(&HEARTBEAT_WORKER, &[&name.as_str(), &free_slots]).await?;
+    rows.first().map(|row| directive(row.get(0))).transpose()
+}
+
+fn directive(text: &str) -> Result<Directive> {
+    text.parse().map_err(|error| corrupt("directive", error))
+}
+
+pub(crate) async fn remove(store: &PostgresStore, name: &WorkerName) -> Result<bool> {
+    Ok(!store.database().query(&REMOVE_WORKER, &[&name.as_str()]).await?.is_empty())
+}
+
+pub(crate) async fn forget(store: &PostgresStore, silence: Duration, limit: usize) -> Result<usize> {
+    Ok(store.database().query(&FORGET_WORKERS, &[&millis(silence), &check_sweep(limit)?]).await?.len())
+}
+
+pub(crate) async fn list(store: &PostgresStore, page: &PageRequest<WorkerName>) -> Result<Page<WorkerStatus, WorkerName>> {
+    page.validate()?;
+    let after = page.cursor.as_ref().map_or("", WorkerName::as_str);
+    let rows = store.database().query(&WORKERS, &[&after, &(page.limit as i64 + 1)]).await?;
+    let mut items = Vec::with_capacity(rows.len());
+    for row in rows.iter().take(page.limit) {
+        let queues: Option<Vec<&str>> = row.get(1);
+        let types: Option<Vec<&str>> = row.get(2);
+        items.push(WorkerStatus {
+            info: WorkerInfo {
+                name: WorkerName::trusted(row.get(0)),
+                queues: queues.map_or(Queues::All, |names| Queues::Named(names.into_iter().map(Queue::trusted).collect())),
+                job_types: types.map(|types| types.into_iter().map(JobType::trusted).collect()),
+                concurrency: u32::try_from(row.get::<_, i32>(3)).unwrap_or(0),
+            },
+            free_slots: u32::try_from(row.get::<_, i32>(4)).unwrap_or(0),
+            directive: directive(row.get(5))?,
+            started_at: row.get(6),
+            last_seen_at: row.get(7),
+        });
+    }
+    let next = (rows.len() > page.limit).then(|| items.last().map(|worker| worker.info.name.clone())).flatten();
+    Ok(Page { items, next })
+}

@@ -1,0 +1,213 @@
+//! What the tests are written with: short names for jobs, and steps that must succeed.
+
+use std::time::Duration;
+
+use orchestrix_core::{
+    DependsOn, Event, IdempotencyKey, IllegalTransition, Job, JobId, JobState, JobType, Lifecycle, NewJob, Priority, Queue,
+    RetryPolicy, Timestamp, WorkerName,
+};
+
+use super::Harness;
+use crate::{
+    ClaimRequest, Claimed, Finish, FinishError, JobFilter, JobSummary, PageRequest, QueueDepth, Result, StoreError, Swept,
+    Verdict,
+};
+
+/// A job with every default, except that its back-off has no jitter, so that times can be told exactly.
+pub(super) fn job(job_type: &str) -> NewJob {
+    NewJob {
+        retry: RetryPolicy { jitter: 0.0, ..RetryPolicy::default() },
+        ..NewJob::new(JobType::new(job_type).expect("a valid type"))
+    }
+}
+
+/// A job that waits for others.
+pub(super) fn child_of<const N: usize>(parents: [JobId; N]) -> NewJob {
+    NewJob { depends_on: parents.into_iter().map(DependsOn::Job).collect(), ..job("child") }
+}
+
+pub(super) fn reference(name: &str) -> DependsOn {
+    DependsOn::Reference(name.into())
+}
+
+pub(super) fn queue(name: &str) -> Queue {
+    Queue::new(name).expect("a valid queue")
+}
+
+pub(super) fn job_type(name: &str) -> JobType {
+    JobType::new(name).expect("a valid type")
+}
+
+pub(super) fn key(text: &str) -> Option<IdempotencyKey> {
+    Some(IdempotencyKey::new(text).expect("a valid key"))
+}
+
+pub(super) fn worker(name: &str) -> WorkerName {
+    WorkerName::new(name).expect("a valid name")
+}
+
+pub(super) fn priority(value: i64) -> Priority {
+    Priority::new(value).expect("a valid priority")
+}
+
+pub(super) const fn secs(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+/// A failure that no further attempt would mend.
+pub(super) fn fatal(error: &str) -> Verdict {
+    Verdict::Fail { error: error.into(), retryable: false, retry_after: None }
+}
+
+/// The fields that a refusal names.
+pub(super) fn bad_fields<T>(result: Result<T>) -> Vec<String> {
+    match result {
+        Err(StoreError::Invalid(invalid)) => invalid.errors.into_iter().map(|error| error.field).collect(),
+        Err(error) => panic!("refused for another reason: {error:?}"),
+        Ok(_) => panic!("accepted what breaks a rule"),
+    }
+}
+
+/// The event that the state of a job did not allow, and that state.
+pub(super) fn illegal<T>(result: Result<T>) -> (JobState, Event) {
+    match result {
+        Err(StoreError::IllegalTransition(IllegalTransition { from, event })) => (from, event),
+        Err(error) => panic!("refused for another reason: {error:?}"),
+        Ok(_) => panic!("accepted what the state does not allow"),
+    }
+}
+
+/// Whether a call was refused because the token owns nothing.
+pub(super) fn lease_lost<T>(result: &Result<T>) -> bool {
+    matches!(result, Err(StoreError::LeaseLost))
+}
+
+/// Whether a call was refused because nobody knows the job.
+pub(super) fn not_found<T>(result: &Result<T>, id: JobId) -> bool {
+    matches!(result, Err(StoreError::JobNotFound(unknown)) if *unknown == id)
+}
+
+/// An id that no job has.
+pub(super) fn unknown_id() -> JobId {
+    JobId::new(Timestamp::UNIX_EPOCH, rand::random())
+}
+
+impl Harness {
+    pub(super) async fn now(&self) -> Timestamp {
+        self.clock.now().await
+    }
+
+    pub(super) async fn advance(&self, by: Duration) {
+        self.clock.advance(by).await;
+    }
+
+    pub(super) async fn enqueue(&self, job: NewJob) -> JobId {
+        self.store.enqueue(job).await.expect("a valid job").id
+    }
+
+    pub(super) async fn enqueue_many(&self, jobs: Vec<NewJob>) -> Vec<JobId> {
+        let enqueued = self.store.enqueue_many(jobs).await.expect("valid jobs");
+        enqueued.into_iter().map(|job| job.id).collect()
+    }
+
+    pub(super) async fn job(&self, id: JobId) -> Job {
+        self.store.get(id).await.expect("a store that answers").expect("a job that exists")
+    }
+
+    pub(super) async fn state(&self, id: JobId) -> JobState {
+        self.job(id).await.state
+    }
+
+    pub(super) async fn claim(&self, request: &ClaimRequest) -> Vec<Claimed> {
+        self.store.claim(request).await.expect("a valid request")
+    }
+
+    pub(super) async fn claim_all(&self) -> Vec<Claimed> {
+        self.claim(&ClaimRequest::any(worker("w"), ClaimRequest::MAX_LIMIT)).await
+    }
+
+    /// Claims the only claimable job.
+    pub(super) async fn claim_one(&self) -> Claimed {
+        let mut claimed = self.claim_all().await;
+        assert_eq!(claimed.len(), 1, "just one job should be claimable");
+        claimed.remove(0)
+    }
+
+    /// Enqueues a job and claims it.
+    pub(super) async fn start(&self, job: NewJob) -> Claimed {
+        let id = self.enqueue(job).await;
+        let claimed = self.claim_one().await;
+        assert_eq!(claimed.id(), id, "the job just enqueued should be the claimable one");
+        claimed
+    }
+
+    /// Lets the time pass that a scheduled or retrying job waits for, and claims it.
+    pub(super) async fn start_again(&self, id: JobId) -> Claimed {
+        let wait = self.job(id).await.eligible_at.duration_since(self.now().await);
+        self.advance(wait.try_into().unwrap_or_default()).await;
+        self.promote().await;
+        self.claim_one().await
+    }
+
+    pub(super) async fn finish(&self, claimed: &Claimed, verdict: Verdict) -> Result<JobState, FinishError> {
+        let items = vec![Finish { token: claimed.token, verdict }];
+        let mut answers = self.store.finish(items).await.expect("a store that answers");
+        assert_eq!(answers.len(), 1, "one item, one answer");
+        answers.remove(0)
+    }
+
+    /// Ends an attempt whose token is current.
+    pub(super) async fn end(&self, claimed: &Claimed, verdict: Verdict) -> JobState {
+        self.finish(claimed, verdict).await.expect("a current token")
+    }
+
+    /// Records a job that is dead already.
+    pub(super) async fn dead(&self, job: NewJob) -> JobId {
+        let claimed = self.start(job).await;
+        assert_eq!(self.end(&claimed, fatal("no use")).await, JobState::Dead);
+        claimed.id()
+    }
+
+    pub(super) async fn promote(&self) -> Swept {
+        self.store.promote(1_000).await.expect("a valid limit")
+    }
+
+    pub(super) async fn expire(&self) -> Swept {
+        self.store.expire(1_000).await.expect("a valid limit")
+    }
+
+    pub(super) async fn reap(&self) -> Swept {
+        self.store.reap(1_000, Lifecycle::CRASH_LOOP).await.expect("a valid limit")
+    }
+
+    pub(super) async fn time_out(&self) -> Swept {
+        self.store.time_out(1_000).await.expect("a valid limit")
+    }
+
+    /// Lets the lease of a job run out, and takes it back.
+    pub(super) async fn lose(&self, claimed: &Claimed) {
+        self.advance(claimed.lease).await;
+        assert_eq!(self.reap().await.count, 1, "the lease should have run out");
+    }
+
+    /// Everything that matches, page after page.
+    pub(super) async fn list(&self, filter: &JobFilter) -> Vec<JobSummary> {
+        let mut all = Vec::new();
+        let mut page = PageRequest::first(1_000);
+        loop {
+            let part = self.store.list(filter, &page).await.expect("a valid page");
+            all.extend(part.items);
+            let Some(next) = part.next else { return all };
+            page = PageRequest::after(next, 1_000);
+        }
+    }
+
+    /// The ids of everything that matches.
+    pub(super) async fn listed(&self, filter: &JobFilter) -> Vec<JobId> {
+        self.list(filter).await.into_iter().map(|job| job.id).collect()
+    }
+
+    pub(super) async fn depths(&self) -> Vec<QueueDepth> {
+        self.store.depths().await.expect("a store that answers")
+    }
+}

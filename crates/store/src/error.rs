@@ -1,0 +1,46 @@
+//! What can go wrong in a store, by what a caller would do about it.
+
+use orchestrix_core::{FieldError, IllegalTransition, Invalid, JobId};
+use thiserror::Error;
+
+/// A result of a store.
+pub type Result<T, E = StoreError> = std::result::Result<T, E>;
+
+/// Why a store did not do what it was asked. Nothing was written, unless the variant says otherwise.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The request breaks a rule; every bad field is named.
+    #[error("invalid request: {0}")]
+    Invalid(#[from] Invalid),
+    /// No job has this id.
+    #[error("there is no job {0}")]
+    JobNotFound(JobId),
+    /// The key was used for a different request.
+    #[error("the idempotency key was used for a different request, job {existing}")]
+    IdempotencyKeyReused {
+        /// The job that the key stands for.
+        existing: JobId,
+    },
+    /// The token does not own its job any more: it was reaped, leased again, finished or cancelled.
+    #[error("the lease is lost")]
+    LeaseLost,
+    /// The job's state does not allow this.
+    #[error(transparent)]
+    IllegalTransition(#[from] IllegalTransition),
+    /// The database is away, or too slow. Whether the request was carried out is unknown; try again later.
+    #[error("the store is unavailable: {0}")]
+    Unavailable(String),
+    /// The database holds a schema that this program does not know.
+    #[error("{0}")]
+    Schema(String),
+    /// The backend failed in a way that trying again will not mend.
+    #[error("the store failed: {0}")]
+    Backend(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl From<FieldError> for StoreError {
+    fn from(error: FieldError) -> Self {
+        Self::Invalid(error.into())
+    }
+}

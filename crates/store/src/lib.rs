@@ -1,0 +1,161 @@
+//! The `Store`: where jobs live, in the domain's verbs.
+//!
+//! A store is the only truth about jobs. It decides with `orchestrix-core` and makes every decision durable before
+//! it answers. Whoever needs jobs kept knows this trait and never a backend; whoever writes a backend runs the
+//! `conformance` suite (a feature), which is the specification in the form of tests.
+//!
+//! What every backend keeps:
+//!
+//! - No `Ok` before the commit.
+//! - Every write to a leased job carries its [`LeaseToken`], checked on the job's own row in the write itself.
+//! - Time is the store's: eligibility, leases and schedules follow its clock, never the caller's.
+//! - Every scan, batch and page has a limit; a caller that wants more calls again.
+//! - A wake-up is a hint. Losing all of them costs time, never a job.
+
+pub mod claim;
+pub mod clock;
+#[cfg(feature = "conformance")]
+pub mod conformance;
+pub mod enqueue;
+pub mod error;
+pub mod finish;
+pub mod housekeeping;
+pub mod inspect;
+pub mod log;
+pub mod memory;
+pub mod wakeup;
+pub mod worker;
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use orchestrix_core::{Job, JobId, JobState, LeaseToken, NewJob, Priority, Queue, WorkerName};
+
+pub use claim::{ClaimRequest, Claimed, LeaseStatus, Queues};
+pub use clock::{Clock, ManualClock, SystemClock};
+pub use enqueue::Enqueued;
+pub use error::{Result, StoreError};
+pub use finish::{Finish, FinishError, ProgressUpdate, Verdict};
+pub use housekeeping::{Pruned, Retention, Swept};
+pub use inspect::{JobFilter, JobSummary, Page, PageRequest, QueueDepth};
+pub use log::{LogEntry, LogLevel, LogLine};
+pub use memory::MemoryStore;
+pub use wakeup::{Wakeup, Wakeups};
+pub use worker::{Directive, WorkerInfo, WorkerStatus};
+
+/// Durable storage of jobs. See the [crate documentation](crate) for what every implementation keeps.
+#[async_trait]
+pub trait Store: Send + Sync + 'static {
+    // ---- producers ----
+
+    /// Records one job. Concurrent calls may share a transaction; each is answered after the commit, and a job that
+    /// is refused fails alone.
+    async fn enqueue(&self, job: NewJob) -> Result<Enqueued>;
+
+    /// Records all of `jobs` or none. They may depend on each other by [`NewJob::reference`].
+    async fn enqueue_many(&self, jobs: Vec<NewJob>) -> Result<Vec<Enqueued>>;
+
+    /// Lets a held job go.
+    async fn release_hold(&self, id: JobId) -> Result<JobState>;
+
+    /// Cancels a waiting job at once; asks the owner of a running one to stop, which its heartbeat reports.
+    /// Cancelling a cancelled job again is fine.
+    async fn cancel(&self, id: JobId) -> Result<JobState>;
+
+    // ---- workers ----
+
+    /// Leases up to [`ClaimRequest::limit`] jobs to a worker: highest priority first, then the longest eligible.
+    async fn claim(&self, request: &ClaimRequest) -> Result<Vec<Claimed>>;
+
+    /// Extends leases, each by its job's own duration from now. Answers in the order of `tokens`.
+    async fn heartbeat(&self, tokens: &[LeaseToken]) -> Result<Vec<LeaseStatus>>;
+
+    /// Ends attempts, each by itself: one refused item leaves the others standing. Answers in the order of `items`.
+    /// Repeating an outcome that was accepted is answered as it was the first time.
+    async fn finish(&self, items: Vec<Finish>) -> Result<Vec<Result<JobState, FinishError>>>;
+
+    /// Records how far a running job has come, and what its next attempt should get back.
+    async fn progress(&self, token: LeaseToken, update: ProgressUpdate) -> Result<()>;
+
+    /// Adds lines to the log of a running job.
+    async fn append_logs(&self, token: LeaseToken, lines: Vec<LogLine>) -> Result<()>;
+
+    /// Makes a worker known, or known anew.
+    async fn register_worker(&self, worker: &WorkerInfo) -> Result<()>;
+
+    /// Shows that a worker lives; answers what it should do, or `None` if it is not registered.
+    async fn heartbeat_worker(&self, name: &WorkerName, free_slots: u32) -> Result<Option<Directive>>;
+
+    /// Forgets a worker. Its leases run out by themselves.
+    async fn remove_worker(&self, name: &WorkerName) -> Result<bool>;
+
+    // ---- operators ----
+
+    /// Gives a dead or cancelled job another chance, with at least one attempt left.
+    async fn retry(&self, id: JobId) -> Result<JobState>;
+
+    /// Retries up to `limit` dead or cancelled jobs that match; call again until it answers with none.
+    async fn retry_many(&self, filter: &JobFilter, limit: usize) -> Result<Vec<JobId>>;
+
+    /// Changes how urgent an unfinished job is.
+    async fn reprioritize(&self, id: JobId, priority: Priority) -> Result<JobState>;
+
+    /// Stops claims from a queue. What runs goes on.
+    async fn pause_queue(&self, queue: &Queue) -> Result<()>;
+
+    /// Lets claims go on.
+    async fn resume_queue(&self, queue: &Queue) -> Result<()>;
+
+    /// The queues that are paused.
+    async fn paused_queues(&self) -> Result<Vec<Queue>>;
+
+    // ---- housekeeping, in bounded steps ----
+
+    /// Makes up to `limit` scheduled and retrying jobs whose time has come pending.
+    async fn promote(&self, limit: usize) -> Result<Swept>;
+
+    /// Moves on up to `limit` jobs that wait for jobs which have finished. `finish` and `cancel` do this for what they
+    /// touched; this finds what a crash left.
+    async fn unblock(&self, limit: usize) -> Result<Swept>;
+
+    /// Cancels up to `limit` jobs that did not start in time.
+    async fn expire(&self, limit: usize) -> Result<Swept>;
+
+    /// Takes back up to `limit` leases that ran out; `crash_loop` losses in a row kill a job.
+    async fn reap(&self, limit: usize, crash_loop: u16) -> Result<Swept>;
+
+    /// Ends up to `limit` attempts that ran over their job's timeout.
+    async fn time_out(&self, limit: usize) -> Result<Swept>;
+
+    /// Forgets up to `limit` workers that have been silent for `silence`.
+    async fn forget_workers(&self, silence: Duration, limit: usize) -> Result<usize>;
+
+    /// Forgets finished jobs and logs past their retention, up to about `limit` rows (whole partitions count as one
+    /// row where the backend has them).
+    async fn prune(&self, retention: &Retention, limit: usize) -> Result<Pruned>;
+
+    // ---- readers ----
+
+    /// One job, without payload, result and history.
+    async fn summary(&self, id: JobId) -> Result<Option<JobSummary>>;
+
+    /// All that is known of one job.
+    async fn get(&self, id: JobId) -> Result<Option<Job>>;
+
+    /// Jobs that match, newest first. A page may hold fewer than asked, even none, and still have a next one: the
+    /// rows looked at for one page are bounded too.
+    async fn list(&self, filter: &JobFilter, page: &PageRequest<JobId>) -> Result<Page<JobSummary, JobId>>;
+
+    /// Lines of a job's log, oldest first.
+    async fn logs(&self, id: JobId, page: &PageRequest<i64>) -> Result<Page<LogEntry, i64>>;
+
+    /// How many jobs each queue holds by state, and how long its oldest claimable job has waited. The cost does not
+    /// grow with the backlog.
+    async fn depths(&self) -> Result<Vec<QueueDepth>>;
+
+    /// Workers by name.
+    async fn workers(&self, page: &PageRequest<WorkerName>) -> Result<Page<WorkerStatus, WorkerName>>;
+
+    /// Hints that jobs became claimable, from this process and where possible from others.
+    fn subscribe(&self) -> Wakeups;
+}

@@ -1,0 +1,32 @@
+//! What becomes of a job at somebody's request before it is done: cancelled, or let go.
+
+use orchestrix_core::{Event, JobId, JobState, Readiness, Timestamp};
+
+use super::tables::Tables;
+use crate::Result;
+
+impl Tables {
+    pub(super) fn cancel(&mut self, id: JobId, now: Timestamp) -> Result<JobState> {
+        let before = self.row(id)?.lifecycle();
+        let decided = before.apply(Event::Cancel)?;
+        if before.state == decided.state {
+            // Owned by a worker, which is asked to stop, or cancelled already.
+            self.update(id, |row| row.decide(decided, now))?;
+        } else {
+            self.give_up(id, Event::Cancel, "requested", now)?;
+            self.settle(vec![id], now)?;
+        }
+        Ok(decided.state)
+    }
+
+    pub(super) fn release_hold(&mut self, id: JobId, now: Timestamp) -> Result<JobState> {
+        let row = self.row(id)?;
+        let readiness = Readiness::of(row.unmet > 0, row.job.eligible_at > now);
+        let decided = row.lifecycle().apply(Event::Release(readiness))?;
+        self.update(id, |row| {
+            row.decide(decided, now);
+            row.wait_from(now);
+            decided.state
+        })
+    }
+}

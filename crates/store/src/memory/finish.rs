@@ -1,0 +1,48 @@
+//! A worker's word on its own attempt: how it ended, and what it says along the way.
+
+use orchestrix_core::{JobState, LeaseToken, Timestamp};
+
+use super::{attempt::End, tables::Tables};
+use crate::{Finish, FinishError, LogLine, ProgressUpdate, Result};
+
+impl Tables {
+    pub(super) fn finish(&mut self, items: Vec<Finish>, now: Timestamp) -> Result<Vec<Result<JobState, FinishError>>> {
+        let touched = items.iter().map(|item| item.token.job).collect();
+        let answers = items.into_iter().map(|item| self.finish_one(item, now)).collect();
+        self.settle(touched, now)?;
+        Ok(answers)
+    }
+
+    fn finish_one(&mut self, item: Finish, now: Timestamp) -> Result<JobState, FinishError> {
+        item.verdict.validate().map_err(FinishError::Invalid)?;
+        let end = End::from(item.verdict);
+        let Some(row) = self.find(item.token.job) else { return Err(FinishError::LeaseLost) };
+        if !row.is_owned_by(&item.token) {
+            return row.repeated(&item.token, &end).ok_or(FinishError::LeaseLost);
+        }
+        // An owned job takes every end of an attempt, so there is no other refusal to tell apart.
+        self.end_attempt(item.token.job, end, now).map_err(|_| FinishError::LeaseLost)
+    }
+
+    pub(super) fn progress(&mut self, token: LeaseToken, update: ProgressUpdate) -> Result<()> {
+        update.validate()?;
+        self.owned(&token)?;
+        self.update(token.job, |row| {
+            if let Some(said) = update.progress {
+                let progress = row.job.progress.get_or_insert_default();
+                progress.percent = said.percent.or(progress.percent);
+                progress.message = said.message.or(progress.message.take());
+            }
+            if let Some(checkpoint) = update.checkpoint {
+                row.job.checkpoint = Some(checkpoint);
+            }
+        })
+    }
+
+    pub(super) fn append_logs(&mut self, token: LeaseToken, lines: Vec<LogLine>, now: Timestamp) -> Result<()> {
+        LogLine::validate(&lines)?;
+        let attempt = self.owned(&token)?.job.attempts + 1;
+        self.logs.append(token.job, attempt, lines, now);
+        Ok(())
+    }
+}

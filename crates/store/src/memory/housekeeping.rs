@@ -1,0 +1,67 @@
+//! Sweeps: what the clock does to jobs, a bounded step at a time, oldest due first.
+
+use orchestrix_core::{AttemptOutcome, Event, JobId, Timestamp};
+
+use super::{attempt::End, index::ByTime, tables::Tables};
+use crate::{
+    Result, Swept,
+    clock::until,
+    housekeeping::{MAX_SWEEP, check_limit},
+};
+
+impl Tables {
+    pub(super) fn promote(&mut self, limit: usize, now: Timestamp) -> Result<Swept> {
+        let due = due(&self.index.due, limit, now)?;
+        for id in &due {
+            let decided = self.row(*id)?.lifecycle().apply(Event::Promote)?;
+            self.update(*id, |row| row.decide(decided, now))?;
+        }
+        Ok(swept(due.len(), &self.index.due, now))
+    }
+
+    /// Nothing to do: under one lock, every job is settled before the verb that ended its parents is over.
+    pub(super) fn unblock(&mut self, limit: usize) -> Result<Swept> {
+        check_limit(limit, MAX_SWEEP)?;
+        Ok(Swept::default())
+    }
+
+    // Settled only after all of the step have expired, so that what expired together says so, whoever waits for whom.
+    pub(super) fn expire(&mut self, limit: usize, now: Timestamp) -> Result<Swept> {
+        let due = due(&self.index.expiries, limit, now)?;
+        for id in &due {
+            self.give_up(*id, Event::Expire, "expired", now)?;
+        }
+        let count = due.len();
+        self.settle(due, now)?;
+        Ok(swept(count, &self.index.expiries, now))
+    }
+
+    pub(super) fn reap(&mut self, limit: usize, crash_loop: u16, now: Timestamp) -> Result<Swept> {
+        let due = due(&self.index.leases, limit, now)?;
+        for id in &due {
+            self.end_attempt(*id, End { crash_loop, ..End::plain(AttemptOutcome::Lost) }, now)?;
+        }
+        let count = due.len();
+        self.settle(due, now)?;
+        Ok(swept(count, &self.index.leases, now))
+    }
+
+    pub(super) fn time_out(&mut self, limit: usize, now: Timestamp) -> Result<Swept> {
+        let due = due(&self.index.timeouts, limit, now)?;
+        for id in &due {
+            self.end_attempt(*id, End::plain(AttemptOutcome::TimedOut), now)?;
+        }
+        let count = due.len();
+        self.settle(due, now)?;
+        Ok(swept(count, &self.index.timeouts, now))
+    }
+}
+
+fn due(times: &ByTime, limit: usize, now: Timestamp) -> Result<Vec<JobId>> {
+    check_limit(limit, MAX_SWEEP)?;
+    Ok(times.iter().take_while(|(time, _)| *time <= now).take(limit).map(|(_, id)| *id).collect())
+}
+
+fn swept(count: usize, left: &ByTime, now: Timestamp) -> Swept {
+    Swept { count, next_in: left.first().map(|(time, _)| until(now, *time)) }
+}

@@ -1,0 +1,69 @@
+//! What readers see.
+
+use std::collections::BTreeSet;
+
+use orchestrix_core::{Job, JobId, Queue, Timestamp};
+
+use super::{row::Row, tables::Tables};
+use crate::{JobFilter, JobSummary, Page, PageRequest, QueueDepth, Result, clock::until, inspect::MAX_SCAN};
+
+impl Tables {
+    pub(super) fn get(&self, id: JobId) -> Option<Job> {
+        self.find(id).map(Row::read)
+    }
+
+    pub(super) fn summary(&self, id: JobId) -> Option<JobSummary> {
+        self.find(id).map(Row::summary)
+    }
+
+    pub(super) fn list(&self, filter: &JobFilter, page: &PageRequest<JobId>) -> Result<Page<JobSummary, JobId>> {
+        page.validate()?;
+        let mut ids = self.index.newest(&filter.states, page.cursor);
+        let mut items = Vec::new();
+        let mut last = None;
+        for id in ids.by_ref().take(MAX_SCAN) {
+            last = Some(id);
+            items.extend(self.find(id).filter(|row| matches(row, filter)).map(Row::summary));
+            if items.len() == page.limit {
+                break;
+            }
+        }
+        Ok(Page { items, next: ids.next().and(last) })
+    }
+
+    pub(super) fn depths(&self, now: Timestamp) -> Vec<QueueDepth> {
+        let names: BTreeSet<&Queue> = self.index.queues.keys().chain(&self.paused).collect();
+        let depth = |queue: &Queue| {
+            let index = self.index.queues.get(queue);
+            let oldest = index.and_then(|index| index.waiting.first()).map(|(eligible_at, _)| until(*eligible_at, now));
+            QueueDepth {
+                queue: queue.clone(),
+                paused: self.paused.contains(queue),
+                counts: index.map(|index| index.counts.clone()).unwrap_or_default(),
+                oldest,
+            }
+        };
+        names.into_iter().map(depth).collect()
+    }
+}
+
+/// Whether every part of `filter` but the states, which an index answers, matches.
+pub(super) fn matches(row: &Row, filter: &JobFilter) -> bool {
+    fn is<T: PartialEq>(wanted: Option<&T>, value: &T) -> bool {
+        wanted.is_none_or(|wanted| wanted == value)
+    }
+    let job = &row.job;
+    is(filter.queue.as_ref(), &job.queue)
+        && is(filter.job_type.as_ref(), &job.job_type)
+        && is(filter.tenant.as_ref(), &job.tenant)
+        && filter.tag.as_ref().is_none_or(|tag| job.tags.contains(tag))
+        && filter.from.is_none_or(|from| job.created_at >= from)
+        && filter.to.is_none_or(|to| job.created_at < to)
+        && filter.text.as_ref().is_none_or(|text| holds(job, text))
+}
+
+fn holds(job: &Job, text: &str) -> bool {
+    let key = job.idempotency_key.as_ref().map(|key| key.as_str());
+    let texts = [Some(job.job_type.as_str()), job.correlation_id.as_deref(), key, job.reason.as_deref()];
+    texts.into_iter().flatten().any(|held| held.contains(text))
+}

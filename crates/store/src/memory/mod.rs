@@ -1,0 +1,227 @@
+//! A store in memory, for tests, examples and anything that may be lost with its process.
+//!
+//! One mutex around plain maps: every verb is a short step under the lock, so each is atomic, and the order in which
+//! they take it is the order in which they happened. The decisions are all `orchestrix-core`'s; what is left here is
+//! to find the jobs that a verb concerns (by [`index`]es, never by looking at every job) and to write down what was
+//! decided. Durability is the one promise of a store that this one does not keep.
+//!
+//! | module | what it owns |
+//! |---|---|
+//! | [`tables`] | the maps, and the one way to change a job |
+//! | [`row`] | a job and what only the store knows of it |
+//! | [`index`] | the orders in which jobs are looked for |
+//! | [`attempt`] | what the end of an attempt does to a job |
+//! | [`settle`] | what the end of a job does to those that wait for it |
+//! | the others | one group of verbs each, named as in the trait |
+
+mod attempt;
+mod cancel;
+mod claim;
+mod enqueue;
+mod finish;
+mod housekeeping;
+mod index;
+mod inspect;
+mod log;
+mod operate;
+mod prune;
+mod row;
+mod settle;
+mod tables;
+mod worker;
+
+use std::{
+    mem,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use orchestrix_core::{Job, JobId, JobState, LeaseToken, NewJob, Priority, Queue, Timestamp, WorkerName};
+
+use self::tables::Tables;
+use crate::{
+    ClaimRequest, Claimed, Clock, Directive, Enqueued, Finish, FinishError, JobFilter, JobSummary, LeaseStatus, LogEntry,
+    LogLine, Page, PageRequest, ProgressUpdate, Pruned, QueueDepth, Result, Retention, Store, Swept, SystemClock, Wakeup,
+    Wakeups, WorkerInfo, WorkerStatus, wakeup::Waker,
+};
+
+/// A [`Store`] that lives and dies with its process.
+///
+/// ```
+/// # use std::sync::Arc;
+/// use orchestrix_store::{MemoryStore, Store};
+///
+/// let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+/// ```
+#[derive(Debug)]
+pub struct MemoryStore {
+    clock: Arc<dyn Clock>,
+    tables: Mutex<Tables>,
+    waker: Waker,
+}
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl MemoryStore {
+    /// An empty store on the machine's clock.
+    pub fn new() -> Self {
+        Self::with_clock(Arc::new(SystemClock))
+    }
+
+    /// An empty store on a clock of your own.
+    pub fn with_clock(clock: Arc<dyn Clock>) -> Self {
+        Self { clock, tables: Mutex::default(), waker: Waker::default() }
+    }
+
+    // The time is read under the lock, so that time never runs backwards between two verbs; wake-ups are given after
+    // it, so that whoever is woken finds the job.
+    fn with<R>(&self, verb: impl FnOnce(&mut Tables, Timestamp) -> R) -> R {
+        let mut tables = self.tables.lock().expect("no verb panics half-way");
+        let answer = verb(&mut tables, self.clock.now());
+        let woken = mem::take(&mut tables.woken);
+        drop(tables);
+        for queue in woken {
+            self.waker.wake(Wakeup::Queue(queue));
+        }
+        answer
+    }
+}
+
+#[async_trait]
+impl Store for MemoryStore {
+    async fn enqueue(&self, job: NewJob) -> Result<Enqueued> {
+        self.with(|tables, now| tables.enqueue(job, now))
+    }
+
+    async fn enqueue_many(&self, jobs: Vec<NewJob>) -> Result<Vec<Enqueued>> {
+        self.with(|tables, now| tables.enqueue_many(jobs, now))
+    }
+
+    async fn release_hold(&self, id: JobId) -> Result<JobState> {
+        self.with(|tables, now| tables.release_hold(id, now))
+    }
+
+    async fn cancel(&self, id: JobId) -> Result<JobState> {
+        self.with(|tables, now| tables.cancel(id, now))
+    }
+
+    async fn claim(&self, request: &ClaimRequest) -> Result<Vec<Claimed>> {
+        self.with(|tables, now| tables.claim(request, now))
+    }
+
+    async fn heartbeat(&self, tokens: &[LeaseToken]) -> Result<Vec<LeaseStatus>> {
+        self.with(|tables, now| tables.heartbeat(tokens, now))
+    }
+
+    async fn finish(&self, items: Vec<Finish>) -> Result<Vec<Result<JobState, FinishError>>> {
+        self.with(|tables, now| tables.finish(items, now))
+    }
+
+    async fn progress(&self, token: LeaseToken, update: ProgressUpdate) -> Result<()> {
+        self.with(|tables, _| tables.progress(token, update))
+    }
+
+    async fn append_logs(&self, token: LeaseToken, lines: Vec<LogLine>) -> Result<()> {
+        self.with(|tables, now| tables.append_logs(token, lines, now))
+    }
+
+    async fn register_worker(&self, worker: &WorkerInfo) -> Result<()> {
+        self.with(|tables, now| tables.workers.register(worker, now));
+        Ok(())
+    }
+
+    async fn heartbeat_worker(&self, name: &WorkerName, free_slots: u32) -> Result<Option<Directive>> {
+        Ok(self.with(|tables, now| tables.workers.heartbeat(name, free_slots, now)))
+    }
+
+    async fn remove_worker(&self, name: &WorkerName) -> Result<bool> {
+        Ok(self.with(|tables, _| tables.workers.remove(name)))
+    }
+
+    async fn retry(&self, id: JobId) -> Result<JobState> {
+        self.with(|tables, now| tables.retry(id, now))
+    }
+
+    async fn retry_many(&self, filter: &JobFilter, limit: usize) -> Result<Vec<JobId>> {
+        self.with(|tables, now| tables.retry_many(filter, limit, now))
+    }
+
+    async fn reprioritize(&self, id: JobId, priority: Priority) -> Result<JobState> {
+        self.with(|tables, _| tables.reprioritize(id, priority))
+    }
+
+    async fn pause_queue(&self, queue: &Queue) -> Result<()> {
+        self.with(|tables, _| tables.pause_queue(queue));
+        Ok(())
+    }
+
+    async fn resume_queue(&self, queue: &Queue) -> Result<()> {
+        self.with(|tables, _| tables.resume_queue(queue));
+        Ok(())
+    }
+
+    async fn paused_queues(&self) -> Result<Vec<Queue>> {
+        Ok(self.with(|tables, _| tables.paused_queues()))
+    }
+
+    async fn promote(&self, limit: usize) -> Result<Swept> {
+        self.with(|tables, now| tables.promote(limit, now))
+    }
+
+    async fn unblock(&self, limit: usize) -> Result<Swept> {
+        self.with(|tables, _| tables.unblock(limit))
+    }
+
+    async fn expire(&self, limit: usize) -> Result<Swept> {
+        self.with(|tables, now| tables.expire(limit, now))
+    }
+
+    async fn reap(&self, limit: usize, crash_loop: u16) -> Result<Swept> {
+        self.with(|tables, now| tables.reap(limit, crash_loop, now))
+    }
+
+    async fn time_out(&self, limit: usize) -> Result<Swept> {
+        self.with(|tables, now| tables.time_out(limit, now))
+    }
+
+    async fn forget_workers(&self, silence: Duration, limit: usize) -> Result<usize> {
+        self.with(|tables, now| tables.workers.forget(silence, limit, now))
+    }
+
+    async fn prune(&self, retention: &Retention, limit: usize) -> Result<Pruned> {
+        self.with(|tables, now| tables.prune(retention, limit, now))
+    }
+
+    async fn summary(&self, id: JobId) -> Result<Option<JobSummary>> {
+        Ok(self.with(|tables, _| tables.summary(id)))
+    }
+
+    async fn get(&self, id: JobId) -> Result<Option<Job>> {
+        Ok(self.with(|tables, _| tables.get(id)))
+    }
+
+    async fn list(&self, filter: &JobFilter, page: &PageRequest<JobId>) -> Result<Page<JobSummary, JobId>> {
+        self.with(|tables, _| tables.list(filter, page))
+    }
+
+    async fn logs(&self, id: JobId, page: &PageRequest<i64>) -> Result<Page<LogEntry, i64>> {
+        self.with(|tables, _| tables.log_page(id, page))
+    }
+
+    async fn depths(&self) -> Result<Vec<QueueDepth>> {
+        Ok(self.with(|tables, now| tables.depths(now)))
+    }
+
+    async fn workers(&self, page: &PageRequest<WorkerName>) -> Result<Page<WorkerStatus, WorkerName>> {
+        self.with(|tables, _| tables.workers.page(page))
+    }
+
+    fn subscribe(&self) -> Wakeups {
+        self.waker.subscribe()
+    }
+}

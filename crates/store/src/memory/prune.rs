@@ -1,0 +1,39 @@
+//! Forgetting what is past its retention.
+
+use orchestrix_core::{JobId, JobState, Timestamp};
+
+use super::tables::Tables;
+use crate::{
+    Pruned, Result, Retention,
+    clock::earlier,
+    housekeeping::{MAX_SWEEP, check_limit},
+};
+
+impl Tables {
+    pub(super) fn prune(&mut self, retention: &Retention, limit: usize, now: Timestamp) -> Result<Pruned> {
+        check_limit(limit, MAX_SWEEP)?;
+        let kept = [
+            (JobState::Completed, retention.completed),
+            (JobState::Cancelled, retention.cancelled),
+            (JobState::Dead, retention.dead),
+        ];
+        let mut left = limit;
+        for (state, kept) in kept {
+            let past = self.finished_until(state, earlier(now, kept), left);
+            left -= past.len();
+            for id in past {
+                self.forget(id);
+            }
+        }
+        let oldest_line = earlier(now, retention.logs);
+        left -= self.logs.prune(oldest_line, left);
+        let more = self.logs.has_any(oldest_line)
+            || kept.iter().any(|(state, kept)| !self.finished_until(*state, earlier(now, *kept), 1).is_empty());
+        Ok(Pruned { count: limit - left, more })
+    }
+
+    fn finished_until(&self, state: JobState, until: Timestamp, limit: usize) -> Vec<JobId> {
+        let finished = self.index.finished.get(&state).into_iter().flatten();
+        finished.take_while(|(time, _)| *time <= until).take(limit).map(|(_, id)| *id).collect()
+    }
+}

@@ -1,0 +1,62 @@
+//! Workers as they say they are.
+
+use std::{collections::BTreeMap, ops::Bound, time::Duration};
+
+use orchestrix_core::{Timestamp, WorkerName};
+
+use crate::{
+    Directive, Page, PageRequest, Result, WorkerInfo, WorkerStatus,
+    clock::earlier,
+    housekeeping::{MAX_SWEEP, check_limit},
+};
+
+/// Known workers, by name.
+#[derive(Debug, Default)]
+pub(super) struct Workers(BTreeMap<WorkerName, WorkerStatus>);
+
+impl Workers {
+    pub(super) fn register(&mut self, info: &WorkerInfo, now: Timestamp) {
+        let status = WorkerStatus {
+            info: info.clone(),
+            directive: Directive::Run,
+            free_slots: info.concurrency,
+            started_at: now,
+            last_seen_at: now,
+        };
+        self.0.insert(info.name.clone(), status);
+    }
+
+    pub(super) fn heartbeat(&mut self, name: &WorkerName, free_slots: u32, now: Timestamp) -> Option<Directive> {
+        let worker = self.0.get_mut(name)?;
+        worker.free_slots = free_slots;
+        worker.last_seen_at = now;
+        Some(worker.directive)
+    }
+
+    pub(super) fn remove(&mut self, name: &WorkerName) -> bool {
+        self.0.remove(name).is_some()
+    }
+
+    pub(super) fn forget(&mut self, silence: Duration, limit: usize, now: Timestamp) -> Result<usize> {
+        check_limit(limit, MAX_SWEEP)?;
+        let since = earlier(now, silence);
+        // Workers are few next to jobs: looking at each is cheaper than an order kept through every heartbeat.
+        let silent = self.0.values().filter(|worker| worker.last_seen_at <= since);
+        let mut silent: Vec<_> = silent.map(|worker| (worker.last_seen_at, worker.info.name.clone())).collect();
+        silent.sort_unstable();
+        silent.truncate(limit);
+        for (_, name) in &silent {
+            self.0.remove(name);
+        }
+        Ok(silent.len())
+    }
+
+    pub(super) fn page(&self, page: &PageRequest<WorkerName>) -> Result<Page<WorkerStatus, WorkerName>> {
+        page.validate()?;
+        let from = page.cursor.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+        let mut workers = self.0.range::<WorkerName, _>((from, Bound::Unbounded)).map(|(_, worker)| worker);
+        let items: Vec<WorkerStatus> = workers.by_ref().take(page.limit).cloned().collect();
+        let next = workers.next().and_then(|_| items.last()).map(|worker| worker.info.name.clone());
+        Ok(Page { items, next })
+    }
+}

@@ -1,0 +1,95 @@
+//! Putting a missing server on a Debian machine.
+//!
+//! Only the package, never a system service: the servers that tests use are started by this crate alone.
+
+use std::env;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::account::is_root;
+use crate::{Error, PG_BIN, PostgresInstallation};
+
+/// A server that the tests need.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Server {
+    /// PostgreSQL.
+    Postgres,
+}
+
+/// What [`ensure`] found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ensured {
+    /// The server was there.
+    Present,
+    /// The server was missing and is there now.
+    Installed,
+}
+
+/// Makes sure that `server` is on this machine, installing its Debian package if it must and can.
+///
+/// `before_install` is called before an installation starts, since that takes a while and prints what `apt-get` prints.
+pub fn ensure(server: Server, before_install: impl FnOnce()) -> Result<Ensured, Error> {
+    match server {
+        Server::Postgres => ensure_postgres(before_install),
+    }
+}
+
+fn ensure_postgres(before_install: impl FnOnce()) -> Result<Ensured, Error> {
+    match PostgresInstallation::find() {
+        Ok(_) => return Ok(Ensured::Present),
+        // Somebody chose a directory: another installation would not be used.
+        Err(error) if env::var_os(PG_BIN).is_some() => return Err(error),
+        Err(Error::PostgresMissing) => {}
+        // Debian holds one version per release, so that apt has nothing newer to offer.
+        Err(error) => return Err(error),
+    }
+    check_apt("postgresql", "apt-get update && apt-get install -y postgresql")?;
+    before_install();
+    apt(&["update"])?;
+    without_system_cluster(|| apt(&["install", "-y", "--no-install-recommends", "postgresql"]))?;
+    PostgresInstallation::find().map(|_| Ensured::Installed)
+}
+
+/// Runs an installation during which Debian's postgresql-common creates no cluster, so that there is none to start.
+///
+/// Left alone, the package creates a cluster `main` and starts it on port 5432. Its settings file belongs to the
+/// package, which would ask about a changed one; the directory that this file includes is for additions. Ours is there
+/// only for the installation: what the machine's owner installs later is theirs to decide.
+fn without_system_cluster(install: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
+    let directory = Path::new("/etc/postgresql-common/createcluster.d");
+    let file = directory.join("orchestrix-testkit.conf");
+    fs::create_dir_all(directory).map_err(Error::files(directory))?;
+    fs::write(&file, "create_main_cluster = false\n").map_err(Error::files(&file))?;
+    let installed = install();
+    fs::remove_file(&file).map_err(Error::files(&file))?;
+    installed
+}
+
+fn check_apt(package: &'static str, command: &'static str) -> Result<(), Error> {
+    let reason = if !is_root()? {
+        "this process is not root"
+    } else if Command::new("apt-get").arg("--version").output().is_err() {
+        "there is no apt-get"
+    } else {
+        return Ok(());
+    };
+    Err(Error::CannotInstall { package, reason, command })
+}
+
+fn apt(arguments: &[&str]) -> Result<(), Error> {
+    let program = format!("apt-get {}", arguments.join(" "));
+    let status = Command::new("apt-get")
+        // Another apt on the machine, such as a nightly update, is waited for rather than a failure.
+        .args(["-q", "-o", "DPkg::Lock::Timeout=300"])
+        .args(arguments)
+        .env("DEBIAN_FRONTEND", "noninteractive")
+        .stdin(Stdio::null())
+        .status()
+        .map_err(Error::run(&program))?;
+    if status.success() {
+        return Ok(());
+    }
+    Err(Error::Failed { program, status, output: "its own output is above".into() })
+}

@@ -1,0 +1,28 @@
+//! `cargo xtask bench`: measurements on a private, durable server.
+
+use anyhow::{Result, bail};
+use orchestrix_testkit::Durability;
+
+use crate::step::Step;
+use crate::tools;
+
+/// The environment variable in which the benchmark finds the server's URL, without a database.
+const BENCH_POSTGRES: &str = "ORCHESTRIX_BENCH_POSTGRES";
+
+/// Runs the benchmark that the arguments name.
+pub(crate) fn run(arguments: Vec<String>) -> Result<()> {
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["store", "postgres", ..] => store_postgres(arguments),
+        _ => bail!("there is one benchmark so far: cargo xtask bench store postgres [ARGUMENTS]"),
+    }
+}
+
+fn store_postgres(arguments: Vec<String>) -> Result<()> {
+    // Built before the server starts, so that it is measured fresh and on a quiet machine.
+    Step::cargo("build", "build --release -p orchestrix-bench").run()?;
+    let server = tools::start_postgres(Durability::Durable)?;
+    Step::cargo("bench", "run --release -q -p orchestrix-bench --")
+        .args(arguments)
+        .env(BENCH_POSTGRES, server.base_url())
+        .run()
+}

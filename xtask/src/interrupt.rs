@@ -1,0 +1,26 @@
+//! Ctrl-C: the step that runs gets it too, and ends in its own time; this process waits for that and then goes.
+//!
+//! Dying at once would take the server away from tests that are just shutting down.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
+
+use anyhow::{Context, Result, bail};
+use signal_hook::consts::SIGINT;
+use signal_hook::flag;
+
+static INTERRUPTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
+
+/// Makes Ctrl-C wait for the step that runs.
+pub(crate) fn watch() -> Result<()> {
+    flag::register(SIGINT, Arc::clone(&INTERRUPTED)).context("cannot handle Ctrl-C")?;
+    Ok(())
+}
+
+/// Fails if Ctrl-C was pressed, so that no further step starts.
+pub(crate) fn check() -> Result<()> {
+    if INTERRUPTED.load(Ordering::Relaxed) {
+        bail!("interrupted");
+    }
+    Ok(())
+}

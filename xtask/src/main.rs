@@ -1,0 +1,41 @@
+//! Developer commands of Orchestrix, run as `cargo xtask …`: one file per command.
+//!
+//! They need nothing but Rust: what else is missing is installed where that is possible, and named where it is not.
+//! The servers that they start are private, and gone when the command is.
+
+mod bench;
+mod crates;
+mod help;
+mod interrupt;
+mod step;
+mod test;
+mod tools;
+
+use std::env;
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+fn main() -> ExitCode {
+    match run(env::args().skip(1).collect()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(mut arguments: Vec<String>) -> Result<()> {
+    interrupt::watch()?;
+    if arguments.is_empty() {
+        arguments.push("help".into());
+    }
+    let command = arguments.remove(0);
+    match command.as_str() {
+        "test" => test::run(arguments),
+        "bench" => bench::run(arguments),
+        "help" | "--help" | "-h" => help::run(),
+        other => bail!("there is no command `{other}`: the commands are test, bench, help"),
+    }
+}

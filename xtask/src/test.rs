@@ -1,0 +1,204 @@
+//! `cargo xtask test`: every check, from formatting to examples, on a private server.
+
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use orchestrix_testkit::{Durability, PostgresServer, TEST_POSTGRES};
+
+use crate::crates::{self, Crate};
+use crate::step::Step;
+use crate::tools;
+
+/// The examples that must run to the end, by themselves, with what the tests have.
+const EXAMPLES: [&str; 1] = ["quickstart"];
+
+/// The parts of a full run, in its order; the cheap ones first.
+const PARTS: [Part; 6] = [Part::Fmt, Part::Clippy, Part::Docs, Part::Tests, Part::Doctests, Part::Examples];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Fmt,
+    Clippy,
+    Docs,
+    Tests,
+    Doctests,
+    Examples,
+}
+
+/// What to run.
+#[derive(Debug)]
+struct Request {
+    parts: Vec<Part>,
+    /// The crate to which the tests are narrowed.
+    only: Option<Crate>,
+    /// Arguments for nextest.
+    nextest: Vec<String>,
+}
+
+/// Runs the checks that the arguments ask for.
+pub(crate) fn run(arguments: Vec<String>) -> Result<()> {
+    let start = Instant::now();
+    let request = Request::parse(arguments)?;
+    request.ensure_tools()?;
+    let server = match request.needs_server() {
+        true => Some(tools::start_postgres(Durability::Fast)?),
+        false => None,
+    };
+    for &part in &request.parts {
+        for step in request.steps(part) {
+            with_server(step, server.as_ref()).run()?;
+        }
+    }
+    println!("\nAll passed in {:.1} s.", start.elapsed().as_secs_f64());
+    Ok(())
+}
+
+/// The names that `--only` takes.
+pub(crate) fn names() -> Result<Vec<String>> {
+    let parts = PARTS.iter().map(|part| part.name().to_owned());
+    Ok(parts.chain(crates::all()?.into_iter().map(|member| member.name)).collect())
+}
+
+fn with_server(step: Step, server: Option<&PostgresServer>) -> Step {
+    match server {
+        Some(server) => step.env(TEST_POSTGRES, server.base_url()),
+        None => step,
+    }
+}
+
+impl Part {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Fmt => "fmt",
+            Self::Clippy => "clippy",
+            Self::Docs => "docs",
+            Self::Tests => "tests",
+            Self::Doctests => "doctests",
+            Self::Examples => "examples",
+        }
+    }
+}
+
+impl Request {
+    fn parse(arguments: Vec<String>) -> Result<Self> {
+        let mut request = Self { parts: PARTS.to_vec(), only: None, nextest: Vec::new() };
+        let mut arguments = arguments.into_iter();
+        while let Some(argument) = arguments.next() {
+            match argument.as_str() {
+                "--" => request.nextest = arguments.by_ref().collect(),
+                "--only" => request.narrow(&arguments.next().context("--only needs a name")?)?,
+                other => match other.strip_prefix("--only=") {
+                    Some(name) => request.narrow(name)?,
+                    None => bail!("`{other}` is not an option of test; arguments for nextest go after `--`"),
+                },
+            }
+        }
+        if !request.nextest.is_empty() {
+            if !request.parts.contains(&Part::Tests) {
+                bail!("arguments after `--` are for nextest, which does not run here");
+            }
+            // Whoever picks some tests of one crate wants these tests and nothing else.
+            if request.only.is_some() {
+                request.parts = vec![Part::Tests];
+            }
+        }
+        Ok(request)
+    }
+
+    fn narrow(&mut self, name: &str) -> Result<()> {
+        if let Some(part) = PARTS.into_iter().find(|part| part.name() == name) {
+            self.parts = vec![part];
+            return Ok(());
+        }
+        let member = crates::all()?.into_iter().find(|member| member.name == name || member.package == name);
+        let Some(member) = member else {
+            bail!("there is no `{name}`: --only takes {}", names()?.join(", "));
+        };
+        self.parts = vec![Part::Tests];
+        if member.is_library {
+            self.parts.push(Part::Doctests);
+        }
+        self.only = Some(member);
+        Ok(())
+    }
+
+    fn ensure_tools(&self) -> Result<()> {
+        for part in &self.parts {
+            match part {
+                Part::Fmt => tools::ensure_component("rustfmt", "fmt")?,
+                Part::Clippy => tools::ensure_component("clippy", "clippy")?,
+                Part::Tests => tools::ensure_nextest()?,
+                Part::Docs | Part::Doctests | Part::Examples => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn needs_server(&self) -> bool {
+        self.parts.iter().any(|part| matches!(part, Part::Tests | Part::Doctests | Part::Examples))
+    }
+
+    fn steps(&self, part: Part) -> Vec<Step> {
+        let name = part.name();
+        let scope = match &self.only {
+            Some(member) => format!("-p {}", member.package),
+            None => "--workspace".into(),
+        };
+        match part {
+            Part::Fmt => vec![Step::cargo(name, "fmt --all --check")],
+            Part::Clippy => {
+                let command = "clippy --workspace --all-targets --all-features -- -D warnings";
+                vec![Step::cargo(name, command)]
+            }
+            Part::Docs => {
+                let command = "doc --workspace --no-deps --all-features";
+                vec![Step::cargo(name, command).env("RUSTDOCFLAGS", "-D warnings")]
+            }
+            Part::Tests => {
+                // A whole workspace without tests is a mistake, as is a filter that matches none; a young crate is not.
+                let none = if self.only.is_some() && self.nextest.is_empty() { "--no-tests=warn" } else { "" };
+                let command = format!("nextest run {scope} --all-features {none}");
+                // Nextest's progress bar hides its results, the closing summary too, on a terminal that cannot draw one.
+                let step = Step::cargo(name, &command).env("NEXTEST_SHOW_PROGRESS", "counter");
+                vec![step.args(self.nextest.clone())]
+            }
+            Part::Doctests => vec![Step::cargo(name, &format!("test --doc {scope} --all-features"))],
+            Part::Examples => {
+                EXAMPLES.iter().map(|example| Step::cargo(name, &format!("run --example {example}"))).collect()
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Request> {
+        Request::parse(line.split_whitespace().map(str::to_owned).collect())
+    }
+
+    #[test]
+    fn an_unknown_name_is_answered_with_the_known_ones() {
+        let message = parse("--only nonsense").unwrap_err().to_string();
+        for name in ["nonsense", "fmt", "doctests", "core", "testkit"] {
+            assert!(message.contains(name), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_crate_is_known_by_its_folder_and_by_its_package() {
+        for name in ["testkit", "orchestrix-testkit"] {
+            let request = parse(&format!("--only {name}")).unwrap();
+            assert_eq!(request.parts, [Part::Tests, Part::Doctests]);
+            assert_eq!(request.only.unwrap().package, "orchestrix-testkit");
+        }
+    }
+
+    #[test]
+    fn arguments_for_nextest_narrow_a_crate_to_its_tests_and_leave_a_full_run_whole() {
+        assert_eq!(parse("--only testkit -- kill").unwrap().parts, [Part::Tests]);
+        assert_eq!(parse("-- -j1").unwrap().parts, PARTS);
+        assert!(parse("--only fmt -- kill").is_err());
+    }
+}

@@ -1,0 +1,40 @@
+//! What the commands need beside Rust itself: found, installed, or named.
+
+use std::process::Command;
+
+use anyhow::{Result, bail};
+use orchestrix_testkit::install::{self, Server};
+use orchestrix_testkit::{Durability, PostgresInstallation, PostgresServer};
+
+use crate::step::{self, Step};
+
+/// Makes sure of `cargo nextest`.
+pub(crate) fn ensure_nextest() -> Result<()> {
+    if step::succeeds("nextest --version") {
+        return Ok(());
+    }
+    Step::cargo("install cargo-nextest", "install cargo-nextest --locked").run()
+}
+
+/// Makes sure of a component of the toolchain such as `clippy`, by the cargo command that it brings.
+pub(crate) fn ensure_component(component: &str, command: &str) -> Result<()> {
+    if step::succeeds(&format!("{command} --version")) {
+        return Ok(());
+    }
+    println!("\n==> install {component}: rustup component add {component}");
+    match Command::new("rustup").args(["component", "add", component]).status() {
+        Ok(status) if status.success() => Ok(()),
+        _ => bail!("{component} is missing and rustup cannot add it: install it with the Rust toolchain that you use"),
+    }
+}
+
+/// Starts a private PostgreSQL, installing its package first if it is missing.
+pub(crate) fn start_postgres(durability: Durability) -> Result<PostgresServer> {
+    install::ensure(Server::Postgres, || {
+        println!("\n==> install postgresql: apt-get update, apt-get install postgresql");
+    })?;
+    let server = PostgresServer::builder().durability(durability).start()?;
+    let version = PostgresInstallation::find()?.major();
+    println!("==> PostgreSQL {version}, {durability:?}: {}", server.base_url());
+    Ok(server)
+}
