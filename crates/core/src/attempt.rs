@@ -28,15 +28,8 @@ pub enum AttemptOutcome {
 
 impl AttemptOutcome {
     /// All outcomes.
-    pub const ALL: [Self; 7] = [
-        Self::Completed,
-        Self::Failed,
-        Self::TimedOut,
-        Self::Lost,
-        Self::Cancelled,
-        Self::Released,
-        Self::Snoozed,
-    ];
+    pub const ALL: [Self; 7] =
+        [Self::Completed, Self::Failed, Self::TimedOut, Self::Lost, Self::Cancelled, Self::Released, Self::Snoozed];
 
     /// Whether it uses up one of the job's attempts.
     pub const fn costs_an_attempt(self) -> bool {

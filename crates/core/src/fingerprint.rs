@@ -24,9 +24,26 @@ impl Fingerprint {
             })
             .collect();
         let meaning = json!([
-            job.job_type, payload, job.queue, job.priority, job.start, job.max_attempts, job.timeout, job.lease, job.retry,
-            job.reference, depends_on, job.on_dependency_failure, job.tenant, job.concurrency_key, job.rate_limit_key,
-            job.resources, job.tags, job.correlation_id, job.expires_at, job.hold,
+            job.job_type,
+            payload,
+            job.queue,
+            job.priority,
+            job.start,
+            job.max_attempts,
+            job.timeout,
+            job.lease,
+            job.retry,
+            job.reference,
+            depends_on,
+            job.on_dependency_failure,
+            job.tenant,
+            job.concurrency_key,
+            job.rate_limit_key,
+            job.resources,
+            job.tags,
+            job.correlation_id,
+            job.expires_at,
+            job.hold,
         ]);
         let hash = Sha256::digest(meaning.to_string().as_bytes());
         let mut half = [0; 16];

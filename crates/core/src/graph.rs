@@ -16,7 +16,9 @@ pub struct Parents {
 /// Checks every job of a call and resolves whom each waits for. Reports the fields of every job that is wrong.
 pub fn resolve(jobs: &[NewJob]) -> Result<Vec<Parents>, Invalid> {
     if jobs.len() > NewJob::MAX_BATCH {
-        return Err(FieldError::new("jobs", format!("may hold at most {}, holds {}", NewJob::MAX_BATCH, jobs.len())).into());
+        return Err(
+            FieldError::new("jobs", format!("may hold at most {}, holds {}", NewJob::MAX_BATCH, jobs.len())).into()
+        );
     }
     let mut errors = Vec::new();
     let mut positions = HashMap::new();

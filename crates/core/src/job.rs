@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::{
-    AttemptRecord, IdempotencyKey, JobId, JobState, JobType, Json, LimitKey, OnDependencyFailure, Priority, Queue, Resources,
-    RetryPolicy, Tag, Tenant, Timestamp, WorkerName,
+    AttemptRecord, IdempotencyKey, JobId, JobState, JobType, Json, LimitKey, OnDependencyFailure, Priority, Queue,
+    Resources, RetryPolicy, Tag, Tenant, Timestamp, WorkerName,
 };
 
 /// Everything a store knows of one job, for operators and tests. Clients see far less.

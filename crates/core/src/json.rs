@@ -19,7 +19,10 @@ impl Json {
     pub fn parse(field: &str, text: &str) -> Result<Self, FieldError> {
         let text = text.trim_matches([' ', '\n', '\r', '\t']);
         if text.len() > Self::MAX_BYTES {
-            return Err(FieldError::new(field, format!("is {} bytes, over the limit of {}", text.len(), Self::MAX_BYTES)));
+            return Err(FieldError::new(
+                field,
+                format!("is {} bytes, over the limit of {}", text.len(), Self::MAX_BYTES),
+            ));
         }
         match serde_json::from_str::<&RawValue>(text) {
             Ok(_) => Ok(Self(text.into())),

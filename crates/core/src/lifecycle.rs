@@ -50,7 +50,12 @@ impl Lifecycle {
 
     /// Ends the running attempt with `outcome`. `failure` is looked at for [`AttemptOutcome::Failed`] only;
     /// `crash_loop` losses in a row kill the job.
-    pub fn end(mut self, outcome: AttemptOutcome, failure: Failure, crash_loop: u16) -> Result<Self, IllegalTransition> {
+    pub fn end(
+        mut self,
+        outcome: AttemptOutcome,
+        failure: Failure,
+        crash_loop: u16,
+    ) -> Result<Self, IllegalTransition> {
         let begun = self.state != JobState::Dispatched;
         // A job that was sent out and never begun lost nothing but time.
         let costs = outcome.costs_an_attempt() && (begun || outcome != AttemptOutcome::Lost);
@@ -103,7 +108,13 @@ mod tests {
             readiness().prop_map(Event::Release),
             readiness().prop_map(Event::Unblock),
             proptest::sample::select(vec![
-                Event::Hold, Event::Promote, Event::Dispatch, Event::Claim, Event::Start, Event::Cancel, Event::Expire,
+                Event::Hold,
+                Event::Promote,
+                Event::Dispatch,
+                Event::Claim,
+                Event::Start,
+                Event::Cancel,
+                Event::Expire,
                 Event::Redrive,
             ]),
         ];
@@ -116,8 +127,22 @@ mod tests {
     }
 
     fn any_start() -> impl Strategy<Value = Lifecycle> {
-        (proptest::sample::select(vec![JobState::Created, JobState::Blocked, JobState::Scheduled, JobState::Pending]), 1u16..6)
-            .prop_map(|(state, max_attempts)| Lifecycle { state, attempts: 0, max_attempts, losses: 0, cancel_requested: false })
+        (
+            proptest::sample::select(vec![
+                JobState::Created,
+                JobState::Blocked,
+                JobState::Scheduled,
+                JobState::Pending,
+            ]),
+            1u16..6,
+        )
+            .prop_map(|(state, max_attempts)| Lifecycle {
+                state,
+                attempts: 0,
+                max_attempts,
+                losses: 0,
+                cancel_requested: false,
+            })
     }
 
     proptest! {

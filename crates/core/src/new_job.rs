@@ -5,7 +5,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    FieldError, IdempotencyKey, Invalid, JobId, JobType, Json, LimitKey, Queue, Resources, RetryPolicy, Tag, Tenant, Timestamp,
+    FieldError, IdempotencyKey, Invalid, JobId, JobType, Json, LimitKey, Queue, Resources, RetryPolicy, Tag, Tenant,
+    Timestamp,
 };
 
 /// How urgent a job is: −1000 to 1000, higher first.
@@ -205,8 +206,13 @@ impl NewJob {
         if self.depends_on.len() > Self::MAX_DEPENDENCIES {
             bad("dependsOn", format!("may name at most {}, names {}", Self::MAX_DEPENDENCIES, self.depends_on.len()));
         }
-        for (field, text) in [("correlationId", &self.correlation_id), ("traceparent", &self.traceparent), ("ref", &self.reference)] {
-            if text.as_ref().is_some_and(|text| text.is_empty() || text.len() > 255 || text.chars().any(char::is_control)) {
+        for (field, text) in
+            [("correlationId", &self.correlation_id), ("traceparent", &self.traceparent), ("ref", &self.reference)]
+        {
+            if text
+                .as_ref()
+                .is_some_and(|text| text.is_empty() || text.len() > 255 || text.chars().any(char::is_control))
+            {
                 bad(field, "must have 1 to 255 bytes and no control characters".into());
             }
         }
@@ -254,8 +260,17 @@ mod tests {
         let fields: Vec<String> = job.validate().expect_err("invalid").errors.into_iter().map(|e| e.field).collect();
         assert_eq!(
             fields,
-            ["maxAttempts", "timeoutSeconds", "leaseSeconds", "runAt", "expiresAt", "tags", "correlationId",
-             "retry.multiplier", "retry.jitter"]
+            [
+                "maxAttempts",
+                "timeoutSeconds",
+                "leaseSeconds",
+                "runAt",
+                "expiresAt",
+                "tags",
+                "correlationId",
+                "retry.multiplier",
+                "retry.jitter"
+            ]
         );
     }
 

@@ -164,7 +164,11 @@ impl JobState {
             (Cancelled, Event::Cancel) => Cancelled,
             (Created | Blocked | Scheduled | Pending, Event::Expire) => Cancelled,
             (Dead | Cancelled, Event::Redrive) => Pending,
-            (Created | Blocked | Scheduled | Pending | Dispatched | Running | Retrying | Completed | Dead | Cancelled, _) => {
+            (
+                Created | Blocked | Scheduled | Pending | Dispatched | Running | Retrying | Completed | Dead
+                | Cancelled,
+                _,
+            ) => {
                 return Err(IllegalTransition { from: self, event });
             }
         };
@@ -221,10 +225,9 @@ impl FromStr for JobState {
     type Err = FieldError;
 
     fn from_str(text: &str) -> Result<Self, FieldError> {
-        Self::ALL
-            .into_iter()
-            .find(|state| state.as_str() == text)
-            .ok_or_else(|| FieldError::new("state", format!("must be one of {}", Self::ALL.map(Self::as_str).join(", "))))
+        Self::ALL.into_iter().find(|state| state.as_str() == text).ok_or_else(|| {
+            FieldError::new("state", format!("must be one of {}", Self::ALL.map(Self::as_str).join(", ")))
+        })
     }
 }
 

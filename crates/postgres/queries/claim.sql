@@ -24,9 +24,9 @@ WITH picked AS MATERIALIZED (
               j.has_parents, j.payload_apart, j.queue, j.job_type, j.tenant, j.options, j.checkpoint, j.payload
 ), counted AS (
     INSERT INTO orchestrix.depth_delta
-    SELECT t.queue, s.state, s.sign * count(*)
-    FROM taken t CROSS JOIN (VALUES ('pending'::orchestrix.job_state, -1), ('running', 1)) AS s (state, sign)
-    GROUP BY t.queue, s.state, s.sign
+    SELECT t.queue, s.state, s.sign * t.n
+    FROM (SELECT queue, count(*) AS n FROM taken GROUP BY queue) AS t
+    CROSS JOIN (VALUES ('pending'::orchestrix.job_state, -1), ('running', 1)) AS s (state, sign)
 )
 SELECT id, lease_counter, lease_ms, timeout_ms, lease_expires_at, eligible_at, rank, attempts, max_attempts, has_parents, queue, job_type,
        tenant, options ->> 'correlationId', options ->> 'traceparent', checkpoint,

@@ -1,13 +1,17 @@
--- Forgets finished jobs past their retention that no day can be dropped for: the dead, and those without a day of their
--- own. $1, $2, $3 milliseconds for completed, cancelled and dead jobs, $4 how many. Relies on dead_finished.
+-- Forgets finished jobs past their retention that no day can be dropped for: the dead, those without a day of their own,
+-- and those of an old day that something else holds back. $1, $2, $3 milliseconds for completed, cancelled and dead jobs,
+-- $4 milliseconds after which a day is that old, $5 how many. Relies on dead_finished and history_finished.
 WITH dead AS (
     DELETE FROM orchestrix.dead WHERE id = ANY (ARRAY(
-        SELECT id FROM orchestrix.dead WHERE finished_at <= now() - $3::bigint * interval '1 millisecond' ORDER BY finished_at LIMIT $4))
+        SELECT id FROM orchestrix.dead WHERE finished_at <= now() - $3::bigint * interval '1 millisecond' ORDER BY finished_at LIMIT $5))
     RETURNING id, tenant, job_type, options, state, payload_apart
 ), stray AS (
-    DELETE FROM orchestrix.history_default WHERE id = ANY (ARRAY(
-        SELECT id FROM orchestrix.history_default
-        WHERE finished_at <= now() - CASE state WHEN 'completed' THEN $1::bigint ELSE $2::bigint END * interval '1 millisecond' LIMIT $4))
+    DELETE FROM orchestrix.history WHERE id = ANY (ARRAY(
+        SELECT id FROM orchestrix.history
+        WHERE finished_at <= now() - least($1::bigint, $2::bigint) * interval '1 millisecond'
+          AND finished_at <= now() - CASE state WHEN 'completed' THEN $1::bigint ELSE $2::bigint END * interval '1 millisecond'
+          AND (id < orchestrix.id_floor(now() - $4::bigint * interval '1 millisecond') OR tableoid = 'orchestrix.history_default'::regclass)
+        LIMIT $5))
     RETURNING id, tenant, job_type, options, state, payload_apart
 ), leaving AS (
     SELECT * FROM dead UNION ALL SELECT * FROM stray

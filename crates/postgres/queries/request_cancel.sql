@@ -1,4 +1,4 @@
 -- Asks the owner of a leased job to stop. $1 id. Relies on the primary key.
-UPDATE orchestrix.job SET cancel_requested = true, updated_at = now()
+UPDATE orchestrix.job SET cancel_requested = true
 WHERE id = $1 AND state IN ('dispatched', 'running')
 RETURNING state::text

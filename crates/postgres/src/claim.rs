@@ -1,6 +1,9 @@
 //! Leasing jobs to workers.
 
-use std::{collections::HashMap, time::{Duration, Instant}};
+use std::{
+    collections::HashMap,
+    time::{Duration, Instant},
+};
 
 use orchestrix_core::{JobId, JobType, Json, LeaseToken, Queue, Tenant, Timestamp};
 use orchestrix_store::{ClaimRequest, Claimed, LeaseStatus, Result, StoreError};
@@ -25,7 +28,8 @@ pub(crate) async fn claim(store: &PostgresStore, request: &ClaimRequest) -> Resu
     if quotas.is_empty() {
         return Ok(Vec::new());
     }
-    let (starts, quotas): (Vec<Start>, Vec<i32>) = quotas.into_iter().map(|(i, quota)| (starts[i].clone(), quota)).unzip();
+    let (starts, quotas): (Vec<Start>, Vec<i32>) =
+        quotas.into_iter().map(|(i, quota)| (starts[i].clone(), quota)).unzip();
     let secret = Uuid::from_u128(rand::random());
     let (queues, types, ranks, times, ids) = columns(&starts);
     let scan = Instant::now();
@@ -66,10 +70,7 @@ async fn quotas(store: &PostgresStore, starts: &[Start], limit: usize) -> Result
     }
     let (queues, types, ranks, times, ids) = columns(starts);
     let rows = store.database().query(&SURVEY, &[&queues, &types, &ranks, &times, &ids, &limit]).await?;
-    Ok(rows
-        .iter()
-        .map(|row| (usize::try_from(row.get::<_, i64>(0) - 1).unwrap_or(0), row.get(1)))
-        .collect())
+    Ok(rows.iter().map(|row| (usize::try_from(row.get::<_, i64>(0) - 1).unwrap_or(0), row.get(1))).collect())
 }
 
 type Columns<'a> = (Vec<&'a str>, Vec<&'a str>, Vec<i16>, Vec<Timestamp>, Vec<Uuid>);
@@ -156,8 +157,5 @@ pub(crate) async fn heartbeat(store: &PostgresStore, tokens: &[LeaseToken]) -> R
             (LeaseToken { job: JobId::from_uuid(row.get(0)), counter: row.get(1), secret: row.get(4) }, status)
         })
         .collect();
-    Ok(tokens
-        .iter()
-        .map(|token| held.get(token).copied().unwrap_or(LeaseStatus::Lost))
-        .collect())
+    Ok(tokens.iter().map(|token| held.get(token).copied().unwrap_or(LeaseStatus::Lost)).collect())
 }

@@ -75,7 +75,11 @@ impl Database {
         let wait = Some(options.statement_timeout);
         let pool = Pool::builder(manager)
             .max_size(options.connections.max(1))
-            .timeouts(Timeouts { wait, create: Some(options.connect_timeout * 2), recycle: Some(options.connect_timeout) })
+            .timeouts(Timeouts {
+                wait,
+                create: Some(options.connect_timeout * 2),
+                recycle: Some(options.connect_timeout),
+            })
             .runtime(Runtime::Tokio1)
             .build()
             .map_err(|error| StoreError::Backend(Box::new(error)))?;
@@ -89,9 +93,10 @@ impl Database {
                 Ok(Connection { client: Some(client), options: &self.options, in_transaction: AtomicBool::new(false) })
             }
             Err(PoolError::Backend(error)) => Err(store_error(error)),
-            Err(PoolError::Timeout(_)) => {
-                Err(StoreError::Unavailable(format!("no connection became free within {:?}", self.options.statement_timeout)))
-            }
+            Err(PoolError::Timeout(_)) => Err(StoreError::Unavailable(format!(
+                "no connection became free within {:?}",
+                self.options.statement_timeout
+            ))),
             Err(error) => Err(StoreError::Unavailable(error.to_string())),
         }
     }
@@ -111,7 +116,11 @@ impl Database {
         for _ in 0..CONFLICT_RETRIES {
             match connection.try_query(statement, params).await? {
                 Err(error) if is_conflict(&error) => {
-                    tracing::debug!(statement = statement.name, error = describe(&error), "sent again after a conflict");
+                    tracing::debug!(
+                        statement = statement.name,
+                        error = describe(&error),
+                        "sent again after a conflict"
+                    );
                 }
                 answer => return Ok(answer),
             }
@@ -172,7 +181,9 @@ impl Connection<'_> {
             Err(_) => {
                 let cancel = self.client().cancel_token();
                 // Nobody waits for this: it only frees the server sooner.
-                tokio::spawn(async move { tokio::time::timeout(Duration::from_secs(5), cancel.cancel_query(NoTls)).await });
+                tokio::spawn(
+                    async move { tokio::time::timeout(Duration::from_secs(5), cancel.cancel_query(NoTls)).await },
+                );
                 Err(StoreError::Unavailable(format!("no answer within {limit:?}: {what}")))
             }
         }

@@ -16,7 +16,7 @@ use crate::{
     record::{Columns, Links, new_id},
     row::state,
     settle::{Ending, settle_in},
-    statement::{FIND_FINISHED, FIND_KEYS, LOCK_PARENTS, RECORD_DEPENDENCIES},
+    statement::{FIND_FINISHED, FIND_KEYS, LOCK_PARENTS, RECORD_DEPENDENCIES, STATES},
 };
 
 /// The most bytes of payload one call may record, so that a statement stays far below the server's limit.
@@ -53,7 +53,9 @@ pub(crate) async fn record_each(database: &Database, jobs: &[NewJob]) -> Vec<Res
     (0..jobs.len())
         .map(|i| match recorded.get(&ids[i].as_uuid()) {
             Some(text) => Ok(Enqueued { id: ids[i], state: state(text)?, duplicate: false }),
-            None => known.remove(&i).unwrap_or_else(|| Err(StoreError::Unavailable("a key vanished while it was read".into()))),
+            None => known
+                .remove(&i)
+                .unwrap_or_else(|| Err(StoreError::Unavailable("a key vanished while it was read".into()))),
         })
         .collect()
 }
@@ -76,7 +78,11 @@ enum Finder<'a> {
 }
 
 // What the keys of the jobs at `positions` stand for.
-async fn find_keys(finder: Finder<'_>, jobs: &[NewJob], positions: &[usize]) -> Result<HashMap<usize, Result<Enqueued>>> {
+async fn find_keys(
+    finder: Finder<'_>,
+    jobs: &[NewJob],
+    positions: &[usize],
+) -> Result<HashMap<usize, Result<Enqueued>>> {
     if positions.is_empty() {
         return Ok(HashMap::new());
     }
@@ -143,11 +149,16 @@ async fn record_together(
     let connection = store.database().connection().await?;
     for _ in 0..KEY_RACES {
         let recorded = connection.transaction(record_graph(&connection, jobs, graph, &field)).await?;
-        if let Some(recorded) = recorded {
+        if let Some(mut recorded) = recorded {
             drop(connection);
             // A job that was cancelled at once because a parent had failed may itself be waited for.
             if recorded.iter().any(|job| job.state == JobState::Cancelled && !job.duplicate) {
                 store.tell_dependents().await;
+                let ids: Vec<Uuid> = recorded.iter().map(|job| job.id.as_uuid()).collect();
+                for row in store.database().query(&STATES, &[&ids]).await? {
+                    let (id, now) = (row.get::<_, Uuid>(0), state(row.get(1))?);
+                    recorded.iter_mut().filter(|job| job.id.as_uuid() == id).for_each(|job| job.state = now);
+                }
             }
             return Ok(recorded);
         }
@@ -168,7 +179,8 @@ async fn record_plain(database: &Database, jobs: &[NewJob]) -> Result<Vec<Enqueu
     let recorded = columns.record(database).await?.map_err(store_error)?;
     ids.into_iter()
         .map(|id| {
-            let text = recorded.get(&id.as_uuid()).ok_or_else(|| StoreError::Backend("a job was not recorded".into()))?;
+            let text =
+                recorded.get(&id.as_uuid()).ok_or_else(|| StoreError::Backend("a job was not recorded".into()))?;
             Ok(Enqueued { id, state: state(text)?, duplicate: false })
         })
         .collect()
@@ -220,7 +232,8 @@ async fn record_graph(
         let inside = graph[*i].inside.iter().map(|position| ids[*position]);
         parents_of.insert(*i, inside.chain(graph[*i].outside.iter().copied()).collect());
     }
-    let outside: BTreeSet<JobId> = parents_of.values().flatten().copied().filter(|id| !fresh_ids.contains(id)).collect();
+    let outside: BTreeSet<JobId> =
+        parents_of.values().flatten().copied().filter(|id| !fresh_ids.contains(id)).collect();
     let known = find_parents(connection, &outside).await?;
     let mut unknown = Vec::new();
     for (i, parents) in &parents_of {
@@ -268,7 +281,9 @@ async fn record_graph(
     if !doomed.is_empty() {
         let endings: Vec<Ending> = doomed
             .iter()
-            .filter_map(|i| answers[*i].map(|answer| Ending::cancel_waiting(answer.id, answer.state, 0, 0, 0, "dependency_failed")))
+            .filter_map(|i| {
+                answers[*i].map(|answer| Ending::cancel_waiting(answer.id, answer.state, 0, 0, 0, "dependency_failed"))
+            })
             .collect();
         settle_in(connection, &endings).await?;
         for i in doomed {

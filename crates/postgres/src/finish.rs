@@ -151,7 +151,12 @@ fn verdict(said: &Said) -> Verdict<'_> {
 }
 
 // What was refused may be the repeat of what was accepted: the answer that got lost on the way is given again.
-async fn replay(store: &PostgresStore, items: &[Finish], positions: &[usize], answers: &mut [Option<Answer>]) -> Result<()> {
+async fn replay(
+    store: &PostgresStore,
+    items: &[Finish],
+    positions: &[usize],
+    answers: &mut [Option<Answer>],
+) -> Result<()> {
     let tokens = || positions.iter().map(|i| items[*i].token);
     let ids: Vec<Uuid> = tokens().map(|token| token.job.as_uuid()).collect();
     let counters: Vec<i32> = tokens().map(|token| token.counter).collect();

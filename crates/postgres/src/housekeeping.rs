@@ -12,8 +12,8 @@ use crate::{
     row::{count, state},
     settle::{Ending, Examined, Guard, Verdict, settle},
     statement::{
-        EXPIRED, FORGET_SETTLED, NEXT_DUE, NEXT_EXPIRY, NEXT_LEASE, NEXT_TIMEOUT, OPEN_EDGES, OVERDUE_ATTEMPTS, OVERDUE_LEASES, PROMOTE,
-        Statement, UNBLOCK,
+        EXPIRED, FORGET_SETTLED, NEXT_DUE, NEXT_EXPIRY, NEXT_LEASE, NEXT_TIMEOUT, OPEN_EDGES, OVERDUE_ATTEMPTS,
+        OVERDUE_LEASES, PROMOTE, Statement, UNBLOCK,
     },
 };
 
@@ -112,7 +112,8 @@ pub(crate) async fn unblock(store: &PostgresStore, limit: usize) -> Result<Swept
                 let child = row.get(0);
                 let id = JobId::from_uuid(child);
                 let (attempts, losses) = (count(row.get(5)), count(row.get(6)));
-                doomed.insert(child, Ending::cancel_waiting(id, was, row.get(4), attempts, losses, "dependency_failed"));
+                doomed
+                    .insert(child, Ending::cancel_waiting(id, was, row.get(4), attempts, losses, "dependency_failed"));
             }
         }
     }

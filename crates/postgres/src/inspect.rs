@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use orchestrix_core::{Job, JobId, JobState, Queue};
 use orchestrix_store::{
-    JobFilter, JobSummary, LogEntry, Page, PageRequest, QueueDepth, Result, inspect::MAX_SCAN,
+    JobFilter, JobSummary, LogEntry, Page, PageRequest, QueueDepth, Result, StoreError, inspect::MAX_SCAN,
 };
 use uuid::Uuid;
 
@@ -85,6 +85,9 @@ pub(crate) async fn logs(store: &PostgresStore, id: JobId, page: &PageRequest<i6
     page.validate()?;
     let after = page.cursor.unwrap_or(0);
     let rows = store.database().query(&LOGS, &[&id.as_uuid(), &after, &(page.limit as i64 + 1)]).await?;
+    if rows.is_empty() && summary(store, id).await?.is_none() {
+        return Err(StoreError::JobNotFound(id));
+    }
     let mut items = Vec::with_capacity(rows.len());
     for row in rows.iter().take(page.limit) {
         items.push(LogEntry {

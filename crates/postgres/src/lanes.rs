@@ -131,7 +131,8 @@ impl Lanes {
             if !wanted {
                 continue;
             }
-            let from_head = lane.head_scan.is_none_or(|(at, took)| now.duration_since(at) >= (took * HEAD_SHARE).min(MAX_STALE));
+            let from_head =
+                lane.head_scan.is_none_or(|(at, took)| now.duration_since(at) >= (took * HEAD_SHARE).min(MAX_STALE));
             if from_head {
                 // Others that claim at the same time go on from where the lane stands.
                 lane.head_scan = Some((now, lane.head_scan.map_or(MAX_STALE / HEAD_SHARE, |(_, took)| took)));

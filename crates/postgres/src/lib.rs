@@ -36,9 +36,9 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use orchestrix_core::{DependsOn, FieldError, Job, JobId, JobState, LeaseToken, NewJob, Priority, Queue, WorkerName};
 use orchestrix_store::{
-    ClaimRequest, Claimed, Directive, Enqueued, Finish, FinishError, JobFilter, JobSummary, LeaseStatus, LogEntry, LogLine, Page,
-    PageRequest, ProgressUpdate, Pruned, QueueDepth, Result, Retention, Store, Swept, Wakeup, Wakeups, WorkerInfo, WorkerStatus,
-    wakeup::Waker,
+    ClaimRequest, Claimed, Directive, Enqueued, Finish, FinishError, JobFilter, JobSummary, LeaseStatus, LogEntry,
+    LogLine, Page, PageRequest, ProgressUpdate, Pruned, QueueDepth, Result, Retention, Store, Swept, Wakeup, Wakeups,
+    WorkerInfo, WorkerStatus, wakeup::Waker,
 };
 use tokio::task::AbortHandle;
 

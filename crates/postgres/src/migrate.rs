@@ -121,7 +121,11 @@ async fn create_ledger(connection: &Connection<'_>) -> Result<()> {
     for _ in 0..20 {
         match connection.try_execute(CREATE_LEDGER).await? {
             Ok(()) => return Ok(()),
-            Err(error) if error.code().is_some_and(|code| matches!(code.code(), "23505" | "42P06" | "42P07" | "42710" | "XX000")) => {
+            Err(error)
+                if error
+                    .code()
+                    .is_some_and(|code| matches!(code.code(), "23505" | "42P06" | "42P07" | "42710" | "XX000")) =>
+            {
                 tokio::time::sleep(Duration::from_millis(20 + rand::random_range(0..30))).await;
             }
             Err(error) => return Err(store_error(error)),

@@ -96,7 +96,9 @@ async fn retry_all(store: &PostgresStore, ids: &[JobId]) -> Result<Vec<JobId>> {
     for row in &rows {
         store.note_ready(JobState::Pending, &Queue::trusted(row.get(1)));
     }
-    Ok(rows.iter().map(|row| JobId::from_uuid(row.get(0))).collect())
+    let mut retried: Vec<JobId> = rows.iter().map(|row| JobId::from_uuid(row.get(0))).collect();
+    retried.sort_unstable_by(|a, b| b.cmp(a));
+    Ok(retried)
 }
 
 pub(crate) async fn retry_many(store: &PostgresStore, filter: &JobFilter, limit: usize) -> Result<Vec<JobId>> {

@@ -18,6 +18,9 @@ use crate::{
 
 /// Rows one statement touches while a day is made ready to go.
 const STEP: i64 = 10_000;
+/// How long past its retention a day may be held back by single jobs, before the others of it go row by row. Shorter
+/// than a day and jobs that finish past midnight would cost every day its drop.
+const GRACE_MS: i64 = 24 * 3600 * 1000;
 /// Days of partitions kept ready ahead.
 const DAYS_AHEAD: i32 = 3;
 /// How long to wait for a partitioned table that is in use, before leaving it for the next time.
@@ -33,16 +36,16 @@ pub(crate) async fn prune(store: &PostgresStore, retention: &Retention, limit: u
     }
     let oldest = millis(retention.completed.min(retention.cancelled));
     for (day, table) in days(&connection, "history", oldest, limit).await? {
-        let kept = connection
-            .query(&STILL_KEPT, &[&day, &millis(retention.completed), &millis(retention.cancelled)])
-            .await?;
+        let kept =
+            connection.query(&STILL_KEPT, &[&day, &millis(retention.completed), &millis(retention.cancelled)]).await?;
         if !kept[0].get::<_, bool>(0) {
             exhaust(&connection, &REMEMBER_KEYS, &day).await?;
             pruned.count += drop_table(&connection, &day, &table).await?;
             exhaust(&connection, &PRUNE_DEPENDENCIES, &day).await?;
         }
     }
-    let history: Vec<String> = days(&connection, "history", oldest, STEP).await?.into_iter().map(|(day, _)| day).collect();
+    let history: Vec<String> =
+        days(&connection, "history", oldest, STEP).await?.into_iter().map(|(day, _)| day).collect();
     for (day, table) in days(&connection, "payload", oldest, limit).await? {
         if !history.contains(&day) {
             exhaust(&connection, &KEEP_PAYLOADS, &day).await?;
@@ -50,7 +53,7 @@ pub(crate) async fn prune(store: &PostgresStore, retention: &Retention, limit: u
         }
     }
     let ages = [retention.completed, retention.cancelled, retention.dead].map(millis);
-    let rows = connection.query(&PRUNE_ROWS, &[&ages[0], &ages[1], &ages[2], &limit]).await?;
+    let rows = connection.query(&PRUNE_ROWS, &[&ages[0], &ages[1], &ages[2], &(oldest + GRACE_MS), &limit]).await?;
     let gone = rows[0].get::<_, i64>(0);
     let lines = connection.query(&PRUNE_LOGS, &[&millis(retention.logs), &limit]).await?.len();
     pruned.count += usize::try_from(gone).unwrap_or(0) + lines;

@@ -55,7 +55,10 @@ impl<'a> Columns<'a> {
     }
 
     /// Records them as a transaction of their own. The inner error is the server's.
-    pub(crate) async fn record(&self, database: &Database) -> Result<Result<HashMap<Uuid, String>, tokio_postgres::Error>> {
+    pub(crate) async fn record(
+        &self,
+        database: &Database,
+    ) -> Result<Result<HashMap<Uuid, String>, tokio_postgres::Error>> {
         let (statement, params) = self.statement();
         Ok(database.try_query(statement, &params).await?.map(states))
     }
@@ -97,10 +100,10 @@ fn spec(job: &NewJob, links: Links) -> Option<String> {
     match job.start {
         Start::Now => {}
         Start::After(delay) => put("delayMs", json!(millis(delay))),
-        Start::At(time) => put("runAt", json!(time)),
+        Start::At(time) => put("runAt", json!(cut(time))),
     }
     if let Some(time) = job.expires_at {
-        put("expiresAt", json!(time));
+        put("expiresAt", json!(cut(time)));
     }
     if let Some(timeout) = job.timeout {
         put("timeoutMs", json!(millis(timeout)));
@@ -165,6 +168,11 @@ fn options(job: &NewJob) -> Map<String, Value> {
         put("idempotencyKey", json!(key));
     }
     options
+}
+
+// The server would round to the microsecond, and so start a job before the time it was given.
+fn cut(time: Timestamp) -> Timestamp {
+    Timestamp::from_microsecond(time.as_microsecond()).unwrap_or(time)
 }
 
 /// Whole milliseconds, for the database's arithmetic.

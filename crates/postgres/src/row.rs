@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use orchestrix_core::{
-    AttemptOutcome, AttemptRecord, IdempotencyKey, Job, JobId, JobState, JobType, Json, LimitKey, NewJob, OnDependencyFailure, Priority,
-    Progress, Queue, Resources, RetryPolicy, Tag, Tenant, Timestamp, WorkerName,
+    AttemptOutcome, AttemptRecord, IdempotencyKey, Job, JobId, JobState, JobType, Json, LimitKey, NewJob,
+    OnDependencyFailure, Priority, Progress, Queue, Resources, RetryPolicy, Tag, Tenant, Timestamp, WorkerName,
 };
 use orchestrix_store::{JobSummary, Result, StoreError};
 use serde::Deserialize;
@@ -76,7 +76,8 @@ fn progress(text: Option<&str>) -> Result<Option<Progress>> {
 
 /// Reads what `summary.sql` and `list.sql` select.
 pub(crate) fn summary(row: &Row) -> Result<JobSummary> {
-    let options: Options = row.get::<_, Option<&str>>(17).map(|text| json("options", text)).transpose()?.unwrap_or_default();
+    let options: Options =
+        row.get::<_, Option<&str>>(17).map(|text| json("options", text)).transpose()?.unwrap_or_default();
     Ok(JobSummary {
         id: JobId::from_uuid(row.get(0)),
         state: state(row.get(1))?,
@@ -103,8 +104,10 @@ pub(crate) fn summary(row: &Row) -> Result<JobSummary> {
 
 /// Reads what `get.sql` selects.
 pub(crate) fn job(row: &Row) -> Result<Job> {
-    let options: Options = row.get::<_, Option<&str>>(17).map(|text| json("options", text)).transpose()?.unwrap_or_default();
-    let attempts: Vec<Attempt> = row.get::<_, Option<&str>>(27).map(|text| json("attempt_log", text)).transpose()?.unwrap_or_default();
+    let options: Options =
+        row.get::<_, Option<&str>>(17).map(|text| json("options", text)).transpose()?.unwrap_or_default();
+    let attempts: Vec<Attempt> =
+        row.get::<_, Option<&str>>(27).map(|text| json("attempt_log", text)).transpose()?.unwrap_or_default();
     let short = summary(row)?;
     Ok(Job {
         id: short.id,

@@ -3,7 +3,9 @@
 //! The store reads what a decision depends on, `core` decides, and one statement writes it, for each job only if it is
 //! still as it was read. No lock is held in between. What changed meanwhile is not written, and the caller looks again.
 
-use orchestrix_core::{AttemptOutcome, AttemptRecord, Failure, JobId, JobState, LeaseToken, Lifecycle, Queue, RetryPolicy};
+use orchestrix_core::{
+    AttemptOutcome, AttemptRecord, Failure, JobId, JobState, LeaseToken, Lifecycle, Queue, RetryPolicy,
+};
 use orchestrix_store::Result;
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -100,14 +102,20 @@ impl Ending {
         let before = job.lifecycle;
         let after = before.end(verdict.outcome, verdict.failure, verdict.crash_loop).ok()?;
         let delay = match after.state {
-            JobState::Retrying => Some(verdict.delay.unwrap_or_else(|| job.retry.delay(after.attempts, &mut rand::rng()))),
+            JobState::Retrying => {
+                Some(verdict.delay.unwrap_or_else(|| job.retry.delay(after.attempts, &mut rand::rng())))
+            }
             JobState::Scheduled => verdict.delay,
             _ => None,
         };
         let reason = match after.state {
             JobState::Cancelled => Some("requested"),
-            JobState::Dead if verdict.outcome == AttemptOutcome::Failed && verdict.failure == Failure::Fatal => Some("fatal"),
-            JobState::Dead if verdict.outcome == AttemptOutcome::Lost && after.losses >= verdict.crash_loop => Some("crash_loop"),
+            JobState::Dead if verdict.outcome == AttemptOutcome::Failed && verdict.failure == Failure::Fatal => {
+                Some("fatal")
+            }
+            JobState::Dead if verdict.outcome == AttemptOutcome::Lost && after.losses >= verdict.crash_loop => {
+                Some("crash_loop")
+            }
             JobState::Dead => Some("attempts_exhausted"),
             _ => None,
         };

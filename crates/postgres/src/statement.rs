@@ -22,6 +22,7 @@ macro_rules! statements {
         };)*
 
         /// All of them, for the test that prepares each.
+        #[cfg(test)]
         pub(crate) const ALL: &[&Statement] = &[$(&$constant),*];
     };
 }
@@ -64,7 +65,7 @@ statements! {
     PROMOTE = "promote" (INT8);
     PRUNE_DEPENDENCIES = "prune_dependencies" (TEXT, INT8);
     PRUNE_LOGS = "prune_logs" (INT8, INT8);
-    PRUNE_ROWS = "prune_rows" (INT8, INT8, INT8, INT8);
+    PRUNE_ROWS = "prune_rows" (INT8, INT8, INT8, INT8, INT8);
     RECORD = "record" (
         UUID_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT2_ARRAY, INT2_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY
     );
@@ -81,9 +82,45 @@ statements! {
         UUID_ARRAY, INT4_ARRAY, UUID_ARRAY, TEXT_ARRAY, BOOL_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT2_ARRAY, INT2_ARRAY,
         TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY
     );
+    STATES = "states" (UUID_ARRAY);
     STILL_KEPT = "still_kept" (TEXT, INT8, INT8);
     SUMMARY = "summary" (UUID);
     SURVEY = "survey" (TEXT_ARRAY, TEXT_ARRAY, INT2_ARRAY, TIMESTAMPTZ_ARRAY, UUID_ARRAY, INT4);
     UNBLOCK = "unblock" (UUID_ARRAY, UUID_ARRAY, BOOL_ARRAY);
     WORKERS = "workers" (TEXT, INT8);
+}
+
+#[cfg(test)]
+mod tests {
+    use orchestrix_testkit::TestDatabase;
+    use tokio_postgres::NoTls;
+
+    use crate::{PostgresOptions, PostgresStore};
+
+    #[tokio::test]
+    async fn every_statement_prepares_against_the_migrated_schema() {
+        let database = TestDatabase::create("prepare").unwrap();
+        let _store = PostgresStore::open(PostgresOptions::new(database.url())).await.unwrap();
+        let (client, connection) = tokio_postgres::connect(database.url(), NoTls).await.unwrap();
+        tokio::spawn(connection);
+        for statement in super::ALL {
+            let prepared = client.prepare_typed(statement.sql, statement.types).await;
+            let prepared =
+                prepared.unwrap_or_else(|error| panic!("{}: {}", statement.name, crate::error::describe(&error)));
+            assert_eq!(prepared.params(), statement.types, "{}", statement.name);
+        }
+    }
+
+    #[test]
+    fn every_file_is_used() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/queries");
+        let mut files: Vec<String> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned())
+            .collect();
+        files.sort();
+        let mut names: Vec<&str> = super::ALL.iter().map(|statement| statement.name).collect();
+        names.sort_unstable();
+        assert_eq!(files, names);
+    }
 }

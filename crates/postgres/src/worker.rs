@@ -42,7 +42,10 @@ pub(crate) async fn forget(store: &PostgresStore, silence: Duration, limit: usiz
     Ok(store.database().query(&FORGET_WORKERS, &[&millis(silence), &check_sweep(limit)?]).await?.len())
 }
 
-pub(crate) async fn list(store: &PostgresStore, page: &PageRequest<WorkerName>) -> Result<Page<WorkerStatus, WorkerName>> {
+pub(crate) async fn list(
+    store: &PostgresStore,
+    page: &PageRequest<WorkerName>,
+) -> Result<Page<WorkerStatus, WorkerName>> {
     page.validate()?;
     let after = page.cursor.as_ref().map_or("", WorkerName::as_str);
     let rows = store.database().query(&WORKERS, &[&after, &(page.limit as i64 + 1)]).await?;
@@ -53,7 +56,8 @@ pub(crate) async fn list(store: &PostgresStore, page: &PageRequest<WorkerName>) 
         items.push(WorkerStatus {
             info: WorkerInfo {
                 name: WorkerName::trusted(row.get(0)),
-                queues: queues.map_or(Queues::All, |names| Queues::Named(names.into_iter().map(Queue::trusted).collect())),
+                queues: queues
+                    .map_or(Queues::All, |names| Queues::Named(names.into_iter().map(Queue::trusted).collect())),
                 job_types: types.map(|types| types.into_iter().map(JobType::trusted).collect()),
                 concurrency: u32::try_from(row.get::<_, i32>(3)).unwrap_or(0),
             },

@@ -1,0 +1,18 @@
+//! The store's specification, on a clock that the tests set.
+
+use std::sync::Arc;
+
+use orchestrix_postgres::{PostgresOptions, PostgresStore};
+use orchestrix_store::conformance::Harness;
+
+use crate::support::{DatabaseClock, database};
+
+async fn harness() -> Harness {
+    let database = database();
+    let (clock, url) = DatabaseClock::install(&database).await;
+    let store =
+        PostgresStore::open(PostgresOptions { connections: 6, ..PostgresOptions::new(url) }).await.expect("a store");
+    Harness { store: Arc::new(store), clock: Box::new(clock), guard: Box::new(database) }
+}
+
+orchestrix_store::conformance_suite!(harness);

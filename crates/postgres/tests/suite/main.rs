@@ -1,0 +1,5 @@
+//! The store on real PostgreSQL servers.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod conformance;
+mod support;
