@@ -241,3 +241,19 @@ SELECT id, state, job_type, queue, tenant, rank, attempts, max_attempts, losses,
        has_parents, payload_apart, worker, concurrency_key, rate_limit_key, reason, options, progress, attempt_log, checkpoint,
        payload, result
 FROM orchestrix.history;
+
+-- pglz is what limits the enqueue of large payloads. Partitions made from here on take this over from their parent.
+DO $$
+DECLARE
+    place record;
+BEGIN
+    FOR place IN SELECT * FROM (VALUES ('payload', 'body'), ('payload_default', 'body'), ('history', 'result'), ('history_default', 'result'),
+                                       ('job', 'checkpoint'), ('job', 'payload'), ('dead', 'payload')) AS p (relation, attribute) LOOP
+        BEGIN
+            EXECUTE format('ALTER TABLE orchestrix.%I ALTER %I SET COMPRESSION lz4', place.relation, place.attribute);
+        EXCEPTION WHEN feature_not_supported THEN
+            EXECUTE format('ALTER TABLE orchestrix.%I ALTER %I SET STORAGE EXTERNAL', place.relation, place.attribute);
+        END;
+    END LOOP;
+END
+$$;

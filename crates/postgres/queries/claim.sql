@@ -1,10 +1,14 @@
 -- Leases jobs, lane by lane in the order of job_claim, past whatever others are claiming. $1 queues, $2 types,
 -- $3 ranks, $4 times, $5 ids (where to start in each lane), $6 quotas, $7 worker, $8 secret.
 -- The position to start from is a row comparison, so that the scan begins there and does not walk the dead head.
-WITH picked AS MATERIALIZED (
-    SELECT p.place
+WITH lane AS MATERIALIZED (
+    SELECT *
     FROM unnest($1::text[], $2::text[], $3::int2[], $4::timestamptz[], $5::uuid[], $6::integer[])
         AS l (queue, job_type, rank, eligible_at, id, quota)
+    WHERE NOT EXISTS (SELECT FROM orchestrix.queue q WHERE q.name = l.queue AND q.paused)
+), picked AS MATERIALIZED (
+    SELECT p.place
+    FROM lane l
     CROSS JOIN LATERAL (
         SELECT j.ctid AS place FROM orchestrix.job j
         WHERE j.state = 'pending' AND j.queue = l.queue AND j.job_type = l.job_type
@@ -12,7 +16,6 @@ WITH picked AS MATERIALIZED (
           AND (j.expires_at IS NULL OR j.expires_at > now() OR j.started_at IS NOT NULL)
         ORDER BY j.rank, j.eligible_at, j.id LIMIT l.quota
         FOR NO KEY UPDATE SKIP LOCKED) AS p
-    WHERE NOT EXISTS (SELECT FROM orchestrix.queue q WHERE q.name = l.queue AND q.paused)
 ), taken AS (
     -- By place: the rows are locked, so they stay where they are, and no index is searched again.
     UPDATE orchestrix.job AS j
