@@ -33,6 +33,25 @@ impl JobId {
     }
 }
 
+/// Makes ids that only rise, so that jobs recorded together are claimed in the order they were given.
+#[derive(Debug, Default)]
+pub struct JobIds {
+    last: u128,
+}
+
+impl JobIds {
+    /// Begins with nothing made.
+    pub const fn new() -> Self {
+        Self { last: 0 }
+    }
+
+    /// Makes the next id: of `now` and 80 random bits, or right after the last one if that would not be greater.
+    pub fn next(&mut self, now: Timestamp, random: [u8; 10]) -> JobId {
+        self.last = JobId::new(now, random).0.as_u128().max(self.last + 1);
+        JobId(Uuid::from_u128(self.last))
+    }
+}
+
 impl fmt::Display for JobId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
@@ -46,6 +65,28 @@ impl FromStr for JobId {
         match Uuid::try_parse(text) {
             Ok(uuid) => Ok(Self(uuid)),
             Err(_) => Err(FieldError::new("jobId", "must be a UUID")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn ids_only_rise_whatever_the_clock_does(steps in proptest::collection::vec((0i64..3, any::<[u8; 10]>()), 1..200)) {
+            let mut ids = JobIds::new();
+            let mut last = None;
+            for (millis, random) in steps {
+                let now = Timestamp::from_millisecond(1_700_000_000_000 + millis).expect("a time");
+                let id = ids.next(now, random);
+                prop_assert!(last.is_none_or(|last| id > last));
+                prop_assert_eq!(id.as_uuid().get_version_num(), 7);
+                last = Some(id);
+            }
         }
     }
 }

@@ -37,7 +37,7 @@ pub mod state;
 pub use attempt::{AttemptOutcome, AttemptRecord};
 pub use error::{FieldError, Invalid};
 pub use fingerprint::Fingerprint;
-pub use id::JobId;
+pub use id::{JobId, JobIds};
 pub use job::{Job, Progress};
 pub use json::Json;
 pub use lease::LeaseToken;

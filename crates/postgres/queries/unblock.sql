@@ -1,5 +1,6 @@
 -- Tells children that parents have finished, each pair once: only the call that turns an edge counts it. A child that
 -- is gone is passed over. $1 children, $2 parents (sorted by child), $3 whether the child is to be held.
+-- Relies on the primary keys; arrays come through sub-selects so that the planner does not count them.
 WITH turned AS (
     UPDATE orchestrix.dependency AS d SET met = true
     FROM unnest((SELECT $1::uuid[]), (SELECT $2::uuid[]), (SELECT $3::boolean[])) AS e (child, parent, hold)
@@ -8,19 +9,25 @@ WITH turned AS (
 ), child AS (
     SELECT child AS id, count(*)::integer AS n, bool_or(hold) AS hold FROM turned GROUP BY child
 ), locked AS MATERIALIZED (
-    SELECT j.id, j.state FROM orchestrix.job j WHERE j.id IN (SELECT id FROM child) ORDER BY j.id FOR NO KEY UPDATE
+    -- In the order of ids; what is read here is the newest, whoever had to be waited for.
+    SELECT j.id, j.state, j.waits_for, j.eligible_at
+    FROM orchestrix.job j WHERE j.id = ANY (ARRAY(SELECT id FROM child)) AND j.state IN ('created', 'blocked')
+    ORDER BY j.id FOR NO KEY UPDATE
+), next AS (
+    SELECT l.id, l.state AS was, l.waits_for - c.n AS waits_for,
+           CASE WHEN l.state = 'created' OR c.hold THEN 'created'
+                WHEN l.waits_for > c.n THEN 'blocked'
+                WHEN l.eligible_at > now() THEN 'scheduled'
+                ELSE 'pending' END::orchestrix.job_state AS state
+    FROM locked l JOIN child c USING (id)
 ), moved AS (
     UPDATE orchestrix.job AS j
-    SET waits_for = j.waits_for - c.n,
-        state = CASE WHEN j.state = 'created' OR c.hold THEN 'created'
-                     WHEN j.waits_for > c.n THEN 'blocked'
-                     WHEN j.eligible_at > now() THEN 'scheduled'
-                     ELSE 'pending' END::orchestrix.job_state,
-        eligible_at = CASE WHEN j.state = 'created' OR c.hold OR j.waits_for > c.n THEN j.eligible_at ELSE greatest(j.eligible_at, now()) END,
-        updated_at = now()
-    FROM child c, locked l
-    WHERE j.id = c.id AND l.id = c.id AND j.state IN ('created', 'blocked')
-    RETURNING j.queue, j.state, l.state AS was
+    SET waits_for = n.waits_for, state = n.state,
+        eligible_at = CASE n.state WHEN 'pending' THEN greatest(j.eligible_at, now()) ELSE j.eligible_at END,
+        updated_at = CASE n.state WHEN n.was THEN j.updated_at ELSE now() END
+    FROM next n
+    WHERE j.id = n.id
+    RETURNING j.queue, n.was, j.state
 ), counted AS (
     INSERT INTO orchestrix.depth_delta
     SELECT queue, was, -count(*) FROM moved GROUP BY queue, was

@@ -6,7 +6,7 @@ use std::{
 };
 
 use orchestrix_core::{JobId, JobType, Json, LeaseToken, Queue, Tenant, Timestamp};
-use orchestrix_store::{ClaimRequest, Claimed, LeaseStatus, Result, StoreError};
+use orchestrix_store::{ClaimRequest, Claimed, LeaseStatus, Result, StoreError, claim::check_tokens};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
@@ -140,6 +140,7 @@ async fn add_results(store: &PostgresStore, claimed: &mut [Claimed], waited: &[U
 
 /// Extends leases; answers in the order of `tokens`.
 pub(crate) async fn heartbeat(store: &PostgresStore, tokens: &[LeaseToken]) -> Result<Vec<LeaseStatus>> {
+    check_tokens(tokens)?;
     if tokens.is_empty() {
         return Ok(Vec::new());
     }

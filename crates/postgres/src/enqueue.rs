@@ -133,10 +133,8 @@ pub(crate) async fn record_all(store: &PostgresStore, jobs: &[NewJob]) -> Result
 }
 
 /// Records one job that waits for others.
-pub(crate) async fn record_one(store: &PostgresStore, job: &NewJob) -> Result<Enqueued> {
-    let jobs = std::slice::from_ref(job);
-    let graph = graph::resolve(jobs)?;
-    let recorded = record_together(store, jobs, &graph, |_| "dependsOn".into()).await?;
+pub(crate) async fn record_one(store: &PostgresStore, job: &NewJob, parents: Parents) -> Result<Enqueued> {
+    let recorded = record_together(store, std::slice::from_ref(job), &[parents], |_| "dependsOn".into()).await?;
     recorded.first().copied().ok_or_else(|| StoreError::Backend("a job was not recorded".into()))
 }
 

@@ -14,17 +14,13 @@ use crate::{
     statement::{APPEND_LOGS, COMPLETE, EXAMINE, PROGRESS, REPLAY},
 };
 
-/// The most attempts one call may end.
-const MAX_ITEMS: usize = 10_000;
 /// How often a decision is made anew because a cancel request came in between.
 const ROUNDS: usize = 4;
 
 type Answer = Result<JobState, FinishError>;
 
 pub(crate) async fn finish(store: &PostgresStore, items: &[Finish]) -> Result<Vec<Answer>> {
-    if items.len() > MAX_ITEMS {
-        return Err(orchestrix_core::FieldError::new("items", format!("may hold at most {MAX_ITEMS}")).into());
-    }
+    Finish::validate(items)?;
     let mut answers: Vec<Option<Answer>> = vec![None; items.len()];
     let mut first: HashMap<LeaseToken, usize> = HashMap::with_capacity(items.len());
     let (mut complete, mut other) = (Vec::new(), Vec::new());

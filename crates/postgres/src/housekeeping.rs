@@ -8,8 +8,7 @@ use uuid::Uuid;
 
 use crate::{
     PostgresStore,
-    operate::check_sweep,
-    row::{count, state},
+    row::{count, state, sweep_limit},
     settle::{Ending, Examined, Guard, Verdict, settle},
     statement::{
         EXPIRED, FORGET_SETTLED, NEXT_DUE, NEXT_EXPIRY, NEXT_LEASE, NEXT_TIMEOUT, OPEN_EDGES, OVERDUE_ATTEMPTS,
@@ -18,7 +17,7 @@ use crate::{
 };
 
 pub(crate) async fn promote(store: &PostgresStore, limit: usize) -> Result<Swept> {
-    let rows = store.database().query(&PROMOTE, &[&check_sweep(limit)?]).await?;
+    let rows = store.database().query(&PROMOTE, &[&sweep_limit(limit)?]).await?;
     let mut promoted = 0;
     for row in &rows {
         store.note_ready(JobState::Pending, &Queue::trusted(row.get(0)));
@@ -69,7 +68,7 @@ async fn sweep(
     limit: usize,
     decide: impl Fn(&Examined) -> Option<Ending>,
 ) -> Result<usize> {
-    let rows = store.database().query(find, &[&check_sweep(limit)?]).await?;
+    let rows = store.database().query(find, &[&sweep_limit(limit)?]).await?;
     let mut endings = Vec::with_capacity(rows.len());
     for row in &rows {
         endings.extend(decide(&Examined::read(row)?));
@@ -96,7 +95,7 @@ async fn swept(store: &PostgresStore, count: usize, next: &Statement) -> Result<
 /// Tells children that their parents have finished. Cancelling a child may finish a parent of others, so the caller
 /// goes on until this finds nothing.
 pub(crate) async fn unblock(store: &PostgresStore, limit: usize) -> Result<Swept> {
-    let rows = store.database().query(&OPEN_EDGES, &[&check_sweep(limit)?]).await?;
+    let rows = store.database().query(&OPEN_EDGES, &[&sweep_limit(limit)?]).await?;
     if rows.is_empty() {
         store.database().query(&FORGET_SETTLED, &[&(limit as i64)]).await?;
         return Ok(Swept::default());

@@ -34,11 +34,11 @@ mod worker;
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use orchestrix_core::{DependsOn, FieldError, Job, JobId, JobState, LeaseToken, NewJob, Priority, Queue, WorkerName};
+use orchestrix_core::{Job, JobId, JobState, LeaseToken, NewJob, Priority, Queue, WorkerName};
 use orchestrix_store::{
     ClaimRequest, Claimed, Directive, Enqueued, Finish, FinishError, JobFilter, JobSummary, LeaseStatus, LogEntry,
     LogLine, Page, PageRequest, ProgressUpdate, Pruned, QueueDepth, Result, Retention, Store, Swept, Wakeup, Wakeups,
-    WorkerInfo, WorkerStatus, wakeup::Waker,
+    WorkerInfo, WorkerStatus, enqueue::check_alone, wakeup::Waker,
 };
 use tokio::task::AbortHandle;
 
@@ -176,15 +176,12 @@ impl PostgresStore {
 #[async_trait]
 impl Store for PostgresStore {
     async fn enqueue(&self, job: NewJob) -> Result<Enqueued> {
-        job.validate()?;
-        if job.depends_on.iter().any(|parent| matches!(parent, DependsOn::Reference(_))) {
-            return Err(FieldError::new("dependsOn", "a ref needs other jobs in the same call").into());
-        }
+        let parents = check_alone(&job)?;
         let key = [(job.queue.clone(), job.job_type.clone(), job.priority)];
         let recorded = if job.depends_on.is_empty() {
             self.0.coalescer.record(job).await?
         } else {
-            enqueue::record_one(self, &job).await?
+            enqueue::record_one(self, &job, parents).await?
         };
         self.note_recorded(&key, &[recorded]);
         Ok(recorded)

@@ -1,6 +1,6 @@
 //! What clients and operators do to single jobs and to queues.
 
-use orchestrix_core::{Event, FieldError, IllegalTransition, JobId, JobState, Priority, Queue, Readiness};
+use orchestrix_core::{Event, IllegalTransition, JobId, JobState, Priority, Queue, Readiness};
 use orchestrix_store::{JobFilter, Page, PageRequest, Result, StoreError, Wakeup};
 use uuid::Uuid;
 
@@ -152,12 +152,4 @@ pub(crate) async fn pause_queue(store: &PostgresStore, queue: &Queue, paused: bo
 pub(crate) async fn paused_queues(store: &PostgresStore) -> Result<Vec<Queue>> {
     let rows = store.database().query(&PAUSED_QUEUES, &[]).await?;
     Ok(rows.iter().map(|row| Queue::trusted(row.get(0))).collect())
-}
-
-/// Checks the limit of a sweep.
-pub(crate) fn check_sweep(limit: usize) -> Result<i64> {
-    if (1..=10_000).contains(&limit) {
-        return Ok(limit as i64);
-    }
-    Err(FieldError::new("limit", format!("must be from 1 to 10000, not {limit}")).into())
 }

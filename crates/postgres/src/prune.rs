@@ -9,8 +9,8 @@ use orchestrix_store::{Pruned, Result, Retention, StoreError};
 use crate::{
     PostgresStore,
     database::Connection,
-    operate::check_sweep,
     record::millis,
+    row::sweep_limit,
     statement::{
         KEEP_PAYLOADS, PARTITIONS, PRUNE_DEPENDENCIES, PRUNE_LOGS, PRUNE_ROWS, REMEMBER_KEYS, STILL_KEPT, Statement,
     },
@@ -27,7 +27,7 @@ const DAYS_AHEAD: i32 = 3;
 const SET_LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = '2s'";
 
 pub(crate) async fn prune(store: &PostgresStore, retention: &Retention, limit: usize) -> Result<Pruned> {
-    let limit = check_sweep(limit)?;
+    let limit = sweep_limit(limit)?;
     let connection = store.database().connection().await?;
     make_partitions(&connection).await?;
     let mut pruned = Pruned::default();

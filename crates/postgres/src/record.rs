@@ -1,8 +1,11 @@
 //! New jobs as the columns of one statement.
 
-use std::collections::HashMap;
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+};
 
-use orchestrix_core::{Fingerprint, JobId, NewJob, OnDependencyFailure, RetryPolicy, Start, Timestamp};
+use orchestrix_core::{Fingerprint, JobId, JobIds, NewJob, OnDependencyFailure, RetryPolicy, Start, Timestamp};
 use orchestrix_store::Result;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
@@ -180,7 +183,8 @@ pub(crate) fn millis(duration: std::time::Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// A fresh id. Its time is this node's and only places the row; see [`JobId`].
+/// A fresh id, greater than every other this process made. Its time is this node's and only places the row.
 pub(crate) fn new_id() -> JobId {
-    JobId::new(Timestamp::now(), rand::random())
+    static IDS: Mutex<JobIds> = Mutex::new(JobIds::new());
+    IDS.lock().unwrap_or_else(PoisonError::into_inner).next(Timestamp::now(), rand::random())
 }

@@ -6,7 +6,10 @@ use orchestrix_core::{
     AttemptOutcome, AttemptRecord, IdempotencyKey, Job, JobId, JobState, JobType, Json, LimitKey, NewJob,
     OnDependencyFailure, Priority, Progress, Queue, Resources, RetryPolicy, Tag, Tenant, Timestamp, WorkerName,
 };
-use orchestrix_store::{JobSummary, Result, StoreError};
+use orchestrix_store::{
+    JobSummary, Result, StoreError,
+    housekeeping::{MAX_SWEEP, check_limit},
+};
 use serde::Deserialize;
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -58,6 +61,12 @@ pub(crate) fn count(value: i16) -> u16 {
 /// Milliseconds; the past counts as none.
 pub(crate) fn duration(millis: i64) -> Duration {
     Duration::from_millis(u64::try_from(millis).unwrap_or(0))
+}
+
+/// The limit of a sweep as the database takes it.
+pub(crate) fn sweep_limit(limit: usize) -> Result<i64> {
+    check_limit(limit, MAX_SWEEP)?;
+    Ok(limit as i64)
 }
 
 fn json<T: serde::de::DeserializeOwned>(what: &str, text: &str) -> Result<T> {

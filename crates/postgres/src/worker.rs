@@ -7,9 +7,8 @@ use orchestrix_store::{Directive, Page, PageRequest, Queues, Result, WorkerInfo,
 
 use crate::{
     PostgresStore,
-    operate::check_sweep,
     record::millis,
-    row::corrupt,
+    row::{corrupt, sweep_limit},
     statement::{FORGET_WORKERS, HEARTBEAT_WORKER, REGISTER_WORKER, REMOVE_WORKER, WORKERS},
 };
 
@@ -39,7 +38,7 @@ pub(crate) async fn remove(store: &PostgresStore, name: &WorkerName) -> Result<b
 }
 
 pub(crate) async fn forget(store: &PostgresStore, silence: Duration, limit: usize) -> Result<usize> {
-    Ok(store.database().query(&FORGET_WORKERS, &[&millis(silence), &check_sweep(limit)?]).await?.len())
+    Ok(store.database().query(&FORGET_WORKERS, &[&millis(silence), &sweep_limit(limit)?]).await?.len())
 }
 
 pub(crate) async fn list(

@@ -111,6 +111,17 @@ impl Claimed {
     }
 }
 
+/// The most leases one heartbeat may extend.
+pub const MAX_TOKENS: usize = 10_000;
+
+/// Checks the size of a heartbeat.
+pub fn check_tokens(tokens: &[LeaseToken]) -> Result<(), FieldError> {
+    if tokens.len() <= MAX_TOKENS {
+        return Ok(());
+    }
+    Err(FieldError::new("leaseTokens", format!("may hold at most {MAX_TOKENS}, holds {}", tokens.len())))
+}
+
 /// What a heartbeat learns of one lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeaseStatus {

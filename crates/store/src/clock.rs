@@ -55,9 +55,14 @@ pub(crate) fn cut(time: Timestamp) -> Timestamp {
     Timestamp::from_microsecond(time.as_microsecond()).unwrap_or(time)
 }
 
+/// Delays, leases and timeouts count in whole milliseconds, here as in every database.
+pub(crate) fn whole_millis(duration: Duration) -> Duration {
+    Duration::from_millis(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
+}
+
 /// The time `by` later; the end of time if there is none.
 pub(crate) fn later(time: Timestamp, by: Duration) -> Timestamp {
-    time.checked_add(by).map_or(Timestamp::MAX, cut)
+    time.checked_add(whole_millis(by)).map_or(Timestamp::MAX, cut)
 }
 
 /// The time `by` earlier; the beginning of time if there is none.

@@ -14,6 +14,19 @@ pub struct Finish {
     pub verdict: Verdict,
 }
 
+impl Finish {
+    /// The most attempts one call may end.
+    pub const MAX_ITEMS: usize = 10_000;
+
+    /// Checks the size of a call.
+    pub fn validate(items: &[Self]) -> Result<(), FieldError> {
+        if items.len() <= Self::MAX_ITEMS {
+            return Ok(());
+        }
+        Err(FieldError::new("items", format!("may hold at most {}, holds {}", Self::MAX_ITEMS, items.len())))
+    }
+}
+
 /// A worker's verdict on its own attempt.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Verdict {
@@ -96,7 +109,10 @@ impl ProgressUpdate {
             return Err(FieldError::new("percent", "must be from 0 to 100"));
         }
         if progress.message.as_ref().is_some_and(|text| text.len() > Self::MAX_MESSAGE || text.contains('\0')) {
-            return Err(FieldError::new("message", format!("must have at most {} bytes and no NUL", Self::MAX_MESSAGE)));
+            return Err(FieldError::new(
+                "message",
+                format!("must have at most {} bytes and no NUL", Self::MAX_MESSAGE),
+            ));
         }
         Ok(())
     }

@@ -70,7 +70,8 @@ pub trait Store: Send + Sync + 'static {
     /// Extends leases, each by its job's own duration from now. Answers in the order of `tokens`.
     async fn heartbeat(&self, tokens: &[LeaseToken]) -> Result<Vec<LeaseStatus>>;
 
-    /// Ends attempts, each by itself: one refused item leaves the others standing. Answers in the order of `items`.
+    /// Ends up to [`Finish::MAX_ITEMS`] attempts, each by itself: one refused item leaves the others standing. Answers
+    /// in the order of `items`.
     /// Repeating an outcome that was accepted is answered as it was the first time.
     async fn finish(&self, items: Vec<Finish>) -> Result<Vec<Result<JobState, FinishError>>>;
 

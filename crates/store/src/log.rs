@@ -72,7 +72,10 @@ impl LogLine {
     /// Checks the limits of a call.
     pub fn validate(lines: &[Self]) -> Result<(), FieldError> {
         if lines.len() > Self::MAX_LINES {
-            return Err(FieldError::new("lines", format!("may hold at most {}, holds {}", Self::MAX_LINES, lines.len())));
+            return Err(FieldError::new(
+                "lines",
+                format!("may hold at most {}, holds {}", Self::MAX_LINES, lines.len()),
+            ));
         }
         match lines.iter().position(|line| line.message.len() > Self::MAX_MESSAGE || line.message.contains('\0')) {
             Some(i) => Err(FieldError::new(

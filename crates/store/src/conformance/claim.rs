@@ -91,9 +91,20 @@ pub(super) async fn higher_priority_comes_first_then_longer_eligible_then_lower_
     assert_eq!(ids(&h.claim_all().await), [high, twins[0], twins[1], twins[2], younger, late, low]);
 }
 
+pub(super) async fn jobs_alike_in_all_else_come_in_the_order_they_were_given(h: &Harness) {
+    let mut given = Vec::new();
+    for _ in 0..3 {
+        given.extend(h.enqueue_many(vec![job("t"); 20]).await);
+        given.push(h.enqueue(job("t")).await);
+    }
+    assert_eq!(ids(&h.claim_all().await), given);
+}
+
 pub(super) async fn the_order_is_one_over_all_queues_and_types(h: &Harness) {
     let mut expected = Vec::new();
-    for (i, (queue_name, type_name)) in [("a", "x"), ("b", "y"), ("c", "x"), ("a", "y"), ("b", "x")].into_iter().enumerate() {
+    for (i, (queue_name, type_name)) in
+        [("a", "x"), ("b", "y"), ("c", "x"), ("a", "y"), ("b", "x")].into_iter().enumerate()
+    {
         let value = i64::try_from(i % 2).expect("a small number");
         let id = h.enqueue(NewJob { queue: queue(queue_name), priority: priority(value), ..job(type_name) }).await;
         expected.push((i % 2 == 0, i, id));

@@ -55,6 +55,8 @@ pub(super) async fn cancelling_runs_down_a_long_chain(h: &Harness) {
         chain.push(h.enqueue(child_of([chain[chain.len() - 1]])).await);
     }
     h.end(&root, fatal("no use")).await;
+    // A store that bounds what one call does may leave the far end to the sweep.
+    while h.store.unblock(1_000).await.expect("a valid limit").count > 0 {}
     for id in &chain[1..] {
         assert_cancelled_with_its_parent(h, *id).await;
     }
@@ -78,8 +80,7 @@ pub(super) async fn sweeps_that_end_jobs_settle_their_children(h: &Harness) {
 pub(super) async fn a_child_that_may_run_runs_all_the_same(h: &Harness) {
     let failing = h.start(job("failing")).await;
     let other = h.start(job("other")).await;
-    let request =
-        NewJob { on_dependency_failure: OnDependencyFailure::Run, ..child_of([failing.id(), other.id()]) };
+    let request = NewJob { on_dependency_failure: OnDependencyFailure::Run, ..child_of([failing.id(), other.id()]) };
     let child = h.enqueue(request).await;
     h.end(&failing, fatal("no use")).await;
     assert_eq!(h.state(child).await, JobState::Blocked);
@@ -91,8 +92,7 @@ pub(super) async fn a_child_that_may_run_runs_all_the_same(h: &Harness) {
 pub(super) async fn a_child_to_be_held_waits_for_a_person_and_then_for_its_other_parents(h: &Harness) {
     let failing = h.start(job("failing")).await;
     let other = h.start(job("other")).await;
-    let request =
-        NewJob { on_dependency_failure: OnDependencyFailure::Hold, ..child_of([failing.id(), other.id()]) };
+    let request = NewJob { on_dependency_failure: OnDependencyFailure::Hold, ..child_of([failing.id(), other.id()]) };
     let child = h.enqueue(request).await;
     h.end(&failing, fatal("no use")).await;
     assert_eq!(h.state(child).await, JobState::Created);
@@ -104,8 +104,7 @@ pub(super) async fn a_child_to_be_held_waits_for_a_person_and_then_for_its_other
 pub(super) async fn a_held_child_stays_held_when_its_last_parent_completes(h: &Harness) {
     let failing = h.start(job("failing")).await;
     let other = h.start(job("other")).await;
-    let request =
-        NewJob { on_dependency_failure: OnDependencyFailure::Hold, ..child_of([failing.id(), other.id()]) };
+    let request = NewJob { on_dependency_failure: OnDependencyFailure::Hold, ..child_of([failing.id(), other.id()]) };
     let child = h.enqueue(request).await;
     h.end(&failing, fatal("no use")).await;
     h.end(&other, Verdict::DONE).await;

@@ -3,18 +3,14 @@
 use orchestrix_core::{JobState, NewJob, Start};
 
 use super::{Harness, fixture::*};
-use crate::{ClaimRequest, JobFilter};
+use crate::{ClaimRequest, Claimed, JobFilter, Verdict};
 
 pub(super) async fn a_call_of_nothing_answers_with_nothing(h: &Harness) {
     assert_eq!(h.store.enqueue_many(vec![]).await.expect("a valid call"), []);
 }
 
 pub(super) async fn answers_come_in_the_order_of_the_jobs(h: &Harness) {
-    let jobs = vec![
-        job("a"),
-        NewJob { start: Start::After(secs(1)), ..job("b") },
-        NewJob { hold: true, ..job("c") },
-    ];
+    let jobs = vec![job("a"), NewJob { start: Start::After(secs(1)), ..job("b") }, NewJob { hold: true, ..job("c") }];
     let enqueued = h.store.enqueue_many(jobs).await.expect("valid jobs");
     let states: Vec<JobState> = enqueued.iter().map(|job| job.state).collect();
     assert_eq!(states, [JobState::Pending, JobState::Scheduled, JobState::Created]);
@@ -63,11 +59,11 @@ pub(super) async fn jobs_of_one_call_may_depend_on_each_other(h: &Harness) {
     let mut rounds = Vec::new();
     for _ in 0..3 {
         let claimed = h.claim_all().await;
-        let mut ids: Vec<_> = claimed.iter().map(crate::Claimed::id).collect();
+        let mut ids: Vec<_> = claimed.iter().map(Claimed::id).collect();
         ids.sort_unstable();
         rounds.push(ids);
         for claimed in &claimed {
-            h.end(claimed, crate::Verdict::DONE).await;
+            h.end(claimed, Verdict::DONE).await;
         }
     }
     assert_eq!(rounds, [vec![a], parents, vec![d]]);

@@ -1,8 +1,7 @@
 //! How attempts end by their worker's verdict, and what is kept of them.
 
-use orchestrix_core::{
-    AttemptOutcome, AttemptRecord, FieldError, JobState, Json, LeaseToken, NewJob, RetryPolicy,
-};
+use orchestrix_core::{AttemptOutcome, AttemptRecord, FieldError, JobState, Json, LeaseToken, NewJob, RetryPolicy};
+use uuid::Uuid;
 
 use super::{Harness, fixture::*};
 use crate::{ClaimRequest, Finish, FinishError, Verdict};
@@ -157,7 +156,9 @@ pub(super) async fn a_verdict_without_the_lease_changes_nothing(h: &Harness) {
     let first = h.start(job("t")).await;
     h.lose(&first).await;
     let pending = h.job(first.id()).await;
-    for verdict in [Verdict::DONE, Verdict::fail("late"), Verdict::Snooze(secs(1)), Verdict::Release, Verdict::Cancelled] {
+    for verdict in
+        [Verdict::DONE, Verdict::fail("late"), Verdict::Snooze(secs(1)), Verdict::Release, Verdict::Cancelled]
+    {
         assert_eq!(h.finish(&first, verdict).await, Err(FinishError::LeaseLost));
     }
     assert_eq!(h.job(first.id()).await, pending);
@@ -177,7 +178,7 @@ pub(super) async fn a_token_must_be_right_in_every_part(h: &Harness) {
         LeaseToken { job: unknown_id(), ..token },
         LeaseToken { counter: token.counter + 1, ..token },
         LeaseToken { counter: token.counter - 1, ..token },
-        LeaseToken { secret: uuid::Uuid::from_u128(token.secret.as_u128() ^ 1), ..token },
+        LeaseToken { secret: Uuid::from_u128(token.secret.as_u128() ^ 1), ..token },
     ];
     let items = forged.map(|token| Finish { token, verdict: Verdict::DONE }).to_vec();
     let answers = h.store.finish(items).await.expect("a store that answers");
@@ -187,7 +188,7 @@ pub(super) async fn a_token_must_be_right_in_every_part(h: &Harness) {
 
 pub(super) async fn one_refused_item_leaves_the_others_standing(h: &Harness) {
     let first = h.start(job("first")).await;
-    let second = h.start(job("second")).await;
+    let second = h.start(NewJob { lease: secs(1), ..job("second") }).await;
     let third = h.start(job("third")).await;
     h.lose(&second).await;
     let finish = |token, verdict| Finish { token, verdict };
@@ -201,6 +202,13 @@ pub(super) async fn one_refused_item_leaves_the_others_standing(h: &Harness) {
     assert_eq!(answers[1..], [Err(FinishError::LeaseLost), Ok(JobState::Completed)]);
     assert_eq!(h.state(third.id()).await, JobState::Running);
     assert_eq!(h.store.finish(vec![]).await.expect("a store that answers"), []);
+}
+
+pub(super) async fn too_many_items_are_refused_whole(h: &Harness) {
+    let claimed = h.start(job("t")).await;
+    let item = Finish { token: claimed.token, verdict: Verdict::DONE };
+    assert_eq!(bad_fields(h.store.finish(vec![item; Finish::MAX_ITEMS + 1]).await), ["items"]);
+    assert_eq!(h.state(claimed.id()).await, JobState::Running);
 }
 
 pub(super) async fn waits_out_of_range_are_refused(h: &Harness) {

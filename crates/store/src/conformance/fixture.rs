@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use orchestrix_core::{
-    DependsOn, Event, IdempotencyKey, IllegalTransition, Job, JobId, JobState, JobType, Lifecycle, NewJob, Priority, Queue,
-    RetryPolicy, Timestamp, WorkerName,
+    DependsOn, Event, IdempotencyKey, IllegalTransition, Job, JobId, JobState, JobType, Lifecycle, NewJob, Priority,
+    Queue, RetryPolicy, Timestamp, WorkerName,
 };
 
 use super::Harness;
 use crate::{
-    ClaimRequest, Claimed, Finish, FinishError, JobFilter, JobSummary, PageRequest, QueueDepth, Result, StoreError, Swept,
-    Verdict,
+    ClaimRequest, Claimed, Finish, FinishError, JobFilter, JobSummary, PageRequest, QueueDepth, Result, Retention,
+    StoreError, Swept, Verdict,
 };
 
 /// A job with every default, except that its back-off has no jitter, so that times can be told exactly.
@@ -85,6 +85,13 @@ pub(super) fn lease_lost<T>(result: &Result<T>) -> bool {
 /// Whether a call was refused because nobody knows the job.
 pub(super) fn not_found<T>(result: &Result<T>, id: JobId) -> bool {
     matches!(result, Err(StoreError::JobNotFound(unknown)) if *unknown == id)
+}
+
+/// The order of lists.
+pub(super) fn newest_first(ids: impl IntoIterator<Item = JobId>) -> Vec<JobId> {
+    let mut ids: Vec<JobId> = ids.into_iter().collect();
+    ids.sort_unstable_by(|a, b| b.cmp(a));
+    ids
 }
 
 /// An id that no job has.
@@ -188,6 +195,13 @@ impl Harness {
     pub(super) async fn lose(&self, claimed: &Claimed) {
         self.advance(claimed.lease).await;
         assert_eq!(self.reap().await.count, 1, "the lease should have run out");
+    }
+
+    /// Lets the retention of all that is finished pass, and forgets it. Backends may forget by whole days.
+    pub(super) async fn forget_finished(&self) {
+        let retention = Retention::default();
+        self.advance(retention.dead + secs(2 * 24 * 3600)).await;
+        while self.store.prune(&retention, 1_000).await.expect("a valid limit").more {}
     }
 
     /// Everything that matches, page after page.

@@ -1,6 +1,7 @@
 //! Heartbeats keep leases and tell workers what has become of them.
 
 use orchestrix_core::{JobState, LeaseToken, NewJob};
+use uuid::Uuid;
 
 use super::{Harness, fixture::*};
 use crate::{Claimed, LeaseStatus, Verdict};
@@ -12,7 +13,7 @@ async fn beat(h: &Harness, token: LeaseToken) -> LeaseStatus {
 }
 
 fn forged(claimed: &Claimed) -> LeaseToken {
-    LeaseToken { secret: uuid::Uuid::from_u128(claimed.token.secret.as_u128() ^ 1), ..claimed.token }
+    LeaseToken { secret: Uuid::from_u128(claimed.token.secret.as_u128() ^ 1), ..claimed.token }
 }
 
 pub(super) async fn a_heartbeat_extends_the_lease_by_its_own_length_from_now(h: &Harness) {

@@ -3,7 +3,7 @@
 use orchestrix_core::{JobId, JobState, Json, NewJob, Tenant};
 
 use super::{Harness, fixture::*};
-use crate::{Enqueued, JobFilter, Result, Retention, StoreError, Verdict};
+use crate::{Enqueued, JobFilter, Result, StoreError, Verdict};
 
 fn keyed(text: &str) -> NewJob {
     NewJob { idempotency_key: key(text), ..job("t") }
@@ -15,11 +15,6 @@ fn reused<T>(result: Result<T>) -> JobId {
         Err(error) => panic!("refused for another reason: {error:?}"),
         Ok(_) => panic!("a key was taken twice"),
     }
-}
-
-async fn prune_all(h: &Harness) {
-    h.advance(Retention::default().dead).await;
-    h.store.prune(&Retention::default(), 1_000).await.expect("a valid limit");
 }
 
 pub(super) async fn a_repeat_is_the_first_job_as_it_now_stands(h: &Harness) {
@@ -95,10 +90,14 @@ pub(super) async fn one_reused_key_refuses_the_whole_call(h: &Harness) {
 }
 
 pub(super) async fn a_call_repeated_is_answered_with_the_same_jobs(h: &Harness) {
-    let jobs = || vec![keyed("a"), keyed("b"), NewJob { depends_on: vec![reference("r")], ..keyed("c") }, NewJob {
-        reference: Some("r".into()),
-        ..keyed("d")
-    }];
+    let jobs = || {
+        vec![
+            keyed("a"),
+            keyed("b"),
+            NewJob { depends_on: vec![reference("r")], ..keyed("c") },
+            NewJob { reference: Some("r".into()), ..keyed("d") },
+        ]
+    };
     let first = h.enqueue_many(jobs()).await;
     let again = h.store.enqueue_many(jobs()).await.expect("a repeat");
     assert_eq!(again.iter().map(|job| job.id).collect::<Vec<_>>(), first);
@@ -122,7 +121,7 @@ pub(super) async fn a_key_outlives_its_job_and_remembers_how_it_ended(h: &Harnes
     let done = h.start(keyed("done")).await;
     h.end(&done, Verdict::DONE).await;
     let dead = h.dead(keyed("dead")).await;
-    prune_all(h).await;
+    h.forget_finished().await;
     assert_eq!(h.store.get(done.id()).await.expect("a store that answers"), None);
     let answer = h.store.enqueue(keyed("done")).await.expect("a repeat");
     assert_eq!(answer, Enqueued { id: done.id(), state: JobState::Completed, duplicate: true });
@@ -136,7 +135,7 @@ pub(super) async fn a_repeat_is_answered_even_when_its_parent_is_forgotten(h: &H
     h.end(&parent, Verdict::DONE).await;
     let child = NewJob { idempotency_key: key("k"), ..child_of([parent.id()]) };
     let first = h.enqueue(child.clone()).await;
-    prune_all(h).await;
+    h.forget_finished().await;
     let answer = h.store.enqueue(child).await.expect("a repeat");
     assert_eq!(answer, Enqueued { id: first, state: JobState::Pending, duplicate: true });
 }

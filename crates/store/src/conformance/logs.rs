@@ -27,11 +27,8 @@ pub(super) async fn lines_come_back_in_the_order_they_were_written(h: &Harness) 
     let now = h.now().await;
     let entries = read(h, &claimed).await;
     let shown: Vec<_> = entries.iter().map(|entry| (entry.at, entry.level, entry.message.as_str())).collect();
-    let expected = [
-        (now - secs(1), LogLevel::Info, "a"),
-        (earlier, LogLevel::Error, "é\n\u{1f980}"),
-        (now, LogLevel::Info, ""),
-    ];
+    let expected =
+        [(now - secs(1), LogLevel::Info, "a"), (earlier, LogLevel::Error, "é\n\u{1f980}"), (now, LogLevel::Info, "")];
     assert_eq!(shown, expected);
     assert!(entries.is_sorted_by(|a, b| a.seq < b.seq), "numbers should grow along the log");
 }

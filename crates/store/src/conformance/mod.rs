@@ -2,7 +2,7 @@
 //!
 //! A backend's own test file names a function that makes a fresh, empty store, and gets one test per promise:
 //!
-//! ```ignore
+//! ```text
 //! async fn harness() -> orchestrix_store::conformance::Harness { … }
 //! orchestrix_store::conformance_suite!(harness);
 //! ```
@@ -12,6 +12,8 @@
 //!
 //! The list below is the table of contents. A test that is written and not listed is dead code, which the build
 //! refuses; one that is listed and not written does not compile.
+
+#![deny(dead_code)]
 
 mod cancel;
 mod claim;
@@ -105,5 +107,254 @@ macro_rules! suite {
 }
 
 suite! {
-@@LIST@@
+    enqueue {
+        a_job_with_every_default_is_pending_at_once,
+        every_field_of_a_request_comes_back,
+        a_payload_comes_back_byte_for_byte,
+        a_delayed_job_is_scheduled_for_its_delay_from_now,
+        a_delay_of_nothing_is_no_delay,
+        a_job_for_a_later_time_is_scheduled_for_it,
+        a_job_for_a_time_that_has_passed_is_eligible_now,
+        a_held_job_is_created_whatever_else_it_waits_for,
+        digits_finer_than_microseconds_are_cut_off,
+        every_bad_field_is_named_and_nothing_is_recorded,
+        a_job_by_itself_cannot_depend_on_a_reference,
+    }
+    enqueue_many {
+        a_call_of_nothing_answers_with_nothing,
+        answers_come_in_the_order_of_the_jobs,
+        bad_fields_are_named_by_position_and_refuse_the_whole_call,
+        an_unknown_parent_refuses_the_whole_call,
+        a_call_may_hold_ten_thousand_jobs_and_no_more,
+        jobs_of_one_call_may_depend_on_each_other,
+        cycles_and_unknown_references_are_refused,
+    }
+    idempotency {
+        a_repeat_is_the_first_job_as_it_now_stands,
+        a_different_request_under_a_known_key_is_refused,
+        how_a_payload_is_spelt_makes_no_difference,
+        a_key_is_its_tenants_and_its_types_own,
+        jobs_without_a_key_are_never_the_same,
+        a_repeat_inside_one_call_is_the_same_job,
+        two_requests_under_one_key_refuse_their_call,
+        one_reused_key_refuses_the_whole_call,
+        a_call_repeated_is_answered_with_the_same_jobs,
+        a_reference_to_a_repeat_means_the_job_that_exists,
+        a_key_outlives_its_job_and_remembers_how_it_ended,
+        a_repeat_is_answered_even_when_its_parent_is_forgotten,
+    }
+    dependencies {
+        a_job_with_an_unfinished_parent_is_blocked,
+        a_parent_that_has_completed_is_not_waited_for,
+        a_parent_that_nobody_knows_is_refused,
+        a_parent_that_was_pruned_is_refused,
+        only_the_last_parent_to_complete_unblocks,
+        a_parent_named_twice_is_waited_for_once,
+        a_parent_that_will_be_tried_again_is_still_waited_for,
+        a_job_becomes_eligible_when_its_last_parent_completes,
+        a_job_that_is_unblocked_before_its_time_waits_for_it,
+        its_time_alone_does_not_unblock_a_job,
+        a_held_job_waits_for_its_parents_all_the_same,
+        what_parents_left_behind_reaches_the_child_in_order_of_their_ids,
+        whatever_ends_a_job_moves_on_those_that_wait_for_it_at_once,
+    }
+    dependency_failure {
+        a_dead_parent_cancels_its_children_by_default,
+        a_cancelled_parent_counts_as_failed,
+        a_held_child_is_cancelled_too,
+        one_failed_parent_of_many_is_enough_to_cancel,
+        cancelling_runs_down_a_long_chain,
+        sweeps_that_end_jobs_settle_their_children,
+        a_child_that_may_run_runs_all_the_same,
+        a_child_to_be_held_waits_for_a_person_and_then_for_its_other_parents,
+        a_held_child_stays_held_when_its_last_parent_completes,
+        a_parent_that_failed_before_is_dealt_with_at_once,
+        what_failed_before_is_not_waited_for_after_a_release,
+        a_failed_parent_outside_cancels_a_whole_chain_inside_one_call,
+        a_cancelled_child_stays_so_when_its_parent_gets_another_chance,
+        a_child_cancelled_by_hand_stays_so_when_its_parent_completes,
+        a_child_that_was_retried_no_longer_waits,
+    }
+    hold {
+        a_job_let_go_is_eligible_from_then_on,
+        a_job_let_go_before_its_time_waits_for_it,
+        its_time_alone_does_not_let_a_held_job_go,
+        only_a_held_job_can_be_let_go,
+    }
+    claim {
+        a_worker_is_handed_all_it_needs,
+        a_claimed_job_is_running_and_its_workers,
+        an_empty_store_gives_nothing,
+        only_pending_jobs_are_given,
+        higher_priority_comes_first_then_longer_eligible_then_lower_id,
+        jobs_alike_in_all_else_come_in_the_order_they_were_given,
+        the_order_is_one_over_all_queues_and_types,
+        a_worker_gets_only_the_queues_and_types_it_asks_for,
+        naming_a_queue_twice_gives_its_jobs_once,
+        no_more_than_the_limit_is_given,
+        limits_out_of_range_are_refused,
+        every_lease_has_a_token_of_its_own,
+        a_new_attempt_gets_the_checkpoint_and_begins_without_progress,
+        a_retried_job_goes_to_the_back,
+        a_job_that_came_too_late_is_not_given_though_nobody_swept_it_yet,
+        a_job_that_started_in_time_may_be_given_again_later,
+    }
+    heartbeat {
+        a_heartbeat_extends_the_lease_by_its_own_length_from_now,
+        a_lease_that_ran_out_is_still_held_until_somebody_takes_it_back,
+        a_lease_that_was_taken_back_is_lost,
+        a_finished_attempt_has_no_lease,
+        a_token_needs_the_right_job_counter_and_secret,
+        a_wish_to_cancel_reaches_the_owner_and_the_lease_is_kept,
+        many_tokens_are_answered_in_their_order,
+    }
+    finish {
+        a_completed_job_keeps_its_result_and_no_history,
+        a_finished_job_shows_who_ran_it_last_and_is_leased_to_nobody,
+        a_failed_attempt_is_recorded_and_the_next_waits_out_its_back_off,
+        the_back_off_grows_with_every_failure_up_to_its_cap,
+        jitter_adds_no_more_than_its_share,
+        a_worker_may_say_how_long_to_wait,
+        the_last_attempt_to_fail_is_the_death_of_a_job,
+        a_failure_that_no_retry_mends_kills_at_once,
+        a_success_after_a_failure_is_part_of_the_history,
+        a_snoozed_job_comes_back_later_and_lost_no_attempt,
+        a_released_job_is_claimable_at_once_and_lost_no_attempt,
+        a_worker_may_cancel_its_job_unasked,
+        a_late_verdict_counts_while_nobody_took_the_lease_back,
+        a_verdict_without_the_lease_changes_nothing,
+        a_token_must_be_right_in_every_part,
+        one_refused_item_leaves_the_others_standing,
+        too_many_items_are_refused_whole,
+        waits_out_of_range_are_refused,
+        error_texts_are_made_storable,
+        only_the_latest_attempts_are_kept,
+    }
+    repeat {
+        every_verdict_may_be_told_again,
+        a_success_that_was_not_the_first_attempt_may_be_told_again,
+        a_repeat_is_answered_as_the_first_time_whatever_happened_since,
+        a_repeat_is_answered_after_a_redrive,
+        another_verdict_under_a_used_token_is_refused,
+        another_result_under_a_used_token_is_refused,
+        a_lost_attempt_has_no_verdict_to_repeat,
+        of_two_verdicts_in_one_call_the_first_counts,
+        a_verdict_on_a_forgotten_job_is_refused,
+    }
+    progress {
+        what_was_said_last_stays_until_it_is_said_anew,
+        progress_does_not_count_as_a_change_of_state,
+        only_the_owner_may_speak,
+        an_owner_past_its_lease_may_still_speak,
+        progress_out_of_range_is_refused,
+        a_finished_job_keeps_its_last_progress,
+    }
+    logs {
+        lines_come_back_in_the_order_they_were_written,
+        a_line_knows_its_attempt,
+        a_job_sees_its_own_lines_only_and_page_by_page,
+        only_the_owner_may_write,
+        too_much_at_once_is_refused_whole,
+        unknown_jobs_and_pages_out_of_range_are_refused,
+    }
+    cancel {
+        a_waiting_job_is_cancelled_at_once,
+        a_running_job_only_gets_a_request,
+        cancelling_again_is_fine_and_changes_nothing,
+        a_finished_job_cannot_be_cancelled,
+        an_unknown_job_cannot_be_cancelled,
+        a_success_stands_though_somebody_asked_to_cancel,
+        any_other_end_of_a_job_to_be_cancelled_cancels_it,
+        a_silent_or_slow_owner_of_a_job_to_be_cancelled_loses_it_for_good,
+    }
+    retry {
+        a_retried_job_is_pending_with_its_history_and_a_clean_slate,
+        an_exhausted_job_gets_one_more_attempt,
+        a_crash_loop_is_counted_anew,
+        a_cancelled_job_can_be_retried,
+        only_dead_and_cancelled_jobs_can_be_retried,
+        many_are_retried_newest_first_and_step_by_step,
+        of_many_only_the_dead_and_cancelled_that_match_are_retried,
+        limits_out_of_range_are_refused,
+    }
+    operate {
+        a_paused_queue_gives_nothing_until_it_is_resumed,
+        what_runs_in_a_paused_queue_goes_on,
+        paused_queues_are_known_by_name,
+        a_more_urgent_job_overtakes,
+        an_urgency_outlasts_the_attempt_it_was_given_in,
+        a_finished_job_has_no_urgency_to_change,
+    }
+    sweep {
+        a_job_is_promoted_when_its_time_has_come,
+        a_retrying_job_is_promoted_after_its_back_off,
+        the_longest_due_are_promoted_first,
+        a_job_that_did_not_start_in_time_is_cancelled_as_expired,
+        a_job_that_has_started_does_not_expire,
+        parent_and_child_that_expire_together_both_say_so,
+        the_longest_late_expire_first,
+        a_lease_is_taken_back_only_when_it_has_run_out,
+        the_longest_silent_are_reaped_first,
+        losses_in_a_row_are_a_crash_loop,
+        any_word_from_the_worker_breaks_a_row_of_losses,
+        a_job_that_lost_its_last_attempt_is_dead,
+        steps_of_nothing_or_too_much_are_refused,
+        sweeping_an_empty_store_finds_nothing,
+    }
+    time_out {
+        an_attempt_over_its_time_backs_off_like_a_failure,
+        heartbeats_do_not_put_a_timeout_off,
+        the_last_attempt_over_its_time_is_the_death_of_a_job,
+        every_attempt_has_its_own_time,
+        a_job_without_a_timeout_or_without_an_owner_never_times_out,
+        the_longest_over_their_time_end_first,
+    }
+    worker {
+        a_worker_is_known_as_it_said,
+        a_heartbeat_shows_that_a_worker_lives,
+        a_heartbeat_of_a_stranger_makes_it_no_worker,
+        a_worker_that_registers_again_begins_anew,
+        a_removed_worker_keeps_its_leases,
+        the_longest_silent_are_forgotten_first,
+        workers_are_listed_by_name_page_by_page,
+    }
+    prune {
+        finished_jobs_are_forgotten_each_after_its_own_time,
+        what_is_not_finished_is_never_forgotten,
+        time_counts_from_the_end_of_a_job,
+        a_retried_job_is_kept,
+        log_lines_are_forgotten_by_their_own_age,
+        a_step_is_bounded_and_says_whether_there_is_more,
+    }
+    inspect {
+        an_unknown_job_is_nothing,
+        a_summary_agrees_with_its_job,
+        a_list_shows_the_newest_first_page_by_page,
+        a_page_must_have_a_size_within_limits,
+        every_part_of_a_filter_must_match,
+        a_filter_by_time_takes_in_its_beginning_and_not_its_end,
+        text_is_looked_for_as_it_is_written,
+        a_rare_job_is_found_behind_many_others,
+        depths_count_what_is_unfinished_by_queue_and_state,
+        the_age_of_a_queue_is_that_of_its_longest_claimable_job,
+        a_paused_queue_is_counted_even_when_it_is_empty,
+    }
+    wakeup {
+        a_new_job_that_is_claimable_wakes_its_queue,
+        a_promoted_job_wakes_its_queue,
+        a_job_handed_back_or_taken_back_wakes_its_queue,
+        a_job_unblocked_or_let_go_wakes_its_queue,
+        a_retried_job_and_a_resumed_queue_wake,
+        every_subscriber_is_woken,
+    }
+    concurrency {
+        sixteen_workers_never_share_one_of_a_thousand_jobs,
+        sixty_four_callers_of_one_key_make_one_job,
+        of_many_verdicts_under_one_token_one_counts,
+        parents_that_finish_together_unblock_their_child_once,
+        a_lease_is_either_reaped_or_finished,
+    }
+    random {
+        the_books_balance_after_any_sequence_of_steps,
+    }
 }

@@ -109,8 +109,6 @@ pub(super) async fn of_two_verdicts_in_one_call_the_first_counts(h: &Harness) {
 pub(super) async fn a_verdict_on_a_forgotten_job_is_refused(h: &Harness) {
     let claimed = h.start(job("t")).await;
     h.end(&claimed, Verdict::DONE).await;
-    let retention = crate::Retention::default();
-    h.advance(retention.completed).await;
-    h.store.prune(&retention, 1_000).await.expect("a valid limit");
+    h.forget_finished().await;
     assert_eq!(h.finish(&claimed, Verdict::DONE).await, Err(FinishError::LeaseLost));
 }

@@ -36,7 +36,9 @@ impl End {
         match decided.state {
             JobState::Cancelled => Some("requested"),
             JobState::Dead if self.failure == Failure::Fatal => Some("fatal"),
-            JobState::Dead if self.outcome == AttemptOutcome::Lost && decided.losses >= self.crash_loop => Some("crash_loop"),
+            JobState::Dead if self.outcome == AttemptOutcome::Lost && decided.losses >= self.crash_loop => {
+                Some("crash_loop")
+            }
             JobState::Dead => Some("attempts_exhausted"),
             _ => None,
         }
@@ -108,5 +110,4 @@ impl Row {
         };
         self.remember(Ended { record, secret, led_to });
     }
-
 }

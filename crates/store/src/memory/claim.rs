@@ -13,7 +13,7 @@ use super::{
     row::Row,
     tables::Tables,
 };
-use crate::{ClaimRequest, Claimed, LeaseStatus, Queues, Result, clock::later};
+use crate::{ClaimRequest, Claimed, LeaseStatus, Queues, Result, claim::check_tokens, clock::later};
 
 impl Tables {
     pub(super) fn claim(&mut self, request: &ClaimRequest, now: Timestamp) -> Result<Vec<Claimed>> {
@@ -83,11 +83,13 @@ impl Tables {
     }
 
     fn results(&self, parents: &[JobId]) -> Vec<(JobId, Json)> {
-        let completed = parents.iter().filter_map(|id| self.find(*id)).filter(|row| row.job.state == JobState::Completed);
+        let completed =
+            parents.iter().filter_map(|id| self.find(*id)).filter(|row| row.job.state == JobState::Completed);
         completed.filter_map(|row| Some((row.job.id, row.job.result.clone()?))).collect()
     }
 
     pub(super) fn heartbeat(&mut self, tokens: &[LeaseToken], now: Timestamp) -> Result<Vec<LeaseStatus>> {
+        check_tokens(tokens)?;
         tokens.iter().map(|token| self.extend(token, now)).collect()
     }
 

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     Enqueued, Result, StoreError,
-    clock::{cut, later},
+    clock::{cut, later, whole_millis},
     enqueue::check_alone,
 };
 
@@ -63,13 +63,11 @@ impl Tables {
             .collect()
     }
 
-    fn plan(&self, jobs: &[NewJob], now: Timestamp) -> Result<Vec<Planned>> {
-        // Ids of one call ascend in its order, so that jobs alike in all else are claimed in the order they were given.
-        let mut ids: Vec<JobId> = jobs.iter().map(|_| JobId::new(now, rand::random())).collect();
-        ids.sort_unstable();
+    fn plan(&mut self, jobs: &[NewJob], now: Timestamp) -> Result<Vec<Planned>> {
         let mut inside = HashMap::new();
         let mut plan = Vec::with_capacity(jobs.len());
-        for (job, id) in jobs.iter().zip(ids) {
+        for job in jobs {
+            let id = self.ids.next(now, rand::random());
             let Some(key) = job.idempotency_key.clone() else {
                 plan.push(Planned { id, duplicate: false, fingerprint: None });
                 continue;
@@ -95,7 +93,8 @@ impl Tables {
 
     /// The ids that each job to be recorded waits for, in order. Refuses parents that nobody knows.
     fn parents(&self, plan: &[Planned], graph: &[Parents], field: impl Fn(usize) -> String) -> Result<Vec<Vec<JobId>>> {
-        let fresh: HashSet<JobId> = plan.iter().filter(|planned| !planned.duplicate).map(|planned| planned.id).collect();
+        let fresh: HashSet<JobId> =
+            plan.iter().filter(|planned| !planned.duplicate).map(|planned| planned.id).collect();
         let mut errors = Vec::new();
         let mut all = vec![Vec::new(); plan.len()];
         for (i, parents) in graph.iter().enumerate().filter(|(i, _)| !plan[*i].duplicate) {
@@ -121,11 +120,8 @@ impl Tables {
                 self.children.entry(*parent).or_default().push(row.job.id);
             }
         }
-        row.job.state = if hold {
-            JobState::Created
-        } else {
-            Readiness::of(row.unmet > 0, row.job.eligible_at > now).state()
-        };
+        row.job.state =
+            if hold { JobState::Created } else { Readiness::of(row.unmet > 0, row.job.eligible_at > now).state() };
         if let (Some(key), Some(fingerprint)) = (row.job.idempotency_key.clone(), planned.fingerprint) {
             let key = (row.job.tenant.clone(), row.job.job_type.clone(), key);
             self.keys.insert(key, Keyed { id: row.job.id, fingerprint });
@@ -170,8 +166,8 @@ fn recorded(request: NewJob, id: JobId, depends_on: Vec<JobId>, now: Timestamp) 
         worker: None,
         leases: 0,
         cancel_requested: false,
-        timeout: request.timeout,
-        lease: request.lease,
+        timeout: request.timeout.map(whole_millis),
+        lease: whole_millis(request.lease),
         retry: request.retry,
         payload: request.payload,
         result: None,

@@ -7,6 +7,7 @@ use crate::{Finish, FinishError, LogLine, ProgressUpdate, Result};
 
 impl Tables {
     pub(super) fn finish(&mut self, items: Vec<Finish>, now: Timestamp) -> Result<Vec<Result<JobState, FinishError>>> {
+        Finish::validate(&items)?;
         let touched = items.iter().map(|item| item.token.job).collect();
         let answers = items.into_iter().map(|item| self.finish_one(item, now)).collect();
         self.settle(touched, now)?;
@@ -28,14 +29,8 @@ impl Tables {
         update.validate()?;
         self.owned(&token)?;
         self.update(token.job, |row| {
-            if let Some(said) = update.progress {
-                let progress = row.job.progress.get_or_insert_default();
-                progress.percent = said.percent.or(progress.percent);
-                progress.message = said.message.or(progress.message.take());
-            }
-            if let Some(checkpoint) = update.checkpoint {
-                row.job.checkpoint = Some(checkpoint);
-            }
+            row.job.progress = update.progress.or(row.job.progress.take());
+            row.job.checkpoint = update.checkpoint.or(row.job.checkpoint.take());
         })
     }
 

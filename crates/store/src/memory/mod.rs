@@ -2,16 +2,16 @@
 //!
 //! One mutex around plain maps: every verb is a short step under the lock, so each is atomic, and the order in which
 //! they take it is the order in which they happened. The decisions are all `orchestrix-core`'s; what is left here is
-//! to find the jobs that a verb concerns (by [`index`]es, never by looking at every job) and to write down what was
+//! to find the jobs that a verb concerns (by indexes, never by looking at every job) and to write down what was
 //! decided. Durability is the one promise of a store that this one does not keep.
 //!
 //! | module | what it owns |
 //! |---|---|
-//! | [`tables`] | the maps, and the one way to change a job |
-//! | [`row`] | a job and what only the store knows of it |
-//! | [`index`] | the orders in which jobs are looked for |
-//! | [`attempt`] | what the end of an attempt does to a job |
-//! | [`settle`] | what the end of a job does to those that wait for it |
+//! | `tables` | the maps, and the one way to change a job |
+//! | `row` | a job and what only the store knows of it |
+//! | `index` | the orders in which jobs are looked for |
+//! | `attempt` | what the end of an attempt does to a job |
+//! | `settle` | what the end of a job does to those that wait for it |
 //! | the others | one group of verbs each, named as in the trait |
 
 mod attempt;
@@ -41,9 +41,9 @@ use orchestrix_core::{Job, JobId, JobState, LeaseToken, NewJob, Priority, Queue,
 
 use self::tables::Tables;
 use crate::{
-    ClaimRequest, Claimed, Clock, Directive, Enqueued, Finish, FinishError, JobFilter, JobSummary, LeaseStatus, LogEntry,
-    LogLine, Page, PageRequest, ProgressUpdate, Pruned, QueueDepth, Result, Retention, Store, Swept, SystemClock, Wakeup,
-    Wakeups, WorkerInfo, WorkerStatus, wakeup::Waker,
+    ClaimRequest, Claimed, Clock, Directive, Enqueued, Finish, FinishError, JobFilter, JobSummary, LeaseStatus,
+    LogEntry, LogLine, Page, PageRequest, ProgressUpdate, Pruned, QueueDepth, Result, Retention, Store, Swept,
+    SystemClock, Wakeup, Wakeups, WorkerInfo, WorkerStatus, wakeup::Waker,
 };
 
 /// A [`Store`] that lives and dies with its process.

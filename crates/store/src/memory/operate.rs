@@ -30,7 +30,8 @@ impl Tables {
             return Ok(Vec::new());
         }
         // Not cut off at a number of rows looked at: to answer with none means that there are none.
-        let matching = self.index.newest(&states, None).filter(|id| self.find(*id).is_some_and(|row| matches(row, filter)));
+        let matching =
+            self.index.newest(&states, None).filter(|id| self.find(*id).is_some_and(|row| matches(row, filter)));
         let ids: Vec<JobId> = matching.take(limit).collect();
         for id in &ids {
             self.retry(*id, now)?;

@@ -72,7 +72,9 @@ impl Row {
     pub(super) fn repeated(&self, token: &LeaseToken, end: &End) -> Option<JobState> {
         // A first success leaves no record. Being final, it needs none: the job itself tells.
         if end.outcome == AttemptOutcome::Completed {
-            let same = self.job.state == JobState::Completed && self.was_last_leased_to(token) && self.job.result == end.result;
+            let same = self.job.state == JobState::Completed
+                && self.was_last_leased_to(token)
+                && self.job.result == end.result;
             return same.then_some(JobState::Completed);
         }
         let ended = self.ended.iter().rev().find(|e| e.record.lease == token.counter && e.secret == token.secret)?;

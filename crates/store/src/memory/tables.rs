@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use orchestrix_core::{
-    Event, Fingerprint, IdempotencyKey, JobId, JobState, JobType, LeaseToken, Queue, Tenant, Timestamp,
+    Event, Fingerprint, IdempotencyKey, JobId, JobIds, JobState, JobType, LeaseToken, Queue, Tenant, Timestamp,
 };
 
 use super::{index::Indexes, log::Logs, row::Row, worker::Workers};
@@ -12,6 +12,8 @@ use crate::{Result, StoreError};
 /// Everything the store holds.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
+    /// Rising, so that jobs alike in all else are claimed in the order they were given.
+    pub(super) ids: JobIds,
     rows: BTreeMap<JobId, Row>,
     pub(super) index: Indexes,
     /// Who waits for whom, from parent to child; taken out when the parent finishes.

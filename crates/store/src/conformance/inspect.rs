@@ -1,0 +1,190 @@
+//! What readers see: one job, lists of them, and how full the queues are.
+
+use std::collections::BTreeMap;
+
+use orchestrix_core::{JobId, JobState, Json, NewJob, Progress, Start, Tag, Tenant};
+
+use super::{Harness, fixture::*};
+use crate::{JobFilter, PageRequest, ProgressUpdate, QueueDepth, Verdict};
+
+pub(super) async fn an_unknown_job_is_nothing(h: &Harness) {
+    assert_eq!(h.store.get(unknown_id()).await.expect("a store that answers"), None);
+    assert_eq!(h.store.summary(unknown_id()).await.expect("a store that answers"), None);
+}
+
+pub(super) async fn a_summary_agrees_with_its_job(h: &Harness) {
+    let request = NewJob {
+        queue: queue("mail"),
+        priority: priority(4),
+        tenant: Tenant::trusted("acme"),
+        idempotency_key: key("k"),
+        correlation_id: Some("order 7".into()),
+        tags: vec![Tag::trusted("billing")],
+        max_attempts: 1,
+        ..job("t")
+    };
+    let claimed = h.start(request).await;
+    let progress = Some(Progress { percent: Some(5.0), message: Some("begun".into()) });
+    let update = ProgressUpdate { progress, checkpoint: Some(Json::null()) };
+    h.store.progress(claimed.token, update).await.expect("a current token");
+    h.store.cancel(claimed.id()).await.expect("a running job");
+    for end in [false, true] {
+        if end {
+            h.end(&claimed, Verdict::fail("x")).await;
+        }
+        let job = h.job(claimed.id()).await;
+        let summary = h.store.summary(job.id).await.expect("a store that answers").expect("a job that exists");
+        assert_eq!(h.list(&JobFilter::default()).await, std::slice::from_ref(&summary));
+        assert_eq!((summary.id, summary.state, summary.status()), (job.id, job.state, job.state.status()));
+        assert_eq!((summary.job_type, summary.queue, summary.tenant), (job.job_type, job.queue, job.tenant));
+        assert_eq!(
+            (summary.priority, summary.attempts, summary.max_attempts),
+            (job.priority, job.attempts, job.max_attempts)
+        );
+        assert_eq!((summary.created_at, summary.updated_at), (job.created_at, job.updated_at));
+        assert_eq!((summary.eligible_at, summary.started_at), (job.eligible_at, job.started_at));
+        assert_eq!((summary.finished_at, summary.worker), (job.finished_at, job.worker));
+        assert_eq!((summary.cancel_requested, summary.progress), (job.cancel_requested, job.progress));
+        assert_eq!((summary.reason, summary.correlation_id), (job.reason, job.correlation_id));
+        assert_eq!((summary.idempotency_key, summary.tags), (job.idempotency_key, job.tags));
+    }
+}
+
+pub(super) async fn a_list_shows_the_newest_first_page_by_page(h: &Harness) {
+    let mut ids = Vec::new();
+    for _ in 0..7 {
+        ids.push(h.enqueue(job("t")).await);
+    }
+    let ids = newest_first(ids);
+    let mut listed = Vec::new();
+    let mut page = PageRequest::first(3);
+    loop {
+        let part = h.store.list(&JobFilter::default(), &page).await.expect("a valid page");
+        assert!(part.items.len() <= 3);
+        listed.extend(part.items.into_iter().map(|job| job.id));
+        let Some(next) = part.next else { break };
+        page = PageRequest::after(next, 3);
+    }
+    assert_eq!(listed, ids);
+    let whole = h.store.list(&JobFilter::default(), &PageRequest::first(100)).await.expect("a valid page");
+    assert_eq!((whole.items.len(), whole.next), (7, None));
+}
+
+pub(super) async fn a_page_must_have_a_size_within_limits(h: &Harness) {
+    for limit in [0, 1_001] {
+        let page = PageRequest::first(limit);
+        assert_eq!(bad_fields(h.store.list(&JobFilter::default(), &page).await), ["limit"]);
+    }
+}
+
+pub(super) async fn every_part_of_a_filter_must_match(h: &Harness) {
+    let tagged = |tags: &[&str]| tags.iter().map(|tag| Tag::trusted(tag)).collect::<Vec<_>>();
+    let a = h.enqueue(NewJob { queue: queue("a"), tags: tagged(&["x", "y"]), ..job("t") }).await;
+    let b = h.enqueue(NewJob { queue: queue("b"), tags: tagged(&["y"]), hold: true, ..job("t") }).await;
+    let c = h.enqueue(NewJob { queue: queue("b"), tenant: Tenant::trusted("acme"), ..job("u") }).await;
+    let all = JobFilter::default();
+    for (filter, expected) in [
+        (JobFilter { queue: Some(queue("b")), ..all.clone() }, vec![c, b]),
+        (JobFilter { job_type: Some(job_type("t")), ..all.clone() }, vec![b, a]),
+        (JobFilter { tenant: Some(Tenant::trusted("acme")), ..all.clone() }, vec![c]),
+        (JobFilter { tag: Some(Tag::trusted("y")), ..all.clone() }, vec![b, a]),
+        (JobFilter { tag: Some(Tag::trusted("x")), ..all.clone() }, vec![a]),
+        (JobFilter { states: vec![JobState::Created], ..all.clone() }, vec![b]),
+        (JobFilter { states: vec![JobState::Pending, JobState::Created], ..all.clone() }, vec![c, b, a]),
+        (JobFilter { queue: Some(queue("b")), job_type: Some(job_type("t")), ..all.clone() }, vec![b]),
+        (JobFilter { queue: Some(queue("a")), job_type: Some(job_type("u")), ..all.clone() }, vec![]),
+        (all, vec![c, b, a]),
+    ] {
+        assert_eq!(h.listed(&filter).await, newest_first(expected), "{filter:?}");
+    }
+}
+
+pub(super) async fn a_filter_by_time_takes_in_its_beginning_and_not_its_end(h: &Harness) {
+    let start = h.now().await;
+    let mut ids: Vec<JobId> = Vec::new();
+    for _ in 0..4 {
+        ids.push(h.enqueue(job("t")).await);
+        h.advance(secs(1)).await;
+    }
+    let filter = JobFilter { from: Some(start + secs(1)), to: Some(start + secs(3)), ..JobFilter::default() };
+    assert_eq!(h.listed(&filter).await, newest_first([ids[1], ids[2]]));
+}
+
+pub(super) async fn text_is_looked_for_as_it_is_written(h: &Harness) {
+    let by_reason = h.dead(job("t")).await;
+    let by_type = h.enqueue(job("send.100_mails")).await;
+    let by_correlation = h.enqueue(NewJob { correlation_id: Some("100% of 7".into()), ..job("t") }).await;
+    let by_key = h.enqueue(NewJob { idempotency_key: key("k\\100"), ..job("t") }).await;
+    for (text, expected) in [
+        ("100", vec![by_key, by_correlation, by_type]),
+        ("0_m", vec![by_type]),
+        ("0%", vec![by_correlation]),
+        ("\\1", vec![by_key]),
+        ("fatal", vec![by_reason]),
+        ("FATAL", vec![]),
+        ("1_0", vec![]),
+        ("1%0", vec![]),
+    ] {
+        let filter = JobFilter { text: Some(text.into()), ..JobFilter::default() };
+        assert_eq!(h.listed(&filter).await, newest_first(expected), "{text}");
+    }
+}
+
+pub(super) async fn a_rare_job_is_found_behind_many_others(h: &Harness) {
+    let rare = h.enqueue(job("rare")).await;
+    h.advance(secs(1)).await;
+    h.enqueue_many(vec![job("common"); NewJob::MAX_BATCH]).await;
+    let filter = JobFilter { job_type: Some(job_type("rare")), ..JobFilter::default() };
+    assert_eq!(h.listed(&filter).await, [rare]);
+}
+
+pub(super) async fn depths_count_what_is_unfinished_by_queue_and_state(h: &Harness) {
+    let in_queue = |name: &str| NewJob { queue: queue(name), ..job("t") };
+    let running = h.start(in_queue("b")).await;
+    let failed = h.start(in_queue("b")).await;
+    h.end(&failed, Verdict::fail("not yet")).await;
+    h.enqueue(NewJob { queue: queue("b"), ..child_of([running.id()]) }).await;
+    let done = h.start(in_queue("finished")).await;
+    h.end(&done, Verdict::DONE).await;
+    h.dead(in_queue("finished")).await;
+    h.enqueue_many(vec![in_queue("a"); 3]).await;
+    h.enqueue(NewJob { start: Start::After(secs(60)), ..in_queue("a") }).await;
+    h.enqueue(NewJob { hold: true, ..in_queue("a") }).await;
+    let cancelled = h.enqueue(in_queue("a")).await;
+    h.store.cancel(cancelled).await.expect("a waiting job");
+    let depth = |name: &str, counts: &[(JobState, u64)]| QueueDepth {
+        queue: queue(name),
+        paused: false,
+        counts: counts.iter().copied().collect::<BTreeMap<_, _>>(),
+        oldest: None,
+    };
+    let expected = [
+        QueueDepth {
+            oldest: Some(secs(0)),
+            ..depth("a", &[(JobState::Created, 1), (JobState::Scheduled, 1), (JobState::Pending, 3)])
+        },
+        depth("b", &[(JobState::Blocked, 1), (JobState::Running, 1), (JobState::Retrying, 1)]),
+    ];
+    assert_eq!(h.depths().await, expected);
+}
+
+pub(super) async fn the_age_of_a_queue_is_that_of_its_longest_claimable_job(h: &Harness) {
+    h.enqueue(NewJob { start: Start::After(secs(60)), ..job("scheduled") }).await;
+    h.advance(secs(10)).await;
+    h.enqueue(NewJob { priority: priority(-1), ..job("old") }).await;
+    h.advance(secs(10)).await;
+    h.enqueue(job("young")).await;
+    h.advance(secs(1)).await;
+    assert_eq!(h.depths().await[0].oldest, Some(secs(11)));
+    h.claim_all().await;
+    assert_eq!(h.depths().await[0].oldest, None);
+}
+
+pub(super) async fn a_paused_queue_is_counted_even_when_it_is_empty(h: &Harness) {
+    h.store.pause_queue(&queue("empty")).await.expect("a store that answers");
+    h.store.pause_queue(&queue("full")).await.expect("a store that answers");
+    h.enqueue(NewJob { queue: queue("full"), ..job("t") }).await;
+    let shown: Vec<(String, bool, usize)> =
+        h.depths().await.into_iter().map(|depth| (depth.queue.to_string(), depth.paused, depth.counts.len())).collect();
+    assert_eq!(shown, [("empty".into(), true, 0), ("full".into(), true, 1)]);
+}
