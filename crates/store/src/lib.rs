@@ -40,7 +40,7 @@ pub use housekeeping::{Pruned, Retention, Swept};
 pub use inspect::{JobFilter, JobSummary, Page, PageRequest, QueueDepth};
 pub use log::{LogEntry, LogLevel, LogLine};
 pub use memory::MemoryStore;
-pub use wakeup::{Wakeup, Wakeups};
+pub use wakeup::{Polling, Wakeup, Wakeups};
 pub use worker::{Directive, WorkerInfo, WorkerStatus};
 
 /// Durable storage of jobs. See the [crate documentation](crate) for what every implementation keeps.

@@ -1,9 +1,12 @@
-//! Hints that something can be claimed.
+//! Hints that something can be claimed, and the polling beneath them.
 //!
 //! Subscribe before you look for jobs: a wake-up that comes between the look and the wait is then kept, not lost.
-//! Poll beneath: a hint may never come.
+//! A hint may never come, so whoever waits also looks by itself now and then: [`Polling`] says when.
+
+use std::time::Duration;
 
 use orchestrix_core::Queue;
+use rand::RngExt;
 use tokio::sync::broadcast;
 
 /// What may have happened.
@@ -11,7 +14,8 @@ use tokio::sync::broadcast;
 pub enum Wakeup {
     /// A job of this queue became claimable.
     Queue(Queue),
-    /// Anything: hints were dropped because they came too fast, or the connection that carries them was renewed.
+    /// Anything: hints were dropped because they came too fast, the connection that carries them was renewed, or it is
+    /// time to look without one.
     Anything,
 }
 
@@ -27,6 +31,49 @@ impl Wakeups {
             Err(broadcast::error::RecvError::Lagged(_)) => Wakeup::Anything,
             Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
         }
+    }
+
+    /// Waits for the next hint, or until `polling` says that it is time to look without one.
+    pub async fn next_or_poll(&mut self, polling: &mut Polling) -> Wakeup {
+        tokio::time::timeout(polling.pause(), self.next()).await.unwrap_or(Wakeup::Anything)
+    }
+}
+
+/// How long to wait before looking for work without a hint: briefly after work was found, longer each time none was,
+/// up to a limit. Pauses are jittered, so that a fleet does not look in step.
+#[derive(Debug, Clone)]
+pub struct Polling {
+    longest: Duration,
+    next: Duration,
+}
+
+impl Polling {
+    /// The pause right after work was found.
+    const SHORTEST: Duration = Duration::from_millis(50);
+    /// The longest pause unless told otherwise.
+    pub const DEFAULT_LONGEST: Duration = Duration::from_secs(1);
+
+    /// Pauses of up to `longest`.
+    pub fn new(longest: Duration) -> Self {
+        Self { longest, next: Self::SHORTEST.min(longest) }
+    }
+
+    /// Takes note that work was found.
+    pub fn found(&mut self) {
+        self.next = Self::SHORTEST.min(self.longest);
+    }
+
+    /// How long to wait this time. Between 75 % and all of the plain pause, which then doubles.
+    fn pause(&mut self) -> Duration {
+        let pause = self.next.mul_f64(rand::rng().random_range(0.75..=1.0));
+        self.next = (self.next * 2).min(self.longest);
+        pause
+    }
+}
+
+impl Default for Polling {
+    fn default() -> Self {
+        Self::new(Self::DEFAULT_LONGEST)
     }
 }
 
@@ -50,5 +97,42 @@ impl Waker {
     /// A new subscription.
     pub fn subscribe(&self) -> Wakeups {
         Wakeups(self.0.subscribe())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_to_the_limit_with_jitter_and_shrink_when_work_is_found() {
+        let mut polling = Polling::new(Duration::from_millis(300));
+        let within = |pause: Duration, plain: u64| pause >= Duration::from_millis(plain * 3 / 4) && pause <= Duration::from_millis(plain);
+        for plain in [50, 100, 200, 300, 300] {
+            let pause = polling.pause();
+            assert!(within(pause, plain), "{pause:?} for {plain} ms");
+        }
+        polling.found();
+        assert!(within(polling.pause(), 50));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn without_a_hint_it_is_soon_time_to_look_and_a_hint_comes_first() {
+        let waker = Waker::default();
+        let mut wakeups = waker.subscribe();
+        let mut polling = Polling::default();
+        assert_eq!(wakeups.next_or_poll(&mut polling).await, Wakeup::Anything);
+        waker.wake(Wakeup::Queue(Queue::default()));
+        assert_eq!(wakeups.next_or_poll(&mut polling).await, Wakeup::Queue(Queue::default()));
+    }
+
+    #[tokio::test]
+    async fn a_subscriber_that_lags_behind_is_told_to_look_at_everything() {
+        let waker = Waker::default();
+        let mut wakeups = waker.subscribe();
+        for _ in 0..1_000 {
+            waker.wake(Wakeup::Queue(Queue::default()));
+        }
+        assert_eq!(wakeups.next().await, Wakeup::Anything);
     }
 }
