@@ -9,6 +9,9 @@ use crate::tools;
 /// The environment variable in which the benchmark finds the server's URL, without a database.
 const BENCH_POSTGRES: &str = "ORCHESTRIX_BENCH_POSTGRES";
 
+/// Checkpoints come when the benchmark asks for them, and not by chance in one of two measurements that are compared.
+const SETTINGS: [(&str, &str); 3] = [("max_wal_size", "16GB"), ("min_wal_size", "2GB"), ("checkpoint_timeout", "1h")];
+
 /// Runs the benchmark that the arguments name.
 pub(crate) fn run(arguments: Vec<String>) -> Result<()> {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
@@ -20,7 +23,7 @@ pub(crate) fn run(arguments: Vec<String>) -> Result<()> {
 fn store_postgres(arguments: Vec<String>) -> Result<()> {
     // Built before the server starts, so that it is measured fresh and on a quiet machine.
     Step::cargo("build", "build --release -p orchestrix-bench").run()?;
-    let server = tools::start_postgres(Durability::Durable)?;
+    let server = tools::start_postgres_with(Durability::Durable, &SETTINGS)?;
     Step::cargo("bench", "run --release -q -p orchestrix-bench --")
         .args(arguments)
         .env(BENCH_POSTGRES, server.base_url())

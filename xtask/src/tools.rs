@@ -30,10 +30,16 @@ pub(crate) fn ensure_component(component: &str, command: &str) -> Result<()> {
 
 /// Starts a private PostgreSQL, installing its package first if it is missing.
 pub(crate) fn start_postgres(durability: Durability) -> Result<PostgresServer> {
+    start_postgres_with(durability, &[])
+}
+
+/// The same with settings, as in `postgresql.conf`.
+pub(crate) fn start_postgres_with(durability: Durability, settings: &[(&str, &str)]) -> Result<PostgresServer> {
     install::ensure(Server::Postgres, || {
         println!("\n==> install postgresql: apt-get update, apt-get install postgresql");
     })?;
-    let server = PostgresServer::builder().durability(durability).start()?;
+    let builder = PostgresServer::builder().durability(durability);
+    let server = settings.iter().fold(builder, |builder, (name, value)| builder.setting(name, value)).start()?;
     let version = PostgresInstallation::find()?.major();
     println!("==> PostgreSQL {version}, {durability:?}: {}", server.base_url());
     Ok(server)

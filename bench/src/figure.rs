@@ -1,0 +1,89 @@
+//! The figures, by name, and what each must reach.
+
+use std::{fmt, str::FromStr};
+
+use anyhow::{Result, anyhow};
+
+/// Something that is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Figure {
+    Single,
+    Bulk,
+    Drain,
+    Finished,
+    Pending,
+    Xmin,
+    Memory,
+    Latency,
+}
+
+/// What a figure must reach.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Target {
+    /// A ratio of ours to the limit.
+    Ratio(f64),
+    /// A number of bytes that must not be reached.
+    Bytes(u64),
+    /// Nothing: for information.
+    None,
+}
+
+impl Figure {
+    pub(crate) const ALL: [Self; 8] =
+        [Self::Single, Self::Bulk, Self::Drain, Self::Finished, Self::Pending, Self::Xmin, Self::Memory, Self::Latency];
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Single => "single",
+            Self::Bulk => "bulk",
+            Self::Drain => "drain",
+            Self::Finished => "finished",
+            Self::Pending => "pending",
+            Self::Xmin => "xmin",
+            Self::Memory => "memory",
+            Self::Latency => "latency",
+        }
+    }
+
+    pub(crate) const fn target(self) -> Target {
+        match self {
+            Self::Single => Target::Ratio(2.0),
+            Self::Bulk => Target::Ratio(0.65),
+            Self::Drain => Target::Ratio(0.55),
+            Self::Finished | Self::Pending => Target::Ratio(0.9),
+            Self::Xmin => Target::Ratio(0.8),
+            Self::Memory => Target::Bytes(100 * 1024 * 1024),
+            Self::Latency => Target::None,
+        }
+    }
+
+    /// How many steps of the progress bar it takes.
+    pub(crate) const fn steps(self, rounds: usize) -> usize {
+        match self {
+            Self::Memory => 1,
+            Self::Latency => 2,
+            _ => 2 * rounds,
+        }
+    }
+}
+
+impl FromStr for Figure {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        Self::ALL.into_iter().find(|figure| figure.name() == text).ok_or_else(|| {
+            let names = Self::ALL.map(Self::name).join(", ");
+            anyhow!("there is no figure `{text}`: the figures are {names}")
+        })
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ratio(ratio) => write!(f, ">= {ratio:.2}"),
+            Self::Bytes(bytes) => write!(f, "< {} MB", bytes / 1024 / 1024),
+            Self::None => f.write_str("-"),
+        }
+    }
+}

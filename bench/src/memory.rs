@@ -1,0 +1,53 @@
+//! `memory`: the most that a process holds while it claims and completes from a large backlog.
+
+use std::fs;
+
+use anyhow::{Context, Result, ensure};
+use orchestrix_postgres::{PostgresOptions, PostgresStore};
+use tokio::process::Command;
+
+use crate::{
+    arguments::Scale,
+    drain::{BATCH, JOBS, drain},
+    figure::Figure,
+    jobs::fill,
+    progress::Progress,
+    report::Row,
+    server::Server,
+};
+
+const PENDING: usize = 1_000_000;
+
+/// Fills a database and lets a process of its own drain some of it.
+pub(crate) async fn measure(server: &Server, scale: Scale, progress: &Progress) -> Result<Row> {
+    progress.step("memory");
+    let database = server.create_database().await?;
+    let store = PostgresStore::open(PostgresOptions::new(&database.url)).await?;
+    fill(&store, scale.of(PENDING)).await?;
+    drop(store);
+    let jobs = scale.of(JOBS).to_string();
+    let output = Command::new(std::env::current_exe()?).args(["drain-alone", &database.url, &jobs]).output().await?;
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let bytes: u64 = String::from_utf8_lossy(&output.stdout).trim().parse()?;
+    server.drop_database(database).await?;
+    progress.done();
+    let shown = format!("{:.1} MB", bytes as f64 / 1024.0 / 1024.0);
+    progress.note(&format!("memory: {shown}"));
+    let figure = Figure::Memory;
+    Ok(Row { figure: figure.name().into(), ours: shown, ..Row::judged(figure.target(), bytes as f64) })
+}
+
+/// What the process of its own does: drains, and prints the most bytes it ever held.
+pub(crate) async fn drain_alone(url: &str, jobs: usize) -> Result<()> {
+    let store = PostgresStore::open(PostgresOptions::new(url)).await?;
+    drain(&store, BATCH, jobs).await?;
+    println!("{}", peak_bytes()?);
+    Ok(())
+}
+
+fn peak_bytes() -> Result<u64> {
+    let status = fs::read_to_string("/proc/self/status").context("memory is read from /proc, which only Linux has")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("/proc/self/status has no VmHWM")?;
+    let kilobytes: u64 = line.trim().trim_end_matches("kB").trim().parse()?;
+    Ok(kilobytes * 1024)
+}

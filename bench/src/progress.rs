@@ -1,0 +1,39 @@
+//! How far the run has come, on standard error.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// A bar with one step per measurement, and a line for each result so far.
+#[derive(Debug)]
+pub(crate) struct Progress(ProgressBar);
+
+impl Progress {
+    pub(crate) fn new(steps: usize) -> Self {
+        let bar = ProgressBar::new(steps as u64);
+        let style = ProgressStyle::with_template("{elapsed_precise} [{bar:30}] {pos}/{len} {spinner} {msg}");
+        bar.set_style(style.expect("the template is fixed and right"));
+        bar.enable_steady_tick(Duration::from_millis(200));
+        Self(bar)
+    }
+
+    /// Says what is being done.
+    pub(crate) fn step(&self, what: impl Into<String>) {
+        self.0.set_message(what.into());
+    }
+
+    /// Counts a measurement.
+    pub(crate) fn done(&self) {
+        self.0.inc(1);
+    }
+
+    /// Leaves a line behind, where there is no terminal too.
+    pub(crate) fn note(&self, line: &str) {
+        self.0.suspend(|| eprintln!("{line}"));
+    }
+
+    /// Takes the bar away.
+    pub(crate) fn finish(&self) {
+        self.0.finish_and_clear();
+    }
+}

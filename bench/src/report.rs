@@ -1,0 +1,84 @@
+//! The table at the end.
+
+use std::fmt;
+
+use crate::{arguments::Scale, figure::Target};
+
+/// A line of the table.
+#[derive(Debug, Default)]
+pub(crate) struct Row {
+    pub(crate) figure: String,
+    pub(crate) ours: String,
+    pub(crate) limit: String,
+    pub(crate) ratio: String,
+    pub(crate) wal: String,
+    pub(crate) transactions: String,
+    pub(crate) target: String,
+    pub(crate) verdict: &'static str,
+}
+
+impl Row {
+    /// A line that says whether `value` reaches `target`, with the rest left to be filled in.
+    pub(crate) fn judged(target: Target, value: f64) -> Self {
+        let verdict = match target {
+            Target::Ratio(ratio) if value >= ratio => "pass",
+            Target::Bytes(bytes) if value < bytes as f64 => "pass",
+            Target::None => "-",
+            Target::Ratio(_) | Target::Bytes(_) => "MISS",
+        };
+        Self { target: target.to_string(), verdict, ..Self::default() }
+    }
+
+    fn cells(&self) -> [&str; 8] {
+        [&self.figure, &self.ours, &self.limit, &self.ratio, &self.target, self.verdict, &self.wal, &self.transactions]
+            .map(|cell| if cell.is_empty() { "-" } else { cell })
+    }
+}
+
+const HEAD: [&str; 8] =
+    ["figure", "ours, jobs/s", "limit, jobs/s", "ratio", "target", "verdict", "WAL bytes/job", "transactions/job"];
+
+/// All that was measured.
+#[derive(Debug)]
+pub(crate) struct Report {
+    scale: Scale,
+    rounds: usize,
+    rows: Vec<Row>,
+}
+
+impl Report {
+    pub(crate) fn new(scale: Scale, rounds: usize) -> Self {
+        Self { scale, rounds, rows: Vec::new() }
+    }
+
+    pub(crate) fn add(&mut self, row: Row) {
+        self.rows.push(row);
+    }
+
+    /// Whether a target was missed.
+    pub(crate) fn missed(&self) -> bool {
+        self.rows.iter().any(|row| row.verdict == "MISS")
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lines: Vec<[&str; 8]> = std::iter::once(HEAD).chain(self.rows.iter().map(Row::cells)).collect();
+        let widths: [usize; 8] = std::array::from_fn(|i| lines.iter().map(|line| line[i].len()).max().unwrap_or(0));
+        for line in &lines {
+            let cells: Vec<String> = line.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+            writeln!(f, "{}", cells.join("  ").trim_end())?;
+        }
+        writeln!(f)?;
+        writeln!(
+            f,
+            "Medians of {} rounds (lowest-highest), each figure in turns with its limit. WAL and transactions: ours / limit;",
+            self.rounds
+        )?;
+        writeln!(f, "transactions are pg_stat_database.xact_commit of the measured database. See bench/README.md.")?;
+        if !self.scale.is_full() {
+            writeln!(f, "A quick run, a tenth of every count: good to see that it works, not to judge by.")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,122 @@
+//! The server that is measured: its databases, its log and its counters.
+//!
+//! A server that somebody else uses, or that is not durable, is refused before anything is written to it.
+//!
+//! The counters are read from outside the measured database, so that reading them is not counted.
+
+use std::{
+    sync::atomic::{AtomicU32, Ordering},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, ensure};
+use tokio_postgres::{Client, NoTls};
+
+/// How long closed connections may take to be gone.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What must be on, or a commit could be lost and the numbers would flatter.
+const DURABLE: [&str; 3] = ["fsync", "synchronous_commit", "full_page_writes"];
+
+/// Databases that a server has before anybody uses it.
+const OWN_DATABASES: [&str; 3] = ["postgres", "template0", "template1"];
+
+/// Writes a gigabyte to the log, whose files are then used again: making new ones would slow down whoever comes first.
+const FILL_LOG: &str = "
+    SELECT count(pg_logical_emit_message(false, 'bench', repeat('x', 8 * 1024 * 1024))) FROM generate_series(1, 128)";
+
+/// A private server.
+#[derive(Debug)]
+pub(crate) struct Server {
+    url: String,
+    admin: Client,
+    databases: AtomicU32,
+}
+
+/// A database of one measurement.
+#[derive(Debug)]
+pub(crate) struct Database {
+    name: String,
+    pub(crate) url: String,
+}
+
+/// Opens a connection that lives as long as its client.
+pub(crate) async fn connect(url: &str) -> Result<Client> {
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
+    tokio::spawn(connection);
+    Ok(client)
+}
+
+impl Server {
+    pub(crate) async fn connect(url: &str) -> Result<Self> {
+        let url = url.trim_end_matches('/').to_owned();
+        let admin = connect(&format!("{url}/postgres")).await.with_context(|| format!("cannot reach {url}"))?;
+        let server = Self { url, admin, databases: AtomicU32::new(0) };
+        server.check_private().await?;
+        server.check_durable().await?;
+        Ok(server)
+    }
+
+    // A run fills the log, forces checkpoints and reads counters of the whole server: nobody else may live there.
+    async fn check_private(&self) -> Result<()> {
+        let others = self
+            .admin
+            .query("SELECT datname FROM pg_database WHERE datname <> ALL ($1)", &[&OWN_DATABASES.as_slice()])
+            .await?;
+        let others: Vec<&str> = others.iter().map(|row| row.get(0)).collect();
+        ensure!(others.is_empty(), "{} is not private, it holds the databases {}", self.url, others.join(", "));
+        Ok(())
+    }
+
+    async fn check_durable(&self) -> Result<()> {
+        for name in DURABLE {
+            let setting: String = self.admin.query_one("SELECT current_setting($1)", &[&name]).await?.get(0);
+            ensure!(setting == "on", "{} is not durable, {name} is {setting}", self.url);
+        }
+        Ok(())
+    }
+
+    /// Brings the server to the state in which measurements begin.
+    pub(crate) async fn settle(&self) -> Result<()> {
+        self.admin.batch_execute(FILL_LOG).await?;
+        self.checkpoint().await
+    }
+
+    /// Writes everything out, so that what one measurement left behind does not burden the next.
+    pub(crate) async fn checkpoint(&self) -> Result<()> {
+        Ok(self.admin.batch_execute("CHECKPOINT").await?)
+    }
+
+    pub(crate) async fn create_database(&self) -> Result<Database> {
+        let n = self.databases.fetch_add(1, Ordering::Relaxed);
+        let name = format!("bench_{}_{n}", std::process::id());
+        self.admin.batch_execute(&format!("CREATE DATABASE {name} TEMPLATE template0")).await?;
+        Ok(Database { url: format!("{}/{name}", self.url), name })
+    }
+
+    pub(crate) async fn drop_database(&self, database: Database) -> Result<()> {
+        Ok(self.admin.batch_execute(&format!("DROP DATABASE {} WITH (FORCE)", database.name)).await?)
+    }
+
+    /// How many bytes have been written to the log.
+    pub(crate) async fn wal(&self) -> Result<u64> {
+        let row = self.admin.query_one("SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint", &[]).await?;
+        Ok(row.get::<_, i64>(0).try_into()?)
+    }
+
+    /// How many transactions a database has committed. Sessions report theirs when they end, so all must have ended.
+    pub(crate) async fn commits(&self, database: &Database) -> Result<u64> {
+        let begun = Instant::now();
+        while self.sessions(database).await? > 0 {
+            ensure!(begun.elapsed() < PATIENCE, "connections to {} are still open", database.name);
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let sql = "SELECT xact_commit FROM pg_stat_database WHERE datname = $1";
+        Ok(self.admin.query_one(sql, &[&database.name]).await?.get::<_, i64>(0).try_into()?)
+    }
+
+    async fn sessions(&self, database: &Database) -> Result<i64> {
+        let sql = "SELECT count(*) FROM pg_stat_activity WHERE datname = $1 AND backend_type = 'client backend'";
+        Ok(self.admin.query_one(sql, &[&database.name]).await?.get(0))
+    }
+}

@@ -1,0 +1,2 @@
+-- Many jobs, one transaction.
+COPY queue (queue, payload) FROM STDIN
