@@ -33,9 +33,10 @@ CREATE TABLE orchestrix.job (
     has_dependents   boolean NOT NULL DEFAULT false,
     -- The payload is in the table `payload`.
     payload_apart    boolean NOT NULL DEFAULT false,
-    queue            text NOT NULL,
-    job_type         text NOT NULL,
-    tenant           text NOT NULL,
+    -- Names are ASCII, and compared as bytes: faster, and the same on every server.
+    queue            text COLLATE "C" NOT NULL,
+    job_type         text COLLATE "C" NOT NULL,
+    tenant           text COLLATE "C" NOT NULL,
     worker           text,
     concurrency_key  text,
     rate_limit_key   text,
@@ -182,7 +183,7 @@ $$;
 
 -- Makes the daily partitions of `from_day` to `to_day` that are missing. A day whose rows went to the default
 -- partition already cannot be given one any more; it stays there.
-CREATE FUNCTION orchestrix.make_partitions(from_day date, to_day date) RETURNS integer LANGUAGE plpgsql AS $$
+CREATE FUNCTION orchestrix.make_partitions(from_day date, to_day date) RETURNS integer LANGUAGE plpgsql SET timezone = 'UTC' SET datestyle = 'ISO' AS $$
 DECLARE
     parent text;
     part text;
@@ -194,8 +195,8 @@ BEGIN
         FOREACH parent IN ARRAY ARRAY['history', 'payload', 'log'] LOOP
             part := parent || to_char(from_day + day, '_YYYYMMDD');
             CONTINUE WHEN to_regclass('orchestrix.' || part) IS NOT NULL;
-            low := ((from_day + day)::timestamp AT TIME ZONE 'UTC')::text;
-            high := ((from_day + day + 1)::timestamp AT TIME ZONE 'UTC')::text;
+            low := (from_day + day)::timestamptz::text;
+            high := (from_day + day + 1)::timestamptz::text;
             IF parent <> 'log' THEN
                 low := orchestrix.id_floor(low::timestamptz)::text;
                 high := orchestrix.id_floor(high::timestamptz)::text;
@@ -222,24 +223,24 @@ LANGUAGE sql STABLE AS $$
                    'outcome', outcome, 'to', goes_to, 'worker', j.worker, 'startedAt', j.started_at, 'endedAt', now(), 'error', error)) END
 $$;
 
--- Every job there is, wherever it lives.
+-- Every job there is, wherever it lives. A condition on `place` keeps a query out of the other tables.
 CREATE VIEW orchestrix.jobs AS
 SELECT id, state, job_type, queue, tenant, rank, attempts, max_attempts, losses, created_at, updated_at, eligible_at, started_at,
        NULL::timestamptz AS finished_at, expires_at, lease_expires_at, timeout_ms, lease_ms, lease_counter, lease_secret, cancel_requested,
        has_parents, payload_apart, worker, concurrency_key, rate_limit_key, NULL::text AS reason, options, progress, attempt_log, checkpoint,
-       payload, NULL::text AS result
+       payload, NULL::text AS result, 'job' AS place
 FROM orchestrix.job
 UNION ALL
 SELECT id, state, job_type, queue, tenant, rank, attempts, max_attempts, losses, created_at, finished_at, eligible_at, started_at,
        finished_at, expires_at, NULL, timeout_ms, lease_ms, lease_counter, lease_secret, false,
        has_parents, payload_apart, worker, concurrency_key, rate_limit_key, reason, options, progress, attempt_log, checkpoint,
-       payload, result
+       payload, result, 'dead'
 FROM orchestrix.dead
 UNION ALL
 SELECT id, state, job_type, queue, tenant, rank, attempts, max_attempts, losses, created_at, finished_at, eligible_at, started_at,
        finished_at, expires_at, NULL, timeout_ms, lease_ms, lease_counter, lease_secret, false,
        has_parents, payload_apart, worker, concurrency_key, rate_limit_key, reason, options, progress, attempt_log, checkpoint,
-       payload, result
+       payload, result, 'history'
 FROM orchestrix.history;
 
 -- pglz is what limits the enqueue of large payloads. Partitions made from here on take this over from their parent.

@@ -31,7 +31,8 @@ CREATE FUNCTION orchestrix.enqueue(
 ) RETURNS uuid LANGUAGE plpgsql AS $$
 DECLARE
     new_id uuid := orchestrix.new_id();
-    request uuid := md5(jsonb_build_array(job_type, payload, queue, priority, run_at, max_attempts, tenant)::text)::uuid;
+    -- Without the time to run: a retry of `now() + interval '1 hour'` is the same request and names another instant.
+    request uuid := md5(jsonb_build_array(job_type, payload, queue, priority, run_at IS NULL, max_attempts, tenant)::text)::uuid;
     body text := payload::text;
     apart boolean;
     known record;

@@ -32,6 +32,5 @@ WITH lane AS MATERIALIZED (
     CROSS JOIN (VALUES ('pending'::orchestrix.job_state, -1), ('running', 1)) AS s (state, sign)
 )
 SELECT id, lease_counter, lease_ms, timeout_ms, lease_expires_at, eligible_at, rank, attempts, max_attempts, has_parents, queue, job_type,
-       tenant, options ->> 'correlationId', options ->> 'traceparent', checkpoint,
-       CASE WHEN payload_apart THEN (SELECT p.body FROM orchestrix.payload p WHERE p.id = taken.id) ELSE payload END
+       tenant, options ->> 'correlationId', options ->> 'traceparent', checkpoint, payload, payload_apart
 FROM taken

@@ -1,9 +1,12 @@
 -- Ends attempts that did their work: the token is checked on the job's own row in the statement that moves it to history.
--- $1 ids (sorted, so that two batches lock in one order), $2 counters, $3 secrets, $4 results. Relies on the primary key.
--- Arrays come through sub-selects so that the planner does not count them: it then always searches the key, row by row.
-WITH gone AS (
+-- $1 ids (sorted, so that two batches lock in one order), $2 counters, $3 secrets, $4 results. Relies on the primary key;
+-- why the items are wrapped as they are is said in examine.sql.
+WITH item AS MATERIALIZED (
+    SELECT i.* FROM unnest((SELECT $1::uuid[]), (SELECT $2::integer[]), (SELECT $3::uuid[]), (SELECT $4::text[])) AS i (id, counter, secret, result)
+    WHERE i.counter BETWEEN 0 AND 2147483647
+), gone AS (
     DELETE FROM orchestrix.job AS j
-    USING unnest((SELECT $1::uuid[]), (SELECT $2::integer[]), (SELECT $3::uuid[]), (SELECT $4::text[])) AS i (id, counter, secret, result)
+    USING item i
     WHERE j.id = i.id AND j.lease_counter = i.counter AND j.lease_secret = i.secret AND j.state IN ('dispatched', 'running')
     RETURNING j.*, i.result
 ), kept AS (
@@ -26,4 +29,4 @@ WITH gone AS (
 ), counted AS (
     INSERT INTO orchestrix.depth_delta SELECT queue, state, -count(*) FROM gone GROUP BY queue, state
 )
-SELECT id, lease_secret, has_dependents FROM gone
+SELECT id, lease_counter, lease_secret, has_dependents FROM gone

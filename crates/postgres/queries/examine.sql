@@ -1,5 +1,13 @@
 -- What decides the end of an attempt, for tokens that are current. $1 ids, $2 counters, $3 secrets. Relies on the primary key.
+-- A plan is kept while the table grows from twenty rows to a million, so it must search the key item by item from the
+-- start. Three things see to that, here and in every statement like this: arrays come through sub-selects, so that their
+-- length is not looked at; a range that every counter is in makes the planner expect one item; and connections have
+-- sequential scans off.
+WITH item AS MATERIALIZED (
+    SELECT i.* FROM unnest((SELECT $1::uuid[]), (SELECT $2::integer[]), (SELECT $3::uuid[])) AS i (id, counter, secret)
+    WHERE i.counter BETWEEN 0 AND 2147483647
+)
 SELECT j.id, j.lease_counter, j.lease_secret, j.state::text, j.attempts, j.max_attempts, j.losses, j.cancel_requested, (j.options -> 'retry')::text AS retry
-FROM unnest((SELECT $1::uuid[]), (SELECT $2::integer[]), (SELECT $3::uuid[])) AS i (id, counter, secret)
+FROM item i
 JOIN orchestrix.job j ON j.id = i.id AND j.lease_counter = i.counter AND j.lease_secret = i.secret
 WHERE j.state IN ('dispatched', 'running')

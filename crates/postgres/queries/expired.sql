@@ -3,4 +3,3 @@ SELECT j.id, j.lease_counter, j.lease_secret, j.state::text, j.attempts, j.max_a
 FROM orchestrix.job j
 WHERE j.expires_at IS NOT NULL AND j.started_at IS NULL AND j.expires_at <= now()
 ORDER BY j.expires_at LIMIT $1
-FOR UPDATE SKIP LOCKED

@@ -1,9 +1,10 @@
 -- Jobs that match, newest first, of a bounded number looked at. $1 before which id, $2 how many to look at, $3 states,
--- $4 queue, $5 type, $6 tenant, $7 tag, $8 text, $9 from, $10 to, $11 how many to give. Relies on the primary keys.
+-- $4 queue, $5 type, $6 tenant, $7 tag, $8 text, $9 from, $10 to, $11 how many to give, $12 in
+-- which tables. Relies on the primary keys.
 WITH looked AS MATERIALIZED (
     SELECT id, state, job_type, queue, tenant, rank, attempts, max_attempts, created_at, updated_at, eligible_at, started_at, finished_at,
            worker, cancel_requested, progress, reason, options
-    FROM orchestrix.jobs WHERE id < $1::uuid ORDER BY id DESC LIMIT $2
+    FROM orchestrix.jobs WHERE id < $1::uuid AND place = ANY ($12::text[]) ORDER BY id DESC LIMIT $2
 ), matched AS (
     SELECT * FROM looked
     WHERE ($3::text[] IS NULL OR state::text = ANY ($3)) AND ($4::text IS NULL OR queue = $4) AND ($5::text IS NULL OR job_type = $5)

@@ -1,6 +1,5 @@
--- Attempts past their timeout, oldest first, past rows that somebody is writing just now. $1 how many. Relies on job_timeout.
+-- Attempts past their timeout, oldest first. $1 how many. Relies on job_timeout.
 SELECT j.id, j.lease_counter, j.lease_secret, j.state::text, j.attempts, j.max_attempts, j.losses, j.cancel_requested, (j.options -> 'retry')::text AS retry
 FROM orchestrix.job j
 WHERE j.timeout_at IS NOT NULL AND j.timeout_at <= now()
 ORDER BY j.timeout_at LIMIT $1
-FOR UPDATE SKIP LOCKED

@@ -1,6 +1,5 @@
--- Leases that ran out, oldest first, past rows that somebody is writing just now. $1 how many. Relies on job_lease.
+-- Leases that ran out, oldest first. $1 how many. Relies on job_lease.
 SELECT j.id, j.lease_counter, j.lease_secret, j.state::text, j.attempts, j.max_attempts, j.losses, j.cancel_requested, (j.options -> 'retry')::text AS retry
 FROM orchestrix.job j
 WHERE j.lease_expires_at IS NOT NULL AND j.lease_expires_at <= now()
 ORDER BY j.lease_expires_at LIMIT $1
-FOR UPDATE SKIP LOCKED

@@ -1,6 +1,6 @@
 -- Makes jobs whose time has come claimable, the longest due first. $1 how many. Relies on job_due.
 WITH due AS MATERIALIZED (
-    SELECT ctid AS place, id, queue, state FROM orchestrix.job
+    SELECT ctid AS place, id, queue, job_type, rank, eligible_at, state FROM orchestrix.job
     WHERE state IN ('scheduled', 'retrying') AND eligible_at <= now()
     ORDER BY eligible_at LIMIT $1
     FOR NO KEY UPDATE SKIP LOCKED
@@ -9,10 +9,10 @@ WITH due AS MATERIALIZED (
     WHERE ctid = ANY (ARRAY(SELECT place FROM due))
     RETURNING id
 ), moved AS (
-    SELECT due.queue, due.state FROM due JOIN promoted USING (id)
+    SELECT due.queue, due.job_type, due.rank, due.eligible_at, due.state FROM due JOIN promoted USING (id)
 ), counted AS (
     INSERT INTO orchestrix.depth_delta
     SELECT queue, state, -count(*) FROM moved GROUP BY queue, state
     UNION ALL SELECT queue, 'pending', count(*) FROM moved GROUP BY queue
 )
-SELECT queue, count(*) FROM moved GROUP BY queue
+SELECT count(*), queue, job_type, min(rank), min(eligible_at) FROM moved GROUP BY queue, job_type

@@ -1,13 +1,17 @@
--- Writes the last state of a day's jobs to their idempotency keys, before the day is dropped. $1 day, $2 how many.
-WITH leaving AS (
-    SELECT h.tenant, h.job_type, h.options ->> 'idempotencyKey' AS key, h.id, h.state
-    FROM orchestrix.history h
-    JOIN orchestrix.idempotency k ON k.tenant = h.tenant AND k.job_type = h.job_type AND k.key = h.options ->> 'idempotencyKey'
-    WHERE h.id >= orchestrix.id_floor($1::text::date::timestamp AT TIME ZONE 'UTC')
-      AND h.id < orchestrix.id_floor(($1::text::date + 1)::timestamp AT TIME ZONE 'UTC')
-      AND h.options ? 'idempotencyKey' AND k.job_id = h.id AND k.last_state IS DISTINCT FROM h.state
-    LIMIT $2
+-- Writes to the idempotency keys of a day's cancelled jobs how they ended, before the day is dropped; a key whose job is
+-- nowhere and that says nothing stands for a completed one. $1 day, $2 after which id, $3 how many. Gives the last id it
+-- looked at. Relies on the primary keys.
+WITH leaving AS MATERIALIZED (
+    SELECT id, tenant, job_type, options ->> 'idempotencyKey' AS key FROM orchestrix.history
+    WHERE id > $2 AND id >= orchestrix.id_floor($1::text::date::timestamp AT TIME ZONE 'UTC')
+      AND id < orchestrix.id_floor(($1::text::date + 1)::timestamp AT TIME ZONE 'UTC')
+      AND state = 'cancelled' AND options ? 'idempotencyKey'
+    ORDER BY id LIMIT $3
+), remembered AS (
+    UPDATE orchestrix.idempotency SET last_state = 'cancelled'
+    WHERE ctid = ANY (ARRAY(
+        SELECT k.place FROM leaving l CROSS JOIN LATERAL (
+            SELECT i.ctid AS place FROM orchestrix.idempotency i
+            WHERE i.tenant = l.tenant AND i.job_type = l.job_type AND i.key = l.key AND i.job_id = l.id LIMIT 1) AS k))
 )
-UPDATE orchestrix.idempotency k SET last_state = l.state
-FROM leaving l WHERE k.tenant = l.tenant AND k.job_type = l.job_type AND k.key = l.key
-RETURNING k.job_id
+SELECT id FROM leaving ORDER BY id DESC LIMIT 1

@@ -12,8 +12,11 @@ WITH risen AS (
         greatest(max_attempts, attempts + 1), has_parents, has_dependents, payload_apart, queue, job_type, tenant, worker, concurrency_key,
         rate_limit_key, options, attempt_log, checkpoint, payload
     FROM (SELECT * FROM risen UNION ALL SELECT * FROM recalled) AS f
-    RETURNING id, queue
+    RETURNING id, queue, job_type, rank, eligible_at
+), unsettled AS (
+    -- It has not finished after all: whoever was not told yet waits for the new end.
+    DELETE FROM orchestrix.settled WHERE id IN (SELECT id FROM again)
 ), counted AS (
     INSERT INTO orchestrix.depth_delta SELECT queue, 'pending', count(*) FROM again GROUP BY queue
 )
-SELECT id, queue FROM again
+SELECT id, queue, job_type, rank, eligible_at FROM again

@@ -3,13 +3,20 @@
 -- $4 states they were in, $5 whether a cancel had been asked for, $6 guards (`token`, `expired`: the lease must have run
 -- out, `overdue`: the attempt must be over its time), $7 states they go to, $8 milliseconds until they are eligible,
 -- $9 attempts, $10 losses, $11 reasons, $12 outcomes of the attempt (null: none ended), $13 errors.
--- Relies on the primary key; arrays come through sub-selects so that the planner does not count them.
-WITH item AS MATERIALIZED (
-    SELECT i.*, i.goes_to >= 'completed' AS ends
+-- Relies on the primary key; why the items are wrapped as they are is said in examine.sql.
+WITH asked AS MATERIALIZED (
+    SELECT i.*
     FROM unnest((SELECT $1::uuid[]), (SELECT $2::integer[]), (SELECT $3::uuid[]), (SELECT $4::text[]::orchestrix.job_state[]),
                 (SELECT $5::boolean[]), (SELECT $6::text[]), (SELECT $7::text[]::orchestrix.job_state[]), (SELECT $8::bigint[]),
                 (SELECT $9::int2[]), (SELECT $10::int2[]), (SELECT $11::text[]), (SELECT $12::text[]), (SELECT $13::text[]))
         AS i (id, counter, secret, was, cancel_seen, guard, goes_to, delay_ms, attempts, losses, reason, outcome, error)
+    WHERE i.counter BETWEEN 0 AND 2147483647
+), held AS MATERIALIZED (
+    -- All of them before any is written, in the order of ids: those that stay are written before those that leave, and
+    -- two batches that disagree about which is which would wait for each other.
+    SELECT j.id FROM asked a JOIN orchestrix.job j ON j.id = a.id AND j.lease_counter = a.counter ORDER BY a.id FOR UPDATE OF j
+), item AS MATERIALIZED (
+    SELECT a.*, a.goes_to >= 'completed' AS ends FROM asked a WHERE (SELECT count(*) FROM held) > 0
 ), moved AS (
     UPDATE orchestrix.job AS j
     SET state = i.goes_to, updated_at = now(), eligible_at = now() + coalesce(i.delay_ms, 0) * interval '1 millisecond',
@@ -19,7 +26,7 @@ WITH item AS MATERIALIZED (
     WHERE NOT i.ends AND j.id = i.id AND j.lease_counter = i.counter AND j.state = i.was AND j.cancel_requested = i.cancel_seen
       AND (i.secret IS NULL OR j.lease_secret = i.secret)
       AND (i.guard <> 'expired' OR j.lease_expires_at <= now()) AND (i.guard <> 'overdue' OR j.timeout_at <= now())
-    RETURNING j.id, j.lease_counter, j.queue, i.was, i.goes_to, j.has_dependents
+    RETURNING j.id, j.lease_counter, j.queue, j.job_type, j.rank, j.eligible_at, i.was, i.goes_to, j.has_dependents
 ), gone AS (
     DELETE FROM orchestrix.job AS j
     USING item i
@@ -49,11 +56,11 @@ WITH item AS MATERIALIZED (
 ), settled AS (
     INSERT INTO orchestrix.settled SELECT id, true FROM gone WHERE has_dependents ON CONFLICT (id) DO UPDATE SET failed = true
 ), done AS (
-    SELECT id, lease_counter, queue, was, goes_to, has_dependents FROM moved
-    UNION ALL SELECT id, lease_counter, queue, was, goes_to, has_dependents FROM gone
+    SELECT id, lease_counter, queue, job_type, rank, eligible_at, was, goes_to, has_dependents FROM moved
+    UNION ALL SELECT id, lease_counter, queue, job_type, rank, eligible_at, was, goes_to, has_dependents FROM gone
 ), counted AS (
     INSERT INTO orchestrix.depth_delta
     SELECT queue, was, -count(*) FROM done GROUP BY queue, was
     UNION ALL SELECT queue, goes_to, count(*) FROM done WHERE goes_to < 'completed' GROUP BY queue, goes_to
 )
-SELECT id, lease_counter, goes_to::text, queue, has_dependents FROM done
+SELECT id, lease_counter, goes_to::text, has_dependents, queue, job_type, rank, eligible_at FROM done

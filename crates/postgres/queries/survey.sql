@@ -9,6 +9,7 @@ WITH lane AS (
         SELECT j.rank FROM orchestrix.job j
         WHERE j.state = 'pending' AND j.queue = l.queue AND j.job_type = l.job_type
           AND (j.rank, j.eligible_at, j.id) > (l.rank, l.eligible_at, l.id)
+          AND (j.expires_at IS NULL OR j.expires_at > now() OR j.started_at IS NOT NULL)
         ORDER BY j.rank, j.eligible_at, j.id LIMIT 1) AS first
     WHERE NOT EXISTS (SELECT FROM orchestrix.queue q WHERE q.name = l.queue AND q.paused)
 ), share AS (
@@ -20,6 +21,7 @@ WITH lane AS (
         SELECT j.rank, j.eligible_at, j.id FROM orchestrix.job j
         WHERE j.state = 'pending' AND j.queue = l.queue AND j.job_type = l.job_type
           AND (j.rank, j.eligible_at, j.id) > (l.rank, l.eligible_at, l.id)
+          AND (j.expires_at IS NULL OR j.expires_at > now() OR j.started_at IS NOT NULL)
         ORDER BY j.rank, j.eligible_at, j.id LIMIT share.depth) AS c
 ), horizon AS (
     SELECT c.rank, c.eligible_at, c.id FROM candidate c, share WHERE c.nth = share.depth ORDER BY c.rank, c.eligible_at, c.id LIMIT 1

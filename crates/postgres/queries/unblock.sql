@@ -1,9 +1,12 @@
 -- Tells children that parents have finished, each pair once: only the call that turns an edge counts it. A child that
 -- is gone is passed over. $1 children, $2 parents (sorted by child), $3 whether the child is to be held.
--- Relies on the primary keys; arrays come through sub-selects so that the planner does not count them.
-WITH turned AS (
+-- Relies on the primary keys; why the edges are wrapped as they are is said in examine.sql.
+WITH edge AS MATERIALIZED (
+    SELECT e.* FROM unnest((SELECT $1::uuid[]), (SELECT $2::uuid[]), (SELECT $3::boolean[])) AS e (child, parent, hold)
+    WHERE e.child BETWEEN '00000000-0000-0000-0000-000000000000' AND 'ffffffff-ffff-ffff-ffff-ffffffffffff'
+), turned AS (
     UPDATE orchestrix.dependency AS d SET met = true
-    FROM unnest((SELECT $1::uuid[]), (SELECT $2::uuid[]), (SELECT $3::boolean[])) AS e (child, parent, hold)
+    FROM edge e
     WHERE d.child = e.child AND d.parent = e.parent AND NOT d.met
     RETURNING d.child, e.hold
 ), child AS (
@@ -27,10 +30,10 @@ WITH turned AS (
         updated_at = CASE n.state WHEN n.was THEN j.updated_at ELSE now() END
     FROM next n
     WHERE j.id = n.id
-    RETURNING j.queue, n.was, j.state
+    RETURNING j.queue, j.job_type, j.rank, j.eligible_at, n.was, j.state
 ), counted AS (
     INSERT INTO orchestrix.depth_delta
     SELECT queue, was, -count(*) FROM moved GROUP BY queue, was
     UNION ALL SELECT queue, state, count(*) FROM moved GROUP BY queue, state
 )
-SELECT queue, state::text FROM moved
+SELECT state::text, queue, job_type, rank, eligible_at FROM moved

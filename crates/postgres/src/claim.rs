@@ -6,22 +6,22 @@ use std::{
 };
 
 use orchestrix_core::{JobId, JobType, Json, LeaseToken, Queue, Tenant, Timestamp};
-use orchestrix_store::{ClaimRequest, Claimed, LeaseStatus, Result, StoreError, claim::check_tokens};
+use orchestrix_store::{ClaimRequest, Claimed, Finish, LeaseStatus, Result, Verdict, claim::check_tokens};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
 use crate::{
     PostgresStore,
+    finish::finish,
     lanes::{MAX_LANES, Place, Start},
     row::{count, duration, priority},
-    statement::{CLAIM, DEPENDENCY_RESULTS, HEARTBEAT, LANES, SURVEY},
+    statement::{CLAIM, DEPENDENCY_RESULTS, HEARTBEAT, LANES, PAYLOADS, SURVEY},
 };
 
 pub(crate) async fn claim(store: &PostgresStore, request: &ClaimRequest) -> Result<Vec<Claimed>> {
     request.validate()?;
-    let begun = Instant::now();
-    if store.lanes().take_listing_turn(begun) {
-        list_lanes(store).await?;
+    if let Some(known) = store.lanes().take_turn(Instant::now()) {
+        find_lanes(store, &known).await?;
     }
     let starts = store.lanes().starts(request, Instant::now());
     let quotas = quotas(store, &starts, request.limit).await?;
@@ -38,28 +38,30 @@ pub(crate) async fn claim(store: &PostgresStore, request: &ClaimRequest) -> Resu
         .query(&CLAIM, &[&queues, &types, &ranks, &times, &ids, &quotas, &request.worker.as_str(), &secret])
         .await?;
     note_places(store, &starts, &rows, scan.elapsed());
-    let mut claimed = read(&rows, secret)?;
-    let waited: Vec<Uuid> = rows.iter().filter(|row| row.get(9)).map(|row| row.get(0)).collect();
-    if !waited.is_empty() {
-        add_results(store, &mut claimed, &waited).await?;
-    }
-    // The statement hands rows back in the order of the table.
-    claimed.sort_unstable_by_key(|job| (std::cmp::Reverse(job.priority), job.eligible_at, job.token.job));
-    Ok(claimed)
-}
-
-async fn list_lanes(store: &PostgresStore) -> Result<()> {
-    let rows = store.database().query(&LANES, &[&(MAX_LANES as i64)]).await;
-    match rows {
-        Ok(rows) => {
-            store.lanes().listed(rows.iter().map(|row| (Queue::trusted(row.get(0)), JobType::trusted(row.get(1)))));
-            Ok(())
-        }
+    // From here on the jobs are leased: whatever goes wrong with one of them must not cost the others their leases.
+    match read_all(store, &rows, secret).await {
+        Ok(claimed) => Ok(claimed),
         Err(error) => {
-            store.lanes().relist();
+            let tokens = rows.iter().map(|row| token(row, secret));
+            let items: Vec<Finish> = tokens.map(|token| Finish { token, verdict: Verdict::Release }).collect();
+            tracing::warn!(%error, jobs = items.len(), "claimed jobs could not be read and are handed back");
+            finish(store, &items).await?;
             Err(error)
         }
     }
+}
+
+async fn find_lanes(store: &PostgresStore, known: &[(Queue, JobType)]) -> Result<()> {
+    let queues: Vec<&str> = known.iter().map(|(queue, _)| queue.as_str()).collect();
+    let types: Vec<&str> = known.iter().map(|(_, job_type)| job_type.as_str()).collect();
+    let begun = Instant::now();
+    let rows = store.database().query(&LANES, &[&queues, &types, &(MAX_LANES as i64)]).await;
+    let lanes = rows
+        .as_ref()
+        .ok()
+        .map(|rows| rows.iter().map(|row| (Queue::trusted(row.get(0)), JobType::trusted(row.get(1)))).collect());
+    store.lanes().found(lanes, begun.elapsed());
+    rows.map(drop)
 }
 
 // How many to take from which lane. One lane needs no look; several are looked at so that the order is one over all.
@@ -98,44 +100,64 @@ fn note_places(store: &PostgresStore, starts: &[Start], rows: &[Row], took: Dura
     }
 }
 
-fn read(rows: &[Row], secret: Uuid) -> Result<Vec<Claimed>> {
-    rows.iter()
-        .map(|row| {
-            let id = JobId::from_uuid(row.get(0));
-            Ok(Claimed {
-                token: LeaseToken { job: id, counter: row.get(1), secret },
-                lease: duration(row.get::<_, i32>(2).into()),
-                timeout: row.get::<_, Option<i64>>(3).map(duration),
-                lease_expires_at: row.get(4),
-                eligible_at: row.get(5),
-                priority: priority(row.get(6))?,
-                attempt: count(row.get(7)) + 1,
-                max_attempts: count(row.get(8)),
-                queue: Queue::trusted(row.get(10)),
-                job_type: JobType::trusted(row.get(11)),
-                tenant: Tenant::trusted(row.get(12)),
-                correlation_id: row.get(13),
-                traceparent: row.get(14),
-                checkpoint: row.get::<_, Option<&str>>(15).map(Json::trusted),
-                payload: match row.get::<_, Option<&str>>(16) {
-                    Some(payload) => Json::trusted(payload),
-                    None => return Err(StoreError::Backend(format!("the payload of job {id} is gone").into())),
-                },
-                dependency_results: Vec::new(),
-            })
-        })
-        .collect()
+async fn read_all(store: &PostgresStore, rows: &[Row], secret: Uuid) -> Result<Vec<Claimed>> {
+    let apart: Vec<Uuid> = rows.iter().filter(|row| row.get(17)).map(|row| row.get(0)).collect();
+    let mut bodies: HashMap<Uuid, Json> = HashMap::new();
+    if !apart.is_empty() {
+        let rows = store.database().query(&PAYLOADS, &[&apart]).await?;
+        bodies.extend(rows.iter().map(|row| (row.get(0), Json::trusted(row.get(1)))));
+    }
+    let waited: Vec<Uuid> = rows.iter().filter(|row| row.get(9)).map(|row| row.get(0)).collect();
+    let mut results: HashMap<Uuid, Vec<(JobId, Json)>> = HashMap::new();
+    if !waited.is_empty() {
+        for row in store.database().query(&DEPENDENCY_RESULTS, &[&waited]).await? {
+            results.entry(row.get(0)).or_default().push((JobId::from_uuid(row.get(1)), Json::trusted(row.get(2))));
+        }
+    }
+    let (mut claimed, mut broken) = (Vec::with_capacity(rows.len()), Vec::new());
+    for row in rows {
+        let id = row.get(0);
+        let inline = row.get::<_, Option<&str>>(16).map(Json::trusted);
+        match inline.or_else(|| bodies.remove(&id)) {
+            Some(payload) => claimed.push(read(row, secret, payload, results.remove(&id).unwrap_or_default())?),
+            None => broken.push(Finish {
+                token: token(row, secret),
+                verdict: Verdict::Fail { error: "its payload is gone".into(), retryable: false, retry_after: None },
+            }),
+        }
+    }
+    if !broken.is_empty() {
+        tracing::error!(jobs = broken.len(), "jobs without their payload are given up");
+        finish(store, &broken).await?;
+    }
+    // The statement hands rows back in the order of the table.
+    claimed.sort_unstable_by_key(|job| (std::cmp::Reverse(job.priority), job.eligible_at, job.token.job));
+    Ok(claimed)
 }
 
-async fn add_results(store: &PostgresStore, claimed: &mut [Claimed], waited: &[Uuid]) -> Result<()> {
-    let mut results: HashMap<Uuid, Vec<(JobId, Json)>> = HashMap::new();
-    for row in store.database().query(&DEPENDENCY_RESULTS, &[&waited]).await? {
-        results.entry(row.get(0)).or_default().push((JobId::from_uuid(row.get(1)), Json::trusted(row.get(2))));
-    }
-    for job in claimed {
-        job.dependency_results = results.remove(&job.id().as_uuid()).unwrap_or_default();
-    }
-    Ok(())
+fn token(row: &Row, secret: Uuid) -> LeaseToken {
+    LeaseToken { job: JobId::from_uuid(row.get(0)), counter: row.get(1), secret }
+}
+
+fn read(row: &Row, secret: Uuid, payload: Json, dependency_results: Vec<(JobId, Json)>) -> Result<Claimed> {
+    Ok(Claimed {
+        token: token(row, secret),
+        lease: duration(row.get::<_, i32>(2).into()),
+        timeout: row.get::<_, Option<i64>>(3).map(duration),
+        lease_expires_at: row.get(4),
+        eligible_at: row.get(5),
+        priority: priority(row.get(6))?,
+        attempt: count(row.get(7)) + 1,
+        max_attempts: count(row.get(8)),
+        queue: Queue::trusted(row.get(10)),
+        job_type: JobType::trusted(row.get(11)),
+        tenant: Tenant::trusted(row.get(12)),
+        correlation_id: row.get(13),
+        traceparent: row.get(14),
+        checkpoint: row.get::<_, Option<&str>>(15).map(Json::trusted),
+        payload,
+        dependency_results,
+    })
 }
 
 /// Extends leases; answers in the order of `tokens`.

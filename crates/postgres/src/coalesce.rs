@@ -21,22 +21,32 @@ const IN_FLIGHT: usize = 2;
 type Waiting = (NewJob, oneshot::Sender<Result<Enqueued>>);
 
 /// Gathers single jobs into batches.
+///
+/// Jobs with an idempotency key gather by themselves: whoever is recording the same key in a long transaction must be
+/// waited for, and jobs without a key should not have to.
 #[derive(Debug, Clone)]
-pub(crate) struct Coalescer(mpsc::Sender<Waiting>);
+pub(crate) struct Coalescer {
+    plain: mpsc::Sender<Waiting>,
+    keyed: mpsc::Sender<Waiting>,
+}
 
 impl Coalescer {
     /// Starts gathering. Ends when the last handle is dropped.
     pub(crate) fn start(database: Database) -> Self {
-        let (sender, receiver) = mpsc::channel(4 * MAX_BATCH);
-        tokio::spawn(gather(database, receiver));
-        Self(sender)
+        let start = |database: Database| {
+            let (sender, receiver) = mpsc::channel(4 * MAX_BATCH);
+            tokio::spawn(gather(database, receiver));
+            sender
+        };
+        Self { plain: start(database.clone()), keyed: start(database) }
     }
 
     /// Records `job` with whatever else is being recorded; answers after the commit.
     pub(crate) async fn record(&self, job: NewJob) -> Result<Enqueued> {
         let stopped = || StoreError::Unavailable("the store has been closed".into());
         let (answer, receiver) = oneshot::channel();
-        self.0.send((job, answer)).await.map_err(|_| stopped())?;
+        let batch = if job.idempotency_key.is_some() { &self.keyed } else { &self.plain };
+        batch.send((job, answer)).await.map_err(|_| stopped())?;
         receiver.await.map_err(|_| stopped())?
     }
 }

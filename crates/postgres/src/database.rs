@@ -37,7 +37,8 @@ pub(crate) struct Connection<'a> {
     // Only `drop` takes it out.
     client: Option<Object>,
     options: &'a PostgresOptions,
-    in_transaction: AtomicBool,
+    // A statement was sent and not answered, or a transaction begun and not ended.
+    unfinished: AtomicBool,
 }
 
 /// The connection settings with our timeouts added.
@@ -51,9 +52,12 @@ pub(crate) fn config(options: &PostgresOptions) -> Result<Config> {
         config.application_name("orchestrix");
     }
     if options.session_settings {
-        // jit costs more than it gives on statements of a millisecond.
+        // jit costs more than it gives on statements of a millisecond. No statement here wants a sequential scan of
+        // anything large, but a plan made while a table was small would keep one. The guards are written for READ
+        // COMMITTED, whatever the database's default.
         let ours = format!(
-            "-c statement_timeout={} -c lock_timeout={} -c idle_in_transaction_session_timeout={} -c jit=off",
+            "-c statement_timeout={} -c lock_timeout={} -c idle_in_transaction_session_timeout={} -c jit=off \
+             -c enable_seqscan=off -c default_transaction_isolation=read\\ committed",
             options.statement_timeout.as_millis(),
             options.lock_timeout.as_millis(),
             options.statement_timeout.as_millis(),
@@ -90,7 +94,7 @@ impl Database {
     pub(crate) async fn connection(&self) -> Result<Connection<'_>> {
         match self.pool.get().await {
             Ok(client) => {
-                Ok(Connection { client: Some(client), options: &self.options, in_transaction: AtomicBool::new(false) })
+                Ok(Connection { client: Some(client), options: &self.options, unfinished: AtomicBool::new(false) })
             }
             Err(PoolError::Backend(error)) => Err(store_error(error)),
             Err(PoolError::Timeout(_)) => Err(StoreError::Unavailable(format!(
@@ -155,7 +159,7 @@ impl Connection<'_> {
                 self.client().query_typed(statement.sql, &typed).await
             }
         };
-        self.within_limit(statement.name, run).await
+        self.within(self.options.statement_timeout, statement.name, run).await
     }
 
     /// Sends text that is not a prepared statement: BEGIN, COMMIT, DDL.
@@ -165,44 +169,43 @@ impl Connection<'_> {
 
     /// The same, with the server's error for a caller that looks into it.
     pub(crate) async fn try_execute(&self, sql: &str) -> Result<Result<(), tokio_postgres::Error>> {
-        self.within_limit(sql, self.client().batch_execute(sql)).await
+        self.within(self.options.statement_timeout, sql, self.client().batch_execute(sql)).await
+    }
+
+    /// The same for work that may take longer than a statement, such as a migration.
+    pub(crate) async fn execute_within(&self, limit: Duration, sql: &str) -> Result<()> {
+        self.within(limit, sql, self.client().batch_execute(sql)).await?.map_err(store_error)
     }
 
     /// Reads by text without parameters, leaving nothing prepared behind.
     pub(crate) async fn fetch(&self, sql: &str) -> Result<Vec<Row>> {
-        self.within_limit(sql, self.client().query_typed(sql, &[])).await?.map_err(store_error)
+        self.within(self.options.statement_timeout, sql, self.client().query_typed(sql, &[]))
+            .await?
+            .map_err(store_error)
     }
 
-    // The server has its own limit; this one is for a server that does not answer at all.
-    async fn within_limit<T>(&self, what: &str, work: impl Future<Output = T>) -> Result<T> {
-        let limit = self.options.statement_timeout + Duration::from_secs(5);
-        match tokio::time::timeout(limit, work).await {
-            Ok(answer) => Ok(answer),
-            Err(_) => {
-                let cancel = self.client().cancel_token();
-                // Nobody waits for this: it only frees the server sooner.
-                tokio::spawn(
-                    async move { tokio::time::timeout(Duration::from_secs(5), cancel.cancel_query(NoTls)).await },
-                );
-                Err(StoreError::Unavailable(format!("no answer within {limit:?}: {what}")))
-            }
-        }
+    // The server has its own limit; this one is for a server that does not answer at all. Until there is an answer the
+    // connection counts as unfinished: whoever gives up on it, by this limit or by being dropped, closes it.
+    async fn within<T>(&self, limit: Duration, what: &str, work: impl Future<Output = T>) -> Result<T> {
+        let limit = limit + Duration::from_secs(5);
+        let before = self.unfinished.swap(true, Ordering::Relaxed);
+        let Ok(answer) = tokio::time::timeout(limit, work).await else {
+            let cancel = self.client().cancel_token();
+            // Nobody waits for this: it only frees the server sooner, and the connection is never used again.
+            tokio::spawn(async move { tokio::time::timeout(Duration::from_secs(5), cancel.cancel_query(NoTls)).await });
+            return Err(StoreError::Unavailable(format!("no answer within {limit:?}: {what}")));
+        };
+        self.unfinished.store(before, Ordering::Relaxed);
+        Ok(answer)
     }
 
     /// Runs `work`, which uses this connection, in a transaction: committed if it is `Ok`, undone otherwise.
     pub(crate) async fn transaction<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
-        self.in_transaction.store(true, Ordering::Relaxed);
-        let begin = self.execute("BEGIN");
-        let answer = if self.options.pipeline {
-            // The first statement goes out behind BEGIN without waiting for its answer.
-            let (began, answer) = futures_util::future::join(begin, work).await;
-            began.and(answer)
-        } else {
-            begin.await?;
-            work.await
-        };
+        self.execute("BEGIN ISOLATION LEVEL READ COMMITTED").await?;
+        self.unfinished.store(true, Ordering::Relaxed);
+        let answer = work.await;
         self.execute(if answer.is_ok() { "COMMIT" } else { "ROLLBACK" }).await?;
-        self.in_transaction.store(false, Ordering::Relaxed);
+        self.unfinished.store(false, Ordering::Relaxed);
         answer
     }
 
@@ -218,10 +221,10 @@ impl Connection<'_> {
 
 impl Drop for Connection<'_> {
     fn drop(&mut self) {
-        // A caller that went away half way through a transaction: the connection is closed, so the server undoes it,
-        // and the pool opens another.
+        // A caller that went away half way: the connection is closed, so the server undoes what was begun, and the pool
+        // opens another.
         if let Some(client) = self.client.take()
-            && self.in_transaction.load(Ordering::Relaxed)
+            && self.unfinished.load(Ordering::Relaxed)
         {
             drop(Object::take(client));
         }

@@ -12,7 +12,7 @@ use uuid::Uuid;
 use crate::{
     PostgresStore,
     database::{Connection, Database},
-    error::{is_data_error, store_error},
+    error::{is_of_one_job, store_error},
     record::{Columns, Links, new_id},
     row::state,
     settle::{Ending, settle_in},
@@ -35,7 +35,7 @@ pub(crate) async fn record_each(database: &Database, jobs: &[NewJob]) -> Vec<Res
     let recorded = match columns.record(database).await {
         Ok(Ok(recorded)) => recorded,
         // One job spoils the statement for all: each gets one of its own.
-        Ok(Err(error)) if is_data_error(&error) && jobs.len() > 1 => {
+        Ok(Err(error)) if is_of_one_job(&error) && jobs.len() > 1 => {
             let mut answers = Vec::with_capacity(jobs.len());
             for job in jobs {
                 answers.extend(Box::pin(record_each(database, std::slice::from_ref(job))).await);
@@ -107,10 +107,9 @@ async fn find_keys(
         // A key that came in by SQL has no fingerprint of ours; it is taken as the same request.
         let same = row.get::<_, Option<Uuid>>(2).is_none_or(|stored| stored.as_u128() == Fingerprint::of(&jobs[i]).0);
         let answer = if same {
-            match row.get::<_, Option<&str>>(3) {
-                Some(text) => Ok(Enqueued { id, state: state(text)?, duplicate: true }),
-                None => Err(StoreError::Unavailable("the job of this key is being moved: try again".into())),
-            }
+            // A job that is nowhere and left no word was pruned after it completed: only other ends are remembered.
+            let state = row.get::<_, Option<&str>>(3).map_or(Ok(JobState::Completed), state)?;
+            Ok(Enqueued { id, state, duplicate: true })
         } else {
             Err(StoreError::IdempotencyKeyReused { existing: id })
         };
@@ -150,8 +149,10 @@ async fn record_together(
         if let Some(mut recorded) = recorded {
             drop(connection);
             // A job that was cancelled at once because a parent had failed may itself be waited for.
-            if recorded.iter().any(|job| job.state == JobState::Cancelled && !job.duplicate) {
-                store.tell_dependents().await;
+            let cancelled = recorded.iter().filter(|job| job.state == JobState::Cancelled && !job.duplicate);
+            let cancelled: Vec<JobId> = cancelled.map(|job| job.id).collect();
+            if !cancelled.is_empty() {
+                store.tell_dependents(cancelled).await;
                 let ids: Vec<Uuid> = recorded.iter().map(|job| job.id.as_uuid()).collect();
                 for row in store.database().query(&STATES, &[&ids]).await? {
                     let (id, now) = (row.get::<_, Uuid>(0), state(row.get(1))?);

@@ -5,10 +5,11 @@ use tokio_postgres::error::SqlState;
 
 /// Sorts an error by what the caller can do about it.
 pub(crate) fn store_error(error: tokio_postgres::Error) -> StoreError {
-    if error.is_closed() || error.as_db_error().is_none_or(|db| is_passing(db.code())) {
-        return StoreError::Unavailable(describe(&error));
-    }
-    StoreError::Backend(Box::new(error))
+    let passing = match error.as_db_error() {
+        Some(db) => is_passing(db.code()),
+        None => error.is_closed() || caused_by_io(&error),
+    };
+    if passing { StoreError::Unavailable(describe(&error)) } else { StoreError::Backend(Box::new(error)) }
 }
 
 /// Whether the server undid the statement because of another one, so that sending it again is safe and sensible.
@@ -18,9 +19,24 @@ pub(crate) fn is_conflict(error: &tokio_postgres::Error) -> bool {
         .is_some_and(|code| *code == SqlState::T_R_DEADLOCK_DETECTED || *code == SqlState::T_R_SERIALIZATION_FAILURE)
 }
 
-/// Whether the statement itself was at fault: a value the server refused.
-pub(crate) fn is_data_error(error: &tokio_postgres::Error) -> bool {
-    error.code().is_some_and(|code| matches!(&code.code()[..2], "22" | "23" | "54"))
+/// Whether one job of the statement may be at fault: a value the server refused, or a key that somebody holds on to.
+pub(crate) fn is_of_one_job(error: &tokio_postgres::Error) -> bool {
+    error
+        .code()
+        .is_some_and(|code| matches!(&code.code()[..2], "22" | "23" | "54") || *code == SqlState::LOCK_NOT_AVAILABLE)
+}
+
+// A value that cannot be sent, or an answer that makes no sense, will be the same the next time; a broken line will not.
+fn caused_by_io(error: &tokio_postgres::Error) -> bool {
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        if cause.is::<std::io::Error>() {
+            return true;
+        }
+        source = cause.source();
+    }
+    // Timeouts while connecting carry no cause.
+    error.to_string().contains("connect")
 }
 
 // Connection trouble, a server that starts or stops, exhausted resources, timeouts, conflicts, a read-only standby.

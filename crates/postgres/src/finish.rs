@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use orchestrix_core::{AttemptOutcome, AttemptRecord, Failure, JobState, LeaseToken, Lifecycle};
+use orchestrix_core::{AttemptOutcome, AttemptRecord, Failure, JobId, JobState, LeaseToken, Lifecycle};
 use orchestrix_store::{Finish, FinishError, LogLine, ProgressUpdate, Result, StoreError, Verdict as Said};
 use serde_json::json;
 use uuid::Uuid;
@@ -34,20 +34,18 @@ pub(crate) async fn finish(store: &PostgresStore, items: &[Finish]) -> Result<Ve
             }
         }
     }
-    let mut tell = false;
+    let mut ended = Vec::new();
     if !complete.is_empty() {
-        tell |= complete_all(store, items, &complete, &mut answers).await?;
+        ended = complete_all(store, items, &complete, &mut answers).await?;
     }
     if !other.is_empty() {
-        tell |= settle_all(store, items, &other, &mut answers).await?;
+        ended.extend(settle_all(store, items, &other, &mut answers).await?);
     }
     let unanswered: Vec<usize> = (0..items.len()).filter(|i| answers[*i].is_none()).collect();
     if !unanswered.is_empty() {
         replay(store, items, &unanswered, &mut answers).await?;
     }
-    if tell {
-        store.tell_dependents().await;
-    }
+    store.tell_dependents(ended).await;
     Ok(answers.into_iter().map(|answer| answer.unwrap_or(Err(FinishError::LeaseLost))).collect())
 }
 
@@ -56,7 +54,7 @@ async fn complete_all(
     items: &[Finish],
     positions: &[usize],
     answers: &mut [Option<Answer>],
-) -> Result<bool> {
+) -> Result<Vec<JobId>> {
     // In the order of ids: every statement that waits for several rows locks them in this order.
     let mut sorted = positions.to_vec();
     sorted.sort_unstable_by_key(|i| items[*i].token);
@@ -72,16 +70,23 @@ async fn complete_all(
         })
         .collect();
     let rows = store.database().query(&COMPLETE, &[&ids, &counters, &secrets, &results]).await?;
-    let done: HashMap<(Uuid, Uuid), bool> = rows.iter().map(|row| ((row.get(0), row.get(1)), row.get(2))).collect();
-    let mut tell = false;
+    let done: HashMap<LeaseToken, bool> = rows
+        .iter()
+        .map(|row| {
+            let token = LeaseToken { job: JobId::from_uuid(row.get(0)), counter: row.get(1), secret: row.get(2) };
+            (token, row.get(3))
+        })
+        .collect();
+    let mut ended = Vec::new();
     for i in sorted {
-        let token = items[i].token;
-        if let Some(dependents) = done.get(&(token.job.as_uuid(), token.secret)) {
+        if let Some(dependents) = done.get(&items[i].token) {
             answers[i] = Some(Ok(JobState::Completed));
-            tell |= dependents;
+            if *dependents {
+                ended.push(items[i].token.job);
+            }
         }
     }
-    Ok(tell)
+    Ok(ended)
 }
 
 async fn settle_all(
@@ -89,9 +94,9 @@ async fn settle_all(
     items: &[Finish],
     positions: &[usize],
     answers: &mut [Option<Answer>],
-) -> Result<bool> {
+) -> Result<Vec<JobId>> {
     let mut left: HashMap<LeaseToken, usize> = positions.iter().map(|i| (items[*i].token, *i)).collect();
-    let mut tell = false;
+    let mut ended = Vec::new();
     for _ in 0..ROUNDS {
         let ids: Vec<Uuid> = left.keys().map(|token| token.job.as_uuid()).collect();
         let counters: Vec<i32> = left.keys().map(|token| token.counter).collect();
@@ -109,19 +114,20 @@ async fn settle_all(
         if endings.is_empty() {
             break;
         }
-        for settled in settle(store.database(), &endings).await? {
+        for settled in settle(store, &endings).await? {
             let Some(token) = by_place.get(&(settled.id, settled.counter)) else { continue };
             if let Some(i) = left.remove(token) {
                 answers[i] = Some(Ok(settled.state));
             }
-            tell |= settled.tell_dependents;
-            store.note_ready(settled.state, &settled.queue);
+            if settled.tell_dependents {
+                ended.push(settled.id);
+            }
         }
         if left.is_empty() {
             break;
         }
     }
-    Ok(tell)
+    Ok(ended)
 }
 
 fn verdict(said: &Said) -> Verdict<'_> {

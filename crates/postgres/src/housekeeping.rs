@@ -2,14 +2,15 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use orchestrix_core::{AttemptOutcome, Failure, JobId, JobState, LeaseToken, Lifecycle, Queue};
+use orchestrix_core::{AttemptOutcome, Failure, JobId, JobState, LeaseToken, Lifecycle};
 use orchestrix_store::{Result, Swept};
 use uuid::Uuid;
 
 use crate::{
     PostgresStore,
+    inspect::fold,
     row::{count, state, sweep_limit},
-    settle::{Ending, Examined, Guard, Verdict, settle},
+    settle::{Ending, Examined, Guard, Verdict, ended, settle},
     statement::{
         EXPIRED, FORGET_SETTLED, NEXT_DUE, NEXT_EXPIRY, NEXT_LEASE, NEXT_TIMEOUT, OPEN_EDGES, OVERDUE_ATTEMPTS,
         OVERDUE_LEASES, PROMOTE, Statement, UNBLOCK,
@@ -20,9 +21,11 @@ pub(crate) async fn promote(store: &PostgresStore, limit: usize) -> Result<Swept
     let rows = store.database().query(&PROMOTE, &[&sweep_limit(limit)?]).await?;
     let mut promoted = 0;
     for row in &rows {
-        store.note_ready(JobState::Pending, &Queue::trusted(row.get(0)));
-        promoted += usize::try_from(row.get::<_, i64>(1)).unwrap_or(0);
+        store.note_ready(JobState::Pending, row, 1);
+        promoted += usize::try_from(row.get::<_, i64>(0)).unwrap_or(0);
     }
+    // Somebody has to, and whoever keeps time is there anyway.
+    fold(store).await?;
     swept(store, promoted, &NEXT_DUE).await
 }
 
@@ -76,13 +79,8 @@ async fn sweep(
     if endings.is_empty() {
         return Ok(0);
     }
-    let settled = settle(store.database(), &endings).await?;
-    for job in &settled {
-        store.note_ready(job.state, &job.queue);
-    }
-    if settled.iter().any(|job| job.tell_dependents) {
-        store.tell_dependents().await;
-    }
+    let settled = settle(store, &endings).await?;
+    store.tell_dependents(ended(&settled)).await;
     Ok(settled.len())
 }
 
@@ -92,13 +90,29 @@ async fn swept(store: &PostgresStore, count: usize, next: &Statement) -> Result<
     Ok(Swept { count, next_in })
 }
 
-/// Tells children that their parents have finished. Cancelling a child may finish a parent of others, so the caller
-/// goes on until this finds nothing.
+/// Tells children whose parents finished, whoever's they are.
 pub(crate) async fn unblock(store: &PostgresStore, limit: usize) -> Result<Swept> {
-    let rows = store.database().query(&OPEN_EDGES, &[&sweep_limit(limit)?]).await?;
-    if rows.is_empty() {
-        store.database().query(&FORGET_SETTLED, &[&(limit as i64)]).await?;
+    let told = tell(store, limit, None).await?;
+    if told.edges == 0 {
+        store.database().query(&FORGET_SETTLED, &[&sweep_limit(limit)?]).await?;
         return Ok(Swept::default());
+    }
+    Ok(Swept { count: told.edges, next_in: Some(Duration::ZERO) })
+}
+
+/// What one step of telling did.
+pub(crate) struct Told {
+    pub(crate) edges: usize,
+    /// Children that were cancelled and have children of their own.
+    pub(crate) cancelled: Vec<JobId>,
+}
+
+/// Tells up to `limit` children that their parents have finished; of all parents, or of these.
+pub(crate) async fn tell(store: &PostgresStore, limit: usize, parents: Option<&[JobId]>) -> Result<Told> {
+    let parents: Option<Vec<Uuid>> = parents.map(|ids| ids.iter().map(JobId::as_uuid).collect());
+    let rows = store.database().query(&OPEN_EDGES, &[&sweep_limit(limit)?, &parents]).await?;
+    if rows.is_empty() {
+        return Ok(Told { edges: 0, cancelled: Vec::new() });
     }
     // Children to cancel go first: an edge is turned only when what it stands for is done, so a crash in between
     // leaves it open and the next sweep finds it.
@@ -119,7 +133,7 @@ pub(crate) async fn unblock(store: &PostgresStore, limit: usize) -> Result<Swept
     let mut cancelled = Vec::new();
     if !doomed.is_empty() {
         let endings: Vec<Ending> = doomed.values().cloned().collect();
-        cancelled = settle(store.database(), &endings).await?;
+        cancelled = settle(store, &endings).await?;
     }
     let mut edges: Vec<(Uuid, Uuid, bool)> = rows
         .iter()
@@ -135,7 +149,8 @@ pub(crate) async fn unblock(store: &PostgresStore, limit: usize) -> Result<Swept
     let parents: Vec<Uuid> = edges.iter().map(|edge| edge.1).collect();
     let holds: Vec<bool> = edges.iter().map(|edge| edge.2).collect();
     for row in store.database().query(&UNBLOCK, &[&children, &parents, &holds]).await? {
-        store.note_ready(state(row.get(1))?, &Queue::trusted(row.get(0)));
+        store.note_ready(state(row.get(0))?, &row, 1);
     }
-    Ok(Swept { count: edges.len(), next_in: Some(Duration::ZERO) })
+    let cancelled = cancelled.iter().filter(|job| job.tell_dependents).map(|job| job.id).collect();
+    Ok(Told { edges: edges.len(), cancelled })
 }

@@ -56,6 +56,7 @@ pub(crate) async fn list(
                 &filter.from,
                 &filter.to,
                 &(page.limit as i64 + 1),
+                &places(&filter.states),
             ],
         )
         .await?;
@@ -81,11 +82,27 @@ pub(crate) async fn list(
     Ok(Page { items, next })
 }
 
+// The tables that hold jobs of these states; a list of dead jobs must not look through millions of completed ones.
+fn places(states: &[JobState]) -> Vec<&'static str> {
+    let place = |state: &JobState| match state {
+        JobState::Dead => "dead",
+        JobState::Completed | JobState::Cancelled => "history",
+        _ => "job",
+    };
+    let mut places: Vec<&str> = match states {
+        [] => JobState::ALL.iter().map(place).collect(),
+        some => some.iter().map(place).collect(),
+    };
+    places.sort_unstable();
+    places.dedup();
+    places
+}
+
 pub(crate) async fn logs(store: &PostgresStore, id: JobId, page: &PageRequest<i64>) -> Result<Page<LogEntry, i64>> {
     page.validate()?;
     let after = page.cursor.unwrap_or(0);
     let rows = store.database().query(&LOGS, &[&id.as_uuid(), &after, &(page.limit as i64 + 1)]).await?;
-    if rows.is_empty() && summary(store, id).await?.is_none() {
+    if page.cursor.is_none() && summary(store, id).await?.is_none() {
         return Err(StoreError::JobNotFound(id));
     }
     let mut items = Vec::with_capacity(rows.len());
@@ -103,7 +120,7 @@ pub(crate) async fn logs(store: &PostgresStore, id: JobId, page: &PageRequest<i6
 }
 
 /// Folds changes of depth; answers whether there may be more.
-async fn fold(store: &PostgresStore) -> Result<bool> {
+pub(crate) async fn fold(store: &PostgresStore) -> Result<bool> {
     let rows = store.database().query(&FOLD, &[&FOLD_BATCH]).await?;
     Ok(rows.first().is_some_and(|row| row.get::<_, i64>(0) == FOLD_BATCH))
 }

@@ -4,24 +4,26 @@
 //! a scan from the head may walk a million dead entries. The place where the last claim ended lets the next one start
 //! beyond them. It is only a hint: a transaction that commits late, a higher priority or a re-prioritised job lands
 //! behind it. So every lane is looked at from its head again, soon while that is cheap, and at least every
-//! [`MAX_STALE`] however dear it is.
+//! [`MAX_STALE`] however dear it is. New lanes are looked for as often, in the gaps between the known ones.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashSet},
     sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 use orchestrix_core::{JobType, Queue, Timestamp};
-use orchestrix_store::ClaimRequest;
+use orchestrix_store::{ClaimRequest, Queues};
 use uuid::Uuid;
 
 /// The longest that a lane goes without being looked at from its head, and that a new lane goes unseen.
 pub(crate) const MAX_STALE: Duration = Duration::from_millis(700);
-/// Scans from the head may take one part in this many of the time.
+/// Scans from the head, and looks for new lanes, may each take one part in this many of the time.
 const HEAD_SHARE: u32 = 20;
-/// The most lanes remembered.
+/// The most lanes remembered. Past that, lanes that gave nothing for a while make room.
 pub(crate) const MAX_LANES: usize = 10_000;
+/// How long a lane is remembered that gives nothing.
+const IDLE: Duration = Duration::from_secs(10);
 
 /// Where in a lane a job stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,6 +36,11 @@ pub(crate) struct Place {
 impl Place {
     /// Before every job.
     pub(crate) const HEAD: Self = Self { rank: i16::MIN, eligible_at: Timestamp::UNIX_EPOCH, id: Uuid::nil() };
+
+    /// Before every job of this rank that became eligible then.
+    pub(crate) const fn before(rank: i16, eligible_at: Timestamp) -> Self {
+        Self { rank, eligible_at, id: Uuid::nil() }
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -41,6 +48,14 @@ struct Lane {
     reached: Place,
     /// When the lane was last looked at from its head, and how long that took.
     head_scan: Option<(Instant, Duration)>,
+    /// When it was found, or last gave a job.
+    used_at: Instant,
+}
+
+impl Lane {
+    fn new(now: Instant) -> Self {
+        Self { reached: Place::HEAD, head_scan: None, used_at: now }
+    }
 }
 
 /// A lane that a claim will look at, and where it starts.
@@ -63,8 +78,11 @@ pub(crate) struct Lanes(Mutex<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    lanes: HashMap<(Queue, JobType), Lane>,
-    listed_at: Option<Instant>,
+    lanes: BTreeMap<(Queue, JobType), Lane>,
+    /// When lanes were last looked for, and how long that took.
+    looked: Option<(Instant, Duration)>,
+    /// Whether a hint said that there may be a new one.
+    hinted: bool,
 }
 
 impl Lanes {
@@ -73,61 +91,84 @@ impl Lanes {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the list of lanes is due to be read again; the caller that is told so is the one to do it.
-    pub(crate) fn take_listing_turn(&self, now: Instant) -> bool {
+    /// If it is time to look for new lanes: those that are known, in order. The caller that gets them is the one to look.
+    pub(crate) fn take_turn(&self, now: Instant) -> Option<Vec<(Queue, JobType)>> {
         let mut inner = self.lock();
-        let due = inner.listed_at.is_none_or(|at| now.duration_since(at) >= MAX_STALE);
-        if due {
-            inner.listed_at = Some(now);
+        let due = inner.looked.is_none_or(|(at, took)| {
+            let since = now.duration_since(at);
+            since >= MAX_STALE || inner.hinted && since >= took * HEAD_SHARE
+        });
+        if !due {
+            return None;
         }
-        due
+        let took = inner.looked.map_or(Duration::ZERO, |(_, took)| took);
+        inner.looked = Some((now, took));
+        inner.hinted = false;
+        inner.lanes.retain(|_, lane| now.duration_since(lane.used_at) < IDLE);
+        Some(inner.lanes.keys().cloned().collect())
     }
 
-    /// Replaces the list by what the database holds; lanes that stay keep their place.
-    pub(crate) fn listed(&self, found: impl IntoIterator<Item = (Queue, JobType)>) {
+    /// Takes note of new lanes, and of how long it took to find them; an error leaves the turn to the next caller.
+    pub(crate) fn found(&self, lanes: Option<Vec<(Queue, JobType)>>, took: Duration) {
         let mut inner = self.lock();
-        let mut lanes = HashMap::new();
-        for key in found {
-            let lane = inner.lanes.remove(&key).unwrap_or(Lane { reached: Place::HEAD, head_scan: None });
-            lanes.insert(key, lane);
-        }
-        inner.lanes = lanes;
-    }
-
-    /// Makes the next claim read the list again, for a hint that came from elsewhere.
-    pub(crate) fn relist(&self) {
-        self.lock().listed_at = None;
-    }
-
-    /// Takes note that some job of a queue became claimable: its lanes are looked at from the head, and the list is read
-    /// again in case its lane is new.
-    pub(crate) fn queue_ready(&self, queue: &Queue) {
-        let mut inner = self.lock();
-        inner.listed_at = None;
-        for (_, lane) in inner.lanes.iter_mut().filter(|((name, _), _)| name == queue) {
-            lane.reached = Place::HEAD;
-        }
-    }
-
-    /// Takes note of a job that this process recorded.
-    pub(crate) fn recorded(&self, queue: &Queue, job_type: &JobType, rank: i16) {
-        let mut inner = self.lock();
-        if let Some(lane) = inner.lanes.get_mut(&(queue.clone(), job_type.clone())) {
-            if rank < lane.reached.rank {
-                lane.reached = Place::HEAD;
+        let Some(lanes) = lanes else {
+            inner.looked = None;
+            return;
+        };
+        let now = Instant::now();
+        for lane in lanes {
+            if inner.lanes.len() < MAX_LANES {
+                inner.lanes.entry(lane).or_insert_with(|| Lane::new(now));
             }
-        } else if inner.lanes.len() < MAX_LANES {
-            inner.lanes.insert((queue.clone(), job_type.clone()), Lane { reached: Place::HEAD, head_scan: None });
+        }
+        inner.looked = inner.looked.map(|(at, _)| (at, took));
+    }
+
+    /// Takes note that there may be a new lane.
+    pub(crate) fn hint(&self) {
+        self.lock().hinted = true;
+    }
+
+    /// Takes note of a job that this process made claimable at `place`: the next claim does not start beyond it.
+    pub(crate) fn ready(&self, queue: &Queue, job_type: &JobType, place: Place) {
+        self.adjust(queue, job_type, |lane| lane.reached = lane.reached.min(place));
+    }
+
+    /// Takes note of a job that this process recorded. It is eligible from now on by the database's clock, which is after
+    /// whatever was claimed, unless it is more urgent.
+    pub(crate) fn recorded(&self, queue: &Queue, job_type: &JobType, rank: i16) {
+        self.adjust(queue, job_type, |lane| {
+            if rank < lane.reached.rank {
+                lane.reached = Place::before(rank, Timestamp::UNIX_EPOCH);
+            }
+        });
+    }
+
+    fn adjust(&self, queue: &Queue, job_type: &JobType, change: impl FnOnce(&mut Lane)) {
+        let now = Instant::now();
+        let mut inner = self.lock();
+        let full = inner.lanes.len() >= MAX_LANES;
+        let key = (queue.clone(), job_type.clone());
+        if let Some(lane) = inner.lanes.get_mut(&key) {
+            lane.used_at = now;
+            change(lane);
+        } else if !full {
+            inner.lanes.insert(key, Lane::new(now));
         }
     }
 
     /// The lanes that `request` may take from, and where to start in each.
     pub(crate) fn starts(&self, request: &ClaimRequest, now: Instant) -> Vec<Start> {
+        let queues: Option<HashSet<&Queue>> = match &request.queues {
+            Queues::All => None,
+            Queues::Named(names) => Some(names.iter().collect()),
+        };
+        let types: Option<HashSet<&JobType>> = request.job_types.as_ref().map(|types| types.iter().collect());
         let mut inner = self.lock();
         let mut starts = Vec::new();
         for ((queue, job_type), lane) in &mut inner.lanes {
-            let wanted = request.queues.contains(queue)
-                && request.job_types.as_ref().is_none_or(|types| types.contains(job_type));
+            let wanted = queues.as_ref().is_none_or(|names| names.contains(queue))
+                && types.as_ref().is_none_or(|types| types.contains(job_type));
             if !wanted {
                 continue;
             }
@@ -135,7 +176,8 @@ impl Lanes {
                 lane.head_scan.is_none_or(|(at, took)| now.duration_since(at) >= (took * HEAD_SHARE).min(MAX_STALE));
             if from_head {
                 // Others that claim at the same time go on from where the lane stands.
-                lane.head_scan = Some((now, lane.head_scan.map_or(MAX_STALE / HEAD_SHARE, |(_, took)| took)));
+                let took = lane.head_scan.map_or(MAX_STALE / HEAD_SHARE, |(_, took)| took);
+                lane.head_scan = Some((now, took));
             }
             let place = if from_head { Place::HEAD } else { lane.reached };
             starts.push(Start { queue: queue.clone(), job_type: job_type.clone(), place });
@@ -147,6 +189,9 @@ impl Lanes {
     pub(crate) fn reached(&self, start: &Start, last: Option<Place>, took: Duration) {
         let mut inner = self.lock();
         let Some(lane) = inner.lanes.get_mut(&(start.queue.clone(), start.job_type.clone())) else { return };
+        if last.is_some() {
+            lane.used_at = Instant::now();
+        }
         if start.is_head() {
             lane.head_scan = lane.head_scan.map(|(at, _)| (at, took));
             lane.reached = last.unwrap_or(lane.reached);

@@ -34,18 +34,24 @@ mod worker;
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use orchestrix_core::{Job, JobId, JobState, LeaseToken, NewJob, Priority, Queue, WorkerName};
+use orchestrix_core::{Job, JobId, JobState, JobType, LeaseToken, NewJob, Priority, Queue, WorkerName};
 use orchestrix_store::{
     ClaimRequest, Claimed, Directive, Enqueued, Finish, FinishError, JobFilter, JobSummary, LeaseStatus, LogEntry,
     LogLine, Page, PageRequest, ProgressUpdate, Pruned, QueueDepth, Result, Retention, Store, Swept, Wakeup, Wakeups,
     WorkerInfo, WorkerStatus, enqueue::check_alone, wakeup::Waker,
 };
 use tokio::task::AbortHandle;
+use tokio_postgres::Row;
 
 pub use migrate::SCHEMA_VERSION;
 pub use options::PostgresOptions;
 
-use crate::{coalesce::Coalescer, database::Database, lanes::Lanes, wakeup::Notifier};
+use crate::{
+    coalesce::Coalescer,
+    database::Database,
+    lanes::{Lanes, Place},
+    wakeup::Notifier,
+};
 
 /// How many dependents are told at once, and how often, by the call that finished their parents. What is left over is
 /// found by [`Store::unblock`].
@@ -136,15 +142,17 @@ impl PostgresStore {
         self.0.waker.wake(wakeup);
     }
 
-    /// Gives a hint if a job of `queue` has become claimable.
-    pub(crate) fn note_ready(&self, state: JobState, queue: &Queue) {
+    /// Gives a hint if a job has become claimable. Its queue, type, rank and time stand in `row` from `column` on.
+    pub(crate) fn note_ready(&self, state: JobState, row: &Row, column: usize) {
         if state == JobState::Pending {
-            self.lanes().queue_ready(queue);
-            self.wake(Wakeup::Queue(queue.clone()));
+            let queue = Queue::trusted(row.get(column));
+            let place = Place::before(row.get(column + 2), row.get(column + 3));
+            self.lanes().ready(&queue, &JobType::trusted(row.get(column + 1)), place);
+            self.wake(Wakeup::Queue(queue));
         }
     }
 
-    fn note_recorded(&self, jobs: &[(Queue, orchestrix_core::JobType, Priority)], recorded: &[Enqueued]) {
+    fn note_recorded(&self, jobs: &[(Queue, JobType, Priority)], recorded: &[Enqueued]) {
         let mut told: Option<&Queue> = None;
         for ((queue, job_type, priority), enqueued) in jobs.iter().zip(recorded) {
             if enqueued.state == JobState::Pending && !enqueued.duplicate {
@@ -157,13 +165,16 @@ impl PostgresStore {
         }
     }
 
-    /// Tells dependents of what has just finished. The ending itself is durable, so a failure here is not the caller's:
-    /// the sweep finds what is left.
-    pub(crate) async fn tell_dependents(&self) {
+    /// Tells those who wait for jobs that have just finished, and so on along chains of cancelled ones. The endings are
+    /// durable, so a failure here is not the caller's: the sweep finds what is left.
+    pub(crate) async fn tell_dependents(&self, mut parents: Vec<JobId>) {
         for _ in 0..TELL_ROUNDS {
-            match housekeeping::unblock(self, TELL_BATCH).await {
-                Ok(swept) if swept.count > 0 => {}
-                Ok(_) => return,
+            if parents.is_empty() {
+                return;
+            }
+            match housekeeping::tell(self, TELL_BATCH, Some(&parents)).await {
+                Ok(told) if told.edges < TELL_BATCH => parents = told.cancelled,
+                Ok(told) => parents.extend(told.cancelled),
                 Err(error) => {
                     tracing::warn!(%error, "dependents were not told yet; the sweep will");
                     return;

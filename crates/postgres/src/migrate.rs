@@ -28,6 +28,9 @@ const MIGRATIONS: &[Migration] = &[
 /// The newest version this program knows.
 pub const SCHEMA_VERSION: i32 = MIGRATIONS[MIGRATIONS.len() - 1].version;
 
+/// How long a migration, or waiting for somebody else's, may take.
+const MIGRATION_LIMIT: Duration = Duration::from_secs(600);
+
 const CREATE_LEDGER: &str = "
     CREATE SCHEMA IF NOT EXISTS orchestrix;
     CREATE TABLE IF NOT EXISTS orchestrix.migration (
@@ -80,14 +83,14 @@ pub(crate) async fn migrate(database: &Database) -> Result<usize> {
         .transaction(async {
             // Whoever holds this lock migrates; the others wait here, each for as long as a migration may take.
             connection
-                .execute("SET LOCAL lock_timeout = '10min'; SET LOCAL statement_timeout = '10min'; LOCK TABLE orchestrix.migration IN EXCLUSIVE MODE")
+                .execute_within(MIGRATION_LIMIT, "SET LOCAL lock_timeout = '10min'; SET LOCAL statement_timeout = '10min'; LOCK TABLE orchestrix.migration IN EXCLUSIVE MODE")
                 .await?;
             let version = current_version(&connection).await?;
             refuse_newer(version)?;
             let mut applied = 0;
             for migration in MIGRATIONS.iter().filter(|migration| migration.version > version) {
                 tracing::info!(version = migration.version, name = migration.name, "migrating");
-                connection.execute(migration.sql).await?;
+                connection.execute_within(MIGRATION_LIMIT, migration.sql).await?;
                 connection
                     .execute(&format!(
                         "INSERT INTO orchestrix.migration (version, name) VALUES ({}, '{}')",
@@ -98,7 +101,7 @@ pub(crate) async fn migrate(database: &Database) -> Result<usize> {
             }
             // From a day back, for producers whose clock is behind, to a few ahead, until housekeeping makes more.
             connection
-                .execute("SELECT orchestrix.make_partitions(current_date - 1, current_date + 3)")
+                .execute("SELECT orchestrix.make_partitions(d - 1, d + 3) FROM (SELECT (now() AT TIME ZONE 'UTC')::date AS d) AS today")
                 .await?;
             Ok(applied)
         })

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use crate::{
     PostgresStore, inspect,
     row::{count, state},
-    settle::{Ending, settle},
+    settle::{Ending, ended, settle},
     statement::{FIND_JOB, PAUSE_QUEUE, PAUSED_QUEUES, RELEASE_HOLD, REPRIORITIZE, REQUEST_CANCEL, RETRY},
 };
 
@@ -21,7 +21,6 @@ struct Found {
     losses: u16,
 }
 
-// `None` also for the moment in which a job moves from one table to another; callers look again.
 async fn find(store: &PostgresStore, id: JobId) -> Result<Option<Found>> {
     let rows = store.database().query(&FIND_JOB, &[&id.as_uuid()]).await?;
     rows.first()
@@ -59,10 +58,8 @@ pub(crate) async fn cancel(store: &PostgresStore, id: JobId) -> Result<JobState>
             continue;
         }
         let ending = Ending::cancel_waiting(id, found.state, found.counter, found.attempts, found.losses, "requested");
-        if let Some(settled) = settle(store.database(), &[ending]).await?.first() {
-            if settled.tell_dependents {
-                store.tell_dependents().await;
-            }
+        if let Some(settled) = settle(store, &[ending]).await?.first() {
+            store.tell_dependents(ended(std::slice::from_ref(settled))).await;
             return Ok(settled.state);
         }
     }
@@ -73,7 +70,7 @@ pub(crate) async fn release_hold(store: &PostgresStore, id: JobId) -> Result<Job
     let rows = store.database().query(&RELEASE_HOLD, &[&id.as_uuid()]).await?;
     if let Some(row) = rows.first() {
         let state = state(row.get(0))?;
-        store.note_ready(state, &Queue::trusted(row.get(1)));
+        store.note_ready(state, row, 1);
         return Ok(state);
     }
     match find(store, id).await? {
@@ -94,7 +91,7 @@ async fn retry_all(store: &PostgresStore, ids: &[JobId]) -> Result<Vec<JobId>> {
     let ids: Vec<Uuid> = ids.iter().map(JobId::as_uuid).collect();
     let rows = store.database().query(&RETRY, &[&ids]).await?;
     for row in &rows {
-        store.note_ready(JobState::Pending, &Queue::trusted(row.get(1)));
+        store.note_ready(JobState::Pending, row, 1);
     }
     let mut retried: Vec<JobId> = rows.iter().map(|row| JobId::from_uuid(row.get(0))).collect();
     retried.sort_unstable_by(|a, b| b.cmp(a));
@@ -131,7 +128,7 @@ pub(crate) async fn reprioritize(store: &PostgresStore, id: JobId, priority: Pri
     let rows = store.database().query(&REPRIORITIZE, &[&id.as_uuid(), &-priority.get()]).await?;
     if let Some(row) = rows.first() {
         let state = state(row.get(0))?;
-        store.note_ready(state, &Queue::trusted(row.get(1)));
+        store.note_ready(state, row, 1);
         return Ok(state);
     }
     match find(store, id).await? {

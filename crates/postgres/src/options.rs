@@ -19,8 +19,6 @@ pub struct PostgresOptions {
     pub startup_timeout: Duration,
     /// Keep named prepared statements on connections. Off behind a pooler that does not follow them.
     pub prepare: bool,
-    /// Send statements of one transaction without waiting for each answer.
-    pub pipeline: bool,
     /// Keep a connection that listens for work recorded by other processes. Without it they are found by polling.
     pub listen: bool,
     /// Set timeouts as session defaults when connecting. Poolers may refuse or forget them; this side's limits stay.
@@ -42,7 +40,6 @@ impl PostgresOptions {
             connect_timeout: Duration::from_secs(5),
             startup_timeout: Duration::from_secs(60),
             prepare: true,
-            pipeline: true,
             listen: true,
             session_settings: true,
             migrate: true,
@@ -52,6 +49,6 @@ impl PostgresOptions {
 
     /// For a pooler in transaction mode: no state is kept on any connection.
     pub fn pooled(url: impl Into<String>) -> Self {
-        Self { prepare: false, pipeline: false, listen: false, session_settings: false, ..Self::new(url) }
+        Self { prepare: false, listen: false, session_settings: false, ..Self::new(url) }
     }
 }

@@ -3,15 +3,14 @@
 //! The store reads what a decision depends on, `core` decides, and one statement writes it, for each job only if it is
 //! still as it was read. No lock is held in between. What changed meanwhile is not written, and the caller looks again.
 
-use orchestrix_core::{
-    AttemptOutcome, AttemptRecord, Failure, JobId, JobState, LeaseToken, Lifecycle, Queue, RetryPolicy,
-};
+use orchestrix_core::{AttemptOutcome, AttemptRecord, Failure, JobId, JobState, LeaseToken, Lifecycle, RetryPolicy};
 use orchestrix_store::Result;
 use tokio_postgres::Row;
 use uuid::Uuid;
 
 use crate::{
-    database::{Connection, Database},
+    PostgresStore,
+    database::Connection,
     record::millis,
     row::{count, retry_policy, state},
     statement::SETTLE,
@@ -169,18 +168,27 @@ pub(crate) struct Settled {
     pub(crate) id: JobId,
     pub(crate) counter: i32,
     pub(crate) state: JobState,
-    pub(crate) queue: Queue,
     /// Whether others wait for it and it is over, so that they must be told.
     pub(crate) tell_dependents: bool,
 }
 
-/// Writes what still applies, as a transaction of its own; answers for those only.
-pub(crate) async fn settle(database: &Database, endings: &[Ending]) -> Result<Vec<Settled>> {
-    let columns = Columns::of(endings);
-    database.query(&SETTLE, &columns.params()).await?.iter().map(read).collect()
+/// Those of `settled` that others wait for.
+pub(crate) fn ended(settled: &[Settled]) -> Vec<JobId> {
+    settled.iter().filter(|job| job.tell_dependents).map(|job| job.id).collect()
 }
 
-/// The same within a transaction.
+/// Writes what still applies, as a transaction of its own; answers for those only.
+pub(crate) async fn settle(store: &PostgresStore, endings: &[Ending]) -> Result<Vec<Settled>> {
+    let columns = Columns::of(endings);
+    let rows = store.database().query(&SETTLE, &columns.params()).await?;
+    let settled: Vec<Settled> = rows.iter().map(read).collect::<Result<_>>()?;
+    for (row, job) in rows.iter().zip(&settled) {
+        store.note_ready(job.state, row, 4);
+    }
+    Ok(settled)
+}
+
+/// The same within a transaction, for jobs that do not become claimable.
 pub(crate) async fn settle_in(connection: &Connection<'_>, endings: &[Ending]) -> Result<Vec<Settled>> {
     let columns = Columns::of(endings);
     connection.query(&SETTLE, &columns.params()).await?.iter().map(read).collect()
@@ -192,8 +200,7 @@ fn read(row: &Row) -> Result<Settled> {
         id: JobId::from_uuid(row.get(0)),
         counter: row.get(1),
         state,
-        queue: Queue::trusted(row.get(3)),
-        tell_dependents: row.get::<_, bool>(4) && state.is_terminal(),
+        tell_dependents: row.get::<_, bool>(3) && state.is_terminal(),
     })
 }
 

@@ -45,8 +45,8 @@ statements! {
     HEARTBEAT = "heartbeat" (UUID_ARRAY, INT4_ARRAY, UUID_ARRAY);
     HEARTBEAT_WORKER = "heartbeat_worker" (TEXT, INT4);
     KEEP_PAYLOADS = "keep_payloads" (TEXT, INT8);
-    LANES = "lanes" (INT8);
-    LIST = "list" (UUID, INT8, TEXT_ARRAY, TEXT, TEXT, TEXT, TEXT, TEXT, TIMESTAMPTZ, TIMESTAMPTZ, INT8);
+    LANES = "lanes" (TEXT_ARRAY, TEXT_ARRAY, INT8);
+    LIST = "list" (UUID, INT8, TEXT_ARRAY, TEXT, TEXT, TEXT, TEXT, TEXT, TIMESTAMPTZ, TIMESTAMPTZ, INT8, TEXT_ARRAY);
     LOCK_PARENTS = "lock_parents" (UUID_ARRAY);
     LOGS = "logs" (UUID, INT8, INT8);
     NEXT_DUE = "next_due" ();
@@ -55,12 +55,13 @@ statements! {
     NEXT_TIMEOUT = "next_timeout" ();
     NOTIFY = "notify" (TEXT);
     OLDEST = "oldest" (INT8);
-    OPEN_EDGES = "open_edges" (INT8);
+    OPEN_EDGES = "open_edges" (INT8, UUID_ARRAY);
     OVERDUE_ATTEMPTS = "overdue_attempts" (INT8);
     OVERDUE_LEASES = "overdue_leases" (INT8);
     PARTITIONS = "partitions" (TEXT, INT8, INT8);
     PAUSE_QUEUE = "pause_queue" (TEXT, BOOL);
     PAUSED_QUEUES = "paused_queues" ();
+    PAYLOADS = "payloads" (UUID_ARRAY);
     PROGRESS = "progress" (UUID, INT4, UUID, TEXT, TEXT);
     PROMOTE = "promote" (INT8);
     PRUNE_DEPENDENCIES = "prune_dependencies" (TEXT, INT8);
@@ -72,7 +73,7 @@ statements! {
     RECORD_DEPENDENCIES = "record_dependencies" (UUID_ARRAY, UUID_ARRAY, BOOL_ARRAY);
     REGISTER_WORKER = "register_worker" (TEXT, TEXT_ARRAY, TEXT_ARRAY, INT4);
     RELEASE_HOLD = "release_hold" (UUID);
-    REMEMBER_KEYS = "remember_keys" (TEXT, INT8);
+    REMEMBER_KEYS = "remember_keys" (TEXT, UUID, INT8);
     REMOVE_WORKER = "remove_worker" (TEXT);
     REPLAY = "replay" (UUID_ARRAY, INT4_ARRAY, UUID_ARRAY);
     REPRIORITIZE = "reprioritize" (UUID, INT2);

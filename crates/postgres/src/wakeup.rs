@@ -92,13 +92,13 @@ async fn listen_once(options: &PostgresOptions, store: &Weak<Inner>) -> Result<(
                 listening = true;
                 // What was said before is lost: let everybody look.
                 let Some(inner) = store.upgrade() else { return Ok(()) };
-                inner.lanes.relist();
+                inner.lanes.hint();
                 inner.waker.wake(Wakeup::Anything);
             }
             message = messages.next() => match message {
                 Some(Ok(AsyncMessage::Notification(notification))) => {
                     let Some(inner) = store.upgrade() else { return Ok(()) };
-                    inner.lanes.relist();
+                    inner.lanes.hint();
                     for queue in notification.payload().lines() {
                         inner.waker.wake(match queue {
                             EVERYTHING => Wakeup::Anything,

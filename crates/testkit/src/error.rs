@@ -18,6 +18,10 @@ pub enum Error {
     )]
     PostgresMissing,
 
+    /// PgBouncer is not installed.
+    #[error("PgBouncer is needed for the tests behind a pooler: apt-get install pgbouncer")]
+    PgBouncerMissing,
+
     /// The directory named by `PG_BIN` lacks one of the programs.
     #[error("{PG_BIN} is {}, which holds no `{program}`: point it at a PostgreSQL server's own bin directory", .bin.display())]
     PostgresIncomplete {

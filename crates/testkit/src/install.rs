@@ -3,12 +3,13 @@
 //! Only the package, never a system service: the servers that tests use are started by this crate alone.
 
 use std::env;
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::account::is_root;
-use crate::{Error, PG_BIN, PostgresInstallation};
+use crate::{Error, PG_BIN, PostgresInstallation, pgbouncer};
 
 /// A server that the tests need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +17,8 @@ use crate::{Error, PG_BIN, PostgresInstallation};
 pub enum Server {
     /// PostgreSQL.
     Postgres,
+    /// PgBouncer.
+    PgBouncer,
 }
 
 /// What [`ensure`] found.
@@ -33,6 +36,7 @@ pub enum Ensured {
 pub fn ensure(server: Server, before_install: impl FnOnce()) -> Result<Ensured, Error> {
     match server {
         Server::Postgres => ensure_postgres(before_install),
+        Server::PgBouncer => ensure_pgbouncer(before_install),
     }
 }
 
@@ -50,6 +54,32 @@ fn ensure_postgres(before_install: impl FnOnce()) -> Result<Ensured, Error> {
     apt(&["update"])?;
     without_system_cluster(|| apt(&["install", "-y", "--no-install-recommends", "postgresql"]))?;
     PostgresInstallation::find().map(|_| Ensured::Installed)
+}
+
+fn ensure_pgbouncer(before_install: impl FnOnce()) -> Result<Ensured, Error> {
+    if pgbouncer::find().is_ok() {
+        return Ok(Ensured::Present);
+    }
+    check_apt("pgbouncer", "apt-get update && apt-get install -y pgbouncer")?;
+    before_install();
+    apt(&["update"])?;
+    without_services(|| apt(&["install", "-y", "--no-install-recommends", "pgbouncer"]))?;
+    pgbouncer::find().map(|_| Ensured::Installed)
+}
+
+/// Runs an installation during which packages start no services, by the rule file that Debian's tools ask. Where a
+/// machine has one of its own, as containers do, that one decides.
+fn without_services(install: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
+    let rule = Path::new("/usr/sbin/policy-rc.d");
+    if rule.exists() {
+        return install();
+    }
+    // 101 says that the action is not allowed.
+    fs::write(rule, "#!/bin/sh\nexit 101\n").map_err(Error::files(rule))?;
+    fs::set_permissions(rule, Permissions::from_mode(0o755)).map_err(Error::files(rule))?;
+    let installed = install();
+    fs::remove_file(rule).map_err(Error::files(rule))?;
+    installed
 }
 
 /// Runs an installation during which Debian's postgresql-common creates no cluster, so that there is none to start.

@@ -4,6 +4,7 @@
 //! loopback port, gone when its owner is gone. Nothing here touches a server that was already on the machine.
 //!
 //! - [`PostgresServer`] is one such server, to be stopped, killed and restarted at will.
+//! - [`PgBouncer`] is a pooler in front of such a server.
 //! - [`TestDatabase`] is a fresh database on the server that all tests share ([`test_postgres`]): the everyday choice.
 //! - [`install::ensure`] puts the server's package on a Debian machine that lacks it.
 //!
@@ -36,6 +37,7 @@ mod database;
 mod error;
 pub mod install;
 mod installation;
+mod pgbouncer;
 mod postgres;
 mod process;
 mod psql;
@@ -44,5 +46,6 @@ mod scratch;
 pub use database::{TEST_POSTGRES, TestDatabase, test_postgres};
 pub use error::Error;
 pub use installation::{OLDEST_POSTGRES, PG_BIN, PostgresInstallation};
+pub use pgbouncer::PgBouncer;
 pub use postgres::{Durability, PostgresBuilder, PostgresServer};
 pub use psql::psql;
