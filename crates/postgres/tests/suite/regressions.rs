@@ -1,0 +1,233 @@
+//! Faults that were found once and must not come back, each with the scene that showed it.
+
+use std::time::Duration;
+
+use orchestrix_core::{
+    DependsOn, IdempotencyKey, JobState, JobType, Json, NewJob, OnDependencyFailure, Priority, Timestamp, WorkerName,
+};
+use orchestrix_postgres::{PostgresOptions, PostgresStore};
+use orchestrix_store::{ClaimRequest, Claimed, Finish, JobFilter, PageRequest, Retention, Store, Verdict};
+use uuid::Uuid;
+
+use crate::support::{connect, database, store};
+
+fn job(name: &str) -> NewJob {
+    NewJob::new(JobType::new(name).unwrap())
+}
+
+async fn claim(store: &PostgresStore, limit: usize) -> Vec<Claimed> {
+    store.claim(&ClaimRequest::any(WorkerName::new("w").unwrap(), limit)).await.unwrap()
+}
+
+async fn finish(store: &PostgresStore, claimed: &Claimed, verdict: Verdict) -> JobState {
+    let answers = store.finish(vec![Finish { token: claimed.token, verdict }]).await.unwrap();
+    answers[0].clone().unwrap()
+}
+
+fn fatal() -> Verdict {
+    Verdict::Fail { error: "no use".into(), retryable: false, retry_after: None }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_finishes_while_its_day_is_being_dropped_keeps_the_day() {
+    let (store, database) = store().await;
+    let mut client = connect(database.url()).await;
+    client.batch_execute("SELECT orchestrix.make_partitions(current_date - 20, current_date - 20)").await.unwrap();
+    let row = client
+        .query_one("SELECT orchestrix.id_floor(now() - interval '20 days'), to_char(now() - interval '20 days', 'YYYYMMDD')", &[])
+        .await
+        .unwrap();
+    let (id, day): (Uuid, String) = (row.get(0), row.get(1));
+    let finishing = client.transaction().await.unwrap();
+    finishing
+        .execute(
+            "INSERT INTO orchestrix.history (id, created_at, finished_at, eligible_at, state, lease_counter, lease_ms, rank, attempts,
+                 max_attempts, losses, has_parents, has_dependents, payload_apart, queue, job_type, tenant, payload)
+             VALUES ($1, now(), now(), now(), 'completed', 1, 30000, 0, 1, 10, 0, false, false, false, 'q', 't', 'default', '1')",
+            &[&id],
+        )
+        .await
+        .unwrap();
+    let pruning = tokio::spawn({
+        let store = store.clone();
+        async move { store.prune(&Retention::default(), 100).await }
+    });
+    // The prune has looked at the day, seen nothing worth keeping, and waits for the writer: now the writer is done.
+    let watch = connect(database.url()).await;
+    let waiting = "SELECT count(*) > 0 FROM pg_locks WHERE NOT granted AND relation = ('orchestrix.history_' || $1::text)::regclass";
+    while !pruning.is_finished() && !watch.query_one(waiting, &[&day]).await.unwrap().get::<_, bool>(0) {}
+    finishing.commit().await.unwrap();
+    pruning.await.unwrap().unwrap();
+    store.prune(&Retention::default(), 100).await.unwrap();
+    let left = watch.query_one("SELECT count(*) FROM orchestrix.jobs WHERE id = $1", &[&id]).await.unwrap();
+    assert_eq!(left.get::<_, i64>(0), 1, "a job that had just finished was dropped with its day");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_payload_outlives_its_day_with_the_job_that_needs_it() {
+    let (store, database) = store().await;
+    let client = connect(database.url()).await;
+    client.batch_execute("SELECT orchestrix.make_partitions(current_date - 20, current_date - 20)").await.unwrap();
+    let payload = format!("\"{}\"", "x".repeat(2_000));
+    client
+        .execute(
+            "WITH p AS (INSERT INTO orchestrix.payload SELECT orchestrix.id_floor(now() - interval '20 days'), $1 RETURNING id)
+             INSERT INTO orchestrix.job (id, created_at, updated_at, eligible_at, state, rank, max_attempts, payload_apart, queue, job_type, tenant)
+             SELECT id, now(), now(), now(), 'pending', 0, 10, true, 'default', 't', 'default' FROM p",
+            &[&payload],
+        )
+        .await
+        .unwrap();
+    store.prune(&Retention::default(), 100).await.unwrap();
+    let days = client.query_one("SELECT count(*) FROM pg_class WHERE relname LIKE 'payload_2%' AND relname < 'payload_' || to_char(now() - interval '10 days', 'YYYYMMDD') AND relkind = 'r'", &[]).await.unwrap();
+    assert_eq!(days.get::<_, i64>(0), 0, "the day should be gone");
+    assert_eq!(claim(&store, 1).await[0].payload.as_str(), payload);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_retried_parent_has_not_finished_although_nobody_was_told_of_its_first_end() {
+    let (store, database) = store().await;
+    let parent = store.enqueue(job("parent")).await.unwrap().id;
+    finish(&store, &claim(&store, 1).await[0], fatal()).await;
+    // What a crash between the end of a job and the telling leaves behind.
+    let client = connect(database.url()).await;
+    client.execute("INSERT INTO orchestrix.settled VALUES ($1, true)", &[&parent.as_uuid()]).await.unwrap();
+    store.retry(parent).await.unwrap();
+    let child = NewJob {
+        depends_on: vec![DependsOn::Job(parent)],
+        on_dependency_failure: OnDependencyFailure::Run,
+        ..job("child")
+    };
+    let child = store.enqueue(child).await.unwrap().id;
+    store.unblock(100).await.unwrap();
+    assert_eq!(store.summary(child).await.unwrap().unwrap().state, JobState::Blocked);
+    let parent = claim(&store, 1).await;
+    finish(&store, &parent[0], Verdict::DONE).await;
+    assert_eq!(store.summary(child).await.unwrap().unwrap().state, JobState::Pending);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_whose_payload_is_gone_costs_its_neighbours_nothing() {
+    let (store, database) = store().await;
+    let large = Json::parse("payload", &format!("\"{}\"", "x".repeat(5_000))).unwrap();
+    let broken = store.enqueue(NewJob { payload: large, ..job("t") }).await.unwrap().id;
+    for _ in 0..3 {
+        store.enqueue(job("t")).await.unwrap();
+    }
+    let client = connect(database.url()).await;
+    client.execute("DELETE FROM orchestrix.payload", &[]).await.unwrap();
+    assert_eq!(claim(&store, 10).await.len(), 3);
+    assert_eq!(store.summary(broken).await.unwrap().unwrap().state, JobState::Dead);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_somebody_holds_on_to_stops_nobody_else() {
+    let (store, database) = store().await;
+    let mut client = connect(database.url()).await;
+    let holding = client.transaction().await.unwrap();
+    holding.execute("SELECT orchestrix.enqueue('t', idempotency_key => 'k')", &[]).await.unwrap();
+    let keyed = |key: &str| NewJob { idempotency_key: Some(IdempotencyKey::new(key).unwrap()), ..job("t") };
+    let waiting = tokio::spawn({
+        let (store, job) = (store.clone(), keyed("k"));
+        async move { store.enqueue(job).await }
+    });
+    let watch = connect(database.url()).await;
+    let blocked = "SELECT count(*) > 0 FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'";
+    while !watch.query_one(blocked, &[]).await.unwrap().get::<_, bool>(0) {
+        assert!(!waiting.is_finished(), "it should wait for whoever holds the key");
+    }
+    let others = async {
+        for _ in 0..20 {
+            store.enqueue(job("t")).await.unwrap();
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(8), others).await.expect("jobs without a key wait for nobody");
+    assert!(!waiting.is_finished());
+    holding.commit().await.unwrap();
+    assert!(waiting.await.unwrap().unwrap().duplicate);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_that_expired_unswept_take_no_place_from_another_lane() {
+    let (store, database) = store().await;
+    let soon = Timestamp::now() + Duration::from_secs(3600);
+    let urgent = Priority::new(5).unwrap();
+    let stale = NewJob { expires_at: Some(soon), priority: urgent, ..job("stale") };
+    store.enqueue_many(vec![stale; 100]).await.unwrap();
+    let client = connect(database.url()).await;
+    client.execute("UPDATE orchestrix.job SET expires_at = now() - interval '1 minute'", &[]).await.unwrap();
+    store.enqueue(job("good")).await.unwrap();
+    let claimed = claim(&store, 10).await;
+    assert_eq!(claimed.iter().map(|job| job.job_type.as_str()).collect::<Vec<_>>(), ["good"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dead_jobs_are_found_beneath_any_number_of_completed_ones() {
+    let (store, database) = store().await;
+    let id = store.enqueue(job("t")).await.unwrap().id;
+    finish(&store, &claim(&store, 1).await[0], fatal()).await;
+    let client = connect(database.url()).await;
+    client
+        .execute(
+            "INSERT INTO orchestrix.history (id, created_at, finished_at, eligible_at, state, lease_counter, lease_ms, rank, attempts,
+                 max_attempts, losses, has_parents, has_dependents, payload_apart, queue, job_type, tenant, payload)
+             SELECT orchestrix.new_id(), now(), now(), now(), 'completed', 1, 30000, 0, 1, 10, 0, false, false, false, 'q', 't', 'default', '1'
+             FROM generate_series(1, 12000)",
+            &[],
+        )
+        .await
+        .unwrap();
+    let dead = JobFilter { states: vec![JobState::Dead], ..JobFilter::default() };
+    let page = store.list(&dead, &PageRequest::first(10)).await.unwrap();
+    assert_eq!(page.items.iter().map(|job| job.id).collect::<Vec<_>>(), [id]);
+    assert_eq!(page.next, None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn plans_made_while_the_table_was_small_search_the_key_when_it_has_grown() {
+    let database = database();
+    let options = PostgresOptions { connections: 1, listen: false, ..PostgresOptions::new(database.url()) };
+    let store = PostgresStore::open(options).await.unwrap();
+    let client = connect(database.url()).await;
+    client.batch_execute("ALTER TABLE orchestrix.job SET (autovacuum_enabled = off)").await.unwrap();
+    let delayed = NewJob { start: orchestrix_core::Start::After(Duration::from_secs(3600)), ..job("t") };
+    store.enqueue_many(vec![delayed; 5]).await.unwrap();
+    let whole_round = async |n: usize| {
+        store.enqueue_many(vec![job("t"); n]).await.unwrap();
+        let claimed = claim(&store, n).await;
+        assert_eq!(claimed.len(), n);
+        let tokens: Vec<_> = claimed.iter().map(|job| job.token).collect();
+        store.heartbeat(&tokens).await.unwrap();
+        finish(&store, &claimed[0], Verdict::Release).await;
+        let again = claim(&store, n).await;
+        let all = claimed[1..].iter().chain(&again).map(|job| Finish { token: job.token, verdict: Verdict::DONE });
+        assert!(store.finish(all.collect()).await.unwrap().iter().all(Result::is_ok));
+        store.promote(10).await.unwrap();
+        store.reap(10, 3).await.unwrap();
+    };
+    store.enqueue_many(vec![job("other"); 10]).await.unwrap();
+    client.batch_execute("ANALYZE orchestrix.job").await.unwrap();
+    // Five plans are made for their parameters; the sixth is kept for all that follow.
+    for _ in 0..8 {
+        whole_round(2).await;
+    }
+    client
+        .batch_execute(
+            "INSERT INTO orchestrix.job (id, created_at, updated_at, eligible_at, state, rank, max_attempts, queue, job_type, tenant, payload)
+             SELECT orchestrix.new_id(), now(), now(), now(), 'created', 0, 10, 'default', 't', 'default', '1' FROM generate_series(1, 50000)",
+        )
+        .await
+        .unwrap();
+    // Rows read from the table and its key by scans. A session reports what it did with the first statement after a second's time,
+    // and the store has just one session.
+    let rows_scanned = async || {
+        tokio::time::sleep(Duration::from_millis(1_100)).await;
+        store.paused_queues().await.unwrap();
+        let read = "SELECT sum(pg_stat_get_tuples_returned(r))::bigint
+                    FROM unnest(ARRAY['orchestrix.job', 'orchestrix.job_pkey']::regclass[]) AS r";
+        client.query_one(read, &[]).await.unwrap().get::<_, i64>(0)
+    };
+    let before = rows_scanned().await;
+    whole_round(20).await;
+    assert!(rows_scanned().await - before < 50_000, "the table was scanned from end to end");
+}
