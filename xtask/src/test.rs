@@ -127,7 +127,10 @@ impl Request {
             match part {
                 Part::Fmt => tools::ensure_component("rustfmt", "fmt")?,
                 Part::Clippy => tools::ensure_component("clippy", "clippy")?,
-                Part::Tests => tools::ensure_nextest()?,
+                Part::Tests => {
+                    tools::ensure_nextest()?;
+                    tools::ensure_pgbouncer()?;
+                }
                 Part::Docs | Part::Doctests | Part::Examples => {}
             }
         }

@@ -28,6 +28,14 @@ pub(crate) fn ensure_component(component: &str, command: &str) -> Result<()> {
     }
 }
 
+/// Makes sure of PgBouncer, which tests of the store put in front of their server.
+pub(crate) fn ensure_pgbouncer() -> Result<()> {
+    install::ensure(Server::PgBouncer, || {
+        println!("\n==> install pgbouncer: apt-get update, apt-get install pgbouncer");
+    })?;
+    Ok(())
+}
+
 /// Starts a private PostgreSQL, installing its package first if it is missing.
 pub(crate) fn start_postgres(durability: Durability) -> Result<PostgresServer> {
     start_postgres_with(durability, &[])

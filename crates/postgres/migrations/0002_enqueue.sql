@@ -56,7 +56,10 @@ BEGIN
         RAISE EXCEPTION 'invalid request: payload: is over the limit of 1048576 bytes' USING ERRCODE = 'check_violation', COLUMN = 'payload';
     END IF;
     IF idempotency_key IS NOT NULL THEN
-        PERFORM orchestrix.check_name('idempotencyKey', idempotency_key, 255, '^[^[:space:][:cntrl:]]+$');
+        -- Spelled out, since what counts as a space depends on the database's locale: every space and control character, and
+        -- marks that cannot be seen.
+        PERFORM orchestrix.check_name('idempotencyKey', idempotency_key, 255,
+            '^[^\u0001-\u0020\u007F-\u00A0\u00AD\u1680\u2000-\u200F\u2028-\u202F\u205F-\u206F\u3000\uFEFF]+$');
         INSERT INTO orchestrix.idempotency AS i (tenant, job_type, key, job_id, sql_request)
         VALUES (tenant, job_type, idempotency_key, new_id, request)
         ON CONFLICT DO NOTHING;

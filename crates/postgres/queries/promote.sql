@@ -1,8 +1,9 @@
 -- Makes jobs whose time has come claimable, the longest due first. $1 how many. Relies on job_due.
+-- The limit comes through a sub-select: a planner that knows it and has no statistics would rather sort all that is due.
 WITH due AS MATERIALIZED (
     SELECT ctid AS place, id, queue, job_type, rank, eligible_at, state FROM orchestrix.job
     WHERE state IN ('scheduled', 'retrying') AND eligible_at <= now()
-    ORDER BY eligible_at LIMIT $1
+    ORDER BY eligible_at LIMIT (SELECT $1::bigint)
     FOR NO KEY UPDATE SKIP LOCKED
 ), promoted AS (
     UPDATE orchestrix.job SET state = 'pending', updated_at = now()

@@ -3,10 +3,13 @@
 use std::{
     str::FromStr,
     sync::atomic::{AtomicBool, Ordering},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime, Timeouts};
+use deadpool_postgres::{
+    ClientWrapper, Hook, HookError, Manager, ManagerConfig, Metrics, Object, Pool, PoolError, RecyclingMethod, Runtime,
+    Timeouts,
+};
 use orchestrix_store::{Result, StoreError};
 use tokio_postgres::{
     Config, NoTls, Row,
@@ -24,6 +27,11 @@ pub(crate) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 /// How often a statement that lost to another one is sent again.
 const CONFLICT_RETRIES: usize = 5;
+
+/// How long a connection goes on with the plans it has. A queue is empty at one moment and full at the next, and the
+/// server keeps a plan until it gathers statistics, a minute later at best: one that was made for an empty table reads
+/// a full one from end to end in every statement. To plan every time would cost more than most statements do.
+const PLAN_LIFE: Duration = Duration::from_secs(1);
 
 /// A pool of connections to one database.
 #[derive(Debug, Clone)]
@@ -77,7 +85,13 @@ impl Database {
         let manager =
             Manager::from_config(config(&options)?, NoTls, ManagerConfig { recycling_method: RecyclingMethod::Fast });
         let wait = Some(options.statement_timeout);
-        let pool = Pool::builder(manager)
+        let limit = options.connect_timeout;
+        let forget = Hook::async_fn(move |client, metrics| Box::pin(forget_old_plans(client, metrics, limit)));
+        let mut builder = Pool::builder(manager);
+        if options.prepare {
+            builder = builder.pre_recycle(forget);
+        }
+        let pool = builder
             .max_size(options.connections.max(1))
             .timeouts(Timeouts {
                 wait,
@@ -135,6 +149,18 @@ impl Database {
     /// Closes every connection once it is given back.
     pub(crate) fn close(&self) {
         self.pool.close();
+    }
+}
+
+// Runs before a connection is used again, and does something the first time in every span of PLAN_LIFE.
+async fn forget_old_plans(client: &ClientWrapper, metrics: &Metrics, limit: Duration) -> Result<(), HookError> {
+    let span = |at: Instant| at.duration_since(metrics.created).as_millis() / PLAN_LIFE.as_millis();
+    if span(metrics.recycled.unwrap_or(metrics.created)) == span(Instant::now()) {
+        return Ok(());
+    }
+    match tokio::time::timeout(limit, client.batch_execute("DISCARD PLANS")).await {
+        Ok(answer) => answer.map_err(HookError::Backend),
+        Err(_) => Err(HookError::message("no answer")),
     }
 }
 

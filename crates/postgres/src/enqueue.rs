@@ -52,7 +52,7 @@ pub(crate) async fn record_each(database: &Database, jobs: &[NewJob]) -> Vec<Res
     };
     (0..jobs.len())
         .map(|i| match recorded.get(&ids[i].as_uuid()) {
-            Some(text) => Ok(Enqueued { id: ids[i], state: state(text)?, duplicate: false }),
+            Some(state) => Ok(Enqueued { id: ids[i], state: *state, duplicate: false }),
             None => known
                 .remove(&i)
                 .unwrap_or_else(|| Err(StoreError::Unavailable("a key vanished while it was read".into()))),
@@ -178,9 +178,9 @@ async fn record_plain(database: &Database, jobs: &[NewJob]) -> Result<Vec<Enqueu
     let recorded = columns.record(database).await?.map_err(store_error)?;
     ids.into_iter()
         .map(|id| {
-            let text =
+            let state =
                 recorded.get(&id.as_uuid()).ok_or_else(|| StoreError::Backend("a job was not recorded".into()))?;
-            Ok(Enqueued { id, state: state(text)?, duplicate: false })
+            Ok(Enqueued { id, state: *state, duplicate: false })
         })
         .collect()
 }
@@ -271,11 +271,11 @@ async fn record_graph(
         connection.query(&RECORD_DEPENDENCIES, &[&children, &parents, &met]).await?;
     }
     for i in fresh {
-        let Some(text) = recorded.get(&ids[i].as_uuid()) else {
+        let Some(state) = recorded.get(&ids[i].as_uuid()) else {
             connection.execute("ROLLBACK; BEGIN").await?;
             return Ok(None);
         };
-        answers[i] = Some(Enqueued { id: ids[i], state: state(text)?, duplicate: false });
+        answers[i] = Some(Enqueued { id: ids[i], state: *state, duplicate: false });
     }
     if !doomed.is_empty() {
         let endings: Vec<Ending> = doomed

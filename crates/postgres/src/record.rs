@@ -5,14 +5,18 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use orchestrix_core::{Fingerprint, JobId, JobIds, NewJob, OnDependencyFailure, RetryPolicy, Start, Timestamp};
+use orchestrix_core::{
+    Fingerprint, JobId, JobIds, JobState, NewJob, OnDependencyFailure, RetryPolicy, Start, Timestamp,
+};
 use orchestrix_store::Result;
 use serde_json::{Map, Value, json};
+use tokio_postgres::{Row, types::ToSql};
 use uuid::Uuid;
 
 use crate::{
     database::{Connection, Database},
-    statement::{RECORD, Statement},
+    row::state,
+    statement::{RECORD, RECORD_PLAIN},
 };
 
 /// What the row of a new job says about dependencies.
@@ -57,41 +61,53 @@ impl<'a> Columns<'a> {
         self.specs.push(spec(job, links));
     }
 
-    /// Records them as a transaction of their own. The inner error is the server's.
+    /// Records them as a transaction of their own, and gives the states of those that were. The inner error is the
+    /// server's.
     pub(crate) async fn record(
         &self,
         database: &Database,
-    ) -> Result<Result<HashMap<Uuid, String>, tokio_postgres::Error>> {
-        let (statement, params) = self.statement();
-        Ok(database.try_query(statement, &params).await?.map(states))
+    ) -> Result<Result<HashMap<Uuid, JobState>, tokio_postgres::Error>> {
+        let answer = match self.is_plain() {
+            true => database.try_query(&RECORD_PLAIN, &self.params()[..7]).await?,
+            false => database.try_query(&RECORD, &self.params()).await?,
+        };
+        answer.map(|rows| self.states(&rows)).map_or_else(|error| Ok(Err(error)), |states| states.map(Ok))
     }
 
-    /// Records them within a transaction.
-    pub(crate) async fn record_in(&self, connection: &Connection<'_>) -> Result<HashMap<Uuid, String>> {
-        let (statement, params) = self.statement();
-        connection.query(statement, &params).await.map(states)
+    /// The same within a transaction.
+    pub(crate) async fn record_in(&self, connection: &Connection<'_>) -> Result<HashMap<Uuid, JobState>> {
+        states(&connection.query(&RECORD, &self.params()).await?)
     }
 
-    fn statement(&self) -> (&'static Statement, [&(dyn tokio_postgres::types::ToSql + Sync); 9]) {
-        (
-            &RECORD,
-            [
-                &self.ids,
-                &self.queues,
-                &self.job_types,
-                &self.tenants,
-                &self.ranks,
-                &self.max_attempts,
-                &self.payloads,
-                &self.bodies,
-                &self.specs,
-            ],
-        )
+    fn is_plain(&self) -> bool {
+        self.specs.iter().all(Option::is_none) && self.bodies.iter().all(Option::is_none)
+    }
+
+    // A plain job is pending as soon as it is recorded, and nothing leaves it out.
+    fn states(&self, rows: &[Row]) -> Result<HashMap<Uuid, JobState>> {
+        match self.is_plain() {
+            true => Ok(self.ids.iter().map(|id| (*id, JobState::Pending)).collect()),
+            false => states(rows),
+        }
+    }
+
+    fn params(&self) -> [&(dyn ToSql + Sync); 9] {
+        [
+            &self.ids,
+            &self.queues,
+            &self.job_types,
+            &self.tenants,
+            &self.ranks,
+            &self.max_attempts,
+            &self.payloads,
+            &self.bodies,
+            &self.specs,
+        ]
     }
 }
 
-fn states(rows: Vec<tokio_postgres::Row>) -> HashMap<Uuid, String> {
-    rows.into_iter().map(|row| (row.get(0), row.get(1))).collect()
+fn states(rows: &[Row]) -> Result<HashMap<Uuid, JobState>> {
+    rows.iter().map(|row| Ok((row.get(0), state(row.get(1))?))).collect()
 }
 
 // Whatever is not the default, in the words of record.sql; nothing for a plain job.

@@ -107,7 +107,9 @@ mod tests {
     #[test]
     fn pauses_grow_to_the_limit_with_jitter_and_shrink_when_work_is_found() {
         let mut polling = Polling::new(Duration::from_millis(300));
-        let within = |pause: Duration, plain: u64| pause >= Duration::from_millis(plain * 3 / 4) && pause <= Duration::from_millis(plain);
+        let within = |pause: Duration, plain: u64| {
+            pause >= Duration::from_millis(plain * 3 / 4) && pause <= Duration::from_millis(plain)
+        };
         for plain in [50, 100, 200, 300, 300] {
             let pause = polling.pause();
             assert!(within(pause, plain), "{pause:?} for {plain} ms");

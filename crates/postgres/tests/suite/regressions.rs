@@ -34,7 +34,10 @@ async fn a_job_that_finishes_while_its_day_is_being_dropped_keeps_the_day() {
     let mut client = connect(database.url()).await;
     client.batch_execute("SELECT orchestrix.make_partitions(current_date - 20, current_date - 20)").await.unwrap();
     let row = client
-        .query_one("SELECT orchestrix.id_floor(now() - interval '20 days'), to_char(now() - interval '20 days', 'YYYYMMDD')", &[])
+        .query_one(
+            "SELECT orchestrix.id_floor(now() - interval '20 days'), to_char(now() - interval '20 days', 'YYYYMMDD')",
+            &[],
+        )
         .await
         .unwrap();
     let (id, day): (Uuid, String) = (row.get(0), row.get(1));

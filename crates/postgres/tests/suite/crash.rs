@@ -1,0 +1,314 @@
+//! Processes and servers that are killed at any moment: what was acknowledged stands, and nothing is lost or done twice.
+//!
+//! The process to be killed is this test binary, started anew to do one thing over and over and to write a line for
+//! every answer it got.
+
+use std::{
+    collections::HashSet,
+    env,
+    io::{BufRead, BufReader},
+    process::{Command, Stdio},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use orchestrix_core::{JobId, JobState, LeaseToken, NewJob};
+use orchestrix_postgres::{PostgresOptions, PostgresStore};
+use orchestrix_store::{Finish, FinishError, Store, StoreError, Verdict};
+use orchestrix_testkit::PostgresServer;
+use tokio_postgres::Client;
+
+use crate::{
+    books,
+    jobs::*,
+    locks::{LIMIT, until},
+    support,
+};
+
+const ROUNDS: usize = 15;
+/// What the process is to do, and where.
+const TASK: &str = "ORCHESTRIX_CRASH_TASK";
+const URL: &str = "ORCHESTRIX_CRASH_URL";
+const ACKNOWLEDGED: &str = "acknowledged ";
+
+/// Not a test: the body of the processes that are killed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "runs only as the process that other tests start and kill"]
+async fn work_until_killed() {
+    let (Ok(task), Ok(url)) = (env::var(TASK), env::var(URL)) else { return };
+    let store = open(&url).await;
+    println!();
+    match task.as_str() {
+        "enqueue" => {
+            let producers = (0..4).map(|_| {
+                let store = store.clone();
+                async move {
+                    loop {
+                        println!("{ACKNOWLEDGED}{}", enqueue(&store, job("t")).await);
+                    }
+                }
+            });
+            together::<(), _>(producers).await;
+        }
+        "claim" => loop {
+            for claimed in claim(&store, 3).await {
+                println!("{ACKNOWLEDGED}{}", claimed.token);
+            }
+        },
+        "finish" => loop {
+            let tokens: Vec<LeaseToken> = claim(&store, 5).await.into_iter().map(|claimed| claimed.token).collect();
+            let items = tokens.iter().map(|token| Finish { token: *token, verdict: Verdict::DONE }).collect();
+            for (token, answer) in tokens.iter().zip(store.finish(items).await.unwrap()) {
+                assert_eq!(answer, Ok(JobState::Completed));
+                println!("{ACKNOWLEDGED}{token}");
+            }
+        },
+        other => panic!("{other} is no task"),
+    }
+}
+
+/// Starts a process, kills it after some answers and a moment more, and returns what it had acknowledged by then.
+fn kill_in_the_middle_of(task: &str, url: &str) -> Vec<String> {
+    let mut child = Command::new(env::current_exe().unwrap())
+        .args(["--exact", "crash::work_until_killed", "--ignored", "--nocapture"])
+        .env(TASK, task)
+        .env(URL, format!("{url}?application_name=crash"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::inherit())
+        .spawn()
+        .unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    let answers = rand::random_range(1..=60);
+    let moment = Duration::from_micros(rand::random_range(0..4_000));
+    let mut acknowledged = Vec::new();
+    let mut line = String::new();
+    let mut killed = false;
+    // A line that was cut off in the middle was not acknowledged.
+    while output.read_line(&mut line).unwrap() > 0 && line.ends_with('\n') {
+        acknowledged.extend(line.trim_end().strip_prefix(ACKNOWLEDGED).map(str::to_owned));
+        line.clear();
+        if acknowledged.len() >= answers && !killed {
+            let until = Instant::now() + moment;
+            while Instant::now() < until {
+                std::hint::spin_loop();
+            }
+            child.kill().unwrap();
+            killed = true;
+        }
+    }
+    child.wait().unwrap();
+    assert!(killed, "the process ended by itself after {} answers", acknowledged.len());
+    acknowledged
+}
+
+/// Kills a process in the middle of `task` and waits until the server has noticed: what was on its way is decided.
+async fn crash(task: &'static str, url: &str, client: &Client) -> Vec<String> {
+    let url = url.to_owned();
+    let acknowledged = tokio::task::spawn_blocking(move || kill_in_the_middle_of(task, &url)).await.unwrap();
+    let sql = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'crash'";
+    until(client, "the server has ended the sessions of the dead", |n| n == 0, sql).await;
+    acknowledged
+}
+
+fn tokens(lines: &[String]) -> Vec<LeaseToken> {
+    lines.iter().map(|line| line.parse().unwrap()).collect()
+}
+
+/// The tokens of the jobs in a table, by SQL.
+async fn tokens_in(client: &Client, table: &str, state: &str) -> HashSet<LeaseToken> {
+    let sql = format!("SELECT id, lease_counter, lease_secret FROM orchestrix.{table} WHERE state = '{state}'");
+    let rows = client.query(&sql, &[]).await.unwrap();
+    let token = |row: &tokio_postgres::Row| LeaseToken {
+        job: JobId::from_uuid(row.get(0)),
+        counter: row.get(1),
+        secret: row.get(2),
+    };
+    rows.iter().map(token).collect()
+}
+
+/// Lets every lease run out and takes it back; answers how many.
+async fn take_back(store: &PostgresStore, client: &Client) -> usize {
+    let sql = "UPDATE orchestrix.job SET lease_expires_at = now() - interval '1 second' WHERE state = 'running'";
+    let expired = client.execute(sql, &[]).await.unwrap();
+    let swept = store.reap(10_000, u16::MAX).await.unwrap();
+    assert_eq!(swept.count as u64, expired, "every lease is taken back, and once");
+    swept.count
+}
+
+/// Works off all that is left; every one of the `n` jobs must then have been completed, each once.
+async fn work_off(store: &PostgresStore, client: &Client, n: usize) {
+    let tokens: Vec<LeaseToken> = claim_all(store).await.into_iter().map(|claimed| claimed.token).collect();
+    for some in tokens.chunks(1_000) {
+        let items = some.iter().map(|token| Finish { token: *token, verdict: Verdict::DONE }).collect();
+        assert!(store.finish(items).await.unwrap().iter().all(|answer| *answer == Ok(JobState::Completed)));
+    }
+    let sql = "SELECT count(*), count(*) FILTER (WHERE state = 'completed' AND attempts = lease_counter) FROM orchestrix.jobs";
+    let row = client.query_one(sql, &[]).await.unwrap();
+    assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (n as i64, n as i64));
+    books::assert_balanced(client).await;
+}
+
+/// A job that any number of crashes does not wear out.
+fn patient() -> NewJob {
+    NewJob { max_attempts: NewJob::MAX_ATTEMPTS, ..job("t") }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_enqueue_that_was_acknowledged_before_a_kill_is_there() {
+    let (store, database) = support::store().await;
+    let client = support::connect(database.url()).await;
+    let mut acknowledged = HashSet::new();
+    for _ in 0..ROUNDS {
+        for line in crash("enqueue", database.url(), &client).await {
+            assert!(acknowledged.insert(line.parse::<JobId>().unwrap()), "two jobs were given one id");
+        }
+    }
+    let claimed: Vec<JobId> = claim_all(&store).await.iter().map(|claimed| claimed.id()).collect();
+    let there: HashSet<JobId> = claimed.iter().copied().collect();
+    assert_eq!(there.len(), claimed.len());
+    assert!(acknowledged.is_subset(&there), "an acknowledged job is missing");
+    println!("{} acknowledged, {} there", acknowledged.len(), there.len());
+    books::assert_balanced(&client).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_job_whose_worker_was_killed_is_taken_back_and_done_once() {
+    let (store, database) = support::store().await;
+    let client = support::connect(database.url()).await;
+    store.enqueue_many(vec![patient(); 2_000]).await.unwrap();
+    let mut lost = 0;
+    for _ in 0..ROUNDS {
+        let owned = tokens(&crash("claim", database.url(), &client).await);
+        let running = tokens_in(&client, "job", "running").await;
+        assert!(owned.iter().all(|token| running.contains(token)), "a claim that was acknowledged is not there");
+        lost += take_back(&store, &client).await;
+        assert_eq!(finish(&store, owned[0], Verdict::DONE).await, Err(FinishError::LeaseLost), "it came too late");
+    }
+    println!("{lost} leases lost");
+    work_off(&store, &client, 2_000).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_success_that_was_acknowledged_before_a_kill_stands_and_the_rest_is_done_once() {
+    let (store, database) = support::store().await;
+    let client = support::connect(database.url()).await;
+    store.enqueue_many(vec![patient(); 3_000]).await.unwrap();
+    let mut acknowledged = HashSet::new();
+    for _ in 0..ROUNDS {
+        for token in tokens(&crash("finish", database.url(), &client).await) {
+            assert!(acknowledged.insert(token.job), "a job was completed twice");
+        }
+        take_back(&store, &client).await;
+    }
+    let completed: HashSet<JobId> =
+        tokens_in(&client, "history", "completed").await.into_iter().map(|token| token.job).collect();
+    assert!(acknowledged.is_subset(&completed), "an acknowledged success is missing");
+    println!("{} acknowledged, {} completed", acknowledged.len(), completed.len());
+    work_off(&store, &client, 3_000).await;
+}
+
+/// Calls that go on whatever happens, and what they were told.
+#[derive(Default)]
+struct Traffic {
+    stopped: AtomicBool,
+    enqueued: Mutex<Vec<JobId>>,
+    finished: Mutex<Vec<JobId>>,
+    errors: AtomicUsize,
+}
+
+impl Traffic {
+    async fn produce(self: Arc<Self>, store: PostgresStore) {
+        while !self.stopped.load(Ordering::Relaxed) {
+            match store.enqueue(patient()).await {
+                Ok(enqueued) => self.enqueued.lock().unwrap().push(enqueued.id),
+                Err(error) => self.note(error).await,
+            }
+        }
+    }
+
+    async fn work(self: Arc<Self>, store: PostgresStore) {
+        while !self.stopped.load(Ordering::Relaxed) {
+            if let Err(error) = self.work_once(&store).await {
+                self.note(error).await;
+            }
+        }
+    }
+
+    async fn work_once(&self, store: &PostgresStore) -> Result<(), StoreError> {
+        let request = orchestrix_store::ClaimRequest::any(worker("w"), 10);
+        let tokens: Vec<LeaseToken> = store.claim(&request).await?.into_iter().map(|claimed| claimed.token).collect();
+        store.heartbeat(&tokens).await?;
+        let items = tokens.iter().map(|token| Finish { token: *token, verdict: Verdict::DONE }).collect();
+        let answers = store.finish(items).await?;
+        let ended = tokens.iter().zip(answers).filter(|(_, answer)| answer.is_ok()).map(|(token, _)| token.job);
+        self.finished.lock().unwrap().extend(ended);
+        Ok(())
+    }
+
+    async fn note(&self, error: StoreError) {
+        assert!(matches!(error, StoreError::Unavailable(_)), "not what a caller would wait out: {error:?}");
+        self.errors.fetch_add(1, Ordering::Relaxed);
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+
+    /// Waits until `count` has grown by `by`.
+    async fn until_more(&self, what: &str, by: usize, count: impl Fn(&Self) -> usize) {
+        let (begun, before) = (Instant::now(), count(self));
+        while count(self) < before + by {
+            assert!(begun.elapsed() < LIMIT, "{what}: no more than {} within {LIMIT:?}", count(self));
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_outlives_its_server_and_keeps_every_promise_it_made() {
+    let mut server = tokio::task::spawn_blocking(|| PostgresServer::builder().start().unwrap()).await.unwrap();
+    let url = server.url("postgres");
+    let store = PostgresStore::open(PostgresOptions::new(&url)).await.unwrap();
+    let traffic = Arc::new(Traffic::default());
+    let mut calls = tokio::task::JoinSet::new();
+    for _ in 0..8 {
+        calls.spawn(traffic.clone().produce(store.clone()));
+    }
+    calls.spawn(traffic.clone().work(store.clone()));
+    let enqueued = |traffic: &Traffic| traffic.enqueued.lock().unwrap().len();
+    let finished = |traffic: &Traffic| traffic.finished.lock().unwrap().len();
+    let errors = |traffic: &Traffic| traffic.errors.load(Ordering::Relaxed);
+    for _ in 0..3 {
+        traffic.until_more("enqueued", 200, enqueued).await;
+        traffic.until_more("finished", 20, finished).await;
+        server = tokio::task::spawn_blocking(move || {
+            server.kill().unwrap();
+            server
+        })
+        .await
+        .unwrap();
+        traffic.until_more("errors", 3, errors).await;
+        server = tokio::task::spawn_blocking(move || {
+            server.restart().unwrap();
+            server
+        })
+        .await
+        .unwrap();
+    }
+    traffic.until_more("enqueued after the last crash", 200, enqueued).await;
+    traffic.until_more("finished after the last crash", 20, finished).await;
+    traffic.stopped.store(true, Ordering::Relaxed);
+    calls.join_all().await;
+
+    let client = support::connect(&url).await;
+    let rows = client.query("SELECT id, state = 'completed' FROM orchestrix.jobs", &[]).await.unwrap();
+    let there: HashSet<JobId> = rows.iter().map(|row| JobId::from_uuid(row.get(0))).collect();
+    let completed: HashSet<JobId> =
+        rows.iter().filter(|row| row.get(1)).map(|row| JobId::from_uuid(row.get(0))).collect();
+    assert!(traffic.enqueued.lock().unwrap().iter().all(|id| there.contains(id)), "an acknowledged job is missing");
+    assert!(traffic.finished.lock().unwrap().iter().all(|id| completed.contains(id)), "a success is missing");
+    println!("{} enqueued, {} finished, {} errors", enqueued(&traffic), finished(&traffic), errors(&traffic));
+    books::assert_balanced(&client).await;
+    tokio::task::spawn_blocking(move || drop(server)).await.unwrap();
+}

@@ -1,0 +1,291 @@
+//! What is refused leaves nothing behind, and what is taken comes back exactly.
+
+use std::time::Duration;
+
+use orchestrix_core::{DependsOn, JobId, JobState, Json, LeaseToken, NewJob, RetryPolicy, Start, Timestamp};
+use orchestrix_postgres::PostgresStore;
+use orchestrix_store::{
+    Finish, FinishError, LeaseStatus, LogLevel, LogLine, ProgressUpdate, Result, Store, StoreError, Verdict,
+};
+use orchestrix_testkit::TestDatabase;
+use tokio_postgres::Client;
+use uuid::Uuid;
+
+use crate::{books, jobs::*, support};
+
+async fn scene() -> (PostgresStore, TestDatabase, Client) {
+    let (store, database) = support::store().await;
+    let client = support::connect(database.url()).await;
+    (store, database, client)
+}
+
+/// Everything that a refused call could have written.
+async fn rows(client: &Client) -> i64 {
+    let sql = "SELECT (SELECT count(*) FROM orchestrix.jobs) + (SELECT count(*) FROM orchestrix.payload)
+        + (SELECT count(*) FROM orchestrix.idempotency) + (SELECT count(*) FROM orchestrix.dependency)
+        + (SELECT count(*) FROM orchestrix.settled) + (SELECT count(*) FROM orchestrix.depth_delta)
+        + (SELECT count(*) FROM orchestrix.depth) + (SELECT count(*) FROM orchestrix.log)";
+    client.query_one(sql, &[]).await.unwrap().get(0)
+}
+
+fn bad_fields<T: std::fmt::Debug>(answer: Result<T>) -> Vec<String> {
+    match answer {
+        Err(StoreError::Invalid(invalid)) => invalid.errors.into_iter().map(|error| error.field).collect(),
+        other => panic!("not refused as invalid: {other:?}"),
+    }
+}
+
+fn at(text: &str) -> Timestamp {
+    text.parse().unwrap()
+}
+
+fn unknown() -> JobId {
+    JobId::new(Timestamp::now(), rand::random())
+}
+
+fn reference(name: &str) -> DependsOn {
+    DependsOn::Reference(name.into())
+}
+
+#[tokio::test]
+async fn a_job_with_bad_fields_leaves_nothing() {
+    let (store, _database, client) = scene().await;
+    let large = Json::trusted(&format!("\"{}\"", "x".repeat(Json::MAX_BYTES)));
+    let cases: Vec<(&str, NewJob)> = vec![
+        ("payload", NewJob { payload: large, ..job("t") }),
+        ("maxAttempts", NewJob { max_attempts: 0, ..job("t") }),
+        ("maxAttempts", NewJob { max_attempts: 10_001, ..job("t") }),
+        ("leaseSeconds", NewJob { lease: Duration::from_millis(1), ..job("t") }),
+        ("leaseSeconds", NewJob { lease: Duration::MAX, ..job("t") }),
+        ("timeoutSeconds", NewJob { timeout: Some(Duration::ZERO), ..job("t") }),
+        ("timeoutSeconds", NewJob { timeout: Some(Duration::MAX), ..job("t") }),
+        ("delaySeconds", NewJob { start: Start::After(Duration::MAX), ..job("t") }),
+        ("runAt", NewJob { start: Start::At(Timestamp::MAX), ..job("t") }),
+        ("runAt", NewJob { start: Start::At(Timestamp::MIN), ..job("t") }),
+        ("runAt", NewJob { start: Start::At(at("1970-01-20T00:00:00Z")), ..job("t") }),
+        ("expiresAt", NewJob { expires_at: Some(Timestamp::MAX), ..job("t") }),
+        ("correlationId", NewJob { correlation_id: Some("a\0b".into()), ..job("t") }),
+        ("traceparent", NewJob { traceparent: Some("\u{1b}[0m".into()), ..job("t") }),
+        ("retry.jitter", NewJob { retry: RetryPolicy { jitter: f64::NAN, ..RetryPolicy::default() }, ..job("t") }),
+        ("dependsOn", NewJob { depends_on: vec![DependsOn::Job(unknown())], ..job("t") }),
+        ("dependsOn", NewJob { depends_on: vec![reference("nobody")], ..job("t") }),
+    ];
+    for (field, bad) in cases {
+        assert_eq!(
+            bad_fields(store.enqueue(NewJob { idempotency_key: keyed("k").idempotency_key, ..bad.clone() }).await),
+            [field]
+        );
+        let batch = vec![keyed("a"), bad, keyed("b")];
+        let named = bad_fields(store.enqueue_many(batch).await);
+        assert!(named.len() == 1 && named[0].starts_with(&format!("jobs[1].{field}")), "{named:?}");
+        assert_eq!(rows(&client).await, 0, "{field}");
+    }
+    assert_eq!(bad_fields(store.enqueue_many(vec![job("t"); NewJob::MAX_BATCH + 1]).await), ["jobs"]);
+    assert_eq!(rows(&client).await, 0);
+}
+
+#[tokio::test]
+async fn a_batch_with_a_cycle_or_an_unknown_parent_leaves_nothing() {
+    let (store, _database, client) = scene().await;
+    let named = |name: &str, parents: Vec<DependsOn>| NewJob {
+        reference: Some(name.into()),
+        depends_on: parents,
+        ..keyed(name)
+    };
+    let cycle =
+        vec![named("a", vec![reference("c")]), named("b", vec![reference("a")]), named("c", vec![reference("b")])];
+    assert_eq!(bad_fields(store.enqueue_many(cycle).await), ["jobs[0].dependsOn"]);
+    let itself = vec![named("a", vec![reference("a")])];
+    assert_eq!(bad_fields(store.enqueue_many(itself).await), ["jobs[0].dependsOn"]);
+    let stranger = vec![named("a", vec![]), named("b", vec![reference("a"), DependsOn::Job(unknown())])];
+    assert_eq!(bad_fields(store.enqueue_many(stranger).await), ["jobs[1].dependsOn"]);
+    assert_eq!(rows(&client).await, 0);
+}
+
+#[tokio::test]
+async fn a_key_that_was_used_for_another_request_spoils_its_whole_batch() {
+    let (store, _database, client) = scene().await;
+    let first = enqueue(&store, keyed("k")).await;
+    let before = rows(&client).await;
+    let other = NewJob { priority: priority(1), ..keyed("k") };
+    let refused = store.enqueue_many(vec![keyed("new"), other.clone(), job("t")]).await;
+    assert!(matches!(refused, Err(StoreError::IdempotencyKeyReused { existing }) if existing == first), "{refused:?}");
+    let refused = store.enqueue(other).await;
+    assert!(matches!(refused, Err(StoreError::IdempotencyKeyReused { existing }) if existing == first), "{refused:?}");
+    let clash = vec![keyed("twice"), NewJob { priority: priority(1), ..keyed("twice") }];
+    assert!(matches!(store.enqueue_many(clash).await, Err(StoreError::IdempotencyKeyReused { .. })));
+    assert_eq!(rows(&client).await, before);
+}
+
+/// Tokens that own nothing, each wrong in another part.
+fn foreign(token: LeaseToken) -> Vec<LeaseToken> {
+    let nil = JobId::from_uuid(Uuid::nil());
+    let mut tokens = vec![
+        LeaseToken { job: unknown(), ..token },
+        LeaseToken { counter: token.counter + 1, ..token },
+        LeaseToken { counter: i32::MIN, ..token },
+        LeaseToken { secret: Uuid::from_u128(rand::random()), ..token },
+        LeaseToken { secret: Uuid::nil(), ..token },
+        LeaseToken { job: nil, counter: 0, secret: Uuid::nil() },
+        LeaseToken { job: JobId::from_uuid(Uuid::max()), counter: i32::MAX, secret: Uuid::max() },
+    ];
+    tokens.push(LeaseToken { secret: token.job.as_uuid(), ..token });
+    tokens
+}
+
+#[tokio::test]
+async fn a_foreign_token_is_refused_by_every_verb_and_changes_nothing() {
+    let (store, _database, client) = scene().await;
+    let token = start(&store, job("t")).await.token;
+    let waiting = enqueue(&store, job("t")).await;
+    let everything = "SELECT jsonb_agg(j ORDER BY id)::text FROM orchestrix.job j";
+    let before: String = client.query_one(everything, &[]).await.unwrap().get(0);
+    let mut tokens = foreign(token);
+    // A job that nobody ever leased has neither a counter nor a secret that anybody could show.
+    tokens.extend([0, 1].map(|counter| LeaseToken { job: waiting, counter, secret: Uuid::nil() }));
+    for token in &tokens {
+        for verdict in [
+            Verdict::DONE,
+            Verdict::fail("x"),
+            fatal(),
+            Verdict::Release,
+            Verdict::Cancelled,
+            Verdict::Snooze(Duration::ZERO),
+        ] {
+            assert_eq!(finish(&store, *token, verdict).await, Err(FinishError::LeaseLost), "{token}");
+        }
+        let update = ProgressUpdate { progress: None, checkpoint: Some(Json::trusted("1")) };
+        assert!(matches!(store.progress(*token, update).await, Err(StoreError::LeaseLost)));
+        let line = LogLine { at: None, level: LogLevel::Info, message: "x".into() };
+        assert!(matches!(store.append_logs(*token, vec![line]).await, Err(StoreError::LeaseLost)));
+    }
+    assert_eq!(store.heartbeat(&tokens).await.unwrap(), vec![LeaseStatus::Lost; tokens.len()]);
+    let after: String = client.query_one(everything, &[]).await.unwrap().get(0);
+    assert_eq!(after, before);
+    let logs: i64 = client.query_one("SELECT count(*) FROM orchestrix.log", &[]).await.unwrap().get(0);
+    assert_eq!(logs, 0);
+    // Among good ones, they cost the good ones nothing.
+    let mut items: Vec<Finish> = tokens.iter().map(|token| Finish { token: *token, verdict: Verdict::DONE }).collect();
+    items.insert(3, Finish { token, verdict: Verdict::DONE });
+    let answers = store.finish(items).await.unwrap();
+    for (i, answer) in answers.into_iter().enumerate() {
+        assert_eq!(answer, if i == 3 { Ok(JobState::Completed) } else { Err(FinishError::LeaseLost) });
+    }
+    books::assert_balanced(&client).await;
+}
+
+#[tokio::test]
+async fn bad_verdicts_progress_and_lines_change_nothing() {
+    let (store, _database, client) = scene().await;
+    let token = start(&store, job("t")).await.token;
+    let everything = "SELECT jsonb_agg(j)::text FROM orchestrix.job j";
+    let before: String = client.query_one(everything, &[]).await.unwrap().get(0);
+    let late = Verdict::Fail { error: "x".into(), retryable: true, retry_after: Some(Duration::MAX) };
+    for verdict in [Verdict::Snooze(Duration::MAX), late] {
+        assert!(matches!(finish(&store, token, verdict).await, Err(FinishError::Invalid(_))));
+    }
+    let said = |percent, message: &str| ProgressUpdate {
+        progress: Some(orchestrix_core::Progress { percent, message: Some(message.into()) }),
+        checkpoint: None,
+    };
+    for update in [said(Some(f64::NAN), "x"), said(Some(101.0), "x"), said(None, "\0"), said(None, &"x".repeat(1_025))]
+    {
+        assert!(matches!(store.progress(token, update).await, Err(StoreError::Invalid(_))));
+    }
+    let line = |message: String| LogLine { at: None, level: LogLevel::Info, message };
+    for lines in
+        [vec![line("a\0".into())], vec![line("x".repeat(LogLine::MAX_MESSAGE + 1))], vec![line("x".into()); 1_001]]
+    {
+        assert!(matches!(store.append_logs(token, lines).await, Err(StoreError::Invalid(_))));
+    }
+    let after: String = client.query_one(everything, &[]).await.unwrap().get(0);
+    assert_eq!(after, before);
+}
+
+/// Texts that a database which understood them would change.
+fn exact() -> Vec<String> {
+    vec![
+        "null".into(),
+        "1e400".into(),
+        "-0.0".into(),
+        "1.10".into(),
+        r#"{"b":1,"a":2,"b":3}"#.into(),
+        r#"{ "spaced" :  [ 1 , 2 ] }"#.into(),
+        r#""\u0000""#.into(),
+        r#"{"\u0000":"\u0000\ud83d\ude00\/"}"#.into(),
+        r#""\ud800""#.into(),
+        "\"päyløad ✓ 日本語 😀 \u{202e}\"".into(),
+        format!("\"{}\"", "x".repeat(510)),
+        format!("\"{}\"", "x".repeat(511)),
+        format!("\"{}\"", "é".repeat(300_000)),
+        format!("[{}1]", "1,".repeat(300_000)),
+        format!("\"{}\"", "x".repeat(Json::MAX_BYTES - 2)),
+    ]
+}
+
+#[tokio::test]
+async fn payloads_results_and_checkpoints_come_back_byte_for_byte() {
+    let (store, _database, client) = scene().await;
+    for (i, text) in exact().into_iter().enumerate() {
+        let json = Json::parse("payload", &text).unwrap_or_else(|error| panic!("text {i}: {error}"));
+        let shown: String = text.chars().take(40).collect();
+        let claimed = start(&store, NewJob { payload: json.clone(), ..job("t") }).await;
+        assert_eq!(claimed.payload.as_str(), text, "claimed: {shown}");
+        store.progress(claimed.token, ProgressUpdate { progress: None, checkpoint: Some(json.clone()) }).await.unwrap();
+        assert_eq!(finish(&store, claimed.token, Verdict::Release).await, Ok(JobState::Pending));
+        let claimed = claim_soon(&store).await;
+        assert_eq!(claimed.payload.as_str(), text, "claimed again: {shown}");
+        assert_eq!(claimed.checkpoint.unwrap().as_str(), text, "checkpoint: {shown}");
+        let done = Verdict::Complete { result: Some(json) };
+        assert_eq!(finish(&store, claimed.token, done).await, Ok(JobState::Completed));
+        let job = get(&store, claimed.token.job).await;
+        assert_eq!(job.payload.as_str(), text, "kept: {shown}");
+        assert_eq!(job.result.unwrap().as_str(), text, "result: {shown}");
+    }
+    books::assert_balanced(&client).await;
+}
+
+#[tokio::test]
+async fn a_thousand_payloads_of_all_sizes_each_stay_with_their_job() {
+    let (store, _database, _client) = scene().await;
+    let payload = |i: usize| Json::parse("payload", &format!("{{\"i\":{i},\"x\":\"{}\"}}", "x".repeat(i))).unwrap();
+    let jobs = (0..1_000).map(|i| NewJob { payload: payload(i), ..job("t") }).collect();
+    let ids: Vec<JobId> = store.enqueue_many(jobs).await.unwrap().iter().map(|enqueued| enqueued.id).collect();
+    let claimed = claim_all(&store).await;
+    assert_eq!(claimed.len(), 1_000);
+    for claimed in claimed {
+        let i = ids.iter().position(|id| *id == claimed.id()).unwrap();
+        assert_eq!(claimed.payload, payload(i));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_job_that_the_database_refuses_fails_alone_among_those_it_came_with() {
+    let (store, _database, client) = scene().await;
+    client
+        .batch_execute("ALTER TABLE orchestrix.job ADD CONSTRAINT no_poison CHECK (job_type <> 'poison')")
+        .await
+        .unwrap();
+    let answers = together((0..60).map(|i| {
+        let store = store.clone();
+        async move {
+            let kind = if i % 20 == 7 { "poison" } else { "t" };
+            (kind, store.enqueue(NewJob { idempotency_key: keyed(&i.to_string()).idempotency_key, ..job(kind) }).await)
+        }
+    }));
+    for (kind, answer) in answers.await {
+        match (kind, answer) {
+            ("t", answer) => drop(answer.expect("a job that is no worse for the company it came in")),
+            (_, Err(StoreError::Backend(_))) => {}
+            (_, other) => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(claim_all(&store).await.len(), 57);
+    let keys: i64 = client.query_one("SELECT count(*) FROM orchestrix.idempotency", &[]).await.unwrap().get(0);
+    assert_eq!(keys, 57, "a refused job keeps no key");
+    // All or nothing, where that is what was asked for.
+    let refused = store.enqueue_many(vec![job("t"), job("poison"), job("t")]).await;
+    assert!(matches!(refused, Err(StoreError::Backend(_))), "{refused:?}");
+    assert!(claim(&store, 10).await.is_empty());
+    books::assert_balanced(&client).await;
+}

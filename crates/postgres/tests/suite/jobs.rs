@@ -1,0 +1,166 @@
+//! What the tests are written with: stores side by side, short names for jobs, and steps that must succeed.
+
+use std::{
+    future::Future,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use orchestrix_core::{
+    DependsOn, IdempotencyKey, Job, JobId, JobState, JobType, LeaseToken, NewJob, Priority, Queue, RetryPolicy,
+    WorkerName,
+};
+use orchestrix_postgres::{PostgresOptions, PostgresStore};
+use orchestrix_store::{ClaimRequest, Claimed, Finish, FinishError, Store, Verdict};
+use tokio::{sync::Barrier, task::JoinSet};
+
+use crate::locks::LIMIT;
+
+/// A store with few connections that waits long for locks: a busy machine must not turn a wait into an error.
+pub(crate) async fn open(url: &str) -> PostgresStore {
+    PostgresStore::open(options(url)).await.expect("a store")
+}
+
+/// Several stores on one database, each with connections and memories of its own, as several processes have them.
+pub(crate) async fn open_many<const N: usize>(url: &str) -> [PostgresStore; N] {
+    let mut stores = Vec::with_capacity(N);
+    for _ in 0..N {
+        stores.push(open(url).await);
+    }
+    stores.try_into().expect("as many stores as were opened")
+}
+
+/// What [`open`] opens with; nothing is heard from other processes, so that whatever is found is found by looking.
+pub(crate) fn options(url: &str) -> PostgresOptions {
+    PostgresOptions {
+        connections: 4,
+        lock_timeout: Duration::from_secs(60),
+        statement_timeout: Duration::from_secs(90),
+        listen: false,
+        ..PostgresOptions::new(url)
+    }
+}
+
+/// A job with every default, except that its back-off has no jitter.
+pub(crate) fn job(job_type: &str) -> NewJob {
+    NewJob {
+        retry: RetryPolicy { jitter: 0.0, ..RetryPolicy::default() },
+        ..NewJob::new(JobType::new(job_type).expect("a valid type"))
+    }
+}
+
+pub(crate) fn keyed(key: &str) -> NewJob {
+    NewJob { idempotency_key: Some(IdempotencyKey::new(key).expect("a valid key")), ..job("keyed") }
+}
+
+/// A job that waits for others.
+pub(crate) fn child_of(parents: &[JobId]) -> NewJob {
+    NewJob { depends_on: parents.iter().copied().map(DependsOn::Job).collect(), ..job("child") }
+}
+
+pub(crate) fn queue(name: &str) -> Queue {
+    Queue::new(name).expect("a valid queue")
+}
+
+pub(crate) fn priority(value: i64) -> Priority {
+    Priority::new(value).expect("a valid priority")
+}
+
+pub(crate) fn worker(name: &str) -> WorkerName {
+    WorkerName::new(name).expect("a valid name")
+}
+
+/// A failure that no further attempt would mend.
+pub(crate) fn fatal() -> Verdict {
+    Verdict::Fail { error: "no use".into(), retryable: false, retry_after: None }
+}
+
+pub(crate) async fn enqueue(store: &PostgresStore, job: NewJob) -> JobId {
+    store.enqueue(job).await.expect("a valid job").id
+}
+
+pub(crate) async fn claim(store: &PostgresStore, limit: usize) -> Vec<Claimed> {
+    store.claim(&ClaimRequest::any(worker("w"), limit)).await.expect("a valid request")
+}
+
+/// Claims until nothing is left.
+pub(crate) async fn claim_all(store: &PostgresStore) -> Vec<Claimed> {
+    let mut all = Vec::new();
+    loop {
+        let some = claim(store, 1_000).await;
+        if some.is_empty() {
+            return all;
+        }
+        all.extend(some);
+    }
+}
+
+/// Claims the only claimable job, which another store may have made claimable: it is found by polling.
+pub(crate) async fn claim_soon(store: &PostgresStore) -> Claimed {
+    let begun = Instant::now();
+    loop {
+        let mut claimed = claim(store, 10).await;
+        assert!(claimed.len() < 2, "just one job should be claimable");
+        if let Some(claimed) = claimed.pop() {
+            return claimed;
+        }
+        assert!(begun.elapsed() < LIMIT, "nothing to claim within {LIMIT:?}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// Enqueues a job and claims it: the only claimable one.
+pub(crate) async fn start(store: &PostgresStore, job: NewJob) -> Claimed {
+    let id = enqueue(store, job).await;
+    let mut claimed = claim(store, 10).await;
+    assert_eq!(claimed.len(), 1, "just one job should be claimable");
+    assert_eq!(claimed[0].id(), id);
+    claimed.remove(0)
+}
+
+/// Enqueues many jobs and claims them all; answers with their tokens.
+pub(crate) async fn start_many(store: &PostgresStore, job: &NewJob, n: usize) -> Vec<LeaseToken> {
+    store.enqueue_many(vec![job.clone(); n]).await.expect("valid jobs");
+    let claimed = claim_all(store).await;
+    assert_eq!(claimed.len(), n);
+    claimed.into_iter().map(|claimed| claimed.token).collect()
+}
+
+pub(crate) async fn finish(
+    store: &PostgresStore,
+    token: LeaseToken,
+    verdict: Verdict,
+) -> Result<JobState, FinishError> {
+    let mut answers = store.finish(vec![Finish { token, verdict }]).await.expect("a store that answers");
+    assert_eq!(answers.len(), 1);
+    answers.remove(0)
+}
+
+pub(crate) async fn get(store: &PostgresStore, id: JobId) -> Job {
+    store.get(id).await.expect("a store that answers").expect("a job that exists")
+}
+
+pub(crate) async fn state(store: &PostgresStore, id: JobId) -> JobState {
+    get(store, id).await.state
+}
+
+/// Runs tasks that begin together and answers with what they found, in their order.
+pub(crate) async fn together<T, F>(tasks: impl IntoIterator<Item = F>) -> Vec<T>
+where
+    T: Send + 'static,
+    F: Future<Output = T> + Send + 'static,
+{
+    let tasks: Vec<F> = tasks.into_iter().collect();
+    let barrier = Arc::new(Barrier::new(tasks.len()));
+    let mut running = JoinSet::new();
+    for (i, task) in tasks.into_iter().enumerate() {
+        let barrier = barrier.clone();
+        running.spawn(async move {
+            barrier.wait().await;
+            (i, task.await)
+        });
+    }
+    let mut answers = running.join_all().await;
+    answers.sort_unstable_by_key(|(i, _)| *i);
+    answers.into_iter().map(|(_, answer)| answer).collect()
+}

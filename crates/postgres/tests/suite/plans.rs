@@ -1,0 +1,342 @@
+//! How the hot statements find their rows among a million others, whatever the planner knows of them.
+//!
+//! A queue is the planner's worst case: a table that is empty at one moment and full at the next, whose statistics are
+//! of neither. So every plan is looked at with statistics and without, as PostgreSQL makes it for any arguments and for
+//! a thousand of them.
+
+use std::{collections::BTreeMap, fmt::Write};
+
+use orchestrix_postgres::{PostgresOptions, PostgresStore};
+use orchestrix_testkit::TestDatabase;
+use serde_json::Value;
+use tokio_postgres::Client;
+
+use crate::{
+    support,
+    wire::{Message, Recorder},
+};
+
+/// A statement as the store sends it: its text, the types of its parameters, and arguments in SQL. `{ids}` stands for a
+/// thousand ids.
+struct Hot {
+    name: &'static str,
+    sql: &'static str,
+    types: &'static str,
+    arguments: &'static str,
+}
+
+const HOT: [Hot; 8] = [
+    Hot {
+        name: "claim",
+        sql: include_str!("../../queries/claim.sql"),
+        types: "text[], text[], int2[], timestamptz[], uuid[], int4[], text, uuid",
+        arguments: "ARRAY['q1', 'q2'], ARRAY['t1', 't2'], ARRAY[-32768, 0]::int2[], ARRAY['epoch', now()::text]::timestamptz[],
+            ARRAY[md5('')::uuid, md5('')::uuid], ARRAY[1000, 1000], 'w', md5('')::uuid",
+    },
+    Hot {
+        name: "complete",
+        sql: include_str!("../../queries/complete.sql"),
+        types: "uuid[], int4[], uuid[], text[]",
+        arguments: "'{ids}', array_fill(1, ARRAY[1000]), '{ids}', array_fill(NULL::text, ARRAY[1000])",
+    },
+    Hot {
+        name: "heartbeat",
+        sql: include_str!("../../queries/heartbeat.sql"),
+        types: "uuid[], int4[], uuid[]",
+        arguments: "'{ids}', array_fill(1, ARRAY[1000]), '{ids}'",
+    },
+    Hot {
+        name: "promote",
+        sql: include_str!("../../queries/promote.sql"),
+        types: "int8",
+        arguments: "1000",
+    },
+    Hot {
+        name: "settle",
+        sql: include_str!("../../queries/settle.sql"),
+        types: "uuid[], int4[], uuid[], text[], bool[], text[], text[], int8[], int2[], int2[], text[], text[], text[]",
+        arguments: "'{ids}', array_fill(1, ARRAY[1000]), '{ids}', array_fill('running'::text, ARRAY[1000]), array_fill(false, ARRAY[1000]),
+            array_fill('expired'::text, ARRAY[1000]), array_fill('pending'::text, ARRAY[1000]), array_fill(0::int8, ARRAY[1000]),
+            array_fill(1::int2, ARRAY[1000]), array_fill(1::int2, ARRAY[1000]), array_fill(NULL::text, ARRAY[1000]),
+            array_fill('lost'::text, ARRAY[1000]), array_fill(NULL::text, ARRAY[1000])",
+    },
+    Hot {
+        name: "overdue_leases",
+        sql: include_str!("../../queries/overdue_leases.sql"),
+        types: "int8",
+        arguments: "1000",
+    },
+    Hot {
+        name: "overdue_attempts",
+        sql: include_str!("../../queries/overdue_attempts.sql"),
+        types: "int8",
+        arguments: "1000",
+    },
+    Hot {
+        name: "expired",
+        sql: include_str!("../../queries/expired.sql"),
+        types: "int8",
+        arguments: "1000",
+    },
+];
+
+/// Keeps the server from gathering statistics by itself, so that a test knows what there is.
+async fn without_statistics(client: &Client) {
+    client
+        .batch_execute(
+            "DO $$ DECLARE name regclass; BEGIN
+                 FOR name IN SELECT oid FROM pg_class WHERE relnamespace = 'orchestrix'::regnamespace AND relkind = 'r' LOOP
+                     EXECUTE format('ALTER TABLE %s SET (autovacuum_enabled = false)', name);
+                 END LOOP;
+             END $$",
+        )
+        .await
+        .unwrap();
+}
+
+/// Records pending jobs, as many finished ones, and a tenth as many of each that waits to be found by a sweep: due, with
+/// a lease that ran out, over their time, too late to start. A hundredth has its payload apart.
+async fn fill(client: &Client, jobs: i64) {
+    client
+        .batch_execute(&format!(
+            "INSERT INTO orchestrix.job (id, created_at, updated_at, eligible_at, state, rank, max_attempts, payload_apart, queue, job_type, tenant, payload)
+             SELECT orchestrix.new_id(), now(), now(), now() + n * interval '1 microsecond', 'pending', n % 3, 10, n % 100 = 0,
+                    'q' || n % 4, 't' || n % 5, 'default', CASE WHEN n % 100 > 0 THEN '{{\"n\":1}}' END
+             FROM generate_series(1, {jobs}) AS n;
+             INSERT INTO orchestrix.payload SELECT id, '{{\"n\":2}}' FROM orchestrix.job WHERE payload_apart;
+             INSERT INTO orchestrix.job (id, created_at, updated_at, eligible_at, state, rank, max_attempts, queue, job_type, tenant, payload)
+             SELECT orchestrix.new_id(), now(), now(), now() - n * interval '1 microsecond', 'scheduled', 0, 10, 'q1', 't1', 'default', '1'
+             FROM generate_series(1, {jobs} / 10) AS n;
+             INSERT INTO orchestrix.job (id, created_at, updated_at, eligible_at, state, rank, max_attempts, queue, job_type, tenant, payload,
+                 lease_counter, lease_secret, lease_expires_at, timeout_at, timeout_ms, worker, started_at)
+             SELECT orchestrix.new_id(), now(), now(), now(), 'running', 0, 10, 'q1', 't1', 'default', '1',
+                 1, md5('')::uuid, now() - n * interval '1 microsecond', now() - n * interval '1 microsecond', 1, 'w', now()
+             FROM generate_series(1, {jobs} / 10) AS n;
+             INSERT INTO orchestrix.job (id, created_at, updated_at, eligible_at, expires_at, state, rank, max_attempts, queue, job_type, tenant, payload)
+             SELECT orchestrix.new_id(), now(), now(), now(), now() - n * interval '1 microsecond', 'pending', 0, 10, 'q1', 't1', 'default', '1'
+             FROM generate_series(1, {jobs} / 10) AS n;
+             INSERT INTO orchestrix.history (id, created_at, finished_at, eligible_at, started_at, lease_secret, state, lease_counter, lease_ms,
+                 rank, attempts, max_attempts, losses, has_parents, has_dependents, payload_apart, queue, job_type, tenant, worker, payload)
+             SELECT orchestrix.new_id(), now(), now(), now(), now(), md5('')::uuid, 'completed', 1, 30000,
+                 0, 1, 10, 0, false, false, false, 'q1', 't1', 'default', 'w', '1'
+             FROM generate_series(1, {jobs}) AS n;"
+        ))
+        .await
+        .unwrap();
+}
+
+/// The plan of a statement, made in this mode of the planner.
+async fn explain(client: &Client, hot: &Hot, ids: &str, mode: &str) -> Value {
+    let arguments = hot.arguments.replace("{ids}", ids);
+    client.batch_execute(&format!("SET plan_cache_mode = {mode}")).await.unwrap();
+    client.batch_execute(&format!("PREPARE hot ({}) AS {}", hot.types, hot.sql)).await.unwrap();
+    let sql = format!("EXPLAIN (COSTS OFF, FORMAT JSON) EXECUTE hot ({arguments})");
+    let rows = client.simple_query(&sql).await.unwrap();
+    client.batch_execute("DEALLOCATE hot").await.unwrap();
+    let text: String = rows
+        .iter()
+        .filter_map(|message| match message {
+            tokio_postgres::SimpleQueryMessage::Row(row) => row.get(0),
+            _ => None,
+        })
+        .collect();
+    serde_json::from_str(&text).unwrap()
+}
+
+/// A connection with the settings that the store gives its own.
+async fn connect_like_a_store(database: &TestDatabase) -> Client {
+    let server = orchestrix_testkit::test_postgres().unwrap().split_once('@').unwrap().1;
+    let recorder = Recorder::start(server);
+    let _store = PostgresStore::open(PostgresOptions::new(recorder.url(database.url()))).await.unwrap();
+    let first = recorder.connections().remove(0).remove(0);
+    let Message::Startup(parameters) = first else { panic!("{first:?}") };
+    let name = parameters.iter().position(|name| name == "options").expect("the store has settings");
+    let mut config: tokio_postgres::Config = database.url().parse().unwrap();
+    let (client, connection) = config.options(&parameters[name + 1]).connect(tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client
+}
+
+/// Draws a plan as nodes, tables and indexes; an index that is read from end to end is as bad as a table. Days are all alike, and those without a row are left out.
+fn draw(node: &Value, depth: usize, filled: &[String], drawing: &mut String) {
+    let text = |key: &str| node[key].as_str().unwrap_or_default();
+    let relation = text("Relation Name");
+    let day = |name: &str| name.rsplit_once('_').is_some_and(|(_, day)| day.parse::<u32>().is_ok());
+    let partition = relation.ends_with("_default") || day(relation);
+    if partition && !filled.iter().any(|name| name == relation) {
+        return;
+    }
+    let plain = |name: &str| {
+        let parts = name.split('_').filter(|part| part.parse::<u32>().is_err());
+        parts.collect::<Vec<_>>().join("_")
+    };
+    let mut line = match text("Node Type") {
+        "ModifyTable" => text("Operation").to_owned(),
+        "Index Scan" | "Index Only Scan" | "Bitmap Index Scan" => {
+            let whole = if node["Index Cond"].is_null() { "Whole " } else { "" };
+            format!("{whole}{} using {}", text("Node Type"), plain(text("Index Name")))
+        }
+        other => other.to_owned(),
+    };
+    for (key, name) in [("Relation Name", plain(relation)), ("CTE Name", text("CTE Name").into())] {
+        if node[key].is_string() {
+            write!(line, " on {name}").unwrap();
+        }
+    }
+    let role = text("Subplan Name").split(" (").next().unwrap_or_default();
+    if !role.is_empty() {
+        line = format!("{}: {line}", if role.starts_with("CTE ") { role } else { "sub-plan" });
+    }
+    writeln!(drawing, "{}{line}", "  ".repeat(depth)).unwrap();
+    for child in node["Plans"].as_array().into_iter().flatten() {
+        // Arrays that are handed in; they find nothing.
+        if child["Node Type"] != "Result" {
+            draw(child, depth + 1, filled, drawing);
+        }
+    }
+}
+
+async fn filled_partitions(client: &Client) -> Vec<String> {
+    let sql = "SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE pg_relation_size(c.oid) > 0 AND c.relkind = 'r'";
+    client.query(sql, &[]).await.unwrap().iter().map(|row| row.get(0)).collect()
+}
+
+mod heavy {
+    use std::time::{Duration, Instant};
+
+    use orchestrix_core::{JobId, LeaseToken, NewJob, Start, Timestamp};
+    use orchestrix_store::{Finish, Store, Verdict};
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::{jobs::*, locks::until};
+
+    #[tokio::test]
+    async fn the_hot_statements_search_their_indexes_among_a_million_jobs() {
+        let database = support::database();
+        let client = connect_like_a_store(&database).await;
+        without_statistics(&client).await;
+        fill(&client, 1_000_000).await;
+        let ids: String = client
+            .query_one(
+                "SELECT array_agg(id ORDER BY id)::text FROM (SELECT id FROM orchestrix.job LIMIT 1000) AS j",
+                &[],
+            )
+            .await
+            .unwrap()
+            .get(0);
+        let filled = filled_partitions(&client).await;
+        let mut plans: BTreeMap<&str, Vec<(String, Vec<String>)>> = BTreeMap::new();
+        for statistics in ["without statistics", "with statistics"] {
+            for (mode, arguments) in [("force_generic_plan", "any arguments"), ("force_custom_plan", "a thousand")] {
+                for hot in &HOT {
+                    let mut drawing = String::new();
+                    draw(&explain(&client, hot, &ids, mode).await[0]["Plan"], 0, &filled, &mut drawing);
+                    let variants = plans.entry(hot.name).or_default();
+                    let variant = format!("{statistics}, for {arguments}");
+                    match variants.iter_mut().find(|(known, _)| *known == drawing) {
+                        Some((_, names)) => names.push(variant),
+                        None => variants.push((drawing, vec![variant])),
+                    }
+                }
+            }
+            client.batch_execute("ANALYZE").await.unwrap();
+        }
+        for (name, variants) in plans {
+            let mut text = String::new();
+            for (drawing, names) in variants {
+                // Of a bitmap, every row is fetched and sorted before the first is used.
+                let bad = |line: &&str| {
+                    let large = ["job", "history", "payload", "dead"]
+                        .iter()
+                        .any(|table| line.ends_with(&format!(" on {table}")));
+                    large && ["Seq Scan", "Bitmap Heap Scan", "Whole Index"].iter().any(|scan| line.contains(scan))
+                };
+                let found = drawing.lines().find(bad);
+                assert_eq!(found, None, "{name} reads more than it needs {}:\n{drawing}", names.join(" and "));
+                writeln!(text, "{}\n\n{drawing}", names.join("\n")).unwrap();
+            }
+            insta::assert_snapshot!(name, text);
+        }
+    }
+
+    const READ: &str = "SELECT coalesce(sum(seq_tup_read), 0)::bigint FROM pg_stat_user_tables
+        WHERE relname ~ '^(job|history|dead|payload|idempotency|dependency)'";
+    const INDEXED: &str = "SELECT coalesce(sum(idx_tup_read), 0)::bigint FROM pg_stat_user_indexes WHERE relname ~ '^(job|history|dead|payload)'";
+    const SESSIONS: &str =
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'orchestrix'";
+
+    /// One round of the hot path over what can be claimed, besides tokens that own nothing.
+    async fn round(store: &PostgresStore, n: usize) -> usize {
+        let mut tokens: Vec<LeaseToken> = claim(store, n).await.iter().map(|claimed| claimed.token).collect();
+        let claimed = tokens.len();
+        let stranger = || JobId::new(Timestamp::now(), rand::random());
+        tokens.extend((0..4).map(|_| LeaseToken { job: stranger(), counter: 1, secret: Uuid::nil() }));
+        store.heartbeat(&tokens).await.unwrap();
+        let verdict = |i: usize| if i.is_multiple_of(2) { Verdict::DONE } else { Verdict::fail("again") };
+        let items = tokens.iter().enumerate().map(|(i, token)| Finish { token: *token, verdict: verdict(i) }).collect();
+        assert_eq!(store.finish(items).await.unwrap().iter().filter(|answer| answer.is_ok()).count(), claimed);
+        store.promote(100).await.unwrap();
+        store.reap(100, 3).await.unwrap();
+        store.time_out(100).await.unwrap();
+        store.expire(100).await.unwrap();
+        store.unblock(100).await.unwrap();
+        assert!(store.get(stranger()).await.unwrap().is_none());
+        claimed
+    }
+
+    /// Lets a store make its plans while there is next to nothing, then works on 200,000 jobs with the same connection.
+    async fn grow(drained: bool) {
+        let database = support::database();
+        let client = support::connect(database.url()).await;
+        // One connection, so that every statement has been made ready, and planned for good, where it is used later.
+        let options = PostgresOptions { connections: 1, listen: false, ..PostgresOptions::new(database.url()) };
+        let store = PostgresStore::open(options).await.unwrap();
+        without_statistics(&client).await;
+        for i in 0..10 {
+            let parent = enqueue(&store, NewJob { queue: queue("q1"), ..job("t1") }).await;
+            store.enqueue_many(vec![keyed(&i.to_string()), child_of(&[parent])]).await.unwrap();
+            enqueue(&store, NewJob { start: Start::After(Duration::from_millis(1)), ..job("t1") }).await;
+            round(&store, 3).await;
+        }
+        if drained {
+            // As it is in the morning, after the server has tidied up: no row, no page, and statistics that say so.
+            client.batch_execute("DELETE FROM orchestrix.job; DELETE FROM orchestrix.history").await.unwrap();
+            client.batch_execute("VACUUM ANALYZE").await.unwrap();
+            for _ in 0..10 {
+                round(&store, 3).await;
+            }
+        }
+        fill(&client, 200_000).await;
+        let before = (number(&client, READ).await, number(&client, INDEXED).await);
+        let begun = Instant::now();
+        let mut claimed = 0;
+        for _ in 0..5 {
+            claimed += round(&store, 100).await;
+        }
+        let took = begun.elapsed();
+        // Sessions report what they have counted at the latest when they end.
+        drop(store);
+        until(&client, "the store's sessions have ended", |n| n == 0, SESSIONS).await;
+        let read = number(&client, READ).await - before.0;
+        let indexed = number(&client, INDEXED).await - before.1;
+        println!("{claimed} jobs took {took:?}, {read} rows read in passing and {indexed} entries of indexes");
+        assert!(claimed > 0);
+        assert!(read < 50_000, "{read} rows were read in passing: a table was read from end to end");
+        assert!(indexed < 200_000, "{indexed} entries were read: an index was read from end to end");
+    }
+
+    async fn number(client: &Client, sql: &str) -> i64 {
+        client.query_one(sql, &[]).await.unwrap().get(0)
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn plans_made_for_a_new_queue_serve_a_full_one() {
+        grow(false).await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn plans_made_for_a_drained_queue_serve_a_full_one() {
+        grow(true).await;
+    }
+}

@@ -1,0 +1,109 @@
+//! One idempotency key, many callers.
+
+use std::collections::{BTreeMap, HashSet};
+
+use orchestrix_core::{JobId, NewJob};
+use orchestrix_postgres::PostgresStore;
+use orchestrix_store::{Enqueued, Store};
+use rand::seq::SliceRandom;
+
+use crate::{
+    books,
+    jobs::*,
+    locks::{Holder, until_waiting},
+    support,
+};
+
+const ROUNDS: usize = 5;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sixty_four_callers_of_one_key_over_four_stores_make_one_job() {
+    let database = support::database();
+    let stores: [PostgresStore; 4] = open_many(database.url()).await;
+    let client = support::connect(database.url()).await;
+    for round in 0..ROUNDS {
+        let answers: Vec<Enqueued> = together((0..64).map(|i| {
+            let (store, job) = (stores[i % 4].clone(), keyed(&format!("k{round}")));
+            async move { store.enqueue(job).await.expect("a valid job") }
+        }))
+        .await;
+        assert_eq!(answers.iter().map(|answer| answer.id).collect::<HashSet<_>>().len(), 1, "all are told of one job");
+        assert_eq!(answers.iter().filter(|answer| answer.duplicate).count(), 63, "one of them was the first");
+    }
+    let jobs: i64 = client.query_one("SELECT count(*) FROM orchestrix.job", &[]).await.unwrap().get(0);
+    assert_eq!(jobs, ROUNDS as i64);
+    books::assert_balanced(&client).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn eight_batches_that_share_keys_in_different_orders_make_one_job_of_each() {
+    let database = support::database();
+    let stores: [PostgresStore; 4] = open_many(database.url()).await;
+    let client = support::connect(database.url()).await;
+    for round in 0..ROUNDS {
+        let answers = together((0..8).map(|i| {
+            let mut keys: Vec<String> = (0..300).map(|n| format!("r{round}k{n}")).collect();
+            keys.shuffle(&mut rand::rng());
+            keys.truncate(200);
+            let store = stores[i % 4].clone();
+            async move {
+                let answers = store.enqueue_many(keys.iter().map(|key| keyed(key)).collect()).await;
+                keys.into_iter().zip(answers.expect("waits, and no deadlock")).collect::<Vec<_>>()
+            }
+        }))
+        .await;
+        let mut of_key: BTreeMap<String, Vec<Enqueued>> = BTreeMap::new();
+        for (key, answer) in answers.into_iter().flatten() {
+            of_key.entry(key).or_default().push(answer);
+        }
+        for (key, answers) in of_key {
+            assert!(answers.iter().all(|answer| answer.id == answers[0].id), "{key} stands for two jobs");
+            assert_eq!(answers.iter().filter(|answer| !answer.duplicate).count(), 1, "{key} was recorded once");
+        }
+    }
+    let sql = "SELECT count(*) FROM orchestrix.job j FULL JOIN orchestrix.idempotency k ON k.job_id = j.id
+               WHERE j.id IS NULL OR k.job_id IS NULL";
+    assert_eq!(client.query_one(sql, &[]).await.unwrap().get::<_, i64>(0), 0, "a job without its key, or the reverse");
+    books::assert_balanced(&client).await;
+}
+
+/// Enqueues a job whose key a transaction is just taking, and says how that ends.
+async fn while_the_key_is_being_taken(job: NewJob, many: bool, committed: bool) {
+    let database = support::database();
+    let store = open(database.url()).await;
+    let client = support::connect(database.url()).await;
+    let taking = Holder::begin(database.url()).await;
+    let row =
+        taking.client().query_one("SELECT orchestrix.enqueue('keyed', idempotency_key => 'k')", &[]).await.unwrap();
+    let theirs = JobId::from_uuid(row.get(0));
+
+    let ours = store.clone();
+    let waiting = tokio::spawn(async move {
+        match many {
+            true => ours.enqueue_many(vec![job]).await.map(|answers| answers[0]),
+            false => ours.enqueue(job).await,
+        }
+    });
+    until_waiting(&client, 1).await;
+    if committed {
+        taking.commit().await;
+    } else {
+        taking.rollback().await;
+    }
+    let answer = waiting.await.unwrap().expect("an answer, not an error");
+    assert_eq!((answer.id == theirs, answer.duplicate), (committed, committed));
+    assert_eq!(claim_all(&store).await.len(), 1);
+    books::assert_balanced(&client).await;
+}
+
+#[tokio::test]
+async fn a_key_that_is_taken_while_it_is_waited_for_stands_for_the_first_job() {
+    while_the_key_is_being_taken(keyed("k"), false, true).await;
+    while_the_key_is_being_taken(keyed("k"), true, true).await;
+}
+
+#[tokio::test]
+async fn a_key_that_is_given_up_while_it_is_waited_for_is_free() {
+    while_the_key_is_being_taken(keyed("k"), false, false).await;
+    while_the_key_is_being_taken(keyed("k"), true, false).await;
+}
