@@ -66,6 +66,7 @@ fn failed_alike(n: usize, error: &StoreError) -> Vec<Result<Enqueued>> {
         .map(|_| {
             Err(match error {
                 StoreError::Unavailable(text) => StoreError::Unavailable(text.clone()),
+                StoreError::Backend(cause) => StoreError::Backend(cause.to_string().into()),
                 other => StoreError::Backend(other.to_string().into()),
             })
         })

@@ -4,12 +4,15 @@ use orchestrix_store::StoreError;
 use tokio_postgres::error::SqlState;
 
 /// Sorts an error by what the caller can do about it.
+#[expect(clippy::needless_pass_by_value, reason = "map_err hands errors over")]
 pub(crate) fn store_error(error: tokio_postgres::Error) -> StoreError {
     let passing = match error.as_db_error() {
         Some(db) => is_passing(db.code()),
         None => error.is_closed() || caused_by_io(&error),
     };
-    if passing { StoreError::Unavailable(describe(&error)) } else { StoreError::Backend(Box::new(error)) }
+    // In the server's own words: the error itself would only say that it came from there.
+    let words = describe(&error);
+    if passing { StoreError::Unavailable(words) } else { StoreError::Backend(words.into()) }
 }
 
 /// Whether the server undid the statement because of another one, so that sending it again is safe and sensible.

@@ -276,7 +276,9 @@ async fn one_job_that_the_database_refuses_fails_alone_among_those_it_came_with(
     for (kind, answer) in answers.await {
         match (kind, answer) {
             ("t", answer) => drop(answer.expect("a job that is no worse for the company it came in")),
-            (_, Err(StoreError::Backend(_))) => {}
+            (_, Err(error @ StoreError::Backend(_))) => {
+                assert!(error.to_string().contains("no_poison"), "does not say why: {error}");
+            }
             (_, other) => panic!("{other:?}"),
         }
     }
@@ -285,7 +287,8 @@ async fn one_job_that_the_database_refuses_fails_alone_among_those_it_came_with(
     assert_eq!(keys, 57, "a refused job keeps no key");
     // All or nothing, where that is what was asked for.
     let refused = store.enqueue_many(vec![job("t"), job("poison"), job("t")]).await;
-    assert!(matches!(refused, Err(StoreError::Backend(_))), "{refused:?}");
+    let Err(error @ StoreError::Backend(_)) = refused else { panic!("{refused:?}") };
+    assert!(error.to_string().contains("no_poison"), "does not say why: {error}");
     assert!(claim(&store, 10).await.is_empty());
     books::assert_balanced(&client).await;
 }

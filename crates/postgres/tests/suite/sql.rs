@@ -64,10 +64,10 @@ async fn a_job_is_there_when_its_transaction_commits_and_never_was_when_it_does_
 async fn every_argument_is_taken_and_the_most_urgent_job_is_claimed_first() {
     let (store, _database, client) = scene().await;
     let low = call(&client, "'t', priority => -5").await.unwrap();
-    let high = call(&client, "'t', '{\"to\": \"you\"}', 'mail', 9, NULL, 'k', 3, 'acme'").await.unwrap();
+    let high = call(&client, "'t', '{\"to\": \"you\"}', 'mail', 9, NULL, 'clé/§✓', 3, 'acme'").await.unwrap();
     let job = get(&store, high).await;
     assert_eq!((job.queue, job.priority, job.max_attempts), (queue("mail"), priority(9), 3));
-    assert_eq!((job.tenant, job.idempotency_key.unwrap().as_str()), (Tenant::new("acme").unwrap(), "k"));
+    assert_eq!((job.tenant, job.idempotency_key.unwrap().as_str()), (Tenant::new("acme").unwrap(), "clé/§✓"));
     assert_eq!(claim(&store, 10).await.iter().map(|claimed| claimed.id()).collect::<Vec<_>>(), [high, low]);
     books::assert_balanced(&client).await;
 }
@@ -141,6 +141,11 @@ async fn what_the_api_would_refuse_is_refused_and_leaves_nothing() {
         ("idempotencyKey", "'t', idempotency_key => ''".into()),
         ("idempotencyKey", "'t', idempotency_key => 'a b'".into()),
         ("idempotencyKey", "'t', idempotency_key => repeat('k', 256)".into()),
+        ("idempotencyKey", r"'t', idempotency_key => E'a\u00a0b'".into()),
+        ("idempotencyKey", r"'t', idempotency_key => E'a\u00adb'".into()),
+        ("idempotencyKey", r"'t', idempotency_key => E'a\u200bb'".into()),
+        ("idempotencyKey", r"'t', idempotency_key => E'a\u3000b'".into()),
+        ("idempotencyKey", r"'t', idempotency_key => E'\ufeffb'".into()),
         ("payload", format!("'t', to_jsonb('{large}'::text)")),
     ] {
         let refused = call(&client, &arguments).await;
