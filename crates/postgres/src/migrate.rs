@@ -49,11 +49,12 @@ pub(crate) async fn wait_until_up(database: &Database) -> Result<()> {
             },
             Err(error) => error,
         };
-        if !matches!(error, StoreError::Unavailable(_)) || begun.elapsed() + pause > limit {
+        let left = limit.saturating_sub(begun.elapsed());
+        if !matches!(error, StoreError::Unavailable(_)) || left.is_zero() {
             return Err(error);
         }
         tracing::warn!(waited = ?begun.elapsed(), limit = ?limit, %error, "waiting for the database");
-        tokio::time::sleep(pause.mul_f64(1.0 + 0.2 * rand::random::<f64>())).await;
+        tokio::time::sleep(pause.mul_f64(1.0 + 0.2 * rand::random::<f64>()).min(left)).await;
         pause = (pause * 2).min(Duration::from_secs(2));
     }
 }

@@ -83,7 +83,7 @@ pub(crate) async fn claim(store: &PostgresStore, limit: usize) -> Vec<Claimed> {
     store.claim(&ClaimRequest::any(worker("w"), limit)).await.expect("a valid request")
 }
 
-/// Claims until nothing is left.
+/// Claims until nothing is found. What was committed late, behind the place reached, may be left.
 pub(crate) async fn claim_all(store: &PostgresStore) -> Vec<Claimed> {
     let mut all = Vec::new();
     loop {

@@ -40,7 +40,7 @@ async fn a_job_enqueued_by_one_store_wakes_the_subscribers_of_another() {
     let id = enqueue(&telling, NewJob { queue: queue("mail"), ..job("t") }).await;
     assert_eq!(next(&mut wakeups).await, Wakeup::Queue(queue("mail")));
     let claimed = claim(&hearing, 10).await;
-    assert_eq!(claimed.len(), 1, "who was woken finds the job at once, though its kind is new");
+    assert_eq!(claimed.len(), 1, "who was woken finds the job");
     assert_eq!(claimed[0].id(), id);
 }
 
