@@ -42,7 +42,7 @@ pub use job::{Job, Progress};
 pub use json::Json;
 pub use lease::LeaseToken;
 pub use lifecycle::{Failure, Lifecycle};
-pub use name::{IdempotencyKey, JobType, LimitKey, Queue, Tag, Tenant, WorkerName};
+pub use name::{IdempotencyKey, JobType, LimitKey, NodeName, Queue, Tag, Tenant, WorkerName};
 pub use new_job::{DependsOn, NewJob, OnDependencyFailure, Priority, Start};
 pub use resources::Resources;
 pub use retry::RetryPolicy;

@@ -130,6 +130,10 @@ name!(
     /// A worker process, by the name it gave itself.
     WorkerName, "workerId", 255, "visible characters", visible
 );
+name!(
+    /// A process that takes part in coordination, by the name it gave itself.
+    NodeName, "nodeId", 255, "visible characters", visible
+);
 
 impl Default for Queue {
     fn default() -> Self {

@@ -19,7 +19,7 @@ WITH asked AS MATERIALIZED (
     SELECT a.*, a.goes_to >= 'completed' AS ends FROM asked a WHERE (SELECT count(*) FROM held) > 0
 ), moved AS (
     UPDATE orchestrix.job AS j
-    SET state = i.goes_to, updated_at = now(), eligible_at = now() + coalesce(i.delay_ms, 0) * interval '1 millisecond',
+    SET state = i.goes_to, updated_at = now(), eligible_at = now() + i.delay_ms * interval '1 millisecond',
         attempts = i.attempts, losses = i.losses, lease_expires_at = NULL, timeout_at = NULL, cancel_requested = false,
         attempt_log = orchestrix.add_attempt(j, i.outcome, i.goes_to, i.error)
     FROM item i

@@ -1,5 +1,5 @@
 -- How many jobs a claim should take from each lane so that the order is one over all of them. Looks without locking at
--- twice what is wanted, split over the lanes that have any; a lane that was cut short bounds what can be judged.
+-- twice what is wanted, split over the lanes that have any; a lane that was cut short bounds what can be judged, and is told.
 -- $1 queues, $2 types, $3 ranks, $4 times, $5 ids (where to start in each lane), $6 how many in all. Relies on job_claim.
 WITH lane AS (
     SELECT l.*, first.rank IS NOT NULL AS filled
@@ -30,4 +30,4 @@ WITH lane AS (
     WHERE NOT EXISTS (SELECT FROM horizon h WHERE (c.rank, c.eligible_at, c.id) > (h.rank, h.eligible_at, h.id))
     ORDER BY c.rank, c.eligible_at, c.id LIMIT $6::integer
 )
-SELECT n, count(*)::integer AS quota FROM chosen GROUP BY n
+SELECT n, count(*)::integer AS quota, EXISTS (SELECT FROM horizon) AS cut_short FROM chosen GROUP BY n

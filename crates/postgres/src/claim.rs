@@ -20,13 +20,34 @@ use crate::{
 
 pub(crate) async fn claim(store: &PostgresStore, request: &ClaimRequest) -> Result<Vec<Claimed>> {
     request.validate()?;
+    let (mut claimed, mut more) = claim_some(store, request).await?;
+    // Each round takes something, so there are no more rounds than jobs that were asked for.
+    while more && claimed.len() < request.limit {
+        let rest = ClaimRequest { limit: request.limit - claimed.len(), ..request.clone() };
+        match claim_some(store, &rest).await {
+            Ok((jobs, cut_short)) => {
+                more = cut_short && !jobs.is_empty();
+                claimed.extend(jobs);
+            }
+            // Their leases run already: better some than none.
+            Err(error) => {
+                tracing::warn!(%error, jobs = claimed.len(), "fewer jobs were claimed than there may be");
+                break;
+            }
+        }
+    }
+    Ok(claimed)
+}
+
+// Claims what one survey can put in order, and says whether there may be more.
+async fn claim_some(store: &PostgresStore, request: &ClaimRequest) -> Result<(Vec<Claimed>, bool)> {
     if let Some(known) = store.lanes().take_turn(Instant::now()) {
         find_lanes(store, &known).await?;
     }
     let starts = store.lanes().starts(request, Instant::now());
-    let quotas = quotas(store, &starts, request.limit).await?;
+    let (quotas, cut_short) = quotas(store, &starts, request.limit).await?;
     if quotas.is_empty() {
-        return Ok(Vec::new());
+        return Ok((Vec::new(), false));
     }
     let (starts, quotas): (Vec<Start>, Vec<i32>) =
         quotas.into_iter().map(|(i, quota)| (starts[i].clone(), quota)).unzip();
@@ -40,7 +61,7 @@ pub(crate) async fn claim(store: &PostgresStore, request: &ClaimRequest) -> Resu
     note_places(store, &starts, &rows, scan.elapsed());
     // From here on the jobs are leased: whatever goes wrong with one of them must not cost the others their leases.
     match read_all(store, &rows, secret).await {
-        Ok(claimed) => Ok(claimed),
+        Ok(claimed) => Ok((claimed, cut_short)),
         Err(error) => {
             let tokens = rows.iter().map(|row| token(row, secret));
             let items: Vec<Finish> = tokens.map(|token| Finish { token, verdict: Verdict::Release }).collect();
@@ -64,15 +85,18 @@ async fn find_lanes(store: &PostgresStore, known: &[(Queue, JobType)]) -> Result
     rows.map(drop)
 }
 
-// How many to take from which lane. One lane needs no look; several are looked at so that the order is one over all.
-async fn quotas(store: &PostgresStore, starts: &[Start], limit: usize) -> Result<Vec<(usize, i32)>> {
+// How many to take from which lane, and whether a lane was cut short. One lane needs no look; several are looked at so
+// that the order is one over all.
+async fn quotas(store: &PostgresStore, starts: &[Start], limit: usize) -> Result<(Vec<(usize, i32)>, bool)> {
     let limit = i32::try_from(limit).unwrap_or(i32::MAX);
     if starts.len() < 2 {
-        return Ok((0..starts.len()).map(|i| (i, limit)).collect());
+        return Ok(((0..starts.len()).map(|i| (i, limit)).collect(), false));
     }
     let (queues, types, ranks, times, ids) = columns(starts);
     let rows = store.database().query(&SURVEY, &[&queues, &types, &ranks, &times, &ids, &limit]).await?;
-    Ok(rows.iter().map(|row| (usize::try_from(row.get::<_, i64>(0) - 1).unwrap_or(0), row.get(1))).collect())
+    let cut_short = rows.first().is_some_and(|row| row.get(2));
+    let quotas = rows.iter().map(|row| (usize::try_from(row.get::<_, i64>(0) - 1).unwrap_or(0), row.get(1))).collect();
+    Ok((quotas, cut_short))
 }
 
 type Columns<'a> = (Vec<&'a str>, Vec<&'a str>, Vec<i16>, Vec<Timestamp>, Vec<Uuid>);

@@ -206,15 +206,18 @@ async fn record_graph(
     let mut answers: Vec<Option<Enqueued>> = vec![None; jobs.len()];
     let mut ids: Vec<JobId> = jobs.iter().map(|_| new_id()).collect();
     let keyed: Vec<usize> = (0..jobs.len()).filter(|i| jobs[*i].idempotency_key.is_some()).collect();
-    for (i, answer) in find_keys(Finder::Inside(connection), jobs, &keyed).await? {
-        let known = answer?;
-        ids[i] = known.id;
-        answers[i] = Some(known);
-    }
-    // The same key twice in one call.
+    let mut known = find_keys(Finder::Inside(connection), jobs, &keyed).await?;
+    // In the order of the jobs, so that of several keys that were used for something else the first is named.
     let mut first_of_key = HashMap::new();
     let mut same_as: HashMap<usize, usize> = HashMap::new();
     for i in keyed {
+        if let Some(answer) = known.remove(&i) {
+            let repeat = answer?;
+            ids[i] = repeat.id;
+            answers[i] = Some(repeat);
+            continue;
+        }
+        // The same key twice in one call.
         let key = (&jobs[i].tenant, &jobs[i].job_type, &jobs[i].idempotency_key);
         let first = *first_of_key.entry(key).or_insert(i);
         if first != i {

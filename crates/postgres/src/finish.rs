@@ -2,15 +2,15 @@
 
 use std::collections::HashMap;
 
-use orchestrix_core::{AttemptOutcome, AttemptRecord, Failure, JobId, JobState, LeaseToken, Lifecycle};
-use orchestrix_store::{Finish, FinishError, LogLine, ProgressUpdate, Result, StoreError, Verdict as Said};
+use orchestrix_core::{AttemptOutcome, JobId, JobState, LeaseToken};
+use orchestrix_store::{AttemptEnd, Finish, FinishError, LogLine, ProgressUpdate, Result, StoreError, Verdict};
 use serde_json::json;
 use uuid::Uuid;
 
 use crate::{
     PostgresStore,
     row::state,
-    settle::{Ending, Examined, Guard, Verdict, settle},
+    settle::{Ending, Examined, Guard, settle},
     statement::{APPEND_LOGS, COMPLETE, EXAMINE, PROGRESS, REPLAY},
 };
 
@@ -29,7 +29,7 @@ pub(crate) async fn finish(store: &PostgresStore, items: &[Finish]) -> Result<Ve
             answers[i] = Some(Err(FinishError::Invalid(error)));
         } else if *first.entry(item.token).or_insert(i) == i {
             match item.verdict {
-                Said::Complete { .. } => complete.push(i),
+                Verdict::Complete { .. } => complete.push(i),
                 _ => other.push(i),
             }
         }
@@ -65,7 +65,7 @@ async fn complete_all(
     let results: Vec<Option<&str>> = sorted
         .iter()
         .map(|i| match &items[*i].verdict {
-            Said::Complete { result } => result.as_ref().map(|json| json.as_str()),
+            Verdict::Complete { result } => result.as_ref().map(|json| json.as_str()),
             _ => None,
         })
         .collect();
@@ -106,7 +106,7 @@ async fn settle_all(
         for row in store.database().query(&EXAMINE, &[&ids, &counters, &secrets]).await? {
             let job = Examined::read(&row)?;
             let Some(i) = left.get(&job.token) else { continue };
-            if let Some(ending) = Ending::of_attempt(&job, &verdict(&items[*i].verdict)) {
+            if let Some(ending) = Ending::of_attempt(&job, &AttemptEnd::from(&items[*i].verdict), Guard::Token) {
                 endings.push(ending);
                 by_place.insert((job.token.job, job.token.counter), job.token);
             }
@@ -130,28 +130,6 @@ async fn settle_all(
     Ok(ended)
 }
 
-fn verdict(said: &Said) -> Verdict<'_> {
-    let plain = |outcome, delay| Verdict {
-        outcome,
-        failure: Failure::Retryable,
-        delay,
-        error: None,
-        guard: Guard::Token,
-        crash_loop: Lifecycle::CRASH_LOOP,
-    };
-    match said {
-        Said::Complete { .. } => plain(AttemptOutcome::Completed, None),
-        Said::Fail { error, retryable, retry_after } => Verdict {
-            failure: if *retryable { Failure::Retryable } else { Failure::Fatal },
-            error: Some(error),
-            ..plain(AttemptOutcome::Failed, *retry_after)
-        },
-        Said::Snooze(delay) => plain(AttemptOutcome::Snoozed, Some(*delay)),
-        Said::Release => plain(AttemptOutcome::Released, None),
-        Said::Cancelled => plain(AttemptOutcome::Cancelled, None),
-    }
-}
-
 // What was refused may be the repeat of what was accepted: the answer that got lost on the way is given again.
 async fn replay(
     store: &PostgresStore,
@@ -166,15 +144,11 @@ async fn replay(
     for row in store.database().query(&REPLAY, &[&ids, &counters, &secrets]).await? {
         let i = positions[usize::try_from(row.get::<_, i64>(0) - 1).unwrap_or(0)];
         let outcome: &str = row.get(1);
-        let same = match &items[i].verdict {
-            Said::Complete { result } => {
-                outcome == "completed" && row.get::<_, Option<&str>>(4) == result.as_ref().map(|json| json.as_str())
-            }
-            Said::Fail { error, .. } => {
-                outcome == "failed" && row.get::<_, Option<&str>>(3) == Some(AttemptRecord::error_text(error).as_str())
-            }
-            said => outcome == verdict(said).outcome.as_str(),
-        };
+        let end = AttemptEnd::from(&items[i].verdict);
+        let same = outcome == end.outcome.as_str()
+            && row.get::<_, Option<&str>>(3) == end.error.as_deref()
+            && (end.outcome != AttemptOutcome::Completed
+                || row.get::<_, Option<&str>>(4) == end.result.as_ref().map(|json| json.as_str()));
         if same {
             answers[i] = Some(Ok(state(row.get(2))?));
         }

@@ -2,15 +2,15 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use orchestrix_core::{AttemptOutcome, Failure, JobId, JobState, LeaseToken, Lifecycle};
-use orchestrix_store::{Result, Swept};
+use orchestrix_core::{AttemptOutcome, JobId, JobState, LeaseToken};
+use orchestrix_store::{AttemptEnd, Result, Swept};
 use uuid::Uuid;
 
 use crate::{
     PostgresStore,
     inspect::fold,
     row::{count, state, sweep_limit},
-    settle::{Ending, Examined, Guard, Verdict, ended, settle},
+    settle::{Ending, Examined, Guard, ended, settle},
     statement::{
         EXPIRED, FORGET_SETTLED, NEXT_DUE, NEXT_EXPIRY, NEXT_LEASE, NEXT_TIMEOUT, OPEN_EDGES, OVERDUE_ATTEMPTS,
         OVERDUE_LEASES, PROMOTE, Statement, UNBLOCK,
@@ -30,28 +30,16 @@ pub(crate) async fn promote(store: &PostgresStore, limit: usize) -> Result<Swept
 }
 
 pub(crate) async fn reap(store: &PostgresStore, limit: usize, crash_loop: u16) -> Result<Swept> {
-    let verdict = Verdict {
-        outcome: AttemptOutcome::Lost,
-        failure: Failure::Retryable,
-        delay: None,
-        error: None,
-        guard: Guard::Expired,
-        crash_loop,
-    };
-    let count = sweep(store, &OVERDUE_LEASES, limit, |job| Ending::of_attempt(job, &verdict)).await?;
+    let end = AttemptEnd::lost(crash_loop);
+    let decide = |job: &Examined| Ending::of_attempt(job, &end, Guard::Expired);
+    let count = sweep(store, &OVERDUE_LEASES, limit, decide).await?;
     swept(store, count, &NEXT_LEASE).await
 }
 
 pub(crate) async fn time_out(store: &PostgresStore, limit: usize) -> Result<Swept> {
-    let verdict = Verdict {
-        outcome: AttemptOutcome::TimedOut,
-        failure: Failure::Retryable,
-        delay: None,
-        error: None,
-        guard: Guard::Overdue,
-        crash_loop: Lifecycle::CRASH_LOOP,
-    };
-    let count = sweep(store, &OVERDUE_ATTEMPTS, limit, |job| Ending::of_attempt(job, &verdict)).await?;
+    let end = AttemptEnd::plain(AttemptOutcome::TimedOut);
+    let decide = |job: &Examined| Ending::of_attempt(job, &end, Guard::Overdue);
+    let count = sweep(store, &OVERDUE_ATTEMPTS, limit, decide).await?;
     swept(store, count, &NEXT_TIMEOUT).await
 }
 

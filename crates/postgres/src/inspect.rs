@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use orchestrix_core::{Job, JobId, JobState, Queue};
+use orchestrix_core::{Job, JobId, JobState, Queue, Timestamp};
 use orchestrix_store::{
     JobFilter, JobSummary, LogEntry, Page, PageRequest, QueueDepth, Result, StoreError, inspect::MAX_SCAN,
 };
@@ -36,6 +36,10 @@ pub(crate) async fn list(
     page: &PageRequest<JobId>,
 ) -> Result<Page<JobSummary, JobId>> {
     page.validate()?;
+    // No text in the database holds a NUL, and the server refuses to be asked about one.
+    if filter.text.as_ref().is_some_and(|text| text.contains('\0')) {
+        return Ok(Page { items: Vec::new(), next: None });
+    }
     let before = page.cursor.map_or(Uuid::max(), |id| id.as_uuid());
     let scan = if *filter == JobFilter::default() { page.limit + 1 } else { MAX_SCAN };
     let states: Option<Vec<&str>> =
@@ -53,8 +57,8 @@ pub(crate) async fn list(
                 &filter.tenant.as_ref().map(AsRef::<str>::as_ref),
                 &filter.tag.as_ref().map(AsRef::<str>::as_ref),
                 &filter.text,
-                &filter.from,
-                &filter.to,
+                &filter.from.map(bound),
+                &filter.to.map(bound),
                 &(page.limit as i64 + 1),
                 &places(&filter.states),
             ],
@@ -82,6 +86,13 @@ pub(crate) async fn list(
     Ok(Page { items, next })
 }
 
+// A bound on times of whole microseconds that the server can hold: it knows nothing before 4713 BC, and nothing finer.
+fn bound(time: Timestamp) -> Timestamp {
+    let micros = time.as_nanosecond().div_euclid(1_000) + i128::from(time.as_nanosecond().rem_euclid(1_000) > 0);
+    let micros = i64::try_from(micros).unwrap_or(i64::MAX);
+    Timestamp::from_microsecond(micros).unwrap_or(Timestamp::MAX).max(Timestamp::UNIX_EPOCH)
+}
+
 // The tables that hold jobs of these states; a list of dead jobs must not look through millions of completed ones.
 fn places(states: &[JobState]) -> Vec<&'static str> {
     let place = |state: &JobState| match state {
@@ -102,7 +113,7 @@ pub(crate) async fn logs(store: &PostgresStore, id: JobId, page: &PageRequest<i6
     page.validate()?;
     let after = page.cursor.unwrap_or(0);
     let rows = store.database().query(&LOGS, &[&id.as_uuid(), &after, &(page.limit as i64 + 1)]).await?;
-    if page.cursor.is_none() && summary(store, id).await?.is_none() {
+    if summary(store, id).await?.is_none() {
         return Err(StoreError::JobNotFound(id));
     }
     let mut items = Vec::with_capacity(rows.len());

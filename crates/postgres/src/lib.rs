@@ -28,6 +28,8 @@ mod record;
 mod row;
 mod settle;
 mod statement;
+#[cfg(feature = "test-clock")]
+pub mod test_clock;
 mod wakeup;
 mod worker;
 

@@ -5,10 +5,8 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use orchestrix_core::{
-    Fingerprint, JobId, JobIds, JobState, NewJob, OnDependencyFailure, RetryPolicy, Start, Timestamp,
-};
-use orchestrix_store::Result;
+use orchestrix_core::{Fingerprint, JobId, JobIds, JobState, NewJob, Start, Timestamp};
+use orchestrix_store::{Options, Result, clock::cut};
 use serde_json::{Map, Value, json};
 use tokio_postgres::{Row, types::ToSql};
 use uuid::Uuid;
@@ -116,6 +114,7 @@ fn spec(job: &NewJob, links: Links) -> Option<String> {
     let mut put = |key: &str, value: Value| {
         spec.insert(key.into(), value);
     };
+    // The server would round to the microsecond, and so start a job before the time it was given: times are cut.
     match job.start {
         Start::Now => {}
         Start::After(delay) => put("delayMs", json!(millis(delay))),
@@ -152,51 +151,16 @@ fn spec(job: &NewJob, links: Links) -> Option<String> {
         put("key", json!(key));
         put("fingerprint", json!(Uuid::from_u128(Fingerprint::of(job).0)));
     }
-    let options = options(job);
-    if !options.is_empty() {
-        put("options", Value::Object(options));
+    if let Some(options) = Options::of(job) {
+        put("options", json!(options));
     }
     (!spec.is_empty()).then(|| Value::Object(spec).to_string())
 }
 
-// What the column `options` holds: what statements do not look at.
-fn options(job: &NewJob) -> Map<String, Value> {
-    let mut options = Map::new();
-    let mut put = |key: &str, value: Value| {
-        options.insert(key.into(), value);
-    };
-    if job.retry != RetryPolicy::default() {
-        put("retry", json!(job.retry));
-    }
-    if job.on_dependency_failure != OnDependencyFailure::default() {
-        put("onDependencyFailure", json!(job.on_dependency_failure));
-    }
-    if !job.tags.is_empty() {
-        put("tags", json!(job.tags));
-    }
-    if !job.resources.is_empty() {
-        put("resources", json!(job.resources));
-    }
-    if let Some(text) = &job.correlation_id {
-        put("correlationId", json!(text));
-    }
-    if let Some(text) = &job.traceparent {
-        put("traceparent", json!(text));
-    }
-    if let Some(key) = &job.idempotency_key {
-        put("idempotencyKey", json!(key));
-    }
-    options
-}
-
-// The server would round to the microsecond, and so start a job before the time it was given.
-fn cut(time: Timestamp) -> Timestamp {
-    Timestamp::from_microsecond(time.as_microsecond()).unwrap_or(time)
-}
-
-/// Whole milliseconds, for the database's arithmetic.
+/// Whole milliseconds, for the database's arithmetic: whoever says "for ever" gets as much as it can take from a time.
 pub(crate) fn millis(duration: std::time::Duration) -> i64 {
-    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+    const THOUSAND_YEARS: i64 = 1_000 * 365 * 24 * 3_600 * 1_000;
+    i64::try_from(duration.as_millis()).map_or(THOUSAND_YEARS, |millis| millis.min(THOUSAND_YEARS))
 }
 
 /// A fresh id, greater than every other this process made. Its time is this node's and only places the row.

@@ -3,29 +3,16 @@
 use std::time::Duration;
 
 use orchestrix_core::{
-    AttemptOutcome, AttemptRecord, IdempotencyKey, Job, JobId, JobState, JobType, Json, LimitKey, NewJob,
-    OnDependencyFailure, Priority, Progress, Queue, Resources, RetryPolicy, Tag, Tenant, Timestamp, WorkerName,
+    AttemptOutcome, AttemptRecord, Job, JobId, JobState, JobType, Json, LimitKey, NewJob, Priority, Progress, Queue,
+    RetryPolicy, Tenant, Timestamp, WorkerName,
 };
 use orchestrix_store::{
-    JobSummary, Result, StoreError,
+    JobSummary, Options, Result, StoreError,
     housekeeping::{MAX_SWEEP, check_limit},
 };
 use serde::Deserialize;
 use tokio_postgres::Row;
 use uuid::Uuid;
-
-/// What the column `options` holds.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Options {
-    retry: Option<RetryPolicy>,
-    on_dependency_failure: OnDependencyFailure,
-    tags: Vec<Tag>,
-    resources: Resources,
-    correlation_id: Option<String>,
-    traceparent: Option<String>,
-    idempotency_key: Option<IdempotencyKey>,
-}
 
 /// One record of the column `attempt_log`.
 #[derive(Debug, Deserialize)]
@@ -83,10 +70,13 @@ fn progress(text: Option<&str>) -> Result<Option<Progress>> {
     Ok(stored.map(|stored| Progress { percent: stored.percent, message: stored.message }))
 }
 
+fn options(row: &Row) -> Result<Options> {
+    Options::read(row.get(17)).map_err(|error| corrupt("options", error))
+}
+
 /// Reads what `summary.sql` and `list.sql` select.
 pub(crate) fn summary(row: &Row) -> Result<JobSummary> {
-    let options: Options =
-        row.get::<_, Option<&str>>(17).map(|text| json("options", text)).transpose()?.unwrap_or_default();
+    let options = options(row)?;
     Ok(JobSummary {
         id: JobId::from_uuid(row.get(0)),
         state: state(row.get(1))?,
@@ -113,8 +103,7 @@ pub(crate) fn summary(row: &Row) -> Result<JobSummary> {
 
 /// Reads what `get.sql` selects.
 pub(crate) fn job(row: &Row) -> Result<Job> {
-    let options: Options =
-        row.get::<_, Option<&str>>(17).map(|text| json("options", text)).transpose()?.unwrap_or_default();
+    let options = options(row)?;
     let attempts: Vec<Attempt> =
         row.get::<_, Option<&str>>(27).map(|text| json("attempt_log", text)).transpose()?.unwrap_or_default();
     let short = summary(row)?;

@@ -3,8 +3,8 @@
 //! The store reads what a decision depends on, `core` decides, and one statement writes it, for each job only if it is
 //! still as it was read. No lock is held in between. What changed meanwhile is not written, and the caller looks again.
 
-use orchestrix_core::{AttemptOutcome, AttemptRecord, Failure, JobId, JobState, LeaseToken, Lifecycle, RetryPolicy};
-use orchestrix_store::Result;
+use orchestrix_core::{AttemptOutcome, JobId, JobState, LeaseToken, Lifecycle, RetryPolicy};
+use orchestrix_store::{AttemptEnd, Decided, Result};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
@@ -76,7 +76,7 @@ pub(crate) struct Ending {
     cancel_seen: bool,
     guard: Guard,
     goes_to: JobState,
-    delay_ms: Option<i64>,
+    delay_ms: i64,
     attempts: u16,
     losses: u16,
     reason: Option<&'static str>,
@@ -84,54 +84,25 @@ pub(crate) struct Ending {
     error: Option<String>,
 }
 
-/// How an attempt is to end.
-pub(crate) struct Verdict<'a> {
-    pub(crate) outcome: AttemptOutcome,
-    pub(crate) failure: Failure,
-    /// Wait this long rather than the policy's back-off.
-    pub(crate) delay: Option<std::time::Duration>,
-    pub(crate) error: Option<&'a str>,
-    pub(crate) guard: Guard,
-    pub(crate) crash_loop: u16,
-}
-
 impl Ending {
     /// Decides the end of an attempt; `None` if the job is not in a state that has one.
-    pub(crate) fn of_attempt(job: &Examined, verdict: &Verdict<'_>) -> Option<Self> {
+    pub(crate) fn of_attempt(job: &Examined, end: &AttemptEnd, guard: Guard) -> Option<Self> {
         let before = job.lifecycle;
-        let after = before.end(verdict.outcome, verdict.failure, verdict.crash_loop).ok()?;
-        let delay = match after.state {
-            JobState::Retrying => {
-                Some(verdict.delay.unwrap_or_else(|| job.retry.delay(after.attempts, &mut rand::rng())))
-            }
-            JobState::Scheduled => verdict.delay,
-            _ => None,
-        };
-        let reason = match after.state {
-            JobState::Cancelled => Some("requested"),
-            JobState::Dead if verdict.outcome == AttemptOutcome::Failed && verdict.failure == Failure::Fatal => {
-                Some("fatal")
-            }
-            JobState::Dead if verdict.outcome == AttemptOutcome::Lost && after.losses >= verdict.crash_loop => {
-                Some("crash_loop")
-            }
-            JobState::Dead => Some("attempts_exhausted"),
-            _ => None,
-        };
+        let Decided { lifecycle: after, reason, wait } = end.decide(before, &job.retry).ok()?;
         Some(Self {
             id: job.token.job,
             counter: job.token.counter,
             secret: Some(job.token.secret),
             was: before.state,
             cancel_seen: before.cancel_requested,
-            guard: verdict.guard,
+            guard,
             goes_to: after.state,
-            delay_ms: delay.map(millis),
+            delay_ms: millis(wait),
             attempts: after.attempts,
             losses: after.losses,
             reason,
-            outcome: Some(verdict.outcome),
-            error: verdict.error.map(AttemptRecord::error_text),
+            outcome: Some(end.outcome),
+            error: end.error.clone(),
         })
     }
 
@@ -152,7 +123,7 @@ impl Ending {
             cancel_seen: false,
             guard: Guard::Token,
             goes_to: JobState::Cancelled,
-            delay_ms: None,
+            delay_ms: 0,
             attempts,
             losses,
             reason: Some(reason),
@@ -213,7 +184,7 @@ struct Columns<'a> {
     cancel_seen: Vec<bool>,
     guards: Vec<&'static str>,
     goes_to: Vec<&'static str>,
-    delays: Vec<Option<i64>>,
+    delays: Vec<i64>,
     attempts: Vec<i16>,
     losses: Vec<i16>,
     reasons: Vec<Option<&'static str>>,

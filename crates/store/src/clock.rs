@@ -51,27 +51,27 @@ impl Clock for ManualClock {
 }
 
 /// Cuts off what is finer than a microsecond.
-pub(crate) fn cut(time: Timestamp) -> Timestamp {
+pub fn cut(time: Timestamp) -> Timestamp {
     Timestamp::from_microsecond(time.as_microsecond()).unwrap_or(time)
 }
 
 /// Delays, leases and timeouts count in whole milliseconds, here as in every database.
-pub(crate) fn whole_millis(duration: Duration) -> Duration {
+pub fn whole_millis(duration: Duration) -> Duration {
     Duration::from_millis(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// The time `by` later; the end of time if there is none.
-pub(crate) fn later(time: Timestamp, by: Duration) -> Timestamp {
+pub fn later(time: Timestamp, by: Duration) -> Timestamp {
     time.checked_add(whole_millis(by)).map_or(Timestamp::MAX, cut)
 }
 
 /// The time `by` earlier; the beginning of time if there is none.
-pub(crate) fn earlier(time: Timestamp, by: Duration) -> Timestamp {
+pub fn earlier(time: Timestamp, by: Duration) -> Timestamp {
     time.checked_sub(by).map_or(Timestamp::MIN, cut)
 }
 
 /// How long from `now` to `then`; zero if it has passed.
-pub(crate) fn until(now: Timestamp, then: Timestamp) -> Duration {
+pub fn until(now: Timestamp, then: Timestamp) -> Duration {
     then.duration_since(now).try_into().unwrap_or(Duration::ZERO)
 }
 

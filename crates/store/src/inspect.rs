@@ -28,6 +28,23 @@ pub struct JobFilter {
     pub to: Option<Timestamp>,
 }
 
+impl JobFilter {
+    /// Whether every part that is set matches.
+    pub fn matches(&self, job: &JobSummary) -> bool {
+        fn is<T: PartialEq>(wanted: Option<&T>, value: &T) -> bool {
+            wanted.is_none_or(|wanted| wanted == value)
+        }
+        (self.states.is_empty() || self.states.contains(&job.state))
+            && is(self.queue.as_ref(), &job.queue)
+            && is(self.job_type.as_ref(), &job.job_type)
+            && is(self.tenant.as_ref(), &job.tenant)
+            && self.tag.as_ref().is_none_or(|tag| job.tags.contains(tag))
+            && self.from.is_none_or(|from| job.created_at >= from)
+            && self.to.is_none_or(|to| job.created_at < to)
+            && self.text.as_ref().is_none_or(|text| job.holds(text))
+    }
+}
+
 /// Which part of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageRequest<C> {
@@ -121,6 +138,12 @@ impl JobSummary {
     /// The word that clients see.
     pub const fn status(&self) -> JobStatus {
         self.state.status()
+    }
+
+    fn holds(&self, text: &str) -> bool {
+        let key = self.idempotency_key.as_ref().map(IdempotencyKey::as_str);
+        let texts = [Some(self.job_type.as_str()), self.correlation_id.as_deref(), key, self.reason.as_deref()];
+        texts.into_iter().flatten().any(|held| held.contains(text))
     }
 }
 

@@ -16,6 +16,7 @@ pub mod claim;
 pub mod clock;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+pub mod ending;
 pub mod enqueue;
 pub mod error;
 pub mod finish;
@@ -23,6 +24,7 @@ pub mod housekeeping;
 pub mod inspect;
 pub mod log;
 pub mod memory;
+pub mod options;
 pub mod wakeup;
 pub mod worker;
 
@@ -33,6 +35,7 @@ use orchestrix_core::{Job, JobId, JobState, LeaseToken, NewJob, Priority, Queue,
 
 pub use claim::{ClaimRequest, Claimed, LeaseStatus, Queues};
 pub use clock::{Clock, ManualClock, SystemClock};
+pub use ending::{AttemptEnd, Decided};
 pub use enqueue::Enqueued;
 pub use error::{Result, StoreError};
 pub use finish::{Finish, FinishError, ProgressUpdate, Verdict};
@@ -40,6 +43,7 @@ pub use housekeeping::{Pruned, Retention, Swept};
 pub use inspect::{JobFilter, JobSummary, Page, PageRequest, QueueDepth};
 pub use log::{LogEntry, LogLevel, LogLine};
 pub use memory::MemoryStore;
+pub use options::Options;
 pub use wakeup::{Polling, Wakeup, Wakeups};
 pub use worker::{Directive, WorkerInfo, WorkerStatus};
 

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use orchestrix_postgres::{PostgresOptions, PostgresStore};
+use orchestrix_postgres::{PostgresOptions, PostgresStore, test_clock::DatabaseClock};
 use orchestrix_store::conformance::Harness;
 
-use crate::support::{DatabaseClock, database};
+use crate::support::database;
 
 async fn harness() -> Harness {
     let database = database();
-    let (clock, url) = DatabaseClock::install(&database).await;
+    let (clock, url) = DatabaseClock::install(database.url(), None).await.expect("a clock");
     let store =
         PostgresStore::open(PostgresOptions { connections: 6, ..PostgresOptions::new(url) }).await.expect("a store");
     Harness { store: Arc::new(store), clock: Box::new(clock), guard: Box::new(database) }

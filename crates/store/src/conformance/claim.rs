@@ -147,6 +147,21 @@ pub(super) async fn no_more_than_the_limit_is_given(h: &Harness) {
     }
 }
 
+pub(super) async fn no_less_than_the_limit_is_given_while_there_is_enough(h: &Harness) {
+    // Most of the work stands in one of many lanes.
+    for lane in 0..12 {
+        h.enqueue(NewJob { queue: queue(&format!("q{lane}")), ..job("t") }).await;
+    }
+    let urgent = NewJob { priority: priority(1), ..job("urgent") };
+    let urgent = h.enqueue_many(vec![urgent; 30]).await;
+    let claimed = h.claim(&ClaimRequest::any(worker("w"), 20)).await;
+    assert_eq!(ids(&claimed), urgent[..20]);
+    let claimed = h.claim(&ClaimRequest::any(worker("w"), 20)).await;
+    assert_eq!(claimed.len(), 20);
+    assert_eq!(ids(&claimed[..10]), urgent[20..]);
+    assert_eq!(h.claim(&ClaimRequest::any(worker("w"), 20)).await.len(), 2);
+}
+
 pub(super) async fn limits_out_of_range_are_refused(h: &Harness) {
     for limit in [0, ClaimRequest::MAX_LIMIT + 1] {
         assert_eq!(bad_fields(h.store.claim(&ClaimRequest::any(worker("w"), limit)).await), ["max"]);

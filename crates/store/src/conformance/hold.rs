@@ -1,6 +1,6 @@
 //! Held jobs and letting them go.
 
-use orchestrix_core::{Event, JobState, NewJob, Start};
+use orchestrix_core::{Event, JobState, NewJob, Readiness, Start};
 
 use super::{Harness, fixture::*};
 use crate::Verdict;
@@ -37,12 +37,19 @@ pub(super) async fn only_a_held_job_can_be_let_go(h: &Harness) {
     h.end(&done, Verdict::DONE).await;
     let running = h.start(job("running")).await;
     let pending = h.enqueue(job("pending")).await;
-    for (id, state) in
-        [(done.id(), JobState::Completed), (running.id(), JobState::Running), (pending, JobState::Pending)]
-    {
+    let scheduled = h.enqueue(NewJob { start: Start::After(secs(60)), ..job("scheduled") }).await;
+    let blocked = h.enqueue(child_of([pending])).await;
+    let jobs = [
+        (done.id(), JobState::Completed),
+        (running.id(), JobState::Running),
+        (pending, JobState::Pending),
+        (scheduled, JobState::Scheduled),
+        (blocked, JobState::Blocked),
+    ];
+    for (id, state) in jobs {
         let (from, event) = illegal(h.store.release_hold(id).await);
         assert_eq!(from, state);
-        assert!(matches!(event, Event::Release(_)));
+        assert_eq!(event, Event::Release(Readiness::Ready), "what it waits for makes no difference");
     }
     let id = unknown_id();
     assert!(not_found(&h.store.release_hold(id).await, id));

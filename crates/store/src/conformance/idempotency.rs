@@ -89,6 +89,14 @@ pub(super) async fn one_reused_key_refuses_the_whole_call(h: &Harness) {
     assert_eq!(h.listed(&JobFilter::default()).await, [first]);
 }
 
+pub(super) async fn of_several_reused_keys_the_first_of_the_call_is_named(h: &Harness) {
+    let keys: Vec<String> = (0..20).map(|i| format!("k{i}")).collect();
+    let other = |key: &String| NewJob { priority: priority(1), ..keyed(key) };
+    let first = h.enqueue_many(keys.iter().map(|key| keyed(key)).collect()).await;
+    assert_eq!(reused(h.store.enqueue_many(keys.iter().map(other).collect()).await), first[0]);
+    assert_eq!(reused(h.store.enqueue_many(keys.iter().rev().map(other).collect()).await), first[19]);
+}
+
 pub(super) async fn a_call_repeated_is_answered_with_the_same_jobs(h: &Harness) {
     let jobs = || {
         vec![

@@ -1,8 +1,8 @@
 //! What readers see: one job, lists of them, and how full the queues are.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
-use orchestrix_core::{JobId, JobState, Json, NewJob, Progress, Start, Tag, Tenant};
+use orchestrix_core::{JobId, JobState, Json, NewJob, Progress, Start, Tag, Tenant, Timestamp};
 
 use super::{Harness, fixture::*};
 use crate::{JobFilter, PageRequest, ProgressUpdate, QueueDepth, Verdict};
@@ -108,6 +108,13 @@ pub(super) async fn a_filter_by_time_takes_in_its_beginning_and_not_its_end(h: &
     }
     let filter = JobFilter { from: Some(start + secs(1)), to: Some(start + secs(3)), ..JobFilter::default() };
     assert_eq!(h.listed(&filter).await, newest_first([ids[1], ids[2]]));
+    // However fine the digits, and however far away the times.
+    let nano = Duration::from_nanos(1);
+    let filter =
+        JobFilter { from: Some(start + secs(1) + nano), to: Some(start + secs(3) + nano), ..JobFilter::default() };
+    assert_eq!(h.listed(&filter).await, newest_first([ids[2], ids[3]]));
+    let filter = JobFilter { from: Some(Timestamp::MIN), to: Some(Timestamp::MAX), ..JobFilter::default() };
+    assert_eq!(h.listed(&filter).await, newest_first(ids));
 }
 
 pub(super) async fn text_is_looked_for_as_it_is_written(h: &Harness) {
@@ -124,6 +131,7 @@ pub(super) async fn text_is_looked_for_as_it_is_written(h: &Harness) {
         ("FATAL", vec![]),
         ("1_0", vec![]),
         ("1%0", vec![]),
+        ("\0", vec![]),
     ] {
         let filter = JobFilter { text: Some(text.into()), ..JobFilter::default() };
         assert_eq!(h.listed(&filter).await, newest_first(expected), "{text}");

@@ -91,6 +91,7 @@ pub(super) async fn too_much_at_once_is_refused_whole(h: &Harness) {
 pub(super) async fn unknown_jobs_and_pages_out_of_range_are_refused(h: &Harness) {
     let id = unknown_id();
     assert!(not_found(&h.store.logs(id, &PageRequest::first(10)).await, id));
+    assert!(not_found(&h.store.logs(id, &PageRequest::after(7, 10)).await, id), "nor is there a next page");
     let id = h.enqueue(job("t")).await;
     for limit in [0, 1_001] {
         assert_eq!(bad_fields(h.store.logs(id, &PageRequest::first(limit)).await), ["limit"]);

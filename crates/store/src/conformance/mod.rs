@@ -45,7 +45,7 @@ use std::{any::Any, fmt, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use orchestrix_core::Timestamp;
 
-use crate::Store;
+use crate::{Clock, ManualClock, Store};
 
 /// One fresh store and the clock it goes by.
 pub struct Harness {
@@ -71,6 +71,17 @@ pub trait TestClock: Send + Sync {
 
     /// The time that the store goes by.
     async fn now(&self) -> Timestamp;
+}
+
+#[async_trait]
+impl TestClock for Arc<ManualClock> {
+    async fn advance(&self, by: Duration) {
+        ManualClock::advance(self, by);
+    }
+
+    async fn now(&self) -> Timestamp {
+        Clock::now(&**self)
+    }
 }
 
 // Makes of one list the functions that other crates can call and the macro that turns each into a test there.
@@ -138,6 +149,7 @@ suite! {
         a_repeat_inside_one_call_is_the_same_job,
         two_requests_under_one_key_refuse_their_call,
         one_reused_key_refuses_the_whole_call,
+        of_several_reused_keys_the_first_of_the_call_is_named,
         a_call_repeated_is_answered_with_the_same_jobs,
         a_reference_to_a_repeat_means_the_job_that_exists,
         a_key_outlives_its_job_and_remembers_how_it_ended,
@@ -192,6 +204,7 @@ suite! {
         a_worker_gets_only_the_queues_and_types_it_asks_for,
         naming_a_queue_twice_gives_its_jobs_once,
         no_more_than_the_limit_is_given,
+        no_less_than_the_limit_is_given_while_there_is_enough,
         limits_out_of_range_are_refused,
         every_lease_has_a_token_of_its_own,
         a_new_attempt_gets_the_checkpoint_and_begins_without_progress,
@@ -321,6 +334,7 @@ suite! {
     prune {
         finished_jobs_are_forgotten_each_after_its_own_time,
         what_is_not_finished_is_never_forgotten,
+        what_is_kept_for_ever_stays,
         time_counts_from_the_end_of_a_job,
         a_retried_job_is_kept,
         log_lines_are_forgotten_by_their_own_age,

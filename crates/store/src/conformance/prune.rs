@@ -69,6 +69,20 @@ pub(super) async fn what_is_not_finished_is_never_forgotten(h: &Harness) {
     assert_eq!(h.claim_one().await.payload, h.job(pending).await.payload);
 }
 
+pub(super) async fn what_is_kept_for_ever_stays(h: &Harness) {
+    let done = h.start(job("t")).await;
+    let line = LogLine { at: None, level: LogLevel::Info, message: "kept".into() };
+    h.store.append_logs(done.token, vec![line]).await.expect("a current token");
+    h.end(&done, Verdict::DONE).await;
+    let dead = h.dead(job("t")).await;
+    h.advance(1_000 * DAY).await;
+    let [completed, cancelled, dead_ones, logs] = [Duration::MAX; 4];
+    let retention = Retention { completed, cancelled, dead: dead_ones, logs };
+    assert_eq!(h.store.prune(&retention, 1_000).await.expect("a valid limit"), Pruned::default());
+    assert!(exists(h, done.id()).await && exists(h, dead).await);
+    assert_eq!(h.store.logs(done.id(), &PageRequest::first(10)).await.expect("a job that exists").items.len(), 1);
+}
+
 pub(super) async fn time_counts_from_the_end_of_a_job(h: &Harness) {
     let claimed = h.start(job("t")).await;
     h.advance(100 * DAY).await;

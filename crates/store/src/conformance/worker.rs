@@ -1,5 +1,7 @@
 //! Workers make themselves known, show that they live, and are forgotten when they do not.
 
+use std::time::Duration;
+
 use orchestrix_core::WorkerName;
 
 use super::{Harness, fixture::*};
@@ -93,6 +95,7 @@ pub(super) async fn the_longest_silent_are_forgotten_first(h: &Harness) {
     h.advance(secs(29)).await;
     assert_eq!(forget(10).await, 0);
     h.advance(secs(1)).await;
+    assert_eq!(h.store.forget_workers(Duration::MAX, 10).await.expect("a valid limit"), 0);
     assert_eq!(forget(10).await, 1);
 }
 

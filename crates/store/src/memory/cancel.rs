@@ -21,6 +21,8 @@ impl Tables {
 
     pub(super) fn release_hold(&mut self, id: JobId, now: Timestamp) -> Result<JobState> {
         let row = self.row(id)?;
+        // What a job would have to wait for is a question only for one that is held.
+        row.lifecycle().apply(Event::Release(Readiness::Ready))?;
         let readiness = Readiness::of(row.unmet > 0, row.job.eligible_at > now);
         let decided = row.lifecycle().apply(Event::Release(readiness))?;
         self.update(id, |row| {

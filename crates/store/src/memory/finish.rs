@@ -2,21 +2,21 @@
 
 use orchestrix_core::{JobState, LeaseToken, Timestamp};
 
-use super::{attempt::End, tables::Tables};
-use crate::{Finish, FinishError, LogLine, ProgressUpdate, Result};
+use super::tables::Tables;
+use crate::{AttemptEnd, Finish, FinishError, LogLine, ProgressUpdate, Result};
 
 impl Tables {
-    pub(super) fn finish(&mut self, items: Vec<Finish>, now: Timestamp) -> Result<Vec<Result<JobState, FinishError>>> {
-        Finish::validate(&items)?;
+    pub(super) fn finish(&mut self, items: &[Finish], now: Timestamp) -> Result<Vec<Result<JobState, FinishError>>> {
+        Finish::validate(items)?;
         let touched = items.iter().map(|item| item.token.job).collect();
-        let answers = items.into_iter().map(|item| self.finish_one(item, now)).collect();
+        let answers = items.iter().map(|item| self.finish_one(item, now)).collect();
         self.settle(touched, now)?;
         Ok(answers)
     }
 
-    fn finish_one(&mut self, item: Finish, now: Timestamp) -> Result<JobState, FinishError> {
+    fn finish_one(&mut self, item: &Finish, now: Timestamp) -> Result<JobState, FinishError> {
         item.verdict.validate().map_err(FinishError::Invalid)?;
-        let end = End::from(item.verdict);
+        let end = AttemptEnd::from(&item.verdict);
         let Some(row) = self.find(item.token.job) else { return Err(FinishError::LeaseLost) };
         if !row.is_owned_by(&item.token) {
             return row.repeated(&item.token, &end).ok_or(FinishError::LeaseLost);

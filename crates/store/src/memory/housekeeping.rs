@@ -2,9 +2,9 @@
 
 use orchestrix_core::{AttemptOutcome, Event, JobId, Timestamp};
 
-use super::{attempt::End, index::ByTime, tables::Tables};
+use super::{index::ByTime, tables::Tables};
 use crate::{
-    Result, Swept,
+    AttemptEnd, Result, Swept,
     clock::until,
     housekeeping::{MAX_SWEEP, check_limit},
 };
@@ -39,7 +39,7 @@ impl Tables {
     pub(super) fn reap(&mut self, limit: usize, crash_loop: u16, now: Timestamp) -> Result<Swept> {
         let due = due(&self.index.leases, limit, now)?;
         for id in &due {
-            self.end_attempt(*id, End { crash_loop, ..End::plain(AttemptOutcome::Lost) }, now)?;
+            self.end_attempt(*id, AttemptEnd::lost(crash_loop), now)?;
         }
         let count = due.len();
         self.settle(due, now)?;
@@ -49,7 +49,7 @@ impl Tables {
     pub(super) fn time_out(&mut self, limit: usize, now: Timestamp) -> Result<Swept> {
         let due = due(&self.index.timeouts, limit, now)?;
         for id in &due {
-            self.end_attempt(*id, End::plain(AttemptOutcome::TimedOut), now)?;
+            self.end_attempt(*id, AttemptEnd::plain(AttemptOutcome::TimedOut), now)?;
         }
         let count = due.len();
         self.settle(due, now)?;

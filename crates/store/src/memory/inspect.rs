@@ -23,7 +23,7 @@ impl Tables {
         let mut last = None;
         for id in ids.by_ref().take(MAX_SCAN) {
             last = Some(id);
-            items.extend(self.find(id).filter(|row| matches(row, filter)).map(Row::summary));
+            items.extend(self.find(id).map(Row::summary).filter(|job| filter.matches(job)));
             if items.len() == page.limit {
                 break;
             }
@@ -45,25 +45,4 @@ impl Tables {
         };
         names.into_iter().map(depth).collect()
     }
-}
-
-/// Whether every part of `filter` but the states, which an index answers, matches.
-pub(super) fn matches(row: &Row, filter: &JobFilter) -> bool {
-    fn is<T: PartialEq>(wanted: Option<&T>, value: &T) -> bool {
-        wanted.is_none_or(|wanted| wanted == value)
-    }
-    let job = &row.job;
-    is(filter.queue.as_ref(), &job.queue)
-        && is(filter.job_type.as_ref(), &job.job_type)
-        && is(filter.tenant.as_ref(), &job.tenant)
-        && filter.tag.as_ref().is_none_or(|tag| job.tags.contains(tag))
-        && filter.from.is_none_or(|from| job.created_at >= from)
-        && filter.to.is_none_or(|to| job.created_at < to)
-        && filter.text.as_ref().is_none_or(|text| holds(job, text))
-}
-
-fn holds(job: &Job, text: &str) -> bool {
-    let key = job.idempotency_key.as_ref().map(|key| key.as_str());
-    let texts = [Some(job.job_type.as_str()), job.correlation_id.as_deref(), key, job.reason.as_deref()];
-    texts.into_iter().flatten().any(|held| held.contains(text))
 }

@@ -119,7 +119,7 @@ impl Store for MemoryStore {
     }
 
     async fn finish(&self, items: Vec<Finish>) -> Result<Vec<Result<JobState, FinishError>>> {
-        self.with(|tables, now| tables.finish(items, now))
+        self.with(|tables, now| tables.finish(&items, now))
     }
 
     async fn progress(&self, token: LeaseToken, update: ProgressUpdate) -> Result<()> {

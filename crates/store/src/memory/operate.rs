@@ -2,7 +2,7 @@
 
 use orchestrix_core::{Event, IllegalTransition, JobId, JobState, Priority, Queue, Timestamp};
 
-use super::{inspect::matches, tables::Tables};
+use super::tables::Tables;
 use crate::{JobFilter, PageRequest, Result, housekeeping::check_limit};
 
 impl Tables {
@@ -30,8 +30,10 @@ impl Tables {
             return Ok(Vec::new());
         }
         // Not cut off at a number of rows looked at: to answer with none means that there are none.
-        let matching =
-            self.index.newest(&states, None).filter(|id| self.find(*id).is_some_and(|row| matches(row, filter)));
+        let matching = self
+            .index
+            .newest(&states, None)
+            .filter(|id| self.find(*id).is_some_and(|row| filter.matches(&row.summary())));
         let ids: Vec<JobId> = matching.take(limit).collect();
         for id in &ids {
             self.retry(*id, now)?;

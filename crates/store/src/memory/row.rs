@@ -5,8 +5,7 @@ use std::collections::VecDeque;
 use orchestrix_core::{AttemptOutcome, AttemptRecord, Job, JobState, LeaseToken, Lifecycle, Timestamp};
 use uuid::Uuid;
 
-use super::attempt::End;
-use crate::JobSummary;
+use crate::{AttemptEnd, JobSummary};
 
 /// One job in the store.
 #[derive(Debug)]
@@ -69,7 +68,7 @@ impl Row {
     }
 
     /// The state that `end` led to, if `token` ended its attempt just so before.
-    pub(super) fn repeated(&self, token: &LeaseToken, end: &End) -> Option<JobState> {
+    pub(super) fn repeated(&self, token: &LeaseToken, end: &AttemptEnd) -> Option<JobState> {
         // A first success leaves no record. Being final, it needs none: the job itself tells.
         if end.outcome == AttemptOutcome::Completed {
             let same = self.job.state == JobState::Completed

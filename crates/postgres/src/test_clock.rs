@@ -1,0 +1,56 @@
+//! A clock that tests set, for whole suites on virtual time (feature `test-clock`).
+//!
+//! The store's statements say `now()` and nothing else about time. A schema with a `now()` of its own that comes before
+//! `pg_catalog` in the search path is therefore all it takes; the store itself knows nothing of it.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use orchestrix_core::Timestamp;
+use orchestrix_store::{Result, conformance::TestClock};
+use tokio_postgres::{Client, NoTls};
+
+use crate::error::store_error;
+
+/// Stands still until it is told to move; shared by all who connect with its URL.
+#[derive(Debug)]
+pub struct DatabaseClock(Client);
+
+impl DatabaseClock {
+    /// Puts the clock into the database at `url`, or sets the one that is there: to `start`, or to the server's time.
+    /// Gives the URL whose connections go by it.
+    pub async fn install(url: &str, start: Option<Timestamp>) -> Result<(Self, String)> {
+        let (client, connection) = tokio_postgres::connect(url, NoTls).await.map_err(store_error)?;
+        tokio::spawn(connection);
+        client
+            .batch_execute(
+                "CREATE SCHEMA IF NOT EXISTS test_clock;
+                 CREATE TABLE IF NOT EXISTS test_clock.reading (at timestamptz NOT NULL);
+                 CREATE OR REPLACE FUNCTION test_clock.now() RETURNS timestamptz LANGUAGE sql STABLE
+                     AS 'SELECT at FROM test_clock.reading';
+                 DELETE FROM test_clock.reading;",
+            )
+            .await
+            .map_err(store_error)?;
+        let set = "INSERT INTO test_clock.reading
+                   VALUES (coalesce($1::timestamptz, date_trunc('milliseconds', pg_catalog.now())))";
+        client.execute(set, &[&start]).await.map_err(store_error)?;
+        Ok((Self(client), format!("{url}?options=-csearch_path%3Dtest_clock%2Cpg_catalog%2Cpublic")))
+    }
+}
+
+#[async_trait]
+impl TestClock for DatabaseClock {
+    async fn advance(&self, by: Duration) {
+        let micros = i64::try_from(by.as_micros()).expect("a time that the database can hold");
+        // By whole seconds and the rest: a double holds neither a century of microseconds nor a product of them exactly.
+        let (seconds, micros) = (micros / 1_000_000, micros % 1_000_000);
+        let advance = "UPDATE test_clock.reading
+                       SET at = at + $1::bigint * interval '1 second' + $2::bigint * interval '1 microsecond'";
+        self.0.execute(advance, &[&seconds, &micros]).await.expect("the clock moves");
+    }
+
+    async fn now(&self) -> Timestamp {
+        self.0.query_one("SELECT at FROM test_clock.reading", &[]).await.expect("the clock").get(0)
+    }
+}
