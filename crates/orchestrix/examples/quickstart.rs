@@ -1,14 +1,18 @@
-//! A first look: five jobs, one worker, one second.
+//! A first look: five jobs in an SQLite file, one worker, one second.
 //!
 //! ```text
 //! cargo run --example quickstart
 //! ```
 
-use std::time::{Duration, Instant};
+use std::{
+    env, fs, io,
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use orchestrix::{
-    ClaimRequest, Claimed, DependsOn, Finish, JobId, JobType, Json, MemoryStore, NewJob, Priority, RetryPolicy, Start,
-    Store, Verdict, WorkerName,
+    ClaimRequest, Claimed, DependsOn, Finish, JobId, JobType, Json, NewJob, Priority, RetryPolicy, SqliteOptions,
+    SqliteStore, Start, Store, Verdict, WorkerName,
 };
 
 fn job(job_type: &str, payload: &str) -> anyhow::Result<NewJob> {
@@ -33,9 +37,22 @@ fn work(claimed: &Claimed) -> anyhow::Result<Verdict> {
     Ok(Verdict::Complete { result: Some(Json::of("result", &result)?) })
 }
 
+/// Forgets the jobs of an earlier look. A database in write-ahead mode is up to three files.
+fn begin_anew(path: &Path) -> io::Result<()> {
+    for suffix in ["", "-wal", "-shm"] {
+        match fs::remove_file(format!("{}{suffix}", path.display())) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    let store = MemoryStore::new();
+    let path = env::temp_dir().join("orchestrix-quickstart.db");
+    begin_anew(&path)?;
+    let store = SqliteStore::open(SqliteOptions::new(&path)).await?;
     let start = Instant::now();
     let say = |what: &str, name: &str, more: &str| {
         println!("{:5.2}s  {what:<10} {name:<8} {more}", start.elapsed().as_secs_f32());
@@ -44,7 +61,7 @@ async fn main() -> anyhow::Result<()> {
     // Subscribe before the first look for jobs, so that no wake-up is missed.
     let mut wakeups = store.subscribe();
 
-    println!("\nFive jobs, each recorded before `enqueue` returns:\n");
+    println!("\nFive jobs, each safe on the disk before `enqueue` returns:\n");
     let soon = RetryPolicy { base: Duration::from_millis(600), ..RetryPolicy::default() };
     let resize = job("resize", "cat.png")?;
     let urgent = NewJob { priority: Priority::new(10)?, ..job("greet", "Ada")? };
@@ -100,5 +117,7 @@ async fn main() -> anyhow::Result<()> {
             println!("             {}. {}{error}", attempt.attempt, attempt.outcome);
         }
     }
+    store.close().await;
+    println!("\nThey are in {}.", path.display());
     Ok(())
 }

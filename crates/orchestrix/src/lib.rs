@@ -11,7 +11,9 @@
 //! | make one job wait for another | [`DependsOn`], [`OnDependencyFailure`] |
 //! | repeat a request safely | [`IdempotencyKey`] |
 //! | record, cancel, claim, finish, look | [`Store`], the one trait behind it all |
-//! | try it, or test your jobs | [`MemoryStore`], with [`ManualClock`] if time should stand still |
+//! | keep jobs in one file | [`SqliteStore`] (feature `sqlite`, on by default) |
+//! | keep jobs in PostgreSQL | [`PostgresStore`] (feature `postgres`) |
+//! | test your jobs | [`MemoryStore`], with [`ManualClock`] if time should stand still |
 //! | take jobs and work on them | [`ClaimRequest`], [`Claimed`], [`Finish`], [`Verdict`], [`Wakeups`] |
 //! | see what became of them | [`Job`], [`JobSummary`], [`JobState`], [`JobStatus`], [`AttemptRecord`] |
 //! | write a store of your own | [`store`], and its conformance suite |
@@ -40,6 +42,11 @@
 
 pub use orchestrix_core as model;
 pub use orchestrix_store as store;
+
+#[cfg(feature = "postgres")]
+pub use orchestrix_postgres::{PostgresOptions, PostgresStore};
+#[cfg(feature = "sqlite")]
+pub use orchestrix_sqlite::{SqliteOptions, SqliteStore};
 
 pub use orchestrix_core::{
     AttemptOutcome, AttemptRecord, DependsOn, FieldError, IdempotencyKey, Invalid, Job, JobId, JobState, JobStatus,

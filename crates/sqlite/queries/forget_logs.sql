@@ -1,0 +1,2 @@
+-- Forgets log lines. ?1 up to which.
+DELETE FROM log WHERE seq <= ?1

@@ -1,0 +1,2 @@
+-- Finished jobs past their retention, oldest first. ?1 state, ?2 finished until, ?3 how many. Relies on job_finished.
+SELECT id FROM job WHERE finished_at IS NOT NULL AND state = ?1 AND finished_at <= ?2 ORDER BY finished_at LIMIT ?3

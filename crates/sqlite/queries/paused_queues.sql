@@ -1,0 +1,2 @@
+-- The queues that are paused.
+SELECT name FROM queue WHERE paused ORDER BY name

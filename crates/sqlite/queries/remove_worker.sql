@@ -1,0 +1,2 @@
+-- Forgets a worker. ?1 name.
+DELETE FROM worker WHERE name = ?1

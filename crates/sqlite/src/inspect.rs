@@ -1,0 +1,142 @@
+//! Reading jobs, logs and depths.
+
+use std::collections::BTreeMap;
+
+use orchestrix_core::{AttemptRecord, Job, JobId, JobState, Queue, Timestamp, WorkerName};
+use orchestrix_store::{
+    JobFilter, JobSummary, LogEntry, Page, PageRequest, QueueDepth, StoreError, clock::until, inspect::MAX_SCAN,
+};
+use rusqlite::params;
+use uuid::Uuid;
+
+use crate::{
+    error::{Result, corrupt},
+    row::{self, Columns, timestamp},
+    session::Session,
+    statement::{
+        ATTEMPTS, DEPTHS, GET, LIST, LIST_DEAD, LIST_UNFINISHED, LOGS, OLDEST, PARENTS, PAUSED_QUEUES, SUMMARY,
+        Statement,
+    },
+};
+
+/// The lanes and ranks looked at for the age of queues.
+const MAX_HOPS: usize = 10_000;
+
+pub(crate) fn summary(session: &Session<'_>, id: JobId) -> Result<Option<JobSummary>> {
+    session.first(SUMMARY, [id.as_uuid()], row::summary)
+}
+
+pub(crate) fn get(session: &Session<'_>, id: JobId) -> Result<Option<Job>> {
+    let uuid = id.as_uuid();
+    let attempts = session.all(ATTEMPTS, [uuid], |row| {
+        let row = Columns(row);
+        Ok(AttemptRecord {
+            attempt: row.get(0)?,
+            lease: row.get(1)?,
+            outcome: row.text(2)?.parse().map_err(|error| corrupt("outcome", error))?,
+            worker: row.text_or_null(3)?.map(WorkerName::trusted),
+            started_at: row.time(4)?,
+            ended_at: row.time(5)?,
+            error: row.get(6)?,
+        })
+    })?;
+    let parents = session.all(PARENTS, [uuid], |row| Columns(row).id(0))?;
+    session.first(GET, [uuid], |row| row::job(row, attempts, parents))
+}
+
+pub(crate) fn list(
+    session: &Session<'_>,
+    filter: &JobFilter,
+    page: &PageRequest<JobId>,
+) -> Result<Page<JobSummary, JobId>> {
+    let before = page.cursor.map_or(Uuid::max(), |id| id.as_uuid());
+    let mut items = Vec::new();
+    let mut last = None;
+    let mut looked = 0;
+    let mut more = false;
+    session.each(source(&filter.states), [before], |row| {
+        if items.len() == page.limit || looked == MAX_SCAN {
+            more = true;
+            return Ok(false);
+        }
+        looked += 1;
+        let job = row::summary(row)?;
+        last = Some(job.id);
+        items.extend(Some(job).filter(|job| filter.matches(job)));
+        Ok(true)
+    })?;
+    Ok(Page { items, next: last.filter(|_| more) })
+}
+
+// Finished jobs may be many and what is looked for few: the smallest index that holds them all.
+fn source(states: &[JobState]) -> Statement {
+    match states {
+        [] => LIST,
+        [JobState::Dead] => LIST_DEAD,
+        states if states.iter().all(|state| !state.is_terminal()) => LIST_UNFINISHED,
+        _ => LIST,
+    }
+}
+
+pub(crate) fn logs(session: &Session<'_>, id: JobId, page: &PageRequest<i64>) -> Result<Page<LogEntry, i64>> {
+    if summary(session, id)?.is_none() {
+        return Err(StoreError::JobNotFound(id).into());
+    }
+    let params = params![id.as_uuid(), page.cursor.unwrap_or(0), page.limit + 1];
+    let mut items = session.all(LOGS, params, |row| {
+        let row = Columns(row);
+        Ok(LogEntry {
+            seq: row.get(0)?,
+            at: row.time(1)?,
+            level: row.text(2)?.parse().map_err(|error| corrupt("level", error))?,
+            attempt: row.get(3)?,
+            message: row.get(4)?,
+        })
+    })?;
+    let more = items.len() > page.limit;
+    items.truncate(page.limit);
+    let next = items.last().map(|line| line.seq).filter(|_| more);
+    Ok(Page { items, next })
+}
+
+pub(crate) fn depths(session: &Session<'_>) -> Result<Vec<QueueDepth>> {
+    let mut queues: BTreeMap<Queue, QueueDepth> = BTreeMap::new();
+    let empty =
+        |queue: &Queue| QueueDepth { queue: queue.clone(), paused: false, counts: BTreeMap::new(), oldest: None };
+    session.each(DEPTHS, (), |row| {
+        let row = Columns(row);
+        let queue = Queue::trusted(row.text(0)?);
+        let depth = queues.entry(queue.clone()).or_insert_with(|| empty(&queue));
+        depth.counts.insert(row.state(1)?, row.get(2)?);
+        Ok(true)
+    })?;
+    session.each(PAUSED_QUEUES, (), |row| {
+        let queue = Queue::trusted(Columns(row).text(0)?);
+        queues.entry(queue.clone()).or_insert_with(|| empty(&queue)).paused = true;
+        Ok(true)
+    })?;
+    for (queue, eligible_at) in oldest(session)? {
+        if let Some(depth) = queues.get_mut(queue.as_str()) {
+            depth.oldest = Some(until(eligible_at, session.now));
+        }
+    }
+    Ok(queues.into_values().collect())
+}
+
+// The first of every lane and rank is the oldest there, and the index is hopped through, so the cost grows with lanes and
+// ranks, not with jobs.
+fn oldest(session: &Session<'_>) -> Result<BTreeMap<String, Timestamp>> {
+    let mut oldest: BTreeMap<String, Timestamp> = BTreeMap::new();
+    let mut at = (String::new(), String::new(), i64::MIN);
+    for _ in 0..MAX_HOPS {
+        let found = session.first(OLDEST, (&at.0, &at.1, at.2), |row| {
+            let row = Columns(row);
+            Ok(((row.get(0)?, row.get(1)?, row.get(2)?), row.get::<i64>(3)?))
+        })?;
+        let Some((place, eligible_at)): Option<((String, String, i64), i64)> = found else { break };
+        let eligible_at = timestamp(eligible_at)?;
+        oldest.entry(place.0.clone()).and_modify(|time| *time = eligible_at.min(*time)).or_insert(eligible_at);
+        at = place;
+    }
+    Ok(oldest)
+}

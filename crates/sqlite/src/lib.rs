@@ -1,0 +1,271 @@
+//! Orchestrix on SQLite: one file, no server, the same promises.
+//!
+//! [`SqliteStore`] keeps jobs in one file in write-ahead mode with `synchronous = FULL`: what was acknowledged survives
+//! the loss of power. One thread writes, with as many operations to a commit as have come in meanwhile; readers look at
+//! what is committed and never wait for it. Several processes may share the file: they take turns in writing, hear of
+//! each other's jobs by polling, and never own the same job.
+//!
+//! | module | what it owns |
+//! |---|---|
+//! | `database` | opening the file, the readers, and the way to the writer |
+//! | `writer` | the writing thread: group commit, a savepoint per operation |
+//! | `session` | one transaction: its statements, the books it keeps, whom it will wake |
+//! | `settle` | the end of attempts and jobs, and what it does to those that wait |
+//! | `lanes` | the order of claims, one over all queues and types |
+//! | the others | one group of verbs each, named as in the trait; `queries/` holds one file per statement |
+
+mod claim;
+mod database;
+mod enqueue;
+mod error;
+mod finish;
+mod housekeeping;
+mod inspect;
+mod lanes;
+mod migrate;
+mod operate;
+mod options;
+mod prune;
+mod record;
+mod row;
+mod session;
+mod settle;
+mod statement;
+mod worker;
+mod writer;
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use orchestrix_core::{Job, JobId, JobState, LeaseToken, NewJob, Priority, Queue, WorkerName};
+use orchestrix_store::{
+    ClaimRequest, Claimed, Directive, Enqueued, Finish, FinishError, JobFilter, JobSummary, LeaseStatus, LogEntry,
+    LogLine, Page, PageRequest, ProgressUpdate, Pruned, QueueDepth, Result, Retention, Store, StoreError, Swept,
+    Wakeups, WorkerInfo, WorkerStatus,
+    claim::check_tokens,
+    housekeeping::{MAX_SWEEP, check_limit},
+    wakeup::Waker,
+};
+
+use crate::database::Database;
+pub use crate::{migrate::SCHEMA_VERSION, options::SqliteOptions};
+
+/// A [`Store`] in one SQLite file. Clones share its connections.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let path = std::env::temp_dir().join(format!("orchestrix-doc-{}.db", std::process::id()));
+/// use orchestrix_sqlite::{SqliteOptions, SqliteStore};
+///
+/// let store = SqliteStore::open(SqliteOptions::new(&path)).await?;
+/// // …
+/// store.close().await;
+/// # std::fs::remove_file(path)?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct SqliteStore(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    database: Database,
+    waker: Waker,
+}
+
+impl SqliteStore {
+    /// Opens the file; makes and migrates it where that is needed.
+    pub async fn open(options: SqliteOptions) -> Result<Self> {
+        let waker = Waker::default();
+        let database = Database::open(options, waker.clone()).await?;
+        Ok(Self(Arc::new(Inner { database, waker })))
+    }
+
+    /// Ends what is under way and closes the file, so that all of it is in one: a store that is merely dropped does so in its
+    /// own time, which the end of the process may cut short. Nothing that was answered is lost either way. Clones can do
+    /// nothing more.
+    pub async fn close(self) {
+        self.database().close().await;
+    }
+
+    fn database(&self) -> &Database {
+        &self.0.database
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn enqueue(&self, job: NewJob) -> Result<Enqueued> {
+        let call = enqueue::check_one(job)?;
+        let recorded = self.database().write(move |transaction| transaction.enqueue(&call)).await?;
+        recorded.first().copied().ok_or_else(|| StoreError::Backend("a job was not recorded".into()))
+    }
+
+    async fn enqueue_many(&self, jobs: Vec<NewJob>) -> Result<Vec<Enqueued>> {
+        let call = enqueue::check_many(jobs)?;
+        self.database().write(move |transaction| transaction.enqueue(&call)).await
+    }
+
+    async fn release_hold(&self, id: JobId) -> Result<JobState> {
+        self.database().write(move |transaction| transaction.release_hold(id)).await
+    }
+
+    async fn cancel(&self, id: JobId) -> Result<JobState> {
+        self.database().write(move |transaction| transaction.cancel(id)).await
+    }
+
+    async fn claim(&self, request: &ClaimRequest) -> Result<Vec<Claimed>> {
+        request.validate()?;
+        let request = request.clone();
+        self.database().write(move |transaction| transaction.claim(&request)).await
+    }
+
+    async fn heartbeat(&self, tokens: &[LeaseToken]) -> Result<Vec<LeaseStatus>> {
+        check_tokens(tokens)?;
+        let tokens = tokens.to_vec();
+        self.database().write(move |transaction| transaction.heartbeat(&tokens)).await
+    }
+
+    async fn finish(&self, items: Vec<Finish>) -> Result<Vec<Result<JobState, FinishError>>> {
+        Finish::validate(&items)?;
+        self.database().write(move |transaction| transaction.finish(&items)).await
+    }
+
+    async fn progress(&self, token: LeaseToken, update: ProgressUpdate) -> Result<()> {
+        update.validate()?;
+        self.database().write(move |transaction| transaction.progress(token, &update)).await
+    }
+
+    async fn append_logs(&self, token: LeaseToken, lines: Vec<LogLine>) -> Result<()> {
+        LogLine::validate(&lines)?;
+        self.database().write(move |transaction| transaction.append_logs(token, &lines)).await
+    }
+
+    async fn register_worker(&self, worker: &WorkerInfo) -> Result<()> {
+        let worker = worker.clone();
+        self.database().write(move |transaction| transaction.register_worker(&worker)).await
+    }
+
+    async fn heartbeat_worker(&self, name: &WorkerName, free_slots: u32) -> Result<Option<Directive>> {
+        let name = name.clone();
+        self.database().write(move |transaction| transaction.heartbeat_worker(&name, free_slots)).await
+    }
+
+    async fn remove_worker(&self, name: &WorkerName) -> Result<bool> {
+        let name = name.clone();
+        self.database().write(move |transaction| transaction.remove_worker(&name)).await
+    }
+
+    async fn retry(&self, id: JobId) -> Result<JobState> {
+        self.database().write(move |transaction| transaction.retry(id)).await
+    }
+
+    // Looked for outside the writer, page by page, since what matches may lie behind many that do not.
+    async fn retry_many(&self, filter: &JobFilter, limit: usize) -> Result<Vec<JobId>> {
+        check_limit(limit, PageRequest::<JobId>::MAX_LIMIT)?;
+        let Some(filter) = operate::retriable(filter) else { return Ok(Vec::new()) };
+        let filter = Arc::new(filter);
+        let mut retried = Vec::new();
+        let mut cursor = None;
+        loop {
+            let (wanted, page) = (Arc::clone(&filter), PageRequest { cursor, limit: limit - retried.len() });
+            let (ids, next) = self.database().read(move |session| operate::finished(&session, &wanted, &page)).await?;
+            if !ids.is_empty() {
+                retried.extend(self.database().write(move |transaction| transaction.retry_some(&ids)).await?);
+            }
+            cursor = next;
+            if retried.len() >= limit || cursor.is_none() {
+                return Ok(retried);
+            }
+        }
+    }
+
+    async fn reprioritize(&self, id: JobId, priority: Priority) -> Result<JobState> {
+        self.database().write(move |transaction| transaction.reprioritize(id, priority)).await
+    }
+
+    async fn pause_queue(&self, queue: &Queue) -> Result<()> {
+        let queue = queue.clone();
+        self.database().write(move |transaction| transaction.pause_queue(&queue)).await
+    }
+
+    async fn resume_queue(&self, queue: &Queue) -> Result<()> {
+        let queue = queue.clone();
+        self.database().write(move |transaction| transaction.resume_queue(&queue)).await
+    }
+
+    async fn paused_queues(&self) -> Result<Vec<Queue>> {
+        self.database().read(|session| operate::paused_queues(&session)).await
+    }
+
+    async fn promote(&self, limit: usize) -> Result<Swept> {
+        check_limit(limit, MAX_SWEEP)?;
+        self.database().write(move |transaction| transaction.promote(limit)).await
+    }
+
+    async fn unblock(&self, limit: usize) -> Result<Swept> {
+        check_limit(limit, MAX_SWEEP)?;
+        self.database().write(move |transaction| transaction.unblock(limit)).await
+    }
+
+    async fn expire(&self, limit: usize) -> Result<Swept> {
+        check_limit(limit, MAX_SWEEP)?;
+        self.database().write(move |transaction| transaction.expire(limit)).await
+    }
+
+    async fn reap(&self, limit: usize, crash_loop: u16) -> Result<Swept> {
+        check_limit(limit, MAX_SWEEP)?;
+        self.database().write(move |transaction| transaction.reap(limit, crash_loop)).await
+    }
+
+    async fn time_out(&self, limit: usize) -> Result<Swept> {
+        check_limit(limit, MAX_SWEEP)?;
+        self.database().write(move |transaction| transaction.time_out(limit)).await
+    }
+
+    async fn forget_workers(&self, silence: Duration, limit: usize) -> Result<usize> {
+        check_limit(limit, MAX_SWEEP)?;
+        self.database().write(move |transaction| transaction.forget_workers(silence, limit)).await
+    }
+
+    async fn prune(&self, retention: &Retention, limit: usize) -> Result<Pruned> {
+        check_limit(limit, MAX_SWEEP)?;
+        let retention = *retention;
+        self.database().write(move |transaction| transaction.prune(&retention, limit)).await
+    }
+
+    async fn summary(&self, id: JobId) -> Result<Option<JobSummary>> {
+        self.database().read(move |session| inspect::summary(&session, id)).await
+    }
+
+    async fn get(&self, id: JobId) -> Result<Option<Job>> {
+        self.database().read(move |session| inspect::get(&session, id)).await
+    }
+
+    async fn list(&self, filter: &JobFilter, page: &PageRequest<JobId>) -> Result<Page<JobSummary, JobId>> {
+        page.validate()?;
+        let (filter, page) = (filter.clone(), page.clone());
+        self.database().read(move |session| inspect::list(&session, &filter, &page)).await
+    }
+
+    async fn logs(&self, id: JobId, page: &PageRequest<i64>) -> Result<Page<LogEntry, i64>> {
+        page.validate()?;
+        let page = page.clone();
+        self.database().read(move |session| inspect::logs(&session, id, &page)).await
+    }
+
+    async fn depths(&self) -> Result<Vec<QueueDepth>> {
+        self.database().read(|session| inspect::depths(&session)).await
+    }
+
+    async fn workers(&self, page: &PageRequest<WorkerName>) -> Result<Page<WorkerStatus, WorkerName>> {
+        page.validate()?;
+        let page = page.clone();
+        self.database().read(move |session| worker::list(&session, &page)).await
+    }
+
+    fn subscribe(&self) -> Wakeups {
+        self.0.waker.subscribe()
+    }
+}

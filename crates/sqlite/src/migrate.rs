@@ -1,0 +1,87 @@
+//! The schema: numbered migrations, never edited once landed, applied in a transaction that keeps every other writer out.
+//! Eight processes that start at once on an empty file queue up; the first migrates and the others find nothing to do.
+
+use std::path::Path;
+
+use orchestrix_store::StoreError;
+use rusqlite::Connection;
+
+use crate::error::Result;
+
+/// A numbered change of the schema.
+struct Migration {
+    version: i32,
+    name: &'static str,
+    sql: &'static str,
+}
+
+const MIGRATIONS: &[Migration] =
+    &[Migration { version: 1, name: "engine", sql: include_str!("../migrations/0001_engine.sql") }];
+
+/// The newest version this program knows.
+pub const SCHEMA_VERSION: i32 = MIGRATIONS[MIGRATIONS.len() - 1].version;
+
+/// Marks a file as ours: "Orcx" in ASCII.
+const APPLICATION_ID: i32 = 0x4f72_6378;
+
+/// Refuses a file that holds something else, or a schema from the future, before anything is changed in it.
+pub(crate) fn check(connection: &Connection, path: &Path) -> Result<()> {
+    let marked: i32 = connection.query_row("PRAGMA application_id", (), |row| row.get(0))?;
+    let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", (), |row| row.get(0))?;
+    if marked != APPLICATION_ID && (marked != 0 || tables > 0) {
+        return Err(StoreError::Schema(format!(
+            "{} is the database of another program: choose another path; this file was left as it is",
+            path.display()
+        ))
+        .into());
+    }
+    let version = version(connection)?;
+    if version > SCHEMA_VERSION {
+        return Err(StoreError::Schema(format!(
+            "{} has schema version {version}, this program knows {SCHEMA_VERSION}: run a newer orchestrix",
+            path.display()
+        ))
+        .into());
+    }
+    Ok(())
+}
+
+/// The version of the schema in the file; 0 when there is none.
+fn version(connection: &Connection) -> Result<i32> {
+    let known: bool =
+        connection
+            .query_row("SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'migration')", (), |row| row.get(0))?;
+    if !known {
+        return Ok(0);
+    }
+    Ok(connection.query_row("SELECT coalesce(max(version), 0) FROM migration", (), |row| row.get(0))?)
+}
+
+/// Applies what is pending; answers how many were.
+pub(crate) fn migrate(connection: &Connection, path: &Path, now: i64) -> Result<usize> {
+    if version(connection)? == SCHEMA_VERSION {
+        return Ok(0);
+    }
+    connection.execute_batch("BEGIN IMMEDIATE")?;
+    // Whatever fails, the connection is dropped by the caller and the transaction with it.
+    check(connection, path)?;
+    let version = version(connection)?;
+    if version == 0 {
+        connection.execute_batch(
+            "CREATE TABLE migration (version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at INTEGER NOT NULL) STRICT",
+        )?;
+        connection.pragma_update(None, "application_id", APPLICATION_ID)?;
+    }
+    let mut applied = 0;
+    for migration in MIGRATIONS.iter().filter(|migration| migration.version > version) {
+        tracing::info!(version = migration.version, name = migration.name, "migrating");
+        connection.execute_batch(migration.sql)?;
+        connection.execute(
+            "INSERT INTO migration (version, name, applied_at) VALUES (?1, ?2, ?3)",
+            (migration.version, migration.name, now),
+        )?;
+        applied += 1;
+    }
+    connection.execute_batch("COMMIT")?;
+    Ok(applied)
+}

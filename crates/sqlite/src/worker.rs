@@ -1,0 +1,79 @@
+//! Workers as rows.
+
+use std::time::Duration;
+
+use orchestrix_core::{JobType, Queue, WorkerName};
+use orchestrix_store::{Directive, Page, PageRequest, Queues, WorkerInfo, WorkerStatus, clock::earlier};
+use rusqlite::params;
+
+use crate::{
+    error::{Result, corrupt},
+    row::{Columns, micros},
+    session::{Session, Transaction},
+    statement::{FORGET_WORKERS, HEARTBEAT_WORKER, REGISTER_WORKER, REMOVE_WORKER, WORKERS},
+};
+
+impl Transaction<'_> {
+    pub(crate) fn register_worker(&mut self, worker: &WorkerInfo) -> Result<()> {
+        let list = |names: Vec<&str>| serde_json::to_string(&names).map_err(|error| corrupt("names", error));
+        let queues = match &worker.queues {
+            Queues::All => None,
+            Queues::Named(names) => Some(list(names.iter().map(Queue::as_str).collect())?),
+        };
+        let types = worker.job_types.as_ref().map(|types| list(types.iter().map(JobType::as_str).collect()));
+        let now = micros(self.now);
+        self.write_one(
+            REGISTER_WORKER,
+            params![worker.name.as_str(), queues, types.transpose()?, worker.concurrency, now],
+        )
+    }
+
+    pub(crate) fn heartbeat_worker(&mut self, name: &WorkerName, free_slots: u32) -> Result<Option<Directive>> {
+        let params = params![name.as_str(), free_slots, micros(self.now)];
+        self.first(HEARTBEAT_WORKER, params, |row| directive(Columns(row).text(0)?))
+    }
+
+    pub(crate) fn remove_worker(&mut self, name: &WorkerName) -> Result<bool> {
+        Ok(self.write(REMOVE_WORKER, [name.as_str()])? > 0)
+    }
+
+    pub(crate) fn forget_workers(&mut self, silence: Duration, limit: usize) -> Result<usize> {
+        let since = micros(earlier(self.now, silence));
+        self.write(FORGET_WORKERS, params![since, limit])
+    }
+}
+
+fn directive(text: &str) -> Result<Directive> {
+    Ok(text.parse().map_err(|error| corrupt("directive", error))?)
+}
+
+fn names(column: Option<&str>) -> Result<Option<Vec<String>>> {
+    Ok(column.map(serde_json::from_str).transpose().map_err(|error| corrupt("names", error))?)
+}
+
+pub(crate) fn list(session: &Session<'_>, page: &PageRequest<WorkerName>) -> Result<Page<WorkerStatus, WorkerName>> {
+    let after = page.cursor.as_ref().map_or("", WorkerName::as_str);
+    let mut items = session.all(WORKERS, params![after, page.limit + 1], |row| {
+        let row = Columns(row);
+        let queues = names(row.text_or_null(1)?)?;
+        let types = names(row.text_or_null(2)?)?;
+        Ok(WorkerStatus {
+            info: WorkerInfo {
+                name: WorkerName::trusted(row.text(0)?),
+                queues: queues.map_or(Queues::All, |names| {
+                    Queues::Named(names.iter().map(|name| Queue::trusted(name)).collect())
+                }),
+                job_types: types.map(|names| names.iter().map(|name| JobType::trusted(name)).collect()),
+                concurrency: row.get(3)?,
+            },
+            free_slots: row.get(4)?,
+            directive: directive(row.text(5)?)?,
+            started_at: row.time(6)?,
+            last_seen_at: row.time(7)?,
+        })
+    })?;
+    let more = items.len() > page.limit;
+    items.truncate(page.limit);
+    let next = items.last().map(|worker| worker.info.name.clone()).filter(|_| more);
+    Ok(Page { items, next })
+}

@@ -1,0 +1,19 @@
+//! The store's specification, on a clock that the tests set.
+
+use std::sync::Arc;
+
+use orchestrix_core::Timestamp;
+use orchestrix_sqlite::{SqliteOptions, SqliteStore};
+use orchestrix_store::{ManualClock, conformance::Harness};
+
+use crate::support::Folder;
+
+async fn harness() -> Harness {
+    let folder = Folder::new();
+    let clock = Arc::new(ManualClock::new(Timestamp::now()));
+    let options = SqliteOptions { clock: clock.clone(), ..SqliteOptions::new(folder.file()) };
+    let store = SqliteStore::open(options).await.expect("a store");
+    Harness { store: Arc::new(store), clock: Box::new(clock), guard: Box::new(folder) }
+}
+
+orchestrix_store::conformance_suite!(harness);

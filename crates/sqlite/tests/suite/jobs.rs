@@ -1,0 +1,110 @@
+//! What the tests are written with: short names for jobs, and steps that must succeed.
+
+use std::{collections::HashSet, future::Future, sync::Arc};
+
+use orchestrix_core::{
+    DependsOn, IdempotencyKey, JobId, JobState, JobType, Json, LeaseToken, NewJob, Queue, WorkerName,
+};
+use orchestrix_sqlite::SqliteStore;
+use orchestrix_store::{ClaimRequest, Claimed, Finish, FinishError, Store, Verdict};
+use rusqlite::Connection;
+use tokio::{sync::Barrier, task::JoinSet};
+
+/// A job with every default.
+pub(crate) fn job(job_type: &str) -> NewJob {
+    NewJob::new(JobType::new(job_type).expect("a valid type"))
+}
+
+/// A job that any number of crashes does not wear out.
+pub(crate) fn patient() -> NewJob {
+    NewJob { max_attempts: NewJob::MAX_ATTEMPTS, ..job("t") }
+}
+
+pub(crate) fn keyed(key: &str) -> NewJob {
+    NewJob { idempotency_key: Some(IdempotencyKey::new(key).expect("a valid key")), ..job("keyed") }
+}
+
+/// A job that waits for others.
+pub(crate) fn child_of(parents: &[JobId]) -> NewJob {
+    NewJob { depends_on: parents.iter().copied().map(DependsOn::Job).collect(), ..job("child") }
+}
+
+/// A payload of so many bytes.
+pub(crate) fn payload(bytes: usize) -> Json {
+    Json::trusted(&format!("{:?}", "x".repeat(bytes.saturating_sub(2))))
+}
+
+pub(crate) fn queue(name: &str) -> Queue {
+    Queue::new(name).expect("a valid queue")
+}
+
+pub(crate) fn worker(name: &str) -> WorkerName {
+    WorkerName::new(name).expect("a valid name")
+}
+
+pub(crate) async fn enqueue(store: &SqliteStore, job: NewJob) -> JobId {
+    store.enqueue(job).await.expect("a valid job").id
+}
+
+pub(crate) async fn claim(store: &SqliteStore, limit: usize) -> Vec<LeaseToken> {
+    let claimed = store.claim(&ClaimRequest::any(worker("w"), limit)).await.expect("a valid request");
+    claimed.iter().map(|claimed: &Claimed| claimed.token).collect()
+}
+
+/// Claims until nothing is found.
+pub(crate) async fn claim_all(store: &SqliteStore) -> Vec<LeaseToken> {
+    let mut all = Vec::new();
+    loop {
+        let some = claim(store, 1_000).await;
+        if some.is_empty() {
+            return all;
+        }
+        all.extend(some);
+    }
+}
+
+pub(crate) async fn complete(store: &SqliteStore, tokens: &[LeaseToken]) -> Vec<Result<JobState, FinishError>> {
+    let items = tokens.iter().map(|token| Finish { token: *token, verdict: Verdict::DONE }).collect();
+    store.finish(items).await.expect("a store that answers")
+}
+
+/// The latest token of every job in `state`, by SQL.
+pub(crate) fn tokens_in(connection: &Connection, state: &str) -> Vec<LeaseToken> {
+    let mut statement = connection.prepare("SELECT id, lease_counter, lease_secret FROM job WHERE state = ?1").unwrap();
+    let token = |row: &rusqlite::Row<'_>| {
+        Ok(LeaseToken { job: JobId::from_uuid(row.get(0)?), counter: row.get(1)?, secret: row.get(2)? })
+    };
+    statement.query_map([state], token).unwrap().collect::<Result<_, _>>().unwrap()
+}
+
+/// The jobs in the file, by SQL.
+pub(crate) fn ids(connection: &Connection) -> HashSet<JobId> {
+    let mut statement = connection.prepare("SELECT id FROM job").unwrap();
+    statement.query_map((), |row| row.get(0).map(JobId::from_uuid)).unwrap().collect::<Result<_, _>>().unwrap()
+}
+
+/// Lets every lease run out, by SQL; answers how many.
+pub(crate) fn expire_leases(connection: &Connection) -> usize {
+    connection.execute("UPDATE job SET lease_expires_at = 1 WHERE state = 'running'", ()).unwrap()
+}
+
+/// Runs tasks that begin together and answers with what they found, in their order.
+pub(crate) async fn together<T, F>(tasks: impl IntoIterator<Item = F>) -> Vec<T>
+where
+    T: Send + 'static,
+    F: Future<Output = T> + Send + 'static,
+{
+    let tasks: Vec<F> = tasks.into_iter().collect();
+    let barrier = Arc::new(Barrier::new(tasks.len()));
+    let mut running = JoinSet::new();
+    for (i, task) in tasks.into_iter().enumerate() {
+        let barrier = barrier.clone();
+        running.spawn(async move {
+            barrier.wait().await;
+            (i, task.await)
+        });
+    }
+    let mut answers = running.join_all().await;
+    answers.sort_unstable_by_key(|(i, _)| *i);
+    answers.into_iter().map(|(_, answer)| answer).collect()
+}

@@ -1,0 +1,15 @@
+//! The store on real files.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod books;
+mod conformance;
+mod crash;
+mod faults;
+mod group_commit;
+mod jobs;
+mod migrations;
+mod process;
+mod races;
+mod support;
+mod wakeups;
+mod wal;

@@ -1,0 +1,86 @@
+//! A store that does all that it is asked, but for one thing.
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use orchestrix_core::{Job, JobId, JobState, LeaseToken, NewJob, Priority, Queue, WorkerName};
+use orchestrix_store::*;
+
+/// What is done wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Slip {
+    /// A new priority is answered and not kept.
+    Priority,
+    /// So is a pause.
+    Pause,
+    /// A crash loop is one loss longer than asked for.
+    CrashLoop,
+}
+
+pub(crate) struct Forgetful {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) slip: Slip,
+}
+
+// The verbs that are passed on as they are, and those that are written out.
+macro_rules! passed_on {
+    ($($verb:ident($($name:ident: $type:ty),*) -> $answer:ty;)+ { $($own:tt)+ }) => {
+        #[async_trait]
+        impl Store for Forgetful {
+            $(async fn $verb(&self, $($name: $type),*) -> $answer {
+                self.store.$verb($($name),*).await
+            })+
+            $($own)+
+        }
+    };
+}
+
+passed_on! {
+    enqueue(job: NewJob) -> Result<Enqueued>;
+    enqueue_many(jobs: Vec<NewJob>) -> Result<Vec<Enqueued>>;
+    release_hold(id: JobId) -> Result<JobState>;
+    cancel(id: JobId) -> Result<JobState>;
+    claim(request: &ClaimRequest) -> Result<Vec<Claimed>>;
+    heartbeat(tokens: &[LeaseToken]) -> Result<Vec<LeaseStatus>>;
+    finish(items: Vec<Finish>) -> Result<Vec<Result<JobState, FinishError>>>;
+    progress(token: LeaseToken, update: ProgressUpdate) -> Result<()>;
+    append_logs(token: LeaseToken, lines: Vec<LogLine>) -> Result<()>;
+    register_worker(worker: &WorkerInfo) -> Result<()>;
+    heartbeat_worker(name: &WorkerName, free_slots: u32) -> Result<Option<Directive>>;
+    remove_worker(name: &WorkerName) -> Result<bool>;
+    retry(id: JobId) -> Result<JobState>;
+    retry_many(filter: &JobFilter, limit: usize) -> Result<Vec<JobId>>;
+    resume_queue(queue: &Queue) -> Result<()>;
+    paused_queues() -> Result<Vec<Queue>>;
+    promote(limit: usize) -> Result<Swept>;
+    unblock(limit: usize) -> Result<Swept>;
+    expire(limit: usize) -> Result<Swept>;
+    time_out(limit: usize) -> Result<Swept>;
+    forget_workers(silence: Duration, limit: usize) -> Result<usize>;
+    prune(retention: &Retention, limit: usize) -> Result<Pruned>;
+    summary(id: JobId) -> Result<Option<JobSummary>>;
+    get(id: JobId) -> Result<Option<Job>>;
+    list(filter: &JobFilter, page: &PageRequest<JobId>) -> Result<Page<JobSummary, JobId>>;
+    logs(id: JobId, page: &PageRequest<i64>) -> Result<Page<LogEntry, i64>>;
+    depths() -> Result<Vec<QueueDepth>>;
+    workers(page: &PageRequest<WorkerName>) -> Result<Page<WorkerStatus, WorkerName>>;
+    {
+        async fn reprioritize(&self, id: JobId, priority: Priority) -> Result<JobState> {
+            let before = self.store.get(id).await?.map(|job| job.priority);
+            let kept = if self.slip == Slip::Priority { before.unwrap_or(priority) } else { priority };
+            self.store.reprioritize(id, kept).await
+        }
+
+        async fn pause_queue(&self, queue: &Queue) -> Result<()> {
+            if self.slip == Slip::Pause { Ok(()) } else { self.store.pause_queue(queue).await }
+        }
+
+        async fn reap(&self, limit: usize, crash_loop: u16) -> Result<Swept> {
+            self.store.reap(limit, crash_loop + u16::from(self.slip == Slip::CrashLoop)).await
+        }
+
+        fn subscribe(&self) -> Wakeups {
+            self.store.subscribe()
+        }
+    }
+}
