@@ -2,13 +2,13 @@
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::figure::Figure;
+use crate::{backend::Backend, figure::Figure};
 
 pub(crate) const HELP: &str = "\
-cargo xtask bench store postgres [--quick] [--only NAME,…] [--rounds N] [--strict]
+cargo xtask bench store postgres|sqlite [--quick] [--only NAME,…] [--rounds N] [--strict]
 
     --quick       a tenth of every count: a smoke run, whose numbers say little
-    --only NAMES  some of: single, bulk, drain, finished, pending, xmin, memory, latency
+    --only NAMES  some of: single, bulk, drain, finished, pending, xmin (postgres), memory, latency
     --rounds N    how often each figure and its limit are measured, in turns; 3 unless told otherwise
     --strict      exit with 1 if a target is missed
 ";
@@ -32,9 +32,10 @@ impl Scale {
     }
 }
 
-/// A run of the store's benchmark.
+/// A run of a store's benchmark.
 #[derive(Debug)]
 pub(crate) struct Request {
+    pub(crate) backend: Backend,
     pub(crate) figures: Vec<Figure>,
     pub(crate) rounds: usize,
     pub(crate) scale: Scale,
@@ -45,7 +46,7 @@ pub(crate) struct Request {
 #[derive(Debug)]
 pub(crate) enum Command {
     Help,
-    StorePostgres(Request),
+    Store(Request),
     /// Claims and completes jobs and prints how much memory that took; `memory` starts itself this way.
     DrainAlone {
         url: String,
@@ -57,7 +58,8 @@ impl Command {
     pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Self> {
         let mut arguments = arguments.into_iter();
         match (arguments.next().as_deref(), arguments.next().as_deref()) {
-            (Some("store"), Some("postgres")) => Request::parse(arguments).map(Self::StorePostgres),
+            (Some("store"), Some("postgres")) => Request::parse(Backend::Postgres, arguments).map(Self::Store),
+            (Some("store"), Some("sqlite")) => Request::parse(Backend::Sqlite, arguments).map(Self::Store),
             (Some("drain-alone"), Some(url)) => {
                 let jobs = arguments.next().context("drain-alone needs a number of jobs")?.parse()?;
                 Ok(Self::DrainAlone { url: url.into(), jobs })
@@ -69,8 +71,8 @@ impl Command {
 }
 
 impl Request {
-    fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Self> {
-        let mut request = Self { figures: Figure::ALL.to_vec(), rounds: 3, scale: Scale::FULL, strict: false };
+    fn parse(backend: Backend, mut arguments: impl Iterator<Item = String>) -> Result<Self> {
+        let mut request = Self { backend, figures: backend.figures(), rounds: 3, scale: Scale::FULL, strict: false };
         while let Some(argument) = arguments.next() {
             match argument.as_str() {
                 "--quick" => request.scale = Scale::QUICK,
@@ -78,6 +80,9 @@ impl Request {
                 "--only" => {
                     let names = arguments.next().context("--only needs names")?;
                     request.figures = names.split(',').map(str::parse).collect::<Result<_>>()?;
+                    for figure in &request.figures {
+                        ensure!(backend.figures().contains(figure), "`{}` is not for this store", figure.name());
+                    }
                 }
                 "--rounds" => {
                     request.rounds =
@@ -101,18 +106,31 @@ mod tests {
 
     #[test]
     fn options_narrow_a_run() {
-        let Ok(Command::StorePostgres(request)) = parse("store postgres --quick --only drain,xmin --rounds 5") else {
+        let Ok(Command::Store(request)) = parse("store postgres --quick --only drain,xmin --rounds 5") else {
             panic!("not a run");
         };
+        assert_eq!(request.backend, Backend::Postgres);
         assert_eq!(request.figures, [Figure::Drain, Figure::Xmin]);
         assert_eq!((request.rounds, request.scale.of(100_000)), (5, 10_000));
     }
 
     #[test]
+    fn a_run_without_options_measures_whatever_the_store_has() {
+        let Ok(Command::Store(request)) = parse("store sqlite") else { panic!("not a run") };
+        assert_eq!(request.backend, Backend::Sqlite);
+        assert_eq!(request.figures.len(), Figure::ALL.len() - 1);
+        assert!(!request.figures.contains(&Figure::Xmin));
+    }
+
+    #[test]
     fn what_is_not_known_is_refused() {
-        for line in
-            ["store mysql", "store postgres --only nonsense", "store postgres --rounds 0", "store postgres fast"]
-        {
+        for line in [
+            "store mysql",
+            "store postgres --only nonsense",
+            "store sqlite --only single,xmin",
+            "store postgres --rounds 0",
+            "store sqlite fast",
+        ] {
             assert!(parse(line).is_err(), "{line}");
         }
     }

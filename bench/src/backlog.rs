@@ -1,15 +1,18 @@
 //! Drains of our store in different surroundings: alone, over much history, from a large backlog, under a held snapshot.
 
+use std::sync::Arc;
+
 use anyhow::Result;
-use orchestrix_postgres::{PostgresOptions, PostgresStore};
+use orchestrix_store::Store;
 use tokio_postgres::Client;
 
 use crate::{
     arguments::Scale,
-    drain::{BATCH, JOBS, WARM, drain},
+    backend::{self, Backend},
+    drain::{JOBS, drain, warm},
     jobs::fill,
     measure::Side,
-    server::connect,
+    postgres::hold_snapshot,
 };
 
 const MILLION: usize = 1_000_000;
@@ -32,33 +35,34 @@ pub(crate) struct Surroundings {
 }
 
 /// Nothing but the jobs that are drained.
-pub(crate) fn empty(scale: Scale) -> Surroundings {
-    Surroundings { batch: BATCH, warm: WARM, jobs: scale.of(JOBS), pending: 0, finished: 0, snapshot_held: false }
+pub(crate) fn empty(backend: Backend, scale: Scale) -> Surroundings {
+    let batch = backend.batch();
+    Surroundings { batch, warm: warm(batch), jobs: scale.of(JOBS), pending: 0, finished: 0, snapshot_held: false }
 }
 
 /// A million finished jobs.
-pub(crate) fn finished(scale: Scale) -> Surroundings {
-    Surroundings { finished: scale.of(MILLION), ..empty(scale) }
+pub(crate) fn finished(backend: Backend, scale: Scale) -> Surroundings {
+    Surroundings { finished: scale.of(MILLION), ..empty(backend, scale) }
 }
 
 /// The first of a million pending jobs.
-pub(crate) fn pending(scale: Scale) -> Surroundings {
-    Surroundings { pending: scale.of(MILLION), ..empty(scale) }
+pub(crate) fn pending(backend: Backend, scale: Scale) -> Surroundings {
+    Surroundings { pending: scale.of(MILLION), ..empty(backend, scale) }
 }
 
-/// After 300,000 jobs in small batches, under a snapshot from before the first.
+/// PostgreSQL after 300,000 jobs in small batches, under a snapshot from before the first.
 pub(crate) fn held(scale: Scale) -> Surroundings {
     Surroundings { snapshot_held: true, ..not_held(scale) }
 }
 
 /// The same without the snapshot.
 pub(crate) fn not_held(scale: Scale) -> Surroundings {
-    Surroundings { batch: 100, warm: scale.of(300_000), jobs: scale.of(50_000), ..empty(scale) }
+    Surroundings { batch: 100, warm: scale.of(300_000), jobs: scale.of(50_000), ..empty(Backend::Postgres, scale) }
 }
 
 /// A store, and the transaction that holds a snapshot.
 pub(crate) struct Session {
-    store: PostgresStore,
+    store: Arc<dyn Store>,
     _snapshot: Option<Client>,
 }
 
@@ -66,23 +70,16 @@ impl Side for Surroundings {
     type Session = Session;
 
     async fn prepare(&self, url: &str) -> Result<()> {
-        let store = PostgresStore::open(PostgresOptions::new(url)).await?;
+        let store = backend::open(url).await?;
         if self.finished > 0 {
-            let sql = include_str!("sql/fill_history.sql");
-            connect(url).await?.execute(sql, &[&(self.finished as i64)]).await?;
+            backend::fill_finished(url, self.finished).await?;
         }
         fill(&store, self.pending.max(self.warm + self.jobs)).await
     }
 
     async fn open(&self, url: &str) -> Result<Session> {
-        let store = PostgresStore::open(PostgresOptions::new(url)).await?;
-        let snapshot = if self.snapshot_held {
-            let client = connect(url).await?;
-            client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1 FROM pg_class LIMIT 1").await?;
-            Some(client)
-        } else {
-            None
-        };
+        let store = backend::open(url).await?;
+        let snapshot = if self.snapshot_held { Some(hold_snapshot(url).await?) } else { None };
         Ok(Session { store, _snapshot: snapshot })
     }
 

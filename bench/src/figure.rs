@@ -4,6 +4,8 @@ use std::{fmt, str::FromStr};
 
 use anyhow::{Result, anyhow};
 
+use crate::backend::Backend;
+
 /// Something that is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Figure {
@@ -45,23 +47,27 @@ impl Figure {
         }
     }
 
-    pub(crate) const fn target(self) -> Target {
-        match self {
-            Self::Single => Target::Ratio(2.0),
-            Self::Bulk => Target::Ratio(0.65),
-            Self::Drain => Target::Ratio(0.55),
-            Self::Finished | Self::Pending => Target::Ratio(0.9),
-            Self::Xmin => Target::Ratio(0.8),
-            Self::Memory => Target::Bytes(100 * 1024 * 1024),
-            Self::Latency => Target::None,
+    pub(crate) const fn target(self, backend: Backend) -> Target {
+        use Backend::{Postgres, Sqlite};
+        match (self, backend) {
+            (Self::Single, Postgres) => Target::Ratio(2.0),
+            (Self::Single, Sqlite) => Target::Ratio(5.0),
+            (Self::Bulk, Postgres) => Target::Ratio(0.65),
+            (Self::Bulk, Sqlite) => Target::Ratio(0.4),
+            (Self::Drain, Postgres) => Target::Ratio(0.55),
+            (Self::Drain, Sqlite) => Target::Ratio(0.5),
+            (Self::Finished | Self::Pending, _) => Target::Ratio(0.9),
+            (Self::Xmin, _) => Target::Ratio(0.8),
+            (Self::Memory, _) => Target::Bytes(100 * 1024 * 1024),
+            (Self::Latency, _) => Target::None,
         }
     }
 
     /// How many steps of the progress bar it takes.
-    pub(crate) const fn steps(self, rounds: usize) -> usize {
-        match self {
-            Self::Memory => 1,
-            Self::Latency => 2,
+    pub(crate) const fn steps(self, backend: Backend, rounds: usize) -> usize {
+        match (self, backend) {
+            (Self::Memory, _) | (Self::Latency, Backend::Sqlite) => 1,
+            (Self::Latency, Backend::Postgres) => 2,
             _ => 2 * rounds,
         }
     }

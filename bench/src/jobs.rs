@@ -1,5 +1,7 @@
 //! The jobs that are measured: no-ops with a small payload, the same for both sides.
 
+use std::sync::Arc;
+
 use anyhow::Result;
 use orchestrix_core::{JobType, Json, NewJob};
 use orchestrix_store::Store;
@@ -23,11 +25,11 @@ pub(crate) fn lots<T>(lanes: usize, each: usize, make: impl Fn(usize) -> T) -> V
 }
 
 /// Records `count` jobs, thousands at a time, on two lanes.
-pub(crate) async fn fill(store: &(impl Store + Clone), count: usize) -> Result<()> {
+pub(crate) async fn fill(store: &Arc<dyn Store>, count: usize) -> Result<()> {
     const LANES: usize = 2;
     const CALL: usize = 5_000;
     let lanes = (0..LANES).map(|lane| {
-        let store = store.clone();
+        let store = Arc::clone(store);
         tokio::spawn(async move {
             let mine: Vec<usize> = (0..count).skip(lane).step_by(LANES).collect();
             for chunk in mine.chunks(CALL) {

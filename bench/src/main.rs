@@ -1,12 +1,17 @@
 //! Benchmarks of Orchestrix, each beside the raw limit of the same machine in the same minute.
 //!
 //! A number of jobs a second says little: it depends on the disk, the processor and the neighbours. So every figure is
-//! measured in turns with the least that PostgreSQL could be asked to do for the same jobs, by the same driver, and
+//! measured in turns with the least that the database could be asked to do for the same jobs, by the same driver, and
 //! what counts is the ratio of the two. `README.md` says how to read them.
 //!
-//! The server must be private: its log is filled, checkpoints are forced, databases come and go. Others are refused.
+//! | module | what it owns |
+//! |---|---|
+//! | `single`, `bulk`, `drain`, `backlog`, `memory`, `latency` | what our store does, whichever it is |
+//! | `postgres`, `sqlite` | where it does so, what is counted there, and the limits |
+//! | `measure` | ours and the limit, in turns |
 
 mod arguments;
+mod backend;
 mod backlog;
 mod bulk;
 mod drain;
@@ -15,11 +20,12 @@ mod jobs;
 mod latency;
 mod measure;
 mod memory;
+mod postgres;
 mod progress;
 mod report;
 mod sample;
-mod server;
 mod single;
+mod sqlite;
 
 use std::process::ExitCode;
 
@@ -27,10 +33,12 @@ use anyhow::{Context, Result};
 
 use crate::{
     arguments::{Command, Request},
-    figure::Figure,
+    backend::Backend,
+    measure::Place,
+    postgres::Server,
     progress::Progress,
-    report::{Report, Row},
-    server::Server,
+    report::Report,
+    sqlite::Files,
 };
 
 /// The environment variable that names the server: a URL without a database.
@@ -51,8 +59,11 @@ async fn run() -> Result<ExitCode> {
     match Command::parse(std::env::args().skip(1))? {
         Command::Help => print!("{}", arguments::HELP),
         Command::DrainAlone { url, jobs } => memory::drain_alone(&url, jobs).await?,
-        Command::StorePostgres(request) => {
-            let report = store_postgres(&request).await?;
+        Command::Store(request) => {
+            let report = match request.backend {
+                Backend::Postgres => measure_all(&server().await?, &request).await?,
+                Backend::Sqlite => measure_all(&Files::new()?, &request).await?,
+            };
             print!("{report}");
             if request.strict && report.missed() {
                 return Ok(ExitCode::FAILURE);
@@ -62,34 +73,24 @@ async fn run() -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn store_postgres(request: &Request) -> Result<Report> {
+/// The server must be private: its log is filled, checkpoints are forced, databases come and go. Others are refused.
+async fn server() -> Result<Server> {
     let url = std::env::var(SERVER)
         .with_context(|| format!("{SERVER} must name a private server; cargo xtask bench does"))?;
     let server = Server::connect(&url).await?;
-    let progress = Progress::new(request.figures.iter().map(|figure| figure.steps(request.rounds)).sum());
-    progress.step("getting the server's log ready");
     server.settle().await?;
-    let mut report = Report::new(request.scale, request.rounds);
+    Ok(server)
+}
+
+async fn measure_all<'a>(place: &impl Place, request: &'a Request) -> Result<Report<'a>> {
+    let steps = request.figures.iter().map(|figure| figure.steps(request.backend, request.rounds));
+    let progress = Progress::new(steps.sum());
+    let mut report = Report::new(request);
     for &figure in &request.figures {
-        for row in measure(figure, &server, request, &progress).await.with_context(|| figure.name())? {
+        for row in place.measure(figure, request, &progress).await.with_context(|| figure.name())? {
             report.add(row);
         }
     }
     progress.finish();
     Ok(report)
-}
-
-async fn measure(figure: Figure, server: &Server, request: &Request, progress: &Progress) -> Result<Vec<Row>> {
-    let scale = request.scale;
-    let pair = measure::Pair { figure, server, rounds: request.rounds, progress };
-    Ok(match figure {
-        Figure::Single => vec![pair.compare(&single::ours(scale), &single::limit(scale)).await?],
-        Figure::Bulk => vec![pair.compare(&bulk::ours(scale), &bulk::limit(scale)).await?],
-        Figure::Drain => vec![pair.compare(&backlog::empty(scale), &drain::limit(scale)).await?],
-        Figure::Finished => vec![pair.compare(&backlog::finished(scale), &backlog::empty(scale)).await?],
-        Figure::Pending => vec![pair.compare(&backlog::pending(scale), &backlog::empty(scale)).await?],
-        Figure::Xmin => vec![pair.compare(&backlog::held(scale), &backlog::not_held(scale)).await?],
-        Figure::Memory => vec![memory::measure(server, scale, progress).await?],
-        Figure::Latency => latency::measure(server, scale, progress).await?,
-    })
 }

@@ -3,19 +3,18 @@
 //! Each measurement has a database of its own, fresh and behind a checkpoint. Filling it and a first part of the work,
 //! in which connections are opened and plans are made, come before the clock starts.
 
-use std::time::Instant;
-
-use anyhow::{Result, ensure};
+use anyhow::Result;
 
 use crate::{
+    arguments::Request,
+    backend::Backend,
     figure::Figure,
     progress::Progress,
     report::Row,
     sample::{Sample, Spread, thousands},
-    server::Server,
 };
 
-/// One of two ways to do the same work.
+/// One of two ways to do the same work, in the database that a URL names.
 pub(crate) trait Side {
     /// Connections, ready to work.
     type Session;
@@ -33,32 +32,49 @@ pub(crate) trait Side {
     async fn run(&self, session: &mut Self::Session) -> Result<u64>;
 }
 
+/// A database of one measurement.
+#[derive(Debug)]
+pub(crate) struct Database {
+    pub(crate) name: String,
+    pub(crate) url: String,
+}
+
+/// Where databases come from, and what can be seen of them while they are measured.
+pub(crate) trait Place {
+    const BACKEND: Backend;
+
+    async fn create_database(&self) -> Result<Database>;
+
+    async fn drop_database(&self, database: Database) -> Result<()>;
+
+    /// Measures one side once, in a database of its own.
+    async fn sample(&self, side: &impl Side) -> Result<Sample>;
+
+    /// Measures a figure beside the limit that it has here.
+    async fn measure(&self, figure: Figure, request: &Request, progress: &Progress) -> Result<Vec<Row>>;
+}
+
 /// A figure that compares two sides.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Pair<'a> {
+#[derive(Debug)]
+pub(crate) struct Pair<'a, P> {
     pub(crate) figure: Figure,
-    pub(crate) server: &'a Server,
+    pub(crate) place: &'a P,
     pub(crate) rounds: usize,
     pub(crate) progress: &'a Progress,
 }
 
-impl Pair<'_> {
-    pub(crate) async fn compare(self, ours: &impl Side, limit: &impl Side) -> Result<Row> {
+impl<P: Place> Pair<'_, P> {
+    pub(crate) async fn compare(&self, ours: &impl Side, limit: &impl Side) -> Result<Row> {
         let name = self.figure.name();
         let mut samples = Vec::new();
         for round in 1..=self.rounds {
-            let doing = |side: &str| self.progress.step(format!("{name}, round {round} of {}, {side}", self.rounds));
             // Whoever goes second may find the machine warmer: they take turns at that too.
             let sample = if round % 2 == 1 {
-                doing("ours");
-                let ours = self.sample(ours).await?;
-                doing("limit");
-                (ours, self.sample(limit).await?)
+                let ours = self.sample(ours, round, "ours").await?;
+                (ours, self.sample(limit, round, "limit").await?)
             } else {
-                doing("limit");
-                let limit = self.sample(limit).await?;
-                doing("ours");
-                (self.sample(ours).await?, limit)
+                let limit = self.sample(limit, round, "limit").await?;
+                (self.sample(ours, round, "ours").await?, limit)
             };
             let (o, l) = (sample.0.jobs_per_second, sample.1.jobs_per_second);
             let line =
@@ -69,7 +85,14 @@ impl Pair<'_> {
         Ok(self.row(&samples))
     }
 
-    fn row(self, samples: &[(Sample, Sample)]) -> Row {
+    async fn sample(&self, side: &impl Side, round: usize, called: &str) -> Result<Sample> {
+        self.progress.step(format!("{}, round {round} of {}, {called}", self.figure.name(), self.rounds));
+        let sample = self.place.sample(side).await?;
+        self.progress.done();
+        Ok(sample)
+    }
+
+    fn row(&self, samples: &[(Sample, Sample)]) -> Row {
         let both = |value: fn(&Sample) -> f64, decimals: usize| {
             let ours = Spread::median_of(samples.iter().map(|(ours, _)| value(ours)));
             let limit = Spread::median_of(samples.iter().map(|(_, limit)| value(limit)));
@@ -81,35 +104,9 @@ impl Pair<'_> {
             ours: Spread::of(samples.iter().map(|(ours, _)| ours.jobs_per_second)).to_string(),
             limit: Spread::of(samples.iter().map(|(_, limit)| limit.jobs_per_second)).to_string(),
             ratio: ratio.with_decimals(2),
-            wal: both(|sample| sample.wal_per_job, 0),
+            written: both(|sample| sample.written_per_job, 0),
             transactions: both(|sample| sample.transactions_per_job, 4),
-            ..Row::judged(self.figure.target(), ratio.median)
+            ..Row::judged(self.figure.target(P::BACKEND), ratio.median)
         }
-    }
-
-    async fn sample<S: Side>(self, side: &S) -> Result<Sample> {
-        let Self { server, progress, .. } = self;
-        let database = server.create_database().await?;
-        server.checkpoint().await?;
-        side.prepare(&database.url).await?;
-        // What opening alone costs, to be left out.
-        let prepared = server.commits(&database).await?;
-        drop(side.open(&database.url).await?);
-        let opened = server.commits(&database).await?;
-        let opening = opened - prepared;
-
-        let mut session = side.open(&database.url).await?;
-        let warmed = side.warm(&mut session).await?;
-        let wal = server.wal().await?;
-        let clock = Instant::now();
-        let jobs = side.run(&mut session).await?;
-        let took = clock.elapsed();
-        let wal = server.wal().await? - wal;
-        ensure!(jobs > 0, "no job was done");
-        drop(session);
-        let transactions = (server.commits(&database).await? - opened).saturating_sub(opening);
-        server.drop_database(database).await?;
-        progress.done();
-        Ok(Sample::new(jobs, took, wal, transactions, warmed + jobs))
     }
 }

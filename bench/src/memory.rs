@@ -3,44 +3,44 @@
 use std::fs;
 
 use anyhow::{Context, Result, ensure};
-use orchestrix_postgres::{PostgresOptions, PostgresStore};
 use tokio::process::Command;
 
 use crate::{
     arguments::Scale,
-    drain::{BATCH, JOBS, drain},
+    backend::{self, Backend},
+    drain::{JOBS, drain},
     figure::Figure,
     jobs::fill,
+    measure::Place,
     progress::Progress,
     report::Row,
-    server::Server,
 };
 
 const PENDING: usize = 1_000_000;
 
 /// Fills a database and lets a process of its own drain some of it.
-pub(crate) async fn measure(server: &Server, scale: Scale, progress: &Progress) -> Result<Row> {
+pub(crate) async fn measure<P: Place>(place: &P, scale: Scale, progress: &Progress) -> Result<Row> {
     progress.step("memory");
-    let database = server.create_database().await?;
-    let store = PostgresStore::open(PostgresOptions::new(&database.url)).await?;
+    let database = place.create_database().await?;
+    let store = backend::open(&database.url).await?;
     fill(&store, scale.of(PENDING)).await?;
     drop(store);
     let jobs = scale.of(JOBS).to_string();
     let output = Command::new(std::env::current_exe()?).args(["drain-alone", &database.url, &jobs]).output().await?;
     ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let bytes: u64 = String::from_utf8_lossy(&output.stdout).trim().parse()?;
-    server.drop_database(database).await?;
+    place.drop_database(database).await?;
     progress.done();
     let shown = format!("{:.1} MB", bytes as f64 / 1024.0 / 1024.0);
     progress.note(&format!("memory: {shown}"));
     let figure = Figure::Memory;
-    Ok(Row { figure: figure.name().into(), ours: shown, ..Row::judged(figure.target(), bytes as f64) })
+    Ok(Row { figure: figure.name().into(), ours: shown, ..Row::judged(figure.target(P::BACKEND), bytes as f64) })
 }
 
 /// What the process of its own does: drains, and prints the most bytes it ever held.
 pub(crate) async fn drain_alone(url: &str, jobs: usize) -> Result<()> {
-    let store = PostgresStore::open(PostgresOptions::new(url)).await?;
-    drain(&store, BATCH, jobs).await?;
+    let store = backend::open(url).await?;
+    drain(&store, Backend::of(url).batch(), jobs).await?;
     println!("{}", peak_bytes()?);
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{arguments::Scale, figure::Target};
+use crate::{arguments::Request, backend::Backend, figure::Target};
 
 /// A line of the table.
 #[derive(Debug, Default)]
@@ -11,7 +11,7 @@ pub(crate) struct Row {
     pub(crate) ours: String,
     pub(crate) limit: String,
     pub(crate) ratio: String,
-    pub(crate) wal: String,
+    pub(crate) written: String,
     pub(crate) transactions: String,
     pub(crate) target: String,
     pub(crate) verdict: &'static str,
@@ -30,25 +30,44 @@ impl Row {
     }
 
     fn cells(&self) -> [&str; 8] {
-        [&self.figure, &self.ours, &self.limit, &self.ratio, &self.target, self.verdict, &self.wal, &self.transactions]
-            .map(|cell| if cell.is_empty() { "-" } else { cell })
+        [
+            &self.figure,
+            &self.ours,
+            &self.limit,
+            &self.ratio,
+            &self.target,
+            self.verdict,
+            &self.written,
+            &self.transactions,
+        ]
+        .map(|cell| if cell.is_empty() { "-" } else { cell })
     }
 }
 
-const HEAD: [&str; 8] =
-    ["figure", "ours, jobs/s", "limit, jobs/s", "ratio", "target", "verdict", "WAL bytes/job", "transactions/job"];
+/// What the columns of bytes and of transactions are called, and where their numbers come from.
+const fn counters(backend: Backend) -> (&'static str, &'static str, &'static str) {
+    match backend {
+        Backend::Postgres => (
+            "WAL bytes/job",
+            "transactions/job",
+            "transactions are pg_stat_database.xact_commit of the measured database.",
+        ),
+        Backend::Sqlite => {
+            ("bytes written/job", "commits/job", "bytes are all that was written, to the log and the file.")
+        }
+    }
+}
 
 /// All that was measured.
 #[derive(Debug)]
-pub(crate) struct Report {
-    scale: Scale,
-    rounds: usize,
+pub(crate) struct Report<'a> {
+    request: &'a Request,
     rows: Vec<Row>,
 }
 
-impl Report {
-    pub(crate) fn new(scale: Scale, rounds: usize) -> Self {
-        Self { scale, rounds, rows: Vec::new() }
+impl<'a> Report<'a> {
+    pub(crate) fn new(request: &'a Request) -> Self {
+        Self { request, rows: Vec::new() }
     }
 
     pub(crate) fn add(&mut self, row: Row) {
@@ -61,9 +80,11 @@ impl Report {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for Report<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let lines: Vec<[&str; 8]> = std::iter::once(HEAD).chain(self.rows.iter().map(Row::cells)).collect();
+        let (written, transactions, source) = counters(self.request.backend);
+        let head = ["figure", "ours, jobs/s", "limit, jobs/s", "ratio", "target", "verdict", written, transactions];
+        let lines: Vec<[&str; 8]> = std::iter::once(head).chain(self.rows.iter().map(Row::cells)).collect();
         let widths: [usize; 8] = std::array::from_fn(|i| lines.iter().map(|line| line[i].len()).max().unwrap_or(0));
         for line in &lines {
             let cells: Vec<String> = line.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
@@ -72,11 +93,11 @@ impl fmt::Display for Report {
         writeln!(f)?;
         writeln!(
             f,
-            "Medians of {} rounds (lowest-highest), each figure in turns with its limit. WAL and transactions: ours / limit;",
-            self.rounds
+            "Medians of {} rounds (lowest-highest), each figure in turns with its limit. The last two columns: ours / limit;",
+            self.request.rounds
         )?;
-        writeln!(f, "transactions are pg_stat_database.xact_commit of the measured database. See bench/README.md.")?;
-        if !self.scale.is_full() {
+        writeln!(f, "{source} See bench/README.md.")?;
+        if !self.request.scale.is_full() {
             writeln!(f, "A quick run, a tenth of every count: good to see that it works, not to judge by.")?;
         }
         Ok(())

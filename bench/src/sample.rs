@@ -6,16 +6,16 @@ use std::{fmt, time::Duration};
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sample {
     pub(crate) jobs_per_second: f64,
-    pub(crate) wal_per_job: f64,
+    pub(crate) written_per_job: f64,
     pub(crate) transactions_per_job: f64,
 }
 
 impl Sample {
-    /// `wal` bytes and `took` are of `jobs`; `transactions` are of `counted` jobs, those before the clock started included.
-    pub(crate) fn new(jobs: u64, took: Duration, wal: u64, transactions: u64, counted: u64) -> Self {
+    /// `written` bytes and `took` are of `jobs`; `transactions` are of `counted` jobs, those before the clock started included.
+    pub(crate) fn new(jobs: u64, took: Duration, written: u64, transactions: u64, counted: u64) -> Self {
         Self {
             jobs_per_second: jobs as f64 / took.as_secs_f64(),
-            wal_per_job: wal as f64 / jobs as f64,
+            written_per_job: written as f64 / jobs as f64,
             transactions_per_job: transactions as f64 / counted as f64,
         }
     }

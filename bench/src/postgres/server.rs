@@ -12,6 +12,8 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use tokio_postgres::{Client, NoTls};
 
+use crate::measure::Database;
+
 /// How long closed connections may take to be gone.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -31,13 +33,6 @@ pub(crate) struct Server {
     url: String,
     admin: Client,
     databases: AtomicU32,
-}
-
-/// A database of one measurement.
-#[derive(Debug)]
-pub(crate) struct Database {
-    name: String,
-    pub(crate) url: String,
 }
 
 /// Opens a connection that lives as long as its client.
@@ -87,14 +82,14 @@ impl Server {
         Ok(self.admin.batch_execute("CHECKPOINT").await?)
     }
 
-    pub(crate) async fn create_database(&self) -> Result<Database> {
+    pub(crate) async fn create(&self) -> Result<Database> {
         let n = self.databases.fetch_add(1, Ordering::Relaxed);
         let name = format!("bench_{}_{n}", std::process::id());
         self.admin.batch_execute(&format!("CREATE DATABASE {name} TEMPLATE template0")).await?;
         Ok(Database { url: format!("{}/{name}", self.url), name })
     }
 
-    pub(crate) async fn drop_database(&self, database: Database) -> Result<()> {
+    pub(crate) async fn drop(&self, database: &Database) -> Result<()> {
         Ok(self.admin.batch_execute(&format!("DROP DATABASE {} WITH (FORCE)", database.name)).await?)
     }
 

@@ -1,0 +1,95 @@
+//! PostgreSQL: a private server, and the least that it could be asked to do for the same jobs.
+
+mod bare_drain;
+mod copy;
+mod insert;
+mod server;
+
+use std::time::Instant;
+
+use anyhow::{Result, ensure};
+use tokio_postgres::Client;
+
+pub(crate) use self::server::Server;
+use crate::{
+    arguments::Request,
+    backend::Backend,
+    backlog, bulk,
+    figure::Figure,
+    latency,
+    measure::{Database, Pair, Place, Side},
+    memory,
+    progress::Progress,
+    report::Row,
+    sample::Sample,
+    single,
+};
+
+impl Place for Server {
+    const BACKEND: Backend = Backend::Postgres;
+
+    async fn create_database(&self) -> Result<Database> {
+        self.create().await
+    }
+
+    async fn drop_database(&self, database: Database) -> Result<()> {
+        self.drop(&database).await
+    }
+
+    async fn sample(&self, side: &impl Side) -> Result<Sample> {
+        let database = self.create().await?;
+        self.checkpoint().await?;
+        side.prepare(&database.url).await?;
+        // What opening alone costs, to be left out.
+        let prepared = self.commits(&database).await?;
+        drop(side.open(&database.url).await?);
+        let opened = self.commits(&database).await?;
+        let opening = opened - prepared;
+
+        let mut session = side.open(&database.url).await?;
+        let warmed = side.warm(&mut session).await?;
+        let wal = self.wal().await?;
+        let clock = Instant::now();
+        let jobs = side.run(&mut session).await?;
+        let took = clock.elapsed();
+        let wal = self.wal().await? - wal;
+        ensure!(jobs > 0, "no job was done");
+        drop(session);
+        let transactions = (self.commits(&database).await? - opened).saturating_sub(opening);
+        self.drop(&database).await?;
+        Ok(Sample::new(jobs, took, wal, transactions, warmed + jobs))
+    }
+
+    async fn measure(&self, figure: Figure, request: &Request, progress: &Progress) -> Result<Vec<Row>> {
+        let (on, scale) = (Self::BACKEND, request.scale);
+        let pair = Pair { figure, place: self, rounds: request.rounds, progress };
+        let empty = backlog::empty(on, scale);
+        Ok(vec![match figure {
+            Figure::Single => pair.compare(&single::ours(scale), &insert::limit(scale)).await?,
+            Figure::Bulk => pair.compare(&bulk::ours(scale), &copy::limit(scale)).await?,
+            Figure::Drain => pair.compare(&empty, &bare_drain::limit(scale)).await?,
+            Figure::Finished => pair.compare(&backlog::finished(on, scale), &empty).await?,
+            Figure::Pending => pair.compare(&backlog::pending(on, scale), &empty).await?,
+            Figure::Xmin => pair.compare(&backlog::held(scale), &backlog::not_held(scale)).await?,
+            Figure::Memory => memory::measure(self, scale, progress).await?,
+            Figure::Latency => {
+                let same = latency::measure(self, false, scale, progress).await?;
+                return Ok(vec![same, latency::measure(self, true, scale, progress).await?]);
+            }
+        }])
+    }
+}
+
+/// Adds completed jobs to history.
+pub(crate) async fn fill_finished(url: &str, count: usize) -> Result<()> {
+    let client = server::connect(url).await?;
+    client.execute(include_str!("sql/fill_history.sql"), &[&(count as i64)]).await?;
+    Ok(())
+}
+
+/// Begins a transaction that keeps whatever dies from now on from being cleaned up, as long as the client lives.
+pub(crate) async fn hold_snapshot(url: &str) -> Result<Client> {
+    let client = server::connect(url).await?;
+    client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1 FROM pg_class LIMIT 1").await?;
+    Ok(client)
+}

@@ -1,0 +1,79 @@
+//! SQLite: files on this machine's disk, and the least that one connection could be asked to do for the same jobs.
+
+mod bare_drain;
+mod files;
+mod insert;
+
+use std::time::Instant;
+
+use anyhow::{Result, bail, ensure};
+
+pub(crate) use self::files::Files;
+use crate::{
+    arguments::Request,
+    backend::Backend,
+    backlog, bulk,
+    figure::Figure,
+    latency,
+    measure::{Database, Pair, Place, Side},
+    memory,
+    progress::Progress,
+    report::Row,
+    sample::Sample,
+    single,
+};
+
+impl Place for Files {
+    const BACKEND: Backend = Backend::Sqlite;
+
+    async fn create_database(&self) -> Result<Database> {
+        Ok(self.create())
+    }
+
+    async fn drop_database(&self, database: Database) -> Result<()> {
+        self.drop(&database);
+        Ok(())
+    }
+
+    async fn sample(&self, side: &impl Side) -> Result<Sample> {
+        let database = self.create();
+        side.prepare(&database.url).await?;
+        self.closed(&database).await?;
+        let mut session = side.open(&database.url).await?;
+        side.warm(&mut session).await?;
+        self.checkpoint(&database)?;
+
+        let (written, commits) = (files::written()?, self.commits(&database)?);
+        let clock = Instant::now();
+        let jobs = side.run(&mut session).await?;
+        let took = clock.elapsed();
+        let (written, commits) = (files::written()? - written, self.commits(&database)? - commits);
+        ensure!(jobs > 0, "no job was done");
+        drop(session);
+        self.closed(&database).await?;
+        self.drop(&database);
+        Ok(Sample::new(jobs, took, written, commits.into(), jobs))
+    }
+
+    async fn measure(&self, figure: Figure, request: &Request, progress: &Progress) -> Result<Vec<Row>> {
+        let (on, scale) = (Self::BACKEND, request.scale);
+        let pair = Pair { figure, place: self, rounds: request.rounds, progress };
+        let empty = backlog::empty(on, scale);
+        Ok(vec![match figure {
+            Figure::Single => pair.compare(&single::ours(scale), &insert::one_by_one(scale)).await?,
+            Figure::Bulk => pair.compare(&bulk::ours(scale), &insert::batched(scale)).await?,
+            Figure::Drain => pair.compare(&empty, &bare_drain::limit(scale)).await?,
+            Figure::Finished => pair.compare(&backlog::finished(on, scale), &empty).await?,
+            Figure::Pending => pair.compare(&backlog::pending(on, scale), &empty).await?,
+            Figure::Xmin => bail!("SQLite has nothing to measure here"),
+            Figure::Memory => memory::measure(self, scale, progress).await?,
+            Figure::Latency => latency::measure(self, false, scale, progress).await?,
+        }])
+    }
+}
+
+/// Adds completed jobs to the table of our store. They are counted nowhere: depths are of unfinished ones.
+pub(crate) fn fill_finished(url: &str, count: usize) -> Result<()> {
+    files::connect(url)?.execute(include_str!("sql/fill_finished.sql"), [count as i64])?;
+    Ok(())
+}
