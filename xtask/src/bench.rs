@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: measurements on a private, durable server.
+//! `cargo xtask bench`: measurements on a private, durable server, or on a file beside the program that measures.
 
 use anyhow::{Result, bail};
 use orchestrix_testkit::Durability;
@@ -16,16 +16,27 @@ const SETTINGS: [(&str, &str); 3] = [("max_wal_size", "16GB"), ("min_wal_size", 
 pub(crate) fn run(arguments: Vec<String>) -> Result<()> {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["store", "postgres", ..] => store_postgres(arguments),
-        _ => bail!("there is one benchmark so far: cargo xtask bench store postgres [ARGUMENTS]"),
+        ["store", "sqlite", ..] => store_sqlite(arguments),
+        _ => bail!("there is one benchmark so far: cargo xtask bench store postgres|sqlite [ARGUMENTS]"),
     }
 }
 
 fn store_postgres(arguments: Vec<String>) -> Result<()> {
     // Built before the server starts, so that it is measured fresh and on a quiet machine.
-    Step::cargo("build", "build --release -p orchestrix-bench").run()?;
+    build()?;
     let server = tools::start_postgres_with(Durability::Durable, &SETTINGS)?;
-    Step::cargo("bench", "run --release -q -p orchestrix-bench --")
-        .args(arguments)
-        .env(BENCH_POSTGRES, server.base_url())
-        .run()
+    bench(arguments).env(BENCH_POSTGRES, server.base_url()).run()
+}
+
+fn store_sqlite(arguments: Vec<String>) -> Result<()> {
+    build()?;
+    bench(arguments).run()
+}
+
+fn build() -> Result<()> {
+    Step::cargo("build", "build --release -p orchestrix-bench").run()
+}
+
+fn bench(arguments: Vec<String>) -> Step {
+    Step::cargo("bench", "run --release -q -p orchestrix-bench --").args(arguments)
 }

@@ -7,7 +7,7 @@ use crate::test;
 const TEXT: &str = "\
 Developer commands of Orchestrix.
 
-cargo xtask test [--only NAME] [-- NEXTEST ARGUMENTS]
+cargo xtask test [--only NAME] [--seeds N] [-- NEXTEST ARGUMENTS]
     Runs every check, in this order, and stops at the first that fails: fmt, clippy, docs, tests (cargo nextest),
     doctests, examples. The tests get a private PostgreSQL, which is gone afterwards, however the run ends.
 
@@ -18,11 +18,18 @@ cargo xtask test [--only NAME] [-- NEXTEST ARGUMENTS]
     --only NAME     one part only; NAME is one of:
                     {names}
                     A crate's name runs that crate's tests and doctests.
+    --seeds N       compare the stores by N random sequences; with nothing else beside it, do only that.
+                    ORCHESTRIX_SEED=S in the environment plays sequence S again.
     -- ARGUMENTS    go to `cargo nextest run`, to choose tests among other things: cargo xtask test --only store -- claim
 
 cargo xtask bench store postgres [ARGUMENTS]
-    Measures the PostgreSQL store, built for release, on a private server with PostgreSQL's own durable defaults.
-    ARGUMENTS go to the benchmark.
+cargo xtask bench store sqlite [ARGUMENTS]
+    Measures a store, built for release: that of PostgreSQL on a private server with PostgreSQL's own durable defaults,
+    that of SQLite in files under the target directory. ARGUMENTS go to the benchmark.
+
+cargo xtask mutants [NAME …]
+    Plants known bugs in a copy of the tree, one at a time, and runs the tests, which must notice; prints which did.
+    NAME chooses those whose names hold it. Takes a minute or two for each.
 
 cargo xtask help
     Prints this.

@@ -7,6 +7,7 @@ mod bench;
 mod crates;
 mod help;
 mod interrupt;
+mod mutants;
 mod step;
 mod test;
 mod tools;
@@ -35,7 +36,8 @@ fn run(mut arguments: Vec<String>) -> Result<()> {
     match command.as_str() {
         "test" => test::run(arguments),
         "bench" => bench::run(arguments),
+        "mutants" => mutants::run(&arguments),
         "help" | "--help" | "-h" => help::run(),
-        other => bail!("there is no command `{other}`: the commands are test, bench, help"),
+        other => bail!("there is no command `{other}`: the commands are test, bench, mutants, help"),
     }
 }

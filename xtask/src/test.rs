@@ -33,6 +33,15 @@ struct Request {
     only: Option<Crate>,
     /// Arguments for nextest.
     nextest: Vec<String>,
+    /// How many random sequences the stores are compared by.
+    seeds: Option<Seeds>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Seeds {
+    count: u32,
+    /// Whether nothing else is to be run.
+    alone: bool,
 }
 
 /// Runs the checks that the arguments ask for.
@@ -81,11 +90,16 @@ impl Part {
 
 impl Request {
     fn parse(arguments: Vec<String>) -> Result<Self> {
-        let mut request = Self { parts: PARTS.to_vec(), only: None, nextest: Vec::new() };
+        let mut request = Self { parts: PARTS.to_vec(), only: None, nextest: Vec::new(), seeds: None };
+        let alone = arguments.len() == 2;
         let mut arguments = arguments.into_iter();
         while let Some(argument) = arguments.next() {
             match argument.as_str() {
                 "--" => request.nextest = arguments.by_ref().collect(),
+                "--seeds" => {
+                    let count = arguments.next().and_then(|count| count.parse().ok());
+                    request.seeds = Some(Seeds { count: count.context("--seeds needs a number")?, alone });
+                }
                 "--only" => request.narrow(&arguments.next().context("--only needs a name")?)?,
                 other => match other.strip_prefix("--only=") {
                     Some(name) => request.narrow(name)?,
@@ -99,6 +113,14 @@ impl Request {
             }
             // Whoever picks some tests of one crate wants these tests and nothing else.
             if request.only.is_some() {
+                request.parts = vec![Part::Tests];
+            }
+        }
+        if let Some(seeds) = request.seeds {
+            if !request.parts.contains(&Part::Tests) {
+                bail!("--seeds is for the tests, which do not run here");
+            }
+            if seeds.alone {
                 request.parts = vec![Part::Tests];
             }
         }
@@ -141,6 +163,13 @@ impl Request {
         self.parts.iter().any(|part| matches!(part, Part::Tests | Part::Doctests | Part::Examples))
     }
 
+    fn with_seeds(&self, step: Step) -> Step {
+        match self.seeds {
+            Some(seeds) => step.env("ORCHESTRIX_SEEDS", seeds.count.to_string()),
+            None => step,
+        }
+    }
+
     fn steps(&self, part: Part) -> Vec<Step> {
         let name = part.name();
         let scope = match &self.only {
@@ -157,13 +186,18 @@ impl Request {
                 let command = "doc --workspace --no-deps --all-features";
                 vec![Step::cargo(name, command).env("RUSTDOCFLAGS", "-D warnings")]
             }
+            // In sight and without nextest's limit on the time of a test: whoever asks for many seeds means to wait.
+            Part::Tests if self.seeds.is_some_and(|seeds| seeds.alone) => {
+                let command = "test -p orchestrix-sim --test alike -- --nocapture";
+                vec![self.with_seeds(Step::cargo(name, command))]
+            }
             Part::Tests => {
                 // A whole workspace without tests is a mistake, as is a filter that matches none; a young crate is not.
                 let none = if self.only.is_some() && self.nextest.is_empty() { "--no-tests=warn" } else { "" };
                 let command = format!("nextest run {scope} --all-features {none}");
                 // Nextest's progress bar hides its results, the closing summary too, on a terminal that cannot draw one.
                 let step = Step::cargo(name, &command).env("NEXTEST_SHOW_PROGRESS", "counter");
-                vec![step.args(self.nextest.clone())]
+                vec![self.with_seeds(step.args(self.nextest.clone()))]
             }
             Part::Doctests => vec![Step::cargo(name, &format!("test --doc {scope} --all-features"))],
             Part::Examples => {
@@ -203,5 +237,19 @@ mod tests {
         assert_eq!(parse("--only testkit -- kill").unwrap().parts, [Part::Tests]);
         assert_eq!(parse("-- -j1").unwrap().parts, PARTS);
         assert!(parse("--only fmt -- kill").is_err());
+    }
+
+    #[test]
+    fn seeds_alone_compare_the_stores_and_nothing_else() {
+        let command = |line: &str| format!("{:?}", parse(line).unwrap().steps(Part::Tests));
+        let alone = command("--seeds 500");
+        assert_eq!(parse("--seeds 500").unwrap().parts, [Part::Tests]);
+        assert!(alone.contains(r#"("ORCHESTRIX_SEEDS", "500")"#) && alone.contains("orchestrix-sim"), "{alone}");
+        let within = command("--only sim --seeds 50 -- alike");
+        assert!(within.contains(r#"("ORCHESTRIX_SEEDS", "50")"#) && within.contains("nextest"), "{within}");
+        assert!(!command("--only sim").contains("ORCHESTRIX_SEEDS"));
+        for line in ["--seeds", "--seeds many", "--only fmt --seeds 5"] {
+            assert!(parse(line).is_err(), "{line}");
+        }
     }
 }
