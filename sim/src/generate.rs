@@ -18,6 +18,9 @@ const QUEUES: [&str; 3] = ["a", "b", "c"];
 const TYPES: [&str; 2] = ["mail", "report"];
 const TENANTS: [&str; 2] = ["default", "acme"];
 const WORKERS: [&str; 3] = ["w1", "w2", "w3"];
+const NODES: [&str; 3] = ["n1", "n2", "n3"];
+const TERMS: [Duration; 4] =
+    [Duration::from_secs(10), Duration::from_millis(100), Duration::from_secs(3600), Duration::ZERO];
 const KEYS: [&str; 3] = ["k1", "k2", "k3"];
 const REFERENCES: [&str; 6] = ["r0", "r1", "r2", "r3", "r4", "r5"];
 const TAGS: [&str; 2] = ["red", "blue"];
@@ -69,8 +72,9 @@ impl Generator {
             854..866 => Step::Expire(self.sweep()),
             866..884 => Step::Reap(self.sweep(), self.one([0, 1, 2, Lifecycle::CRASH_LOOP])),
             884..898 => Step::TimeOut(self.sweep()),
-            898..915 => self.worker(),
-            915..945 => self.read(),
+            898..910 => self.worker(),
+            910..925 => self.coordinate(),
+            925..945 => self.read(),
             945..947 => {
                 self.now += RETENTION_PASSED;
                 Step::Prune
@@ -281,6 +285,20 @@ impl Generator {
             4..7 => Step::HeartbeatWorker(name, self.one(SLOTS)),
             7..9 => Step::RemoveWorker(name),
             _ => Step::ForgetWorkers(if self.chance(0.2) { Duration::MAX } else { self.span(60) }, self.sweep()),
+        }
+    }
+
+    fn coordinate(&mut self) -> Step {
+        let name = self.one(NODES);
+        match self.random.random_range(0..20) {
+            0..7 => Step::Campaign(name, self.one(TERMS), self.chance(0.5)),
+            7..9 => Step::Resign(name),
+            9..12 => Step::PromoteAs(self.one([0, 0, -1, 1]), self.sweep()),
+            12..15 => Step::HeartbeatNode(name),
+            15 => Step::RemoveNode(name),
+            16 => Step::ForgetNodes(if self.chance(0.2) { Duration::MAX } else { self.span(60) }, self.sweep()),
+            17..19 => Step::Nodes,
+            _ => Step::Agenda,
         }
     }
 

@@ -6,7 +6,7 @@
 use std::{collections::HashMap, fmt::Debug, time::Duration};
 
 use orchestrix_core::{Job, JobId, Json};
-use orchestrix_store::{Claimed, LogEntry, QueueDepth, StoreError, Swept};
+use orchestrix_store::{Agenda, Claimed, Leadership, LogEntry, QueueDepth, StoreError, Swept};
 use uuid::Uuid;
 
 /// The greatest id that steps make up: of the year 1970, which no clock here has shown.
@@ -100,6 +100,30 @@ pub(crate) fn renumbered(mut lines: Vec<LogEntry>) -> Vec<LogEntry> {
 /// To the millisecond, which is what durations count in.
 pub(crate) fn swept(swept: Swept) -> Swept {
     Swept { next_in: swept.next_in.map(to_millis), ..swept }
+}
+
+/// To the millisecond, too.
+pub(crate) fn leadership(leadership: Leadership) -> Leadership {
+    match leadership {
+        Leadership::Following { leader, epoch, ends_in } => {
+            Leadership::Following { leader, epoch, ends_in: to_millis(ends_in) }
+        }
+        leading => leading,
+    }
+}
+
+/// To the millisecond, too. Whether anything waits to be unblocked is as open as what `unblock` answers, and only a server
+/// can say how long it has been up.
+pub(crate) fn agenda(agenda: Agenda) -> Agenda {
+    let Agenda { promote, expire, reap, time_out, .. } = agenda;
+    let next = |wait: Option<Duration>| wait.map(to_millis);
+    Agenda {
+        promote: next(promote),
+        expire: next(expire),
+        reap: next(reap),
+        time_out: next(time_out),
+        ..Agenda::default()
+    }
 }
 
 /// To the millisecond, too.

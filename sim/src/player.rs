@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use orchestrix_core::{JobId, Json, LeaseToken, Priority, Progress, Timestamp, WorkerName};
+use orchestrix_core::{JobId, Json, LeaseToken, NodeName, Priority, Progress, Timestamp, WorkerName};
 use orchestrix_store::{
-    ClaimRequest, Finish, JobFilter, JobSummary, LogEntry, PageRequest, ProgressUpdate, Result, Retention, StoreError,
-    WorkerInfo, WorkerStatus, conformance::Harness,
+    ClaimRequest, Epoch, Fence, Finish, JobFilter, JobSummary, Leadership, LogEntry, NodeInfo, PageRequest,
+    ProgressUpdate, Result, Retention, StoreError, WorkerInfo, WorkerStatus, conformance::Harness,
 };
 use uuid::Uuid;
 
@@ -20,6 +20,9 @@ use crate::{
 /// two late.
 pub(crate) const RETENTION_PASSED: Duration = Duration::from_secs(400 * 24 * 3600);
 
+/// How long a leader's step may take; longer than it does on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 /// A store, and what has appeared in it so far.
 #[derive(Debug)]
 pub struct Player {
@@ -29,12 +32,14 @@ pub struct Player {
     start: Timestamp,
     jobs: Jobs,
     tokens: Vec<LeaseToken>,
+    /// The latest epoch that this store gave.
+    epoch: Epoch,
 }
 
 impl Player {
     /// Begins with an empty store whose clock shows `start`.
     pub fn new(name: &'static str, harness: Harness, start: Timestamp) -> Self {
-        Self { name, harness, start, jobs: Jobs::default(), tokens: Vec::new() }
+        Self { name, harness, start, jobs: Jobs::default(), tokens: Vec::new(), epoch: Epoch(0) }
     }
 
     fn job(&self, which: Which) -> JobId {
@@ -139,20 +144,23 @@ impl Player {
             }
             Step::Pause(queue) => self.jobs.observe(&store.pause_queue(&request::queue(queue)).await),
             Step::Resume(queue) => self.jobs.observe(&store.resume_queue(&request::queue(queue)).await),
-            Step::Promote(limit) => self.jobs.observe(&store.promote(*limit).await.map(observe::swept)),
+            Step::Promote(limit) => self.jobs.observe(&store.promote(Fence::NONE, *limit).await.map(observe::swept)),
             // A store may tell dependents in the call that ended their parents, and then finds nothing here: only
             // whether it answers is compared. What the sweep leads to shows in the jobs.
-            Step::Unblock(limit) => self.jobs.observe(&store.unblock(*limit).await.map(drop)),
-            Step::Expire(limit) => self.jobs.observe(&store.expire(*limit).await.map(observe::swept)),
+            Step::Unblock(limit) => self.jobs.observe(&store.unblock(Fence::NONE, *limit).await.map(drop)),
+            Step::Expire(limit) => self.jobs.observe(&store.expire(Fence::NONE, *limit).await.map(observe::swept)),
             Step::Reap(limit, crash_loop) => {
-                self.jobs.observe(&store.reap(*limit, *crash_loop).await.map(observe::swept))
+                self.jobs.observe(&store.reap(Fence::NONE, *limit, *crash_loop).await.map(observe::swept))
             }
-            Step::TimeOut(limit) => self.jobs.observe(&store.time_out(*limit).await.map(observe::swept)),
-            Step::ForgetWorkers(silence, limit) => self.jobs.observe(&store.forget_workers(*silence, *limit).await),
+            Step::TimeOut(limit) => self.jobs.observe(&store.time_out(Fence::NONE, *limit).await.map(observe::swept)),
+            Step::ForgetWorkers(silence, limit) => {
+                self.jobs.observe(&store.forget_workers(Fence::NONE, *silence, *limit).await)
+            }
             Step::Prune => self.jobs.observe(&self.prune().await),
             Step::KeepForever(limit) => {
                 let [completed, cancelled, dead, logs] = [Duration::MAX; 4];
-                self.jobs.observe(&store.prune(&Retention { completed, cancelled, dead, logs }, *limit).await)
+                self.jobs
+                    .observe(&store.prune(Fence::NONE, &Retention { completed, cancelled, dead, logs }, *limit).await)
             }
             Step::Get(which) => self.jobs.observe(&store.get(self.job(*which)).await.map(|job| job.map(observe::job))),
             Step::Summary(which) => self.jobs.observe(&store.summary(self.job(*which)).await),
@@ -163,6 +171,28 @@ impl Player {
             Step::Depths => self.depths().await,
             Step::PausedQueues => self.jobs.observe(&store.paused_queues().await),
             Step::Workers(limit) => self.jobs.observe(&self.workers(*limit).await),
+            Step::Campaign(name, term, held) => {
+                let answer = store.campaign(&NodeName::trusted(name), *term, held.then_some(self.epoch)).await;
+                if let Ok(Leadership::Leading(epoch)) = answer {
+                    self.epoch = epoch;
+                }
+                self.jobs.observe(&answer.map(observe::leadership))
+            }
+            Step::Resign(name) => self.jobs.observe(&store.resign(&NodeName::trusted(name), self.epoch).await),
+            Step::PromoteAs(away, limit) => {
+                let fence = Fence::of(Epoch(self.epoch.0 + away), PATIENCE);
+                self.jobs.observe(&store.promote(fence, *limit).await.map(observe::swept))
+            }
+            Step::HeartbeatNode(name) => {
+                let info = NodeInfo { name: NodeName::trusted(name), address: None, roles: vec![(*name).into()] };
+                self.jobs.observe(&store.heartbeat_node(&info).await)
+            }
+            Step::RemoveNode(name) => self.jobs.observe(&store.remove_node(&NodeName::trusted(name)).await),
+            Step::ForgetNodes(silence, limit) => {
+                self.jobs.observe(&store.forget_nodes(Fence::NONE, *silence, *limit).await)
+            }
+            Step::Nodes => self.jobs.observe(&store.nodes(&PageRequest::first(100)).await),
+            Step::Agenda => self.jobs.observe(&store.agenda().await.map(observe::agenda)),
             Step::Advance(by) => {
                 self.harness.clock.advance(*by).await;
                 self.jobs.observe(&Ok(self.harness.clock.now().await))
@@ -193,7 +223,7 @@ impl Player {
     /// finished is left.
     async fn prune(&self) -> Result<()> {
         self.harness.clock.advance(RETENTION_PASSED).await;
-        while self.harness.store.prune(&Retention::default(), 1_000).await?.more {}
+        while self.harness.store.prune(Fence::NONE, &Retention::default(), 1_000).await?.more {}
         Ok(())
     }
 

@@ -86,6 +86,22 @@ pub enum Step {
     PausedQueues,
     /// Reads workers in pages of this size.
     Workers(usize),
+    /// Stands for leadership for so long; as whoever last led, if told to say so.
+    Campaign(&'static str, Duration, bool),
+    /// Ends a node's term, if it is its own.
+    Resign(&'static str),
+    /// Makes due jobs claimable in the name of the latest leader, or of one so many epochs away.
+    PromoteAs(i64, usize),
+    /// Shows that a node lives.
+    HeartbeatNode(&'static str),
+    /// Forgets a node that stops.
+    RemoveNode(&'static str),
+    /// Forgets nodes that were silent for so long.
+    ForgetNodes(Duration, usize),
+    /// Reads nodes.
+    Nodes,
+    /// Reads what is next.
+    Agenda,
     /// Moves every clock.
     Advance(Duration),
 }

@@ -101,13 +101,15 @@ pub struct Postgres {
     idle: Arc<Mutex<Vec<Copy>>>,
 }
 
-/// Empties every table but the list of migrations, and names all that there are.
+/// Empties every table but the list of migrations, lets nobody have led, and names all tables that there are.
 const EMPTY: &str = "
     DO $$ DECLARE name text; BEGIN
-        FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = 'orchestrix' AND tablename <> 'migration' LOOP
+        FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = 'orchestrix' AND tablename NOT IN ('migration', 'leader', 'leader_term') LOOP
             EXECUTE format('DELETE FROM orchestrix.%I', name);
         END LOOP;
     END $$;
+    UPDATE orchestrix.leader SET epoch = 0;
+    UPDATE orchestrix.leader_term SET epoch = 0, node = NULL, ends_at = '-infinity';
     SELECT string_agg(tablename, ' ' ORDER BY tablename) FROM pg_tables WHERE schemaname = 'orchestrix'";
 
 impl Postgres {

@@ -227,12 +227,26 @@ impl Connection<'_> {
 
     /// Runs `work`, which uses this connection, in a transaction: committed if it is `Ok`, undone otherwise.
     pub(crate) async fn transaction<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
-        self.execute("BEGIN ISOLATION LEVEL READ COMMITTED").await?;
-        self.unfinished.store(true, Ordering::Relaxed);
+        self.begin("").await?;
         let answer = work.await;
         self.execute(if answer.is_ok() { "COMMIT" } else { "ROLLBACK" }).await?;
         self.unfinished.store(false, Ordering::Relaxed);
         answer
+    }
+
+    /// Begins a transaction that lasts until [`commit`](Connection::commit), with settings of its own. A connection that is
+    /// dropped before that is closed.
+    pub(crate) async fn begin(&self, settings: &str) -> Result<()> {
+        self.execute(&format!("BEGIN ISOLATION LEVEL READ COMMITTED; {settings}")).await?;
+        self.unfinished.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Commits what was [begun](Connection::begin).
+    pub(crate) async fn commit(&self) -> Result<()> {
+        self.execute("COMMIT").await?;
+        self.unfinished.store(false, Ordering::Relaxed);
+        Ok(())
     }
 
     /// How the store was told to behave.

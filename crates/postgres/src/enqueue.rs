@@ -6,7 +6,7 @@ use orchestrix_core::{
     FieldError, Fingerprint, Invalid, JobId, JobState, NewJob, OnDependencyFailure,
     graph::{self, Parents},
 };
-use orchestrix_store::{Enqueued, Result, StoreError};
+use orchestrix_store::{Enqueued, Fence, Result, StoreError};
 use uuid::Uuid;
 
 use crate::{
@@ -153,7 +153,7 @@ async fn record_together(
             let cancelled = recorded.iter().filter(|job| job.state == JobState::Cancelled && !job.duplicate);
             let cancelled: Vec<JobId> = cancelled.map(|job| job.id).collect();
             if !cancelled.is_empty() {
-                store.tell_dependents(cancelled).await;
+                store.tell_dependents(Fence::NONE, cancelled).await;
                 let ids: Vec<Uuid> = recorded.iter().map(|job| job.id.as_uuid()).collect();
                 for row in store.database().query(&STATES, &[&ids]).await? {
                     let (id, now) = (row.get::<_, Uuid>(0), state(row.get(1))?);

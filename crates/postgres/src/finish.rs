@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 
 use orchestrix_core::{AttemptOutcome, JobId, JobState, LeaseToken};
-use orchestrix_store::{AttemptEnd, Finish, FinishError, LogLine, ProgressUpdate, Result, StoreError, Verdict};
+use orchestrix_store::{AttemptEnd, Fence, Finish, FinishError, LogLine, ProgressUpdate, Result, StoreError, Verdict};
 use serde_json::json;
 use uuid::Uuid;
 
 use crate::{
     PostgresStore,
     row::state,
-    settle::{Ending, Examined, Guard, settle},
+    settle::{Ending, Examined, Guard, settle_now},
     statement::{APPEND_LOGS, COMPLETE, EXAMINE, PROGRESS, REPLAY},
 };
 
@@ -45,7 +45,7 @@ pub(crate) async fn finish(store: &PostgresStore, items: &[Finish]) -> Result<Ve
     if !unanswered.is_empty() {
         replay(store, items, &unanswered, &mut answers).await?;
     }
-    store.tell_dependents(ended).await;
+    store.tell_dependents(Fence::NONE, ended).await;
     Ok(answers.into_iter().map(|answer| answer.unwrap_or(Err(FinishError::LeaseLost))).collect())
 }
 
@@ -114,7 +114,7 @@ async fn settle_all(
         if endings.is_empty() {
             break;
         }
-        for settled in settle(store, &endings).await? {
+        for settled in settle_now(store, &endings).await? {
             let Some(token) = by_place.get(&(settled.id, settled.counter)) else { continue };
             if let Some(i) = left.remove(token) {
                 answers[i] = Some(Ok(settled.state));

@@ -3,86 +3,89 @@
 use std::{collections::HashMap, time::Duration};
 
 use orchestrix_core::{AttemptOutcome, JobId, JobState, LeaseToken};
-use orchestrix_store::{AttemptEnd, Result, Swept};
+use orchestrix_store::{AttemptEnd, Fence, Result, Swept};
 use uuid::Uuid;
 
 use crate::{
     PostgresStore,
-    inspect::fold,
     row::{count, state, sweep_limit},
-    settle::{Ending, Examined, Guard, ended, settle},
+    settle::{Ending, Examined, Guard, ended, note, settle},
     statement::{
         EXPIRED, FORGET_SETTLED, NEXT_DUE, NEXT_EXPIRY, NEXT_LEASE, NEXT_TIMEOUT, OPEN_EDGES, OVERDUE_ATTEMPTS,
         OVERDUE_LEASES, PROMOTE, Statement, UNBLOCK,
     },
+    work::Work,
 };
 
-pub(crate) async fn promote(store: &PostgresStore, limit: usize) -> Result<Swept> {
-    let rows = store.database().query(&PROMOTE, &[&sweep_limit(limit)?]).await?;
-    let mut promoted = 0;
+pub(crate) async fn promote(store: &PostgresStore, fence: Fence, limit: usize) -> Result<Swept> {
+    let limit = sweep_limit(limit)?;
+    let work = store.database().work(fence).await?;
+    let rows = work.query(&PROMOTE, &[&limit]).await?;
+    let next_in = next_in(&work, &NEXT_DUE).await?;
+    work.commit().await?;
+    let mut count = 0;
     for row in &rows {
         store.note_ready(JobState::Pending, row, 1);
-        promoted += usize::try_from(row.get::<_, i64>(0)).unwrap_or(0);
+        count += usize::try_from(row.get::<_, i64>(0)).unwrap_or(0);
     }
-    // Somebody has to, and whoever keeps time is there anyway.
-    fold(store).await?;
-    swept(store, promoted, &NEXT_DUE).await
+    Ok(Swept { count, next_in })
 }
 
-pub(crate) async fn reap(store: &PostgresStore, limit: usize, crash_loop: u16) -> Result<Swept> {
+pub(crate) async fn reap(store: &PostgresStore, fence: Fence, limit: usize, crash_loop: u16) -> Result<Swept> {
     let end = AttemptEnd::lost(crash_loop);
     let decide = |job: &Examined| Ending::of_attempt(job, &end, Guard::Expired);
-    let count = sweep(store, &OVERDUE_LEASES, limit, decide).await?;
-    swept(store, count, &NEXT_LEASE).await
+    sweep(store, fence, &OVERDUE_LEASES, &NEXT_LEASE, limit, decide).await
 }
 
-pub(crate) async fn time_out(store: &PostgresStore, limit: usize) -> Result<Swept> {
+pub(crate) async fn time_out(store: &PostgresStore, fence: Fence, limit: usize) -> Result<Swept> {
     let end = AttemptEnd::plain(AttemptOutcome::TimedOut);
     let decide = |job: &Examined| Ending::of_attempt(job, &end, Guard::Overdue);
-    let count = sweep(store, &OVERDUE_ATTEMPTS, limit, decide).await?;
-    swept(store, count, &NEXT_TIMEOUT).await
+    sweep(store, fence, &OVERDUE_ATTEMPTS, &NEXT_TIMEOUT, limit, decide).await
 }
 
-pub(crate) async fn expire(store: &PostgresStore, limit: usize) -> Result<Swept> {
+pub(crate) async fn expire(store: &PostgresStore, fence: Fence, limit: usize) -> Result<Swept> {
     let decide = |job: &Examined| {
         let Examined { token: LeaseToken { job: id, counter, .. }, lifecycle, .. } = *job;
         Some(Ending::cancel_waiting(id, lifecycle.state, counter, lifecycle.attempts, lifecycle.losses, "expired"))
     };
-    let count = sweep(store, &EXPIRED, limit, decide).await?;
-    swept(store, count, &NEXT_EXPIRY).await
+    sweep(store, fence, &EXPIRED, &NEXT_EXPIRY, limit, decide).await
 }
 
-// Finds, decides, writes what still applies.
+// Finds, decides, writes what still applies; then tells whoever waits for those that ended.
 async fn sweep(
     store: &PostgresStore,
+    fence: Fence,
     find: &Statement,
+    next: &Statement,
     limit: usize,
     decide: impl Fn(&Examined) -> Option<Ending>,
-) -> Result<usize> {
-    let rows = store.database().query(find, &[&sweep_limit(limit)?]).await?;
-    let mut endings = Vec::with_capacity(rows.len());
-    for row in &rows {
+) -> Result<Swept> {
+    let limit = sweep_limit(limit)?;
+    let work = store.database().work(fence).await?;
+    let mut endings = Vec::new();
+    for row in &work.query(find, &[&limit]).await? {
         endings.extend(decide(&Examined::read(row)?));
     }
-    if endings.is_empty() {
-        return Ok(0);
-    }
-    let settled = settle(store, &endings).await?;
-    store.tell_dependents(ended(&settled)).await;
-    Ok(settled.len())
+    let settled = if endings.is_empty() { Vec::new() } else { settle(&work, &endings).await? };
+    let next_in = next_in(&work, next).await?;
+    work.commit().await?;
+    note(store, &settled);
+    store.tell_dependents(fence, ended(&settled)).await;
+    Ok(Swept { count: settled.len(), next_in })
 }
 
-async fn swept(store: &PostgresStore, count: usize, next: &Statement) -> Result<Swept> {
-    let rows = store.database().query(next, &[]).await?;
-    let next_in = rows.first().map(|row| Duration::from_secs_f64(row.get::<_, f64>(0).max(0.0) / 1000.0));
-    Ok(Swept { count, next_in })
+async fn next_in(work: &Work<'_>, next: &Statement) -> Result<Option<Duration>> {
+    let rows = work.query(next, &[]).await?;
+    Ok(rows.first().map(|row| Duration::from_secs_f64(row.get::<_, f64>(0).max(0.0) / 1000.0)))
 }
 
 /// Tells children whose parents finished, whoever's they are.
-pub(crate) async fn unblock(store: &PostgresStore, limit: usize) -> Result<Swept> {
-    let told = tell(store, limit, None).await?;
+pub(crate) async fn unblock(store: &PostgresStore, fence: Fence, limit: usize) -> Result<Swept> {
+    let told = tell(store, fence, limit, None).await?;
     if told.edges == 0 {
-        store.database().query(&FORGET_SETTLED, &[&sweep_limit(limit)?]).await?;
+        let work = store.database().work(fence).await?;
+        work.query(&FORGET_SETTLED, &[&sweep_limit(limit)?]).await?;
+        work.commit().await?;
         return Ok(Swept::default());
     }
     Ok(Swept { count: told.edges, next_in: Some(Duration::ZERO) })
@@ -96,10 +99,13 @@ pub(crate) struct Told {
 }
 
 /// Tells up to `limit` children that their parents have finished; of all parents, or of these.
-pub(crate) async fn tell(store: &PostgresStore, limit: usize, parents: Option<&[JobId]>) -> Result<Told> {
+pub(crate) async fn tell(store: &PostgresStore, fence: Fence, limit: usize, parents: Option<&[JobId]>) -> Result<Told> {
     let parents: Option<Vec<Uuid>> = parents.map(|ids| ids.iter().map(JobId::as_uuid).collect());
-    let rows = store.database().query(&OPEN_EDGES, &[&sweep_limit(limit)?, &parents]).await?;
+    let limit = sweep_limit(limit)?;
+    let work = store.database().work(fence).await?;
+    let rows = work.query(&OPEN_EDGES, &[&limit, &parents]).await?;
     if rows.is_empty() {
+        work.commit().await?;
         return Ok(Told { edges: 0, cancelled: Vec::new() });
     }
     // Children to cancel go first: an edge is turned only when what it stands for is done, so a crash in between
@@ -121,7 +127,7 @@ pub(crate) async fn tell(store: &PostgresStore, limit: usize, parents: Option<&[
     let mut cancelled = Vec::new();
     if !doomed.is_empty() {
         let endings: Vec<Ending> = doomed.values().cloned().collect();
-        cancelled = settle(store, &endings).await?;
+        cancelled = settle(&work, &endings).await?;
     }
     let mut edges: Vec<(Uuid, Uuid, bool)> = rows
         .iter()
@@ -136,8 +142,11 @@ pub(crate) async fn tell(store: &PostgresStore, limit: usize, parents: Option<&[
     let children: Vec<Uuid> = edges.iter().map(|edge| edge.0).collect();
     let parents: Vec<Uuid> = edges.iter().map(|edge| edge.1).collect();
     let holds: Vec<bool> = edges.iter().map(|edge| edge.2).collect();
-    for row in store.database().query(&UNBLOCK, &[&children, &parents, &holds]).await? {
-        store.note_ready(state(row.get(0))?, &row, 1);
+    let moved = work.query(&UNBLOCK, &[&children, &parents, &holds]).await?;
+    work.commit().await?;
+    note(store, &cancelled);
+    for row in &moved {
+        store.note_ready(state(row.get(0))?, row, 1);
     }
     let cancelled = cancelled.iter().filter(|job| job.tell_dependents).map(|job| job.id).collect();
     Ok(Told { edges: edges.len(), cancelled })

@@ -10,14 +10,14 @@ use uuid::Uuid;
 
 use crate::{
     PostgresStore,
-    row::{self, corrupt, count, state},
+    row::{self, corrupt, count, state, sweep_limit},
     statement::{DEPTHS, FOLD, GET, LIST, LOGS, OLDEST, SUMMARY},
 };
 
 /// The lanes and ranks looked at for the age of queues.
 const MAX_HOPS: i64 = 10_000;
 /// Changes folded at once, and how often before depths are read.
-const FOLD_BATCH: i64 = 10_000;
+const FOLD_BATCH: usize = 10_000;
 const FOLD_ROUNDS: usize = 20;
 
 pub(crate) async fn summary(store: &PostgresStore, id: JobId) -> Result<Option<JobSummary>> {
@@ -130,15 +130,15 @@ pub(crate) async fn logs(store: &PostgresStore, id: JobId, page: &PageRequest<i6
     Ok(Page { items, next })
 }
 
-/// Folds changes of depth; answers whether there may be more.
-pub(crate) async fn fold(store: &PostgresStore) -> Result<bool> {
-    let rows = store.database().query(&FOLD, &[&FOLD_BATCH]).await?;
-    Ok(rows.first().is_some_and(|row| row.get::<_, i64>(0) == FOLD_BATCH))
+/// Folds changes of depth; answers how many.
+pub(crate) async fn fold(store: &PostgresStore, limit: usize) -> Result<usize> {
+    let rows = store.database().query(&FOLD, &[&sweep_limit(limit)?]).await?;
+    Ok(rows.first().map_or(0, |row| usize::try_from(row.get::<_, i64>(0)).unwrap_or(0)))
 }
 
 pub(crate) async fn depths(store: &PostgresStore) -> Result<Vec<QueueDepth>> {
     for _ in 0..FOLD_ROUNDS {
-        if !fold(store).await? {
+        if fold(store, FOLD_BATCH).await? < FOLD_BATCH {
             break;
         }
     }

@@ -13,6 +13,7 @@
 
 mod claim;
 mod coalesce;
+mod coordination;
 mod database;
 mod enqueue;
 mod error;
@@ -31,16 +32,20 @@ mod statement;
 #[cfg(feature = "test-clock")]
 pub mod test_clock;
 mod wakeup;
+mod work;
 mod worker;
 
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use orchestrix_core::{Job, JobId, JobState, JobType, LeaseToken, NewJob, Priority, Queue, WorkerName};
+use orchestrix_core::{
+    Event, Job, JobId, JobState, JobType, LeaseToken, NewJob, NodeName, Priority, Queue, WorkerName,
+};
 use orchestrix_store::{
-    ClaimRequest, Claimed, Directive, Enqueued, Finish, FinishError, JobFilter, JobSummary, LeaseStatus, LogEntry,
-    LogLine, Page, PageRequest, ProgressUpdate, Pruned, QueueDepth, Result, Retention, Store, Swept, Wakeup, Wakeups,
-    WorkerInfo, WorkerStatus, enqueue::check_alone, wakeup::Waker,
+    Agenda, ClaimRequest, Claimed, Directive, Enqueued, Epoch, Fence, Finish, FinishError, JobFilter, JobSummary,
+    Leadership, LeaseStatus, LogEntry, LogLine, NodeInfo, NodeStatus, Page, PageRequest, ProgressUpdate, Pruned,
+    QueueDepth, Result, Retention, Store, Swept, Wakeup, Wakeups, WorkerInfo, WorkerStatus, enqueue::check_alone,
+    wakeup::Waker,
 };
 use tokio::task::AbortHandle;
 use tokio_postgres::Row;
@@ -151,11 +156,22 @@ impl PostgresStore {
             let place = Place::before(row.get(column + 2), row.get(column + 3));
             self.lanes().ready(&queue, &JobType::trusted(row.get(column + 1)), place);
             self.wake(Wakeup::Queue(queue));
+        } else if state.next(Event::Promote).is_ok() {
+            self.wake_timers();
         }
+    }
+
+    // Gives a hint that a job began to wait for a time, here and to other processes.
+    fn wake_timers(&self) {
+        self.0.notifier.tell_timers();
+        self.0.waker.wake_timers();
     }
 
     fn note_recorded(&self, jobs: &[(Queue, JobType, Priority)], recorded: &[Enqueued]) {
         let mut told: Option<&Queue> = None;
+        if recorded.iter().any(|job| job.state == JobState::Scheduled && !job.duplicate) {
+            self.wake_timers();
+        }
         for ((queue, job_type, priority), enqueued) in jobs.iter().zip(recorded) {
             if enqueued.state == JobState::Pending && !enqueued.duplicate {
                 self.lanes().recorded(queue, job_type, -priority.get());
@@ -169,12 +185,12 @@ impl PostgresStore {
 
     /// Tells those who wait for jobs that have just finished, and so on along chains of cancelled ones. The endings are
     /// durable, so a failure here is not the caller's: the sweep finds what is left.
-    pub(crate) async fn tell_dependents(&self, mut parents: Vec<JobId>) {
+    pub(crate) async fn tell_dependents(&self, fence: Fence, mut parents: Vec<JobId>) {
         for _ in 0..TELL_ROUNDS {
             if parents.is_empty() {
                 return;
             }
-            match housekeeping::tell(self, TELL_BATCH, Some(&parents)).await {
+            match housekeeping::tell(self, fence, TELL_BATCH, Some(&parents)).await {
                 Ok(told) if told.edges < TELL_BATCH => parents = told.cancelled,
                 Ok(told) => parents.extend(told.cancelled),
                 Err(error) => {
@@ -271,32 +287,64 @@ impl Store for PostgresStore {
         operate::paused_queues(self).await
     }
 
-    async fn promote(&self, limit: usize) -> Result<Swept> {
-        housekeeping::promote(self, limit).await
+    async fn promote(&self, fence: Fence, limit: usize) -> Result<Swept> {
+        housekeeping::promote(self, fence, limit).await
     }
 
-    async fn unblock(&self, limit: usize) -> Result<Swept> {
-        housekeeping::unblock(self, limit).await
+    async fn unblock(&self, fence: Fence, limit: usize) -> Result<Swept> {
+        housekeeping::unblock(self, fence, limit).await
     }
 
-    async fn expire(&self, limit: usize) -> Result<Swept> {
-        housekeeping::expire(self, limit).await
+    async fn expire(&self, fence: Fence, limit: usize) -> Result<Swept> {
+        housekeeping::expire(self, fence, limit).await
     }
 
-    async fn reap(&self, limit: usize, crash_loop: u16) -> Result<Swept> {
-        housekeeping::reap(self, limit, crash_loop).await
+    async fn reap(&self, fence: Fence, limit: usize, crash_loop: u16) -> Result<Swept> {
+        housekeeping::reap(self, fence, limit, crash_loop).await
     }
 
-    async fn time_out(&self, limit: usize) -> Result<Swept> {
-        housekeeping::time_out(self, limit).await
+    async fn time_out(&self, fence: Fence, limit: usize) -> Result<Swept> {
+        housekeeping::time_out(self, fence, limit).await
     }
 
-    async fn forget_workers(&self, silence: Duration, limit: usize) -> Result<usize> {
-        worker::forget(self, silence, limit).await
+    async fn forget_workers(&self, fence: Fence, silence: Duration, limit: usize) -> Result<usize> {
+        worker::forget(self, fence, silence, limit).await
     }
 
-    async fn prune(&self, retention: &Retention, limit: usize) -> Result<Pruned> {
-        prune::prune(self, retention, limit).await
+    async fn prune(&self, fence: Fence, retention: &Retention, limit: usize) -> Result<Pruned> {
+        prune::prune(self, fence, retention, limit).await
+    }
+
+    async fn forget_nodes(&self, fence: Fence, silence: Duration, limit: usize) -> Result<usize> {
+        coordination::forget_nodes(self, fence, silence, limit).await
+    }
+
+    async fn fold_depths(&self, limit: usize) -> Result<usize> {
+        inspect::fold(self, limit).await
+    }
+
+    async fn agenda(&self) -> Result<Agenda> {
+        coordination::agenda(self).await
+    }
+
+    async fn heartbeat_node(&self, node: &NodeInfo) -> Result<()> {
+        coordination::heartbeat_node(self, node).await
+    }
+
+    async fn remove_node(&self, name: &NodeName) -> Result<bool> {
+        coordination::remove_node(self, name).await
+    }
+
+    async fn campaign(&self, node: &NodeName, term: Duration, held: Option<Epoch>) -> Result<Leadership> {
+        coordination::campaign(self, node, term, held).await
+    }
+
+    async fn resign(&self, node: &NodeName, epoch: Epoch) -> Result<bool> {
+        coordination::resign(self, node, epoch).await
+    }
+
+    async fn nodes(&self, page: &PageRequest<NodeName>) -> Result<Page<NodeStatus, NodeName>> {
+        coordination::nodes(self, page).await
     }
 
     async fn summary(&self, id: JobId) -> Result<Option<JobSummary>> {
@@ -325,5 +373,9 @@ impl Store for PostgresStore {
 
     fn subscribe(&self) -> Wakeups {
         self.0.waker.subscribe()
+    }
+
+    fn timers(&self) -> Wakeups {
+        self.0.waker.timers()
     }
 }

@@ -1,13 +1,13 @@
 //! What clients and operators do to single jobs and to queues.
 
 use orchestrix_core::{Event, IllegalTransition, JobId, JobState, Priority, Queue, Readiness};
-use orchestrix_store::{JobFilter, Page, PageRequest, Result, StoreError, Wakeup};
+use orchestrix_store::{Fence, JobFilter, Page, PageRequest, Result, StoreError, Wakeup};
 use uuid::Uuid;
 
 use crate::{
     PostgresStore, inspect,
     row::{count, state},
-    settle::{Ending, ended, settle},
+    settle::{Ending, ended, settle_now},
     statement::{FIND_JOB, PAUSE_QUEUE, PAUSED_QUEUES, RELEASE_HOLD, REPRIORITIZE, REQUEST_CANCEL, RETRY},
 };
 
@@ -58,8 +58,8 @@ pub(crate) async fn cancel(store: &PostgresStore, id: JobId) -> Result<JobState>
             continue;
         }
         let ending = Ending::cancel_waiting(id, found.state, found.counter, found.attempts, found.losses, "requested");
-        if let Some(settled) = settle(store, &[ending]).await?.first() {
-            store.tell_dependents(ended(std::slice::from_ref(settled))).await;
+        if let Some(settled) = settle_now(store, &[ending]).await?.first() {
+            store.tell_dependents(Fence::NONE, ended(std::slice::from_ref(settled))).await;
             return Ok(settled.state);
         }
     }

@@ -6,12 +6,12 @@
 //! stops the drop instead of going with it. Each step can be repeated, so a crash between two costs nothing; a day that
 //! is in use, or too much for one call, is left for the next.
 
-use orchestrix_store::{Pruned, Result, Retention, StoreError};
+use orchestrix_store::{Fence, Pruned, Result, Retention, StoreError};
 use uuid::Uuid;
 
 use crate::{
     PostgresStore,
-    database::Connection,
+    database::{Connection, Database},
     record::millis,
     row::sweep_limit,
     statement::{KEEP_PAYLOADS, PARTITIONS, PRUNE_DEPENDENCIES, PRUNE_LOGS, PRUNE_ROWS, REMEMBER_KEYS, STILL_KEPT},
@@ -33,16 +33,22 @@ const SET_LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = '100ms'";
 
 /// One call's work, and what is left of its allowance.
 struct Prune<'a> {
+    database: &'a Database,
+    fence: Fence,
     connection: Connection<'a>,
     retention: &'a Retention,
     steps: usize,
     pruned: Pruned,
 }
 
-pub(crate) async fn prune(store: &PostgresStore, retention: &Retention, limit: usize) -> Result<Pruned> {
+pub(crate) async fn prune(store: &PostgresStore, fence: Fence, retention: &Retention, limit: usize) -> Result<Pruned> {
     let limit = sweep_limit(limit)?;
-    let connection = store.database().connection().await?;
-    let mut prune = Prune { connection, retention, steps: MAX_STEPS, pruned: Pruned::default() };
+    let database = store.database();
+    // Days are made and dropped outside the fence, which must not be held while DDL waits: doing it twice does no harm. But
+    // whoever knows better should not begin.
+    database.work(fence).await?.commit().await?;
+    let connection = database.connection().await?;
+    let mut prune = Prune { database, fence, connection, retention, steps: MAX_STEPS, pruned: Pruned::default() };
     prune.make_partitions().await?;
     for (day, table) in prune.days("log", millis(retention.logs), limit).await? {
         let dropped = prune.drop_log_day(&table).await;
@@ -179,9 +185,11 @@ impl Prune<'_> {
     async fn rows(&mut self, oldest: i64, limit: i64) -> Result<()> {
         let ages = [self.retention.completed, self.retention.cancelled, self.retention.dead].map(millis);
         let grace = oldest.saturating_add(GRACE_MS);
-        let rows = self.connection.query(&PRUNE_ROWS, &[&ages[0], &ages[1], &ages[2], &grace, &limit]).await?;
+        let work = self.database.work(self.fence).await?;
+        let rows = work.query(&PRUNE_ROWS, &[&ages[0], &ages[1], &ages[2], &grace, &limit]).await?;
         let jobs = rows[0].get::<_, i64>(0);
-        let lines = self.connection.query(&PRUNE_LOGS, &[&millis(self.retention.logs), &limit]).await?.len();
+        let lines = work.query(&PRUNE_LOGS, &[&millis(self.retention.logs), &limit]).await?.len();
+        work.commit().await?;
         self.pruned.count += usize::try_from(jobs).unwrap_or(0) + lines;
         self.pruned.more |= jobs >= limit || i64::try_from(lines).is_ok_and(|lines| lines >= limit);
         Ok(())

@@ -4,7 +4,7 @@
 //! still as it was read. No lock is held in between. What changed meanwhile is not written, and the caller looks again.
 
 use orchestrix_core::{AttemptOutcome, JobId, JobState, LeaseToken, Lifecycle, RetryPolicy};
-use orchestrix_store::{AttemptEnd, Decided, Result};
+use orchestrix_store::{AttemptEnd, Decided, Fence, Result};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
@@ -14,6 +14,7 @@ use crate::{
     record::millis,
     row::{count, retry_policy, state},
     statement::SETTLE,
+    work::Work,
 };
 
 /// What must still be true of a leased job, besides its token.
@@ -134,13 +135,14 @@ impl Ending {
 }
 
 /// What became of a job.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Settled {
     pub(crate) id: JobId,
     pub(crate) counter: i32,
     pub(crate) state: JobState,
     /// Whether others wait for it and it is over, so that they must be told.
     pub(crate) tell_dependents: bool,
+    row: Row,
 }
 
 /// Those of `settled` that others wait for.
@@ -148,30 +150,41 @@ pub(crate) fn ended(settled: &[Settled]) -> Vec<JobId> {
     settled.iter().filter(|job| job.tell_dependents).map(|job| job.id).collect()
 }
 
-/// Writes what still applies, as a transaction of its own; answers for those only.
-pub(crate) async fn settle(store: &PostgresStore, endings: &[Ending]) -> Result<Vec<Settled>> {
+/// Writes what still applies; answers for those only. Once it is committed, it is to be [noted](note).
+pub(crate) async fn settle(work: &Work<'_>, endings: &[Ending]) -> Result<Vec<Settled>> {
     let columns = Columns::of(endings);
-    let rows = store.database().query(&SETTLE, &columns.params()).await?;
-    let settled: Vec<Settled> = rows.iter().map(read).collect::<Result<_>>()?;
-    for (row, job) in rows.iter().zip(&settled) {
-        store.note_ready(job.state, row, 4);
-    }
+    work.query(&SETTLE, &columns.params()).await?.into_iter().map(read).collect()
+}
+
+/// The same, as a transaction of its own.
+pub(crate) async fn settle_now(store: &PostgresStore, endings: &[Ending]) -> Result<Vec<Settled>> {
+    let work = store.database().work(Fence::NONE).await?;
+    let settled = settle(&work, endings).await?;
+    note(store, &settled);
     Ok(settled)
+}
+
+/// Tells whoever waits that jobs have become claimable, or will.
+pub(crate) fn note(store: &PostgresStore, settled: &[Settled]) {
+    for job in settled {
+        store.note_ready(job.state, &job.row, 4);
+    }
 }
 
 /// The same within a transaction, for jobs that do not become claimable.
 pub(crate) async fn settle_in(connection: &Connection<'_>, endings: &[Ending]) -> Result<Vec<Settled>> {
     let columns = Columns::of(endings);
-    connection.query(&SETTLE, &columns.params()).await?.iter().map(read).collect()
+    connection.query(&SETTLE, &columns.params()).await?.into_iter().map(read).collect()
 }
 
-fn read(row: &Row) -> Result<Settled> {
+fn read(row: Row) -> Result<Settled> {
     let state = state(row.get(2))?;
     Ok(Settled {
         id: JobId::from_uuid(row.get(0)),
         counter: row.get(1),
         state,
         tell_dependents: row.get::<_, bool>(3) && state.is_terminal(),
+        row,
     })
 }
 

@@ -28,6 +28,7 @@ macro_rules! statements {
 }
 
 statements! {
+    AGENDA = "agenda" ();
     APPEND_LOGS = "append_logs" (UUID, INT4, UUID, TIMESTAMPTZ_ARRAY, TEXT_ARRAY, TEXT_ARRAY);
     CLAIM = "claim" (TEXT_ARRAY, TEXT_ARRAY, INT2_ARRAY, TIMESTAMPTZ_ARRAY, UUID_ARRAY, INT4_ARRAY, TEXT, UUID);
     COMPLETE = "complete" (UUID_ARRAY, INT4_ARRAY, UUID_ARRAY, TEXT_ARRAY);
@@ -35,14 +36,17 @@ statements! {
     DEPTHS = "depths" ();
     EXAMINE = "examine" (UUID_ARRAY, INT4_ARRAY, UUID_ARRAY);
     EXPIRED = "expired" (INT8);
+    FENCE = "fence" ();
     FIND_FINISHED = "find_finished" (UUID_ARRAY);
     FIND_JOB = "find_job" (UUID);
     FIND_KEYS = "find_keys" (TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY);
     FOLD = "fold" (INT8);
+    FORGET_NODES = "forget_nodes" (INT8, INT8);
     FORGET_SETTLED = "forget_settled" (INT8);
     FORGET_WORKERS = "forget_workers" (INT8, INT8);
     GET = "get" (UUID);
     HEARTBEAT = "heartbeat" (UUID_ARRAY, INT4_ARRAY, UUID_ARRAY);
+    HEARTBEAT_NODE = "heartbeat_node" (TEXT, TEXT, TEXT_ARRAY);
     HEARTBEAT_WORKER = "heartbeat_worker" (TEXT, INT4);
     KEEP_PAYLOADS = "keep_payloads" (TEXT, INT8);
     LANES = "lanes" (TEXT_ARRAY, TEXT_ARRAY, INT8);
@@ -53,14 +57,15 @@ statements! {
     NEXT_EXPIRY = "next_expiry" ();
     NEXT_LEASE = "next_lease" ();
     NEXT_TIMEOUT = "next_timeout" ();
+    NODES = "nodes" (TEXT, INT8);
     NOTIFY = "notify" (TEXT);
     OLDEST = "oldest" (INT8);
     OPEN_EDGES = "open_edges" (INT8, UUID_ARRAY);
     OVERDUE_ATTEMPTS = "overdue_attempts" (INT8);
     OVERDUE_LEASES = "overdue_leases" (INT8);
     PARTITIONS = "partitions" (TEXT, INT8, INT8);
-    PAUSE_QUEUE = "pause_queue" (TEXT, BOOL);
     PAUSED_QUEUES = "paused_queues" ();
+    PAUSE_QUEUE = "pause_queue" (TEXT, BOOL);
     PAYLOADS = "payloads" (UUID_ARRAY);
     PROGRESS = "progress" (UUID, INT4, UUID, TEXT, TEXT);
     PROMOTE = "promote" (INT8);
@@ -75,10 +80,13 @@ statements! {
     REGISTER_WORKER = "register_worker" (TEXT, TEXT_ARRAY, TEXT_ARRAY, INT4);
     RELEASE_HOLD = "release_hold" (UUID);
     REMEMBER_KEYS = "remember_keys" (TEXT, UUID, INT8);
+    REMOVE_NODE = "remove_node" (TEXT);
     REMOVE_WORKER = "remove_worker" (TEXT);
+    RENEW_TERM = "renew_term" (TEXT, INT8, INT8);
     REPLAY = "replay" (UUID_ARRAY, INT4_ARRAY, UUID_ARRAY);
     REPRIORITIZE = "reprioritize" (UUID, INT2);
     REQUEST_CANCEL = "request_cancel" (UUID);
+    RESIGN = "resign" (TEXT, INT8);
     RETRY = "retry" (UUID_ARRAY);
     SETTLE = "settle" (
         UUID_ARRAY, INT4_ARRAY, UUID_ARRAY, TEXT_ARRAY, BOOL_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT2_ARRAY, INT2_ARRAY,
@@ -88,6 +96,8 @@ statements! {
     STILL_KEPT = "still_kept" (TEXT, INT8, INT8);
     SUMMARY = "summary" (UUID);
     SURVEY = "survey" (TEXT_ARRAY, TEXT_ARRAY, INT2_ARRAY, TIMESTAMPTZ_ARRAY, UUID_ARRAY, INT4);
+    TAKE_OVER = "take_over" (TEXT, INT8);
+    TERM = "term" ();
     UNBLOCK = "unblock" (UUID_ARRAY, UUID_ARRAY, BOOL_ARRAY);
     WORKERS = "workers" (TEXT, INT8);
 }

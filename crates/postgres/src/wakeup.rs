@@ -23,12 +23,13 @@ use crate::{
 const PAUSE: Duration = Duration::from_millis(20);
 /// The server takes less than 8,000 bytes.
 const MAX_BYTES: usize = 7_000;
-/// What stands for every queue.
+/// What stands for every queue, and for no queue but a time that somebody waits for. No queue is called so.
 const EVERYTHING: &str = "*";
+const TIMERS: &str = "@";
 
 /// Gathers queues with new work and tells other processes.
 #[derive(Debug)]
-pub(crate) struct Notifier(mpsc::Sender<Queue>);
+pub(crate) struct Notifier(mpsc::Sender<Option<Queue>>);
 
 impl Notifier {
     pub(crate) fn start(database: Database) -> Self {
@@ -39,17 +40,22 @@ impl Notifier {
 
     pub(crate) fn tell(&self, queue: &Queue) {
         // Full means that a notification is due anyway; whoever is not named in it polls.
-        let _ = self.0.try_send(queue.clone());
+        let _ = self.0.try_send(Some(queue.clone()));
+    }
+
+    pub(crate) fn tell_timers(&self) {
+        let _ = self.0.try_send(None);
     }
 }
 
-async fn notify(database: Database, mut receiver: mpsc::Receiver<Queue>) {
+async fn notify(database: Database, mut receiver: mpsc::Receiver<Option<Queue>>) {
     while let Some(first) = receiver.recv().await {
         let mut queues = BTreeSet::from([first]);
         while let Ok(next) = receiver.try_recv() {
             queues.insert(next);
         }
-        let mut text = queues.iter().map(Queue::as_str).collect::<Vec<_>>().join("\n");
+        let names = queues.iter().map(|queue| queue.as_ref().map_or(TIMERS, Queue::as_str));
+        let mut text = names.collect::<Vec<_>>().join("\n");
         if text.len() > MAX_BYTES {
             text = EVERYTHING.into();
         }
@@ -93,6 +99,7 @@ async fn listen_once(options: &PostgresOptions, store: &Weak<Inner>) -> Result<(
                 // What was said before is lost: let everybody look.
                 let Some(inner) = store.upgrade() else { return Ok(()) };
                 inner.lanes.hint();
+                inner.waker.wake_timers();
                 inner.waker.wake(Wakeup::Anything);
             }
             message = messages.next() => match message {
@@ -100,10 +107,14 @@ async fn listen_once(options: &PostgresOptions, store: &Weak<Inner>) -> Result<(
                     let Some(inner) = store.upgrade() else { return Ok(()) };
                     inner.lanes.hint();
                     for queue in notification.payload().lines() {
-                        inner.waker.wake(match queue {
-                            EVERYTHING => Wakeup::Anything,
-                            name => Wakeup::Queue(Queue::trusted(name)),
-                        });
+                        match queue {
+                            TIMERS => inner.waker.wake_timers(),
+                            EVERYTHING => {
+                                inner.waker.wake_timers();
+                                inner.waker.wake(Wakeup::Anything);
+                            }
+                            name => inner.waker.wake(Wakeup::Queue(Queue::trusted(name))),
+                        }
                     }
                 }
                 Some(Ok(_)) => {}

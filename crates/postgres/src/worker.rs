@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use orchestrix_core::{JobType, Queue, WorkerName};
-use orchestrix_store::{Directive, Page, PageRequest, Queues, Result, WorkerInfo, WorkerStatus};
+use orchestrix_store::{Directive, Fence, Page, PageRequest, Queues, Result, WorkerInfo, WorkerStatus};
 
 use crate::{
     PostgresStore,
@@ -37,8 +37,12 @@ pub(crate) async fn remove(store: &PostgresStore, name: &WorkerName) -> Result<b
     Ok(!store.database().query(&REMOVE_WORKER, &[&name.as_str()]).await?.is_empty())
 }
 
-pub(crate) async fn forget(store: &PostgresStore, silence: Duration, limit: usize) -> Result<usize> {
-    Ok(store.database().query(&FORGET_WORKERS, &[&millis(silence), &sweep_limit(limit)?]).await?.len())
+pub(crate) async fn forget(store: &PostgresStore, fence: Fence, silence: Duration, limit: usize) -> Result<usize> {
+    let limit = sweep_limit(limit)?;
+    let work = store.database().work(fence).await?;
+    let forgotten = work.query(&FORGET_WORKERS, &[&millis(silence), &limit]).await?.len();
+    work.commit().await?;
+    Ok(forgotten)
 }
 
 pub(crate) async fn list(

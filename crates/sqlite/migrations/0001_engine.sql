@@ -63,8 +63,6 @@ CREATE INDEX job_due ON job (eligible_at) WHERE state IN ('scheduled', 'retrying
 CREATE INDEX job_lease ON job (lease_expires_at) WHERE lease_expires_at IS NOT NULL;
 CREATE INDEX job_timeout ON job (timeout_at) WHERE timeout_at IS NOT NULL;
 CREATE INDEX job_expiry ON job (expires_at) WHERE expires_at IS NOT NULL AND started_at IS NULL AND finished_at IS NULL;
--- By columns that a claim leaves alone, so that it need not touch them.
-CREATE INDEX job_unfinished ON job (id) WHERE finished_at IS NULL;
 CREATE INDEX job_finished ON job (state, finished_at) WHERE finished_at IS NOT NULL;
 CREATE INDEX job_dead ON job (id) WHERE state = 'dead';
 

@@ -1,2 +1,2 @@
--- The oldest log lines, with their age. ?1 how many.
-SELECT seq, recorded_at FROM log ORDER BY seq LIMIT ?1
+-- The last of the oldest log lines. ?1 how many.
+SELECT seq FROM log ORDER BY seq LIMIT 1 OFFSET ?1

@@ -1,27 +1,43 @@
 //! Leasing jobs and keeping leases.
 
-use orchestrix_core::{JobState, Json, LeaseToken, Tenant, WorkerName};
-use orchestrix_store::{ClaimRequest, Claimed, LeaseStatus, StoreError, clock::later};
+use orchestrix_core::{AttemptOutcome, Failure, JobState, Json, LeaseToken, Tenant, WorkerName};
+use orchestrix_store::{AttemptEnd, ClaimRequest, Claimed, LeaseStatus, clock::later};
 use rusqlite::params;
 use uuid::Uuid;
 
 use crate::{
     error::Result,
     lanes::{self, Candidate},
-    row::{Columns, duration, micros, options, priority, timestamp},
+    row::{Columns, Found, duration, micros, options, priority, timestamp},
     session::Transaction,
     statement::{CHECKPOINT, CLAIM, DEPENDENCY_RESULTS, HEARTBEAT, PAYLOAD},
 };
 
+/// How often a claim sweeps away what came too late.
+const ROUNDS: usize = 3;
+
 impl Transaction<'_> {
     pub(crate) fn claim(&mut self, request: &ClaimRequest) -> Result<Vec<Claimed>> {
-        let chosen = lanes::choose(self, request)?;
+        let mut chosen = lanes::choose(self, request)?;
+        for _ in 0..ROUNDS {
+            if !chosen.cut_short {
+                break;
+            }
+            // Nobody has swept away what came too late; the work behind it must not wait for that.
+            self.expire(lanes::MAX_LATE)?;
+            chosen = lanes::choose(self, request)?;
+        }
         // One for all of them: a token is a job, a counter and a secret.
         let secret = Uuid::from_u128(rand::random());
-        chosen.into_iter().map(|job| self.lease(job, secret, &request.worker)).collect()
+        let mut claimed = Vec::with_capacity(chosen.jobs.len());
+        for job in chosen.jobs {
+            claimed.extend(self.lease(job, secret, &request.worker)?);
+        }
+        Ok(claimed)
     }
 
-    fn lease(&mut self, job: Candidate, secret: Uuid, worker: &WorkerName) -> Result<Claimed> {
+    // None for a job that cannot be worked on: it must not keep its lane from going on.
+    fn lease(&mut self, job: Candidate, secret: Uuid, worker: &WorkerName) -> Result<Option<Claimed>> {
         let id = job.id();
         let uuid = id.as_uuid();
         let (lease, timeout) = (duration(job.lease_ms), job.timeout_ms.map(duration));
@@ -37,7 +53,14 @@ impl Transaction<'_> {
             true => self.first(PAYLOAD, [uuid], |row| Ok(Json::trusted(Columns(row).text(0)?)))?,
             false => job.payload.as_deref().map(Json::trusted),
         };
-        let payload = payload.ok_or_else(|| StoreError::Backend(format!("the payload of job {id} is gone").into()))?;
+        let Some(payload) = payload else {
+            tracing::error!(%id, "a payload is gone; its job is given up");
+            let error = Some("its payload is gone".into());
+            let end = AttemptEnd { failure: Failure::Fatal, error, ..AttemptEnd::plain(AttemptOutcome::Failed) };
+            self.end_attempt(&Found::expect(self, id)?, &end)?;
+            self.tell_now()?;
+            return Ok(None);
+        };
         // Nobody has worked on it before, so nobody has left anything.
         let checkpoint = match counter {
             1 => None,
@@ -50,7 +73,7 @@ impl Transaction<'_> {
             false => Vec::new(),
         };
         let options = options(job.options.as_deref())?;
-        Ok(Claimed {
+        Ok(Some(Claimed {
             token: LeaseToken { job: id, counter, secret },
             job_type: job.job_type,
             queue: job.queue,
@@ -67,7 +90,7 @@ impl Transaction<'_> {
             correlation_id: options.correlation_id,
             traceparent: options.traceparent,
             dependency_results,
-        })
+        }))
     }
 
     pub(crate) fn heartbeat(&mut self, tokens: &[LeaseToken]) -> Result<Vec<LeaseStatus>> {

@@ -37,7 +37,7 @@ pub(crate) struct Database {
 struct Readers {
     options: SqliteOptions,
     idle: Mutex<Vec<Connection>>,
-    permits: Semaphore,
+    permits: Arc<Semaphore>,
 }
 
 impl std::fmt::Debug for dyn Operation {
@@ -49,6 +49,7 @@ impl std::fmt::Debug for dyn Operation {
 impl Database {
     /// Opens the file, makes or migrates it, and starts the writer.
     pub(crate) async fn open(options: SqliteOptions, waker: Waker) -> Result<Self> {
+        let options = options.within_reason();
         let own = options.clone();
         let connection = blocking(move || open_writer(&own).map_err(|fault| fault.at(&own.path))).await?;
         let (writer, inbox) = mpsc::channel(MAX_QUEUE);
@@ -57,7 +58,7 @@ impl Database {
             .name("orchestrix-sqlite".into())
             .spawn(move || work.run(inbox))
             .map_err(|error| StoreError::Unavailable(format!("no thread to write with: {error}")))?;
-        let permits = Semaphore::new(options.readers.max(1));
+        let permits = Arc::new(Semaphore::new(options.readers));
         Ok(Self {
             readers: Arc::new(Readers { options, idle: Mutex::default(), permits }),
             writer: Mutex::new(Some(writer)),
@@ -67,7 +68,7 @@ impl Database {
 
     /// Ends what is under way and closes every connection, the writing one last, so that all is in one file.
     pub(crate) async fn close(&self) {
-        let all = u32::try_from(self.readers.options.readers.max(1)).unwrap_or(u32::MAX);
+        let all = u32::try_from(self.readers.options.readers).unwrap_or(u32::MAX);
         // Refused only if somebody else has closed it.
         if let Ok(permits) = self.readers.permits.acquire_many(all).await {
             permits.forget();
@@ -103,8 +104,13 @@ impl Database {
         work: impl FnOnce(Session<'_>) -> error::Result<T> + Send + 'static,
     ) -> Result<T> {
         let readers = Arc::clone(&self.readers);
-        let _permit = self.readers.permits.acquire().await.map_err(|_| closed())?;
-        blocking(move || readers.read(work).map_err(|fault| fault.at(&readers.options.path))).await
+        let permit = Arc::clone(&readers.permits).acquire_owned().await.map_err(|_| closed())?;
+        blocking(move || {
+            // Held for as long as the read takes, whether or not somebody still waits for it.
+            let _permit = permit;
+            readers.read(work).map_err(|fault| fault.at(&readers.options.path))
+        })
+        .await
     }
 }
 
@@ -114,10 +120,14 @@ impl Readers {
         let connection = idle.map_or_else(|| open_reader(&self.options), Ok)?;
         connection.execute_batch("BEGIN")?;
         let answer = work(Session::new(&connection, self.options.clock.now(), &self.options));
-        // A connection that cannot even end its transaction is not used again.
-        connection.execute_batch("COMMIT")?;
-        lock(&self.idle).push(connection);
-        answer
+        // Some errors have ended the transaction already; then, or if it cannot be ended, the connection is not used again.
+        let ended = connection.execute_batch("COMMIT");
+        if ended.is_ok() {
+            lock(&self.idle).push(connection);
+        }
+        let answer = answer?;
+        ended?;
+        Ok(answer)
     }
 }
 
@@ -148,6 +158,9 @@ fn open_writer(options: &SqliteOptions) -> error::Result<Connection> {
     use_wal(&connection, &options.path, options.busy_timeout)?;
     connection.execute_batch(
         "PRAGMA synchronous = FULL;
+         -- Without these macOS leaves what was synced in the drive's cache.
+         PRAGMA fullfsync = 1;
+         PRAGMA checkpoint_fullfsync = 1;
          PRAGMA wal_autocheckpoint = 4000;
          PRAGMA journal_size_limit = 67108864;",
     )?;

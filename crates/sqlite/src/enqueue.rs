@@ -175,6 +175,9 @@ impl Transaction<'_> {
         let mut errors = Vec::new();
         for (i, ids) in parents {
             for id in ids.iter().filter(|id| !fresh.contains(id)) {
+                if standing.contains_key(id) {
+                    continue;
+                }
                 match Found::read(self, *id)?.map(|found| found.lifecycle.state) {
                     None => errors.push(FieldError::new(call.field(*i), format!("there is no job {id}"))),
                     Some(JobState::Completed) => _ = standing.insert(*id, Parent::Completed),

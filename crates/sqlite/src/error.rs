@@ -61,7 +61,7 @@ fn describe(error: &rusqlite::Error, path: &Path) -> StoreError {
     let passing = |hint: &str| StoreError::Unavailable(format!("{file}: {error}: {hint}"));
     let lasting = |hint: &str| StoreError::Backend(format!("{file}: {error}: {hint}").into());
     match error.sqlite_error_code() {
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed) => {
             passing("another process has held the file for too long")
         }
         Some(ErrorCode::DiskFull) => passing("nothing was written; free some space and try again"),
@@ -80,7 +80,10 @@ fn describe(error: &rusqlite::Error, path: &Path) -> StoreError {
 
 /// Whether another connection is in the way.
 pub(crate) fn is_busy(error: &rusqlite::Error) -> bool {
-    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+    matches!(
+        error.sqlite_error_code(),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed)
+    )
 }
 
 /// A row that this program cannot read: written by hand, or by a newer one.

@@ -13,12 +13,11 @@ use crate::{
     error::{Result, corrupt},
     row::{self, Columns, timestamp},
     session::Session,
-    statement::{
-        ATTEMPTS, DEPTHS, GET, LIST, LIST_DEAD, LIST_UNFINISHED, LOGS, OLDEST, PARENTS, PAUSED_QUEUES, SUMMARY,
-        Statement,
-    },
+    statement::{ATTEMPTS, DEPTHS, GET, LIST, LIST_DEAD, LOGS, OLDEST, PARENTS, PAUSED_QUEUES, SUMMARY, Statement},
 };
 
+/// The rows in other states that are passed over for one page.
+const MAX_PASSED: usize = 10 * MAX_SCAN;
 /// The lanes and ranks looked at for the age of queues.
 const MAX_HOPS: usize = 10_000;
 
@@ -52,30 +51,29 @@ pub(crate) fn list(
     let before = page.cursor.map_or(Uuid::max(), |id| id.as_uuid());
     let mut items = Vec::new();
     let mut last = None;
-    let mut looked = 0;
+    let (mut looked, mut passed) = (0, 0);
     let mut more = false;
     session.each(source(&filter.states), [before], |row| {
-        if items.len() == page.limit || looked == MAX_SCAN {
+        if items.len() == page.limit || looked == MAX_SCAN || passed == MAX_PASSED {
             more = true;
             return Ok(false);
         }
+        last = Some(Columns(row).id(0)?);
+        if !filter.states.is_empty() && !filter.states.contains(&Columns(row).state(1)?) {
+            passed += 1;
+            return Ok(true);
+        }
         looked += 1;
-        let job = row::summary(row)?;
-        last = Some(job.id);
-        items.extend(Some(job).filter(|job| filter.matches(job)));
+        items.extend(Some(row::summary(row)?).filter(|job| filter.matches(job)));
         Ok(true)
     })?;
     Ok(Page { items, next: last.filter(|_| more) })
 }
 
-// Finished jobs may be many and what is looked for few: the smallest index that holds them all.
+// An index of what is not finished would cost every job more than lists are worth: rows in other states are passed over,
+// which is cheap, and the newest come first. The dead are few, and looked for among all that ever were.
 fn source(states: &[JobState]) -> Statement {
-    match states {
-        [] => LIST,
-        [JobState::Dead] => LIST_DEAD,
-        states if states.iter().all(|state| !state.is_terminal()) => LIST_UNFINISHED,
-        _ => LIST,
-    }
+    if matches!(states, [JobState::Dead]) { LIST_DEAD } else { LIST }
 }
 
 pub(crate) fn logs(session: &Session<'_>, id: JobId, page: &PageRequest<i64>) -> Result<Page<LogEntry, i64>> {

@@ -20,6 +20,10 @@ use crate::{
 
 /// The most lanes one claim looks at; those past it wait until others fall empty.
 const MAX_LANES: usize = 10_000;
+/// The most hops on the way to them.
+const MAX_HOPS: usize = 20_000;
+/// The most jobs that came too late that one claim looks at.
+pub(crate) const MAX_LATE: usize = 1_000;
 
 /// Where a job stands in the order of claims: rank, time of eligibility, id.
 pub(crate) type Place = (i64, i64, Uuid);
@@ -84,47 +88,64 @@ impl Lane {
         Self { queue, job_type, ahead: VecDeque::new(), after: before_all, exhausted: false }
     }
 
-    fn read_ahead(&mut self, session: &Session<'_>, n: usize) -> Result<()> {
-        if self.exhausted || !self.ahead.is_empty() {
-            return Ok(());
+    fn read_ahead(&mut self, session: &Session<'_>, n: usize, late: &mut usize) -> Result<()> {
+        while !self.exhausted && self.ahead.is_empty() {
+            let (rank, eligible_at, id) = self.after;
+            let (queue, job_type) = (self.queue.as_str(), self.job_type.as_str());
+            let params = params![queue, job_type, rank, eligible_at, id, micros(session.now), n];
+            let mut looked = 0;
+            session.each(CLAIMABLE, params, |row| {
+                looked += 1;
+                let job = Candidate::read(row, &self.queue, &self.job_type)?;
+                self.after = job.place;
+                if Columns(row).get(13)? {
+                    *late += 1;
+                } else {
+                    self.ahead.push_back(job);
+                }
+                Ok(true)
+            })?;
+            self.exhausted = looked < n || *late >= MAX_LATE;
         }
-        let (rank, eligible_at, id) = self.after;
-        let (queue, job_type) = (self.queue.as_str(), self.job_type.as_str());
-        let params = params![queue, job_type, rank, eligible_at, id, micros(session.now), n];
-        let found = session.all(CLAIMABLE, params, |row| Candidate::read(row, &self.queue, &self.job_type))?;
-        self.exhausted = found.len() < n;
-        self.after = found.last().map_or(self.after, |last| last.place);
-        self.ahead = found.into();
         Ok(())
     }
 }
 
+/// What a claim found.
+pub(crate) struct Chosen {
+    /// In the order of claims.
+    pub(crate) jobs: Vec<Candidate>,
+    /// So many jobs came too late that it did not look behind them.
+    pub(crate) cut_short: bool,
+}
+
 /// The jobs that `request` is to be given, in the order of claims.
-pub(crate) fn choose(session: &Session<'_>, request: &ClaimRequest) -> Result<Vec<Candidate>> {
+pub(crate) fn choose(session: &Session<'_>, request: &ClaimRequest) -> Result<Chosen> {
     let mut lanes = lanes(session, request)?;
     // A claim takes about its share of every lane; twice that saves most of the second reads.
     let step = if lanes.len() == 1 { request.limit } else { 1 + 2 * request.limit / lanes.len().max(1) };
+    let mut late = 0;
     let mut heads = BinaryHeap::with_capacity(lanes.len());
     for (i, lane) in lanes.iter_mut().enumerate() {
-        lane.read_ahead(session, step)?;
+        lane.read_ahead(session, step, &mut late)?;
         heads.extend(lane.ahead.front().map(|first| Reverse((first.place, i))));
     }
-    let mut chosen = Vec::new();
-    while chosen.len() < request.limit
+    let mut jobs = Vec::new();
+    while jobs.len() < request.limit
         && let Some(Reverse((_, i))) = heads.pop()
     {
         let lane = &mut lanes[i];
-        chosen.extend(lane.ahead.pop_front());
-        if chosen.len() < request.limit {
-            lane.read_ahead(session, step)?;
+        jobs.extend(lane.ahead.pop_front());
+        if jobs.len() < request.limit {
+            lane.read_ahead(session, step, &mut late)?;
         }
         heads.extend(lane.ahead.front().map(|first| Reverse((first.place, i))));
     }
-    Ok(chosen)
+    Ok(Chosen { jobs, cut_short: late >= MAX_LATE })
 }
 
-// Hops from lane to lane, past whatever is not wanted: the cost grows with the lanes that are, or with the names asked
-// for, whichever are fewer.
+// Hops from lane to lane, past whatever is not wanted. The cost grows with the lanes there are in the queues that are asked
+// for, not with their jobs.
 fn lanes(session: &Session<'_>, request: &ClaimRequest) -> Result<Vec<Lane>> {
     let paused: BTreeSet<String> = session.all(PAUSED_QUEUES, (), |row| Columns(row).get(0))?.into_iter().collect();
     let queues: Option<BTreeSet<&str>> = match &request.queues {
@@ -140,7 +161,10 @@ fn lanes(session: &Session<'_>, request: &ClaimRequest) -> Result<Vec<Lane>> {
     let mut lanes = Vec::new();
     let (Some(first_queue), Some(first_type)) = (wanted(&queues, ""), wanted(&types, "")) else { return Ok(lanes) };
     let mut at = (first_queue, first_type.clone());
-    while lanes.len() < MAX_LANES {
+    for _ in 0..MAX_HOPS {
+        if lanes.len() == MAX_LANES {
+            break;
+        }
         let found = session.first(LANE, (&at.0, &at.1), |row| Ok((Columns(row).get(0)?, Columns(row).get(1)?)))?;
         let Some((queue, job_type)): Option<(String, String)> = found else { break };
         let next_queue = wanted(&queues, &queue).filter(|name| !paused.contains(name));

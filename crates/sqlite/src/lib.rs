@@ -12,9 +12,11 @@
 //! | `session` | one transaction: its statements, the books it keeps, whom it will wake |
 //! | `settle` | the end of attempts and jobs, and what it does to those that wait |
 //! | `lanes` | the order of claims, one over all queues and types |
+//! | `coordination` | who leads, who is there, what is next |
 //! | the others | one group of verbs each, named as in the trait; `queries/` holds one file per statement |
 
 mod claim;
+mod coordination;
 mod database;
 mod enqueue;
 mod error;
@@ -37,17 +39,18 @@ mod writer;
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use orchestrix_core::{Job, JobId, JobState, LeaseToken, NewJob, Priority, Queue, WorkerName};
+use orchestrix_core::{Job, JobId, JobState, LeaseToken, NewJob, NodeName, Priority, Queue, WorkerName};
 use orchestrix_store::{
-    ClaimRequest, Claimed, Directive, Enqueued, Finish, FinishError, JobFilter, JobSummary, LeaseStatus, LogEntry,
-    LogLine, Page, PageRequest, ProgressUpdate, Pruned, QueueDepth, Result, Retention, Store, StoreError, Swept,
-    Wakeups, WorkerInfo, WorkerStatus,
+    Agenda, ClaimRequest, Claimed, Directive, Enqueued, Epoch, Fence, Finish, FinishError, JobFilter, JobSummary,
+    Leadership, LeaseStatus, LogEntry, LogLine, NodeInfo, NodeStatus, Page, PageRequest, ProgressUpdate, Pruned,
+    QueueDepth, Result, Retention, Store, StoreError, Swept, Wakeups, WorkerInfo, WorkerStatus,
     claim::check_tokens,
+    coordination::check_term,
     housekeeping::{MAX_SWEEP, check_limit},
     wakeup::Waker,
 };
 
-use crate::database::Database;
+use crate::{database::Database, session::Transaction};
 pub use crate::{migrate::SCHEMA_VERSION, options::SqliteOptions};
 
 /// A [`Store`] in one SQLite file. Clones share its connections.
@@ -91,6 +94,19 @@ impl SqliteStore {
 
     fn database(&self) -> &Database {
         &self.0.database
+    }
+
+    async fn fenced<T: Send + 'static>(
+        &self,
+        fence: Fence,
+        work: impl FnOnce(&mut Transaction<'_>) -> error::Result<T> + Send + 'static,
+    ) -> Result<T> {
+        self.database()
+            .write(move |transaction| {
+                transaction.check(fence)?;
+                work(transaction)
+            })
+            .await
     }
 }
 
@@ -199,40 +215,82 @@ impl Store for SqliteStore {
         self.database().read(|session| operate::paused_queues(&session)).await
     }
 
-    async fn promote(&self, limit: usize) -> Result<Swept> {
+    async fn promote(&self, fence: Fence, limit: usize) -> Result<Swept> {
         check_limit(limit, MAX_SWEEP)?;
-        self.database().write(move |transaction| transaction.promote(limit)).await
+        self.fenced(fence, move |transaction| transaction.promote(limit)).await
     }
 
-    async fn unblock(&self, limit: usize) -> Result<Swept> {
+    async fn unblock(&self, fence: Fence, limit: usize) -> Result<Swept> {
         check_limit(limit, MAX_SWEEP)?;
-        self.database().write(move |transaction| transaction.unblock(limit)).await
+        self.fenced(fence, move |transaction| transaction.unblock(limit)).await
     }
 
-    async fn expire(&self, limit: usize) -> Result<Swept> {
+    async fn expire(&self, fence: Fence, limit: usize) -> Result<Swept> {
         check_limit(limit, MAX_SWEEP)?;
-        self.database().write(move |transaction| transaction.expire(limit)).await
+        self.fenced(fence, move |transaction| transaction.expire(limit)).await
     }
 
-    async fn reap(&self, limit: usize, crash_loop: u16) -> Result<Swept> {
+    async fn reap(&self, fence: Fence, limit: usize, crash_loop: u16) -> Result<Swept> {
         check_limit(limit, MAX_SWEEP)?;
-        self.database().write(move |transaction| transaction.reap(limit, crash_loop)).await
+        self.fenced(fence, move |transaction| transaction.reap(limit, crash_loop)).await
     }
 
-    async fn time_out(&self, limit: usize) -> Result<Swept> {
+    async fn time_out(&self, fence: Fence, limit: usize) -> Result<Swept> {
         check_limit(limit, MAX_SWEEP)?;
-        self.database().write(move |transaction| transaction.time_out(limit)).await
+        self.fenced(fence, move |transaction| transaction.time_out(limit)).await
     }
 
-    async fn forget_workers(&self, silence: Duration, limit: usize) -> Result<usize> {
+    async fn forget_workers(&self, fence: Fence, silence: Duration, limit: usize) -> Result<usize> {
         check_limit(limit, MAX_SWEEP)?;
-        self.database().write(move |transaction| transaction.forget_workers(silence, limit)).await
+        self.fenced(fence, move |transaction| transaction.forget_workers(silence, limit)).await
     }
 
-    async fn prune(&self, retention: &Retention, limit: usize) -> Result<Pruned> {
+    async fn prune(&self, fence: Fence, retention: &Retention, limit: usize) -> Result<Pruned> {
         check_limit(limit, MAX_SWEEP)?;
         let retention = *retention;
-        self.database().write(move |transaction| transaction.prune(&retention, limit)).await
+        self.fenced(fence, move |transaction| transaction.prune(&retention, limit)).await
+    }
+
+    async fn forget_nodes(&self, fence: Fence, silence: Duration, limit: usize) -> Result<usize> {
+        check_limit(limit, MAX_SWEEP)?;
+        self.fenced(fence, move |transaction| transaction.forget_nodes(silence, limit)).await
+    }
+
+    async fn fold_depths(&self, limit: usize) -> Result<usize> {
+        check_limit(limit, MAX_SWEEP)?;
+        Ok(0)
+    }
+
+    async fn agenda(&self) -> Result<Agenda> {
+        self.database().read(|session| coordination::agenda(&session)).await
+    }
+
+    async fn heartbeat_node(&self, node: &NodeInfo) -> Result<()> {
+        node.validate()?;
+        let node = node.clone();
+        self.database().write(move |transaction| transaction.heartbeat_node(&node)).await
+    }
+
+    async fn remove_node(&self, name: &NodeName) -> Result<bool> {
+        let name = name.clone();
+        self.database().write(move |transaction| transaction.remove_node(&name)).await
+    }
+
+    async fn campaign(&self, node: &NodeName, term: Duration, held: Option<Epoch>) -> Result<Leadership> {
+        check_term(term)?;
+        let node = node.clone();
+        self.database().write(move |transaction| transaction.campaign(&node, term, held)).await
+    }
+
+    async fn resign(&self, node: &NodeName, epoch: Epoch) -> Result<bool> {
+        let node = node.clone();
+        self.database().write(move |transaction| transaction.resign(&node, epoch)).await
+    }
+
+    async fn nodes(&self, page: &PageRequest<NodeName>) -> Result<Page<NodeStatus, NodeName>> {
+        page.validate()?;
+        let page = page.clone();
+        self.database().read(move |session| coordination::nodes(&session, &page)).await
     }
 
     async fn summary(&self, id: JobId) -> Result<Option<JobSummary>> {
@@ -267,5 +325,9 @@ impl Store for SqliteStore {
 
     fn subscribe(&self) -> Wakeups {
         self.0.waker.subscribe()
+    }
+
+    fn timers(&self) -> Wakeups {
+        self.0.waker.timers()
     }
 }

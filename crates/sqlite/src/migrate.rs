@@ -15,8 +15,10 @@ struct Migration {
     sql: &'static str,
 }
 
-const MIGRATIONS: &[Migration] =
-    &[Migration { version: 1, name: "engine", sql: include_str!("../migrations/0001_engine.sql") }];
+const MIGRATIONS: &[Migration] = &[
+    Migration { version: 1, name: "engine", sql: include_str!("../migrations/0001_engine.sql") },
+    Migration { version: 2, name: "coordination", sql: include_str!("../migrations/0002_coordination.sql") },
+];
 
 /// The newest version this program knows.
 pub const SCHEMA_VERSION: i32 = MIGRATIONS[MIGRATIONS.len() - 1].version;

@@ -32,6 +32,12 @@ impl SqliteOptions {
         }
     }
 
+    /// The same with numbers that can be worked with.
+    pub(crate) fn within_reason(self) -> Self {
+        let day = Duration::from_secs(24 * 3600);
+        Self { readers: self.readers.clamp(1, 1_000), busy_timeout: self.busy_timeout.min(day), ..self }
+    }
+
     /// The defaults for `sqlite:PATH`.
     pub fn from_url(url: &str) -> Result<Self, FieldError> {
         match url.strip_prefix("sqlite:").map(|path| path.strip_prefix("//").unwrap_or(path)) {

@@ -63,9 +63,10 @@ impl Transaction<'_> {
 
     // Lines are numbered as they come, so the lowest numbers are the oldest.
     fn forget_logs(&mut self, until: i64, limit: usize) -> Result<usize> {
-        let lines: Vec<(i64, i64)> =
-            self.all(OLD_LOGS, [limit], |row| Ok((Columns(row).get(0)?, Columns(row).get(1)?)))?;
-        let last = lines.iter().take_while(|(_, at)| *at <= until).last().map(|(seq, _)| *seq);
-        last.map_or(Ok(0), |seq| self.write(FORGET_LOGS, [seq]))
+        if limit == 0 {
+            return Ok(0);
+        }
+        let after: Option<i64> = self.first(OLD_LOGS, [limit], |row| Columns(row).get(0))?;
+        self.write(FORGET_LOGS, params![after.map_or(i64::MAX, |seq| seq - 1), until])
     }
 }

@@ -6,7 +6,7 @@ use std::{
     ops::Deref,
 };
 
-use orchestrix_core::{JobId, JobIds, JobState, Queue, Timestamp};
+use orchestrix_core::{Event, JobId, JobIds, JobState, Queue, Timestamp};
 use rusqlite::{Connection, Params, Row};
 
 use crate::{
@@ -84,6 +84,8 @@ pub(crate) struct Effects {
     depths: BTreeMap<(Queue, JobState), i64>,
     /// Queues in which a job became claimable, to be woken after it.
     pub(crate) woken: BTreeSet<Queue>,
+    /// Whether a job began to wait for a time.
+    pub(crate) timed: bool,
 }
 
 impl Effects {
@@ -93,6 +95,7 @@ impl Effects {
             *self.depths.entry(key).or_default() += n;
         }
         self.woken.extend(other.woken);
+        self.timed |= other.timed;
     }
 
     /// Writes the changes of depth.
@@ -142,7 +145,7 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// A fresh id, greater than every other this store made.
+    /// A fresh id, greater than every other that was made since the file was opened.
     pub(crate) fn new_id(&mut self) -> JobId {
         self.ids.next(self.session.now, rand::random())
     }
@@ -162,5 +165,6 @@ impl<'a> Transaction<'a> {
         if to == JobState::Pending {
             self.effects.woken.insert(queue.clone());
         }
+        self.effects.timed |= to.next(Event::Promote).is_ok();
     }
 }

@@ -41,17 +41,20 @@ statements! {
     FORGET_DEPTH = "forget_depth";
     FORGET_JOB = "forget_job";
     FORGET_LOGS = "forget_logs";
+    FORGET_NODES = "forget_nodes";
     FORGET_PAYLOAD = "forget_payload";
     FORGET_SETTLED = "forget_settled";
     FORGET_WORKERS = "forget_workers";
     GET = "get";
     HEARTBEAT = "heartbeat";
+    HEARTBEAT_NODE = "heartbeat_node";
     HEARTBEAT_WORKER = "heartbeat_worker";
     KEEP_CHECKPOINT = "keep_checkpoint";
     LANE = "lane";
+    LEAD = "lead";
+    LEADER = "leader";
     LIST = "list";
     LIST_DEAD = "list_dead";
-    LIST_UNFINISHED = "list_unfinished";
     LOGS = "logs";
     MARK_PARENT = "mark_parent";
     NEXT_DUE = "next_due";
@@ -59,6 +62,7 @@ statements! {
     NEXT_LEASE = "next_lease";
     NEXT_SETTLED = "next_settled";
     NEXT_TIMEOUT = "next_timeout";
+    NODES = "nodes";
     OLD_LOGS = "old_logs";
     OLDEST = "oldest";
     OPEN_EDGES = "open_edges";
@@ -78,6 +82,7 @@ statements! {
     RECORD_PAYLOAD = "record_payload";
     REGISTER_WORKER = "register_worker";
     REMEMBER_KEY = "remember_key";
+    REMOVE_NODE = "remove_node";
     REMOVE_WORKER = "remove_worker";
     REPRIORITIZE = "reprioritize";
     REQUEST_CANCEL = "request_cancel";

@@ -5,12 +5,12 @@
 //! callers, the more operations share one wait, and nobody ever waits for company.
 
 use std::{
-    fmt, thread,
+    fmt, fs, thread,
     time::{Duration, Instant},
 };
 
 use orchestrix_core::{JobIds, Timestamp};
-use orchestrix_store::{StoreError, Wakeup, wakeup::Waker};
+use orchestrix_store::{StoreError, Wakeup, clock::until, wakeup::Waker};
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
@@ -28,6 +28,12 @@ const MAX_BATCH: usize = 1_024;
 const MAX_TIME: Duration = Duration::from_millis(20);
 /// The pause between two tries to write while another process does.
 const PAUSE: Duration = Duration::from_millis(1);
+/// By how much the clock may be set back before it is believed.
+const SET_BACK: Duration = Duration::from_secs(1);
+/// How long the log may be, how often that is looked at, and how long readers are waited for when it is too long.
+const MAX_LOG: u64 = 64 * 1024 * 1024;
+const LOOK_AT_LOG: Duration = Duration::from_secs(1);
+const WAIT_FOR_READERS: Duration = Duration::from_millis(200);
 /// How long a process that was seen to write is reckoned with.
 const SHARED: Duration = Duration::from_millis(200);
 
@@ -35,6 +41,9 @@ const SHARED: Duration = Duration::from_millis(200);
 pub(crate) trait Operation: Send {
     /// Does it; whether it is to stay.
     fn run(&mut self, transaction: &mut Transaction<'_>) -> bool;
+
+    /// What SQLite had against it.
+    fn cause(&self) -> Option<String>;
 
     /// Answers; with `failure` if the transaction did not commit.
     fn answer(self: Box<Self>, failure: Option<&StoreError>);
@@ -59,14 +68,24 @@ where
     T: Send,
 {
     fn run(&mut self, transaction: &mut Transaction<'_>) -> bool {
+        // Whoever has gone away meanwhile would never know of what it was given.
+        if self.reply.is_closed() {
+            return false;
+        }
         self.answer = self.work.take().map(|work| work(transaction));
         matches!(self.answer, Some(Ok(_)))
     }
 
+    fn cause(&self) -> Option<String> {
+        match &self.answer {
+            Some(Err(Fault::Sqlite(error))) => Some(error.to_string()),
+            _ => None,
+        }
+    }
+
     fn answer(self: Box<Self>, failure: Option<&StoreError>) {
         let answer = match (self.answer, failure) {
-            // Refused for a reason of its own, which a failed commit does not change.
-            (Some(Err(Fault::Store(refused))), _) => Err(Fault::Store(refused)),
+            // Even what was refused: the reason may be something that was undone with the rest.
             (_, Some(failure)) => Err(Fault::Store(alike(failure))),
             (Some(answer), None) => answer,
             (None, None) => Err(StoreError::Unavailable("it was never begun: try again".into()).into()),
@@ -97,6 +116,16 @@ pub(crate) struct Writer {
     version: i64,
     /// When another process was last seen to have written.
     shared: Option<Instant>,
+    /// When the size of the log was last looked at.
+    looked: Instant,
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            tracing::error!(path = %self.options.path.display(), "the writer of an SQLite file panicked");
+        }
+    }
 }
 
 impl fmt::Debug for Writer {
@@ -110,7 +139,7 @@ type Inbox = mpsc::Receiver<Box<dyn Operation>>;
 impl Writer {
     pub(crate) fn new(connection: Connection, options: SqliteOptions, waker: Waker) -> Self {
         let (ids, latest) = (JobIds::new(), Timestamp::MIN);
-        Self { connection, options, waker, ids, latest, version: 0, shared: None }
+        Self { connection, options, waker, ids, latest, version: 0, shared: None, looked: Instant::now() }
     }
 
     /// Runs until the store is gone and everything is answered.
@@ -118,6 +147,7 @@ impl Writer {
         while let Some(first) = inbox.blocking_recv() {
             self.give_way();
             self.batch(first, &mut inbox);
+            self.shorten_log();
         }
     }
 
@@ -133,17 +163,15 @@ impl Writer {
         let mut taken = Vec::new();
         let outcome = self.transaction(first, inbox, &mut taken);
         let failure = outcome.as_ref().err();
-        if failure.is_some() {
-            // Whoever waited in line meanwhile has waited long enough.
-            while let Ok(next) = inbox.try_recv() {
-                taken.push(next);
-            }
-        }
         for operation in taken {
             operation.answer(failure);
         }
-        for queue in outcome.map(|effects| effects.woken).unwrap_or_default() {
+        let Ok(effects) = outcome else { return };
+        for queue in effects.woken {
             self.waker.wake(Wakeup::Queue(queue));
+        }
+        if effects.timed {
+            self.waker.wake_timers();
         }
     }
 
@@ -154,7 +182,14 @@ impl Writer {
         taken: &mut Vec<Box<dyn Operation>>,
     ) -> Result<Effects, StoreError> {
         taken.push(first);
-        let done = self.begin().and_then(|()| self.work(inbox, taken)).and_then(|effects| {
+        if let Err(fault) = self.begin() {
+            // Whoever waited in line meanwhile has waited long enough.
+            while let Ok(next) = inbox.try_recv() {
+                taken.push(next);
+            }
+            return Err(fault.at(&self.options.path));
+        }
+        let done = self.work(inbox, taken).and_then(|effects| {
             effects.write(self.session())?;
             self.execute("COMMIT")?;
             Ok(effects)
@@ -196,7 +231,7 @@ impl Writer {
         let mut effects = Effects::default();
         let mut done = 0;
         while let Some(operation) = taken.get_mut(done) {
-            self.latest = self.latest.max(self.options.clock.now());
+            self.latest = self.now();
             self.execute("SAVEPOINT operation")?;
             let session = Session::new(&self.connection, self.latest, &self.options);
             let mut transaction = Transaction::new(session, &mut self.ids);
@@ -204,8 +239,9 @@ impl Writer {
                 effects.add(transaction.effects);
             } else if self.connection.is_autocommit() {
                 // Some errors, such as a full disk, undo all of the transaction.
+                let cause = operation.cause().unwrap_or_else(|| "the transaction is gone".into());
                 return Err(StoreError::Unavailable(format!(
-                    "{}: the disk is full or failing: nothing was written; try again",
+                    "{}: {cause}: the disk is full or failing: nothing was written; try again",
                     self.options.path.display()
                 ))
                 .into());
@@ -221,6 +257,32 @@ impl Writer {
         Ok(effects)
     }
 
+    // A clock that is set back a little stands still instead, so that what happened later is not recorded as earlier. One
+    // that was wrong by more is believed again as soon as it is right.
+    fn now(&self) -> Timestamp {
+        let now = self.options.clock.now();
+        if self.latest > now && until(now, self.latest) < SET_BACK { self.latest } else { now }
+    }
+
+    // While one reader or another is always at work, the log is never begun anew by itself, and grows.
+    fn shorten_log(&mut self) {
+        if self.looked.elapsed() < LOOK_AT_LOG {
+            return;
+        }
+        self.looked = Instant::now();
+        let log = format!("{}-wal", self.options.path.display());
+        if fs::metadata(log).map_or(0, |log| log.len()) <= MAX_LOG {
+            return;
+        }
+        let shortened = self.connection.busy_timeout(WAIT_FOR_READERS).and_then(|()| {
+            // Whether it came to the end is in the answer; if not, there is a next time.
+            self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |_| Ok(()))
+        });
+        if let Err(error) = shortened.and_then(|()| self.connection.busy_timeout(Duration::ZERO)) {
+            tracing::warn!(%error, "the log could not be shortened");
+        }
+    }
+
     fn session(&self) -> Session<'_> {
         Session::new(&self.connection, self.latest, &self.options)
     }
@@ -228,5 +290,62 @@ impl Writer {
     fn execute(&self, sql: &str) -> Result<()> {
         self.connection.prepare_cached(sql)?.execute(())?;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use orchestrix_store::Clock;
+
+    use super::*;
+
+    fn transaction<T>(test: impl FnOnce(&mut Transaction<'_>) -> T) -> T {
+        let connection = Connection::open_in_memory().unwrap();
+        let (options, mut ids) = (SqliteOptions::new("test.db"), JobIds::new());
+        test(&mut Transaction::new(Session::new(&connection, Timestamp::UNIX_EPOCH, &options), &mut ids))
+    }
+
+    #[test]
+    fn a_refusal_that_rests_on_what_was_undone_is_not_told() {
+        let (reply, mut answer) = oneshot::channel::<Result<()>>();
+        let mut call = Call::new(|_: &mut Transaction<'_>| Err(StoreError::LeaseLost.into()), reply);
+        assert!(!transaction(|transaction| call.run(transaction)));
+        Box::new(call).answer(Some(&StoreError::Unavailable("the disk is full".into())));
+        let told = answer.try_recv().unwrap();
+        assert!(matches!(told, Err(Fault::Store(StoreError::Unavailable(_)))), "{told:?}");
+    }
+
+    #[test]
+    fn nothing_is_done_for_whoever_has_gone_away() {
+        let (reply, answer) = oneshot::channel::<Result<()>>();
+        drop(answer);
+        let mut call = Call::new(|_: &mut Transaction<'_>| panic!("nobody would know"), reply);
+        assert!(!transaction(|transaction| call.run(transaction)));
+    }
+
+    #[derive(Debug)]
+    struct Unsteady(Mutex<Timestamp>);
+
+    impl Clock for Unsteady {
+        fn now(&self) -> Timestamp {
+            *self.0.lock().unwrap()
+        }
+    }
+
+    #[test]
+    fn a_clock_set_back_a_little_stands_still_and_one_that_was_wrong_is_believed_again() {
+        let at = |millis: i64| Timestamp::from_millisecond(millis).unwrap();
+        let clock = Arc::new(Unsteady(Mutex::new(at(10_000))));
+        let options = SqliteOptions { clock: clock.clone(), ..SqliteOptions::new("test.db") };
+        let mut writer = Writer::new(Connection::open_in_memory().unwrap(), options, Waker::default());
+        for (shown, expected) in
+            [(10_000, 10_000), (9_500, 10_000), (10_001, 10_001), (9_000_000, 9_000_000), (11_000, 11_000)]
+        {
+            *clock.0.lock().unwrap() = at(shown);
+            writer.latest = writer.now();
+            assert_eq!(writer.latest, at(expected));
+        }
     }
 }

@@ -3,6 +3,8 @@
 use orchestrix_core::{FieldError, IllegalTransition, Invalid, JobId};
 use thiserror::Error;
 
+use crate::Epoch;
+
 /// A result of a store.
 pub type Result<T, E = StoreError> = std::result::Result<T, E>;
 
@@ -28,6 +30,14 @@ pub enum StoreError {
     /// The job's state does not allow this.
     #[error(transparent)]
     IllegalTransition(#[from] IllegalTransition),
+    /// Another node leads: what was done in the name of an earlier leader is refused.
+    #[error("epoch {epoch} is over, {current} has begun: another node leads")]
+    Deposed {
+        /// The epoch that it was done in.
+        epoch: Epoch,
+        /// The epoch that it is.
+        current: Epoch,
+    },
     /// The database is away, or too slow. Whether the request was carried out is unknown; try again later.
     #[error("the store is unavailable: {0}")]
     Unavailable(String),

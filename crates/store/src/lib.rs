@@ -16,6 +16,7 @@ pub mod claim;
 pub mod clock;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+pub mod coordination;
 pub mod ending;
 pub mod enqueue;
 pub mod error;
@@ -31,10 +32,11 @@ pub mod worker;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use orchestrix_core::{Job, JobId, JobState, LeaseToken, NewJob, Priority, Queue, WorkerName};
+use orchestrix_core::{Job, JobId, JobState, LeaseToken, NewJob, NodeName, Priority, Queue, WorkerName};
 
 pub use claim::{ClaimRequest, Claimed, LeaseStatus, Queues};
 pub use clock::{Clock, ManualClock, SystemClock};
+pub use coordination::{Agenda, Epoch, Fence, Leadership, NodeInfo, NodeStatus};
 pub use ending::{AttemptEnd, Decided};
 pub use enqueue::Enqueued;
 pub use error::{Result, StoreError};
@@ -114,32 +116,60 @@ pub trait Store: Send + Sync + 'static {
     /// The queues that are paused.
     async fn paused_queues(&self) -> Result<Vec<Queue>>;
 
-    // ---- housekeeping, in bounded steps ----
+    // ---- housekeeping, in bounded steps, in the name of whoever leads ----
 
     /// Makes up to `limit` scheduled and retrying jobs whose time has come pending.
-    async fn promote(&self, limit: usize) -> Result<Swept>;
+    async fn promote(&self, fence: Fence, limit: usize) -> Result<Swept>;
 
     /// Moves on up to `limit` jobs that wait for jobs which have finished. `finish` and `cancel` do this for what they
     /// touched; this finds what a crash left.
-    async fn unblock(&self, limit: usize) -> Result<Swept>;
+    async fn unblock(&self, fence: Fence, limit: usize) -> Result<Swept>;
 
     /// Cancels up to `limit` jobs that did not start in time.
-    async fn expire(&self, limit: usize) -> Result<Swept>;
+    async fn expire(&self, fence: Fence, limit: usize) -> Result<Swept>;
 
     /// Takes back up to `limit` leases that ran out; `crash_loop` losses in a row kill a job.
-    async fn reap(&self, limit: usize, crash_loop: u16) -> Result<Swept>;
+    async fn reap(&self, fence: Fence, limit: usize, crash_loop: u16) -> Result<Swept>;
 
     /// Ends up to `limit` attempts that ran over their job's timeout.
-    async fn time_out(&self, limit: usize) -> Result<Swept>;
+    async fn time_out(&self, fence: Fence, limit: usize) -> Result<Swept>;
 
     /// Forgets up to `limit` workers that have been silent for `silence`.
-    async fn forget_workers(&self, silence: Duration, limit: usize) -> Result<usize>;
+    async fn forget_workers(&self, fence: Fence, silence: Duration, limit: usize) -> Result<usize>;
 
     /// Forgets finished jobs and logs past their retention, up to about `limit` rows (whole partitions count as one
     /// row where the backend has them).
-    async fn prune(&self, retention: &Retention, limit: usize) -> Result<Pruned>;
+    async fn prune(&self, fence: Fence, retention: &Retention, limit: usize) -> Result<Pruned>;
+
+    /// Forgets up to `limit` nodes that have been silent for `silence`.
+    async fn forget_nodes(&self, fence: Fence, silence: Duration, limit: usize) -> Result<usize>;
+
+    /// Folds up to `limit` changes of depth that were appended; answers how many. Stores that count in place have none.
+    /// Safe for anybody at any time.
+    async fn fold_depths(&self, limit: usize) -> Result<usize>;
+
+    /// How long until each of these sweeps has something to do.
+    async fn agenda(&self) -> Result<Agenda>;
+
+    // ---- coordinators ----
+
+    /// Shows that a node lives; makes it known the first time.
+    async fn heartbeat_node(&self, node: &NodeInfo) -> Result<()>;
+
+    /// Forgets a node that stops.
+    async fn remove_node(&self, name: &NodeName) -> Result<bool>;
+
+    /// Stands for leadership, for a term from now by the store's clock. A term that still runs is renewed for whoever
+    /// holds it, which is the node that says its epoch in `held`; one that is over begins a new epoch for whoever asks first.
+    async fn campaign(&self, node: &NodeName, term: Duration, held: Option<Epoch>) -> Result<Leadership>;
+
+    /// Ends one's own term, so that another can lead at once; whether it was one's own.
+    async fn resign(&self, node: &NodeName, epoch: Epoch) -> Result<bool>;
 
     // ---- readers ----
+
+    /// Nodes by name.
+    async fn nodes(&self, page: &PageRequest<NodeName>) -> Result<Page<NodeStatus, NodeName>>;
 
     /// One job, without payload, result and history.
     async fn summary(&self, id: JobId) -> Result<Option<JobSummary>>;
@@ -163,4 +193,7 @@ pub trait Store: Send + Sync + 'static {
 
     /// Hints that jobs became claimable, from this process and where possible from others.
     fn subscribe(&self) -> Wakeups;
+
+    /// Hints that a job began to wait for a time, for whoever keeps the [`agenda`](Store::agenda).
+    fn timers(&self) -> Wakeups;
 }

@@ -33,6 +33,14 @@ impl Wakeups {
         }
     }
 
+    /// Takes all hints that have come already for one.
+    pub fn drain(&mut self) {
+        while !matches!(
+            self.0.try_recv(),
+            Err(broadcast::error::TryRecvError::Empty | broadcast::error::TryRecvError::Closed)
+        ) {}
+    }
+
     /// Waits for the next hint, or until `polling` says that it is time to look without one.
     pub async fn next_or_poll(&mut self, polling: &mut Polling) -> Wakeup {
         tokio::time::timeout(polling.pause(), self.next()).await.unwrap_or(Wakeup::Anything)
@@ -79,11 +87,14 @@ impl Default for Polling {
 
 /// The giving side, one per store.
 #[derive(Debug, Clone)]
-pub struct Waker(broadcast::Sender<Wakeup>);
+pub struct Waker {
+    claimable: broadcast::Sender<Wakeup>,
+    timers: broadcast::Sender<Wakeup>,
+}
 
 impl Default for Waker {
     fn default() -> Self {
-        Self(broadcast::Sender::new(256))
+        Self { claimable: broadcast::Sender::new(256), timers: broadcast::Sender::new(16) }
     }
 }
 
@@ -91,12 +102,22 @@ impl Waker {
     /// Tells every subscriber; nobody listening is fine.
     pub fn wake(&self, wakeup: Wakeup) {
         // The error only says that nobody listens.
-        let _ = self.0.send(wakeup);
+        let _ = self.claimable.send(wakeup);
     }
 
-    /// A new subscription.
+    /// Tells whoever keeps the agenda that something was put on it.
+    pub fn wake_timers(&self) {
+        let _ = self.timers.send(Wakeup::Anything);
+    }
+
+    /// A new subscription to jobs that became claimable.
     pub fn subscribe(&self) -> Wakeups {
-        Wakeups(self.0.subscribe())
+        Wakeups(self.claimable.subscribe())
+    }
+
+    /// A new subscription to jobs that began to wait for a time.
+    pub fn timers(&self) -> Wakeups {
+        Wakeups(self.timers.subscribe())
     }
 }
 

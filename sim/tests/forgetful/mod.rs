@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use orchestrix_core::{Job, JobId, JobState, LeaseToken, NewJob, Priority, Queue, WorkerName};
+use orchestrix_core::{Job, JobId, JobState, LeaseToken, NewJob, NodeName, Priority, Queue, WorkerName};
 use orchestrix_store::*;
 
 /// What is done wrong.
@@ -52,18 +52,26 @@ passed_on! {
     retry_many(filter: &JobFilter, limit: usize) -> Result<Vec<JobId>>;
     resume_queue(queue: &Queue) -> Result<()>;
     paused_queues() -> Result<Vec<Queue>>;
-    promote(limit: usize) -> Result<Swept>;
-    unblock(limit: usize) -> Result<Swept>;
-    expire(limit: usize) -> Result<Swept>;
-    time_out(limit: usize) -> Result<Swept>;
-    forget_workers(silence: Duration, limit: usize) -> Result<usize>;
-    prune(retention: &Retention, limit: usize) -> Result<Pruned>;
+    promote(fence: Fence, limit: usize) -> Result<Swept>;
+    unblock(fence: Fence, limit: usize) -> Result<Swept>;
+    expire(fence: Fence, limit: usize) -> Result<Swept>;
+    time_out(fence: Fence, limit: usize) -> Result<Swept>;
+    forget_workers(fence: Fence, silence: Duration, limit: usize) -> Result<usize>;
+    prune(fence: Fence, retention: &Retention, limit: usize) -> Result<Pruned>;
     summary(id: JobId) -> Result<Option<JobSummary>>;
     get(id: JobId) -> Result<Option<Job>>;
     list(filter: &JobFilter, page: &PageRequest<JobId>) -> Result<Page<JobSummary, JobId>>;
     logs(id: JobId, page: &PageRequest<i64>) -> Result<Page<LogEntry, i64>>;
     depths() -> Result<Vec<QueueDepth>>;
     workers(page: &PageRequest<WorkerName>) -> Result<Page<WorkerStatus, WorkerName>>;
+    forget_nodes(fence: Fence, silence: Duration, limit: usize) -> Result<usize>;
+    fold_depths(limit: usize) -> Result<usize>;
+    agenda() -> Result<Agenda>;
+    heartbeat_node(node: &NodeInfo) -> Result<()>;
+    remove_node(name: &NodeName) -> Result<bool>;
+    campaign(node: &NodeName, term: Duration, held: Option<Epoch>) -> Result<Leadership>;
+    resign(node: &NodeName, epoch: Epoch) -> Result<bool>;
+    nodes(page: &PageRequest<NodeName>) -> Result<Page<NodeStatus, NodeName>>;
     {
         async fn reprioritize(&self, id: JobId, priority: Priority) -> Result<JobState> {
             let before = self.store.get(id).await?.map(|job| job.priority);
@@ -75,12 +83,16 @@ passed_on! {
             if self.slip == Slip::Pause { Ok(()) } else { self.store.pause_queue(queue).await }
         }
 
-        async fn reap(&self, limit: usize, crash_loop: u16) -> Result<Swept> {
-            self.store.reap(limit, crash_loop + u16::from(self.slip == Slip::CrashLoop)).await
+        async fn reap(&self, fence: Fence, limit: usize, crash_loop: u16) -> Result<Swept> {
+            self.store.reap(fence, limit, crash_loop + u16::from(self.slip == Slip::CrashLoop)).await
         }
 
         fn subscribe(&self) -> Wakeups {
             self.store.subscribe()
+        }
+
+        fn timers(&self) -> Wakeups {
+            self.store.timers()
         }
     }
 }

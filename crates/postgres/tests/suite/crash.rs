@@ -17,7 +17,7 @@ use std::{
 
 use orchestrix_core::{JobId, JobState, LeaseToken, NewJob};
 use orchestrix_postgres::{PostgresOptions, PostgresStore};
-use orchestrix_store::{Finish, FinishError, Store, StoreError, Verdict};
+use orchestrix_store::{Fence, Finish, FinishError, Store, StoreError, Verdict};
 use orchestrix_testkit::PostgresServer;
 use tokio_postgres::Client;
 
@@ -134,7 +134,7 @@ async fn tokens_in(client: &Client, table: &str, state: &str) -> HashSet<LeaseTo
 async fn take_back(store: &PostgresStore, client: &Client) -> usize {
     let sql = "UPDATE orchestrix.job SET lease_expires_at = now() - interval '1 second' WHERE state = 'running'";
     let expired = client.execute(sql, &[]).await.unwrap();
-    let swept = store.reap(10_000, u16::MAX).await.unwrap();
+    let swept = store.reap(Fence::NONE, 10_000, u16::MAX).await.unwrap();
     assert_eq!(swept.count as u64, expired, "every lease is taken back, and once");
     swept.count
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use orchestrix_core::{JobState, Json, NewJob, Progress, Start};
 use orchestrix_postgres::PostgresStore;
 use orchestrix_store::{
-    Directive, JobFilter, LeaseStatus, LogLevel, LogLine, PageRequest, ProgressUpdate, Queues, Retention, Store,
+    Directive, Fence, JobFilter, LeaseStatus, LogLevel, LogLine, PageRequest, ProgressUpdate, Queues, Retention, Store,
     Verdict, WorkerInfo,
 };
 use tokio_postgres::Client;
@@ -20,7 +20,7 @@ pub(crate) async fn lead(store: &PostgresStore, client: &Client) {
     dependents(store).await;
     operators(store).await;
     books::assert_balanced(client).await;
-    while store.prune(&Retention::default(), 1_000).await.unwrap().more {}
+    while store.prune(Fence::NONE, &Retention::default(), 1_000).await.unwrap().more {}
 }
 
 async fn workers(store: &PostgresStore) {
@@ -29,7 +29,7 @@ async fn workers(store: &PostgresStore) {
     assert_eq!(store.heartbeat_worker(&info.name, 3).await.unwrap(), Some(Directive::Run));
     let page = store.workers(&PageRequest::first(10)).await.unwrap();
     assert_eq!((page.items.len(), page.items[0].free_slots), (1, 3));
-    assert_eq!(store.forget_workers(Duration::from_secs(3600), 10).await.unwrap(), 0);
+    assert_eq!(store.forget_workers(Fence::NONE, Duration::from_secs(3600), 10).await.unwrap(), 0);
     assert!(store.remove_worker(&info.name).await.unwrap());
 }
 
@@ -68,17 +68,17 @@ async fn ends(store: &PostgresStore, client: &Client) {
     }
     claim_soon(store).await;
     client.execute("UPDATE orchestrix.job SET lease_expires_at = now()", &[]).await.unwrap();
-    assert_eq!(store.reap(10, 3).await.unwrap().count, 1);
+    assert_eq!(store.reap(Fence::NONE, 10, 3).await.unwrap().count, 1);
     claim_soon(store).await;
     client.execute("UPDATE orchestrix.job SET timeout_at = now()", &[]).await.unwrap();
-    assert_eq!(store.time_out(10).await.unwrap().count, 1);
+    assert_eq!(store.time_out(Fence::NONE, 10).await.unwrap().count, 1);
     bring_on(store, client).await;
     let claimed = claim_soon(store).await;
     assert_eq!(finish(store, claimed.token, fatal()).await, Ok(JobState::Dead));
     assert_eq!(get(store, id).await.attempt_log.len(), 6);
     let expiring = NewJob { expires_at: Some("2001-01-01T00:00:00Z".parse().unwrap()), ..job("t") };
     enqueue(store, expiring).await;
-    assert_eq!(store.expire(10).await.unwrap().count, 1);
+    assert_eq!(store.expire(Fence::NONE, 10).await.unwrap().count, 1);
 }
 
 async fn start_and_end(
@@ -96,7 +96,7 @@ async fn start_and_end(
 async fn bring_on(store: &PostgresStore, client: &Client) {
     let sql = "UPDATE orchestrix.job SET eligible_at = now() WHERE state IN ('scheduled', 'retrying')";
     client.execute(sql, &[]).await.unwrap();
-    store.promote(10).await.unwrap();
+    store.promote(Fence::NONE, 10).await.unwrap();
 }
 
 async fn dependents(store: &PostgresStore) {
@@ -113,7 +113,7 @@ async fn dependents(store: &PostgresStore) {
         assert_eq!(claimed.id(), expected);
         assert_eq!(finish(store, claimed.token, Verdict::DONE).await, Ok(JobState::Completed));
     }
-    assert_eq!(store.unblock(10).await.unwrap().count, 0);
+    assert_eq!(store.unblock(Fence::NONE, 10).await.unwrap().count, 0);
 }
 
 async fn operators(store: &PostgresStore) {

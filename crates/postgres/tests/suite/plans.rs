@@ -208,7 +208,7 @@ mod heavy {
     use std::time::{Duration, Instant};
 
     use orchestrix_core::{JobId, LeaseToken, NewJob, Start, Timestamp};
-    use orchestrix_store::{Finish, Store, Verdict};
+    use orchestrix_store::{Fence, Finish, Store, Verdict};
     use uuid::Uuid;
 
     use super::*;
@@ -281,11 +281,11 @@ mod heavy {
         let verdict = |i: usize| if i.is_multiple_of(2) { Verdict::DONE } else { Verdict::fail("again") };
         let items = tokens.iter().enumerate().map(|(i, token)| Finish { token: *token, verdict: verdict(i) }).collect();
         assert_eq!(store.finish(items).await.unwrap().iter().filter(|answer| answer.is_ok()).count(), claimed);
-        store.promote(100).await.unwrap();
-        store.reap(100, 3).await.unwrap();
-        store.time_out(100).await.unwrap();
-        store.expire(100).await.unwrap();
-        store.unblock(100).await.unwrap();
+        store.promote(Fence::NONE, 100).await.unwrap();
+        store.reap(Fence::NONE, 100, 3).await.unwrap();
+        store.time_out(Fence::NONE, 100).await.unwrap();
+        store.expire(Fence::NONE, 100).await.unwrap();
+        store.unblock(Fence::NONE, 100).await.unwrap();
         assert!(store.get(stranger()).await.unwrap().is_none());
         claimed
     }

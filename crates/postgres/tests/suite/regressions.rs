@@ -6,7 +6,7 @@ use orchestrix_core::{
     DependsOn, IdempotencyKey, JobState, JobType, Json, NewJob, OnDependencyFailure, Priority, Timestamp, WorkerName,
 };
 use orchestrix_postgres::{PostgresOptions, PostgresStore};
-use orchestrix_store::{ClaimRequest, Claimed, Finish, JobFilter, PageRequest, Retention, Store, Verdict};
+use orchestrix_store::{ClaimRequest, Claimed, Fence, Finish, JobFilter, PageRequest, Retention, Store, Verdict};
 use uuid::Uuid;
 
 use crate::support::{connect, database, store};
@@ -53,7 +53,7 @@ async fn a_job_that_finishes_while_its_day_is_being_dropped_keeps_the_day() {
         .unwrap();
     let pruning = tokio::spawn({
         let store = store.clone();
-        async move { store.prune(&Retention::default(), 100).await }
+        async move { store.prune(Fence::NONE, &Retention::default(), 100).await }
     });
     // The prune has looked at the day, seen nothing worth keeping, and waits for the writer: now the writer is done.
     let watch = connect(database.url()).await;
@@ -61,7 +61,7 @@ async fn a_job_that_finishes_while_its_day_is_being_dropped_keeps_the_day() {
     while !pruning.is_finished() && !watch.query_one(waiting, &[&day]).await.unwrap().get::<_, bool>(0) {}
     finishing.commit().await.unwrap();
     pruning.await.unwrap().unwrap();
-    store.prune(&Retention::default(), 100).await.unwrap();
+    store.prune(Fence::NONE, &Retention::default(), 100).await.unwrap();
     let left = watch.query_one("SELECT count(*) FROM orchestrix.jobs WHERE id = $1", &[&id]).await.unwrap();
     assert_eq!(left.get::<_, i64>(0), 1, "a job that had just finished was dropped with its day");
 }
@@ -81,7 +81,7 @@ async fn a_payload_outlives_its_day_with_the_job_that_needs_it() {
         )
         .await
         .unwrap();
-    store.prune(&Retention::default(), 100).await.unwrap();
+    store.prune(Fence::NONE, &Retention::default(), 100).await.unwrap();
     let days = client.query_one("SELECT count(*) FROM pg_class WHERE relname LIKE 'payload_2%' AND relname < 'payload_' || to_char(now() - interval '10 days', 'YYYYMMDD') AND relkind = 'r'", &[]).await.unwrap();
     assert_eq!(days.get::<_, i64>(0), 0, "the day should be gone");
     assert_eq!(claim(&store, 1).await[0].payload.as_str(), payload);
@@ -102,7 +102,7 @@ async fn a_retried_parent_has_not_finished_although_nobody_was_told_of_its_first
         ..job("child")
     };
     let child = store.enqueue(child).await.unwrap().id;
-    store.unblock(100).await.unwrap();
+    store.unblock(Fence::NONE, 100).await.unwrap();
     assert_eq!(store.summary(child).await.unwrap().unwrap().state, JobState::Blocked);
     let parent = claim(&store, 1).await;
     finish(&store, &parent[0], Verdict::DONE).await;
@@ -205,8 +205,8 @@ async fn plans_made_while_the_table_was_small_search_the_key_when_it_has_grown()
         let again = claim(&store, n).await;
         let all = claimed[1..].iter().chain(&again).map(|job| Finish { token: job.token, verdict: Verdict::DONE });
         assert!(store.finish(all.collect()).await.unwrap().iter().all(Result::is_ok));
-        store.promote(10).await.unwrap();
-        store.reap(10, 3).await.unwrap();
+        store.promote(Fence::NONE, 10).await.unwrap();
+        store.reap(Fence::NONE, 10, 3).await.unwrap();
     };
     store.enqueue_many(vec![job("other"); 10]).await.unwrap();
     client.batch_execute("ANALYZE orchestrix.job").await.unwrap();

@@ -2,7 +2,7 @@
 
 use orchestrix_core::{JobId, JobState, JobType, Json, Tenant};
 use orchestrix_postgres::PostgresStore;
-use orchestrix_store::Store;
+use orchestrix_store::{Fence, Store};
 use orchestrix_testkit::TestDatabase;
 use tokio_postgres::{Client, error::SqlState};
 
@@ -81,7 +81,7 @@ async fn a_job_for_later_is_scheduled_and_one_for_the_past_is_pending() {
     let past = get(&store, past).await;
     assert_eq!((past.state, past.eligible_at), (JobState::Pending, past.created_at), "it cannot jump the queue");
     client.execute("UPDATE orchestrix.job SET eligible_at = now() WHERE state = 'scheduled'", &[]).await.unwrap();
-    assert_eq!(store.promote(10).await.unwrap().count, 1);
+    assert_eq!(store.promote(Fence::NONE, 10).await.unwrap().count, 1);
     assert_eq!(claim(&store, 10).await.len(), 2);
     books::assert_balanced(&client).await;
 }

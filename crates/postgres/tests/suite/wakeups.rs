@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use orchestrix_core::{NewJob, Start};
 use orchestrix_postgres::{PostgresOptions, PostgresStore};
-use orchestrix_store::{Store, Wakeup, Wakeups};
+use orchestrix_store::{Fence, Store, Wakeup, Wakeups};
 use tokio_postgres::Client;
 
 use crate::{
@@ -52,7 +52,7 @@ async fn a_job_promoted_by_one_store_wakes_the_subscribers_of_another() {
     let telling = open(database.url()).await;
     let later = Start::After(Duration::from_millis(1));
     enqueue(&telling, NewJob { queue: queue("later"), start: later, ..job("t") }).await;
-    while telling.promote(10).await.unwrap().count == 0 {}
+    while telling.promote(Fence::NONE, 10).await.unwrap().count == 0 {}
     assert_eq!(next(&mut wakeups).await, Wakeup::Queue(queue("later")));
 }
 

@@ -11,8 +11,8 @@ use std::{
 };
 
 use orchestrix_core::{DependsOn, JobId, JobState, LeaseToken, NewJob};
-use orchestrix_sqlite::{SqliteOptions, SqliteStore};
-use orchestrix_store::{FinishError, Store, StoreError};
+use orchestrix_sqlite::{SCHEMA_VERSION, SqliteOptions, SqliteStore};
+use orchestrix_store::{Fence, FinishError, Store, StoreError};
 use rusqlite::Connection;
 
 use crate::{
@@ -135,7 +135,7 @@ impl Scene {
     /// Lets every lease run out and takes it back.
     async fn take_back(&self, connection: &Connection) -> usize {
         let expired = expire_leases(connection);
-        let swept = open(&self.file).await.reap(10_000, u16::MAX).await.unwrap();
+        let swept = open(&self.file).await.reap(Fence::NONE, 10_000, u16::MAX).await.unwrap();
         assert_eq!(swept.count, expired, "every lease is taken back, and once");
         expired
     }
@@ -146,7 +146,7 @@ impl Scene {
         loop {
             // Children are found in the round after their parents; one call tells only so many of them.
             let tokens = claim_all(&store).await;
-            if tokens.is_empty() && store.unblock(10_000).await.unwrap().count == 0 {
+            if tokens.is_empty() && store.unblock(Fence::NONE, 10_000).await.unwrap().count == 0 {
                 break;
             }
             for some in tokens.chunks(1_000) {
@@ -277,7 +277,7 @@ async fn a_process_that_is_killed_while_it_makes_the_file_leaves_one_that_opens(
         let connection = connect(&folder.file());
         let there = number(&connection, "SELECT count(*) FROM job");
         assert!(there > i64::try_from(acknowledged.len()).unwrap());
-        assert_eq!(number(&connection, "SELECT count(*) FROM migration"), 1);
+        assert_eq!(number(&connection, "SELECT count(*) FROM migration"), i64::from(SCHEMA_VERSION));
         books::assert_balanced(&connection);
         books::assert_sound(&connection);
     }

@@ -214,3 +214,12 @@ pub(super) async fn a_job_that_started_in_time_may_be_given_again_later(h: &Harn
     h.advance(secs(10)).await;
     assert_eq!(h.claim_one().await.id(), claimed.id());
 }
+
+pub(super) async fn what_stands_behind_many_that_came_too_late_is_given(h: &Harness) {
+    let expires_at = Some(h.now().await + secs(1));
+    let late = NewJob { expires_at, priority: priority(1), ..job("t") };
+    h.enqueue_many(vec![late; 2_500]).await;
+    let behind = h.enqueue(job("t")).await;
+    h.advance(secs(1)).await;
+    assert_eq!(h.claim_one().await.id(), behind);
+}

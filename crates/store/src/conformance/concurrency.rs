@@ -6,7 +6,7 @@ use orchestrix_core::{JobState, NewJob, OnDependencyFailure};
 use tokio::{sync::Barrier, task::JoinSet};
 
 use super::{Harness, fixture::*};
-use crate::{ClaimRequest, Enqueued, Finish, FinishError, JobFilter, Store, Verdict};
+use crate::{ClaimRequest, Enqueued, Fence, Finish, FinishError, JobFilter, Store, Verdict};
 
 /// Runs `n` tasks that begin together and answers with what they found.
 async fn together<T, F>(n: usize, h: &Harness, task: impl Fn(usize, Arc<dyn Store>) -> F) -> Vec<T>
@@ -86,7 +86,7 @@ pub(super) async fn parents_that_finish_together_unblock_their_child_once(h: &Ha
     });
     assert!(answers.await.iter().all(Result::is_ok));
     // A store may leave a parent that finished at the very same time for the sweep to find.
-    h.store.unblock(1_000).await.expect("a valid limit");
+    h.store.unblock(Fence::NONE, 1_000).await.expect("a valid limit");
     assert_eq!(h.claim_one().await.id(), child);
 }
 
@@ -98,7 +98,7 @@ pub(super) async fn a_lease_is_either_reaped_or_finished(h: &Harness) {
         let token = claimed.get(i).map(|claimed| claimed.token);
         async move {
             let Some(token) = token else {
-                store.reap(1_000, 3).await.expect("a valid limit");
+                store.reap(Fence::NONE, 1_000, 3).await.expect("a valid limit");
                 return None;
             };
             let items = vec![Finish { token, verdict: Verdict::DONE }];

@@ -3,7 +3,7 @@
 use orchestrix_core::{JobId, JobState, Json, NewJob, Start};
 
 use super::{Harness, fixture::*};
-use crate::{JobFilter, Verdict};
+use crate::{Fence, JobFilter, Verdict};
 
 pub(super) async fn a_job_with_an_unfinished_parent_is_blocked(h: &Harness) {
     let waiting = h.enqueue(NewJob { start: Start::After(secs(60)), ..job("waiting") }).await;
@@ -127,5 +127,9 @@ pub(super) async fn whatever_ends_a_job_moves_on_those_that_wait_for_it_at_once(
     let child = h.enqueue(child_of([parent.id()])).await;
     h.end(&parent, Verdict::DONE).await;
     assert_eq!(h.state(child).await, JobState::Pending);
-    assert_eq!(h.store.unblock(1_000).await.expect("a valid limit").count, 0, "nothing should be left to find");
+    assert_eq!(
+        h.store.unblock(Fence::NONE, 1_000).await.expect("a valid limit").count,
+        0,
+        "nothing should be left to find"
+    );
 }

@@ -3,7 +3,7 @@
 use orchestrix_core::{JobId, JobState, NewJob, OnDependencyFailure, Start};
 
 use super::{Harness, fixture::*};
-use crate::Verdict;
+use crate::{Fence, Verdict};
 
 fn child_that(policy: OnDependencyFailure, parent: JobId) -> NewJob {
     NewJob { on_dependency_failure: policy, ..child_of([parent]) }
@@ -56,7 +56,7 @@ pub(super) async fn cancelling_runs_down_a_long_chain(h: &Harness) {
     }
     h.end(&root, fatal("no use")).await;
     // A store that bounds what one call does may leave the far end to the sweep.
-    while h.store.unblock(1_000).await.expect("a valid limit").count > 0 {}
+    while h.store.unblock(Fence::NONE, 1_000).await.expect("a valid limit").count > 0 {}
     for id in &chain[1..] {
         assert_cancelled_with_its_parent(h, *id).await;
     }

@@ -9,8 +9,8 @@ use orchestrix_core::{
 
 use super::Harness;
 use crate::{
-    ClaimRequest, Claimed, Finish, FinishError, JobFilter, JobSummary, PageRequest, QueueDepth, Result, Retention,
-    StoreError, Swept, Verdict,
+    ClaimRequest, Claimed, Fence, Finish, FinishError, JobFilter, JobSummary, PageRequest, QueueDepth, Result,
+    Retention, StoreError, Swept, Verdict,
 };
 
 /// A job with every default, except that its back-off has no jitter, so that times can be told exactly.
@@ -176,19 +176,19 @@ impl Harness {
     }
 
     pub(super) async fn promote(&self) -> Swept {
-        self.store.promote(1_000).await.expect("a valid limit")
+        self.store.promote(Fence::NONE, 1_000).await.expect("a valid limit")
     }
 
     pub(super) async fn expire(&self) -> Swept {
-        self.store.expire(1_000).await.expect("a valid limit")
+        self.store.expire(Fence::NONE, 1_000).await.expect("a valid limit")
     }
 
     pub(super) async fn reap(&self) -> Swept {
-        self.store.reap(1_000, Lifecycle::CRASH_LOOP).await.expect("a valid limit")
+        self.store.reap(Fence::NONE, 1_000, Lifecycle::CRASH_LOOP).await.expect("a valid limit")
     }
 
     pub(super) async fn time_out(&self) -> Swept {
-        self.store.time_out(1_000).await.expect("a valid limit")
+        self.store.time_out(Fence::NONE, 1_000).await.expect("a valid limit")
     }
 
     /// Lets the lease of a job run out, and takes it back.
@@ -201,7 +201,7 @@ impl Harness {
     pub(super) async fn forget_finished(&self) {
         let retention = Retention::default();
         self.advance(retention.dead + secs(2 * 24 * 3600)).await;
-        while self.store.prune(&retention, 1_000).await.expect("a valid limit").more {}
+        while self.store.prune(Fence::NONE, &retention, 1_000).await.expect("a valid limit").more {}
     }
 
     /// Everything that matches, page after page.

@@ -18,6 +18,7 @@
 mod cancel;
 mod claim;
 mod concurrency;
+mod coordination;
 mod dependencies;
 mod dependency_failure;
 mod enqueue;
@@ -211,6 +212,7 @@ suite! {
         a_retried_job_goes_to_the_back,
         a_job_that_came_too_late_is_not_given_though_nobody_swept_it_yet,
         a_job_that_started_in_time_may_be_given_again_later,
+        what_stands_behind_many_that_came_too_late_is_given,
     }
     heartbeat {
         a_heartbeat_extends_the_lease_by_its_own_length_from_now,
@@ -367,6 +369,24 @@ suite! {
         of_many_verdicts_under_one_token_one_counts,
         parents_that_finish_together_unblock_their_child_once,
         a_lease_is_either_reaped_or_finished,
+    }
+    coordination {
+        a_lone_node_leads_at_once,
+        a_leader_that_renews_keeps_its_epoch,
+        nobody_else_leads_while_a_term_runs,
+        a_term_that_ran_out_is_not_renewed_but_begun_anew,
+        a_leader_that_was_deposed_follows,
+        whoever_resigns_is_succeeded_at_once,
+        of_many_candidates_one_leads,
+        terms_out_of_range_are_refused,
+        a_deposed_leaders_sweeps_are_refused_and_change_nothing,
+        the_leaders_sweeps_are_done_even_past_its_term_while_nobody_took_over,
+        nodes_are_known_as_they_say_and_by_who_leads,
+        a_node_that_says_nonsense_is_refused,
+        silent_nodes_are_forgotten_the_longest_silent_first,
+        the_agenda_says_what_is_next_and_when,
+        a_job_that_begins_to_wait_for_a_time_is_hinted_at,
+        depths_can_be_folded_by_anybody,
     }
     random {
         the_books_balance_after_any_sequence_of_steps,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use orchestrix_core::{JobId, JobState};
 
 use super::{Harness, fixture::*};
-use crate::{JobFilter, LogLevel, LogLine, PageRequest, Pruned, Retention, Verdict};
+use crate::{Fence, JobFilter, LogLevel, LogLine, PageRequest, Pruned, Retention, Verdict};
 
 const DAY: Duration = secs(24 * 3600);
 const RETENTION: Retention = Retention {
@@ -19,7 +19,7 @@ const RETENTION: Retention = Retention {
 const SLACK: Duration = secs(2 * 24 * 3600);
 
 async fn prune(h: &Harness) {
-    let pruned = h.store.prune(&RETENTION, 10_000).await.expect("a valid limit");
+    let pruned = h.store.prune(Fence::NONE, &RETENTION, 10_000).await.expect("a valid limit");
     assert!(!pruned.more, "the limit was not reached");
 }
 
@@ -78,7 +78,7 @@ pub(super) async fn what_is_kept_for_ever_stays(h: &Harness) {
     h.advance(1_000 * DAY).await;
     let [completed, cancelled, dead_ones, logs] = [Duration::MAX; 4];
     let retention = Retention { completed, cancelled, dead: dead_ones, logs };
-    assert_eq!(h.store.prune(&retention, 1_000).await.expect("a valid limit"), Pruned::default());
+    assert_eq!(h.store.prune(Fence::NONE, &retention, 1_000).await.expect("a valid limit"), Pruned::default());
     assert!(exists(h, done.id()).await && exists(h, dead).await);
     assert_eq!(h.store.logs(done.id(), &PageRequest::first(10)).await.expect("a job that exists").items.len(), 1);
 }
@@ -121,7 +121,7 @@ pub(super) async fn a_step_is_bounded_and_says_whether_there_is_more(h: &Harness
     }
     h.advance(RETENTION.completed + SLACK).await;
     for _ in 0..100 {
-        let Pruned { count, more } = h.store.prune(&RETENTION, 2).await.expect("a valid limit");
+        let Pruned { count, more } = h.store.prune(Fence::NONE, &RETENTION, 2).await.expect("a valid limit");
         assert!(count > 0 || !more, "a step that does nothing cannot have more to do");
         if !more {
             assert_eq!(h.listed(&JobFilter::default()).await, []);

@@ -13,7 +13,9 @@ use rand::{RngExt, SeedableRng, rngs::SmallRng, seq::IndexedRandom};
 use uuid::Uuid;
 
 use super::{Harness, fixture::*};
-use crate::{ClaimRequest, Finish, JobFilter, LeaseStatus, ProgressUpdate, QueueDepth, Queues, StoreError, Verdict};
+use crate::{
+    ClaimRequest, Fence, Finish, JobFilter, LeaseStatus, ProgressUpdate, QueueDepth, Queues, StoreError, Verdict,
+};
 
 const STEPS: usize = 3_000;
 const QUEUES: [&str; 3] = ["a", "b", "c"];
@@ -237,7 +239,7 @@ impl Player<'_> {
             0 => self.h.expire().await,
             1 => self.h.reap().await,
             2 => self.h.time_out().await,
-            _ => self.h.store.unblock(1_000).await.expect("a valid limit"),
+            _ => self.h.store.unblock(Fence::NONE, 1_000).await.expect("a valid limit"),
         };
     }
 
@@ -262,7 +264,7 @@ impl Player<'_> {
             for id in self.h.listed(&held).await {
                 self.h.store.release_hold(id).await.expect("a held job");
             }
-            self.h.store.unblock(1_000).await.expect("a valid limit");
+            self.h.store.unblock(Fence::NONE, 1_000).await.expect("a valid limit");
             self.h.expire().await;
             self.h.time_out().await;
             self.h.reap().await;

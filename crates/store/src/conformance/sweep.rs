@@ -6,7 +6,7 @@ use std::time::Duration;
 use orchestrix_core::{AttemptOutcome, AttemptRecord, JobId, JobState, NewJob, Start};
 
 use super::{Harness, fixture::*};
-use crate::{ClaimRequest, JobFilter, Retention, Swept, Verdict};
+use crate::{ClaimRequest, Fence, JobFilter, Retention, Swept, Verdict};
 
 async fn in_state(h: &Harness, state: JobState) -> Vec<JobId> {
     let mut ids = h.listed(&JobFilter { states: vec![state], ..JobFilter::default() }).await;
@@ -42,7 +42,7 @@ pub(super) async fn the_longest_due_are_promoted_first(h: &Harness) {
         ids.push(h.enqueue(NewJob { start: Start::After(secs(delay)), ..job("t") }).await);
     }
     h.advance(secs(30)).await;
-    let step = || async { h.store.promote(2).await.expect("a valid limit") };
+    let step = || async { h.store.promote(Fence::NONE, 2).await.expect("a valid limit") };
     assert_eq!(step().await, Swept { count: 2, next_in: Some(Duration::ZERO) });
     let mut promoted = vec![ids[1], ids[2]];
     promoted.sort_unstable();
@@ -112,7 +112,7 @@ pub(super) async fn the_longest_late_expire_first(h: &Harness) {
         ids.push(h.enqueue(NewJob { expires_at: Some(now + secs(seconds)), ..job("t") }).await);
     }
     h.advance(secs(30)).await;
-    let step = || async { h.store.expire(2).await.expect("a valid limit") };
+    let step = || async { h.store.expire(Fence::NONE, 2).await.expect("a valid limit") };
     assert_eq!(step().await, Swept { count: 2, next_in: Some(Duration::ZERO) });
     assert_eq!((h.state(ids[1]).await, h.state(ids[2]).await), (JobState::Cancelled, JobState::Cancelled));
     assert_eq!(step().await, Swept { count: 1, next_in: Some(secs(60)) });
@@ -151,7 +151,7 @@ pub(super) async fn the_longest_silent_are_reaped_first(h: &Harness) {
         claimed.push(h.start(NewJob { lease: secs(lease), ..job("t") }).await);
     }
     h.advance(secs(30)).await;
-    let step = || async { h.store.reap(2, 3).await.expect("a valid limit") };
+    let step = || async { h.store.reap(Fence::NONE, 2, 3).await.expect("a valid limit") };
     assert_eq!(step().await, Swept { count: 2, next_in: Some(Duration::ZERO) });
     assert_eq!(
         (h.state(claimed[1].id()).await, h.state(claimed[2].id()).await),
@@ -165,7 +165,7 @@ pub(super) async fn losses_in_a_row_are_a_crash_loop(h: &Harness) {
     for losses in 1..=2 {
         let claimed = h.claim_one().await;
         h.advance(claimed.lease).await;
-        assert_eq!(h.store.reap(10, 2).await.expect("a valid limit").count, 1);
+        assert_eq!(h.store.reap(Fence::NONE, 10, 2).await.expect("a valid limit").count, 1);
         let job = h.job(claimed.id()).await;
         assert_eq!(job.losses, losses);
         if losses == 2 {
@@ -198,13 +198,13 @@ pub(super) async fn a_job_that_lost_its_last_attempt_is_dead(h: &Harness) {
 
 pub(super) async fn steps_of_nothing_or_too_much_are_refused(h: &Harness) {
     for limit in [0, 10_001] {
-        assert_eq!(bad_fields(h.store.promote(limit).await), ["limit"]);
-        assert_eq!(bad_fields(h.store.unblock(limit).await), ["limit"]);
-        assert_eq!(bad_fields(h.store.expire(limit).await), ["limit"]);
-        assert_eq!(bad_fields(h.store.reap(limit, 3).await), ["limit"]);
-        assert_eq!(bad_fields(h.store.time_out(limit).await), ["limit"]);
-        assert_eq!(bad_fields(h.store.forget_workers(secs(1), limit).await), ["limit"]);
-        assert_eq!(bad_fields(h.store.prune(&Retention::default(), limit).await), ["limit"]);
+        assert_eq!(bad_fields(h.store.promote(Fence::NONE, limit).await), ["limit"]);
+        assert_eq!(bad_fields(h.store.unblock(Fence::NONE, limit).await), ["limit"]);
+        assert_eq!(bad_fields(h.store.expire(Fence::NONE, limit).await), ["limit"]);
+        assert_eq!(bad_fields(h.store.reap(Fence::NONE, limit, 3).await), ["limit"]);
+        assert_eq!(bad_fields(h.store.time_out(Fence::NONE, limit).await), ["limit"]);
+        assert_eq!(bad_fields(h.store.forget_workers(Fence::NONE, secs(1), limit).await), ["limit"]);
+        assert_eq!(bad_fields(h.store.prune(Fence::NONE, &Retention::default(), limit).await), ["limit"]);
     }
 }
 
@@ -212,5 +212,5 @@ pub(super) async fn sweeping_an_empty_store_finds_nothing(h: &Harness) {
     for swept in [h.promote().await, h.expire().await, h.reap().await, h.time_out().await] {
         assert_eq!(swept, Swept::default());
     }
-    assert_eq!(h.store.unblock(10_000).await.expect("a valid limit").count, 0);
+    assert_eq!(h.store.unblock(Fence::NONE, 10_000).await.expect("a valid limit").count, 0);
 }

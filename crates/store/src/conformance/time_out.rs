@@ -5,7 +5,7 @@ use std::time::Duration;
 use orchestrix_core::{AttemptOutcome, JobState, NewJob};
 
 use super::{Harness, fixture::*};
-use crate::{FinishError, Swept, Verdict};
+use crate::{Fence, FinishError, Swept, Verdict};
 
 fn timed(seconds: u64) -> NewJob {
     NewJob { timeout: Some(secs(seconds)), lease: secs(3600), ..job("t") }
@@ -67,7 +67,7 @@ pub(super) async fn the_longest_over_their_time_end_first(h: &Harness) {
         claimed.push(h.start(timed(seconds)).await);
     }
     h.advance(secs(30)).await;
-    let step = || async { h.store.time_out(2).await.expect("a valid limit") };
+    let step = || async { h.store.time_out(Fence::NONE, 2).await.expect("a valid limit") };
     assert_eq!(step().await, Swept { count: 2, next_in: Some(Duration::ZERO) });
     assert_eq!(
         (h.state(claimed[1].id()).await, h.state(claimed[2].id()).await),

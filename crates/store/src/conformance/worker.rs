@@ -5,7 +5,7 @@ use std::time::Duration;
 use orchestrix_core::WorkerName;
 
 use super::{Harness, fixture::*};
-use crate::{Directive, PageRequest, Queues, Verdict, WorkerInfo, WorkerStatus};
+use crate::{Directive, Fence, PageRequest, Queues, Verdict, WorkerInfo, WorkerStatus};
 
 fn info(name: &str) -> WorkerInfo {
     WorkerInfo {
@@ -86,7 +86,8 @@ pub(super) async fn the_longest_silent_are_forgotten_first(h: &Harness) {
         h.advance(secs(1)).await;
     }
     h.advance(secs(28)).await;
-    let forget = |limit| async move { h.store.forget_workers(secs(30), limit).await.expect("a valid limit") };
+    let forget =
+        |limit| async move { h.store.forget_workers(Fence::NONE, secs(30), limit).await.expect("a valid limit") };
     assert_eq!(forget(1).await, 1);
     assert_eq!(names(h).await, [worker("a"), worker("b")]);
     assert_eq!(forget(10).await, 1);
@@ -95,7 +96,7 @@ pub(super) async fn the_longest_silent_are_forgotten_first(h: &Harness) {
     h.advance(secs(29)).await;
     assert_eq!(forget(10).await, 0);
     h.advance(secs(1)).await;
-    assert_eq!(h.store.forget_workers(Duration::MAX, 10).await.expect("a valid limit"), 0);
+    assert_eq!(h.store.forget_workers(Fence::NONE, Duration::MAX, 10).await.expect("a valid limit"), 0);
     assert_eq!(forget(10).await, 1);
 }
 

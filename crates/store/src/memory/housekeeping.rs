@@ -4,7 +4,7 @@ use orchestrix_core::{AttemptOutcome, Event, JobId, Timestamp};
 
 use super::{index::ByTime, tables::Tables};
 use crate::{
-    AttemptEnd, Result, Swept,
+    Agenda, AttemptEnd, Result, Swept,
     clock::until,
     housekeeping::{MAX_SWEEP, check_limit},
 };
@@ -54,6 +54,21 @@ impl Tables {
         let count = due.len();
         self.settle(due, now)?;
         Ok(swept(count, &self.index.timeouts, now))
+    }
+}
+
+impl Tables {
+    /// Nothing waits to be unblocked here, and a store in memory has always been up.
+    pub(super) fn agenda(&self, now: Timestamp) -> Agenda {
+        let next = |times: &ByTime| times.first().map(|(time, _)| until(now, *time));
+        Agenda {
+            promote: next(&self.index.due),
+            expire: next(&self.index.expiries),
+            reap: next(&self.index.leases),
+            time_out: next(&self.index.timeouts),
+            unblock: None,
+            up: None,
+        }
     }
 }
 

@@ -12,11 +12,13 @@
 //! | `index` | the orders in which jobs are looked for |
 //! | `attempt` | what the end of an attempt does to a job |
 //! | `settle` | what the end of a job does to those that wait for it |
+//! | `coordination` | nodes, and who leads |
 //! | the others | one group of verbs each, named as in the trait |
 
 mod attempt;
 mod cancel;
 mod claim;
+mod coordination;
 mod enqueue;
 mod finish;
 mod housekeeping;
@@ -37,13 +39,16 @@ use std::{
 };
 
 use async_trait::async_trait;
-use orchestrix_core::{Job, JobId, JobState, LeaseToken, NewJob, Priority, Queue, Timestamp, WorkerName};
+use orchestrix_core::{Job, JobId, JobState, LeaseToken, NewJob, NodeName, Priority, Queue, Timestamp, WorkerName};
 
 use self::tables::Tables;
 use crate::{
-    ClaimRequest, Claimed, Clock, Directive, Enqueued, Finish, FinishError, JobFilter, JobSummary, LeaseStatus,
-    LogEntry, LogLine, Page, PageRequest, ProgressUpdate, Pruned, QueueDepth, Result, Retention, Store, Swept,
-    SystemClock, Wakeup, Wakeups, WorkerInfo, WorkerStatus, wakeup::Waker,
+    Agenda, ClaimRequest, Claimed, Clock, Directive, Enqueued, Epoch, Fence, Finish, FinishError, JobFilter,
+    JobSummary, Leadership, LeaseStatus, LogEntry, LogLine, NodeInfo, NodeStatus, Page, PageRequest, ProgressUpdate,
+    Pruned, QueueDepth, Result, Retention, Store, Swept, SystemClock, Wakeup, Wakeups, WorkerInfo, WorkerStatus,
+    coordination::check_term,
+    housekeeping::{MAX_SWEEP, check_limit},
+    wakeup::Waker,
 };
 
 /// A [`Store`] that lives and dies with its process.
@@ -84,11 +89,24 @@ impl MemoryStore {
         let mut tables = self.tables.lock().expect("no verb panics half-way");
         let answer = verb(&mut tables, self.clock.now());
         let woken = mem::take(&mut tables.woken);
+        let timed = mem::take(&mut tables.timed);
         drop(tables);
+        if timed {
+            self.waker.wake_timers();
+        }
         for queue in woken {
             self.waker.wake(Wakeup::Queue(queue));
         }
         answer
+    }
+}
+
+impl MemoryStore {
+    fn fenced<R>(&self, fence: Fence, verb: impl FnOnce(&mut Tables, Timestamp) -> Result<R>) -> Result<R> {
+        self.with(|tables, now| {
+            fence.check(tables.coordination.epoch())?;
+            verb(tables, now)
+        })
     }
 }
 
@@ -169,32 +187,68 @@ impl Store for MemoryStore {
         Ok(self.with(|tables, _| tables.paused_queues()))
     }
 
-    async fn promote(&self, limit: usize) -> Result<Swept> {
-        self.with(|tables, now| tables.promote(limit, now))
+    async fn promote(&self, fence: Fence, limit: usize) -> Result<Swept> {
+        self.fenced(fence, |tables, now| tables.promote(limit, now))
     }
 
-    async fn unblock(&self, limit: usize) -> Result<Swept> {
-        self.with(|tables, _| tables.unblock(limit))
+    async fn unblock(&self, fence: Fence, limit: usize) -> Result<Swept> {
+        self.fenced(fence, |tables, _| tables.unblock(limit))
     }
 
-    async fn expire(&self, limit: usize) -> Result<Swept> {
-        self.with(|tables, now| tables.expire(limit, now))
+    async fn expire(&self, fence: Fence, limit: usize) -> Result<Swept> {
+        self.fenced(fence, |tables, now| tables.expire(limit, now))
     }
 
-    async fn reap(&self, limit: usize, crash_loop: u16) -> Result<Swept> {
-        self.with(|tables, now| tables.reap(limit, crash_loop, now))
+    async fn reap(&self, fence: Fence, limit: usize, crash_loop: u16) -> Result<Swept> {
+        self.fenced(fence, |tables, now| tables.reap(limit, crash_loop, now))
     }
 
-    async fn time_out(&self, limit: usize) -> Result<Swept> {
-        self.with(|tables, now| tables.time_out(limit, now))
+    async fn time_out(&self, fence: Fence, limit: usize) -> Result<Swept> {
+        self.fenced(fence, |tables, now| tables.time_out(limit, now))
     }
 
-    async fn forget_workers(&self, silence: Duration, limit: usize) -> Result<usize> {
-        self.with(|tables, now| tables.workers.forget(silence, limit, now))
+    async fn forget_workers(&self, fence: Fence, silence: Duration, limit: usize) -> Result<usize> {
+        self.fenced(fence, |tables, now| tables.workers.forget(silence, limit, now))
     }
 
-    async fn prune(&self, retention: &Retention, limit: usize) -> Result<Pruned> {
-        self.with(|tables, now| tables.prune(retention, limit, now))
+    async fn prune(&self, fence: Fence, retention: &Retention, limit: usize) -> Result<Pruned> {
+        self.fenced(fence, |tables, now| tables.prune(retention, limit, now))
+    }
+
+    async fn forget_nodes(&self, fence: Fence, silence: Duration, limit: usize) -> Result<usize> {
+        self.fenced(fence, |tables, now| tables.coordination.forget(silence, limit, now))
+    }
+
+    async fn fold_depths(&self, limit: usize) -> Result<usize> {
+        check_limit(limit, MAX_SWEEP)?;
+        Ok(0)
+    }
+
+    async fn agenda(&self) -> Result<Agenda> {
+        Ok(self.with(|tables, now| tables.agenda(now)))
+    }
+
+    async fn heartbeat_node(&self, node: &NodeInfo) -> Result<()> {
+        node.validate()?;
+        self.with(|tables, now| tables.coordination.heartbeat(node, now));
+        Ok(())
+    }
+
+    async fn remove_node(&self, name: &NodeName) -> Result<bool> {
+        Ok(self.with(|tables, _| tables.coordination.remove(name)))
+    }
+
+    async fn campaign(&self, node: &NodeName, term: Duration, held: Option<Epoch>) -> Result<Leadership> {
+        check_term(term)?;
+        Ok(self.with(|tables, now| tables.coordination.campaign(node, term, held, now)))
+    }
+
+    async fn resign(&self, node: &NodeName, epoch: Epoch) -> Result<bool> {
+        Ok(self.with(|tables, now| tables.coordination.resign(node, epoch, now)))
+    }
+
+    async fn nodes(&self, page: &PageRequest<NodeName>) -> Result<Page<NodeStatus, NodeName>> {
+        self.with(|tables, now| tables.coordination.page(page, now))
     }
 
     async fn summary(&self, id: JobId) -> Result<Option<JobSummary>> {
@@ -223,5 +277,9 @@ impl Store for MemoryStore {
 
     fn subscribe(&self) -> Wakeups {
         self.waker.subscribe()
+    }
+
+    fn timers(&self) -> Wakeups {
+        self.waker.timers()
     }
 }

@@ -6,7 +6,7 @@ use orchestrix_core::{
     Event, Fingerprint, IdempotencyKey, JobId, JobIds, JobState, JobType, LeaseToken, Queue, Tenant, Timestamp,
 };
 
-use super::{index::Indexes, log::Logs, row::Row, worker::Workers};
+use super::{coordination::Coordination, index::Indexes, log::Logs, row::Row, worker::Workers};
 use crate::{Result, StoreError};
 
 /// Everything the store holds.
@@ -24,8 +24,11 @@ pub(super) struct Tables {
     pub(super) paused: BTreeSet<Queue>,
     pub(super) logs: Logs,
     pub(super) workers: Workers,
+    pub(super) coordination: Coordination,
     /// Queues in which a job became claimable since the lock was taken.
     pub(super) woken: BTreeSet<Queue>,
+    /// Whether a job began to wait for a time since then.
+    pub(super) timed: bool,
 }
 
 /// What an idempotency key is unique within.
@@ -60,6 +63,7 @@ impl Tables {
         if row.job.state == JobState::Pending {
             self.woken.insert(row.job.queue.clone());
         }
+        self.timed |= row.job.state.next(Event::Promote).is_ok();
         self.rows.insert(row.job.id, row);
     }
 
@@ -73,6 +77,7 @@ impl Tables {
         if row.job.state == JobState::Pending && before != JobState::Pending {
             self.woken.insert(row.job.queue.clone());
         }
+        self.timed |= row.job.state != before && row.job.state.next(Event::Promote).is_ok();
         Ok(answer)
     }
 

@@ -2,7 +2,7 @@
 
 use orchestrix_core::{Event, IllegalTransition, JobState, NewJob, Start};
 use orchestrix_postgres::PostgresStore;
-use orchestrix_store::{FinishError, Result, Store, StoreError, Verdict};
+use orchestrix_store::{Fence, FinishError, Result, Store, StoreError, Verdict};
 
 use crate::{
     books,
@@ -188,11 +188,12 @@ async fn a_job_that_is_promoted_and_cancelled_at_once_stays_cancelled() {
         let id = due(&leader, &sql).await;
         let (store, other) = (leader.clone(), client.clone());
         let (promoted, cancel) =
-            at_once(round, async move { store.promote(10).await }, async move { other.cancel(id).await }).await;
+            at_once(round, async move { store.promote(Fence::NONE, 10).await }, async move { other.cancel(id).await })
+                .await;
         promoted.unwrap();
         assert_eq!(cancel.unwrap(), JobState::Cancelled);
         assert_eq!(state(&leader, id).await, JobState::Cancelled);
-        assert_eq!(leader.promote(10).await.unwrap().count, 0);
+        assert_eq!(leader.promote(Fence::NONE, 10).await.unwrap().count, 0);
         assert!(claim(&leader, 10).await.is_empty(), "it came back");
     }
     books::assert_balanced(&sql).await;
@@ -208,10 +209,10 @@ async fn a_promotion_passes_over_a_job_that_is_just_being_cancelled() {
     let ours = store.clone();
     let cancel = tokio::spawn(async move { ours.cancel(id).await });
     until_waiting(&client, 1).await;
-    assert_eq!(store.promote(10).await.unwrap().count, 0, "neither waited for nor promoted");
+    assert_eq!(store.promote(Fence::NONE, 10).await.unwrap().count, 0, "neither waited for nor promoted");
     holder.rollback().await;
     assert_eq!(cancel.await.unwrap().unwrap(), JobState::Cancelled);
-    assert_eq!(store.promote(10).await.unwrap().count, 0);
+    assert_eq!(store.promote(Fence::NONE, 10).await.unwrap().count, 0);
     assert_eq!(state(&store, id).await, JobState::Cancelled);
     books::assert_balanced(&client).await;
 }
@@ -232,7 +233,7 @@ async fn a_cancel_that_waited_for_a_promotion_cancels_the_pending_job() {
         .unwrap();
     let holder = Holder::with(database.url(), "SELECT pg_advisory_xact_lock(1)").await;
     let ours = store.clone();
-    let promotion = tokio::spawn(async move { ours.promote(10).await });
+    let promotion = tokio::spawn(async move { ours.promote(Fence::NONE, 10).await });
     until_waiting(&client, 1).await;
     let ours = store.clone();
     let cancel = tokio::spawn(async move { ours.cancel(id).await });

@@ -2,7 +2,7 @@
 
 use orchestrix_core::{IdempotencyKey, JobId, JobState, LeaseToken, NewJob, OnDependencyFailure};
 use orchestrix_postgres::PostgresStore;
-use orchestrix_store::{Store, Verdict};
+use orchestrix_store::{Fence, Store, Verdict};
 use orchestrix_testkit::TestDatabase;
 use tokio_postgres::Client;
 
@@ -42,7 +42,7 @@ impl Scene {
         let sql = "SELECT waits_for FROM orchestrix.job WHERE id = $1";
         let waits_for = self.client.query_opt(sql, &[&child.as_uuid()]).await.unwrap();
         assert_eq!(waits_for.map_or(0, |row| row.get::<_, i32>(0)), 0);
-        assert_eq!(self.store.unblock(100).await.unwrap().count, 0, "nothing was left for the sweep");
+        assert_eq!(self.store.unblock(Fence::NONE, 100).await.unwrap().count, 0, "nothing was left for the sweep");
         books::assert_balanced(&self.client).await;
     }
 }
@@ -171,7 +171,7 @@ async fn a_finished_parent_that_two_sweeps_find_is_counted_once() {
     let holder = Holder::with(scene.database.url(), &lock).await;
     let end = scene.finishing(parents[0], Verdict::DONE);
     until_waiting(&scene.client, 1).await;
-    let sweep = tokio::spawn(async move { other.unblock(100).await });
+    let sweep = tokio::spawn(async move { other.unblock(Fence::NONE, 100).await });
     until_waiting(&scene.client, 2).await;
     holder.rollback().await;
     end.await.unwrap();

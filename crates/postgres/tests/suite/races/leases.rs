@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use orchestrix_core::{JobState, LeaseToken};
 use orchestrix_postgres::PostgresStore;
-use orchestrix_store::{FinishError, LeaseStatus, LogLevel, LogLine, ProgressUpdate, Store, StoreError, Verdict};
+use orchestrix_store::{
+    Fence, FinishError, LeaseStatus, LogLevel, LogLine, ProgressUpdate, Store, StoreError, Verdict,
+};
 use orchestrix_testkit::TestDatabase;
 use tokio_postgres::Client;
 
@@ -159,7 +161,7 @@ async fn heartbeat(store: &PostgresStore, token: LeaseToken) -> LeaseStatus {
 }
 
 async fn reaped(store: &PostgresStore, crash_loop: u16) -> usize {
-    store.reap(100, crash_loop).await.unwrap().count
+    store.reap(Fence::NONE, 100, crash_loop).await.unwrap().count
 }
 
 #[tokio::test]

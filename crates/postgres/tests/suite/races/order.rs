@@ -4,7 +4,7 @@
 
 use orchestrix_core::{JobState, LeaseToken};
 use orchestrix_postgres::PostgresStore;
-use orchestrix_store::{Finish, FinishError, LeaseStatus, Store, Verdict};
+use orchestrix_store::{Fence, Finish, FinishError, LeaseStatus, Store, Verdict};
 use orchestrix_testkit::TestDatabase;
 use rand::seq::SliceRandom;
 
@@ -121,7 +121,7 @@ async fn reapers_and_verdicts_on_the_same_jobs_never_wait_in_a_circle() {
         let items = batch(&shuffled(&tokens), |_| Verdict::DONE);
         let (ending, reaping) = (stores[0].clone(), stores[1].clone());
         let end = tokio::spawn(async move { ending.finish(items).await });
-        let swept = reaping.reap(TOKENS, 100).await.expect("no deadlock that shows");
+        let swept = reaping.reap(Fence::NONE, TOKENS, 100).await.expect("no deadlock that shows");
         let answers = end.await.unwrap().expect("no deadlock that shows");
         let completed = answers.iter().filter(|answer| answer.is_ok()).count();
         assert_eq!(swept.count + completed, TOKENS, "each lease was taken back or its attempt counted");

@@ -1,0 +1,58 @@
+//! Statements in a leader's name, or in nobody's.
+//!
+//! A leader's are a transaction that begins by taking hold of the epoch: while it is open nobody can take over, and whoever
+//! has taken over has refused it before it wrote anything. It is short, by limits that the server keeps: a leader that is
+//! stopped in the middle of it is cut off, and keeps a successor waiting for no longer than that.
+
+use orchestrix_store::{Epoch, Fence, Result, StoreError};
+use tokio_postgres::Row;
+
+use crate::{
+    database::{Connection, Database, Params},
+    record::millis,
+    statement::{FENCE, Statement},
+};
+
+/// Statements that belong together.
+pub(crate) struct Work<'a> {
+    database: &'a Database,
+    /// Of a leader. Dropped without a commit it is closed, and the server undoes what was done.
+    connection: Option<Connection<'a>>,
+}
+
+impl Database {
+    /// Begins to work in the name of `fence`.
+    pub(crate) async fn work(&self, fence: Fence) -> Result<Work<'_>> {
+        let Some(patience) = fence.patience() else { return Ok(Work { database: self, connection: None }) };
+        let connection = self.connection().await?;
+        let patience = millis(patience).max(1);
+        connection
+            .begin(&format!(
+                "SET LOCAL statement_timeout = {patience}; SET LOCAL lock_timeout = {patience}; \
+                 SET LOCAL idle_in_transaction_session_timeout = {patience}"
+            ))
+            .await?;
+        let rows = connection.query(&FENCE, &[]).await?;
+        let row = rows.first().ok_or_else(|| StoreError::Backend("the row of the leader is gone".into()))?;
+        fence.check(Epoch(row.get(0)))?;
+        Ok(Work { database: self, connection: Some(connection) })
+    }
+}
+
+impl Work<'_> {
+    /// Runs one statement; a transaction by itself where there is no leader.
+    pub(crate) async fn query(&self, statement: &Statement, params: Params<'_>) -> Result<Vec<Row>> {
+        match &self.connection {
+            Some(connection) => connection.query(statement, params).await,
+            None => self.database.query(statement, params).await,
+        }
+    }
+
+    /// Makes it last.
+    pub(crate) async fn commit(self) -> Result<()> {
+        match self.connection {
+            Some(connection) => connection.commit().await,
+            None => Ok(()),
+        }
+    }
+}

@@ -1,4 +1,0 @@
--- Jobs that are not finished, newest first; read row by row until there are enough. ?1 before which id. Relies on job_unfinished.
-SELECT id, state, job_type, queue, tenant, rank, attempts, max_attempts, created_at, updated_at, eligible_at, started_at, finished_at, worker,
-       cancel_requested, progress, reason, options
-FROM job INDEXED BY job_unfinished WHERE id < ?1 AND finished_at IS NULL ORDER BY id DESC

@@ -1,0 +1,2 @@
+-- Forgets a node. ?1 name.
+DELETE FROM node WHERE name = ?1
