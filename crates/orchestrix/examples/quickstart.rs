@@ -11,8 +11,8 @@ use std::{
 };
 
 use orchestrix::{
-    ClaimRequest, Claimed, DependsOn, Finish, JobId, JobType, Json, NewJob, Priority, RetryPolicy, SqliteOptions,
-    SqliteStore, Start, Store, Verdict, WorkerName,
+    ClaimRequest, Claimed, DependsOn, Fence, Finish, JobId, JobType, Json, NewJob, Priority, RetryPolicy,
+    SqliteOptions, SqliteStore, Start, Store, Verdict, WorkerName,
 };
 
 fn job(job_type: &str, payload: &str) -> anyhow::Result<NewJob> {
@@ -83,7 +83,7 @@ async fn main() -> anyhow::Result<()> {
     let request = ClaimRequest::any(WorkerName::new("worker-1")?, 10);
     while !store.depths().await?.is_empty() {
         // In production the coordinator promotes; here the worker does, and learns when the next job is due.
-        let due = store.promote(100).await?;
+        let due = store.promote(Fence::NONE, 100).await?;
         let claimed = store.claim(&request).await?;
         if claimed.is_empty() {
             let nap = due.next_in.unwrap_or(Duration::from_secs(1));

@@ -15,6 +15,7 @@
 //! | keep jobs in PostgreSQL | [`PostgresStore`] (feature `postgres`) |
 //! | test your jobs | [`MemoryStore`], with [`ManualClock`] if time should stand still |
 //! | take jobs and work on them | [`ClaimRequest`], [`Claimed`], [`Finish`], [`Verdict`], [`Wakeups`] |
+//! | keep time, take back what dead workers held | [`Coordinator`], in every process that has the database |
 //! | see what became of them | [`Job`], [`JobSummary`], [`JobState`], [`JobStatus`], [`AttemptRecord`] |
 //! | write a store of your own | [`store`], and its conformance suite |
 //!
@@ -40,6 +41,7 @@
 //!
 //! `cargo run --example quickstart` shows delays, retries and dependencies in a few seconds.
 
+pub use orchestrix_coordinator::{Coordinator, CoordinatorOptions, CoordinatorStatus, ServiceStatus};
 pub use orchestrix_core as model;
 pub use orchestrix_store as store;
 
@@ -50,11 +52,12 @@ pub use orchestrix_sqlite::{SqliteOptions, SqliteStore};
 
 pub use orchestrix_core::{
     AttemptOutcome, AttemptRecord, DependsOn, FieldError, IdempotencyKey, Invalid, Job, JobId, JobState, JobStatus,
-    JobType, Json, LeaseToken, LimitKey, NewJob, OnDependencyFailure, Priority, Progress, Queue, Resources,
+    JobType, Json, LeaseToken, LimitKey, NewJob, NodeName, OnDependencyFailure, Priority, Progress, Queue, Resources,
     RetryPolicy, Start, Tag, Tenant, Timestamp, WorkerName,
 };
 pub use orchestrix_store::{
-    ClaimRequest, Claimed, Clock, Directive, Enqueued, Finish, FinishError, JobFilter, JobSummary, LeaseStatus,
-    LogEntry, LogLevel, LogLine, ManualClock, MemoryStore, Page, PageRequest, ProgressUpdate, QueueDepth, Queues,
-    Result, Store, StoreError, SystemClock, Verdict, Wakeup, Wakeups, WorkerInfo, WorkerStatus,
+    ClaimRequest, Claimed, Clock, Directive, Enqueued, Epoch, Fence, Finish, FinishError, JobFilter, JobSummary,
+    LeaseStatus, LogEntry, LogLevel, LogLine, ManualClock, MemoryStore, NodeInfo, NodeStatus, Page, PageRequest,
+    ProgressUpdate, QueueDepth, Queues, Result, Store, StoreError, SystemClock, Verdict, Wakeup, Wakeups, WorkerInfo,
+    WorkerStatus,
 };

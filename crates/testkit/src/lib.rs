@@ -5,6 +5,7 @@
 //!
 //! - [`PostgresServer`] is one such server, to be stopped, killed and restarted at will.
 //! - [`PgBouncer`] is a pooler in front of such a server.
+//! - [`Proxy`] is a line to a server that can be cut, frozen and mended.
 //! - [`TestDatabase`] is a fresh database on the server that all tests share ([`test_postgres`]): the everyday choice.
 //! - [`install::ensure`] puts the server's package on a Debian machine that lacks it.
 //!
@@ -40,6 +41,7 @@ mod installation;
 mod pgbouncer;
 mod postgres;
 mod process;
+mod proxy;
 mod psql;
 mod scratch;
 
@@ -48,4 +50,5 @@ pub use error::Error;
 pub use installation::{OLDEST_POSTGRES, PG_BIN, PostgresInstallation};
 pub use pgbouncer::PgBouncer;
 pub use postgres::{Durability, PostgresBuilder, PostgresServer};
+pub use proxy::Proxy;
 pub use psql::psql;

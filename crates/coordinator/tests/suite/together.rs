@@ -1,0 +1,90 @@
+//! Several nodes on one store: one leads, and the next one when it stops.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use orchestrix_coordinator::{Coordinator, CoordinatorOptions};
+use orchestrix_store::{MemoryStore, NodeInfo, PageRequest, Store};
+
+use crate::support::{TERM, leading, options, start, until};
+
+fn memory() -> Arc<dyn Store> {
+    Arc::new(MemoryStore::new())
+}
+
+async fn one_of(nodes: &[Coordinator]) -> usize {
+    until("one leads", async || nodes.iter().position(|node| node.status().leading)).await
+}
+
+#[tokio::test]
+async fn a_lone_node_leads_soon_after_its_start() {
+    let store = memory();
+    let begun = Instant::now();
+    let node = start(&store, "a");
+    let status = leading(&node).await;
+    // A tenth of a second is what is promised; a busy machine gets more.
+    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+    assert_eq!(status.leader.unwrap().as_str(), "a");
+    assert!(node.status().is_healthy());
+}
+
+#[tokio::test]
+async fn of_three_one_leads_and_the_others_know_it() {
+    let store = memory();
+    let nodes: Vec<Coordinator> = ["a", "b", "c"].iter().map(|name| start(&store, name)).collect();
+    let leader = nodes[one_of(&nodes).await].status().leader;
+    for node in &nodes {
+        until("it knows who leads", async || (node.status().leader == leader).then_some(())).await;
+    }
+    tokio::time::sleep(2 * TERM).await;
+    assert_eq!(nodes.iter().filter(|node| node.status().leading).count(), 1);
+    assert!(nodes.iter().all(|node| node.status().leader_changes == 1), "renewing is no change");
+    until("all are listed", async || {
+        (store.nodes(&PageRequest::first(10)).await.unwrap().items.len() == 3).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_leader_that_shuts_down_is_succeeded_long_before_its_term_would_end() {
+    let store = memory();
+    let long = |name: &str| {
+        let options = CoordinatorOptions { term: Duration::from_secs(600), ..options(name) };
+        Coordinator::start(Arc::clone(&store), options).unwrap()
+    };
+    let first = long("a");
+    leading(&first).await;
+    let second = long("b");
+    first.shutdown().await;
+    let status = leading(&second).await;
+    assert_eq!(status.leader.unwrap().as_str(), "b");
+    let nodes = store.nodes(&PageRequest::first(10)).await.unwrap().items;
+    assert_eq!(nodes.iter().filter(|node| node.info.name.as_str() == "a").count(), 0, "it said that it leaves");
+}
+
+#[tokio::test]
+async fn a_leader_that_vanishes_is_succeeded_when_its_term_is_over() {
+    let store = memory();
+    let first = start(&store, "a");
+    let epoch = leading(&first).await.epoch;
+    let second = start(&store, "b");
+    drop(first);
+    let status = leading(&second).await;
+    assert!(status.epoch > epoch);
+}
+
+#[test]
+fn times_that_do_not_fit_together_are_refused() {
+    let node = NodeInfo { name: orchestrix_core::NodeName::trusted("a"), address: None, roles: Vec::new() };
+    let fine = CoordinatorOptions::new(node);
+    assert!(fine.validate().is_ok());
+    for (field, options) in [
+        ("leaderTerm", CoordinatorOptions { term: Duration::ZERO, ..fine.clone() }),
+        ("heartbeatInterval", CoordinatorOptions { heartbeat: Duration::ZERO, ..fine.clone() }),
+        ("deadNodeTimeout", CoordinatorOptions { dead_after: Duration::from_secs(1), ..fine }),
+    ] {
+        assert_eq!(options.validate().unwrap_err().field, field);
+    }
+}
