@@ -27,9 +27,18 @@ cargo xtask bench store sqlite [ARGUMENTS]
     Measures a store, built for release: that of PostgreSQL on a private server with PostgreSQL's own durable defaults,
     that of SQLite in files under the target directory. ARGUMENTS go to the benchmark.
 
+cargo xtask bench coordinator [ARGUMENTS]
+    Measures coordinators on a private, durable PostgreSQL: how fast and how punctually due jobs are promoted and what
+    that costs claims meanwhile, how fast lost leases are taken back, and what three idle nodes ask of the database.
+
 cargo xtask mutants [NAME …]
     Plants known bugs in a copy of the tree, one at a time, and runs the tests, which must notice; prints which did.
     NAME chooses those whose names hold it. Takes a minute or two for each.
+
+cargo xtask chaos leader [--minutes N]
+    Kills, stops, cuts off and asks to end whoever leads of three nodes, and kills their database, a private and durable
+    PostgreSQL, at random, for 5 minutes or N, while jobs become due and leases run out. Prints how soon another led each
+    time, and fails if two ever wrote in one epoch, or if a job was promoted or taken back other than once.
 
 cargo xtask help
     Prints this.

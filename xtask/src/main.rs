@@ -4,6 +4,7 @@
 //! The servers that they start are private, and gone when the command is.
 
 mod bench;
+mod chaos;
 mod crates;
 mod help;
 mod interrupt;
@@ -37,7 +38,8 @@ fn run(mut arguments: Vec<String>) -> Result<()> {
         "test" => test::run(arguments),
         "bench" => bench::run(arguments),
         "mutants" => mutants::run(&arguments),
+        "chaos" => chaos::run(&arguments),
         "help" | "--help" | "-h" => help::run(),
-        other => bail!("there is no command `{other}`: the commands are test, bench, mutants, help"),
+        other => bail!("there is no command `{other}`: the commands are test, bench, mutants, chaos, help"),
     }
 }

@@ -159,6 +159,38 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         packages: POSTGRES,
     },
     Mutant {
+        name: "postgres-fence-not-checked",
+        bug: "a deposed leader's writes are accepted",
+        edits: &[edit("crates/postgres/src/work.rs", "fence.check(Epoch(row.get(0)))?;", "let _ = Epoch(row.get(0));")],
+        packages: POSTGRES,
+    },
+    Mutant {
+        name: "postgres-fence-without-lock",
+        bug: "another node may take over while a leader's transaction is open",
+        edits: &[edit("crates/postgres/queries/fence.sql", " FOR SHARE", "")],
+        packages: &["orchestrix-coordinator"],
+    },
+    Mutant {
+        name: "postgres-leader-without-timeouts",
+        bug: "a leader that was stopped in the middle of a transaction keeps everybody from taking over",
+        edits: &[edit(
+            "crates/postgres/src/work.rs",
+            "let patience = millis(patience).max(1);",
+            "let patience = 0 * millis(patience);",
+        )],
+        packages: &["orchestrix-coordinator"],
+    },
+    Mutant {
+        name: "sqlite-fence-not-checked",
+        bug: "a deposed leader's writes are accepted",
+        edits: &[edit(
+            "crates/sqlite/src/coordination.rs",
+            "fence.check(term(self)?.epoch)?;",
+            "let _ = term(self)?.epoch;",
+        )],
+        packages: SQLITE,
+    },
+    Mutant {
         name: "sqlite-token-predicate-dropped",
         bug: "no write looks at the token's secret",
         edits: &[edit(
