@@ -6,9 +6,10 @@ use std::{
 };
 
 use orchestrix_coordinator::{Coordinator, CoordinatorOptions};
+use orchestrix_core::{JobState, NewJob, NodeName, Start};
 use orchestrix_store::{MemoryStore, NodeInfo, PageRequest, Store};
 
-use crate::support::{TERM, leading, options, start, until};
+use crate::support::{TERM, job, leading, options, start, until};
 
 fn memory() -> Arc<dyn Store> {
     Arc::new(MemoryStore::new())
@@ -73,6 +74,27 @@ async fn a_leader_that_vanishes_is_succeeded_when_its_term_is_over() {
     drop(first);
     let status = leading(&second).await;
     assert!(status.epoch > epoch);
+}
+
+#[tokio::test]
+async fn a_leader_that_was_deposed_is_refused_follows_and_is_well() {
+    let store = memory();
+    // Its own renewals are far away: only a refusal can tell it.
+    let options = CoordinatorOptions { term: Duration::from_secs(600), ..options("a") };
+    let node = Coordinator::start(Arc::clone(&store), options).unwrap();
+    let epoch = leading(&node).await.epoch.unwrap();
+    let other = NodeName::trusted("b");
+    assert!(store.resign(&NodeName::trusted("a"), epoch).await.unwrap());
+    store.campaign(&other, Duration::from_secs(600), None).await.unwrap();
+    let start = Start::After(Duration::from_millis(50));
+    let id = store.enqueue(NewJob { start, ..job("later") }).await.unwrap().id;
+    let status =
+        until("it follows", async || Some(node.status()).filter(|status| status.leader.as_ref() == Some(&other))).await;
+    assert!(!status.leading);
+    let refused: u64 = status.services.values().map(|service| service.refused).sum();
+    assert!(refused > 0, "{status:?}");
+    until("it is well", async || node.status().is_healthy().then_some(())).await;
+    assert_eq!(store.summary(id).await.unwrap().unwrap().state, JobState::Scheduled, "nothing was done in its name");
 }
 
 #[test]
