@@ -6,9 +6,11 @@ use crate::{backend::Backend, figure::Figure};
 
 pub(crate) const HELP: &str = "\
 cargo xtask bench store postgres|sqlite [--quick] [--only NAME,…] [--rounds N] [--strict]
+cargo xtask bench coordinator           [--quick] [--only NAME,…] [--rounds N] [--strict]
 
     --quick       a tenth of every count: a smoke run, whose numbers say little
-    --only NAMES  some of: single, bulk, drain, finished, pending, xmin (postgres), memory, latency
+    --only NAMES  of a store, some of: single, bulk, drain, finished, pending, xmin (postgres), memory, latency;
+                  of the coordinator, some of: promotion, punctuality, idle, reaping
     --rounds N    how often each figure and its limit are measured, in turns; 3 unless told otherwise
     --strict      exit with 1 if a target is missed
 ";
@@ -32,10 +34,37 @@ impl Scale {
     }
 }
 
-/// A run of a store's benchmark.
+/// What is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Subject {
+    /// A store.
+    Store(Backend),
+    /// Coordinators of one database of PostgreSQL, which many nodes can share.
+    Coordinator,
+}
+
+impl Subject {
+    /// What keeps the jobs meanwhile.
+    pub(crate) const fn backend(self) -> Backend {
+        match self {
+            Self::Store(backend) => backend,
+            Self::Coordinator => Backend::Postgres,
+        }
+    }
+
+    /// What is measured of it.
+    pub(crate) fn figures(self) -> Vec<Figure> {
+        match self {
+            Self::Store(backend) => backend.figures(),
+            Self::Coordinator => Figure::COORDINATOR.to_vec(),
+        }
+    }
+}
+
+/// A run of a benchmark.
 #[derive(Debug)]
 pub(crate) struct Request {
-    pub(crate) backend: Backend,
+    pub(crate) subject: Subject,
     pub(crate) figures: Vec<Figure>,
     pub(crate) rounds: usize,
     pub(crate) scale: Scale,
@@ -46,7 +75,7 @@ pub(crate) struct Request {
 #[derive(Debug)]
 pub(crate) enum Command {
     Help,
-    Store(Request),
+    Measure(Request),
     /// Claims and completes jobs and prints how much memory that took; `memory` starts itself this way.
     DrainAlone {
         url: String,
@@ -57,22 +86,27 @@ pub(crate) enum Command {
 impl Command {
     pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Self> {
         let mut arguments = arguments.into_iter();
-        match (arguments.next().as_deref(), arguments.next().as_deref()) {
-            (Some("store"), Some("postgres")) => Request::parse(Backend::Postgres, arguments).map(Self::Store),
-            (Some("store"), Some("sqlite")) => Request::parse(Backend::Sqlite, arguments).map(Self::Store),
+        let measure = |subject, arguments| Request::parse(subject, arguments).map(Self::Measure);
+        let first = arguments.next();
+        if first.as_deref() == Some("coordinator") {
+            return measure(Subject::Coordinator, arguments);
+        }
+        match (first.as_deref(), arguments.next().as_deref()) {
+            (Some("store"), Some("postgres")) => measure(Subject::Store(Backend::Postgres), arguments),
+            (Some("store"), Some("sqlite")) => measure(Subject::Store(Backend::Sqlite), arguments),
             (Some("drain-alone"), Some(url)) => {
                 let jobs = arguments.next().context("drain-alone needs a number of jobs")?.parse()?;
                 Ok(Self::DrainAlone { url: url.into(), jobs })
             }
             (None | Some("help" | "--help" | "-h"), None) => Ok(Self::Help),
-            _ => bail!("there is one benchmark so far:\n\n{HELP}"),
+            _ => bail!("there is no such benchmark:\n\n{HELP}"),
         }
     }
 }
 
 impl Request {
-    fn parse(backend: Backend, mut arguments: impl Iterator<Item = String>) -> Result<Self> {
-        let mut request = Self { backend, figures: backend.figures(), rounds: 3, scale: Scale::FULL, strict: false };
+    fn parse(subject: Subject, mut arguments: impl Iterator<Item = String>) -> Result<Self> {
+        let mut request = Self { subject, figures: subject.figures(), rounds: 3, scale: Scale::FULL, strict: false };
         while let Some(argument) = arguments.next() {
             match argument.as_str() {
                 "--quick" => request.scale = Scale::QUICK,
@@ -81,7 +115,7 @@ impl Request {
                     let names = arguments.next().context("--only needs names")?;
                     request.figures = names.split(',').map(str::parse).collect::<Result<_>>()?;
                     for figure in &request.figures {
-                        ensure!(backend.figures().contains(figure), "`{}` is not for this store", figure.name());
+                        ensure!(subject.figures().contains(figure), "`{}` is not measured here", figure.name());
                     }
                 }
                 "--rounds" => {
@@ -106,20 +140,32 @@ mod tests {
 
     #[test]
     fn options_narrow_a_run() {
-        let Ok(Command::Store(request)) = parse("store postgres --quick --only drain,xmin --rounds 5") else {
+        let Ok(Command::Measure(request)) = parse("store postgres --quick --only drain,xmin --rounds 5") else {
             panic!("not a run");
         };
-        assert_eq!(request.backend, Backend::Postgres);
+        assert_eq!(request.subject, Subject::Store(Backend::Postgres));
         assert_eq!(request.figures, [Figure::Drain, Figure::Xmin]);
         assert_eq!((request.rounds, request.scale.of(100_000)), (5, 10_000));
     }
 
     #[test]
     fn a_run_without_options_measures_whatever_the_store_has() {
-        let Ok(Command::Store(request)) = parse("store sqlite") else { panic!("not a run") };
-        assert_eq!(request.backend, Backend::Sqlite);
-        assert_eq!(request.figures.len(), Figure::ALL.len() - 1);
+        let Ok(Command::Measure(request)) = parse("store sqlite") else { panic!("not a run") };
+        assert_eq!(request.subject, Subject::Store(Backend::Sqlite));
+        assert_eq!(request.figures.len(), Figure::STORE.len() - 1);
         assert!(!request.figures.contains(&Figure::Xmin));
+    }
+
+    #[test]
+    fn the_coordinator_has_figures_of_its_own() {
+        let Ok(Command::Measure(request)) = parse("coordinator") else { panic!("not a run") };
+        assert_eq!((request.subject, request.subject.backend()), (Subject::Coordinator, Backend::Postgres));
+        assert_eq!(request.figures, Figure::COORDINATOR);
+        let Ok(Command::Measure(request)) = parse("coordinator --only idle,reaping --quick") else {
+            panic!("not a run");
+        };
+        assert_eq!(request.figures, [Figure::Idle, Figure::Reaping]);
+        assert!(!request.scale.is_full());
     }
 
     #[test]
@@ -130,6 +176,9 @@ mod tests {
             "store sqlite --only single,xmin",
             "store postgres --rounds 0",
             "store sqlite fast",
+            "store postgres --only idle",
+            "coordinator --only drain",
+            "coordinator postgres",
         ] {
             assert!(parse(line).is_err(), "{line}");
         }

@@ -25,7 +25,7 @@ impl Backend {
     /// What is measured of it. SQLite cleans up nothing that a snapshot could hold back.
     pub(crate) fn figures(self) -> Vec<Figure> {
         let measured = |figure: &Figure| self == Self::Postgres || *figure != Figure::Xmin;
-        Figure::ALL.into_iter().filter(measured).collect()
+        Figure::STORE.into_iter().filter(measured).collect()
     }
 
     /// How many jobs a claim asks for, unless a figure says otherwise: without a server to travel to, fewer will do.

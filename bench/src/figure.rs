@@ -17,6 +17,10 @@ pub(crate) enum Figure {
     Xmin,
     Memory,
     Latency,
+    Promotion,
+    Punctuality,
+    Idle,
+    Reaping,
 }
 
 /// What a figure must reach.
@@ -26,13 +30,19 @@ pub(crate) enum Target {
     Ratio(f64),
     /// A number of bytes that must not be reached.
     Bytes(u64),
+    /// A number that must not be exceeded, of this.
+    Most(f64, &'static str),
     /// Nothing: for information.
     None,
 }
 
 impl Figure {
-    pub(crate) const ALL: [Self; 8] =
+    /// Those of a store.
+    pub(crate) const STORE: [Self; 8] =
         [Self::Single, Self::Bulk, Self::Drain, Self::Finished, Self::Pending, Self::Xmin, Self::Memory, Self::Latency];
+
+    /// Those of the coordinator.
+    pub(crate) const COORDINATOR: [Self; 4] = [Self::Promotion, Self::Punctuality, Self::Idle, Self::Reaping];
 
     pub(crate) const fn name(self) -> &'static str {
         match self {
@@ -44,6 +54,10 @@ impl Figure {
             Self::Xmin => "xmin",
             Self::Memory => "memory",
             Self::Latency => "latency",
+            Self::Promotion => "promotion",
+            Self::Punctuality => "punctuality",
+            Self::Idle => "idle",
+            Self::Reaping => "reaping",
         }
     }
 
@@ -57,17 +71,19 @@ impl Figure {
             (Self::Drain, Postgres) => Target::Ratio(0.55),
             (Self::Drain, Sqlite) => Target::Ratio(0.5),
             (Self::Finished | Self::Pending, _) => Target::Ratio(0.9),
-            (Self::Xmin, _) => Target::Ratio(0.8),
+            (Self::Xmin | Self::Promotion, _) => Target::Ratio(0.8),
             (Self::Memory, _) => Target::Bytes(100 * 1024 * 1024),
-            (Self::Latency, _) => Target::None,
+            (Self::Punctuality, _) => Target::Most(50.0, "ms at p99"),
+            (Self::Latency | Self::Idle | Self::Reaping, _) => Target::None,
         }
     }
 
     /// How many steps of the progress bar it takes.
     pub(crate) const fn steps(self, backend: Backend, rounds: usize) -> usize {
         match (self, backend) {
-            (Self::Memory, _) | (Self::Latency, Backend::Sqlite) => 1,
-            (Self::Latency, Backend::Postgres) => 2,
+            (Self::Memory | Self::Idle, _) | (Self::Latency, Backend::Sqlite) => 1,
+            (Self::Latency, Backend::Postgres) | (Self::Punctuality, _) => 2,
+            (Self::Reaping, _) => rounds,
             _ => 2 * rounds,
         }
     }
@@ -77,8 +93,9 @@ impl FromStr for Figure {
     type Err = anyhow::Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        Self::ALL.into_iter().find(|figure| figure.name() == text).ok_or_else(|| {
-            let names = Self::ALL.map(Self::name).join(", ");
+        let all = || Self::STORE.into_iter().chain(Self::COORDINATOR);
+        all().find(|figure| figure.name() == text).ok_or_else(|| {
+            let names = all().map(Self::name).collect::<Vec<_>>().join(", ");
             anyhow!("there is no figure `{text}`: the figures are {names}")
         })
     }
@@ -89,6 +106,7 @@ impl fmt::Display for Target {
         match self {
             Self::Ratio(ratio) => write!(f, ">= {ratio:.2}"),
             Self::Bytes(bytes) => write!(f, "< {} MB", bytes / 1024 / 1024),
+            Self::Most(most, what) => write!(f, "<= {most} {what}"),
             Self::None => f.write_str("-"),
         }
     }

@@ -7,6 +7,7 @@
 //! | module | what it owns |
 //! |---|---|
 //! | `single`, `bulk`, `drain`, `backlog`, `memory`, `latency` | what our store does, whichever it is |
+//! | `coordinator` | what a running coordinator does, and what it costs others meanwhile |
 //! | `postgres`, `sqlite` | where it does so, what is counted there, and the limits |
 //! | `measure` | ours and the limit, in turns |
 
@@ -14,6 +15,7 @@ mod arguments;
 mod backend;
 mod backlog;
 mod bulk;
+mod coordinator;
 mod drain;
 mod figure;
 mod jobs;
@@ -59,8 +61,8 @@ async fn run() -> Result<ExitCode> {
     match Command::parse(std::env::args().skip(1))? {
         Command::Help => print!("{}", arguments::HELP),
         Command::DrainAlone { url, jobs } => memory::drain_alone(&url, jobs).await?,
-        Command::Store(request) => {
-            let report = match request.backend {
+        Command::Measure(request) => {
+            let report = match request.subject.backend() {
                 Backend::Postgres => measure_all(&server().await?, &request).await?,
                 Backend::Sqlite => measure_all(&Files::new()?, &request).await?,
             };
@@ -83,7 +85,7 @@ async fn server() -> Result<Server> {
 }
 
 async fn measure_all<'a>(place: &impl Place, request: &'a Request) -> Result<Report<'a>> {
-    let steps = request.figures.iter().map(|figure| figure.steps(request.backend, request.rounds));
+    let steps = request.figures.iter().map(|figure| figure.steps(request.subject.backend(), request.rounds));
     let progress = Progress::new(steps.sum());
     let mut report = Report::new(request);
     for &figure in &request.figures {

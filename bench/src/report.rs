@@ -2,7 +2,11 @@
 
 use std::fmt;
 
-use crate::{arguments::Request, backend::Backend, figure::Target};
+use crate::{
+    arguments::{Request, Subject},
+    backend::Backend,
+    figure::Target,
+};
 
 /// A line of the table.
 #[derive(Debug, Default)]
@@ -23,8 +27,9 @@ impl Row {
         let verdict = match target {
             Target::Ratio(ratio) if value >= ratio => "pass",
             Target::Bytes(bytes) if value < bytes as f64 => "pass",
+            Target::Most(most, _) if value <= most => "pass",
             Target::None => "-",
-            Target::Ratio(_) | Target::Bytes(_) => "MISS",
+            Target::Ratio(_) | Target::Bytes(_) | Target::Most(..) => "MISS",
         };
         Self { target: target.to_string(), verdict, ..Self::default() }
     }
@@ -82,21 +87,36 @@ impl<'a> Report<'a> {
 
 impl fmt::Display for Report<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (written, transactions, source) = counters(self.request.backend);
-        let head = ["figure", "ours, jobs/s", "limit, jobs/s", "ratio", "target", "verdict", written, transactions];
+        let (written, transactions, source) = counters(self.request.subject.backend());
+        let store = matches!(self.request.subject, Subject::Store(_));
+        let head = if store {
+            ["figure", "ours, jobs/s", "limit, jobs/s", "ratio", "target", "verdict", written, transactions]
+        } else {
+            ["figure", "measured", "without", "ratio", "target", "verdict", written, transactions]
+        };
+        // Nothing is counted per job of the coordinator.
+        let columns = if store { head.len() } else { head.len() - 2 };
         let lines: Vec<[&str; 8]> = std::iter::once(head).chain(self.rows.iter().map(Row::cells)).collect();
         let widths: [usize; 8] = std::array::from_fn(|i| lines.iter().map(|line| line[i].len()).max().unwrap_or(0));
         for line in &lines {
-            let cells: Vec<String> = line.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+            let cells: Vec<String> =
+                line.iter().zip(widths).take(columns).map(|(cell, width)| format!("{cell:width$}")).collect();
             writeln!(f, "{}", cells.join("  ").trim_end())?;
         }
         writeln!(f)?;
-        writeln!(
-            f,
-            "Medians of {} rounds (lowest-highest), each figure in turns with its limit. The last two columns: ours / limit;",
-            self.request.rounds
-        )?;
-        writeln!(f, "{source} See bench/README.md.")?;
+        let rounds = self.request.rounds;
+        if store {
+            writeln!(
+                f,
+                "Medians of {rounds} rounds (lowest-highest), each figure in turns with its limit. The last two columns: ours / limit;"
+            )?;
+            writeln!(f, "{source} See bench/README.md.")?;
+        } else {
+            writeln!(
+                f,
+                "Promotion and reaping: medians of {rounds} rounds (lowest-highest); the others once. See bench/README.md."
+            )?;
+        }
         if !self.request.scale.is_full() {
             writeln!(f, "A quick run, a tenth of every count: good to see that it works, not to judge by.")?;
         }

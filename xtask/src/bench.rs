@@ -15,20 +15,22 @@ const SETTINGS: [(&str, &str); 3] = [("max_wal_size", "16GB"), ("min_wal_size", 
 /// Runs the benchmark that the arguments name.
 pub(crate) fn run(arguments: Vec<String>) -> Result<()> {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["store", "postgres", ..] => store_postgres(arguments),
-        ["store", "sqlite", ..] => store_sqlite(arguments),
-        _ => bail!("there is one benchmark so far: cargo xtask bench store postgres|sqlite [ARGUMENTS]"),
+        ["store", "postgres", ..] | ["coordinator", ..] => on_postgres(arguments),
+        ["store", "sqlite", ..] => on_sqlite(arguments),
+        _ => bail!(
+            "there is: cargo xtask bench store postgres|sqlite [ARGUMENTS], cargo xtask bench coordinator [ARGUMENTS]"
+        ),
     }
 }
 
-fn store_postgres(arguments: Vec<String>) -> Result<()> {
+fn on_postgres(arguments: Vec<String>) -> Result<()> {
     // Built before the server starts, so that it is measured fresh and on a quiet machine.
     build()?;
     let server = tools::start_postgres_with(Durability::Durable, &SETTINGS)?;
     bench(arguments).env(BENCH_POSTGRES, server.base_url()).run()
 }
 
-fn store_sqlite(arguments: Vec<String>) -> Result<()> {
+fn on_sqlite(arguments: Vec<String>) -> Result<()> {
     build()?;
     bench(arguments).run()
 }

@@ -14,7 +14,7 @@ pub(crate) use self::server::Server;
 use crate::{
     arguments::Request,
     backend::Backend,
-    backlog, bulk,
+    backlog, bulk, coordinator,
     figure::Figure,
     latency,
     measure::{Database, Pair, Place, Side},
@@ -76,6 +76,10 @@ impl Place for Server {
                 let same = latency::measure(self, false, scale, progress).await?;
                 return Ok(vec![same, latency::measure(self, true, scale, progress).await?]);
             }
+            Figure::Promotion => return coordinator::promotion(self, request, progress).await,
+            Figure::Punctuality => return coordinator::punctuality(self, scale, progress).await,
+            Figure::Idle => coordinator::idle(self, scale, progress).await?,
+            Figure::Reaping => coordinator::reaping(self, request, progress).await?,
         }])
     }
 }

@@ -106,6 +106,11 @@ impl Server {
             ensure!(begun.elapsed() < PATIENCE, "connections to {} are still open", database.name);
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
+        self.commits_so_far(database).await
+    }
+
+    /// The same while sessions are open, which report theirs a second or so late.
+    pub(crate) async fn commits_so_far(&self, database: &Database) -> Result<u64> {
         let sql = "SELECT xact_commit FROM pg_stat_database WHERE datname = $1";
         Ok(self.admin.query_one(sql, &[&database.name]).await?.get::<_, i64>(0).try_into()?)
     }
