@@ -187,21 +187,24 @@ impl Writer {
             while let Ok(next) = inbox.try_recv() {
                 taken.push(next);
             }
-            return Err(fault.at(&self.options.path));
+            return Err(self.undo(fault));
         }
         let done = self.work(inbox, taken).and_then(|effects| {
             effects.write(self.session())?;
             self.execute("COMMIT")?;
             Ok(effects)
         });
-        done.map_err(|fault| {
-            if !self.connection.is_autocommit()
-                && let Err(error) = self.connection.execute_batch("ROLLBACK")
-            {
-                tracing::error!(%error, "a transaction could not be rolled back");
-            }
-            fault.at(&self.options.path)
-        })
+        done.map_err(|fault| self.undo(fault))
+    }
+
+    // Whatever went wrong, no transaction is left open behind it.
+    fn undo(&self, fault: Fault) -> StoreError {
+        if !self.connection.is_autocommit()
+            && let Err(error) = self.connection.execute_batch("ROLLBACK")
+        {
+            tracing::error!(%error, "a transaction could not be rolled back");
+        }
+        fault.at(&self.options.path)
     }
 
     // SQLite would wait by itself, for longer and longer; short random pauses give every process its turn.
