@@ -257,9 +257,10 @@ impl Generator {
             45..65 => Ending::Fail(self.one(["not yet", "nul \0"]), true, None),
             65..72 => Ending::Fail("busy", true, Some(self.span(5))),
             72..80 => Ending::Fail("no use", false, None),
-            80..88 => Ending::Snooze(self.span(5)),
-            88..94 => Ending::Release,
-            94..98 => Ending::Cancelled,
+            80..87 => Ending::Snooze(self.span(5)),
+            87..91 => Ending::Release,
+            91..94 => Ending::Cancelled,
+            94..98 => Ending::TimedOut,
             98 => Ending::Snooze(NewJob::MAX_DELAY + self.span(1)),
             _ => Ending::Fail("later", true, Some(NewJob::MAX_DELAY + Duration::from_secs(1))),
         }
@@ -303,13 +304,14 @@ impl Generator {
     }
 
     fn read(&mut self) -> Step {
-        match self.random.random_range(0..10) {
+        match self.random.random_range(0..11) {
             0 => Step::Get(self.which()),
             1 => Step::Summary(self.which()),
             2..6 => Step::List(self.filter(), self.limit(20, 1001)),
             6 => Step::Logs(self.which(), self.maybe(0.3, |g| g.one([i64::MIN, 0, i64::MAX])), self.limit(3, 1001)),
             7 => Step::Depths,
             8 => Step::PausedQueues,
+            9 => Step::Lanes(self.limit(6, 10_001)),
             _ => Step::Workers(self.limit(3, 1001)),
         }
     }

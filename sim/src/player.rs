@@ -170,6 +170,7 @@ impl Player {
             Step::Logs(which, after, limit) => self.jobs.observe(&self.logs(self.job(*which), *after, *limit).await),
             Step::Depths => self.depths().await,
             Step::PausedQueues => self.jobs.observe(&store.paused_queues().await),
+            Step::Lanes(limit) => self.jobs.observe(&store.lanes(*limit).await),
             Step::Workers(limit) => self.jobs.observe(&self.workers(*limit).await),
             Step::Campaign(name, term, held) => {
                 let answer = store.campaign(&NodeName::trusted(name), *term, held.then_some(self.epoch)).await;
@@ -208,6 +209,7 @@ impl Player {
             ("the list of all jobs".into(), self.jobs.observe(&listed)),
             ("the depths".into(), self.depths().await),
             ("the paused queues".into(), self.jobs.observe(&store.paused_queues().await)),
+            ("the lanes".into(), self.jobs.observe(&store.lanes(1_000).await)),
             ("the workers".into(), self.jobs.observe(&self.workers(1_000).await)),
         ];
         let jobs = self.jobs.ids.iter().enumerate().map(async |(i, id)| {

@@ -88,6 +88,7 @@ pub(crate) fn verdict(ending: Ending) -> Verdict {
         Ending::Snooze(delay) => Verdict::Snooze(delay),
         Ending::Release => Verdict::Release,
         Ending::Cancelled => Verdict::Cancelled,
+        Ending::TimedOut => Verdict::TimedOut,
     }
 }
 

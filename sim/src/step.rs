@@ -84,6 +84,8 @@ pub enum Step {
     Depths,
     /// Names the queues that are paused.
     PausedQueues,
+    /// Names the lanes that hold claimable jobs, so many at most.
+    Lanes(usize),
     /// Reads workers in pages of this size.
     Workers(usize),
     /// Stands for leadership for so long; as whoever last led, if told to say so.
@@ -159,6 +161,8 @@ pub enum Ending {
     Release,
     /// Stopped.
     Cancelled,
+    /// Stopped for being over its time.
+    TimedOut,
 }
 
 /// A job to record.

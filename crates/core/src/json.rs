@@ -19,10 +19,7 @@ impl Json {
     pub fn parse(field: &str, text: &str) -> Result<Self, FieldError> {
         let text = text.trim_matches([' ', '\n', '\r', '\t']);
         if text.len() > Self::MAX_BYTES {
-            return Err(FieldError::new(
-                field,
-                format!("is {} bytes, over the limit of {}", text.len(), Self::MAX_BYTES),
-            ));
+            return Err(Self::too_long(field, text.len()));
         }
         match serde_json::from_str::<&RawValue>(text) {
             Ok(_) => Ok(Self(text.into())),
@@ -33,9 +30,14 @@ impl Json {
     /// Serialises `value`.
     pub fn of<T: Serialize + ?Sized>(field: &str, value: &T) -> Result<Self, FieldError> {
         match serde_json::to_string(value) {
-            Ok(text) => Self::parse(field, &text),
+            Ok(text) if text.len() > Self::MAX_BYTES => Err(Self::too_long(field, text.len())),
+            Ok(text) => Ok(Self(text.into())),
             Err(error) => Err(FieldError::new(field, format!("cannot be written as JSON: {error}"))),
         }
+    }
+
+    fn too_long(field: &str, length: usize) -> FieldError {
+        FieldError::new(field, format!("is {length} bytes, over the limit of {}", Self::MAX_BYTES))
     }
 
     /// Takes text that a store has checked already.

@@ -11,7 +11,7 @@ use crate::{FieldError, JobId};
 /// The counter grows with every lease of the job, whether or not it costs an attempt. The secret keeps a database
 /// that was restored from a stale replica from handing out a token twice: the counter may repeat there, 128 random
 /// bits do not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LeaseToken {
     /// The job that is leased.
     pub job: JobId,
@@ -19,6 +19,13 @@ pub struct LeaseToken {
     pub counter: i32,
     /// 128 random bits.
     pub secret: Uuid,
+}
+
+// Whoever has the secret may write to the job: it stays out of logs.
+impl fmt::Debug for LeaseToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "LeaseToken({}.{})", self.job, self.counter)
+    }
 }
 
 impl fmt::Display for LeaseToken {

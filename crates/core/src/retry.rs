@@ -22,11 +22,15 @@ pub struct RetryPolicy {
 
 impl Default for RetryPolicy {
     fn default() -> Self {
-        Self { base: Duration::from_secs(1), multiplier: 2.0, max: Duration::from_secs(3600), jitter: 0.1 }
+        Self::DEFAULT
     }
 }
 
 impl RetryPolicy {
+    /// One second, doubled each time up to an hour, a tenth of jitter.
+    pub const DEFAULT: Self =
+        Self { base: Duration::from_secs(1), multiplier: 2.0, max: Duration::from_secs(3600), jitter: 0.1 };
+
     /// The longest cap that makes sense.
     pub const MAX_DELAY: Duration = Duration::from_secs(30 * 24 * 3600);
 

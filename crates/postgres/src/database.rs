@@ -229,9 +229,22 @@ impl Connection<'_> {
     pub(crate) async fn transaction<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         self.begin("").await?;
         let answer = work.await;
-        self.execute(if answer.is_ok() { "COMMIT" } else { "ROLLBACK" }).await?;
-        self.unfinished.store(false, Ordering::Relaxed);
+        self.end(answer.is_ok()).await?;
         answer
+    }
+
+    /// The same for work that may come to nothing: committed if it came to something, undone otherwise.
+    pub(crate) async fn attempt<T>(&self, work: impl Future<Output = Result<Option<T>>>) -> Result<Option<T>> {
+        self.begin("").await?;
+        let answer = work.await;
+        self.end(matches!(answer, Ok(Some(_)))).await?;
+        answer
+    }
+
+    async fn end(&self, keep: bool) -> Result<()> {
+        self.execute(if keep { "COMMIT" } else { "ROLLBACK" }).await?;
+        self.unfinished.store(false, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Begins a transaction that lasts until [`commit`](Connection::commit), with settings of its own. A connection that is
@@ -244,14 +257,7 @@ impl Connection<'_> {
 
     /// Commits what was [begun](Connection::begin).
     pub(crate) async fn commit(&self) -> Result<()> {
-        self.execute("COMMIT").await?;
-        self.unfinished.store(false, Ordering::Relaxed);
-        Ok(())
-    }
-
-    /// How the store was told to behave.
-    pub(crate) fn options(&self) -> &PostgresOptions {
-        self.options
+        self.end(true).await
     }
 
     fn client(&self) -> &Object {

@@ -11,10 +11,11 @@ use uuid::Uuid;
 
 use crate::{
     PostgresStore,
-    database::{Connection, Database},
+    database::Database,
     error::{is_of_one_job, store_error},
     record::{Columns, Links, new_id},
     row::state,
+    runner::{Param, Runner},
     settle::{Ending, settle_in},
     statement::{FIND_FINISHED, FIND_KEYS, LOCK_PARENTS, RECORD_DEPENDENCIES, STATES},
 };
@@ -23,7 +24,7 @@ use crate::{
 const MAX_CALL_BYTES: usize = 256 * 1024 * 1024;
 
 /// How often a call starts over because somebody took one of its keys while it was being recorded.
-const KEY_RACES: usize = 10;
+pub(crate) const KEY_RACES: usize = 10;
 
 /// Records jobs that may fail one by one: keys and data errors are each job's own.
 pub(crate) async fn record_each(database: &Database, jobs: &[NewJob]) -> Vec<Result<Enqueued>> {
@@ -46,7 +47,7 @@ pub(crate) async fn record_each(database: &Database, jobs: &[NewJob]) -> Vec<Res
         Err(error) => return failed_alike(jobs.len(), &error),
     };
     let left_out: Vec<usize> = (0..jobs.len()).filter(|i| !recorded.contains_key(&ids[*i].as_uuid())).collect();
-    let mut known = match find_keys(Finder::Pool(database), jobs, &left_out).await {
+    let mut known = match find_keys(&mut &*database, jobs, &left_out).await {
         Ok(known) => known,
         Err(error) => return failed_alike(jobs.len(), &error),
     };
@@ -73,14 +74,9 @@ fn failed_alike(n: usize, error: &StoreError) -> Vec<Result<Enqueued>> {
         .collect()
 }
 
-enum Finder<'a> {
-    Pool(&'a Database),
-    Inside(&'a Connection<'a>),
-}
-
 // What the keys of the jobs at `positions` stand for.
 async fn find_keys(
-    finder: Finder<'_>,
+    runner: &mut dyn Runner,
     jobs: &[NewJob],
     positions: &[usize],
 ) -> Result<HashMap<usize, Result<Enqueued>>> {
@@ -96,20 +92,18 @@ async fn find_keys(
         keys.push(jobs[*i].idempotency_key.as_ref().map(AsRef::as_ref));
     }
     let keys: Vec<Option<&str>> = keys;
-    let rows = match finder {
-        Finder::Pool(database) => database.query(&FIND_KEYS, &[&tenants, &job_types, &keys]).await?,
-        Finder::Inside(connection) => connection.query(&FIND_KEYS, &[&tenants, &job_types, &keys]).await?,
-    };
+    let params = [Param::Texts(&tenants), Param::Texts(&job_types), Param::MaybeTexts(&keys)];
+    let rows = runner.run(&FIND_KEYS, &params).await?;
     let mut known = HashMap::new();
     for row in rows {
-        let n: i64 = row.get(0);
+        let n: i64 = row.get(0)?;
         let i = positions[usize::try_from(n - 1).unwrap_or(0)];
-        let id = JobId::from_uuid(row.get(1));
+        let id = JobId::from_uuid(row.get(1)?);
         // A key that came in by SQL has no fingerprint of ours; it is taken as the same request.
-        let same = row.get::<_, Option<Uuid>>(2).is_none_or(|stored| stored.as_u128() == Fingerprint::of(&jobs[i]).0);
+        let same = row.get::<Option<Uuid>>(2)?.is_none_or(|stored| stored.as_u128() == Fingerprint::of(&jobs[i]).0);
         let answer = if same {
             // A job that is nowhere and left no word was pruned after it completed: only other ends are remembered.
-            let state = row.get::<_, Option<&str>>(3).map_or(Ok(JobState::Completed), state)?;
+            let state = row.get::<Option<String>>(3)?.as_deref().map_or(Ok(JobState::Completed), state)?;
             Ok(Enqueued { id, state, duplicate: true })
         } else {
             Err(StoreError::IdempotencyKeyReused { existing: id })
@@ -119,17 +113,28 @@ async fn find_keys(
     Ok(known)
 }
 
-/// Records all of `jobs` or none.
-pub(crate) async fn record_all(store: &PostgresStore, jobs: &[NewJob]) -> Result<Vec<Enqueued>> {
+/// Checks jobs that are to be recorded together, and resolves whom each waits for.
+pub(crate) fn check_call(jobs: &[NewJob]) -> Result<Vec<Parents>> {
     let graph = graph::resolve(jobs)?;
     if jobs.iter().map(|job| job.payload.as_str().len()).sum::<usize>() > MAX_CALL_BYTES {
         return Err(FieldError::new("jobs", format!("hold more than {MAX_CALL_BYTES} bytes of payload")).into());
     }
+    Ok(graph)
+}
+
+/// Where a bad parent stands in a call of many jobs.
+pub(crate) fn field_of_many(i: usize) -> String {
+    format!("jobs[{i}].dependsOn")
+}
+
+/// Records all of `jobs` or none.
+pub(crate) async fn record_all(store: &PostgresStore, jobs: &[NewJob]) -> Result<Vec<Enqueued>> {
+    let graph = check_call(jobs)?;
     let plain = jobs.iter().all(|job| job.idempotency_key.is_none() && job.depends_on.is_empty());
     if plain {
         return record_plain(store.database(), jobs).await;
     }
-    record_together(store, jobs, &graph, |i| format!("jobs[{i}].dependsOn")).await
+    record_together(store, jobs, &graph, field_of_many).await
 }
 
 /// Records one job that waits for others.
@@ -146,7 +151,9 @@ async fn record_together(
 ) -> Result<Vec<Enqueued>> {
     let connection = store.database().connection().await?;
     for _ in 0..KEY_RACES {
-        let recorded = connection.transaction(record_graph(&connection, jobs, graph, &field)).await?;
+        let inline_payload = store.database().options.inline_payload;
+        let work = &mut &connection;
+        let recorded = connection.attempt(record_graph(work, inline_payload, jobs, graph, &field)).await?;
         if let Some(mut recorded) = recorded {
             drop(connection);
             // A job that was cancelled at once because a parent had failed may itself be waited for.
@@ -196,9 +203,10 @@ enum Parent {
 
 // Keys first, since a reference to a known job means that job; then parents are locked, so that none finishes between
 // the look and the commit; then the jobs and who waits for whom. `None` when somebody took one of the keys meanwhile:
-// what was recorded is taken back and the call starts over.
-async fn record_graph(
-    connection: &Connection<'_>,
+// what was recorded is to be taken back by the caller, who may start over.
+pub(crate) async fn record_graph(
+    runner: &mut dyn Runner,
+    inline_payload: usize,
     jobs: &[NewJob],
     graph: &[Parents],
     field: &impl Fn(usize) -> String,
@@ -206,7 +214,7 @@ async fn record_graph(
     let mut answers: Vec<Option<Enqueued>> = vec![None; jobs.len()];
     let mut ids: Vec<JobId> = jobs.iter().map(|_| new_id()).collect();
     let keyed: Vec<usize> = (0..jobs.len()).filter(|i| jobs[*i].idempotency_key.is_some()).collect();
-    let mut known = find_keys(Finder::Inside(connection), jobs, &keyed).await?;
+    let mut known = find_keys(runner, jobs, &keyed).await?;
     // In the order of the jobs, so that of several keys that were used for something else the first is named.
     let mut first_of_key = HashMap::new();
     let mut same_as: HashMap<usize, usize> = HashMap::new();
@@ -237,7 +245,7 @@ async fn record_graph(
     }
     let outside: BTreeSet<JobId> =
         parents_of.values().flatten().copied().filter(|id| !fresh_ids.contains(id)).collect();
-    let known = find_parents(connection, &outside).await?;
+    let known = find_parents(runner, &outside).await?;
     let mut unknown = Vec::new();
     for (i, parents) in &parents_of {
         for id in parents.iter().filter(|id| !known.contains_key(id) && !fresh_ids.contains(id)) {
@@ -263,22 +271,20 @@ async fn record_graph(
         if failed && policy == OnDependencyFailure::Cancel {
             doomed.push(*i);
         }
-        columns.push(ids[*i], &jobs[*i], links, connection.options().inline_payload);
+        columns.push(ids[*i], &jobs[*i], links, inline_payload);
         for parent in &parents_of[i] {
             children.push(ids[*i].as_uuid());
             parents.push(parent.as_uuid());
             met.push(standing(parent) != Parent::Waiting);
         }
     }
-    let recorded = columns.record_in(connection).await?;
+    let recorded = columns.record_in(runner).await?;
     if !children.is_empty() {
-        connection.query(&RECORD_DEPENDENCIES, &[&children, &parents, &met]).await?;
+        let params = [Param::Uuids(&children), Param::Uuids(&parents), Param::Bools(&met)];
+        runner.run(&RECORD_DEPENDENCIES, &params).await?;
     }
     for i in fresh {
-        let Some(state) = recorded.get(&ids[i].as_uuid()) else {
-            connection.execute("ROLLBACK; BEGIN").await?;
-            return Ok(None);
-        };
+        let Some(state) = recorded.get(&ids[i].as_uuid()) else { return Ok(None) };
         answers[i] = Some(Enqueued { id: ids[i], state: *state, duplicate: false });
     }
     if !doomed.is_empty() {
@@ -288,7 +294,7 @@ async fn record_graph(
                 answers[*i].map(|answer| Ending::cancel_waiting(answer.id, answer.state, 0, 0, 0, "dependency_failed"))
             })
             .collect();
-        settle_in(connection, &endings).await?;
+        settle_in(runner, &endings).await?;
         for i in doomed {
             if let Some(answer) = &mut answers[i] {
                 answer.state = JobState::Cancelled;
@@ -306,19 +312,19 @@ async fn record_graph(
 }
 
 // Locks those that are unfinished and looks up the rest; twice, since an operator may redrive one in between.
-async fn find_parents(connection: &Connection<'_>, ids: &BTreeSet<JobId>) -> Result<HashMap<JobId, Parent>> {
+async fn find_parents(runner: &mut dyn Runner, ids: &BTreeSet<JobId>) -> Result<HashMap<JobId, Parent>> {
     let mut found = HashMap::new();
     for _ in 0..2 {
         let missing: Vec<Uuid> = ids.iter().filter(|id| !found.contains_key(*id)).map(JobId::as_uuid).collect();
         if missing.is_empty() {
             break;
         }
-        for row in connection.query(&LOCK_PARENTS, &[&missing]).await? {
-            found.insert(JobId::from_uuid(row.get(0)), Parent::Waiting);
+        for row in runner.run(&LOCK_PARENTS, &[Param::Uuids(&missing)]).await? {
+            found.insert(JobId::from_uuid(row.get(0)?), Parent::Waiting);
         }
-        for row in connection.query(&FIND_FINISHED, &[&missing]).await? {
-            let parent = if row.get::<_, &str>(1) == "completed" { Parent::Completed } else { Parent::Failed };
-            found.insert(JobId::from_uuid(row.get(0)), parent);
+        for row in runner.run(&FIND_FINISHED, &[Param::Uuids(&missing)]).await? {
+            let parent = if row.get::<String>(1)? == "completed" { Parent::Completed } else { Parent::Failed };
+            found.insert(JobId::from_uuid(row.get(0)?), parent);
         }
     }
     Ok(found)

@@ -6,12 +6,28 @@ use tokio_postgres::error::SqlState;
 /// Sorts an error by what the caller can do about it.
 #[expect(clippy::needless_pass_by_value, reason = "map_err hands errors over")]
 pub(crate) fn store_error(error: tokio_postgres::Error) -> StoreError {
-    let passing = match error.as_db_error() {
-        Some(db) => is_passing(db.code()),
-        None => error.is_closed() || caused_by_io(&error),
-    };
-    // In the server's own words: the error itself would only say that it came from there.
-    let words = describe(&error);
+    match error.as_db_error() {
+        Some(db) => server_error(db.code().code(), db.message()),
+        None => sorted(error.is_closed() || caused_by_io(&error), describe(&error)),
+    }
+}
+
+/// The same for somebody else's driver.
+#[cfg(feature = "sqlx")]
+#[expect(clippy::needless_pass_by_value, reason = "map_err hands errors over")]
+pub(crate) fn sqlx_error(error: sqlx::Error) -> StoreError {
+    match error.as_database_error() {
+        Some(db) => server_error(db.code().as_deref().unwrap_or_default(), db.message()),
+        None => sorted(matches!(error, sqlx::Error::Io(_)), error.to_string()),
+    }
+}
+
+// In the server's own words: an error itself would only say that it came from there.
+fn server_error(code: &str, message: &str) -> StoreError {
+    sorted(is_passing(code), format!("{message} ({code})"))
+}
+
+fn sorted(passing: bool, words: String) -> StoreError {
     if passing { StoreError::Unavailable(words) } else { StoreError::Backend(words.into()) }
 }
 
@@ -43,8 +59,9 @@ fn caused_by_io(error: &tokio_postgres::Error) -> bool {
 }
 
 // Connection trouble, a server that starts or stops, exhausted resources, timeouts, conflicts, a read-only standby.
-fn is_passing(code: &SqlState) -> bool {
-    matches!(&code.code()[..2], "08" | "40" | "53" | "55" | "57") || *code == SqlState::READ_ONLY_SQL_TRANSACTION
+fn is_passing(code: &str) -> bool {
+    matches!(code.get(..2), Some("08" | "40" | "53" | "55" | "57"))
+        || code == SqlState::READ_ONLY_SQL_TRANSACTION.code()
 }
 
 /// The message with the server's own words, which the error alone leaves out.

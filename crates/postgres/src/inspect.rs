@@ -2,16 +2,18 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use orchestrix_core::{Job, JobId, JobState, Queue, Timestamp};
+use orchestrix_core::{Job, JobId, JobState, JobType, Queue, Timestamp};
 use orchestrix_store::{
-    JobFilter, JobSummary, LogEntry, Page, PageRequest, QueueDepth, Result, StoreError, inspect::MAX_SCAN,
+    JobFilter, JobSummary, LogEntry, Page, PageRequest, QueueDepth, Result, StoreError,
+    housekeeping::check_limit,
+    inspect::{MAX_LANES, MAX_SCAN},
 };
 use uuid::Uuid;
 
 use crate::{
     PostgresStore,
     row::{self, corrupt, count, state, sweep_limit},
-    statement::{DEPTHS, FOLD, GET, LIST, LOGS, OLDEST, SUMMARY},
+    statement::{DEPTHS, FOLD, GET, LANES, LIST, LOGS, OLDEST, SUMMARY},
 };
 
 /// The lanes and ranks looked at for the age of queues.
@@ -162,4 +164,12 @@ pub(crate) async fn depths(store: &PostgresStore) -> Result<Vec<QueueDepth>> {
         }
     }
     Ok(queues.into_values().collect())
+}
+
+pub(crate) async fn lanes(store: &PostgresStore, limit: usize) -> Result<Vec<(Queue, JobType)>> {
+    check_limit(limit, MAX_LANES)?;
+    // With no lane known there is one gap, and the hops through it come in order.
+    let none: &[&str] = &[];
+    let rows = store.database().query(&LANES, &[&none, &none, &(limit as i64)]).await?;
+    Ok(rows.iter().map(|row| (Queue::trusted(row.get(0)), JobType::trusted(row.get(1)))).collect())
 }

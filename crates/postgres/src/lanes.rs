@@ -83,6 +83,8 @@ struct Inner {
     looked: Option<(Instant, Duration)>,
     /// Whether a hint said that there may be a new one.
     hinted: bool,
+    /// Where jobs will stand that have not been committed yet.
+    promised: BTreeMap<(Queue, JobType), Place>,
 }
 
 impl Lanes {
@@ -127,6 +129,36 @@ impl Lanes {
     /// Takes note that there may be a new lane.
     pub(crate) fn hint(&self) {
         self.lock().hinted = true;
+    }
+
+    /// Takes note of a job that somebody else's transaction will make claimable at `place`, if it commits.
+    pub(crate) fn promised(&self, queue: &Queue, job_type: &JobType, place: Place) {
+        let mut inner = self.lock();
+        let full = inner.promised.len() >= MAX_LANES;
+        let key = (queue.clone(), job_type.clone());
+        if let Some(known) = inner.promised.get_mut(&key) {
+            *known = place.min(*known);
+        } else if !full {
+            inner.promised.insert(key, place);
+        }
+    }
+
+    /// Takes note that such transactions have committed: the next claim does not start beyond what they promised for `queue`.
+    pub(crate) fn kept(&self, queue: &Queue) {
+        let mut kept = BTreeMap::new();
+        let mut inner = self.lock();
+        inner.hinted = true;
+        inner.promised.retain(|lane, place| {
+            let other = lane.0 != *queue;
+            if !other {
+                kept.insert(lane.clone(), *place);
+            }
+            other
+        });
+        drop(inner);
+        for ((queue, job_type), place) in kept {
+            self.ready(&queue, &job_type, place);
+        }
     }
 
     /// Takes note of a job that this process made claimable at `place`: the next claim does not start beyond it.

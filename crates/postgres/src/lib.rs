@@ -8,9 +8,14 @@
 //! Nothing is kept on a connection that another call relies on: with [`PostgresOptions::pooled`] the store works behind
 //! a pooler in transaction mode.
 //!
+//! An application on the same database can record and complete jobs in a transaction of its own, with
+//! [`PostgresStore::enqueue_in`] and [`PostgresStore::complete_in`]: of `tokio-postgres` or `deadpool-postgres`, and with the
+//! feature `sqlx` of that.
+//!
 //! What is deliberately absent: session locks, temporary tables, triggers on the hot path, `count(*)` over a backlog,
 //! NOTIFY in a producer's transaction.
 
+mod caller;
 mod claim;
 mod coalesce;
 mod coordination;
@@ -27,6 +32,7 @@ mod options;
 mod prune;
 mod record;
 mod row;
+mod runner;
 mod settle;
 mod statement;
 #[cfg(feature = "test-clock")]
@@ -44,14 +50,18 @@ use orchestrix_core::{
 use orchestrix_store::{
     Agenda, ClaimRequest, Claimed, Directive, Enqueued, Epoch, Fence, Finish, FinishError, JobFilter, JobSummary,
     Leadership, LeaseStatus, LogEntry, LogLine, NodeInfo, NodeStatus, Page, PageRequest, ProgressUpdate, Pruned,
-    QueueDepth, Result, Retention, Store, Swept, Wakeup, Wakeups, WorkerInfo, WorkerStatus, enqueue::check_alone,
-    wakeup::Waker,
+    QueueDepth, Result, Retention, Store, StoreError, Swept, Wakeup, Wakeups, WorkerInfo, WorkerStatus,
+    enqueue::check_alone, wakeup::Waker,
 };
 use tokio::task::AbortHandle;
 use tokio_postgres::Row;
 
+pub use caller::CallerTransaction;
 pub use migrate::SCHEMA_VERSION;
 pub use options::PostgresOptions;
+#[cfg(feature = "sqlx")]
+pub use sqlx;
+pub use {deadpool_postgres, tokio_postgres};
 
 use crate::{
     coalesce::Coalescer,
@@ -74,7 +84,7 @@ pub(crate) struct Inner {
     database: Database,
     coalescer: Coalescer,
     notifier: Notifier,
-    pub(crate) lanes: Lanes,
+    pub(crate) lanes: Arc<Lanes>,
     pub(crate) waker: Waker,
     listener: std::sync::OnceLock<AbortHandle>,
 }
@@ -102,7 +112,7 @@ impl PostgresStore {
             coalescer: Coalescer::start(database.clone()),
             notifier: Notifier::start(database.clone()),
             database,
-            lanes: Lanes::default(),
+            lanes: Arc::default(),
             waker: Waker::default(),
             listener: std::sync::OnceLock::new(),
         });
@@ -111,6 +121,23 @@ impl PostgresStore {
             let _ = inner.listener.set(task.abort_handle());
         }
         Ok(Self(inner))
+    }
+
+    // Migrated, or checked, by whoever opened `self`; and the connection that listens stays theirs, since what it hears is
+    // passed on to the subscribers of both.
+    fn opened_apart(&self, connections: usize) -> Result<Self> {
+        if let Err(error) = tokio::runtime::Handle::try_current() {
+            return Err(StoreError::Backend(Box::new(error)));
+        }
+        let database = Database::new(PostgresOptions { connections, ..self.database().options.clone() })?;
+        Ok(Self(Arc::new(Inner {
+            coalescer: Coalescer::start(database.clone()),
+            notifier: Notifier::start(database.clone()),
+            database,
+            lanes: Arc::clone(&self.0.lanes),
+            waker: self.0.waker.clone(),
+            listener: std::sync::OnceLock::new(),
+        })))
     }
 
     /// How many migrations the database lacks, without applying any.
@@ -126,7 +153,7 @@ impl PostgresStore {
         let version = migrate::current_version(&database.connection().await?).await?;
         migrate::refuse_newer(version)?;
         if version < SCHEMA_VERSION {
-            return Err(orchestrix_store::StoreError::Schema(format!(
+            return Err(StoreError::Schema(format!(
                 "the database has schema version {version}, this program needs {SCHEMA_VERSION}: apply the migrations first"
             )));
         }
@@ -367,6 +394,10 @@ impl Store for PostgresStore {
         inspect::depths(self).await
     }
 
+    async fn lanes(&self, limit: usize) -> Result<Vec<(Queue, JobType)>> {
+        inspect::lanes(self, limit).await
+    }
+
     async fn workers(&self, page: &PageRequest<WorkerName>) -> Result<Page<WorkerStatus, WorkerName>> {
         worker::list(self, page).await
     }
@@ -377,5 +408,9 @@ impl Store for PostgresStore {
 
     fn timers(&self) -> Wakeups {
         self.0.waker.timers()
+    }
+
+    fn apart(&self, connections: usize) -> Result<Arc<dyn Store>> {
+        Ok(Arc::new(self.opened_apart(connections)?))
     }
 }

@@ -8,12 +8,13 @@ use std::{
 use orchestrix_core::{Fingerprint, JobId, JobIds, JobState, NewJob, Start, Timestamp};
 use orchestrix_store::{Options, Result, clock::cut};
 use serde_json::{Map, Value, json};
-use tokio_postgres::{Row, types::ToSql};
+use tokio_postgres::Row;
 use uuid::Uuid;
 
 use crate::{
-    database::{Connection, Database},
+    database::Database,
     row::state,
+    runner::{Param, Runner},
     statement::{RECORD, RECORD_PLAIN},
 };
 
@@ -66,15 +67,16 @@ impl<'a> Columns<'a> {
         database: &Database,
     ) -> Result<Result<HashMap<Uuid, JobState>, tokio_postgres::Error>> {
         let answer = match self.is_plain() {
-            true => database.try_query(&RECORD_PLAIN, &self.params()[..7]).await?,
-            false => database.try_query(&RECORD, &self.params()).await?,
+            true => database.try_query(&RECORD_PLAIN, &Param::all(&self.params()[..7])).await?,
+            false => database.try_query(&RECORD, &Param::all(&self.params())).await?,
         };
         answer.map(|rows| self.states(&rows)).map_or_else(|error| Ok(Err(error)), |states| states.map(Ok))
     }
 
     /// The same within a transaction.
-    pub(crate) async fn record_in(&self, connection: &Connection<'_>) -> Result<HashMap<Uuid, JobState>> {
-        states(&connection.query(&RECORD, &self.params()).await?)
+    pub(crate) async fn record_in(&self, runner: &mut dyn Runner) -> Result<HashMap<Uuid, JobState>> {
+        let rows = runner.run(&RECORD, &self.params()).await?;
+        rows.iter().map(|row| Ok((row.get(0)?, state(&row.get::<String>(1)?)?))).collect()
     }
 
     fn is_plain(&self) -> bool {
@@ -85,27 +87,23 @@ impl<'a> Columns<'a> {
     fn states(&self, rows: &[Row]) -> Result<HashMap<Uuid, JobState>> {
         match self.is_plain() {
             true => Ok(self.ids.iter().map(|id| (*id, JobState::Pending)).collect()),
-            false => states(rows),
+            false => rows.iter().map(|row| Ok((row.get(0), state(row.get(1))?))).collect(),
         }
     }
 
-    fn params(&self) -> [&(dyn ToSql + Sync); 9] {
+    fn params(&self) -> [Param<'_>; 9] {
         [
-            &self.ids,
-            &self.queues,
-            &self.job_types,
-            &self.tenants,
-            &self.ranks,
-            &self.max_attempts,
-            &self.payloads,
-            &self.bodies,
-            &self.specs,
+            Param::Uuids(&self.ids),
+            Param::Texts(&self.queues),
+            Param::Texts(&self.job_types),
+            Param::Texts(&self.tenants),
+            Param::Int2s(&self.ranks),
+            Param::Int2s(&self.max_attempts),
+            Param::MaybeTexts(&self.payloads),
+            Param::MaybeTexts(&self.bodies),
+            Param::MaybeStrings(&self.specs),
         ]
     }
-}
-
-fn states(rows: &[Row]) -> Result<HashMap<Uuid, JobState>> {
-    rows.iter().map(|row| Ok((row.get(0), state(row.get(1))?))).collect()
 }
 
 // Whatever is not the default, in the words of record.sql; nothing for a plain job.

@@ -10,9 +10,9 @@ use uuid::Uuid;
 
 use crate::{
     PostgresStore,
-    database::Connection,
     record::millis,
     row::{count, retry_policy, state},
+    runner::{Param, Runner},
     statement::SETTLE,
     work::Work,
 };
@@ -153,7 +153,7 @@ pub(crate) fn ended(settled: &[Settled]) -> Vec<JobId> {
 /// Writes what still applies; answers for those only. Once it is committed, it is to be [noted](note).
 pub(crate) async fn settle(work: &Work<'_>, endings: &[Ending]) -> Result<Vec<Settled>> {
     let columns = Columns::of(endings);
-    work.query(&SETTLE, &columns.params()).await?.into_iter().map(read).collect()
+    work.query(&SETTLE, &Param::all(&columns.params())).await?.into_iter().map(read).collect()
 }
 
 /// The same, as a transaction of its own.
@@ -172,9 +172,9 @@ pub(crate) fn note(store: &PostgresStore, settled: &[Settled]) {
 }
 
 /// The same within a transaction, for jobs that do not become claimable.
-pub(crate) async fn settle_in(connection: &Connection<'_>, endings: &[Ending]) -> Result<Vec<Settled>> {
+pub(crate) async fn settle_in(runner: &mut dyn Runner, endings: &[Ending]) -> Result<()> {
     let columns = Columns::of(endings);
-    connection.query(&SETTLE, &columns.params()).await?.into_iter().map(read).collect()
+    runner.run(&SETTLE, &columns.params()).await.map(drop)
 }
 
 fn read(row: Row) -> Result<Settled> {
@@ -229,21 +229,21 @@ impl<'a> Columns<'a> {
         columns
     }
 
-    fn params(&self) -> [&(dyn tokio_postgres::types::ToSql + Sync); 13] {
+    fn params(&self) -> [Param<'_>; 13] {
         [
-            &self.ids,
-            &self.counters,
-            &self.secrets,
-            &self.was,
-            &self.cancel_seen,
-            &self.guards,
-            &self.goes_to,
-            &self.delays,
-            &self.attempts,
-            &self.losses,
-            &self.reasons,
-            &self.outcomes,
-            &self.errors,
+            Param::Uuids(&self.ids),
+            Param::Int4s(&self.counters),
+            Param::MaybeUuids(&self.secrets),
+            Param::Texts(&self.was),
+            Param::Bools(&self.cancel_seen),
+            Param::Texts(&self.guards),
+            Param::Texts(&self.goes_to),
+            Param::Int8s(&self.delays),
+            Param::Int2s(&self.attempts),
+            Param::Int2s(&self.losses),
+            Param::MaybeTexts(&self.reasons),
+            Param::MaybeTexts(&self.outcomes),
+            Param::MaybeTexts(&self.errors),
         ]
     }
 }

@@ -30,6 +30,7 @@ macro_rules! statements {
 statements! {
     AGENDA = "agenda" ();
     APPEND_LOGS = "append_logs" (UUID, INT4, UUID, TIMESTAMPTZ_ARRAY, TEXT_ARRAY, TEXT_ARRAY);
+    BOUND_LOCKS = "bound_locks" (INT8);
     CLAIM = "claim" (TEXT_ARRAY, TEXT_ARRAY, INT2_ARRAY, TIMESTAMPTZ_ARRAY, UUID_ARRAY, INT4_ARRAY, TEXT, UUID);
     COMPLETE = "complete" (UUID_ARRAY, INT4_ARRAY, UUID_ARRAY, TEXT_ARRAY);
     DEPENDENCY_RESULTS = "dependency_results" (UUID_ARRAY);
@@ -87,6 +88,7 @@ statements! {
     REPRIORITIZE = "reprioritize" (UUID, INT2);
     REQUEST_CANCEL = "request_cancel" (UUID);
     RESIGN = "resign" (TEXT, INT8);
+    RESTORE_LOCKS = "restore_locks" (TEXT);
     RETRY = "retry" (UUID_ARRAY);
     SETTLE = "settle" (
         UUID_ARRAY, INT4_ARRAY, UUID_ARRAY, TEXT_ARRAY, BOOL_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT2_ARRAY, INT2_ARRAY,

@@ -186,6 +186,21 @@ fn lanes(session: &Session<'_>, request: &ClaimRequest) -> Result<Vec<Lane>> {
     Ok(lanes)
 }
 
+/// The first lanes that there are, in order.
+pub(crate) fn list(session: &Session<'_>, limit: usize) -> Result<Vec<(Queue, JobType)>> {
+    let mut lanes: Vec<(Queue, JobType)> = Vec::new();
+    while lanes.len() < limit {
+        let from = lanes.last().map(|(queue, job_type)| (queue.as_str().to_owned(), after(job_type.as_str())));
+        let (queue, job_type) = from.unwrap_or_default();
+        let next = session.first(LANE, (&queue, &job_type), |row| {
+            Ok((Queue::trusted(Columns(row).text(0)?), JobType::trusted(Columns(row).text(1)?)))
+        })?;
+        let Some(next) = next else { break };
+        lanes.push(next);
+    }
+    Ok(lanes)
+}
+
 /// The name that comes next, whatever it may be.
 fn after(name: &str) -> String {
     format!("{name}\0")

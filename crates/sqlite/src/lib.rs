@@ -39,7 +39,7 @@ mod writer;
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use orchestrix_core::{Job, JobId, JobState, LeaseToken, NewJob, NodeName, Priority, Queue, WorkerName};
+use orchestrix_core::{Job, JobId, JobState, JobType, LeaseToken, NewJob, NodeName, Priority, Queue, WorkerName};
 use orchestrix_store::{
     Agenda, ClaimRequest, Claimed, Directive, Enqueued, Epoch, Fence, Finish, FinishError, JobFilter, JobSummary,
     Leadership, LeaseStatus, LogEntry, LogLine, NodeInfo, NodeStatus, Page, PageRequest, ProgressUpdate, Pruned,
@@ -47,6 +47,7 @@ use orchestrix_store::{
     claim::check_tokens,
     coordination::check_term,
     housekeeping::{MAX_SWEEP, check_limit},
+    inspect::MAX_LANES,
     wakeup::Waker,
 };
 
@@ -317,6 +318,11 @@ impl Store for SqliteStore {
         self.database().read(|session| inspect::depths(&session)).await
     }
 
+    async fn lanes(&self, limit: usize) -> Result<Vec<(Queue, JobType)>> {
+        check_limit(limit, MAX_LANES)?;
+        self.database().read(move |session| lanes::list(&session, limit)).await
+    }
+
     async fn workers(&self, page: &PageRequest<WorkerName>) -> Result<Page<WorkerStatus, WorkerName>> {
         page.validate()?;
         let page = page.clone();
@@ -329,5 +335,10 @@ impl Store for SqliteStore {
 
     fn timers(&self) -> Wakeups {
         self.0.waker.timers()
+    }
+
+    // The thread that writes has no runtime, and reads run on that of whoever asks: there is nothing to be made apart.
+    fn apart(&self, _connections: usize) -> Result<Arc<dyn Store>> {
+        Ok(Arc::new(self.clone()))
     }
 }

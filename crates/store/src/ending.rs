@@ -82,6 +82,7 @@ impl From<&Verdict> for AttemptEnd {
             Verdict::Snooze(delay) => Self { wait: Some(*delay), ..Self::plain(AttemptOutcome::Snoozed) },
             Verdict::Release => Self::plain(AttemptOutcome::Released),
             Verdict::Cancelled => Self::plain(AttemptOutcome::Cancelled),
+            Verdict::TimedOut => Self::plain(AttemptOutcome::TimedOut),
         }
     }
 }

@@ -50,6 +50,9 @@ pub enum Verdict {
     Release,
     /// It stopped because it was asked to.
     Cancelled,
+    /// It ran over its time and was stopped. Counts as what [`time_out`](crate::Store::time_out) does to an attempt that
+    /// nobody stopped, and is answered as a repeat where that came first.
+    TimedOut,
 }
 
 impl Verdict {

@@ -147,6 +147,9 @@ impl JobSummary {
     }
 }
 
+/// The most lanes that [`Store::lanes`](crate::Store::lanes) lists.
+pub const MAX_LANES: usize = 10_000;
+
 /// What one queue holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueDepth {

@@ -29,10 +29,10 @@ pub mod options;
 pub mod wakeup;
 pub mod worker;
 
-use std::time::Duration;
+use std::{any::Any, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use orchestrix_core::{Job, JobId, JobState, LeaseToken, NewJob, NodeName, Priority, Queue, WorkerName};
+use orchestrix_core::{Job, JobId, JobState, JobType, LeaseToken, NewJob, NodeName, Priority, Queue, WorkerName};
 
 pub use claim::{ClaimRequest, Claimed, LeaseStatus, Queues};
 pub use clock::{Clock, ManualClock, SystemClock};
@@ -50,8 +50,10 @@ pub use wakeup::{Polling, Wakeup, Wakeups};
 pub use worker::{Directive, WorkerInfo, WorkerStatus};
 
 /// Durable storage of jobs. See the [crate documentation](crate) for what every implementation keeps.
+///
+/// A `&dyn Store` is also a `&dyn Any`, for whoever offers more on a backend that it knows.
 #[async_trait]
-pub trait Store: Send + Sync + 'static {
+pub trait Store: Any + Send + Sync {
     // ---- producers ----
 
     /// Records one job. Concurrent calls may share a transaction; each is answered after the commit, and a job that
@@ -188,6 +190,10 @@ pub trait Store: Send + Sync + 'static {
     /// grow with the backlog.
     async fn depths(&self) -> Result<Vec<QueueDepth>>;
 
+    /// Which types of jobs can be claimed (are pending) in which queues, paused ones too: at most `limit` lanes, by queue and
+    /// then type. The cost grows with the lanes, not with the backlog.
+    async fn lanes(&self, limit: usize) -> Result<Vec<(Queue, JobType)>>;
+
     /// Workers by name.
     async fn workers(&self, page: &PageRequest<WorkerName>) -> Result<Page<WorkerStatus, WorkerName>>;
 
@@ -196,4 +202,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// Hints that a job began to wait for a time, for whoever keeps the [`agenda`](Store::agenda).
     fn timers(&self) -> Wakeups;
+
+    /// The same jobs through up to `connections` connections of their own, for a thread with its own tokio runtime: what is
+    /// asked of it goes on while the runtime that this store was opened on is blocked. Called on the runtime that will use it.
+    /// Wake-ups given through either reach the subscribers of both.
+    fn apart(&self, connections: usize) -> Result<Arc<dyn Store>>;
 }

@@ -72,7 +72,7 @@ impl Polling {
     }
 
     /// How long to wait this time. Between 75 % and all of the plain pause, which then doubles.
-    fn pause(&mut self) -> Duration {
+    pub fn pause(&mut self) -> Duration {
         let pause = self.next.mul_f64(rand::rng().random_range(0.75..=1.0));
         self.next = (self.next * 2).min(self.longest);
         pause

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use orchestrix_core::{Job, JobId, JobState, LeaseToken, NewJob, NodeName, Priority, Queue, WorkerName};
+use orchestrix_core::{Job, JobId, JobState, JobType, LeaseToken, NewJob, NodeName, Priority, Queue, WorkerName};
 use orchestrix_store::*;
 
 /// What is done wrong.
@@ -63,6 +63,7 @@ passed_on! {
     list(filter: &JobFilter, page: &PageRequest<JobId>) -> Result<Page<JobSummary, JobId>>;
     logs(id: JobId, page: &PageRequest<i64>) -> Result<Page<LogEntry, i64>>;
     depths() -> Result<Vec<QueueDepth>>;
+    lanes(limit: usize) -> Result<Vec<(Queue, JobType)>>;
     workers(page: &PageRequest<WorkerName>) -> Result<Page<WorkerStatus, WorkerName>>;
     forget_nodes(fence: Fence, silence: Duration, limit: usize) -> Result<usize>;
     fold_depths(limit: usize) -> Result<usize>;
@@ -93,6 +94,10 @@ passed_on! {
 
         fn timers(&self) -> Wakeups {
             self.store.timers()
+        }
+
+        fn apart(&self, connections: usize) -> Result<Arc<dyn Store>> {
+            Ok(Arc::new(Self { store: self.store.apart(connections)?, slip: self.slip }))
         }
     }
 }

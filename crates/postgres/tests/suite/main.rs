@@ -1,6 +1,7 @@
 //! The store on real PostgreSQL servers.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod apart;
 mod books;
 mod conformance;
 mod crash;
@@ -15,5 +16,7 @@ mod races;
 mod regressions;
 mod sql;
 mod support;
+mod transactions;
+mod transactions_sqlx;
 mod wakeups;
 mod wire;

@@ -25,7 +25,7 @@ struct Hot {
     arguments: &'static str,
 }
 
-const HOT: [Hot; 8] = [
+const HOT: [Hot; 9] = [
     Hot {
         name: "claim",
         sql: include_str!("../../queries/claim.sql"),
@@ -44,6 +44,12 @@ const HOT: [Hot; 8] = [
         sql: include_str!("../../queries/heartbeat.sql"),
         types: "uuid[], int4[], uuid[]",
         arguments: "'{ids}', array_fill(1, ARRAY[1000]), '{ids}'",
+    },
+    Hot {
+        name: "lanes",
+        sql: include_str!("../../queries/lanes.sql"),
+        types: "text[], text[], int8",
+        arguments: "'{}', '{}', 10000",
     },
     Hot {
         name: "promote",
@@ -286,6 +292,7 @@ mod heavy {
         store.time_out(Fence::NONE, 100).await.unwrap();
         store.expire(Fence::NONE, 100).await.unwrap();
         store.unblock(Fence::NONE, 100).await.unwrap();
+        store.lanes(100).await.unwrap();
         assert!(store.get(stranger()).await.unwrap().is_none());
         claimed
     }

@@ -1,6 +1,7 @@
 //! The store on real files.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod apart;
 mod books;
 mod conformance;
 mod crash;

@@ -156,9 +156,14 @@ pub(super) async fn a_verdict_without_the_lease_changes_nothing(h: &Harness) {
     let first = h.start(job("t")).await;
     h.lose(&first).await;
     let pending = h.job(first.id()).await;
-    for verdict in
-        [Verdict::DONE, Verdict::fail("late"), Verdict::Snooze(secs(1)), Verdict::Release, Verdict::Cancelled]
-    {
+    for verdict in [
+        Verdict::DONE,
+        Verdict::fail("late"),
+        Verdict::Snooze(secs(1)),
+        Verdict::Release,
+        Verdict::Cancelled,
+        Verdict::TimedOut,
+    ] {
         assert_eq!(h.finish(&first, verdict).await, Err(FinishError::LeaseLost));
     }
     assert_eq!(h.job(first.id()).await, pending);

@@ -15,6 +15,7 @@
 
 #![deny(dead_code)]
 
+mod apart;
 mod cancel;
 mod claim;
 mod concurrency;
@@ -29,6 +30,7 @@ mod heartbeat;
 mod hold;
 mod idempotency;
 mod inspect;
+mod lanes;
 mod logs;
 mod operate;
 mod progress;
@@ -323,6 +325,9 @@ suite! {
         every_attempt_has_its_own_time,
         a_job_without_a_timeout_or_without_an_owner_never_times_out,
         the_longest_over_their_time_end_first,
+        a_worker_that_stops_its_attempt_in_time_says_the_same,
+        the_last_attempt_that_a_worker_stopped_is_the_death_of_a_job,
+        a_worker_that_comes_after_the_sweep_is_answered_alike,
     }
     worker {
         a_worker_is_known_as_it_said,
@@ -354,6 +359,19 @@ suite! {
         depths_count_what_is_unfinished_by_queue_and_state,
         the_age_of_a_queue_is_that_of_its_longest_claimable_job,
         a_paused_queue_is_counted_even_when_it_is_empty,
+    }
+    lanes {
+        an_empty_store_has_no_lanes,
+        lanes_are_listed_once_by_queue_and_type_however_full,
+        only_what_can_be_claimed_makes_a_lane,
+        a_paused_queue_keeps_its_lanes,
+        no_more_lanes_than_asked_for_are_listed_and_the_first_of_them,
+        limits_out_of_range_are_refused,
+    }
+    apart {
+        a_store_apart_holds_the_same_jobs,
+        wake_ups_reach_the_subscribers_of_both,
+        a_store_apart_outlives_the_first,
     }
     wakeup {
         a_new_job_that_is_claimable_wakes_its_queue,

@@ -10,9 +10,15 @@ fn result(text: &str) -> Verdict {
 }
 
 pub(super) async fn every_verdict_may_be_told_again(h: &Harness) {
-    for verdict in
-        [result("1"), Verdict::DONE, Verdict::fail("x"), fatal("x"), Verdict::Snooze(secs(9)), Verdict::Cancelled]
-    {
+    for verdict in [
+        result("1"),
+        Verdict::DONE,
+        Verdict::fail("x"),
+        fatal("x"),
+        Verdict::Snooze(secs(9)),
+        Verdict::Cancelled,
+        Verdict::TimedOut,
+    ] {
         let claimed = h.start(job("t")).await;
         let first = h.end(&claimed, verdict.clone()).await;
         let before = h.job(claimed.id()).await;
@@ -63,7 +69,14 @@ pub(super) async fn another_verdict_under_a_used_token_is_refused(h: &Harness) {
     let claimed = h.start(job("t")).await;
     h.end(&claimed, Verdict::fail("x")).await;
     let before = h.job(claimed.id()).await;
-    for verdict in [Verdict::DONE, Verdict::fail("y"), Verdict::Snooze(secs(1)), Verdict::Release, Verdict::Cancelled] {
+    for verdict in [
+        Verdict::DONE,
+        Verdict::fail("y"),
+        Verdict::Snooze(secs(1)),
+        Verdict::Release,
+        Verdict::Cancelled,
+        Verdict::TimedOut,
+    ] {
         assert_eq!(h.finish(&claimed, verdict.clone()).await, Err(FinishError::LeaseLost), "{verdict:?}");
     }
     assert_eq!(h.job(claimed.id()).await, before);

@@ -75,3 +75,36 @@ pub(super) async fn the_longest_over_their_time_end_first(h: &Harness) {
     );
     assert_eq!(step().await, Swept { count: 1, next_in: Some(secs(60)) });
 }
+
+pub(super) async fn a_worker_that_stops_its_attempt_in_time_says_the_same(h: &Harness) {
+    let claimed = h.start(timed(10)).await;
+    h.advance(secs(9)).await;
+    let now = h.now().await;
+    assert_eq!(h.end(&claimed, Verdict::TimedOut).await, JobState::Retrying);
+    let job = h.job(claimed.id()).await;
+    assert_eq!((job.state, job.eligible_at, job.updated_at), (JobState::Retrying, now + secs(1), now));
+    assert_eq!((job.attempts, job.losses, job.lease_expires_at), (1, 0, None));
+    let record = &job.attempt_log[0];
+    assert_eq!((record.outcome, record.attempt, record.ended_at), (AttemptOutcome::TimedOut, 1, now));
+    assert_eq!(record.error, None, "as the sweep writes it");
+    h.advance(secs(10)).await;
+    assert_eq!(h.time_out().await, Swept::default(), "it is over already");
+}
+
+pub(super) async fn the_last_attempt_that_a_worker_stopped_is_the_death_of_a_job(h: &Harness) {
+    let claimed = h.start(NewJob { max_attempts: 1, ..timed(10) }).await;
+    assert_eq!(h.end(&claimed, Verdict::TimedOut).await, JobState::Dead);
+    let job = h.job(claimed.id()).await;
+    assert_eq!((job.reason.as_deref(), job.attempts), (Some("attempts_exhausted"), 1));
+    assert_eq!(h.finish(&claimed, Verdict::TimedOut).await, Ok(JobState::Dead));
+}
+
+pub(super) async fn a_worker_that_comes_after_the_sweep_is_answered_alike(h: &Harness) {
+    let claimed = h.start(timed(10)).await;
+    h.advance(secs(10)).await;
+    assert_eq!(h.time_out().await.count, 1);
+    let before = h.job(claimed.id()).await;
+    assert_eq!(h.finish(&claimed, Verdict::TimedOut).await, Ok(JobState::Retrying));
+    assert_eq!(h.finish(&claimed, Verdict::DONE).await, Err(FinishError::LeaseLost));
+    assert_eq!(h.job(claimed.id()).await, before);
+}

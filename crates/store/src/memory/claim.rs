@@ -18,7 +18,7 @@ use crate::{ClaimRequest, Claimed, LeaseStatus, Queues, Result, claim::check_tok
 impl Tables {
     pub(super) fn claim(&mut self, request: &ClaimRequest, now: Timestamp) -> Result<Vec<Claimed>> {
         request.validate()?;
-        let chosen: Vec<JobId> = in_order(self.lanes(request))
+        let chosen: Vec<JobId> = in_order(self.lanes_of(request))
             .filter(|id| self.find(*id).is_some_and(|row| !came_too_late(row, now)))
             .take(request.limit)
             .collect();
@@ -26,7 +26,7 @@ impl Tables {
     }
 
     /// The lanes of every queue and type that is asked for. A paused queue costs nothing, however full it is.
-    fn lanes(&self, request: &ClaimRequest) -> Vec<btree_set::Iter<'_, Place>> {
+    fn lanes_of(&self, request: &ClaimRequest) -> Vec<btree_set::Iter<'_, Place>> {
         let queues: Vec<(&Queue, &QueueIndex)> = match &request.queues {
             Queues::All => self.index.queues.iter().collect(),
             Queues::Named(names) => {

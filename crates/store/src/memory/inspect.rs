@@ -2,10 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use orchestrix_core::{Job, JobId, Queue, Timestamp};
+use orchestrix_core::{Job, JobId, JobType, Queue, Timestamp};
 
 use super::{row::Row, tables::Tables};
-use crate::{JobFilter, JobSummary, Page, PageRequest, QueueDepth, Result, clock::until, inspect::MAX_SCAN};
+use crate::{
+    JobFilter, JobSummary, Page, PageRequest, QueueDepth, Result,
+    clock::until,
+    housekeeping::check_limit,
+    inspect::{MAX_LANES, MAX_SCAN},
+};
 
 impl Tables {
     pub(super) fn get(&self, id: JobId) -> Option<Job> {
@@ -44,5 +49,12 @@ impl Tables {
             }
         };
         names.into_iter().map(depth).collect()
+    }
+
+    pub(super) fn lanes(&self, limit: usize) -> Result<Vec<(Queue, JobType)>> {
+        check_limit(limit, MAX_LANES)?;
+        let lanes =
+            self.index.queues.iter().flat_map(|(queue, index)| index.lanes.keys().map(move |kind| (queue, kind)));
+        Ok(lanes.take(limit).map(|(queue, job_type)| (queue.clone(), job_type.clone())).collect())
     }
 }

@@ -39,7 +39,9 @@ use std::{
 };
 
 use async_trait::async_trait;
-use orchestrix_core::{Job, JobId, JobState, LeaseToken, NewJob, NodeName, Priority, Queue, Timestamp, WorkerName};
+use orchestrix_core::{
+    Job, JobId, JobState, JobType, LeaseToken, NewJob, NodeName, Priority, Queue, Timestamp, WorkerName,
+};
 
 use self::tables::Tables;
 use crate::{
@@ -51,7 +53,7 @@ use crate::{
     wakeup::Waker,
 };
 
-/// A [`Store`] that lives and dies with its process.
+/// A [`Store`] that lives and dies with its process. Clones share its jobs.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -59,10 +61,10 @@ use crate::{
 ///
 /// let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
 /// ```
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct MemoryStore {
     clock: Arc<dyn Clock>,
-    tables: Mutex<Tables>,
+    tables: Arc<Mutex<Tables>>,
     waker: Waker,
 }
 
@@ -80,7 +82,7 @@ impl MemoryStore {
 
     /// An empty store on a clock of your own.
     pub fn with_clock(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, tables: Mutex::default(), waker: Waker::default() }
+        Self { clock, tables: Arc::default(), waker: Waker::default() }
     }
 
     // The time is read under the lock, so that time never runs backwards between two verbs; wake-ups are given after
@@ -271,6 +273,10 @@ impl Store for MemoryStore {
         Ok(self.with(|tables, now| tables.depths(now)))
     }
 
+    async fn lanes(&self, limit: usize) -> Result<Vec<(Queue, JobType)>> {
+        self.with(|tables, _| tables.lanes(limit))
+    }
+
     async fn workers(&self, page: &PageRequest<WorkerName>) -> Result<Page<WorkerStatus, WorkerName>> {
         self.with(|tables, _| tables.workers.page(page))
     }
@@ -281,5 +287,9 @@ impl Store for MemoryStore {
 
     fn timers(&self) -> Wakeups {
         self.waker.timers()
+    }
+
+    fn apart(&self, _connections: usize) -> Result<Arc<dyn Store>> {
+        Ok(Arc::new(self.clone()))
     }
 }
