@@ -6,10 +6,12 @@ use crate::{backend::Backend, figure::Figure};
 
 pub(crate) const HELP: &str = "\
 cargo xtask bench store postgres|sqlite [--quick] [--only NAME,…] [--rounds N] [--strict]
+cargo xtask bench worker postgres|sqlite [--quick] [--only NAME,…] [--rounds N] [--strict]
 cargo xtask bench coordinator           [--quick] [--only NAME,…] [--rounds N] [--strict]
 
     --quick       a tenth of every count: a smoke run, whose numbers say little
     --only NAMES  of a store, some of: single, bulk, drain, finished, pending, xmin (postgres), memory, latency;
+                  of a worker, some of: run, start, footprint;
                   of the coordinator, some of: promotion, punctuality, idle, reaping
     --rounds N    how often each figure and its limit are measured, in turns; 3 unless told otherwise
     --strict      exit with 1 if a target is missed
@@ -39,6 +41,8 @@ impl Scale {
 pub(crate) enum Subject {
     /// A store.
     Store(Backend),
+    /// A worker on a store.
+    Worker(Backend),
     /// Coordinators of one database of PostgreSQL, which many nodes can share.
     Coordinator,
 }
@@ -47,7 +51,7 @@ impl Subject {
     /// What keeps the jobs meanwhile.
     pub(crate) const fn backend(self) -> Backend {
         match self {
-            Self::Store(backend) => backend,
+            Self::Store(backend) | Self::Worker(backend) => backend,
             Self::Coordinator => Backend::Postgres,
         }
     }
@@ -56,6 +60,7 @@ impl Subject {
     pub(crate) fn figures(self) -> Vec<Figure> {
         match self {
             Self::Store(backend) => backend.figures(),
+            Self::Worker(_) => Figure::WORKER.to_vec(),
             Self::Coordinator => Figure::COORDINATOR.to_vec(),
         }
     }
@@ -81,6 +86,11 @@ pub(crate) enum Command {
         url: String,
         jobs: usize,
     },
+    /// The same with a worker.
+    WorkAlone {
+        url: String,
+        jobs: usize,
+    },
 }
 
 impl Command {
@@ -94,9 +104,12 @@ impl Command {
         match (first.as_deref(), arguments.next().as_deref()) {
             (Some("store"), Some("postgres")) => measure(Subject::Store(Backend::Postgres), arguments),
             (Some("store"), Some("sqlite")) => measure(Subject::Store(Backend::Sqlite), arguments),
-            (Some("drain-alone"), Some(url)) => {
-                let jobs = arguments.next().context("drain-alone needs a number of jobs")?.parse()?;
-                Ok(Self::DrainAlone { url: url.into(), jobs })
+            (Some("worker"), Some("postgres")) => measure(Subject::Worker(Backend::Postgres), arguments),
+            (Some("worker"), Some("sqlite")) => measure(Subject::Worker(Backend::Sqlite), arguments),
+            (Some(alone @ ("drain-alone" | "work-alone")), Some(url)) => {
+                let jobs = arguments.next().with_context(|| format!("{alone} needs a number of jobs"))?.parse()?;
+                let url = url.into();
+                Ok(if alone == "drain-alone" { Self::DrainAlone { url, jobs } } else { Self::WorkAlone { url, jobs } })
             }
             (None | Some("help" | "--help" | "-h"), None) => Ok(Self::Help),
             _ => bail!("there is no such benchmark:\n\n{HELP}"),
@@ -179,6 +192,8 @@ mod tests {
             "store postgres --only idle",
             "coordinator --only drain",
             "coordinator postgres",
+            "worker --only drain",
+            "worker mysql",
         ] {
             assert!(parse(line).is_err(), "{line}");
         }

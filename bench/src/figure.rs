@@ -21,6 +21,9 @@ pub(crate) enum Figure {
     Punctuality,
     Idle,
     Reaping,
+    Run,
+    Start,
+    Footprint,
 }
 
 /// What a figure must reach.
@@ -44,6 +47,9 @@ impl Figure {
     /// Those of the coordinator.
     pub(crate) const COORDINATOR: [Self; 4] = [Self::Promotion, Self::Punctuality, Self::Idle, Self::Reaping];
 
+    /// Those of a worker.
+    pub(crate) const WORKER: [Self; 3] = [Self::Run, Self::Start, Self::Footprint];
+
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Single => "single",
@@ -58,6 +64,9 @@ impl Figure {
             Self::Punctuality => "punctuality",
             Self::Idle => "idle",
             Self::Reaping => "reaping",
+            Self::Run => "run",
+            Self::Start => "start",
+            Self::Footprint => "footprint",
         }
     }
 
@@ -74,14 +83,16 @@ impl Figure {
             (Self::Xmin | Self::Promotion, _) => Target::Ratio(0.8),
             (Self::Memory, _) => Target::Bytes(100 * 1024 * 1024),
             (Self::Punctuality, _) => Target::Most(50.0, "ms at p99"),
-            (Self::Latency | Self::Idle | Self::Reaping, _) => Target::None,
+            (Self::Run, _) => Target::Ratio(0.8),
+            (Self::Footprint, _) => Target::Bytes(60 * 1024 * 1024),
+            (Self::Latency | Self::Idle | Self::Reaping | Self::Start, _) => Target::None,
         }
     }
 
     /// How many steps of the progress bar it takes.
     pub(crate) const fn steps(self, backend: Backend, rounds: usize) -> usize {
         match (self, backend) {
-            (Self::Memory | Self::Idle, _) | (Self::Latency, Backend::Sqlite) => 1,
+            (Self::Memory | Self::Idle | Self::Start | Self::Footprint, _) | (Self::Latency, Backend::Sqlite) => 1,
             (Self::Latency, Backend::Postgres) | (Self::Punctuality, _) => 2,
             (Self::Reaping, _) => rounds,
             _ => 2 * rounds,
@@ -93,7 +104,7 @@ impl FromStr for Figure {
     type Err = anyhow::Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let all = || Self::STORE.into_iter().chain(Self::COORDINATOR);
+        let all = || Self::STORE.into_iter().chain(Self::COORDINATOR).chain(Self::WORKER);
         all().find(|figure| figure.name() == text).ok_or_else(|| {
             let names = all().map(Self::name).collect::<Vec<_>>().join(", ");
             anyhow!("there is no figure `{text}`: the figures are {names}")

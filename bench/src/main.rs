@@ -7,6 +7,7 @@
 //! | module | what it owns |
 //! |---|---|
 //! | `single`, `bulk`, `drain`, `backlog`, `memory`, `latency` | what our store does, whichever it is |
+//! | `worker` | what the worker runtime makes of it |
 //! | `coordinator` | what a running coordinator does, and what it costs others meanwhile |
 //! | `postgres`, `sqlite` | where it does so, what is counted there, and the limits |
 //! | `measure` | ours and the limit, in turns |
@@ -28,6 +29,7 @@ mod report;
 mod sample;
 mod single;
 mod sqlite;
+mod worker;
 
 use std::process::ExitCode;
 
@@ -61,6 +63,7 @@ async fn run() -> Result<ExitCode> {
     match Command::parse(std::env::args().skip(1))? {
         Command::Help => print!("{}", arguments::HELP),
         Command::DrainAlone { url, jobs } => memory::drain_alone(&url, jobs).await?,
+        Command::WorkAlone { url, jobs } => worker::work_alone(&url, jobs).await?,
         Command::Measure(request) => {
             let report = match request.subject.backend() {
                 Backend::Postgres => measure_all(&server().await?, &request).await?,

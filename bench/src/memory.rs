@@ -20,20 +20,31 @@ const PENDING: usize = 1_000_000;
 
 /// Fills a database and lets a process of its own drain some of it.
 pub(crate) async fn measure<P: Place>(place: &P, scale: Scale, progress: &Progress) -> Result<Row> {
-    progress.step("memory");
+    of_process(place, Figure::Memory, "drain-alone", scale.of(PENDING), scale.of(JOBS), progress).await
+}
+
+/// Fills a database with `pending` jobs and lets a process of its own do `what` with `jobs` of them.
+pub(crate) async fn of_process<P: Place>(
+    place: &P,
+    figure: Figure,
+    what: &str,
+    pending: usize,
+    jobs: usize,
+    progress: &Progress,
+) -> Result<Row> {
+    progress.step(figure.name());
     let database = place.create_database().await?;
     let store = backend::open(&database.url).await?;
-    fill(&store, scale.of(PENDING)).await?;
+    fill(&store, pending).await?;
     drop(store);
-    let jobs = scale.of(JOBS).to_string();
-    let output = Command::new(std::env::current_exe()?).args(["drain-alone", &database.url, &jobs]).output().await?;
+    let jobs = jobs.to_string();
+    let output = Command::new(std::env::current_exe()?).args([what, &database.url, &jobs]).output().await?;
     ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let bytes: u64 = String::from_utf8_lossy(&output.stdout).trim().parse()?;
     place.drop_database(database).await?;
     progress.done();
     let shown = format!("{:.1} MB", bytes as f64 / 1024.0 / 1024.0);
-    progress.note(&format!("memory: {shown}"));
-    let figure = Figure::Memory;
+    progress.note(&format!("{}: {shown}", figure.name()));
     Ok(Row { figure: figure.name().into(), ours: shown, ..Row::judged(figure.target(P::BACKEND), bytes as f64) })
 }
 
@@ -45,7 +56,7 @@ pub(crate) async fn drain_alone(url: &str, jobs: usize) -> Result<()> {
     Ok(())
 }
 
-fn peak_bytes() -> Result<u64> {
+pub(crate) fn peak_bytes() -> Result<u64> {
     let status = fs::read_to_string("/proc/self/status").context("memory is read from /proc, which only Linux has")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("/proc/self/status has no VmHWM")?;
     let kilobytes: u64 = line.trim().trim_end_matches("kB").trim().parse()?;

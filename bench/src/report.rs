@@ -88,7 +88,7 @@ impl<'a> Report<'a> {
 impl fmt::Display for Report<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (written, transactions, source) = counters(self.request.subject.backend());
-        let store = matches!(self.request.subject, Subject::Store(_));
+        let store = !matches!(self.request.subject, Subject::Coordinator);
         let head = if store {
             ["figure", "ours, jobs/s", "limit, jobs/s", "ratio", "target", "verdict", written, transactions]
         } else {

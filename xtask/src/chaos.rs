@@ -5,51 +5,71 @@ use orchestrix_testkit::install::{self, Server};
 
 use crate::step::Step;
 
-const USAGE: &str = "cargo xtask chaos leader [--minutes N]";
-/// Unless told otherwise.
-const MINUTES: f64 = 5.0;
+const USAGE: &str = "cargo xtask chaos leader|workers [--minutes N]";
+
+/// A run of faults, which is an ignored test.
+#[derive(Debug)]
+struct Chaos {
+    name: &'static str,
+    package: &'static str,
+    /// Unless told otherwise.
+    minutes: f64,
+}
+
+const ALL: [Chaos; 2] = [
+    Chaos { name: "leader", package: "orchestrix-coordinator", minutes: 5.0 },
+    Chaos { name: "workers", package: "orchestrix-worker", minutes: 2.0 },
+];
 
 /// Runs what the arguments name.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
-    let minutes = minutes(arguments)?;
+    let (chaos, minutes) = parse(arguments)?;
     install::ensure(Server::Postgres, || {
         println!("\n==> install postgresql: apt-get update, apt-get install postgresql");
     })?;
     // Without nextest's limit on the time of a test. The private server is the test's own, since it kills it.
-    let command =
-        "test -p orchestrix-coordinator --test suite -- --ignored --exact processes::chaos::chaos --nocapture";
-    Step::cargo("chaos", command).env("ORCHESTRIX_CHAOS_MINUTES", minutes.to_string()).run()
+    let arguments = "--test suite -- --ignored --exact processes::chaos::chaos --nocapture";
+    let command = format!("test -p {} {arguments}", chaos.package);
+    Step::cargo("chaos", &command).env("ORCHESTRIX_CHAOS_MINUTES", minutes.to_string()).run()
 }
 
-fn minutes(arguments: &[String]) -> Result<f64> {
-    let minutes = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["leader"] => MINUTES,
-        ["leader", "--minutes", minutes] => {
-            minutes.parse().with_context(|| format!("`{minutes}` is not a number of minutes"))?
-        }
-        _ => bail!("there is one so far: {USAGE}"),
+fn parse(arguments: &[String]) -> Result<(&'static Chaos, f64)> {
+    let Some((name, rest)) = arguments.split_first() else { bail!("{USAGE}") };
+    let Some(chaos) = ALL.iter().find(|chaos| chaos.name == name) else { bail!("there is no `{name}`: {USAGE}") };
+    let minutes = match rest.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] => chaos.minutes,
+        ["--minutes", minutes] => minutes.parse().with_context(|| format!("`{minutes}` is not a number of minutes"))?,
+        _ => bail!("{USAGE}"),
     };
     if !(minutes > 0.0 && minutes <= 7.0 * 24.0 * 60.0) {
         bail!("--minutes must be more than none, and a week at most");
     }
-    Ok(minutes)
+    Ok((chaos, minutes))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn parse(line: &str) -> Result<f64> {
-        minutes(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    fn parse(line: &str) -> Result<(&'static str, f64)> {
+        let (chaos, minutes) = super::parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())?;
+        Ok((chaos.name, minutes))
     }
 
     #[test]
     fn minutes_may_be_left_out_and_must_make_sense() {
-        assert!((parse("leader").unwrap() - MINUTES).abs() < f64::EPSILON);
-        assert!((parse("leader --minutes 0.5").unwrap() - 0.5).abs() < f64::EPSILON);
-        for line in
-            ["", "follower", "leader --minutes", "leader --minutes many", "leader --minutes 0", "leader --minutes NaN"]
-        {
+        assert_eq!(parse("leader").unwrap(), ("leader", 5.0));
+        assert_eq!(parse("workers").unwrap(), ("workers", 2.0));
+        assert_eq!(parse("leader --minutes 0.5").unwrap(), ("leader", 0.5));
+        for line in [
+            "",
+            "follower",
+            "leader --minutes",
+            "leader --minutes many",
+            "workers --minutes 0",
+            "leader --minutes NaN",
+            "workers leader",
+        ] {
             assert!(parse(line).is_err(), "{line}");
         }
     }

@@ -27,6 +27,11 @@ cargo xtask bench store sqlite [ARGUMENTS]
     Measures a store, built for release: that of PostgreSQL on a private server with PostgreSQL's own durable defaults,
     that of SQLite in files under the target directory. ARGUMENTS go to the benchmark.
 
+cargo xtask bench worker postgres [ARGUMENTS]
+cargo xtask bench worker sqlite [ARGUMENTS]
+    Measures the worker runtime on a store: jobs run and finished beside what the store does alone, the time from enqueue
+    to the start of a handler, and the memory it takes.
+
 cargo xtask bench coordinator [ARGUMENTS]
     Measures coordinators on a private, durable PostgreSQL: how fast and how punctually due jobs are promoted and what
     that costs claims meanwhile, how fast lost leases are taken back, and what three idle nodes ask of the database.
@@ -39,6 +44,12 @@ cargo xtask chaos leader [--minutes N]
     Kills, stops, cuts off and asks to end whoever leads of three nodes, and kills their database, a private and durable
     PostgreSQL, at random, for 5 minutes or N, while jobs become due and leases run out. Prints how soon another led each
     time, and fails if two ever wrote in one epoch, or if a job was promoted or taken back other than once.
+
+cargo xtask chaos workers [--minutes N]
+    Kills, stops and asks to end any of eight workers, ends their connections and kills their database, a private and
+    durable PostgreSQL, at random, for 2 minutes or N, while short, long and failing jobs keep coming. Prints how soon jobs
+    went on each time, and fails if an acknowledged job was lost, ran twice without a reason, or was changed by a worker
+    that had lost it.
 
 cargo xtask help
     Prints this.

@@ -10,7 +10,7 @@ use crate::step::Step;
 use crate::tools;
 
 /// The examples that must run to the end, by themselves, with what the tests have.
-const EXAMPLES: [&str; 1] = ["quickstart"];
+const EXAMPLES: [&str; 6] = ["quickstart", "email", "import", "graph", "orders", "service -- --try"];
 
 /// The parts of a full run, in its order; the cheap ones first.
 const PARTS: [Part; 6] = [Part::Fmt, Part::Clippy, Part::Docs, Part::Tests, Part::Doctests, Part::Examples];
@@ -70,7 +70,8 @@ pub(crate) fn names() -> Result<Vec<String>> {
 
 fn with_server(step: Step, server: Option<&PostgresServer>) -> Step {
     match server {
-        Some(server) => step.env(TEST_POSTGRES, server.base_url()),
+        // Examples find theirs as an application would; nobody uses the server's own database besides them.
+        Some(server) => step.env(TEST_POSTGRES, server.base_url()).env("DATABASE_URL", server.url("postgres")),
         None => step,
     }
 }
@@ -201,7 +202,9 @@ impl Request {
             }
             Part::Doctests => vec![Step::cargo(name, &format!("test --doc {scope} --all-features"))],
             Part::Examples => {
-                EXAMPLES.iter().map(|example| Step::cargo(name, &format!("run --example {example}"))).collect()
+                // Built once, with what the tests have built already.
+                let run = |example| format!("run -q -p orchestrix --all-features --example {example}");
+                EXAMPLES.iter().map(|example| Step::cargo(name, &run(example))).collect()
             }
         }
     }

@@ -22,7 +22,7 @@ use crate::{
     progress::Progress,
     report::Row,
     sample::Sample,
-    single,
+    single, worker,
 };
 
 impl Place for Server {
@@ -80,6 +80,9 @@ impl Place for Server {
             Figure::Punctuality => return coordinator::punctuality(self, scale, progress).await,
             Figure::Idle => coordinator::idle(self, scale, progress).await?,
             Figure::Reaping => coordinator::reaping(self, request, progress).await?,
+            Figure::Run => pair.compare(&worker::ours(scale), &worker::limit(on, scale)).await?,
+            Figure::Start => worker::start(self, scale, progress).await?,
+            Figure::Footprint => worker::footprint(self, scale, progress).await?,
         }])
     }
 }

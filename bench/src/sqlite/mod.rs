@@ -20,7 +20,7 @@ use crate::{
     progress::Progress,
     report::Row,
     sample::Sample,
-    single,
+    single, worker,
 };
 
 impl Place for Files {
@@ -70,6 +70,9 @@ impl Place for Files {
             }
             Figure::Memory => memory::measure(self, scale, progress).await?,
             Figure::Latency => latency::measure(self, false, scale, progress).await?,
+            Figure::Run => pair.compare(&worker::ours(scale), &worker::limit(on, scale)).await?,
+            Figure::Start => worker::start(self, scale, progress).await?,
+            Figure::Footprint => worker::footprint(self, scale, progress).await?,
         }])
     }
 }

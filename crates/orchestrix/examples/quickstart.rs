@@ -10,31 +10,58 @@ use std::{
     time::{Duration, Instant},
 };
 
-use orchestrix::{
-    ClaimRequest, Claimed, DependsOn, Fence, Finish, JobId, JobType, Json, NewJob, Priority, RetryPolicy,
-    SqliteOptions, SqliteStore, Start, Store, Verdict, WorkerName,
-};
+use orchestrix::{Client, Context, Job, JobResult, RetryPolicy, Run, SqliteOptions, SqliteStore, Worker};
+use serde::{Deserialize, Serialize};
 
-fn job(job_type: &str, payload: &str) -> anyhow::Result<NewJob> {
-    Ok(NewJob { payload: Json::of("payload", payload)?, ..NewJob::new(JobType::new(job_type)?) })
+#[derive(Serialize, Deserialize, Job)]
+#[job(output = String)]
+struct Greet {
+    name: String,
 }
 
-/// What a worker does. Real ones would send mails and resize pictures.
-fn work(claimed: &Claimed) -> anyhow::Result<Verdict> {
-    let payload: String = claimed.payload.to()?;
-    let result = match claimed.job_type.as_str() {
-        "charge" if claimed.attempt == 1 => return Ok(Verdict::fail("the bank did not answer")),
-        "charge" => format!("charged {payload}"),
-        "report" => {
-            let results: Result<Vec<String>, _> =
-                claimed.dependency_results.iter().map(|(_, json)| json.to()).collect();
-            format!("today: {}", results?.join(", "))
+#[derive(Serialize, Deserialize, Job)]
+#[job(output = String)]
+struct Charge {
+    cents: u32,
+}
+
+#[derive(Serialize, Deserialize, Job)]
+#[job(output = String)]
+struct Report;
+
+/// What handlers share: when the show began.
+struct Clock(Instant);
+
+impl Clock {
+    fn say(&self, what: &str, name: &str, more: &str) {
+        println!("{:5.2}s  {what:<10} {name:<8} {more}", self.0.elapsed().as_secs_f32());
+    }
+}
+
+impl Run for Greet {
+    async fn run(self, ctx: Context) -> JobResult<String> {
+        ctx.state::<Clock>()?.say("running", "Greet", &self.name);
+        Ok(format!("Hello, {}!", self.name))
+    }
+}
+
+impl Run for Charge {
+    async fn run(self, ctx: Context) -> JobResult<String> {
+        ctx.state::<Clock>()?.say("running", "Charge", &format!("attempt {}", ctx.attempt()));
+        if ctx.attempt() == 1 {
+            // Any error is tried again, after the job's own back-off.
+            return Err("the bank did not answer".into());
         }
-        "greet" => format!("Hello, {payload}!"),
-        "resize" => format!("{payload} is smaller now"),
-        other => format!("did {other} {payload}"),
-    };
-    Ok(Verdict::Complete { result: Some(Json::of("result", &result)?) })
+        Ok(format!("charged {}.{:02} EUR", self.cents / 100, self.cents % 100))
+    }
+}
+
+impl Run for Report {
+    async fn run(self, ctx: Context) -> JobResult<String> {
+        ctx.state::<Clock>()?.say("running", "Report", "with the results of those it waited for");
+        let results: Result<Vec<String>, _> = ctx.dependency_results().iter().map(|(_, json)| json.to()).collect();
+        Ok(results?.join(" "))
+    }
 }
 
 /// Forgets the jobs of an earlier look. A database in write-ahead mode is up to three files.
@@ -53,71 +80,44 @@ async fn main() -> anyhow::Result<()> {
     let path = env::temp_dir().join("orchestrix-quickstart.db");
     begin_anew(&path)?;
     let store = SqliteStore::open(SqliteOptions::new(&path)).await?;
-    let start = Instant::now();
-    let say = |what: &str, name: &str, more: &str| {
-        println!("{:5.2}s  {what:<10} {name:<8} {more}", start.elapsed().as_secs_f32());
-    };
-
-    // Subscribe before the first look for jobs, so that no wake-up is missed.
-    let mut wakeups = store.subscribe();
+    let client = Client::new(store.clone());
+    let begun = Instant::now();
+    let clock = Clock(begun);
 
     println!("\nFive jobs, each safe on the disk before `enqueue` returns:\n");
+    let greet = client.enqueue(Greet { name: "Ada".into() }).await?;
+    clock.say("enqueued", "Greet", &format!("is {}", greet.recorded_as()));
+    let urgent = client.enqueue(Greet { name: "Grace, first of all".into() }.request().priority(10)).await?;
+    clock.say("enqueued", "Greet", &format!("is {}, and urgent", urgent.recorded_as()));
+    let later = Greet { name: "Alan, later".into() }.request().delay(Duration::from_millis(300));
+    let later = client.enqueue(later).await?;
+    clock.say("enqueued", "Greet", &format!("is {}", later.recorded_as()));
     let soon = RetryPolicy { base: Duration::from_millis(600), ..RetryPolicy::default() };
-    let resize = job("resize", "cat.png")?;
-    let urgent = NewJob { priority: Priority::new(10)?, ..job("greet", "Ada")? };
-    let later = NewJob { start: Start::After(Duration::from_millis(300)), ..job("remind", "Ada")? };
-    let flaky = NewJob { retry: soon, ..job("charge", "9.99 EUR")? };
-    let mut ids: Vec<JobId> = Vec::new();
-    for request in [resize, urgent, later, flaky] {
-        let name = request.job_type.clone();
-        let enqueued = store.enqueue(request).await?;
-        say("enqueued", name.as_str(), &format!("is {}", enqueued.state));
-        ids.push(enqueued.id);
-    }
-    let parents = vec![DependsOn::Job(ids[0]), DependsOn::Job(ids[3])];
-    let enqueued = store.enqueue(NewJob { depends_on: parents, ..job("report", "")? }).await?;
-    say("enqueued", "report", &format!("is {}: it waits for resize and charge", enqueued.state));
-    ids.push(enqueued.id);
+    let charge = client.enqueue(Charge { cents: 999 }.request().retry(soon)).await?;
+    clock.say("enqueued", "Charge", &format!("is {}", charge.recorded_as()));
+    let report = client.enqueue(Report.request().depends_on(&greet).depends_on(&charge)).await?;
+    clock.say(
+        "enqueued",
+        "Report",
+        &format!("is {}: it waits for Ada's greeting and the charge", report.recorded_as()),
+    );
 
-    println!("\nA worker claims what is ready, most urgent first:\n");
-    let request = ClaimRequest::any(WorkerName::new("worker-1")?, 10);
-    while !store.depths().await?.is_empty() {
-        // In production the coordinator promotes; here the worker does, and learns when the next job is due.
-        let due = store.promote(Fence::NONE, 100).await?;
-        let claimed = store.claim(&request).await?;
-        if claimed.is_empty() {
-            let nap = due.next_in.unwrap_or(Duration::from_secs(1));
-            // Whichever comes first: a job's time, or a hint that something else became claimable.
-            let _ = tokio::time::timeout(nap, wakeups.next()).await;
-            continue;
-        }
-        for claimed in claimed {
-            let name = claimed.job_type.as_str();
-            say("running", name, &format!("attempt {} of {}", claimed.attempt, claimed.max_attempts));
-            let verdict = work(&claimed)?;
-            let told = match &verdict {
-                Verdict::Complete { result: Some(json) } => json.to()?,
-                Verdict::Fail { error, .. } => error.clone(),
-                other => format!("{other:?}"),
-            };
-            let answers = store.finish(vec![Finish { token: claimed.token, verdict }]).await?;
-            for state in answers {
-                say(state?.as_str(), name, &told);
-            }
-        }
-    }
+    println!("\nA worker runs what is ready, most urgent first:\n");
+    let worker = Worker::builder(&client).state(clock).job::<Greet>().job::<Charge>().job::<Report>().start()?;
+    let said = report.wait().await?;
 
-    println!("\nWhat is kept of them:\n");
-    for id in ids {
-        let Some(job) = store.get(id).await? else { continue };
-        let attempts = if job.attempts == 1 { "1 attempt".into() } else { format!("{} attempts", job.attempts) };
-        println!("  {:<8} {} after {attempts}", job.job_type.as_str(), job.state);
+    println!("\nWhat became of them:\n");
+    for id in [greet.id(), urgent.id(), later.id(), charge.id(), report.id()] {
+        let Some(job) = client.store().get(id).await? else { continue };
+        println!("  {:<8} {} after {} attempt(s)", job.job_type.as_str(), job.state, job.attempts);
         for attempt in job.attempt_log {
             let error = attempt.error.map(|error| format!(": {error}")).unwrap_or_default();
             println!("             {}. {}{error}", attempt.attempt, attempt.outcome);
         }
     }
+    println!("\nThe report says: {said}");
+    let _ = worker.shutdown().await;
     store.close().await;
-    println!("\nThey are in {}.", path.display());
+    println!("The jobs are in {}.", path.display());
     Ok(())
 }

@@ -1,59 +1,86 @@
 //! Orchestrix: work done later, surely, and visibly.
 //!
-//! A job is recorded in a [`Store`], leased to one worker at a time, tried again when it fails, and kept where a
-//! person can see what became of it. This crate is what a Rust program depends on; it owns nothing and hands out what
-//! the crates beneath it own.
-//!
-//! | what you want to do | what you need |
-//! |---|---|
-//! | describe a job | [`NewJob`], its [`JobType`], [`Queue`], [`Priority`], [`Start`], [`RetryPolicy`] |
-//! | hand over data and get results | [`Json`], which comes back exactly as it was given |
-//! | make one job wait for another | [`DependsOn`], [`OnDependencyFailure`] |
-//! | repeat a request safely | [`IdempotencyKey`] |
-//! | record, cancel, claim, finish, look | [`Store`], the one trait behind it all |
-//! | keep jobs in one file | [`SqliteStore`] (feature `sqlite`, on by default) |
-//! | keep jobs in PostgreSQL | [`PostgresStore`] (feature `postgres`) |
-//! | test your jobs | [`MemoryStore`], with [`ManualClock`] if time should stand still |
-//! | take jobs and work on them | [`ClaimRequest`], [`Claimed`], [`Finish`], [`Verdict`], [`Wakeups`] |
-//! | keep time, take back what dead workers held | [`Coordinator`], in every process that has the database |
-//! | see what became of them | [`Job`], [`JobSummary`], [`JobState`], [`JobStatus`], [`AttemptRecord`] |
-//! | write a store of your own | [`store`], and its conformance suite |
+//! A job is a struct and an async function. It is recorded in a database, leased to one worker at a time, tried again when it
+//! fails or its worker dies, and kept where a person can see what became of it.
 //!
 //! ```
-//! use orchestrix::{ClaimRequest, Finish, JobState, JobType, MemoryStore, NewJob, Store, Verdict, WorkerName};
+//! use orchestrix::{Client, Context, Job, JobResult, MemoryStore, Run, Worker};
+//! use serde::{Deserialize, Serialize};
+//!
+//! #[derive(Serialize, Deserialize, Job)]
+//! #[job(queue = "mail", max_attempts = 5, timeout = "30s", output = String)]
+//! struct SendEmail {
+//!     to: String,
+//! }
+//!
+//! impl Run for SendEmail {
+//!     async fn run(self, ctx: Context) -> JobResult<String> {
+//!         ctx.info(format_args!("attempt {}", ctx.attempt()));
+//!         Ok(format!("sent to {}", self.to))
+//!     }
+//! }
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let store = MemoryStore::new();
-//! let job = store.enqueue(NewJob::new(JobType::new("send-email")?)).await?;
+//! // A store on SQLite or PostgreSQL keeps jobs; this one is for tests.
+//! let client = Client::new(MemoryStore::new());
+//! let worker = Worker::builder(&client).job::<SendEmail>().start()?;
 //!
-//! let worker = WorkerName::new("worker-1")?;
-//! for claimed in store.claim(&ClaimRequest::any(worker, 10)).await? {
-//!     // … send the mail …
-//!     store.finish(vec![Finish { token: claimed.token, verdict: Verdict::DONE }]).await?;
-//! }
+//! let job = client.enqueue(SendEmail { to: "ada@example.com".into() }).await?;
+//! assert_eq!(job.wait().await?, "sent to ada@example.com");
 //!
-//! let summary = store.summary(job.id).await?.expect("it was just recorded");
-//! assert_eq!(summary.state, JobState::Completed);
+//! let _ = worker.shutdown().await; // or `.run().await` above, until SIGTERM
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! `cargo run --example quickstart` shows delays, retries and dependencies in a few seconds.
+//! | what you want to do | what you need |
+//! |---|---|
+//! | describe a kind of job | [`Job`] (derive it), [`Run`] or [`RunBlocking`] |
+//! | record jobs and follow them | [`Client`], [`Request`], [`Batch`], [`JobHandle`] |
+//! | record them in a transaction of your own | `EnqueueIn` (features `postgres`, `sqlx`) |
+//! | work on them | [`Worker`], [`Context`], [`JobError`], [`ResultExt`] |
+//! | finish one in a transaction of your own | `CompleteIn` (features `postgres`, `sqlx`) |
+//! | wrap middleware around handlers | [`WorkerBuilder::layer`], [`Call`] |
+//! | test your jobs | [`testing`], [`assert_enqueued!`] |
+//! | keep jobs in one file | `SqliteStore` (feature `sqlite`, on by default) |
+//! | keep jobs in PostgreSQL | `PostgresStore` (feature `postgres`) |
+//! | keep them nowhere | [`MemoryStore`] |
+//! | keep time, take back what dead workers held | [`Coordinator`]; every [`Worker`] carries one |
+//! | see what became of them | [`JobSummary`], [`JobRecord`], [`JobState`], [`AttemptRecord`] |
+//! | work without types | [`NewJob`], [`Json`], [`Store`] |
+//! | write a store or a source of your own | [`store`], [`JobSource`], and the conformance suite |
+//!
+//! The examples: `quickstart`, `email` (retries), `import` (progress and checkpoints), `graph` (dependencies), `orders`
+//! (transactions), `service` (a worker inside an axum service). `cargo run --example quickstart` takes a second.
 
+pub mod testing;
+#[cfg(feature = "postgres")]
+mod transaction;
+
+pub use orchestrix_client::{Batch, Client, ClientError, Defaults, Job, JobHandle, Recorded, Request, Ticket};
 pub use orchestrix_coordinator::{Coordinator, CoordinatorOptions, CoordinatorStatus, ServiceStatus};
 pub use orchestrix_core as model;
+pub use orchestrix_macros::Job;
 pub use orchestrix_store as store;
+pub use orchestrix_worker::{
+    Answer, Call, Completion, Context, Drained, Handlers, JobError, JobResult, JobSource, ResultExt, Run, RunBlocking,
+    Stack, StopReason, StoreSource, Worker, WorkerBuilder, WorkerError, WorkerStats,
+};
 
+#[cfg(feature = "sqlx")]
+pub use orchestrix_postgres::sqlx;
 #[cfg(feature = "postgres")]
-pub use orchestrix_postgres::{PostgresOptions, PostgresStore};
+pub use orchestrix_postgres::{CallerTransaction, PostgresOptions, PostgresStore, tokio_postgres};
 #[cfg(feature = "sqlite")]
 pub use orchestrix_sqlite::{SqliteOptions, SqliteStore};
+#[cfg(feature = "postgres")]
+pub use transaction::{CompleteIn, EnqueueIn};
 
 pub use orchestrix_core::{
-    AttemptOutcome, AttemptRecord, DependsOn, FieldError, IdempotencyKey, Invalid, Job, JobId, JobState, JobStatus,
-    JobType, Json, LeaseToken, LimitKey, NewJob, NodeName, OnDependencyFailure, Priority, Progress, Queue, Resources,
-    RetryPolicy, Start, Tag, Tenant, Timestamp, WorkerName,
+    AttemptOutcome, AttemptRecord, DependsOn, FieldError, IdempotencyKey, Invalid, Job as JobRecord, JobId, JobState,
+    JobStatus, JobType, Json, LeaseToken, LimitKey, NewJob, NodeName, OnDependencyFailure, Priority, Progress, Queue,
+    Resources, RetryPolicy, Start, Tag, Tenant, Timestamp, WorkerName,
 };
 pub use orchestrix_store::{
     ClaimRequest, Claimed, Clock, Directive, Enqueued, Epoch, Fence, Finish, FinishError, JobFilter, JobSummary,

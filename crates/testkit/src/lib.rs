@@ -7,6 +7,7 @@
 //! - [`PgBouncer`] is a pooler in front of such a server.
 //! - [`Proxy`] is a line to a server that can be cut, frozen and mended.
 //! - [`TestDatabase`] is a fresh database on the server that all tests share ([`test_postgres`]): the everyday choice.
+//! - [`Twin`] is a process of a test's own, which can be killed, stopped and asked to end.
 //! - [`install::ensure`] puts the server's package on a Debian machine that lacks it.
 //!
 //! ```no_run
@@ -44,6 +45,7 @@ mod process;
 mod proxy;
 mod psql;
 mod scratch;
+mod twin;
 
 pub use database::{TEST_POSTGRES, TestDatabase, test_postgres};
 pub use error::Error;
@@ -52,3 +54,4 @@ pub use pgbouncer::PgBouncer;
 pub use postgres::{Durability, PostgresBuilder, PostgresServer};
 pub use proxy::Proxy;
 pub use psql::psql;
+pub use twin::Twin;

@@ -1,0 +1,79 @@
+//! `orchestrix jobs cancel`: by id, or whatever matches.
+
+use anyhow::Result;
+use clap::Args;
+use orchestrix_core::{JobId, JobState};
+use orchestrix_store::Store;
+
+use crate::{
+    consent::Consent,
+    each::{each, jobs, look_up, would_change},
+    failure::{Failure, Outcome},
+    filter::{self, Filter, find},
+    jobs::list,
+    output::Output,
+};
+
+/// Cancel jobs: waiting ones at once, running ones as soon as their worker hears of it
+#[derive(Debug, Args)]
+#[command(after_help = format!("\
+Examples:
+  orchestrix jobs cancel 0199d0a4-8f3e-7c21-9b1f-2f6a3e1c5d70
+  orchestrix jobs cancel --queue email --state scheduled --dry-run
+
+{}", filter::VARIABLES))]
+pub(crate) struct Arguments {
+    /// These jobs
+    #[arg(value_name = "ID", conflicts_with_all = ["filter", "states", "all"])]
+    ids: Vec<JobId>,
+
+    /// Jobs in one of these states; all that are not over unless given
+    #[arg(long = "state", value_name = "STATE", value_delimiter = ',', value_parser = filter::states())]
+    #[arg(env = "ORCHESTRIX_FILTER_STATE", hide_env = true, help_heading = "Filters")]
+    states: Vec<JobState>,
+
+    #[command(flatten)]
+    filter: Filter,
+
+    /// All jobs that are not over
+    #[arg(long, conflicts_with_all = ["filter", "states"])]
+    all: bool,
+
+    /// At most so many
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = list::limit())]
+    limit: usize,
+
+    #[command(flatten)]
+    consent: Consent,
+}
+
+pub(crate) async fn run(arguments: Arguments, store: &dyn Store, output: &Output) -> Result<Outcome> {
+    let Arguments { ids, states, filter, all, limit, consent } = arguments;
+    if !all && ids.is_empty() && states.is_empty() && !filter.narrows() {
+        return Err(Failure::Usage("which jobs? Give ids, a filter such as --queue, or --all".into()).into());
+    }
+    if !ids.is_empty() {
+        if consent.dry_run {
+            return would_change(&look_up(&ids, store).await?, output);
+        }
+        return each(&ids, output, async |id| store.cancel(id).await).await;
+    }
+    if let Some(over) = states.iter().find(|state| state.is_terminal()) {
+        return Err(Failure::Usage(format!("jobs that are {over} cannot be cancelled")).into());
+    }
+    let unfinished = || JobState::ALL.into_iter().filter(|state| !state.is_terminal()).collect();
+    let states = if states.is_empty() { unfinished() } else { states };
+    let found = find(store, &filter.in_states(states), None, limit).await?;
+    if consent.dry_run {
+        return would_change(&found.items, output);
+    }
+    if !found.items.is_empty() {
+        consent.ask(&format!("{} would be cancelled.", jobs(found.items.len())))?;
+    }
+    let ids: Vec<JobId> = found.items.iter().map(|job| job.id).collect();
+    let outcome = each(&ids, output, async |id| store.cancel(id).await).await?;
+    if found.next.is_some() {
+        output.note("more may match: run it again, or raise --limit");
+    }
+    Ok(outcome)
+}

@@ -1,0 +1,185 @@
+//! `orchestrix.http` against a small server of the test's own.
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::{TcpListener, TcpStream},
+    sync::{Arc, Mutex},
+    thread,
+};
+
+use orchestrix_core::Timestamp;
+use serde_json::json;
+
+use crate::{
+    support::{Place, places},
+    worker::{Running, eventually},
+};
+
+/// Answers with what its function makes of a request's number and path; an empty text is never an answer.
+struct Server {
+    port: u16,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Server {
+    fn start(answer: impl Fn(usize, &str) -> String + Send + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let record = Arc::clone(&asked);
+        thread::spawn(move || {
+            let mut waiting = Vec::new();
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                let request = read(&stream);
+                let path = request.split_whitespace().nth(1).unwrap_or_default().to_owned();
+                let number = {
+                    let mut record = record.lock().unwrap();
+                    record.push(request);
+                    record.len()
+                };
+                match answer(number, &path) {
+                    text if text.is_empty() => waiting.push(stream),
+                    // Whoever has read enough hangs up.
+                    text => drop(stream.write_all(text.as_bytes())),
+                }
+            }
+        });
+        Self { port, asked }
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("http://127.0.0.1:{}{path}", self.port)
+    }
+
+    fn asked(&self) -> Vec<String> {
+        self.asked.lock().unwrap().clone()
+    }
+}
+
+fn read(stream: &TcpStream) -> String {
+    let mut reader = BufReader::new(stream);
+    let mut request = String::new();
+    while !request.ends_with("\r\n\r\n") {
+        if reader.read_line(&mut request).unwrap() == 0 {
+            return request;
+        }
+    }
+    let length = request.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
+    let mut body = vec![0; length.unwrap_or(0)];
+    reader.read_exact(&mut body).unwrap();
+    request + std::str::from_utf8(&body).unwrap()
+}
+
+fn answer(status: &str, headers: &str, body: &str) -> String {
+    format!("HTTP/1.1 {status}\r\n{headers}Content-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len())
+}
+
+#[test]
+fn what_is_not_public_is_refused_and_never_asked() {
+    let place = Place::sqlite();
+    let _worker = Running::start(&place, &[]);
+    let server = Server::start(|_, _| answer("200 OK", "", ""));
+    for host in ["127.0.0.1", "127.1", "2130706433", "0x7f.1", "[::1]", "[::ffff:7f00:1]", "localhost", "0.0.0.0"] {
+        let url = format!("http://{host}:{}/", server.port);
+        let error = place.dies_at_once(&place.builtin("http", &json!({"url": url}), &[]));
+        assert!(error.contains("--allow-private-http"), "{host}: {error}");
+    }
+    for url in ["http://169.254.169.254/latest/meta-data/", "https://10.0.0.1/", "http://[fd00:ec2::254]/"] {
+        let error = place.dies_at_once(&place.builtin("http", &json!({"url": url}), &[]));
+        assert!(error.contains("--allow-private-http"), "{url}: {error}");
+    }
+    assert!(server.asked().is_empty());
+}
+
+#[test]
+fn a_request_is_sent_as_told_and_the_answer_is_the_result() {
+    for place in places() {
+        let _worker = Running::start(&place, &["--allow-private-http"]);
+        let server = Server::start(|_, path| match path {
+            "/moved" => answer("302 Found", "Location: /there\r\n", ""),
+            _ => answer("201 Created", "X-Twice: a\r\nX-Twice: b\r\n", "h\u{e9}llo"),
+        });
+        let get = place.reaches(&place.builtin("http", &json!({"url": server.url("/moved")}), &[]), "completed");
+        let result = &get["result"];
+        assert_eq!((&result["status"], &result["body"]), (&json!(201), &json!("h\u{e9}llo")), "{result:#}");
+        assert_eq!((&result["truncated"], &result["headers"]["x-twice"]), (&json!(false), &json!("a, b")));
+
+        let payload = json!({"url": server.url("/x"), "headers": {"Authorization": "Bearer k"}, "body": {"a": [1]}});
+        place.reaches(&place.builtin("http", &payload, &[]), "completed");
+        let payload = json!({"url": server.url("/y"), "method": "put", "body": "plain"});
+        place.reaches(&place.builtin("http", &payload, &[]), "completed");
+        let [moved, there, post, put] = &server.asked()[..] else { panic!("{:?}", server.asked()) };
+        assert!(moved.starts_with("GET /moved HTTP/1.1") && there.starts_with("GET /there "), "{moved} {there}");
+        assert!(post.starts_with("POST /x ") && post.ends_with("\r\n\r\n{\"a\":[1]}"), "{post}");
+        assert!(post.contains("authorization: Bearer k") && post.contains("content-type: application/json"), "{post}");
+        assert!(put.starts_with("PUT /y ") && put.ends_with("\r\n\r\nplain") && !put.contains("json"), "{put}");
+    }
+}
+
+#[test]
+fn statuses_decide_between_done_another_try_and_death() {
+    let place = Place::sqlite();
+    let _worker = Running::start(&place, &["--allow-private-http"]);
+    let server = Server::start(|number, path| match path {
+        "/busy" if number == 1 => answer("500 Internal Server Error", "Retry-After: 600\r\n", ""),
+        "/later" => answer("503 Service Unavailable", "Retry-After: 600\r\n", ""),
+        "/missing" => answer("404 Not Found", "", ""),
+        "/moved" => answer("302 Found", "Location: http://example.invalid/\r\n", ""),
+        _ => answer("200 OK", "", ""),
+    });
+    let send =
+        |path: &str, expected| place.builtin("http", &json!({"url": server.url(path), "expectStatus": expected}), &[]);
+    let busy = place.reaches(&send("/busy", json!(null)), "completed");
+    assert_eq!(busy["attempts"].as_array().unwrap().len(), 2, "{busy:#}");
+    assert!(place.dies_at_once(&send("/missing", json!(null))).contains("answered 404 Not Found"));
+    assert!(place.dies_at_once(&send("/", json!([201, 204]))).contains("answered 200 OK"));
+    assert_eq!(place.reaches(&send("/missing", json!([200, 404])), "completed")["result"]["status"], 404);
+    assert_eq!(place.reaches(&send("/moved", json!(302)), "completed")["result"]["status"], 302);
+
+    let later = place.reaches(&send("/later", json!(null)), "retrying");
+    let time = |value: &serde_json::Value| value.as_str().unwrap().parse::<Timestamp>().unwrap();
+    let wait = time(&later["eligibleAt"]).duration_since(time(&later["attempts"][0]["endedAt"])).as_secs();
+    assert!((599..=660).contains(&wait), "{wait}: {later:#}");
+}
+
+#[test]
+fn a_long_answer_is_cut_and_no_answer_is_another_try() {
+    let place = Place::sqlite();
+    let _worker = Running::start(&place, &["--allow-private-http", "--heartbeat-interval", "50ms"]);
+    let server = Server::start(|_, path| match path {
+        // Nobody would wait for the end of this one.
+        "/long" => format!("HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\n{}", "x".repeat(70_000)),
+        _ => String::new(),
+    });
+    let long = place.reaches(&place.builtin("http", &json!({"url": server.url("/long")}), &[]), "completed");
+    assert_eq!(long["result"]["truncated"], true);
+    assert_eq!(long["result"]["body"].as_str().unwrap().len(), 65_536);
+
+    let payload = json!({"url": server.url("/silent")});
+    let overdue = place.builtin("http", &payload, &["--timeout", "200ms", "--max-attempts", "1"]);
+    assert_eq!(place.reaches(&overdue, "dead")["attempts"][0]["outcome"], "timed_out");
+    let cancelled = place.builtin("http", &payload, &[]);
+    eventually("it is asked", || (server.asked().len() == 3).then_some(()));
+    place.run(&["jobs", "cancel", &cancelled]).done();
+    place.reaches(&cancelled, "cancelled");
+
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let lost = place.builtin("http", &json!({"url": format!("http://{closed}/")}), &["--max-attempts", "2"]);
+    assert_eq!(place.reaches(&lost, "dead")["attempts"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn no_log_shows_a_header() {
+    let place = Place::sqlite();
+    let mut worker = Running::start(&place, &["--allow-private-http", "--log", "trace"]);
+    let server = Server::start(|_, _| answer("200 OK", "", ""));
+    let headers = json!({"Authorization": "Bearer hunter2", "X-Key": "hunter2"});
+    let id = place.builtin("http", &json!({"url": server.url("/"), "headers": headers}), &[]);
+    place.reaches(&id, "completed");
+    assert!(server.asked()[0].contains("hunter2"));
+    worker.signal("TERM");
+    assert_eq!(worker.ended(), Some(0));
+    let said = worker.unread();
+    assert!(said.len() > 10 && !said.iter().any(|line| line.contains("hunter2")), "{said:#?}");
+}

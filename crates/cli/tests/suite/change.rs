@@ -1,0 +1,139 @@
+//! Cancelling, retrying and forgetting jobs.
+
+use std::time::Duration;
+
+use orchestrix_core::{JobState, JobType, NewJob, Timestamp};
+use orchestrix_store::{Store, Verdict};
+use serde_json::json;
+
+use crate::support::{Place, claim, finish, places};
+
+fn state(place: &Place, id: &impl ToString) -> String {
+    place.json(&["jobs", "get", &id.to_string()])["state"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_waiting_job_is_cancelled_and_a_finished_one_is_a_conflict() {
+    for place in places() {
+        let id = place.enqueue(&["t"]).to_string();
+        let cancelled = json!({"items": [{"jobId": id, "status": "CANCELLED", "state": "cancelled"}]});
+        assert_eq!(place.json(&["jobs", "cancel", &id]), cancelled);
+        assert_eq!(place.json(&["jobs", "cancel", &id]), cancelled, "cancelling again is fine");
+        let done = place.enqueue(&["t"]).to_string();
+        place.work(Verdict::DONE).await;
+        place.run(&["jobs", "cancel", &done]).ended(4, "it is completed and can no longer be cancelled");
+        let waiting = place.enqueue(&["t"]).to_string();
+        let ran = place.run(&["jobs", "cancel", &done, &waiting]).ended(4, &done);
+        assert!(ran.stdout.contains(&waiting), "one that is refused leaves the others standing: {ran:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_dead_and_cancelled_jobs_are_retried() {
+    for place in places() {
+        let dead = place.dead(&["t"], "broken").await.to_string();
+        let waiting = place.enqueue(&["other", "--hold"]).to_string();
+        assert_eq!(place.json(&["jobs", "retry", &dead])["items"][0]["state"], "pending");
+        place.run(&["jobs", "retry", &dead]).ended(4, "only dead and cancelled jobs");
+        place.run(&["jobs", "cancel", &waiting]).done();
+        place.run(&["jobs", "retry", &waiting]).done();
+        assert_eq!(place.work(Verdict::DONE).await, JobState::Completed);
+    }
+}
+
+#[test]
+fn only_a_held_job_is_released() {
+    for place in places() {
+        let id = place.enqueue(&["t", "--hold"]).to_string();
+        assert_eq!(place.json(&["jobs", "release", &id])["items"][0]["state"], "pending");
+        place.run(&["jobs", "release", &id]).ended(4, "only held jobs");
+    }
+}
+
+#[test]
+fn whatever_matches_is_cancelled_only_with_consent() {
+    for place in places() {
+        let wanted: Vec<String> = (0..3).map(|_| place.enqueue(&["t", "--queue", "q"]).to_string()).collect();
+        let other = place.enqueue(&["t"]);
+        let cancel = ["jobs", "cancel", "--queue", "q"];
+        place.run(&cancel).ended(2, "3 jobs would be cancelled. Add --yes");
+        let dry = place.run(&[&cancel[..], &["--dry-run", "--yes"]].concat()).ended(0, "dry run: 3 jobs");
+        assert!(wanted.iter().all(|id| dry.stdout.contains(id.as_str())), "{dry:?}");
+        assert_eq!(state(&place, &wanted[0]), "pending");
+        place.run(&[&cancel[..], &["--yes", "--limit", "1"]].concat()).ended(0, "more may match");
+        place.run(&[&cancel[..], &["--yes"]].concat()).done();
+        assert!(wanted.iter().all(|id| state(&place, id) == "cancelled"));
+        assert_eq!(state(&place, &other), "pending");
+        assert_eq!(place.json(&[&cancel[..], &["--yes"]].concat()), json!({"items": []}), "none is left");
+        place.run(&["jobs", "cancel", "--all", "--yes"]).done();
+        assert_eq!(state(&place, &other), "cancelled");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dead_jobs_are_listed_and_get_another_chance() {
+    for place in places() {
+        let first = place.dead(&["a", "--queue", "q"], "broken").await.to_string();
+        let second = place.dead(&["b"], "broken").await.to_string();
+        let cancelled = place.enqueue(&["c"]).to_string();
+        place.run(&["jobs", "cancel", &cancelled]).done();
+
+        let list = place.json(&["dlq", "list"]);
+        assert_eq!(list["items"].as_array().unwrap().len(), 2);
+        assert_eq!(place.json(&["dlq", "list", "--queue", "q"])["items"][0]["jobId"], first.as_str());
+        assert!(place.run(&["dlq", "list"]).done().stdout.contains("REASON"));
+
+        place.run(&["dlq", "redrive", "--queue", "q"]).ended(2, "1 job would be retried. Add --yes");
+        place.run(&["dlq", "redrive", "--all", "--dry-run"]).ended(0, "dry run: 2 jobs");
+        place.run(&["dlq", "redrive", &second, "--dry-run"]).ended(0, "dry run: 1 job");
+        assert_eq!((state(&place, &first), state(&place, &second)), ("dead".into(), "dead".into()));
+
+        let redriven = place.json(&["dlq", "redrive", "--queue", "q", "--yes"]);
+        assert_eq!(redriven["items"][0]["jobId"], first.as_str());
+        assert_eq!((state(&place, &first), state(&place, &second)), ("pending".into(), "dead".into()));
+        place.run(&["dlq", "redrive", &second]).done();
+        place.run(&["dlq", "redrive", &second]).ended(4, "only dead and cancelled");
+        place.run(&["dlq", "redrive", "--all", "--yes"]).ended(0, "0 jobs retried");
+        assert_eq!(state(&place, &cancelled), "cancelled", "it was no dead letter");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dead_jobs_are_forgotten_and_nothing_else_is() {
+    for place in places() {
+        let done = place.enqueue(&["t"]);
+        place.work(Verdict::DONE).await;
+        let cancelled = place.enqueue(&["t"]).to_string();
+        place.run(&["jobs", "cancel", &cancelled]).done();
+        let dead = place.dead(&["t", "--idempotency-key", "k"], "broken").await.to_string();
+        let waiting = place.enqueue(&["t"]);
+
+        place.run(&["dlq", "purge", "--all"]).ended(2, "1 job would be forgotten for good. Add --yes");
+        assert_eq!(place.json(&["dlq", "purge", "--all", "--dry-run"]), json!({"count": 1, "dryRun": true}));
+        assert_eq!(place.json(&["dlq", "purge", "--older-than", "1h", "--yes"]), json!({"count": 0, "dryRun": false}));
+        assert_eq!(state(&place, &dead), "dead");
+        assert_eq!(place.json(&["dlq", "purge", "--all", "--yes"]), json!({"count": 1, "dryRun": false}));
+        place.run(&["jobs", "get", &dead]).ended(3, &dead);
+        for (id, kept) in [(done, "completed"), (waiting, "pending")] {
+            assert_eq!(state(&place, &id), kept);
+        }
+        assert_eq!(state(&place, &cancelled), "cancelled");
+        let again = place.json(&["jobs", "enqueue", "t", "--idempotency-key", "k"]);
+        assert_eq!(again, json!({"jobId": dead, "status": "FAILED", "duplicate": true}), "its key outlives it");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_those_that_died_long_enough_ago_are_forgotten() {
+    let place = Place::sqlite();
+    place.run(&["migrate"]).done();
+    let earlier = place.store_at(Timestamp::now() - Duration::from_secs(7_200)).await;
+    let old = earlier.enqueue(NewJob::new(JobType::new("t").unwrap())).await.unwrap().id.to_string();
+    let claimed = claim(&earlier).await;
+    finish(&earlier, &claimed, Verdict::Fail { error: "broken".into(), retryable: false, retry_after: None }).await;
+    let recent = place.dead(&["t"], "broken").await.to_string();
+    assert_eq!(place.json(&["dlq", "purge", "--older-than", "1h", "--dry-run"]), json!({"count": 1, "dryRun": true}));
+    assert_eq!(place.json(&["dlq", "purge", "--older-than", "1h", "--yes"]), json!({"count": 1, "dryRun": false}));
+    place.run(&["jobs", "get", &old]).ended(3, &old);
+    assert_eq!(state(&place, &recent), "dead");
+}

@@ -1,0 +1,136 @@
+//! Recording jobs.
+
+use std::{fs, io::Write, process::Stdio};
+
+use orchestrix_core::JobId;
+use serde_json::{Value, json};
+
+use crate::support::{Place, Ran, places};
+
+#[test]
+fn a_job_is_recorded_and_its_id_is_the_first_word() {
+    for place in places() {
+        let ran = place.run(&["jobs", "enqueue", "SEND_EMAIL"]).done();
+        let words: Vec<&str> = ran.stdout.split_whitespace().collect();
+        assert!(words[0].parse::<JobId>().is_ok() && words[1] == "pending" && words.len() == 2, "{ran:?}");
+        let document = place.json(&["jobs", "enqueue", "SEND_EMAIL", "--delay", "1h"]);
+        let id = document["jobId"].as_str().unwrap();
+        assert_eq!(document, json!({"jobId": id, "status": "PENDING", "duplicate": false}));
+        let line = place.run(&["jobs", "enqueue", "SEND_EMAIL", "--output", "jsonl"]).done().stdout;
+        assert!(line.starts_with(r#"{"jobId":""#) && line.lines().count() == 1, "{line}");
+    }
+}
+
+#[test]
+fn every_flag_reaches_the_job() {
+    for place in places() {
+        let parent = place.enqueue(&["parent", "--hold"]).to_string();
+        let flags = format!(
+            "--queue email --priority -7 --run-at 2100-01-01T00:00:00Z --expires-at 2100-01-02T00:00:00Z \
+             --max-attempts 3 --timeout 5m --lease 45s --retry-base 500ms --retry-multiplier 3 --retry-max 24h \
+             --retry-jitter 0.5 --depends-on {parent} --on-dependency-failure hold --tenant acme \
+             --concurrency-key customer-42 --rate-limit-key smtp --resources cpu=0.5,memoryMiB=512 --tags billing,eu:1 \
+             --correlation-id order-9 --idempotency-key key-1"
+        );
+        let flags: Vec<&str> = flags.split_whitespace().collect();
+        let payload = r#"{"to":"user@example.com", "n":1.0}"#;
+        let id = place.enqueue(&[&["SEND_EMAIL", "--payload", payload][..], &flags].concat()).to_string();
+        let mut job = place.json(&["jobs", "get", &id]);
+        for time in ["createdAt", "updatedAt", "eligibleAt"] {
+            assert!(job[time].take().as_str().unwrap().ends_with('Z'));
+        }
+        assert_eq!(
+            job,
+            json!({
+                "jobId": id, "jobType": "SEND_EMAIL", "status": "PENDING", "state": "blocked", "queue": "email",
+                "tenant": "acme", "priority": -7, "attemptsUsed": 0, "maxAttempts": 3, "createdAt": null,
+                "updatedAt": null, "eligibleAt": null, "cancelRequested": false, "correlationId": "order-9",
+                "idempotencyKey": "key-1", "tags": ["billing", "eu:1"],
+                "payload": {"to": "user@example.com", "n": 1.0}, "result": null, "attempts": [],
+                "timeoutSeconds": 300.0, "leaseSeconds": 45.0, "leases": 0, "leasesLost": 0,
+                "retry": {"baseSeconds": 0.5, "multiplier": 3.0, "maxSeconds": 86400.0, "jitter": 0.5},
+                "dependsOn": [parent], "onDependencyFailure": "hold", "expiresAt": "2100-01-02T00:00:00Z",
+                "concurrencyKey": "customer-42", "rateLimitKey": "smtp",
+                "resources": {"cpu": 0.5, "memoryMiB": 512.0},
+            })
+        );
+        let printed = place.run(&["jobs", "get", &id, "--output", "jsonl"]).done().stdout;
+        assert!(printed.contains(payload), "the payload comes back as it was given: {printed}");
+    }
+}
+
+#[test]
+fn a_payload_comes_from_a_file_or_from_standard_input() {
+    let place = Place::sqlite();
+    fs::write(place.folder().join("rows.json"), "[1, 2]\n").unwrap();
+    let id = place.enqueue(&["t", "--payload", "@rows.json"]).to_string();
+    assert_eq!(place.json(&["jobs", "get", &id])["payload"], json!([1, 2]));
+    let ran = with_input(&place, &["jobs", "enqueue", "t", "--payload", "-"], "{\"a\": 1}");
+    let id = ran.stdout.split_whitespace().next().unwrap();
+    assert_eq!(place.json(&["jobs", "get", id])["payload"], json!({"a": 1}));
+    let id = place.enqueue(&["t", "--payload", "-5"]).to_string();
+    assert_eq!(place.json(&["jobs", "get", &id])["payload"], json!(-5));
+}
+
+fn with_input(place: &Place, arguments: &[&str], input: &str) -> Ran {
+    let mut command = place.command(arguments);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    Ran::from(child.wait_with_output().unwrap()).done()
+}
+
+#[test]
+fn a_key_means_one_job_and_another_request_under_it_is_a_conflict() {
+    for place in places() {
+        let request = ["jobs", "enqueue", "t", "--idempotency-key", "k", "--payload", "1"];
+        let first = place.json(&request);
+        let second = place.json(&request);
+        assert_eq!((&second["jobId"], &second["duplicate"]), (&first["jobId"], &Value::Bool(true)));
+        place.run(&request).ended(0, "nothing new was recorded");
+        let other = ["jobs", "enqueue", "t", "--idempotency-key", "k", "--payload", "2"];
+        place.run(&other).ended(4, first["jobId"].as_str().unwrap()).ended(4, "another --idempotency-key");
+    }
+}
+
+#[test]
+fn a_file_of_jobs_is_recorded_as_a_whole_graph() {
+    for place in places() {
+        let lines = [
+            r#"{"jobType": "b", "dependsOn": ["ref:a"], "payload": {"x": 1}}"#,
+            "",
+            r#"{"jobType": "a", "ref": "a", "queue": "q"}"#,
+        ];
+        fs::write(place.folder().join("jobs.jsonl"), lines.join("\n")).unwrap();
+        let recorded = place.json(&["jobs", "enqueue", "--from-file", "jobs.jsonl"]);
+        let ids: Vec<&str> =
+            recorded["items"].as_array().unwrap().iter().map(|job| job["jobId"].as_str().unwrap()).collect();
+        let b = place.json(&["jobs", "get", ids[0]]);
+        assert_eq!((&b["state"], &b["dependsOn"]), (&json!("blocked"), &json!([ids[1]])));
+        assert_eq!(place.json(&["jobs", "get", ids[1]])["queue"], "q");
+
+        let ran =
+            with_input(&place, &["jobs", "enqueue", "--from-file", "-", "--output", "jsonl"], "{\"jobType\": \"c\"}");
+        assert_eq!(ran.stdout.lines().count(), 1);
+    }
+}
+
+#[test]
+fn one_bad_line_keeps_all_from_being_recorded_and_every_bad_one_is_named() {
+    let place = Place::sqlite();
+    place.run(&["migrate"]).done();
+    let lines =
+        [r#"{"jobType": "a"}"#, r#"{"jobType": "a", "color": "red"}"#, "{", r#"{"jobType": "a", "maxAttempts": 0}"#];
+    fs::write(place.folder().join("jobs.jsonl"), lines.join("\n")).unwrap();
+    let ran = place.run(&["jobs", "enqueue", "--from-file", "jobs.jsonl"]).ended(2, "nothing was recorded");
+    for text in ["line 2: unknown field `color`", "line 3: ", "line 4: maxAttempts"] {
+        assert!(ran.stderr.contains(text), "{ran:#?}");
+    }
+    let cycle = r#"{"jobType": "a", "ref": "a", "dependsOn": ["ref:a"]}"#;
+    fs::write(place.folder().join("cycle.jsonl"), cycle).unwrap();
+    place.run(&["jobs", "enqueue", "--from-file", "cycle.jsonl"]).ended(2, "part of a cycle");
+    fs::write(place.folder().join("many.jsonl"), "{\"jobType\": \"a\"}\n".repeat(10_001)).unwrap();
+    place.run(&["jobs", "enqueue", "--from-file", "many.jsonl"]).ended(2, "split it");
+    place.run(&["jobs", "enqueue", "t", "--from-file", "jobs.jsonl"]).ended(2, "cannot be used with");
+    assert_eq!(place.json(&["jobs", "list"]), json!({"items": []}));
+}

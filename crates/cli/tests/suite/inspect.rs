@@ -1,0 +1,96 @@
+//! Looking at jobs.
+
+use orchestrix_core::{JobState, Json};
+use orchestrix_store::Verdict;
+use serde_json::{Value, json};
+
+use crate::support::{Place, places};
+
+fn ids(list: &Value) -> Vec<&str> {
+    list["items"].as_array().unwrap().iter().map(|job| job["jobId"].as_str().unwrap()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_is_shown_with_its_result_its_attempts_and_their_errors() {
+    for place in places() {
+        let id = place.enqueue(&["SEND_EMAIL", "--retry-base", "0s"]).to_string();
+        place
+            .work(Verdict::Fail { error: "no route\u{1b}[31m to host".into(), retryable: true, retry_after: None })
+            .await;
+        let job = place.json(&["jobs", "get", &id]);
+        assert_eq!(
+            (&job["state"], &job["status"], &job["attemptsUsed"]),
+            (&json!("retrying"), &json!("PENDING"), &json!(1))
+        );
+        let attempt = &job["attempts"][0];
+        assert_eq!((&attempt["outcome"], &attempt["workerId"]), (&json!("failed"), &json!("hand")));
+        assert_eq!(attempt["error"], "no route\u{1b}[31m to host");
+        assert!(attempt["startedAt"].is_string() && attempt["endedAt"].is_string());
+        let text = place.run(&["jobs", "get", &id]).done().stdout;
+        assert!(text.contains("no route\\u{1b}[31m to host"), "escapes are shown, not sent: {text}");
+
+        let id = place.enqueue(&["OTHER"]).to_string();
+        let result = Json::parse("result", r#"{"sent":  true}"#).unwrap();
+        assert_eq!(place.work(Verdict::Complete { result: Some(result) }).await, JobState::Completed);
+        let text = place.run(&["jobs", "get", &id]).done().stdout;
+        for part in ["completed", r#"{"sent":  true}"#, "hand", "finished"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert_eq!(place.json(&["jobs", "get", &id])["result"], json!({"sent": true}));
+    }
+}
+
+#[test]
+fn a_list_is_narrowed_by_every_filter() {
+    for place in places() {
+        let wanted = place
+            .enqueue(&[
+                "SEND_EMAIL",
+                "--queue",
+                "email",
+                "--tenant",
+                "acme",
+                "--tags",
+                "x",
+                "--correlation-id",
+                "order-9",
+            ])
+            .to_string();
+        let other = place.enqueue(&["OTHER", "--delay", "1h"]).to_string();
+        for filter in [
+            &["--state", "pending,running"][..],
+            &["--queue", "email"],
+            &["--type", "SEND_EMAIL"],
+            &["--tenant", "acme"],
+            &["--tag", "x"],
+            &["--text", "order-9"],
+            &["--queue", "email", "--from", "1h", "--to", "2100-01-01T00:00:00Z"],
+        ] {
+            let list = place.json(&[&["jobs", "list"], filter].concat());
+            assert_eq!(ids(&list), [wanted.as_str()], "{filter:?}");
+        }
+        assert_eq!(ids(&place.json(&["jobs", "list"])), [other.as_str(), &wanted]);
+        assert_eq!(place.json(&["jobs", "list", "--to", "1h"]), json!({"items": []}));
+        let table = place.run(&["jobs", "list"]).done().stdout;
+        let lines: Vec<&str> = table.lines().collect();
+        assert!(lines.len() == 3 && lines[0].starts_with("ID ") && lines[1].contains("scheduled"), "{table}");
+        assert_eq!(place.run(&["jobs", "list", "--output", "jsonl"]).done().stdout.lines().count(), 2);
+    }
+}
+
+#[test]
+fn a_list_goes_through_as_many_pages_as_its_limit_needs_and_says_where_to_go_on() {
+    let place = Place::sqlite();
+    std::fs::write(place.folder().join("jobs.jsonl"), "{\"jobType\": \"t\"}\n".repeat(1_205)).unwrap();
+    place.run(&["jobs", "enqueue", "--from-file", "jobs.jsonl"]).done();
+    let first = place.json(&["jobs", "list", "--limit", "1100"]);
+    assert_eq!(ids(&first).len(), 1_100);
+    let cursor = first["nextCursor"].as_str().unwrap();
+    place.run(&["jobs", "list", "--limit", "1100"]).ended(0, &format!("--cursor {cursor}"));
+    let rest = place.json(&["jobs", "list", "--limit", "1100", "--cursor", cursor]);
+    assert_eq!((ids(&rest).len(), &rest["nextCursor"]), (105, &Value::Null));
+    let mut all = [ids(&first), ids(&rest)].concat();
+    all.sort_unstable();
+    all.dedup();
+    assert_eq!(all.len(), 1_205);
+}

@@ -1,0 +1,14 @@
+//! The real command on real databases.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod builtin;
+mod change;
+mod enqueue;
+mod follow;
+mod help;
+mod inspect;
+mod migrate;
+mod operate;
+mod support;
+mod usage;
+mod worker;

@@ -1,0 +1,161 @@
+//! Mistakes, and what a command says to them.
+
+use std::io;
+
+use orchestrix_testkit::PostgresServer;
+
+use crate::support::{Place, Ran, bare, places};
+
+const NOBODY: &str = "0199d0a4-8f3e-7c21-9b1f-2f6a3e1c5d70";
+
+#[test]
+fn a_command_without_a_database_says_how_to_name_one() {
+    Ran::of(&mut bare(&["jobs", "list"])).ended(2, "ORCHESTRIX_DATABASE_URL");
+    Ran::of(&mut bare(&["jobs", "list", "--database", "sqlite:"])).ended(2, "sqlite:jobs.db");
+}
+
+#[test]
+fn memory_is_refused_since_nobody_else_could_see_it() {
+    Ran::of(&mut bare(&["jobs", "list", "--database", "memory:"])).ended(2, "ends with the process");
+    Ran::of(&mut bare(&["migrate", "--database", "memory:"])).done();
+}
+
+#[test]
+fn no_error_shows_a_password() {
+    for (url, code) in [
+        ("postgres://me:hunter2@127.0.0.1:1/db", 5),
+        ("postgresql://me:hunter2@127.0.0.1:1/db", 5),
+        ("postgres://me:hunter2@127.0.0.1:port/db", 2),
+        ("postgres://me:hunter2@host/db?no_such_option=1", 2),
+        ("mysql://me:hunter2@host/db", 2),
+        ("me:hunter2@host", 2),
+    ] {
+        let arguments = ["--connect-timeout", "10ms", "--log", "trace", "jobs", "list", "--database", url];
+        let ran = Ran::of(&mut bare(&arguments)).ended(code, "error: ");
+        assert!(!ran.stderr.contains("hunter2"), "{ran:#?}");
+        let ran = Ran::of(bare(&arguments[..6]).env("ORCHESTRIX_DATABASE_URL", url)).ended(code, "error: ");
+        assert!(!ran.stderr.contains("hunter2"), "{ran:#?}");
+    }
+}
+
+#[test]
+fn a_database_that_is_away_is_named_with_its_place() {
+    let mut server = PostgresServer::builder().start().unwrap();
+    let url = server.url("postgres");
+    server.stop().unwrap();
+    let place = format!("127.0.0.1:{}/postgres", server.port());
+    for command in [&["jobs", "list"][..], &["migrate"], &["migrate", "--check"]] {
+        let arguments = [command, &["--database", &url, "--connect-timeout", "100ms"]].concat();
+        let ran = Ran::of(&mut bare(&arguments)).ended(5, "is the database up");
+        assert!(ran.stderr.contains(&place), "{ran:#?}");
+    }
+}
+
+#[test]
+fn a_file_that_is_not_there_is_not_made_by_looking_for_jobs() {
+    let place = Place::sqlite();
+    for command in [&["jobs", "list"][..], &["queues", "list"], &["dlq", "purge", "--all"], &["jobs", "get", NOBODY]] {
+        place.run(command).ended(5, "there is no file");
+    }
+    assert!(std::fs::read_dir(place.folder()).unwrap().next().is_none());
+    place.enqueue(&["t"]);
+    place.run(&["jobs", "list"]).done();
+}
+
+#[test]
+fn a_file_of_another_program_is_left_as_it_is() {
+    let place = Place::sqlite();
+    std::fs::write(place.folder().join("jobs.db"), "not a database, and long enough to be looked at as one").unwrap();
+    place.run(&["jobs", "list"]).ended(1, "jobs.db");
+    place.run(&["jobs", "list", "--database", "sqlite:no/such/folder/jobs.db"]).ended(5, "there is no file");
+    place.run(&["jobs", "enqueue", "t", "--database", "sqlite:no/such/folder/jobs.db"]).ended(1, "directory exist");
+}
+
+#[test]
+fn bad_values_are_usage_errors_that_say_what_would_be_right() {
+    let place = Place::sqlite();
+    place.run(&["migrate"]).done();
+    for (arguments, text) in [
+        (&["jobs", "get", "nonsense"][..], "must be a UUID"),
+        (&["jobs", "list", "--state", "asleep"], "possible values: created, blocked"),
+        (&["jobs", "list", "--from", "yesterday"], "how long ago"),
+        (&["jobs", "list", "--limit", "0"], "0 is not in 1..=1000000"),
+        (&["jobs", "enqueue"], "--from-file"),
+        (&["jobs", "enqueue", "a b"], "A-Z a-z 0-9"),
+        (&["jobs", "enqueue", "t", "--payload", "{"], "--payload: is not JSON"),
+        (&["jobs", "enqueue", "t", "--payload", "@missing.json"], "cannot read missing.json"),
+        (&["jobs", "enqueue", "--from-file", "missing.jsonl"], "cannot read missing.jsonl"),
+        (&["jobs", "enqueue", "t", "--delay", "5"], "30s, 5m, 24h or 500ms"),
+        (&["jobs", "enqueue", "t", "--delay", "5s", "--run-at", "2030-01-01T00:00:00Z"], "cannot be used with"),
+        (&["jobs", "enqueue", "t", "--priority", "1001"], "from -1000 to 1000"),
+        (&["jobs", "enqueue", "t", "--max-attempts", "0"], "maxAttempts: must be from 1"),
+        (&["jobs", "enqueue", "t", "--resources", "cpu"], "NAME=AMOUNT"),
+        (&["jobs", "enqueue", "t", "--depends-on", NOBODY], "dependsOn"),
+        (&["jobs", "cancel"], "which jobs?"),
+        (&["jobs", "cancel", "--state", "completed", "--yes"], "cannot be cancelled"),
+        (&["jobs", "cancel", NOBODY, "--queue", "q"], "cannot be used with"),
+        (&["dlq", "redrive"], "which jobs?"),
+        (&["dlq", "purge"], "--older-than"),
+        (&["queues", "pause", "a b"], "A-Z a-z 0-9"),
+        (&["frobnicate"], "unrecognized subcommand"),
+    ] {
+        place.run(arguments).ended(2, text);
+    }
+}
+
+#[test]
+fn a_job_that_is_not_there_is_not_found() {
+    for place in places() {
+        place.run(&["migrate"]).done();
+        for command in [
+            &["jobs", "get", NOBODY][..],
+            &["jobs", "cancel", NOBODY],
+            &["jobs", "cancel", NOBODY, "--dry-run"],
+            &["jobs", "retry", NOBODY],
+            &["jobs", "release", NOBODY],
+            &["jobs", "logs", NOBODY],
+            &["jobs", "wait", NOBODY],
+            &["dlq", "redrive", NOBODY],
+        ] {
+            let ran = place.run(command).ended(3, NOBODY);
+            assert_eq!(ran.stdout, "");
+        }
+    }
+}
+
+#[test]
+fn every_flag_may_stand_in_the_environment() {
+    let place = Place::sqlite();
+    let mut command = place.command(&["jobs", "enqueue", "t"]);
+    command.envs([
+        ("ORCHESTRIX_OUTPUT", "json"),
+        ("ORCHESTRIX_QUEUE", "email"),
+        ("ORCHESTRIX_PRIORITY", "-3"),
+        ("ORCHESTRIX_TAGS", "a,b"),
+        ("ORCHESTRIX_HOLD", "1"),
+    ]);
+    let id = Ran::of(&mut command).done().json()["jobId"].as_str().unwrap().to_owned();
+    let job = place.json(&["jobs", "get", &id]);
+    assert_eq!((&job["queue"], &job["priority"], &job["state"]), (&"email".into(), &(-3).into(), &"created".into()));
+    assert_eq!(job["tags"], serde_json::json!(["a", "b"]));
+
+    let mut list = place.command(&["jobs", "list", "--output", "jsonl"]);
+    assert_eq!(Ran::of(list.env("ORCHESTRIX_FILTER_QUEUE", "other")).done().stdout, "");
+    let mut list = place.command(&["jobs", "list", "--output", "jsonl"]);
+    // Where new jobs go narrows no list.
+    assert!(Ran::of(list.env("ORCHESTRIX_QUEUE", "other")).done().stdout.contains(&id));
+    let mut cancel = place.command(&["jobs", "cancel", "--queue", "email"]);
+    Ran::of(cancel.env("ORCHESTRIX_YES", "0")).ended(2, "Add --yes");
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_ends_the_command_quietly() {
+    let place = Place::sqlite();
+    place.enqueue(&["t"]);
+    for command in [&["jobs", "list"][..], &["jobs", "list", "--output", "json"], &["completions", "bash"]] {
+        let (reader, writer) = io::pipe().unwrap();
+        drop(reader);
+        let ran = Ran::of(place.command(command).stdout(writer));
+        assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{command:?}");
+    }
+}

@@ -1,0 +1,72 @@
+//! Jobs that wait for each other: two extracts, a join of both, two reports. All or nothing is recorded.
+//!
+//! ```text
+//! cargo run --example graph
+//! ```
+
+use orchestrix::{Client, Context, Job, JobResult, MemoryStore, OnDependencyFailure, Run, Worker};
+use serde::{Deserialize, Serialize};
+
+#[derive(Serialize, Deserialize, Job)]
+#[job(output = u64)]
+struct Extract {
+    table: String,
+}
+
+#[derive(Serialize, Deserialize, Job)]
+#[job(output = u64)]
+struct Join;
+
+#[derive(Serialize, Deserialize, Job)]
+#[job(output = String, max_attempts = 1)]
+struct Report {
+    name: String,
+}
+
+impl Run for Extract {
+    async fn run(self, _: Context) -> JobResult<u64> {
+        println!("extract {}", self.table);
+        Ok(self.table.len() as u64 * 100)
+    }
+}
+
+impl Run for Join {
+    async fn run(self, ctx: Context) -> JobResult<u64> {
+        // What the jobs it waited for left behind.
+        let rows: Result<Vec<u64>, _> = ctx.dependency_results().iter().map(|(_, json)| json.to()).collect();
+        let rows = rows?;
+        println!("join    {rows:?}");
+        Ok(rows.iter().sum())
+    }
+}
+
+impl Run for Report {
+    async fn run(self, ctx: Context) -> JobResult<String> {
+        println!("report  {}", self.name);
+        let rows: u64 = match ctx.dependency_results().first() {
+            Some((_, json)) => json.to()?,
+            None => return Err("there is nothing to report".into()),
+        };
+        Ok(format!("{}: {rows} rows", self.name))
+    }
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let client = Client::new(MemoryStore::new());
+    let mut graph = client.batch();
+    let orders = graph.add(Extract { table: "orders".into() });
+    let users = graph.add(Extract { table: "users".into() });
+    let join = graph.add(Join.request().depends_on(&orders).depends_on(&users));
+    let daily = graph.add(Report { name: "daily".into() }.request().depends_on(&join));
+    // Runs even if the join fails, and not before the daily report is over.
+    let ops = Report { name: "ops".into() }.request().depends_on(&daily).depends_on(&join);
+    let ops = graph.add(ops.on_dependency_failure(OnDependencyFailure::Run));
+    let recorded = graph.enqueue().await?;
+
+    let worker = Worker::builder(&client).job::<Extract>().job::<Join>().job::<Report>().start()?;
+    println!("\n{}", recorded.handle(&daily).wait().await?);
+    println!("{}", recorded.handle(&ops).wait().await.map_or_else(|error| error.to_string(), |text| text));
+    let _ = worker.shutdown().await;
+    Ok(())
+}

@@ -1,0 +1,100 @@
+//! Jobs and an application's own rows, in one PostgreSQL transaction.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use orchestrix::{
+    Client, ClientError, CompleteIn, Context, EnqueueIn, Job, JobError, JobResult, JobState, MemoryStore,
+    PostgresOptions, PostgresStore, Run, Worker,
+    tokio_postgres::{self, NoTls},
+};
+use orchestrix_testkit::TestDatabase;
+use serde::{Deserialize, Serialize};
+
+async fn connect(url: &str) -> tokio_postgres::Client {
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client
+}
+
+/// Where handlers connect to, and how often one is to be interrupted between writing and committing.
+#[derive(Clone)]
+struct Shop {
+    url: String,
+    interruptions: Arc<Mutex<u32>>,
+}
+
+#[derive(Debug, Serialize, Deserialize, Job)]
+#[job(output = i64, retry(base = "10ms"))]
+struct Pay {
+    order: i64,
+}
+
+impl Run for Pay {
+    async fn run(self, ctx: Context) -> JobResult<i64> {
+        let shop = ctx.state::<Shop>()?.clone();
+        let mut client = connect(&shop.url).await;
+        let tx = client.transaction().await?;
+        tx.execute("UPDATE shop SET paid = paid + 1 WHERE id = $1", &[&self.order]).await?;
+        ctx.complete_in(&tx, &self.order).await?;
+        let interrupted = {
+            let mut left = shop.interruptions.lock().unwrap();
+            *left = left.saturating_sub(1);
+            *left > 0
+        };
+        if interrupted {
+            tx.rollback().await?;
+            return Err(JobError::new("interrupted before the commit"));
+        }
+        tx.commit().await?;
+        Ok(self.order)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_handler_completes_its_job_together_with_what_it_wrote_or_not_at_all() {
+    let database = TestDatabase::create("complete_in").unwrap();
+    let client = Client::new(PostgresStore::open(PostgresOptions::new(database.url())).await.unwrap());
+    let mut own = connect(database.url()).await;
+    own.batch_execute("CREATE TABLE shop (id bigint PRIMARY KEY, paid int)").await.unwrap();
+    let shop = Shop { url: database.url().into(), interruptions: Arc::new(Mutex::new(3)) };
+    let worker = Worker::builder(&client).poll_interval(Duration::from_millis(50)).state(shop).job::<Pay>();
+    let worker = worker.start().unwrap();
+
+    let tx = own.transaction().await.unwrap();
+    tx.execute("INSERT INTO shop VALUES (7, 0)", &[]).await.unwrap();
+    let dropped = client.enqueue_in(&tx, Pay { order: 7 }).await.unwrap();
+    tx.rollback().await.unwrap();
+    let tx = own.transaction().await.unwrap();
+    tx.execute("INSERT INTO shop VALUES (8, 0)", &[]).await.unwrap();
+    let job = client.enqueue_in(&tx, Pay { order: 8 }.request().idempotency_key("pay-8")).await.unwrap();
+    let again = client.enqueue_in(&tx, Pay { order: 8 }.request().idempotency_key("pay-8")).await.unwrap();
+    assert!(again.is_duplicate() && again.id() == job.id());
+    tx.commit().await.unwrap();
+    client.notify(&["default".parse().unwrap()]);
+
+    assert_eq!(job.wait().await.unwrap(), 8);
+    let ended = client.store().get(job.id()).await.unwrap().unwrap();
+    assert_eq!((ended.state, ended.attempts), (JobState::Completed, 3), "interrupted twice, completed once");
+    let rows = own.query("SELECT id, paid FROM shop", &[]).await.unwrap();
+    let rows: Vec<(i64, i32)> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
+    assert_eq!(rows, [(8, 1)], "paid once, and the other was never ordered");
+    assert!(client.store().summary(dropped.id()).await.unwrap().is_none());
+    let stats = worker.stats();
+    let _ = worker.shutdown().await;
+    assert_eq!(stats.stale_rejected, 0, "the worker's own word is a repeat of what was committed, not stale");
+}
+
+#[tokio::test]
+async fn a_store_that_is_not_on_postgresql_says_so() {
+    let database = TestDatabase::create("elsewhere").unwrap();
+    let mut own = connect(database.url()).await;
+    let tx = own.transaction().await.unwrap();
+    let client = Client::new(MemoryStore::new());
+    let Err(ClientError::Store(error)) = client.enqueue_in(&tx, Pay { order: 1 }).await else {
+        panic!("a store in memory has no part in it");
+    };
+    assert!(error.to_string().contains("only a store on PostgreSQL"), "{error}");
+}

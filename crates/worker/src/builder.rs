@@ -1,0 +1,362 @@
+//! Putting a worker together.
+
+use std::{collections::BTreeMap, future::Future, io, sync::Arc, sync::atomic::AtomicU8, time::Duration};
+
+use orchestrix_client::{Client, Job};
+use orchestrix_coordinator::CoordinatorOptions;
+use orchestrix_core::{FieldError, Invalid, JobType, Json, NodeName, Queue, WorkerName};
+use orchestrix_store::{ClaimRequest, NodeInfo, StoreError, WorkerInfo};
+use thiserror::Error;
+use tokio::sync::{Notify, watch};
+use tower::{Layer, Service, util::BoxCloneSyncService};
+
+use crate::{
+    Answer, Call, Context, Drained, Handlers, JobError, JobResult, JobSource, Run, RunBlocking, StoreSource, Worker,
+    blocking::Pool,
+    complete::{Completer, Reporter},
+    execute::Stack,
+    fetch::{self, Demand},
+    floor::Floor,
+    handler::{self, Handler},
+    keeper::Keeper,
+    lease::Leases,
+    options::WorkerOptions,
+    report::{self, Desk},
+    state::States,
+    stats::Counters,
+    worker::Shop,
+};
+
+/// Why a worker could not start.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum WorkerError {
+    /// A setting breaks a rule; every bad one is named.
+    #[error("the worker cannot start: {0}")]
+    Invalid(#[from] Invalid),
+    /// The store refused.
+    #[error("the worker cannot start: {0}")]
+    Store(#[from] StoreError),
+    /// The system refused a thread or a signal.
+    #[error("the worker cannot start: {0}")]
+    System(#[from] io::Error),
+}
+
+type Blocking = fn(Arc<Pool>) -> Handler;
+type Change = Box<dyn FnOnce(&mut CoordinatorOptions) + Send>;
+type Wrap = Box<dyn FnOnce(Stack) -> Stack + Send>;
+
+/// Puts a worker together. Made by [`Worker::builder`].
+pub struct WorkerBuilder {
+    source: Arc<dyn JobSource>,
+    options: WorkerOptions,
+    handlers: BTreeMap<JobType, Handler>,
+    blocking: Vec<(JobType, Blocking)>,
+    layers: Vec<Wrap>,
+    states: States,
+    coordinator: Option<Change>,
+    errors: Vec<FieldError>,
+}
+
+impl Worker {
+    /// A worker on the store of this client. It also takes part in leading, unless told otherwise.
+    pub fn builder(client: &Client) -> WorkerBuilder {
+        Self::over(Arc::new(StoreSource::new(Arc::clone(client.store()))))
+    }
+
+    /// A worker over any source of jobs.
+    pub fn over(source: Arc<dyn JobSource>) -> WorkerBuilder {
+        WorkerBuilder {
+            source,
+            options: WorkerOptions::new(),
+            handlers: BTreeMap::new(),
+            blocking: Vec::new(),
+            layers: Vec::new(),
+            states: States::default(),
+            coordinator: Some(Box::new(|_| {})),
+            errors: Vec::new(),
+        }
+    }
+}
+
+impl WorkerBuilder {
+    fn know(&mut self, job_type: &str) -> Option<JobType> {
+        match JobType::new(job_type) {
+            Ok(name) if self.handlers.contains_key(&name) || self.blocking.iter().any(|(known, _)| *known == name) => {
+                self.errors.push(FieldError::new("jobType", format!("{name} has two handlers")));
+                None
+            }
+            Ok(name) => Some(name),
+            Err(error) => {
+                self.errors.push(error);
+                None
+            }
+        }
+    }
+
+    /// Runs jobs of type `J`.
+    #[must_use]
+    pub fn job<J: Run>(self) -> Self {
+        self.handler(|job: J, ctx| job.run(ctx))
+    }
+
+    /// Runs jobs of type `J`, whose work blocks, on threads of their own.
+    #[must_use]
+    pub fn blocking_job<J: RunBlocking>(mut self) -> Self {
+        if let Some(name) = self.know(J::TYPE) {
+            self.blocking.push((name, handler::blocking::<J>));
+        }
+        self
+    }
+
+    /// Runs jobs of type `J` with a function, where the type itself does not say how.
+    #[must_use]
+    pub fn handler<J, F, W>(mut self, function: F) -> Self
+    where
+        J: Job,
+        F: Fn(J, Context) -> W + Send + Sync + 'static,
+        W: Future<Output = JobResult<J::Output>> + Send + 'static,
+    {
+        if let Some(name) = self.know(J::TYPE) {
+            self.handlers.insert(name, handler::of_function(function));
+        }
+        self
+    }
+
+    /// Runs jobs of the named type with a function of their plain payload.
+    #[must_use]
+    pub fn raw_handler<F, W>(mut self, job_type: &str, function: F) -> Self
+    where
+        F: Fn(Call) -> W + Send + Sync + 'static,
+        W: Future<Output = Answer> + Send + 'static,
+    {
+        if let Some(name) = self.know(job_type) {
+            self.handlers.insert(name, handler::raw(function));
+        }
+        self
+    }
+
+    /// Shares a value with all handlers, which find it by its type with [`Context::state`].
+    #[must_use]
+    pub fn state<T: Send + Sync + 'static>(mut self, value: T) -> Self {
+        self.states.put(value);
+        self
+    }
+
+    /// Wraps middleware around every handler. What is added later is further outside; leases, outcomes and panics are
+    /// outside of all.
+    #[must_use]
+    pub fn layer<L, S>(mut self, layer: L) -> Self
+    where
+        L: Layer<Stack, Service = S> + Send + 'static,
+        S: Service<Call, Response = Option<Json>, Error = JobError> + Clone + Send + Sync + 'static,
+        S::Future: Send + 'static,
+    {
+        self.layers.push(Box::new(move |stack| BoxCloneSyncService::new(layer.layer(stack))));
+        self
+    }
+
+    /// Its name in the list of workers; by default the machine's and something random. Of two live workers with one name
+    /// each counts as the other.
+    #[must_use]
+    pub fn name(mut self, name: impl AsRef<str>) -> Self {
+        match WorkerName::new(name) {
+            Ok(name) => self.options.name = name,
+            Err(error) => self.errors.push(error),
+        }
+        self
+    }
+
+    /// Serves this queue. Said of none, it serves all; said of several, the most urgent job of all goes first.
+    #[must_use]
+    pub fn queue(self, queue: impl AsRef<str>) -> Self {
+        self.weighted_queue(queue, 1)
+    }
+
+    /// Serves this queue with a weight: while all have jobs, each gets a share by its weight, whatever is more urgent. What one
+    /// does not need goes to the others.
+    #[must_use]
+    pub fn weighted_queue(mut self, queue: impl AsRef<str>, weight: u32) -> Self {
+        match Queue::new(queue) {
+            Ok(queue) => {
+                self.options.queues.retain(|(known, _)| *known != queue);
+                self.options.queues.push((queue, weight));
+            }
+            Err(error) => self.errors.push(error),
+        }
+        self
+    }
+
+    /// How many jobs run at once; 10 by default.
+    #[must_use]
+    pub fn concurrency(mut self, jobs: usize) -> Self {
+        self.options.concurrency = jobs;
+        self
+    }
+
+    /// The most jobs that are held ready beyond those that run. Only as many are held as will be begun within a tenth of a
+    /// second at the present pace.
+    #[must_use]
+    pub fn prefetch(mut self, jobs: usize) -> Self {
+        self.options.prefetch = jobs;
+        self
+    }
+
+    /// How often the worker shows that it lives, and at least how often it renews leases; 10 s by default. Leases shorter
+    /// than three times this are renewed in time too.
+    #[must_use]
+    pub fn heartbeat_interval(mut self, interval: Duration) -> Self {
+        self.options.heartbeat_interval = interval;
+        self
+    }
+
+    /// The longest it waits before it looks for jobs without a hint; 1 s by default.
+    #[must_use]
+    pub fn poll_interval(mut self, interval: Duration) -> Self {
+        self.options.poll_interval = interval;
+        self
+    }
+
+    /// How long a shutdown may take; 30 s by default.
+    #[must_use]
+    pub fn drain_timeout(mut self, timeout: Duration) -> Self {
+        self.options.drain_timeout = timeout;
+        self
+    }
+
+    /// How long a handler that was asked to stop gets before it is dropped; 5 s by default. A handler that never awaits
+    /// cannot be dropped: it keeps its slot until it returns.
+    #[must_use]
+    pub fn cancel_grace(mut self, grace: Duration) -> Self {
+        self.options.cancel_grace = grace;
+        self
+    }
+
+    /// Takes no part in leading. Then somebody else must: without a leader nothing is retried, delayed or taken back.
+    #[must_use]
+    pub fn no_coordinator(mut self) -> Self {
+        self.coordinator = None;
+        self
+    }
+
+    /// Changes the settings of the coordinator within.
+    #[must_use]
+    pub fn coordinator(mut self, change: impl FnOnce(&mut CoordinatorOptions) + Send + 'static) -> Self {
+        self.coordinator = Some(Box::new(change));
+        self
+    }
+
+    /// Starts to work, on the runtime of whoever calls. The source need not be there yet: it is waited for.
+    pub fn start(mut self) -> Result<Worker, WorkerError> {
+        let coordinator = self.coordinator_options()?;
+        let (shop, parts, info) = self.build()?;
+        let (stop_fetching, stopped) = watch::channel(false);
+        // Subscribed before the first look, so that no hint is lost in between.
+        let wakeups = shop.source.wakeups();
+        let keeper = Keeper::start(Arc::clone(&shop), info, coordinator)?;
+        let reporter = tokio::spawn(parts.reporter.run(parts.outcomes));
+        let writer = tokio::spawn(report::run(Arc::clone(&shop.source), parts.announcements));
+        let fetcher = tokio::spawn(fetch::run(Arc::clone(&shop), parts.demand, wakeups, stopped));
+        Ok(Worker {
+            shop,
+            keeper: Some(keeper),
+            fetcher: Some(fetcher),
+            stop_fetching,
+            give_up: parts.give_up,
+            tasks: vec![reporter, writer],
+        })
+    }
+
+    /// Starts, works until SIGTERM or SIGINT, and shuts down. `None` after a second signal.
+    pub async fn run(self) -> Result<Option<Drained>, WorkerError> {
+        Ok(self.start()?.run_until_signal().await?)
+    }
+
+    fn coordinator_options(&mut self) -> Result<Option<CoordinatorOptions>, WorkerError> {
+        let Some(change) = self.coordinator.take() else { return Ok(None) };
+        let node = NodeInfo {
+            name: NodeName::new(self.options.name.as_str()).map_err(Invalid::from)?,
+            address: None,
+            roles: vec!["worker".into(), "coordinator".into()],
+        };
+        let mut options = CoordinatorOptions::new(node);
+        options.heartbeat = self.options.heartbeat_interval;
+        options.dead_after = options.dead_after.max(3 * options.heartbeat);
+        change(&mut options);
+        options.validate().map_err(Invalid::from)?;
+        Ok(Some(options))
+    }
+
+    pub(crate) fn build(mut self) -> Result<(Arc<Shop>, Parts, WorkerInfo), WorkerError> {
+        let mut errors = std::mem::take(&mut self.errors);
+        if let Err(invalid) = self.options.check() {
+            errors.extend(invalid.errors);
+        }
+        let known = self.handlers.len() + self.blocking.len();
+        if known == 0 {
+            errors.push(FieldError::new("jobTypes", "a worker needs at least one handler, as in .job::<SendEmail>()"));
+        }
+        if known > ClaimRequest::MAX_NAMES {
+            errors.push(FieldError::new("jobTypes", format!("may be at most {}", ClaimRequest::MAX_NAMES)));
+        }
+        Invalid::check(errors)?;
+        if !self.blocking.is_empty() {
+            let pool = Arc::new(Pool::new(self.options.concurrency)?);
+            for (name, handler) in self.blocking {
+                self.handlers.insert(name, handler(Arc::clone(&pool)));
+            }
+        }
+        let handlers = Handlers::new(self.handlers);
+        let job_types: Vec<JobType> = handlers.job_types().cloned().collect();
+        let info = WorkerInfo {
+            name: self.options.name.clone(),
+            queues: self.options.served(),
+            job_types: Some(job_types.clone()),
+            concurrency: u32::try_from(self.options.concurrency).unwrap_or(u32::MAX),
+        };
+        let stack = self.layers.into_iter().fold(BoxCloneSyncService::new(handlers), |stack, wrap| wrap(stack));
+        let (desk, announcements) = Desk::new(Arc::clone(&self.source));
+        let (completer, outcomes) = Completer::new();
+        let completer = Arc::new(completer);
+        let leases = Arc::new(Leases::new(self.options.heartbeat_interval));
+        let counters = Arc::new(Counters::default());
+        let (give_up, gives_up) = watch::channel(false);
+        let reporter = Reporter {
+            source: Arc::clone(&self.source),
+            completer: Arc::clone(&completer),
+            leases: Arc::clone(&leases),
+            counters: Arc::clone(&counters),
+            give_up: gives_up,
+        };
+        let demand = Demand::new(&self.options, job_types);
+        let shop = Arc::new(Shop {
+            source: self.source,
+            floor: Floor::new(self.options.concurrency),
+            leases,
+            completer,
+            counters,
+            desk: Arc::new(desk),
+            states: Arc::new(self.states),
+            stack,
+            directed: Notify::new(),
+            directive: AtomicU8::new(0),
+            told_to_stop: watch::Sender::new(false),
+            options: self.options,
+        });
+        Ok((shop, Parts { reporter, outcomes, announcements, demand, give_up }, info))
+    }
+}
+
+pub(crate) struct Parts {
+    reporter: Reporter,
+    outcomes: tokio::sync::mpsc::Receiver<crate::complete::Outcome>,
+    announcements: tokio::sync::mpsc::UnboundedReceiver<Context>,
+    pub(crate) demand: Demand,
+    give_up: watch::Sender<bool>,
+}
+
+impl std::fmt::Debug for WorkerBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WorkerBuilder").field("options", &self.options).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,163 @@
+//! How a handler says that it did not succeed, and what should happen then.
+
+use std::{error::Error, fmt, time::Duration};
+
+use orchestrix_store::Verdict;
+
+/// What a handler returns.
+pub type JobResult<T = ()> = Result<T, JobError>;
+
+type Cause = Box<dyn Error + Send + Sync>;
+
+/// Why an attempt did not complete its job. Any error becomes one by `?`, and is then tried again.
+///
+/// ```
+/// use std::time::Duration;
+/// use orchestrix_worker::{JobError, JobResult, ResultExt};
+///
+/// fn charge(card: &str, amount: &str) -> JobResult<u32> {
+///     let amount: u32 = amount.parse().fatal()?; // trying again will not mend it
+///     if card.is_empty() {
+///         return Err(JobError::fatal("there is no card"));
+///     }
+///     let text = std::fs::read_to_string("/proc/loadavg")?; // any error: tried again
+///     if text.is_empty() {
+///         return Err(JobError::snooze(Duration::from_secs(60))); // later, at no cost
+///     }
+///     Ok(amount)
+/// }
+/// ```
+pub struct JobError {
+    kind: Kind,
+    cause: Cause,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Retry(Option<Duration>),
+    Fatal,
+    Snooze(Duration),
+    Cancel,
+}
+
+impl JobError {
+    /// Worth another try, after the job's own back-off.
+    pub fn new(cause: impl Into<Cause>) -> Self {
+        Self { kind: Kind::Retry(None), cause: cause.into() }
+    }
+
+    /// Not worth another try: the job dies and waits for a person.
+    pub fn fatal(cause: impl Into<Cause>) -> Self {
+        Self { kind: Kind::Fatal, cause: cause.into() }
+    }
+
+    /// Worth another try after this long, instead of the job's own back-off.
+    pub fn retry_after(delay: Duration, cause: impl Into<Cause>) -> Self {
+        Self { kind: Kind::Retry(Some(delay)), cause: cause.into() }
+    }
+
+    /// Not now: the job comes back after this long, and no attempt is spent.
+    pub fn snooze(delay: Duration) -> Self {
+        Self { kind: Kind::Snooze(delay), cause: "snoozed".into() }
+    }
+
+    /// Nobody needs this any more: the job is cancelled.
+    pub fn cancel() -> Self {
+        Self { kind: Kind::Cancel, cause: "cancelled by its handler".into() }
+    }
+
+    /// Whether it was said that trying again will not help.
+    pub fn is_fatal(&self) -> bool {
+        self.kind == Kind::Fatal
+    }
+
+    /// Whether anything was said beyond "it failed".
+    pub(crate) fn is_plain(&self) -> bool {
+        self.kind == Kind::Retry(None)
+    }
+
+    pub(crate) fn verdict(&self) -> Verdict {
+        let fail = |retryable, retry_after| Verdict::Fail { error: self.to_string(), retryable, retry_after };
+        match self.kind {
+            Kind::Retry(delay) => fail(true, delay),
+            Kind::Fatal => fail(false, None),
+            Kind::Snooze(delay) => Verdict::Snooze(delay),
+            Kind::Cancel => Verdict::Cancelled,
+        }
+    }
+}
+
+// What went wrong and all that caused it, in one line: this is what operators read.
+impl fmt::Display for JobError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.cause)?;
+        let mut cause = self.cause.source();
+        while let Some(deeper) = cause {
+            write!(f, ": {deeper}")?;
+            cause = deeper.source();
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for JobError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {self}", self.kind)
+    }
+}
+
+impl<E: Into<Cause>> From<E> for JobError {
+    fn from(cause: E) -> Self {
+        Self::new(cause)
+    }
+}
+
+/// Says of any error what should happen to the job.
+pub trait ResultExt<T> {
+    /// Trying again will not help: the job dies.
+    fn fatal(self) -> JobResult<T>;
+
+    /// Try again after this long.
+    fn retry_after(self, delay: Duration) -> JobResult<T>;
+}
+
+impl<T, E: Into<JobError>> ResultExt<T> for Result<T, E> {
+    fn fatal(self) -> JobResult<T> {
+        self.map_err(|error| JobError { kind: Kind::Fatal, ..error.into() })
+    }
+
+    fn retry_after(self, delay: Duration) -> JobResult<T> {
+        self.map_err(|error| JobError { kind: Kind::Retry(Some(delay)), ..error.into() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read() -> JobResult<String> {
+        Ok(std::fs::read_to_string("/nowhere")?)
+    }
+
+    fn from_anyhow() -> JobResult {
+        Err(anyhow::anyhow!("the disk").context("saving"))?;
+        Ok(())
+    }
+
+    #[test]
+    fn any_error_is_tried_again_with_all_its_causes_named() {
+        assert!(matches!(read().unwrap_err().verdict(), Verdict::Fail { retryable: true, retry_after: None, .. }));
+        assert_eq!(from_anyhow().unwrap_err().to_string(), "saving: the disk");
+    }
+
+    #[test]
+    fn what_is_said_of_an_error_becomes_the_verdict() {
+        let delay = Duration::from_secs(7);
+        assert!(matches!(read().fatal().unwrap_err().verdict(), Verdict::Fail { retryable: false, .. }));
+        let after = read().retry_after(delay).unwrap_err().verdict();
+        assert!(matches!(after, Verdict::Fail { retryable: true, retry_after: Some(d), .. } if d == delay));
+        assert_eq!(JobError::snooze(delay).verdict(), Verdict::Snooze(delay));
+        assert_eq!(JobError::cancel().verdict(), Verdict::Cancelled);
+        assert!(JobError::fatal("x").is_fatal());
+    }
+}

@@ -1,0 +1,90 @@
+//! One attempt: from a leased job to a verdict.
+
+use std::{any::Any, panic::AssertUnwindSafe, time::Duration};
+
+use futures_util::FutureExt;
+use orchestrix_store::Verdict;
+use tower::{ServiceExt, util::BoxCloneSyncService};
+use tracing::Instrument;
+
+use crate::{Answer, Call, Context, JobError, stats::Counters, stop::StopReason};
+use orchestrix_core::Json;
+
+/// A handler with all that is wrapped around it: what a [layer](crate::WorkerBuilder::layer) is given.
+pub type Stack = BoxCloneSyncService<Call, Option<Json>, JobError>;
+
+/// Runs the handler to its end, or until it was asked to stop and a grace has passed. `None` when the lease is lost:
+/// there is nothing to say about a job that is somebody else's.
+pub(crate) async fn execute(stack: Stack, context: &Context, grace: Duration, counters: &Counters) -> Option<Verdict> {
+    counters.add_started(1);
+    let span = tracing::info_span!(
+        "job",
+        id = %context.id(),
+        job_type = %context.job_type(),
+        attempt = context.attempt(),
+        correlation_id = context.correlation_id(),
+    );
+    let call = Call { context: context.clone(), payload: context.payload().clone() };
+    let work = AssertUnwindSafe(stack.oneshot(call)).catch_unwind().instrument(span);
+    tokio::pin!(work);
+    let ended = tokio::select! {
+        biased;
+        ended = &mut work => Some(ended),
+        () = overdue(context) => {
+            context.stop().ask(StopReason::TimedOut);
+            within_grace(&mut work, context, grace).await
+        }
+        () = context.cancelled() => within_grace(&mut work, context, grace).await,
+    };
+    let answer = ended.map(|ended| {
+        ended.unwrap_or_else(|panic| {
+            counters.add_panicked(1);
+            Err(JobError::new(format!("the handler panicked: {}", message(&*panic))))
+        })
+    });
+    decide(context, answer)
+}
+
+// A worker that shuts down may have less time than the grace.
+async fn within_grace<T>(work: impl Future<Output = T>, context: &Context, grace: Duration) -> Option<T> {
+    tokio::select! {
+        biased;
+        ended = work => Some(ended),
+        () = context.stop().cut().cancelled() => None,
+        () = tokio::time::sleep(grace) => None,
+    }
+}
+
+async fn overdue(context: &Context) {
+    match context.deadline() {
+        Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
+        None => std::future::pending().await,
+    }
+}
+
+// `None` for an answer means that the handler did not end in its grace and was dropped.
+fn decide(context: &Context, answer: Option<Answer>) -> Option<Verdict> {
+    let reason = context.stop().reason();
+    if reason == Some(StopReason::LeaseLost) {
+        return None;
+    }
+    // Written in the handler's own transaction: saying the same again is answered as the first time if that was committed.
+    if let (Some(Ok(_)), Some(completion)) = (&answer, context.completion()) {
+        return Some(Verdict::Complete { result: completion.result });
+    }
+    Some(match (reason, answer) {
+        // Done is done, even if somebody wanted it to stop.
+        (_, Some(Ok(result))) => Verdict::Complete { result },
+        (None, Some(Err(error))) => error.verdict(),
+        (Some(StopReason::Cancelled), _) => Verdict::Cancelled,
+        (Some(StopReason::TimedOut), _) => Verdict::TimedOut,
+        // What a handler says on purpose counts; a failure that may come from being stopped costs no attempt.
+        (Some(_), Some(Err(error))) if !error.is_plain() => error.verdict(),
+        (Some(_) | None, _) => Verdict::Release,
+    })
+}
+
+fn message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("(no message)")
+}

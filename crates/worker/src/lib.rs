@@ -1,0 +1,60 @@
+//! The runtime that works on jobs.
+//!
+//! A [`Worker`] leases jobs from a [`JobSource`], runs the handlers of the types it knows, keeps the leases while they run and
+//! tells how they ended. Everything else here is about what may go wrong meanwhile: handlers that fail, panic, hang, block
+//! their thread or are cancelled; a source that goes away; a process that is told to end.
+//!
+//! One way through: `fetch` → `floor` (slots) → `execute` → `complete`, with `keeper` beside it.
+//!
+//! | module | what it owns |
+//! |---|---|
+//! | `builder` | putting a worker together |
+//! | `worker` | a running worker and how it ends |
+//! | `source` | where jobs come from |
+//! | `fetch` | when to ask for jobs, and for how many |
+//! | `floor` | the slots, and the jobs that wait for one |
+//! | `execute` | one attempt, from a leased job to a verdict |
+//! | `complete` | telling verdicts, many at a time, through any absence of the source |
+//! | `keeper` | the thread for heartbeats, presence and leading |
+//! | `lease` | the leases that are held |
+//! | `context` | what a handler knows and can say |
+//! | `notes`, `report` | lines and progress, gathered and written |
+//! | `handler` | from a type to a function |
+//! | `blocking` | threads for handlers that block |
+//! | [`testing`] | for tests of an application's own jobs |
+//! | `error` | how a handler fails, and what should happen then |
+//!
+//! What is deliberately absent: retries (the store decides them), knowledge of any backend, and the promise to run a handler
+//! only once. A job is owned by one worker at a time, but a worker may die after its work and before its word.
+
+mod blocking;
+mod builder;
+mod complete;
+mod context;
+mod error;
+mod execute;
+mod fetch;
+mod floor;
+mod handler;
+mod keeper;
+mod lease;
+mod notes;
+mod options;
+mod report;
+mod signal;
+mod source;
+mod state;
+mod stats;
+mod stop;
+pub mod testing;
+mod worker;
+
+pub use builder::{WorkerBuilder, WorkerError};
+pub use context::{Completion, Context};
+pub use error::{JobError, JobResult, ResultExt};
+pub use execute::Stack;
+pub use handler::{Answer, Call, Handlers, Run, RunBlocking};
+pub use source::{JobSource, StoreSource};
+pub use stats::WorkerStats;
+pub use stop::StopReason;
+pub use worker::{Drained, Worker};

@@ -1,0 +1,98 @@
+//! How a worker behaves.
+
+use std::time::Duration;
+
+use orchestrix_core::{FieldError, Invalid, Queue, WorkerName};
+use orchestrix_store::{ClaimRequest, Polling, Queues};
+
+/// Settings of a worker; every one has a default.
+#[derive(Debug, Clone)]
+pub(crate) struct WorkerOptions {
+    pub(crate) name: WorkerName,
+    pub(crate) queues: Vec<(Queue, u32)>,
+    pub(crate) concurrency: usize,
+    pub(crate) prefetch: usize,
+    pub(crate) heartbeat_interval: Duration,
+    pub(crate) poll_interval: Duration,
+    pub(crate) drain_timeout: Duration,
+    pub(crate) cancel_grace: Duration,
+}
+
+impl WorkerOptions {
+    /// The most jobs that one worker runs at once.
+    const MAX_CONCURRENCY: usize = 10_000;
+
+    pub(crate) fn new() -> Self {
+        Self {
+            name: fresh_name(),
+            queues: Vec::new(),
+            concurrency: 10,
+            prefetch: 4_000,
+            heartbeat_interval: Duration::from_secs(10),
+            poll_interval: Polling::DEFAULT_LONGEST,
+            drain_timeout: Duration::from_secs(30),
+            cancel_grace: Duration::from_secs(5),
+        }
+    }
+
+    pub(crate) fn served(&self) -> Queues {
+        match self.queues.is_empty() {
+            true => Queues::All,
+            false => Queues::Named(self.queues.iter().map(|(queue, _)| queue.clone()).collect()),
+        }
+    }
+
+    pub(crate) fn check(&self) -> Result<(), Invalid> {
+        let mut errors = Vec::new();
+        let mut bad = |field: &str, message: String| errors.push(FieldError::new(field, message));
+        if !(1..=Self::MAX_CONCURRENCY).contains(&self.concurrency) {
+            bad("concurrency", format!("must be from 1 to {}, not {}", Self::MAX_CONCURRENCY, self.concurrency));
+        }
+        if self.queues.len() > ClaimRequest::MAX_NAMES {
+            bad("queues", format!("may name at most {}", ClaimRequest::MAX_NAMES));
+        }
+        if self.queues.iter().any(|(_, weight)| !(1..=1_000).contains(weight)) {
+            bad("queues", "weights must be from 1 to 1000".into());
+        }
+        let hour = Duration::from_secs(3600);
+        for (field, value) in [("heartbeatInterval", self.heartbeat_interval), ("pollInterval", self.poll_interval)] {
+            if value < Duration::from_millis(10) || value > hour {
+                bad(field, "must be from 10ms to 1h".into());
+            }
+        }
+        for (field, value) in [("drainTimeout", self.drain_timeout), ("cancelGrace", self.cancel_grace)] {
+            if value > 24 * hour {
+                bad(field, "must be at most 24h".into());
+            }
+        }
+        Invalid::check(errors)
+    }
+}
+
+// The machine's name and a random end: one of its own for every start.
+fn fresh_name() -> WorkerName {
+    let host = std::fs::read_to_string("/etc/hostname").or_else(|_| std::env::var("HOSTNAME")).unwrap_or_default();
+    let host: String =
+        host.trim().chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_')).take(64).collect();
+    let host = if host.is_empty() { "worker" } else { &host };
+    WorkerName::trusted(&format!("{host}-{:08x}", rand::random::<u32>()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_valid_and_every_bad_setting_is_named() {
+        assert_eq!(WorkerOptions::new().check(), Ok(()));
+        assert!(WorkerName::new(fresh_name().as_str()).is_ok());
+        let bad = WorkerOptions {
+            concurrency: 0,
+            queues: vec![(Queue::default(), 0)],
+            poll_interval: Duration::ZERO,
+            ..WorkerOptions::new()
+        };
+        let fields: Vec<String> = bad.check().unwrap_err().errors.into_iter().map(|error| error.field).collect();
+        assert_eq!(fields, ["concurrency", "queues", "pollInterval"]);
+    }
+}

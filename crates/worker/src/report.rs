@@ -1,0 +1,68 @@
+//! Writing what running jobs say of themselves: lines and progress, now and then.
+
+use std::{sync::Arc, time::Duration};
+
+use orchestrix_store::{Result, StoreError};
+use tokio::sync::mpsc;
+
+use crate::{Context, JobSource};
+
+/// How long things said are gathered before they are written.
+const GATHER: Duration = Duration::from_millis(200);
+
+/// Where contexts announce that they have something to write.
+pub(crate) struct Desk {
+    pub(crate) source: Arc<dyn JobSource>,
+    // Holds each context at most once, and only contexts of held jobs: as bounded as they are.
+    announced: mpsc::UnboundedSender<Context>,
+}
+
+impl Desk {
+    pub(crate) fn new(source: Arc<dyn JobSource>) -> (Self, mpsc::UnboundedReceiver<Context>) {
+        let (announced, announcements) = mpsc::unbounded_channel();
+        (Self { source, announced }, announcements)
+    }
+
+    pub(crate) fn announce(&self, context: &Context) {
+        // Nobody there any more: the end of the attempt writes it.
+        let _ = self.announced.send(context.clone());
+    }
+}
+
+/// Writes for all contexts that announce themselves, until the last desk is gone.
+pub(crate) async fn run(source: Arc<dyn JobSource>, mut announcements: mpsc::UnboundedReceiver<Context>) {
+    let mut batch = Vec::new();
+    while announcements.recv_many(&mut batch, 1_000).await > 0 {
+        tokio::time::sleep(GATHER).await;
+        for context in batch.drain(..) {
+            if let Err(error) = write(&*source, &context).await {
+                tracing::debug!(job = %context.id(), %error, "what the job said was not written yet");
+            }
+        }
+    }
+}
+
+/// Writes what `context` has gathered. What cannot be written now is kept for later; what is refused is gone.
+pub(crate) async fn write(source: &dyn JobSource, context: &Context) -> Result<()> {
+    let Some(taken) = context.notes().take() else { return Ok(()) };
+    let token = context.lease_token();
+    let written = async {
+        if let Some(progress) = &taken.progress {
+            source.progress(token, progress.clone()).await?;
+        }
+        if !taken.lines.is_empty() {
+            // One more than the limit when some were left out.
+            for lines in taken.lines.chunks(orchestrix_store::LogLine::MAX_LINES) {
+                source.append_logs(token, lines.to_vec()).await?;
+            }
+        }
+        Ok(())
+    };
+    match written.await {
+        Err(StoreError::Unavailable(text)) => {
+            context.notes().put_back(taken);
+            Err(StoreError::Unavailable(text))
+        }
+        answer => answer,
+    }
+}

@@ -1,0 +1,123 @@
+//! Where a worker gets its jobs from and tells what became of them.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use orchestrix_core::{JobState, LeaseToken, NewJob, WorkerName};
+use orchestrix_store::{
+    ClaimRequest, Claimed, Directive, Enqueued, Finish, FinishError, LeaseStatus, LogLine, ProgressUpdate, Result,
+    Store, Wakeups, WorkerInfo,
+};
+
+/// The other side of a worker: a store, or whatever stands between it and one.
+#[async_trait]
+pub trait JobSource: Send + Sync + 'static {
+    /// Leases some jobs.
+    async fn lease(&self, request: &ClaimRequest) -> Result<Vec<Claimed>>;
+
+    /// Extends leases; answers in the order of `tokens`.
+    async fn extend(&self, tokens: &[LeaseToken]) -> Result<Vec<LeaseStatus>>;
+
+    /// Ends attempts, each by itself; answers in the order of `items`. Safe to repeat.
+    async fn report(&self, items: Vec<Finish>) -> Result<Vec<Result<JobState, FinishError>>>;
+
+    /// Records how far a running job has come.
+    async fn progress(&self, token: LeaseToken, update: ProgressUpdate) -> Result<()>;
+
+    /// Adds lines to the log of a running job.
+    async fn append_logs(&self, token: LeaseToken, lines: Vec<LogLine>) -> Result<()>;
+
+    /// Records jobs, all or none.
+    async fn enqueue(&self, jobs: Vec<NewJob>) -> Result<Vec<Enqueued>>;
+
+    /// Makes the worker known.
+    async fn register(&self, worker: &WorkerInfo) -> Result<()>;
+
+    /// Shows that the worker lives; answers what it should do, or `None` if it is not known (any more).
+    async fn show(&self, worker: &WorkerName, free_slots: u32) -> Result<Option<Directive>>;
+
+    /// Takes the worker off the list.
+    async fn leave(&self, worker: &WorkerName) -> Result<()>;
+
+    /// Hints that jobs may be had.
+    fn wakeups(&self) -> Wakeups;
+
+    /// The same source through connections of its own, driven by the runtime of whoever calls.
+    fn apart(&self) -> Result<Arc<dyn JobSource>>;
+
+    /// The store itself, where the worker is in touch with it: such a worker may lead.
+    fn store(&self) -> Option<&Arc<dyn Store>>;
+}
+
+/// Jobs straight from a store.
+#[derive(Clone)]
+pub struct StoreSource(Arc<dyn Store>);
+
+impl StoreSource {
+    /// Connections for whoever must not depend on the runtime that handlers use: heartbeats, presence, and a
+    /// coordinator's services.
+    const APART: usize = 4;
+
+    /// Jobs from this store.
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        Self(store)
+    }
+}
+
+#[async_trait]
+impl JobSource for StoreSource {
+    async fn lease(&self, request: &ClaimRequest) -> Result<Vec<Claimed>> {
+        self.0.claim(request).await
+    }
+
+    async fn extend(&self, tokens: &[LeaseToken]) -> Result<Vec<LeaseStatus>> {
+        self.0.heartbeat(tokens).await
+    }
+
+    async fn report(&self, items: Vec<Finish>) -> Result<Vec<Result<JobState, FinishError>>> {
+        self.0.finish(items).await
+    }
+
+    async fn progress(&self, token: LeaseToken, update: ProgressUpdate) -> Result<()> {
+        self.0.progress(token, update).await
+    }
+
+    async fn append_logs(&self, token: LeaseToken, lines: Vec<LogLine>) -> Result<()> {
+        self.0.append_logs(token, lines).await
+    }
+
+    async fn enqueue(&self, mut jobs: Vec<NewJob>) -> Result<Vec<Enqueued>> {
+        match (jobs.len(), jobs.pop()) {
+            // Alone it shares a commit with others.
+            (1, Some(job)) => Ok(vec![self.0.enqueue(job).await?]),
+            (_, last) => {
+                jobs.extend(last);
+                self.0.enqueue_many(jobs).await
+            }
+        }
+    }
+
+    async fn register(&self, worker: &WorkerInfo) -> Result<()> {
+        self.0.register_worker(worker).await
+    }
+
+    async fn show(&self, worker: &WorkerName, free_slots: u32) -> Result<Option<Directive>> {
+        self.0.heartbeat_worker(worker, free_slots).await
+    }
+
+    async fn leave(&self, worker: &WorkerName) -> Result<()> {
+        self.0.remove_worker(worker).await.map(drop)
+    }
+
+    fn wakeups(&self) -> Wakeups {
+        self.0.subscribe()
+    }
+
+    fn apart(&self) -> Result<Arc<dyn JobSource>> {
+        Ok(Arc::new(Self(self.0.apart(Self::APART)?)))
+    }
+
+    fn store(&self) -> Option<&Arc<dyn Store>> {
+        Some(&self.0)
+    }
+}

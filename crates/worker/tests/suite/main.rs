@@ -1,0 +1,4 @@
+//! The worker: in one process, and as many.
+
+mod processes;
+mod runtime;

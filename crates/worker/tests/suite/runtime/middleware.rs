@@ -1,0 +1,76 @@
+//! Layers around handlers.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    task::{Context as Poller, Poll},
+};
+
+use orchestrix_core::{JobState, Json};
+use orchestrix_worker::{Call, JobError, Stack};
+use tower::{Layer, Service};
+
+use super::{Task, brisk, enqueue, memory, reaches};
+
+#[derive(Clone)]
+struct Count(Arc<AtomicUsize>);
+
+#[derive(Clone)]
+struct Counted<S>(S, Arc<AtomicUsize>);
+
+impl<S> Layer<S> for Count {
+    type Service = Counted<S>;
+    fn layer(&self, inner: S) -> Counted<S> {
+        Counted(inner, Arc::clone(&self.0))
+    }
+}
+
+impl<S: Service<Call, Response = Option<Json>, Error = JobError>> Service<Call> for Counted<S> {
+    type Response = Option<Json>;
+    type Error = JobError;
+    type Future = S::Future;
+    fn poll_ready(&mut self, poller: &mut Poller<'_>) -> Poll<Result<(), JobError>> {
+        self.0.poll_ready(poller)
+    }
+    fn call(&mut self, call: Call) -> S::Future {
+        self.1.fetch_add(1, Ordering::SeqCst);
+        self.0.call(call)
+    }
+}
+
+#[tokio::test]
+async fn layers_see_every_call_and_may_answer_in_place_of_the_handler() {
+    let client = memory();
+    let (inner, outer) = (Count(Arc::default()), Count(Arc::default()));
+    let refuse_seven = tower::layer::layer_fn(|inner| {
+        tower::service_fn(move |call: Call| {
+            let inner: Stack = Clone::clone(&inner);
+            async move {
+                if call.payload.as_str().contains('7') {
+                    return Err(JobError::fatal("not seven"));
+                }
+                tower::ServiceExt::oneshot(inner, call).await
+            }
+        })
+    });
+    let worker = brisk(&client)
+        .handler(|task: Task, _| async move {
+            assert_ne!(task.n, 13, "unlucky");
+            Ok(task.n)
+        })
+        .layer(inner.clone())
+        .layer(refuse_seven)
+        .layer(outer.clone())
+        .start()
+        .unwrap();
+    assert_eq!(enqueue(&client, 1).await.wait().await.unwrap(), 1);
+    let seven = enqueue(&client, 7).await;
+    reaches(&client, seven.id(), JobState::Dead).await;
+    // A panic goes through the layers and is caught outside of them.
+    let unlucky = enqueue(&client, 13).await;
+    reaches(&client, unlucky.id(), JobState::Retrying).await;
+    assert_eq!((inner.0.load(Ordering::SeqCst), outer.0.load(Ordering::SeqCst)), (2, 3));
+    let _ = worker.shutdown().await;
+}
