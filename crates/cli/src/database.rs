@@ -59,7 +59,7 @@ impl Database {
     }
 
     /// The same for a process that stays: it does much at once, and wants to hear of new jobs.
-    pub(crate) fn to_stay_with(self) -> Self {
+    pub(crate) fn staying(self) -> Self {
         match self {
             Self::Postgres { options, place } => {
                 let PostgresOptions { connections, listen, .. } = PostgresOptions::new("");

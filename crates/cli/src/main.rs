@@ -32,7 +32,7 @@ mod view;
 mod worker;
 mod workers;
 
-use std::process::ExitCode;
+use std::{process::ExitCode, time::Duration};
 
 use crate::{
     arguments::{Cli, Command},
@@ -45,7 +45,12 @@ fn main() -> ExitCode {
     let cli = Cli::read();
     tracing_subscriber::fmt().with_max_level(cli.global.log).with_ansi(false).with_writer(std::io::stderr).init();
     let outcome = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
-        Ok(runtime) => runtime.block_on(run(cli)),
+        Ok(runtime) => {
+            let outcome = runtime.block_on(run(cli));
+            // What still runs is dropped; a thread that blocks, as in looking up a name, keeps nobody waiting for long.
+            runtime.shutdown_timeout(Duration::from_secs(1));
+            outcome
+        }
         Err(error) => Err(anyhow::Error::new(error).context("no threads to run on")),
     };
     let outcome = outcome.unwrap_or_else(|error| failure::report(&error));

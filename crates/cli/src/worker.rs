@@ -111,7 +111,7 @@ pub(crate) async fn run(arguments: &Arguments, global: &Global) -> Result<Outcom
     if arguments.queues.len() > 1 && arguments.queues.contains(&Served::All) {
         return Err(Failure::Usage("--queues: * means all queues, so it stands alone".into()).into());
     }
-    let database = Database::of(global)?.to_stay_with();
+    let database = Database::of(global)?.staying();
     let place = database.to_string();
     // A worker may be there before the first job.
     let opened = Opened::of(database, global, true).await?;
@@ -152,9 +152,13 @@ impl Arguments {
         if let Some(name) = &self.worker_name {
             builder = builder.name(name);
         }
+        let weighted = self.queues.iter().any(|served| matches!(served, Served::Queue(_, weight) if *weight != 1));
         for served in &self.queues {
             if let Served::Queue(name, weight) = served {
-                builder = builder.weighted_queue(name, *weight);
+                builder = match weighted {
+                    true => builder.weighted_queue(name, *weight),
+                    false => builder.queue(name),
+                };
             }
         }
         let (term, dead_after) = (self.leader_term, self.dead_node_timeout);

@@ -10,6 +10,8 @@ use crate::{Job, JobHandle, Request, Result};
 /// Jobs of any kinds that are recorded together. Made by [`Client::batch`](crate::Client::batch).
 pub struct Batch {
     store: Arc<dyn Store>,
+    /// In every reference, so that a ticket of another batch is not taken for one of this.
+    id: u64,
     jobs: Vec<NewJob>,
     invalid: Vec<Invalid>,
 }
@@ -17,6 +19,7 @@ pub struct Batch {
 /// The place of one job in its batch: others wait for it by this.
 #[derive(Debug)]
 pub struct Ticket<J> {
+    batch: u64,
     position: usize,
     kind: PhantomData<fn() -> J>,
 }
@@ -24,26 +27,27 @@ pub struct Ticket<J> {
 /// What was recorded of a batch.
 pub struct Recorded {
     store: Arc<dyn Store>,
+    id: u64,
     jobs: Vec<Enqueued>,
 }
 
-fn reference(position: usize) -> String {
-    format!("job-{position}")
+fn reference(batch: u64, position: usize) -> String {
+    format!("{batch:016x}-{position}")
 }
 
 impl Batch {
     pub(crate) fn new(store: Arc<dyn Store>) -> Self {
-        Self { store, jobs: Vec::new(), invalid: Vec::new() }
+        Self { store, id: rand::random(), jobs: Vec::new(), invalid: Vec::new() }
     }
 
     /// Adds a job. Nothing is recorded yet.
     pub fn add<J: Job>(&mut self, request: impl Into<Request<J>>) -> Ticket<J> {
         let position = self.jobs.len() + self.invalid.len();
-        match request.into().named(reference(position)).build() {
+        match request.into().named(reference(self.id, position)).build() {
             Ok(job) => self.jobs.push(job),
             Err(invalid) => self.invalid.push(invalid.within(&format!("jobs[{position}]"))),
         }
-        Ticket { position, kind: PhantomData }
+        Ticket { batch: self.id, position, kind: PhantomData }
     }
 
     /// How many jobs were added.
@@ -60,14 +64,17 @@ impl Batch {
     pub async fn enqueue(self) -> Result<Recorded> {
         Invalid::check(self.invalid.into_iter().flat_map(|invalid| invalid.errors).collect())?;
         let jobs = self.store.enqueue_many(self.jobs).await?;
-        Ok(Recorded { store: self.store, jobs })
+        Ok(Recorded { store: self.store, id: self.id, jobs })
     }
 }
 
 impl Recorded {
-    /// The job that got this ticket. A ticket of another batch names whatever stands in its place, or panics if there
-    /// is nothing.
+    /// The job that got this ticket.
+    ///
+    /// # Panics
+    /// If the ticket is of another batch.
     pub fn handle<J>(&self, ticket: &Ticket<J>) -> JobHandle<J> {
+        assert_eq!(self.id, ticket.batch, "the ticket is of another batch");
         JobHandle::new(Arc::clone(&self.store), self.jobs[ticket.position])
     }
 
@@ -91,6 +98,6 @@ impl fmt::Debug for Recorded {
 
 impl<J> From<&Ticket<J>> for DependsOn {
     fn from(ticket: &Ticket<J>) -> Self {
-        Self::Reference(reference(ticket.position))
+        Self::Reference(reference(ticket.batch, ticket.position))
     }
 }

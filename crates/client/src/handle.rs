@@ -60,7 +60,11 @@ impl<J> JobHandle<J> {
         let mut pause = SHORTEST;
         loop {
             match self.status().await {
-                Ok(job) if job.state.is_terminal() => return self.result().await,
+                // Gone away or retried by an operator since: look again.
+                Ok(job) if job.state.is_terminal() => match self.result().await {
+                    Err(ClientError::NotFinished(_) | ClientError::Store(StoreError::Unavailable(_))) => {}
+                    result => return result,
+                },
                 Ok(_) | Err(ClientError::Store(StoreError::Unavailable(_))) => {}
                 Err(error) => return Err(error),
             }

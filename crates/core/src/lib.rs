@@ -17,6 +17,7 @@
 //! | [`retry`] | back-off between attempts |
 //! | [`lease`] | the token that proves ownership |
 //! | [`graph`] | dependencies among the jobs of one call |
+//! | [`schedule`] | cron expressions, intervals, time zones, and what is fired when |
 //! | [`error`] | what is wrong with a request, field by field |
 
 pub mod attempt;
@@ -32,6 +33,7 @@ pub mod name;
 pub mod new_job;
 pub mod resources;
 pub mod retry;
+pub mod schedule;
 pub mod state;
 
 pub use attempt::{AttemptOutcome, AttemptRecord};
@@ -46,6 +48,7 @@ pub use name::{IdempotencyKey, JobType, LimitKey, NodeName, Queue, Tag, Tenant, 
 pub use new_job::{DependsOn, NewJob, OnDependencyFailure, Priority, Start};
 pub use resources::Resources;
 pub use retry::RetryPolicy;
+pub use schedule::{Cadence, Cron, Misfire, NewSchedule, Overlap, ScheduleName, ZoneName, tzdb_version};
 pub use state::{Event, IllegalTransition, JobState, JobStatus, Readiness};
 
 /// An instant. Stores keep microseconds; finer digits are cut off when a job is recorded.

@@ -66,7 +66,7 @@ async fn main() -> anyhow::Result<()> {
 
     let worker = Worker::builder(&client).job::<Extract>().job::<Join>().job::<Report>().start()?;
     println!("\n{}", recorded.handle(&daily).wait().await?);
-    println!("{}", recorded.handle(&ops).wait().await.map_or_else(|error| error.to_string(), |text| text));
+    println!("{}", recorded.handle(&ops).wait().await.unwrap_or_else(|error| error.to_string()));
     let _ = worker.shutdown().await;
     Ok(())
 }

@@ -54,6 +54,11 @@
 //! The examples: `quickstart`, `email` (retries), `import` (progress and checkpoints), `graph` (dependencies), `orders`
 //! (transactions), `service` (a worker inside an axum service). `cargo run --example quickstart` takes a second.
 
+// The first page that people read must work as it stands.
+#[cfg(all(doctest, feature = "sqlite"))]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
+
 pub mod testing;
 #[cfg(feature = "postgres")]
 mod transaction;
@@ -65,7 +70,7 @@ pub use orchestrix_macros::Job;
 pub use orchestrix_store as store;
 pub use orchestrix_worker::{
     Answer, Call, Completion, Context, Drained, Handlers, JobError, JobResult, JobSource, ResultExt, Run, RunBlocking,
-    Stack, StopReason, StoreSource, Worker, WorkerBuilder, WorkerError, WorkerStats,
+    Stack, StopReason, StoreSource, Worker, WorkerBuilder, WorkerError, WorkerHandle, WorkerStats,
 };
 
 #[cfg(feature = "sqlx")]

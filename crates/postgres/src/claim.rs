@@ -196,13 +196,15 @@ pub(crate) async fn heartbeat(store: &PostgresStore, tokens: &[LeaseToken]) -> R
     let counters: Vec<i32> = sorted.iter().map(|token| token.counter).collect();
     let secrets: Vec<Uuid> = sorted.iter().map(|token| token.secret).collect();
     let rows = store.database().query(&HEARTBEAT, &[&ids, &counters, &secrets]).await?;
-    let held: HashMap<LeaseToken, LeaseStatus> = rows
-        .iter()
-        .map(|row| {
-            let until = row.get(2);
-            let status = if row.get(3) { LeaseStatus::Cancel(until) } else { LeaseStatus::Held(until) };
-            (LeaseToken { job: JobId::from_uuid(row.get(0)), counter: row.get(1), secret: row.get(4) }, status)
-        })
-        .collect();
+    let mut held: HashMap<LeaseToken, LeaseStatus> = HashMap::with_capacity(tokens.len());
+    for row in &rows {
+        let token = LeaseToken { job: JobId::from_uuid(row.get(0)), counter: row.get(1), secret: row.get(4) };
+        let until = row.get(2);
+        match (row.get(5), row.get(3)) {
+            (true, true) => drop(held.insert(token, LeaseStatus::Cancel(until))),
+            (true, false) => drop(held.insert(token, LeaseStatus::Held(until))),
+            (false, _) => drop(held.entry(token).or_insert(LeaseStatus::Locked(until))),
+        }
+    }
     Ok(tokens.iter().map(|token| held.get(token).copied().unwrap_or(LeaseStatus::Lost)).collect())
 }

@@ -1,9 +1,9 @@
 //! How to reach the database and how to behave there.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 /// Where the database is and how this process uses it.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct PostgresOptions {
     /// `postgres://user@host:port/database`.
     pub url: String,
@@ -50,5 +50,39 @@ impl PostgresOptions {
     /// For a pooler in transaction mode: no state is kept on any connection.
     pub fn pooled(url: impl Into<String>) -> Self {
         Self { prepare: false, listen: false, session_settings: false, ..Self::new(url) }
+    }
+}
+
+// Without the password, wherever in the URL it stands.
+impl fmt::Debug for PostgresOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place = match self.url.parse::<tokio_postgres::Config>() {
+            Ok(config) => {
+                format!("{:?} {:?} {}", config.get_hosts(), config.get_ports(), config.get_dbname().unwrap_or(""))
+            }
+            Err(_) => "(not a URL)".into(),
+        };
+        f.debug_struct("PostgresOptions")
+            .field("place", &place)
+            .field("connections", &self.connections)
+            .field("statement_timeout", &self.statement_timeout)
+            .field("lock_timeout", &self.lock_timeout)
+            .field("listen", &self.listen)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_is_not_printed() {
+        for url in
+            ["postgres://ada:hunter2@db.example:5433/jobs", "host=db.example user=ada password=hunter2 dbname=jobs"]
+        {
+            let printed = format!("{:?}", PostgresOptions::new(url));
+            assert!(!printed.contains("hunter2") && printed.contains("db.example"), "{printed}");
+        }
     }
 }

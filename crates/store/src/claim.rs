@@ -129,6 +129,8 @@ pub enum LeaseStatus {
     Held(Timestamp),
     /// Extended until then, and somebody wants the job cancelled.
     Cancel(Timestamp),
+    /// Not extended this time, because somebody's transaction has the row; it stands until then. Try again soon.
+    Locked(Timestamp),
     /// Not the owner any more: stop.
     Lost,
 }

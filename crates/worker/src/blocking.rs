@@ -2,12 +2,24 @@
 
 use std::{io, panic::resume_unwind};
 
-use tokio::runtime::{Builder, Runtime};
+use tokio::{
+    runtime::{Builder, Handle, Runtime},
+    task::AbortHandle,
+};
 
-use crate::JobError;
+use crate::{Context, JobError};
 
 /// Threads that come when they are needed, up to a number, and go when they have been idle for a while.
 pub(crate) struct Pool(Option<Runtime>);
+
+// Whoever waits for a thread and is dropped takes the work back; once it has begun nothing does.
+struct TakeBack(AbortHandle);
+
+impl Drop for TakeBack {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
 
 impl Pool {
     pub(crate) fn new(threads: usize) -> io::Result<Self> {
@@ -17,14 +29,21 @@ impl Pool {
         Ok(Self(Some(runtime)))
     }
 
-    /// Runs `work` there. It goes on to its end even if nobody waits for it any more.
+    /// Runs `work` there, in the name of `context`, and within the runtime of whoever calls, for what needs one.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
-        work: impl FnOnce() -> Result<T, JobError> + Send + 'static,
+        context: Context,
+        work: impl FnOnce(Context) -> Result<T, JobError> + Send + 'static,
     ) -> Result<T, JobError> {
         let Some(runtime) = &self.0 else { return Err(JobError::new("the worker has stopped")) };
-        let span = tracing::Span::current();
-        match runtime.spawn_blocking(move || span.in_scope(work)).await {
+        let (span, application) = (tracing::Span::current(), Handle::current());
+        let running = runtime.spawn_blocking(move || {
+            context.blocks();
+            let _entered = application.enter();
+            span.in_scope(|| work(context))
+        });
+        let _take_back = TakeBack(running.abort_handle());
+        match running.await {
             Ok(answer) => answer,
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => resume_unwind(panic),

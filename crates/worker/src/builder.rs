@@ -7,24 +7,27 @@ use orchestrix_coordinator::CoordinatorOptions;
 use orchestrix_core::{FieldError, Invalid, JobType, Json, NodeName, Queue, WorkerName};
 use orchestrix_store::{ClaimRequest, NodeInfo, StoreError, WorkerInfo};
 use thiserror::Error;
-use tokio::sync::{Notify, watch};
-use tower::{Layer, Service, util::BoxCloneSyncService};
+use tokio::{
+    runtime::Handle,
+    sync::{Notify, watch},
+};
+use tower::{Layer, Service, ServiceExt, util::BoxCloneSyncService};
 
 use crate::{
     Answer, Call, Context, Drained, Handlers, JobError, JobResult, JobSource, Run, RunBlocking, StoreSource, Worker,
     blocking::Pool,
-    complete::{Completer, Reporter},
+    complete::Completer,
     execute::Stack,
-    fetch::{self, Demand},
+    fetch::Demand,
     floor::Floor,
     handler::{self, Handler},
-    keeper::Keeper,
+    keeper::{Keeper, Role},
     lease::Leases,
     options::WorkerOptions,
-    report::{self, Desk},
+    report::Desk,
     state::States,
     stats::Counters,
-    worker::Shop,
+    worker::{Parts, Shop},
 };
 
 /// Why a worker could not start.
@@ -143,16 +146,17 @@ impl WorkerBuilder {
         self
     }
 
-    /// Wraps middleware around every handler. What is added later is further outside; leases, outcomes and panics are
-    /// outside of all.
+    /// Wraps middleware around every handler. What is added later is further outside; leases, outcomes and the catching of
+    /// panics are outside of all.
     #[must_use]
     pub fn layer<L, S>(mut self, layer: L) -> Self
     where
         L: Layer<Stack, Service = S> + Send + 'static,
-        S: Service<Call, Response = Option<Json>, Error = JobError> + Clone + Send + Sync + 'static,
+        S: Service<Call, Response = Option<Json>> + Clone + Send + Sync + 'static,
+        S::Error: Into<JobError>,
         S::Future: Send + 'static,
     {
-        self.layers.push(Box::new(move |stack| BoxCloneSyncService::new(layer.layer(stack))));
+        self.layers.push(Box::new(move |stack| BoxCloneSyncService::new(layer.layer(stack).map_err(Into::into))));
         self
     }
 
@@ -169,14 +173,20 @@ impl WorkerBuilder {
 
     /// Serves this queue. Said of none, it serves all; said of several, the most urgent job of all goes first.
     #[must_use]
-    pub fn queue(self, queue: impl AsRef<str>) -> Self {
-        self.weighted_queue(queue, 1)
+    pub fn queue(mut self, queue: impl AsRef<str>) -> Self {
+        self.serve(queue, None);
+        self
     }
 
     /// Serves this queue with a weight: while all have jobs, each gets a share by its weight, whatever is more urgent. What one
-    /// does not need goes to the others.
+    /// does not need goes to the others. A queue without a weight counts as one of 1 beside others that have one.
     #[must_use]
     pub fn weighted_queue(mut self, queue: impl AsRef<str>, weight: u32) -> Self {
+        self.serve(queue, Some(weight));
+        self
+    }
+
+    fn serve(&mut self, queue: impl AsRef<str>, weight: Option<u32>) {
         match Queue::new(queue) {
             Ok(queue) => {
                 self.options.queues.retain(|(known, _)| *known != queue);
@@ -184,7 +194,6 @@ impl WorkerBuilder {
             }
             Err(error) => self.errors.push(error),
         }
-        self
     }
 
     /// How many jobs run at once; 10 by default.
@@ -217,7 +226,8 @@ impl WorkerBuilder {
         self
     }
 
-    /// How long a shutdown may take; 30 s by default.
+    /// How long handlers may go on after a shutdown has begun; 30 s by default. What follows, telling the last outcomes and taking
+    /// leave, takes a moment if the database is there, and some seconds more if it is not.
     #[must_use]
     pub fn drain_timeout(mut self, timeout: Duration) -> Self {
         self.options.drain_timeout = timeout;
@@ -246,25 +256,12 @@ impl WorkerBuilder {
         self
     }
 
-    /// Starts to work, on the runtime of whoever calls. The source need not be there yet: it is waited for.
+    /// Starts to work; handlers run on the runtime of whoever calls. The source need not be there yet: it is waited for.
     pub fn start(mut self) -> Result<Worker, WorkerError> {
         let coordinator = self.coordinator_options()?;
         let (shop, parts, info) = self.build()?;
-        let (stop_fetching, stopped) = watch::channel(false);
-        // Subscribed before the first look, so that no hint is lost in between.
-        let wakeups = shop.source.wakeups();
-        let keeper = Keeper::start(Arc::clone(&shop), info, coordinator)?;
-        let reporter = tokio::spawn(parts.reporter.run(parts.outcomes));
-        let writer = tokio::spawn(report::run(Arc::clone(&shop.source), parts.announcements));
-        let fetcher = tokio::spawn(fetch::run(Arc::clone(&shop), parts.demand, wakeups, stopped));
-        Ok(Worker {
-            shop,
-            keeper: Some(keeper),
-            fetcher: Some(fetcher),
-            stop_fetching,
-            give_up: parts.give_up,
-            tasks: vec![reporter, writer],
-        })
+        let keeper = Keeper::start(Arc::clone(&shop), parts, Role { info, coordinator })?;
+        Ok(Worker { shop, keeper: Some(keeper) })
     }
 
     /// Starts, works until SIGTERM or SIGINT, and shuts down. `None` after a second signal.
@@ -320,15 +317,10 @@ impl WorkerBuilder {
         let completer = Arc::new(completer);
         let leases = Arc::new(Leases::new(self.options.heartbeat_interval));
         let counters = Arc::new(Counters::default());
-        let (give_up, gives_up) = watch::channel(false);
-        let reporter = Reporter {
-            source: Arc::clone(&self.source),
-            completer: Arc::clone(&completer),
-            leases: Arc::clone(&leases),
-            counters: Arc::clone(&counters),
-            give_up: gives_up,
-        };
         let demand = Demand::new(&self.options, job_types);
+        // Subscribed before the first look, so that no hint is lost in between.
+        let wakeups = self.source.wakeups();
+        let application = Handle::try_current().map_err(io::Error::other)?;
         let shop = Arc::new(Shop {
             source: self.source,
             floor: Floor::new(self.options.concurrency),
@@ -341,18 +333,11 @@ impl WorkerBuilder {
             directed: Notify::new(),
             directive: AtomicU8::new(0),
             told_to_stop: watch::Sender::new(false),
+            application,
             options: self.options,
         });
-        Ok((shop, Parts { reporter, outcomes, announcements, demand, give_up }, info))
+        Ok((shop, Parts { outcomes, announcements, demand, wakeups }, info))
     }
-}
-
-pub(crate) struct Parts {
-    reporter: Reporter,
-    outcomes: tokio::sync::mpsc::Receiver<crate::complete::Outcome>,
-    announcements: tokio::sync::mpsc::UnboundedReceiver<Context>,
-    pub(crate) demand: Demand,
-    give_up: watch::Sender<bool>,
 }
 
 impl std::fmt::Debug for WorkerBuilder {

@@ -8,21 +8,30 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
+use orchestrix_core::JobState;
 use orchestrix_store::{Finish, FinishError, StoreError, Verdict};
 use rand::RngExt;
-use tokio::sync::{Mutex, Notify, mpsc, watch};
+use tokio::sync::{Mutex, Notify, mpsc};
 
-use crate::{Context, JobSource, lease::Leases, report, stats::Counters};
+use crate::{Context, JobSource, guard::guarded, lease::Leases, report, stats::Counters};
 
 /// The most outcomes in one call.
 const BATCH: usize = 2_000;
 /// The most outcomes that are kept; beyond that, slots wait.
 const KEPT: usize = 10_000;
+/// The most bytes of results in one call.
+const CALL_BYTES: usize = 8 * 1024 * 1024;
 /// Calls at the same time.
 const CALLS: usize = 2;
+/// Jobs whose last lines are written at the same time.
+const WRITERS: usize = 16;
+/// As many as are told at once, at least, by a source that comes and goes.
+const FEW: usize = 100;
+/// How long an outcome is told to a source that fails for another reason than being away.
+const STUBBORN: Duration = Duration::from_secs(60);
 
 /// Where outcomes are handed in.
 pub(crate) struct Completer {
@@ -46,9 +55,10 @@ impl Completer {
 
     /// Hands in an outcome; waits while too many are kept.
     pub(crate) async fn hand_in(&self, outcome: Outcome) {
-        self.open.fetch_add(1, Ordering::SeqCst);
-        if self.outcomes.send(outcome).await.is_err() {
-            self.closed(1);
+        // Counted once there is room for it: whoever gives up before has handed in nothing.
+        if let Ok(place) = self.outcomes.reserve().await {
+            self.open.fetch_add(1, Ordering::SeqCst);
+            place.send(outcome);
         }
     }
 
@@ -83,21 +93,13 @@ pub(crate) struct Reporter {
     pub(crate) completer: Arc<Completer>,
     pub(crate) leases: Arc<Leases>,
     pub(crate) counters: Arc<Counters>,
-    /// Becomes true when nobody will wait for outcomes any more.
-    pub(crate) give_up: watch::Receiver<bool>,
 }
 
 impl Reporter {
-    /// Reports what is handed in, until told to give up.
+    /// Reports what is handed in, for as long as anything may be.
     pub(crate) async fn run(self, outcomes: mpsc::Receiver<Outcome>) {
         let outcomes = Mutex::new(outcomes);
-        let calls = (0..CALLS).map(|_| self.report_some(&outcomes));
-        let mut give_up = self.give_up.clone();
-        tokio::select! {
-            _ = futures_util::future::join_all(calls) => {}
-            // An error means that the worker is gone.
-            _ = give_up.wait_for(|give_up| *give_up) => {}
-        }
+        futures_util::future::join_all((0..CALLS).map(|_| self.report_some(&outcomes))).await;
     }
 
     async fn report_some(&self, outcomes: &Mutex<mpsc::Receiver<Outcome>>) {
@@ -106,16 +108,18 @@ impl Reporter {
             if outcomes.lock().await.recv_many(&mut batch, BATCH).await == 0 {
                 return;
             }
-            for outcome in &batch {
-                if outcome.verdict.is_some() && outcome.context.notes().waiting() {
-                    self.write_notes(&outcome.context).await;
-                }
+            let talkative = batch.iter().filter(|outcome| outcome.verdict.is_some() && outcome.context.notes().spoke());
+            let talkative: Vec<&Context> = talkative.map(|outcome| &outcome.context).collect();
+            for some in talkative.chunks(WRITERS) {
+                futures_util::future::join_all(some.iter().map(|context| self.write_notes(context))).await;
             }
             let items = batch.iter_mut().filter_map(|outcome| {
                 let verdict = outcome.verdict.take()?;
                 Some(Finish { token: outcome.context.lease_token(), verdict })
             });
-            self.tell(items.collect()).await;
+            for items in in_bytes(items.collect()) {
+                self.tell(items).await;
+            }
             self.leases.remove(batch.iter().map(|outcome| &outcome.context));
             self.completer.closed(batch.len());
             batch.clear();
@@ -136,35 +140,36 @@ impl Reporter {
         }
     }
 
-    async fn tell(&self, items: Vec<Finish>) {
-        if items.is_empty() {
-            return;
-        }
+    // Tells until there is an answer. A source that is away is waited for; one that fails otherwise for a while, with fewer at a
+    // time, since one outcome may spoil the call for all, or a row that somebody has locked hold all of them up.
+    async fn tell(&self, mut items: Vec<Finish>) {
         let mut pause = Pause::default();
-        loop {
-            match self.source.report(items.clone()).await {
-                Ok(answers) => return self.learn(items, answers).await,
-                Err(StoreError::Unavailable(error)) => {
-                    pause.warn_once(&error, items.len());
-                    pause.wait().await;
+        let begun = Instant::now();
+        while !items.is_empty() {
+            let error = match guarded(self.source.report(items.clone())).await {
+                Ok(answers) => {
+                    items = self.learn(items, answers);
+                    continue;
                 }
-                // One of them spoils the call for all: each gets one of its own.
-                Err(error) if items.len() > 1 => {
-                    tracing::warn!(%error, outcomes = items.len(), "outcomes are reported one by one");
-                    for item in items {
-                        Box::pin(self.tell(vec![item])).await;
-                    }
-                    return;
-                }
-                Err(error) => {
-                    tracing::error!(job = %items[0].token.job, %error, "an outcome cannot be reported; its lease will run out");
-                    return;
-                }
+                Err(error) => error,
+            };
+            pause.warn_once(&error, items.len());
+            let away = matches!(error, StoreError::Unavailable(_));
+            if !away && items.len() == 1 && begun.elapsed() > STUBBORN {
+                tracing::error!(job = %items[0].token.job, %error, "an outcome cannot be told; its lease will run out");
+                return;
+            }
+            pause.wait().await;
+            if items.len() > if away { FEW } else { 1 } && pause.tries > 2 {
+                let half = items.split_off(items.len() / 2);
+                futures_util::future::join(Box::pin(self.tell(items)), Box::pin(self.tell(half))).await;
+                return;
             }
         }
     }
 
-    async fn learn(&self, items: Vec<Finish>, answers: Vec<Result<orchestrix_core::JobState, FinishError>>) {
+    // What was refused for breaking a rule, as plain failures to be told instead.
+    fn learn(&self, items: Vec<Finish>, answers: Vec<Result<JobState, FinishError>>) -> Vec<Finish> {
         let mut refused = Vec::new();
         let (mut accepted, mut released) = (0, 0);
         for (item, answer) in items.into_iter().zip(answers) {
@@ -177,6 +182,10 @@ impl Reporter {
                     self.counters.add_stale_rejected(1);
                     tracing::warn!(job = %item.token.job, "an outcome came too late: the lease is lost");
                 }
+                // A failure without a delay breaks no rule; whoever refuses that as well will never take it.
+                Err(error) if matches!(item.verdict, Verdict::Fail { retry_after: None, .. }) => {
+                    tracing::error!(job = %item.token.job, %error, "an outcome is refused; its lease will run out");
+                }
                 Err(error) => {
                     let error = format!("its outcome was refused: {error}");
                     let verdict = Verdict::Fail { error, retryable: false, retry_after: None };
@@ -186,35 +195,54 @@ impl Reporter {
         }
         self.counters.add_reported(accepted);
         self.counters.add_released(released);
-        if !refused.is_empty() {
-            // A plain failure breaks no rule, so this ends.
-            Box::pin(self.tell(refused)).await;
-        }
+        refused
     }
+}
+
+// Large results go in calls of their own, so that no call is larger than a source can take.
+fn in_bytes(items: Vec<Finish>) -> Vec<Vec<Finish>> {
+    let mut calls = vec![Vec::new()];
+    let mut bytes = 0;
+    for item in items {
+        let size = match &item.verdict {
+            Verdict::Complete { result: Some(json) } => json.as_str().len(),
+            Verdict::Fail { error, .. } => error.len(),
+            _ => 0,
+        };
+        if bytes + size > CALL_BYTES && bytes > 0 {
+            calls.push(Vec::new());
+            bytes = 0;
+        }
+        bytes += size;
+        calls.last_mut().expect("there is always one").push(item);
+    }
+    calls
 }
 
 /// Growing pauses while the source is away.
 struct Pause {
     next: Duration,
+    tries: u32,
     warned: bool,
 }
 
 impl Default for Pause {
     fn default() -> Self {
-        Self { next: Duration::from_millis(50), warned: false }
+        Self { next: Duration::from_millis(50), tries: 0, warned: false }
     }
 }
 
 impl Pause {
     async fn wait(&mut self) {
         let pause = self.next.mul_f64(rand::rng().random_range(0.75..=1.0));
+        self.tries += 1;
         tokio::time::sleep(pause).await;
         self.next = (self.next * 2).min(Duration::from_secs(1));
     }
 
-    fn warn_once(&mut self, error: &str, outcomes: usize) {
+    fn warn_once(&mut self, error: &StoreError, outcomes: usize) {
         if !std::mem::replace(&mut self.warned, true) {
-            tracing::warn!(%error, outcomes, "outcomes cannot be reported now; they are kept and sent again");
+            tracing::warn!(%error, outcomes, "outcomes cannot be told now; they are kept and told again");
         }
     }
 }

@@ -36,8 +36,10 @@ struct Inner {
     checkpoint: Mutex<Option<Json>>,
     /// What was recorded as the result in a transaction of the handler's own.
     completion: Mutex<Option<Completion>>,
-    /// Whether a transaction of the handler's own may hold the job's row.
-    settling: AtomicBool,
+    /// Whether the handler has begun to block a thread.
+    blocking: AtomicBool,
+    /// Held while notes are being written, so that the last are not overtaken by the end of the attempt.
+    writing: tokio::sync::Mutex<()>,
     /// Whether somebody has said how the attempt ended.
     ended: AtomicBool,
     desk: Arc<Desk>,
@@ -63,7 +65,8 @@ impl Context {
             notes: Notes::default(),
             checkpoint,
             completion: Mutex::new(None),
-            settling: AtomicBool::new(false),
+            blocking: AtomicBool::new(false),
+            writing: tokio::sync::Mutex::new(()),
             ended: AtomicBool::new(false),
             desk,
             states,
@@ -212,6 +215,11 @@ impl Context {
         Ok(report::write(&*self.0.desk.source, self).await?)
     }
 
+    /// Waits for what is async in a handler that blocks. In an async handler it would panic: use `.await` there.
+    pub fn block_on<T>(&self, work: impl Future<Output = T>) -> T {
+        tokio::runtime::Handle::current().block_on(work)
+    }
+
     // ---- checkpoints ----
 
     /// What [`save_checkpoint`](Context::save_checkpoint) kept last, in this attempt or an earlier one.
@@ -273,12 +281,10 @@ impl Context {
 
     // ---- a transaction of the handler's own ----
 
-    /// Prepares to complete the job in a transaction of the handler's own: whoever knows the database writes it there. From
-    /// here on the lease is not renewed, since that would wait for the transaction; commit soon. Whatever the
-    /// handler returns after a commit, the job is completed.
+    /// Prepares to complete the job in a transaction of the handler's own: whoever knows the database writes it there. If
+    /// the handler then succeeds, the job is completed with this output, whatever it returns.
     pub fn completing(&self, output: &impl Serialize) -> JobResult<Completion> {
         let completion = Completion { token: self.lease_token(), result: result_of(output)? };
-        self.0.settling.store(true, Ordering::SeqCst);
         *self.0.completion.lock().unwrap_or_else(PoisonError::into_inner) = Some(completion.clone());
         Ok(completion)
     }
@@ -325,14 +331,20 @@ impl Context {
         &self.0.stop
     }
 
-    pub(crate) fn is_settling(&self) -> bool {
-        self.0.settling.load(Ordering::SeqCst)
+    /// Takes note that the handler blocks a thread from here on.
+    pub(crate) fn blocks(&self) {
+        self.0.blocking.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn is_blocking(&self) -> bool {
+        self.0.blocking.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn writing(&self) -> &tokio::sync::Mutex<()> {
+        &self.0.writing
     }
 
     pub(crate) fn completion(&self) -> Option<Completion> {
-        if !self.is_settling() {
-            return None;
-        }
         self.0.completion.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

@@ -3,20 +3,39 @@
 use std::{any::Any, panic::AssertUnwindSafe, time::Duration};
 
 use futures_util::FutureExt;
+use orchestrix_core::Json;
 use orchestrix_store::Verdict;
 use tower::{ServiceExt, util::BoxCloneSyncService};
 use tracing::Instrument;
 
 use crate::{Answer, Call, Context, JobError, stats::Counters, stop::StopReason};
-use orchestrix_core::Json;
 
 /// A handler with all that is wrapped around it: what a [layer](crate::WorkerBuilder::layer) is given.
 pub type Stack = BoxCloneSyncService<Call, Option<Json>, JobError>;
 
 /// Runs the handler to its end, or until it was asked to stop and a grace has passed. `None` when the lease is lost:
 /// there is nothing to say about a job that is somebody else's.
-pub(crate) async fn execute(stack: Stack, context: &Context, grace: Duration, counters: &Counters) -> Option<Verdict> {
+pub(crate) async fn execute(stack: &Stack, context: &Context, grace: Duration, counters: &Counters) -> Option<Verdict> {
+    // It waited for its slot and was asked to stop meanwhile, or its time was up: it is not begun at all.
+    if context.stop().reason().is_some() {
+        return decide(context, None);
+    }
+    if context.deadline().is_some_and(|deadline| deadline <= std::time::Instant::now()) {
+        return Some(Verdict::Release);
+    }
     counters.add_started(1);
+    // All that is the application's own: layers, handlers, what they leave behind to be dropped, texts of errors. Whatever
+    // panics there is this attempt's failure, and the slot works on.
+    match AssertUnwindSafe(run(stack, context, grace)).catch_unwind().await {
+        Ok(verdict) => verdict,
+        Err(panic) => {
+            counters.add_panicked(1);
+            decide(context, Some(Err(JobError::new(format!("the handler panicked: {}", message(&*panic))))))
+        }
+    }
+}
+
+async fn run(stack: &Stack, context: &Context, grace: Duration) -> Option<Verdict> {
     let span = tracing::info_span!(
         "job",
         id = %context.id(),
@@ -25,34 +44,31 @@ pub(crate) async fn execute(stack: Stack, context: &Context, grace: Duration, co
         correlation_id = context.correlation_id(),
     );
     let call = Call { context: context.clone(), payload: context.payload().clone() };
-    let work = AssertUnwindSafe(stack.oneshot(call)).catch_unwind().instrument(span);
-    tokio::pin!(work);
-    let ended = tokio::select! {
-        biased;
-        ended = &mut work => Some(ended),
-        () = overdue(context) => {
-            context.stop().ask(StopReason::TimedOut);
-            within_grace(&mut work, context, grace).await
+    let work = stack.clone().oneshot(call).instrument(span);
+    let answer = {
+        tokio::pin!(work);
+        tokio::select! {
+            biased;
+            answer = &mut work => Some(answer),
+            () = overdue(context) => {
+                context.stop().ask(StopReason::TimedOut);
+                within_grace(work, context, grace).await
+            }
+            () = context.cancelled() => within_grace(work, context, grace).await,
         }
-        () = context.cancelled() => within_grace(&mut work, context, grace).await,
     };
-    let answer = ended.map(|ended| {
-        ended.unwrap_or_else(|panic| {
-            counters.add_panicked(1);
-            Err(JobError::new(format!("the handler panicked: {}", message(&*panic))))
-        })
-    });
     decide(context, answer)
 }
 
-// A worker that shuts down may have less time than the grace.
-async fn within_grace<T>(work: impl Future<Output = T>, context: &Context, grace: Duration) -> Option<T> {
+async fn within_grace<T>(mut work: impl Future<Output = T> + Unpin, context: &Context, grace: Duration) -> Option<T> {
     tokio::select! {
         biased;
-        ended = work => Some(ended),
-        () = context.stop().cut().cancelled() => None,
-        () = tokio::time::sleep(grace) => None,
+        ended = &mut work => return Some(ended),
+        () = context.stop().cut().cancelled() => {}
+        () = tokio::time::sleep(grace) => {}
     }
+    // Nothing takes a thread from whoever blocks it: until it returns the job is being worked on, and nobody is told otherwise.
+    if context.is_blocking() { Some(work.await) } else { None }
 }
 
 async fn overdue(context: &Context) {
@@ -62,7 +78,7 @@ async fn overdue(context: &Context) {
     }
 }
 
-// `None` for an answer means that the handler did not end in its grace and was dropped.
+// `None` for an answer means that the handler was not begun, or did not end in its grace and was dropped.
 fn decide(context: &Context, answer: Option<Answer>) -> Option<Verdict> {
     let reason = context.stop().reason();
     if reason == Some(StopReason::LeaseLost) {

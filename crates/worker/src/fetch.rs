@@ -9,10 +9,15 @@ use orchestrix_core::{JobType, Queue, WorkerName};
 use orchestrix_store::{ClaimRequest, Claimed, Polling, Queues, Result, Wakeup, Wakeups};
 use tokio::sync::watch;
 
-use crate::{JobSource, options::WorkerOptions, worker::Shop};
+use crate::{JobSource, guard::guarded, options::WorkerOptions, worker::Shop};
 
 /// How long after a failure to try again; doubled each time, up to the poll interval.
 const TRY_AGAIN: Duration = Duration::from_millis(100);
+/// How long to look away after a hint that led nowhere; doubled each time.
+const CALM: Duration = Duration::from_millis(2);
+const LONGEST_CALM: Duration = Duration::from_millis(50);
+/// How long a job waits for a slot before it is handed back.
+const WAIT: Duration = Duration::from_secs(1);
 
 /// Which queues to ask, and for how much.
 pub(crate) struct Demand {
@@ -25,12 +30,11 @@ pub(crate) struct Demand {
 
 impl Demand {
     pub(crate) fn new(options: &WorkerOptions, job_types: Vec<JobType>) -> Self {
-        let sum: u32 = options.queues.iter().map(|(_, weight)| weight).sum();
-        let even = options.queues.windows(2).all(|pair| pair[0].1 == pair[1].1);
-        let shares = match even {
-            true => Vec::new(),
-            false => options.queues.iter().map(|(q, w)| (q.clone(), f64::from(*w) / f64::from(sum), 0.0)).collect(),
-        };
+        let weighted = options.queues.iter().any(|(_, weight)| weight.is_some());
+        let sum: u32 = options.queues.iter().map(|(_, weight)| weight.unwrap_or(1)).sum();
+        let share = |weight: Option<u32>| f64::from(weight.unwrap_or(1)) / f64::from(sum);
+        let shares = options.queues.iter().filter(|_| weighted);
+        let shares = shares.map(|(queue, weight)| (queue.clone(), share(*weight), 0.0)).collect();
         Self { worker: options.name.clone(), served: options.served(), job_types, shares }
     }
 
@@ -38,37 +42,35 @@ impl Demand {
         ClaimRequest { worker: self.worker.clone(), queues, job_types: Some(self.job_types.clone()), limit }
     }
 
-    /// Up to `limit` jobs. With weights each queue first gets its share, of this claim and of what it was owed; what
-    /// is left goes to whoever has jobs, in the order of all.
-    pub(crate) async fn claim(&mut self, source: &dyn JobSource, limit: usize) -> Result<Vec<Claimed>> {
+    /// Up to `limit` jobs, which are given to `take` as they come: their leases run already. Answers how many it were.
+    /// With weights each queue first gets its share, of this claim and of what it was owed; what is left goes to whoever has
+    /// jobs, in the order of all.
+    pub(crate) async fn claim(
+        &mut self,
+        source: &dyn JobSource,
+        limit: usize,
+        mut take: impl FnMut(Vec<Claimed>, Instant),
+    ) -> Result<usize> {
         let limit = limit.min(ClaimRequest::MAX_LIMIT);
-        let mut claimed = Vec::new();
+        let mut claimed = 0;
         for i in 0..self.shares.len() {
-            let (queue, share, credit) = &mut self.shares[i];
-            *credit += *share * limit as f64;
-            let quota = (*credit as usize).min(limit - claimed.len());
-            if quota == 0 {
-                continue;
-            }
-            let queues = Queues::Named(vec![queue.clone()]);
-            let got = match source.lease(&self.request(queues, quota)).await {
-                Ok(got) => got,
-                Err(error) if claimed.is_empty() => return Err(error),
-                // Those that were given are leased already: better some than none.
-                Err(_) => return Ok(claimed),
+            let (queue, share, credit) = &self.shares[i];
+            // What a queue is owed is bounded: an outage must not give it a monopoly afterwards.
+            let credit = (credit + share * limit as f64).min(limit as f64);
+            let quota = (credit as usize).min(limit - claimed);
+            let got = match quota {
+                0 => 0,
+                _ => {
+                    let request = self.request(Queues::Named(vec![queue.clone()]), quota);
+                    lease(source, &request, &mut take).await?
+                }
             };
             // An empty queue saves nothing up: it would flood the others when it fills again.
-            let credit = &mut self.shares[i].2;
-            *credit = if got.len() < quota { 0.0 } else { *credit - quota as f64 };
-            claimed.extend(got);
+            self.shares[i].2 = if got < quota { 0.0 } else { credit - quota as f64 };
+            claimed += got;
         }
-        if claimed.len() < limit {
-            let rest = self.request(self.served.clone(), limit - claimed.len());
-            match source.lease(&rest).await {
-                Ok(got) => claimed.extend(got),
-                Err(error) if claimed.is_empty() => return Err(error),
-                Err(_) => {}
-            }
+        if claimed < limit {
+            claimed += lease(source, &self.request(self.served.clone(), limit - claimed), &mut take).await?;
         }
         Ok(claimed)
     }
@@ -79,6 +81,18 @@ impl Demand {
             Wakeup::Queue(queue) => self.served.contains(queue),
         }
     }
+}
+
+async fn lease(
+    source: &dyn JobSource,
+    request: &ClaimRequest,
+    take: &mut impl FnMut(Vec<Claimed>, Instant),
+) -> Result<usize> {
+    let begun = Instant::now();
+    let claimed = guarded(source.lease(request)).await?;
+    let got = claimed.len();
+    take(claimed, begun);
+    Ok(got)
 }
 
 /// How many jobs to hold ready beyond those that run: what ended in the last moments, for as long ahead. A worker of
@@ -113,12 +127,19 @@ impl Pace {
 
 /// Fetches until `stop` becomes true. A claim that is under way is waited for: what it gives would be lost for the time
 /// of a lease.
-pub(crate) async fn run(shop: Arc<Shop>, mut demand: Demand, mut wakeups: Wakeups, mut stop: watch::Receiver<bool>) {
+pub(crate) async fn run(
+    shop: Arc<Shop>,
+    source: Arc<dyn JobSource>,
+    mut demand: Demand,
+    mut wakeups: Wakeups,
+    mut stop: watch::Receiver<bool>,
+) {
     let mut polling = Polling::new(shop.options.poll_interval);
     let (slots, most) = (shop.options.concurrency, shop.options.prefetch);
     let mut pace = Pace { rate: 0.0, seen: 0, at: Instant::now(), held: 0, slots, most };
     let mut pause = TRY_AGAIN;
     let mut failing = false;
+    let mut calm = Duration::ZERO;
     while !*stop.borrow_and_update() {
         shop.floor.keep_ahead(pace.ahead(shop.floor.ended()));
         let wanted = if shop.is_draining() { 0 } else { shop.floor.wanted() };
@@ -126,21 +147,22 @@ pub(crate) async fn run(shop: Arc<Shop>, mut demand: Demand, mut wakeups: Wakeup
             tokio::select! {
                 () = shop.floor.room.notified() => {}
                 () = shop.directed.notified() => {}
+                () = tokio::time::sleep(WAIT / 2), if shop.floor.has_ready() => {
+                    // The jobs before them take longer than expected: somebody else may have a slot free.
+                    shop.release(shop.floor.overdue(WAIT)).await;
+                }
                 _ = stop.changed() => {}
             }
             continue;
         }
         // Hints from before this look are answered by it.
         wakeups.drain();
-        let begun = Instant::now();
-        let got = match demand.claim(&*shop.source, wanted).await {
-            Ok(claimed) => {
+        let got = match demand.claim(&*source, wanted, |claimed, begun| shop.take(claimed, begun)).await {
+            Ok(got) => {
                 if std::mem::replace(&mut failing, false) {
                     tracing::info!("jobs can be claimed again");
                 }
                 pause = TRY_AGAIN.min(shop.options.poll_interval);
-                let got = claimed.len();
-                shop.take(claimed, begun);
                 got
             }
             Err(error) => {
@@ -152,21 +174,27 @@ pub(crate) async fn run(shop: Arc<Shop>, mut demand: Demand, mut wakeups: Wakeup
                 continue;
             }
         };
+        // Hints name a queue, not a type, and reach every worker of it: those that lead nowhere are followed ever less eagerly.
+        calm = if got > 0 { Duration::ZERO } else { (calm * 2).clamp(CALM, LONGEST_CALM) };
         if got > 0 {
             polling.found();
         }
         if got < wanted {
             tokio::select! {
-                () = hint(&mut wakeups, &demand, &mut polling) => {}
+                () = hint(&mut wakeups, &demand, &mut polling, calm) => {}
                 _ = stop.changed() => {}
             }
         }
     }
 }
 
-async fn hint(wakeups: &mut Wakeups, demand: &Demand, polling: &mut Polling) {
+async fn hint(wakeups: &mut Wakeups, demand: &Demand, polling: &mut Polling, calm: Duration) {
     let pause = polling.pause();
-    let concerned = async { while !demand.concerns(&wakeups.next().await) {} };
+    let concerned = async {
+        // Not before this, whatever is hinted.
+        tokio::time::sleep(calm.min(pause)).await;
+        while !demand.concerns(&wakeups.next().await) {}
+    };
     // Time to look without a hint.
     let _ = tokio::time::timeout(pause, concerned).await;
 }

@@ -3,6 +3,7 @@
 use std::{
     collections::VecDeque,
     sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use tokio::sync::Notify;
@@ -37,13 +38,30 @@ impl Floor {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes jobs in; says how many slots to set to work.
-    pub(crate) fn take(&self, jobs: impl IntoIterator<Item = Context>) -> usize {
+    /// Takes jobs in; says how many slots to set to work. Closed, it gives them back.
+    pub(crate) fn take(&self, jobs: Vec<Context>) -> Result<usize, Vec<Context>> {
         let mut state = self.lock();
+        if state.closed {
+            return Err(jobs);
+        }
         state.ready.extend(jobs);
         let more = state.ready.len().min(self.slots.saturating_sub(state.busy));
         state.busy += more;
-        more
+        Ok(more)
+    }
+
+    /// Gives out those that have waited for a slot longer than this: somebody else may have one free.
+    pub(crate) fn overdue(&self, patience: Duration) -> VecDeque<Context> {
+        let mut state = self.lock();
+        let (late, ready): (VecDeque<_>, VecDeque<_>) =
+            state.ready.drain(..).partition(|job| job.begun().elapsed() > patience);
+        state.ready = ready;
+        late
+    }
+
+    /// Whether any job waits for a slot.
+    pub(crate) fn has_ready(&self) -> bool {
+        !self.lock().ready.is_empty()
     }
 
     /// What a slot works on next, after `ended` others; with `None` it falls idle.

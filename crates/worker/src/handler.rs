@@ -46,7 +46,7 @@ pub trait Run: Job {
 /// A job whose work blocks its thread: long computations, synchronous IO. It runs on a pool of its own.
 ///
 /// It cannot be stopped from outside: look at [`Context::is_cancelled`] now and then. Until it returns it keeps its
-/// slot.
+/// slot, and its job is not handed on. [`Context::block_on`] waits for what is async.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not say how it is run",
     label = "this job has no blocking `run`",
@@ -137,7 +137,7 @@ pub(crate) fn blocking<J: RunBlocking>(pool: Arc<Pool>) -> Handler {
         let pool = Arc::clone(&pool);
         Box::pin(async move {
             let job: J = read(&call.payload)?;
-            pool.run(move || result_of(&job.run(call.context)?)).await
+            pool.run(call.context, move |context| result_of(&job.run(context)?)).await
         })
     })
 }

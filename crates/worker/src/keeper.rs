@@ -1,7 +1,8 @@
-//! The thread that keeps what a worker has: its leases, its place in the list of workers, and its part in leading.
+//! The thread that does all but the handlers' own work: it fetches, tells outcomes, keeps leases, shows that the worker lives,
+//! takes part in leading, and winds the worker down.
 //!
-//! It has a runtime and connections of its own. A handler that blocks the runtime of the application, or a runtime with no
-//! thread free, costs no lease and no term.
+//! It has a runtime and connections of its own. Handlers that block the runtime of the application, even all its threads,
+//! cost no lease, no outcome and no term, and cannot hold up a shutdown.
 
 use std::{
     io,
@@ -14,7 +15,15 @@ use orchestrix_coordinator::{Coordinator, CoordinatorOptions, CoordinatorStatus}
 use orchestrix_store::{Directive, Result, WorkerInfo};
 use tokio::sync::{oneshot, watch};
 
-use crate::{JobSource, worker::Shop};
+use crate::{
+    Drained, JobSource, WorkerError,
+    complete::Reporter,
+    drain::{self, LAST_WORDS},
+    fetch,
+    guard::guarded,
+    report,
+    worker::{Parts, Shop},
+};
 
 /// How soon to try again to be known.
 const TRY_AGAIN: Duration = Duration::from_millis(500);
@@ -23,35 +32,43 @@ const LEAVE: Duration = Duration::from_secs(2);
 
 /// The thread, as the rest of the worker sees it. It ends when this is dropped.
 pub(crate) struct Keeper {
-    stop: watch::Sender<bool>,
-    ended: Option<oneshot::Receiver<()>>,
+    drain: watch::Sender<bool>,
+    drained: oneshot::Receiver<Drained>,
     coordinator: Arc<Mutex<Option<Coordinator>>>,
 }
 
+/// What is said about a worker, and how it takes part in leading.
+pub(crate) struct Role {
+    pub(crate) info: WorkerInfo,
+    pub(crate) coordinator: Option<CoordinatorOptions>,
+}
+
 impl Keeper {
-    /// Starts the thread; answers when it is at work.
-    pub(crate) fn start(
-        shop: Arc<Shop>,
-        info: WorkerInfo,
-        coordinator: Option<CoordinatorOptions>,
-    ) -> io::Result<Self> {
-        let (stop, stopped) = watch::channel(false);
-        let (ended, end) = oneshot::channel();
+    /// Starts the thread; answers when it has its connections.
+    pub(crate) fn start(shop: Arc<Shop>, parts: Parts, role: Role) -> Result<Self, WorkerError> {
+        let (begun, begins) = std::sync::mpsc::channel();
+        let (drain, draining) = watch::channel(false);
+        let (tell, drained) = oneshot::channel();
         let place = Arc::new(Mutex::new(None));
         let leads = Arc::clone(&place);
         thread::Builder::new().name("orchestrix-keeper".into()).spawn(move || {
-            match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-                Ok(runtime) => {
-                    runtime.block_on(keep(&shop, &info, coordinator, &leads, stopped));
-                    // Connections close in the background; nobody waits for them.
-                    runtime.shutdown_timeout(Duration::from_millis(100));
-                }
-                Err(error) => tracing::error!(%error, "no runtime for heartbeats: leases will be lost"),
-            }
-            // Nobody waiting is fine.
-            let _ = ended.send(());
+            let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+                Ok(runtime) => runtime,
+                Err(error) => return drop(begun.send(Err(WorkerError::System(error)))),
+            };
+            let source = match runtime.block_on(async { shop.source.apart() }) {
+                Ok(source) => source,
+                Err(error) => return drop(begun.send(Err(WorkerError::Store(error)))),
+            };
+            // Whoever started us may be gone already, then and in the end.
+            let _ = begun.send(Ok(()));
+            let drained = runtime.block_on(keep(&shop, source, parts, role, &leads, draining));
+            // Connections close in the background; nobody waits for them.
+            runtime.shutdown_timeout(Duration::from_millis(100));
+            let _ = tell.send(drained);
         })?;
-        Ok(Self { stop, ended: Some(end), coordinator: place })
+        begins.recv().map_err(io::Error::other)??;
+        Ok(Self { drain, drained, coordinator: place })
     }
 
     /// How the coordinator on this thread stands, if there is one.
@@ -59,65 +76,71 @@ impl Keeper {
         self.coordinator.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(Coordinator::status)
     }
 
-    /// Takes leave and ends the thread.
-    pub(crate) async fn end(mut self) {
-        self.stop.send_replace(true);
-        if let Some(ended) = self.ended.take() {
-            // The thread is gone either way.
-            let _ = ended.await;
-        }
+    /// Winds the worker down and ends the thread.
+    pub(crate) async fn drain(self) -> Drained {
+        self.drain.send_replace(true);
+        // The thread is gone only if it panicked.
+        self.drained.await.unwrap_or_default()
     }
 }
 
 async fn keep(
-    shop: &Shop,
-    info: &WorkerInfo,
-    coordinator: Option<CoordinatorOptions>,
+    shop: &Arc<Shop>,
+    source: Arc<dyn JobSource>,
+    parts: Parts,
+    role: Role,
     place: &Mutex<Option<Coordinator>>,
-    mut stopped: watch::Receiver<bool>,
-) {
-    let source = match shop.source.apart() {
-        Ok(source) => source,
-        Err(error) => {
-            tracing::error!(%error, "no connections for heartbeats: leases will be lost");
-            return;
-        }
-    };
-    if let (Some(options), Some(store)) = (coordinator, source.store()) {
+    mut draining: watch::Receiver<bool>,
+) -> Drained {
+    if let (Some(options), Some(store)) = (role.coordinator, source.store()) {
         match Coordinator::start(Arc::clone(store), options) {
             Ok(started) => *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(started),
             Err(error) => tracing::error!(%error, "this worker takes no part in leading"),
         }
     }
-    tokio::select! {
-        () = shop.leases.keep(&*source, &shop.counters) => {}
-        () = show(shop, &*source, info) => {}
-        // An error means that the worker was dropped.
-        _ = stopped.wait_for(|stop| *stop) => {}
-    }
+    let (stop_fetching, stopped) = watch::channel(false);
+    let reporter = Reporter {
+        source: Arc::clone(&source),
+        completer: Arc::clone(&shop.completer),
+        leases: Arc::clone(&shop.leases),
+        counters: Arc::clone(&shop.counters),
+    };
+    tokio::spawn(async move { reporter.run(parts.outcomes).await });
+    tokio::spawn(report::run(Arc::clone(&source), parts.announcements));
+    let fetcher = tokio::spawn(fetch::run(Arc::clone(shop), Arc::clone(&source), parts.demand, parts.wakeups, stopped));
+    let drained = tokio::select! {
+        () = shop.leases.keep(&*source, &shop.counters) => Drained::default(),
+        () = show(shop, &*source, &role.info) => Drained::default(),
+        told = async { draining.wait_for(|drain| *drain).await.is_ok() } => match told {
+            true => drain::drain(shop, &*source, &stop_fetching, fetcher).await,
+            // The worker was dropped: at once.
+            false => Drained::default(),
+        },
+    };
     let coordinator = place.lock().unwrap_or_else(PoisonError::into_inner).take();
     let resign = async {
         if let Some(coordinator) = coordinator {
             coordinator.shutdown().await;
         }
     };
-    let leave = tokio::time::timeout(LEAVE, source.leave(&info.name));
-    let (_, left) = tokio::join!(resign, leave);
-    if !matches!(left, Ok(Ok(()))) {
+    let leave = tokio::time::timeout(LEAVE, source.leave(&role.info.name));
+    if tokio::time::timeout(LAST_WORDS, async { tokio::join!(resign, leave) }).await.is_err() {
         tracing::debug!("the worker stays listed until it is forgotten");
     }
+    drained
 }
 
 // Shows that the worker lives and learns what it should do, for ever.
 async fn show(shop: &Shop, source: &dyn JobSource, info: &WorkerInfo) {
     let mut known = false;
     loop {
-        match show_once(shop, source, info, &mut known).await {
+        match guarded(show_once(shop, source, info, &mut known)).await {
             Ok(Some(directive)) => {
                 shop.direct(directive);
                 tokio::time::sleep(shop.options.heartbeat_interval).await;
             }
-            Ok(None) => {}
+            // Forgotten, after a long silence: made known anew.
+            Ok(None) => tokio::time::sleep(TRY_AGAIN).await,
             Err(error) => {
                 tracing::debug!(%error, "the worker could not show itself");
                 tokio::time::sleep(TRY_AGAIN).await;
@@ -138,7 +161,6 @@ async fn show_once(
     }
     let free = u32::try_from(shop.floor.free()).unwrap_or(u32::MAX);
     let directive = source.show(&info.name, free).await?;
-    // Forgotten, after a long silence: known anew the next time.
     *known = directive.is_some();
     Ok(directive)
 }

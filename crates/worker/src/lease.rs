@@ -13,12 +13,13 @@ use orchestrix_core::LeaseToken;
 use orchestrix_store::{LeaseStatus, claim::MAX_TOKENS};
 use tokio::sync::Notify;
 
-use crate::{Context, JobSource, stats::Counters, stop::StopReason};
+use crate::{Context, JobSource, guard::guarded, stats::Counters, stop::StopReason};
 
 /// How soon a renewal that failed is tried again.
 const TRY_AGAIN: Duration = Duration::from_millis(300);
 /// How long a renewal may take before it is tried again on another connection.
 const PATIENCE: Duration = Duration::from_secs(5);
+const LEAST_PATIENCE: Duration = Duration::from_millis(200);
 
 pub(crate) struct Leases {
     held: Mutex<Held>,
@@ -92,18 +93,17 @@ impl Leases {
     }
 
     // Those that are due, or soon will be, so that one call renews many; and when to look again.
-    fn take_due(&self, now: Instant) -> (Vec<LeaseToken>, Instant) {
+    fn take_due(&self, now: Instant) -> (Vec<LeaseToken>, Duration, Instant) {
         let mut held = self.lock();
         let horizon = now + self.interval / 8;
         let mut next = now + self.interval;
         let mut tokens = Vec::new();
+        let mut shortest = self.interval;
         for (token, lease) in &held.leases {
-            if lease.context.is_settling() {
-                continue;
-            }
             let due = self.due(lease);
             if due <= horizon.min(now + lease.context.lease() / 8) && tokens.len() < MAX_TOKENS {
                 tokens.push(*token);
+                shortest = shortest.min(lease.context.lease() / 3);
                 // Due again a third of the lease from now.
                 next = next.min(now + self.interval.min(lease.context.lease() / 3));
             } else {
@@ -111,16 +111,25 @@ impl Leases {
             }
         }
         held.next_look = next;
-        (tokens, next)
+        (tokens, shortest, next)
     }
 
-    fn learn(&self, sent: Instant, answers: impl Iterator<Item = (LeaseToken, LeaseStatus)>, counters: &Counters) {
+    // Whether some could not be renewed and should be tried again soon.
+    fn learn(
+        &self,
+        sent: Instant,
+        answers: impl Iterator<Item = (LeaseToken, LeaseStatus)>,
+        counters: &Counters,
+    ) -> bool {
         let mut held = self.lock();
+        let mut again = false;
         for (token, status) in answers {
             // Reported meanwhile: nobody is interested any more.
             let Some(lease) = held.leases.get_mut(&token) else { continue };
             match status {
                 LeaseStatus::Held(_) => lease.renewed = sent,
+                // A transaction has the row, perhaps the handler's own.
+                LeaseStatus::Locked(_) => again = true,
                 LeaseStatus::Cancel(_) => {
                     lease.renewed = sent;
                     lease.context.stop().ask(StopReason::Cancelled);
@@ -135,6 +144,18 @@ impl Leases {
                 }
             }
         }
+        again
+    }
+
+    /// Whether the lease of a job that waited for its slot still holds, as far as this node's clock can tell.
+    pub(crate) fn holds(&self, context: &Context) -> bool {
+        // Most wait for no time at all.
+        context.begun().elapsed() < context.lease() / 2
+            || self
+                .lock()
+                .leases
+                .get(&context.lease_token())
+                .is_some_and(|lease| lease.renewed.elapsed() < context.lease())
     }
 
     /// Keeps the leases, for ever.
@@ -142,17 +163,21 @@ impl Leases {
         let mut failing = false;
         loop {
             let now = Instant::now();
-            let (tokens, mut next) = self.take_due(now);
+            let (tokens, shortest, mut next) = self.take_due(now);
             if !tokens.is_empty() {
-                let shortest = PATIENCE.min(self.interval);
-                match tokio::time::timeout(shortest, source.extend(&tokens)).await {
+                // Short enough for another try while the shortest lease lasts.
+                let patience = shortest.clamp(LEAST_PATIENCE, PATIENCE);
+                match tokio::time::timeout(patience, guarded(source.extend(&tokens))).await {
                     Ok(Ok(answers)) => {
                         failing = false;
-                        self.learn(now, tokens.into_iter().zip(answers), counters);
+                        if self.learn(now, tokens.into_iter().zip(answers), counters) {
+                            next = next.min(Instant::now() + TRY_AGAIN);
+                            self.lock().next_look = next;
+                        }
                     }
                     answer => {
                         let error = answer.map_or_else(
-                            |_| format!("no answer within {shortest:?}"),
+                            |_| format!("no answer within {patience:?}"),
                             |answer| answer.err().map(|error| error.to_string()).unwrap_or_default(),
                         );
                         if !std::mem::replace(&mut failing, true) {

@@ -4,7 +4,8 @@
 //! tells how they ended. Everything else here is about what may go wrong meanwhile: handlers that fail, panic, hang, block
 //! their thread or are cancelled; a source that goes away; a process that is told to end.
 //!
-//! One way through: `fetch` → `floor` (slots) → `execute` → `complete`, with `keeper` beside it.
+//! One way through: `fetch` → `floor` (slots) → `execute` → `complete`. Only `execute` is on the application's runtime; the rest is on
+//! the thread of `keeper`.
 //!
 //! | module | what it owns |
 //! |---|---|
@@ -15,11 +16,13 @@
 //! | `floor` | the slots, and the jobs that wait for one |
 //! | `execute` | one attempt, from a leased job to a verdict |
 //! | `complete` | telling verdicts, many at a time, through any absence of the source |
-//! | `keeper` | the thread for heartbeats, presence and leading |
+//! | `keeper` | the thread that does all of this but the handlers' own work, and also shows the worker, and leads |
+//! | `drain` | winding down |
 //! | `lease` | the leases that are held |
 //! | `context` | what a handler knows and can say |
 //! | `notes`, `report` | lines and progress, gathered and written |
 //! | `handler` | from a type to a function |
+//! | `guard` | panics of a source are errors |
 //! | `blocking` | threads for handlers that block |
 //! | [`testing`] | for tests of an application's own jobs |
 //! | `error` | how a handler fails, and what should happen then |
@@ -31,10 +34,12 @@ mod blocking;
 mod builder;
 mod complete;
 mod context;
+mod drain;
 mod error;
 mod execute;
 mod fetch;
 mod floor;
+mod guard;
 mod handler;
 mod keeper;
 mod lease;
@@ -51,10 +56,11 @@ mod worker;
 
 pub use builder::{WorkerBuilder, WorkerError};
 pub use context::{Completion, Context};
+pub use drain::Drained;
 pub use error::{JobError, JobResult, ResultExt};
 pub use execute::Stack;
 pub use handler::{Answer, Call, Handlers, Run, RunBlocking};
 pub use source::{JobSource, StoreSource};
 pub use stats::WorkerStats;
 pub use stop::StopReason;
-pub use worker::{Drained, Worker};
+pub use worker::{Worker, WorkerHandle};

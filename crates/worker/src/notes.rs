@@ -26,6 +26,8 @@ struct Gathered {
     progress: Option<Progress>,
     /// Whether somebody was told that there is something to write.
     announced: bool,
+    /// Whether anything was ever said.
+    spoke: bool,
 }
 
 /// What is to be written now.
@@ -50,6 +52,7 @@ impl Notes {
             gathered.bytes += message.len();
             gathered.lines.push(LogLine { at: Some(Timestamp::now()), level, message });
         }
+        gathered.spoke = true;
         !std::mem::replace(&mut gathered.announced, true)
     }
 
@@ -59,19 +62,23 @@ impl Notes {
         let percent = percent.filter(|percent| percent.is_finite()).map(|percent| percent.clamp(0.0, 100.0));
         let message = message.map(|text| fit(text, ProgressUpdate::MAX_MESSAGE));
         gathered.progress = Some(Progress { percent, message });
+        gathered.spoke = true;
         !std::mem::replace(&mut gathered.announced, true)
     }
 
-    /// Whether there is anything to write.
-    pub(crate) fn waiting(&self) -> bool {
-        let gathered = self.lock();
-        !gathered.lines.is_empty() || gathered.progress.is_some()
+    /// Whether anything was ever said; what was said may be on its way.
+    pub(crate) fn spoke(&self) -> bool {
+        self.lock().spoke
+    }
+
+    /// Lets the next thing that is said be announced again.
+    pub(crate) fn heard(&self) {
+        self.lock().announced = false;
     }
 
     /// Takes out what is to be written; `None` if there is nothing.
     pub(crate) fn take(&self) -> Option<Taken> {
         let mut gathered = self.lock();
-        gathered.announced = false;
         if gathered.left_out > 0 {
             let mut message = String::new();
             // Writing to a String cannot fail.

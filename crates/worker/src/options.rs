@@ -9,7 +9,7 @@ use orchestrix_store::{ClaimRequest, Polling, Queues};
 #[derive(Debug, Clone)]
 pub(crate) struct WorkerOptions {
     pub(crate) name: WorkerName,
-    pub(crate) queues: Vec<(Queue, u32)>,
+    pub(crate) queues: Vec<(Queue, Option<u32>)>,
     pub(crate) concurrency: usize,
     pub(crate) prefetch: usize,
     pub(crate) heartbeat_interval: Duration,
@@ -51,7 +51,7 @@ impl WorkerOptions {
         if self.queues.len() > ClaimRequest::MAX_NAMES {
             bad("queues", format!("may name at most {}", ClaimRequest::MAX_NAMES));
         }
-        if self.queues.iter().any(|(_, weight)| !(1..=1_000).contains(weight)) {
+        if self.queues.iter().any(|(_, weight)| weight.is_some_and(|weight| !(1..=1_000).contains(&weight))) {
             bad("queues", "weights must be from 1 to 1000".into());
         }
         let hour = Duration::from_secs(3600);
@@ -88,7 +88,7 @@ mod tests {
         assert!(WorkerName::new(fresh_name().as_str()).is_ok());
         let bad = WorkerOptions {
             concurrency: 0,
-            queues: vec![(Queue::default(), 0)],
+            queues: vec![(Queue::default(), Some(0))],
             poll_interval: Duration::ZERO,
             ..WorkerOptions::new()
         };

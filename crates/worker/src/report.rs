@@ -2,10 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use orchestrix_store::{Result, StoreError};
+use orchestrix_core::LeaseToken;
+use orchestrix_store::{LogLine, Result, StoreError};
 use tokio::sync::mpsc;
 
-use crate::{Context, JobSource};
+use crate::{Context, JobSource, guard::guarded, notes::Taken};
 
 /// How long things said are gathered before they are written.
 const GATHER: Duration = Duration::from_millis(200);
@@ -35,6 +36,8 @@ pub(crate) async fn run(source: Arc<dyn JobSource>, mut announcements: mpsc::Unb
     while announcements.recv_many(&mut batch, 1_000).await > 0 {
         tokio::time::sleep(GATHER).await;
         for context in batch.drain(..) {
+            // Only here: whoever flushes often would be announced as often.
+            context.notes().heard();
             if let Err(error) = write(&*source, &context).await {
                 tracing::debug!(job = %context.id(), %error, "what the job said was not written yet");
             }
@@ -44,25 +47,26 @@ pub(crate) async fn run(source: Arc<dyn JobSource>, mut announcements: mpsc::Unb
 
 /// Writes what `context` has gathered. What cannot be written now is kept for later; what is refused is gone.
 pub(crate) async fn write(source: &dyn JobSource, context: &Context) -> Result<()> {
-    let Some(taken) = context.notes().take() else { return Ok(()) };
-    let token = context.lease_token();
-    let written = async {
-        if let Some(progress) = &taken.progress {
-            source.progress(token, progress.clone()).await?;
-        }
-        if !taken.lines.is_empty() {
-            // One more than the limit when some were left out.
-            for lines in taken.lines.chunks(orchestrix_store::LogLine::MAX_LINES) {
-                source.append_logs(token, lines.to_vec()).await?;
-            }
-        }
-        Ok(())
-    };
-    match written.await {
-        Err(StoreError::Unavailable(text)) => {
-            context.notes().put_back(taken);
-            Err(StoreError::Unavailable(text))
-        }
-        answer => answer,
+    let _writing = context.writing().lock().await;
+    let Some(mut taken) = context.notes().take() else { return Ok(()) };
+    let answer = guarded(write_all(source, context.lease_token(), &mut taken)).await;
+    if matches!(answer, Err(StoreError::Unavailable(_))) {
+        context.notes().put_back(taken);
     }
+    answer
+}
+
+// Takes out what was written, so that what is put back is not written twice.
+async fn write_all(source: &dyn JobSource, token: LeaseToken, taken: &mut Taken) -> Result<()> {
+    if let Some(progress) = &taken.progress {
+        source.progress(token, progress.clone()).await?;
+        taken.progress = None;
+    }
+    while !taken.lines.is_empty() {
+        // One more than the limit when some were left out.
+        let next = taken.lines.len().min(LogLine::MAX_LINES);
+        source.append_logs(token, taken.lines[..next].to_vec()).await?;
+        taken.lines.drain(..next);
+    }
+    Ok(())
 }

@@ -54,9 +54,9 @@ pub trait JobSource: Send + Sync + 'static {
 pub struct StoreSource(Arc<dyn Store>);
 
 impl StoreSource {
-    /// Connections for whoever must not depend on the runtime that handlers use: heartbeats, presence, and a
+    /// Connections for whoever must not depend on the runtime that handlers use: claims, outcomes, heartbeats, presence, and a
     /// coordinator's services.
-    const APART: usize = 4;
+    const APART: usize = 6;
 
     /// Jobs from this store.
     pub fn new(store: Arc<dyn Store>) -> Self {

@@ -135,14 +135,16 @@ impl WorkerBuilder {
                 store.unblock(Fence::NONE, 1_000).await?;
                 store.promote(Fence::NONE, 1_000).await?;
             }
-            let Some(claimed) = parts.demand.claim(&*shop.source, 1).await?.pop() else { return Ok(ran) };
+            let mut claimed = None;
+            parts.demand.claim(&*shop.source, 1, |mut jobs, _| claimed = jobs.pop().or(claimed.take())).await?;
+            let Some(claimed) = claimed else { return Ok(ran) };
             if ran.len() == 10_000 {
                 let text = "10,000 attempts and still something to do: some job keeps coming back";
                 return Err(StoreError::Backend(text.into()).into());
             }
             let (id, job_type, token) = (claimed.id(), claimed.job_type.clone(), claimed.token);
             let context = Context::new(claimed, Instant::now(), Arc::clone(&shop.desk), Arc::clone(&shop.states));
-            let verdict = execute(shop.stack.clone(), &context, shop.options.cancel_grace, &shop.counters).await;
+            let verdict = execute(&shop.stack, &context, shop.options.cancel_grace, &shop.counters).await;
             report::write(&*shop.source, &context).await?;
             let Some(verdict) = verdict else { continue };
             for told in shop.source.report(vec![Finish { token, verdict }]).await? {

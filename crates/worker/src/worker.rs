@@ -6,22 +6,22 @@ use std::{
         Arc,
         atomic::{AtomicU8, Ordering},
     },
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use orchestrix_coordinator::CoordinatorStatus;
 use orchestrix_core::WorkerName;
-use orchestrix_store::{Claimed, Directive, Verdict};
+use orchestrix_store::{Claimed, Directive, Verdict, Wakeups};
 use tokio::{
-    sync::{Notify, watch},
-    task::JoinHandle,
-    time::timeout_at,
+    runtime::Handle,
+    sync::{Notify, mpsc, watch},
 };
 
 use crate::{
-    Context, JobSource, WorkerStats,
+    Context, Drained, JobSource, WorkerStats,
     complete::{Completer, Outcome},
     execute::{Stack, execute},
+    fetch::Demand,
     floor::Floor,
     keeper::Keeper,
     lease::Leases,
@@ -31,12 +31,6 @@ use crate::{
     stats::Counters,
     stop::StopReason,
 };
-
-/// How long the last outcomes may take to be told once all handlers are done.
-const LAST_WORDS: Duration = Duration::from_secs(5);
-
-/// How long handlers that can be dropped take to be dropped, at most.
-const CUT: Duration = Duration::from_millis(500);
 
 /// What the parts of one worker share.
 pub(crate) struct Shop {
@@ -53,6 +47,8 @@ pub(crate) struct Shop {
     pub(crate) directed: Notify,
     pub(crate) directive: AtomicU8,
     pub(crate) told_to_stop: watch::Sender<bool>,
+    /// Where handlers run.
+    pub(crate) application: Handle,
 }
 
 impl Shop {
@@ -67,8 +63,26 @@ impl Shop {
             .map(|job| Context::new(job, begun, Arc::clone(&self.desk), Arc::clone(&self.states)))
             .collect();
         self.leases.add(&contexts);
-        for _ in 0..self.floor.take(contexts) {
-            tokio::spawn(slot(Arc::clone(self)));
+        match self.floor.take(contexts) {
+            Ok(slots) => {
+                for _ in 0..slots {
+                    self.application.spawn(slot(Arc::clone(self)));
+                }
+            }
+            // They came too late, and go back as they came.
+            Err(contexts) => {
+                let shop = Arc::clone(self);
+                tokio::spawn(async move { shop.release(contexts).await });
+            }
+        }
+    }
+
+    /// Hands back jobs whose end nobody has told yet.
+    pub(crate) async fn release(&self, contexts: impl IntoIterator<Item = Context>) {
+        for context in contexts {
+            if context.end() {
+                self.completer.hand_in(Outcome { context, verdict: Some(Verdict::Release) }).await;
+            }
         }
     }
 
@@ -98,33 +112,31 @@ async fn slot(shop: Arc<Shop>) {
     let mut ended = 0;
     while let Some(context) = shop.floor.next(ended) {
         ended = 1;
-        let verdict = execute(shop.stack.clone(), &context, shop.options.cancel_grace, &shop.counters).await;
+        let verdict = match shop.leases.holds(&context) {
+            true => execute(&shop.stack, &context, shop.options.cancel_grace, &shop.counters).await,
+            // Somebody else may have it by now; if not, somebody will.
+            false => Some(Verdict::Release),
+        };
         if context.end() {
             shop.completer.hand_in(Outcome { context, verdict }).await;
         }
-        // Handlers that never wait would keep the thread to themselves.
-        tokio::task::coop::consume_budget().await;
+        // Whoever was just woken waits for this thread: the next handler may block it.
+        tokio::task::yield_now().await;
     }
+}
+
+/// What the keeper is given.
+pub(crate) struct Parts {
+    pub(crate) outcomes: mpsc::Receiver<Outcome>,
+    pub(crate) announcements: mpsc::UnboundedReceiver<Context>,
+    pub(crate) demand: Demand,
+    pub(crate) wakeups: Wakeups,
 }
 
 /// A running worker. Dropped without [`shutdown`](Worker::shutdown) it stops at once, and its leases run out.
 pub struct Worker {
     pub(crate) shop: Arc<Shop>,
     pub(crate) keeper: Option<Keeper>,
-    pub(crate) fetcher: Option<JoinHandle<()>>,
-    pub(crate) stop_fetching: watch::Sender<bool>,
-    pub(crate) give_up: watch::Sender<bool>,
-    pub(crate) tasks: Vec<JoinHandle<()>>,
-}
-
-/// What was left when a worker had shut down.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[must_use]
-pub struct Drained {
-    /// Jobs that were handed back, begun or not. They cost no attempt.
-    pub released: u64,
-    /// Outcomes that could not be told: the source was away. Their leases run out and the jobs run again.
-    pub untold: usize,
 }
 
 impl Worker {
@@ -158,14 +170,24 @@ impl Worker {
     /// ends it at once, with `None`.
     pub async fn run_until_signal(self) -> std::io::Result<Option<Drained>> {
         let mut signals = crate::signal::Signals::new()?;
+        let mut more = 1;
         tokio::select! {
             name = signals.next() => tracing::info!(signal = name, "shutting down; once more to stop at once"),
-            () = self.told_to_stop() => tracing::info!("told to stop"),
+            () = self.told_to_stop() => {
+                tracing::info!("told to stop");
+                more = 2;
+            }
         }
+        let again = async {
+            for _ in 0..more {
+                let signal = signals.next().await;
+                tracing::warn!(signal, "a signal while shutting down");
+            }
+        };
         tokio::select! {
             drained = self.shutdown() => Ok(Some(drained)),
-            name = signals.next() => {
-                tracing::warn!(signal = name, "stopped at once; leases run out by themselves");
+            () = again => {
+                tracing::warn!("stopped at once; leases run out by themselves");
                 Ok(None)
             }
         }
@@ -174,66 +196,57 @@ impl Worker {
     /// Takes nothing new, hands back what no slot has begun, and lets handlers finish until the drain timeout. Those
     /// that are left are asked to stop in time for their grace, and what is left then is handed back: no attempt is spent.
     pub async fn shutdown(mut self) -> Drained {
-        let shop = Arc::clone(&self.shop);
-        let deadline = tokio::time::Instant::now() + shop.options.drain_timeout;
-        let grace = shop.options.cancel_grace.min(shop.options.drain_timeout / 2);
-        let mut drained = Drained::default();
-        let released = self.stats().released;
-
-        self.stop_fetching.send_replace(true);
-        if let Some(fetcher) = self.fetcher.take() {
-            // A claim under way gives jobs that would have to wait for their leases to run out.
-            let _ = timeout_at(deadline, fetcher).await;
+        match self.keeper.take() {
+            Some(keeper) => keeper.drain().await,
+            None => Drained::default(),
         }
-        let unbegun = shop.floor.close();
-        self.release(unbegun, deadline).await;
-
-        if timeout_at(deadline - grace, shop.floor.idle()).await.is_err() {
-            tracing::info!(running = shop.floor.busy(), "asking handlers to stop");
-            shop.leases.stop_all(StopReason::Shutdown);
-            let _ = timeout_at(deadline, shop.floor.idle()).await;
-            // A job is handed back when its handler is gone, not before: others may begin it at once.
-            shop.leases.cut_all();
-            if tokio::time::timeout(CUT, shop.floor.idle()).await.is_err() {
-                // They block their thread: nothing can take it from them but the end of the process.
-                tracing::warn!(running = shop.floor.busy(), "handlers do not stop; their jobs are handed back");
-                self.release(shop.leases.contexts(), deadline + LAST_WORDS).await;
-            }
-        }
-        if tokio::time::timeout(LAST_WORDS, shop.completer.all_told()).await.is_err() {
-            drained.untold = shop.completer.open();
-            tracing::warn!(outcomes = drained.untold, "outcomes could not be told; their leases run out");
-        }
-        drained.released = self.stats().released - released;
-        self.give_up.send_replace(true);
-        if let Some(keeper) = self.keeper.take() {
-            keeper.end().await;
-        }
-        drained
     }
 
-    async fn release(&self, contexts: Vec<Context>, deadline: tokio::time::Instant) {
-        for context in contexts {
-            if context.end() {
-                let outcome = Outcome { context, verdict: Some(Verdict::Release) };
-                // Past the deadline its lease runs out by itself.
-                let _ = timeout_at(deadline, self.shop.completer.hand_in(outcome)).await;
-            }
-        }
+    /// A handle to watch the worker by, and to end it, from elsewhere.
+    pub fn handle(&self) -> WorkerHandle {
+        WorkerHandle(Arc::clone(&self.shop))
+    }
+}
+
+/// A worker seen from elsewhere. Clones are the same.
+#[derive(Clone)]
+pub struct WorkerHandle(Arc<Shop>);
+
+impl WorkerHandle {
+    /// Its name in the list of workers.
+    pub fn name(&self) -> &WorkerName {
+        &self.0.options.name
+    }
+
+    /// What it has done so far.
+    pub fn stats(&self) -> WorkerStats {
+        self.0.counters.read()
+    }
+
+    /// How many handlers run now.
+    pub fn running(&self) -> usize {
+        self.0.floor.busy()
+    }
+
+    /// Makes [`run_until_signal`](Worker::run_until_signal) and [`told_to_stop`](Worker::told_to_stop) end, as a signal or an
+    /// operator would.
+    pub fn stop(&self) {
+        self.0.told_to_stop.send_replace(true);
+    }
+}
+
+impl fmt::Debug for WorkerHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WorkerHandle").field("name", self.name()).field("stats", &self.stats()).finish_non_exhaustive()
     }
 }
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        self.give_up.send_replace(true);
-        self.shop.floor.close();
+        // Their jobs are not told of any more: handlers would work in vain.
+        let unbegun = self.shop.floor.close();
+        drop(unbegun);
         self.shop.leases.stop_all(StopReason::Shutdown);
-        if let Some(fetcher) = &self.fetcher {
-            fetcher.abort();
-        }
-        for task in &self.tasks {
-            task.abort();
-        }
     }
 }
 

@@ -3,12 +3,17 @@
 mod command;
 mod http;
 
+use std::time::{Duration, Instant};
+
 use serde_json::json;
 
 use crate::{
     support::{Place, places},
     worker::Running,
 };
+
+/// When a handler that does not stop is dropped.
+const GRACE: Duration = Duration::from_secs(5);
 
 #[test]
 fn noop_and_echo_complete_and_echo_gives_back_every_byte() {
@@ -35,8 +40,10 @@ fn sleep_ends_by_itself_and_stops_when_cancelled() {
         );
         place.reaches(&short, "completed");
         place.reaches(&long, "running");
+        let asked = Instant::now();
         place.run(&["jobs", "cancel", &long]).done();
         place.reaches(&long, "cancelled");
+        assert!(asked.elapsed() < GRACE, "it did not stop by itself");
         let late = place.builtin("sleep", &json!({"seconds": 600}), &["--timeout", "100ms", "--max-attempts", "1"]);
         assert_eq!(place.reaches(&late, "dead")["attempts"][0]["outcome"], "timed_out");
     }

@@ -167,7 +167,7 @@ fn settings_may_stand_in_the_environment_and_bad_ones_are_usage_errors() {
         (&["--poll-interval", "0s"], "pollInterval"),
         (&["--dead-node-timeout", "1s"], "deadNodeTimeout"),
         (&["--leader-term", "1ms"], "leaderTerm"),
-        (&["--worker-name", "a b"], "A-Z a-z 0-9"),
+        (&["--worker-name", "a b"], "visible characters"),
         (&["--database", "memory:"], "ends with the process"),
     ] {
         place.run(&[&["worker"], flags].concat()).ended(2, text);

@@ -14,7 +14,7 @@ use orchestrix_testkit::TestDatabase;
 use serde::{Deserialize, Serialize};
 
 async fn connect(url: &str) -> tokio_postgres::Client {
-    let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await.expect("the test database is there");
     tokio::spawn(connection);
     client
 }
@@ -40,7 +40,7 @@ impl Run for Pay {
         tx.execute("UPDATE shop SET paid = paid + 1 WHERE id = $1", &[&self.order]).await?;
         ctx.complete_in(&tx, &self.order).await?;
         let interrupted = {
-            let mut left = shop.interruptions.lock().unwrap();
+            let mut left = shop.interruptions.lock().expect("nobody panics with it");
             *left = left.saturating_sub(1);
             *left > 0
         };

@@ -64,14 +64,11 @@ pub(super) async fn run(call: Call, rules: Arc<Rules>) -> Answer {
         .stdin(if request.stdin.is_some() { Stdio::piped() } else { Stdio::null() })
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    let (group, pipes) = Group::start(command).map_err(|error| unstarted(&request.program, error))?;
+    let (group, pipes) = Group::start(command).map_err(|error| unstarted(&request.program, &error))?;
     let (stdout, stderr) = (Output::new(LogLevel::Info), Output::new(LogLevel::Warn));
-    let stopped = attend(group, pipes, request.stdin, ctx, (&stdout, &stderr), rules.kill_after).await?;
-    let status = match stopped {
-        // Whatever it made of the signal, its work may be half done.
-        None => return Err(JobError::new("asked to stop")),
-        Some(status) => status,
-    };
+    let status = attend(group, pipes, request.stdin, ctx, (&stdout, &stderr), rules.kill_after).await?;
+    // Whatever it made of the signal, its work may be half done.
+    let status = status.ok_or_else(|| JobError::new("asked to stop"))?;
     if status.success() {
         let done = Done { exit_code: 0, stdout: stdout.tail() };
         return Json::of("result", &done).map(Some).map_err(JobError::fatal);
@@ -147,7 +144,7 @@ async fn feed(pipe: Option<ChildStdin>, text: Option<String>) {
     }
 }
 
-fn unstarted(program: &str, error: io::Error) -> JobError {
+fn unstarted(program: &str, error: &io::Error) -> JobError {
     let text = format!("{program} could not be started: {error}");
     match error.kind() {
         io::ErrorKind::NotFound

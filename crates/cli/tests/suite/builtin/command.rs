@@ -1,15 +1,19 @@
 //! `orchestrix.command` with real programs, and what is left of them.
 
-use std::{collections::BTreeSet, fs, path::PathBuf};
+use std::{collections::BTreeSet, fs, path::PathBuf, time::Instant};
 
 use serde_json::{Value, json};
 
+use super::GRACE;
 use crate::{
     support::{Place, places},
     worker::{Running, eventually},
 };
 
 const ALLOWED: [&str; 4] = ["--allow-command", "sh", "--heartbeat-interval", "50ms"];
+
+/// Longer than any test, but not for ever: a test that fails leaves it behind.
+const LONG: &str = "for i in $(seq 300); do sleep 1; done";
 
 fn sh(script: &str) -> Value {
     json!({"program": "sh", "args": ["-c", script]})
@@ -25,8 +29,8 @@ impl Family {
     fn new(place: &Place) -> Self {
         let pids = place.folder().join("pids");
         let path = pids.display();
-        let child = format!("trap \"\" TERM; echo $$ >> {path}; while :; do sleep 1; done");
-        let script = format!("sh -c '{child}' & echo $$ >> {path}; wait; wait; sleep 600");
+        let child = format!("trap \"\" TERM; echo $$ >> {path}; {LONG}");
+        let script = format!("sh -c '{child}' & echo $$ >> {path}; wait; wait; {LONG}");
         Self { script, pids }
     }
 
@@ -180,13 +184,25 @@ fn a_program_has_time_to_end_well_but_its_job_is_cancelled_all_the_same() {
     let place = Place::sqlite();
     let _worker = Running::start(&place, &ALLOWED);
     let ready = place.folder().join("ready");
-    let script =
-        format!("trap 'echo cleaned up; exit 0' TERM; touch {}; while :; do sleep 0.02; done", ready.display());
+    let script = format!("trap 'echo cleaned up; exit 0' TERM; touch {}; {LONG}", ready.display());
     let id = place.builtin("command", &sh(&script), &[]);
     eventually("it is ready", || ready.exists().then_some(()));
     place.run(&["jobs", "cancel", &id]).done();
     place.reaches(&id, "cancelled");
     assert!(place.run(&["jobs", "logs", &id]).done().stdout.contains("cleaned up"));
+}
+
+#[test]
+fn a_program_that_does_not_want_to_end_is_killed_while_its_job_is_still_ours() {
+    let place = Place::sqlite();
+    let _worker = Running::start(&place, &ALLOWED);
+    let ready = place.folder().join("ready");
+    let id = place.builtin("command", &sh(&format!("trap '' TERM; touch {}; {LONG}", ready.display())), &[]);
+    eventually("it is ready", || ready.exists().then_some(()));
+    let told = Instant::now();
+    place.run(&["jobs", "cancel", &id]).done();
+    place.reaches(&id, "cancelled");
+    assert!(told.elapsed() < GRACE, "it was killed only with its handler");
 }
 
 #[test]
@@ -224,7 +240,7 @@ fn what_a_program_leaves_running_is_killed_when_it_is_done() {
     let _worker = Running::start(&place, &ALLOWED);
     let (pid, ready) = (place.folder().join("pid"), place.folder().join("ready"));
     let script = format!(
-        "sh -c 'trap \"\" TERM HUP; echo $$ > {}; touch {}; while :; do sleep 1; done' & \
+        "sh -c 'trap \"\" TERM HUP; echo $$ > {}; touch {}; {LONG}' & \
          while [ ! -e {} ]; do sleep 0.02; done; echo done",
         pid.display(),
         ready.display(),

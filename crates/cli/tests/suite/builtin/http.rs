@@ -5,11 +5,13 @@ use std::{
     net::{TcpListener, TcpStream},
     sync::{Arc, Mutex},
     thread,
+    time::Instant,
 };
 
 use orchestrix_core::Timestamp;
 use serde_json::json;
 
+use super::GRACE;
 use crate::{
     support::{Place, places},
     worker::{Running, eventually},
@@ -161,8 +163,10 @@ fn a_long_answer_is_cut_and_no_answer_is_another_try() {
     assert_eq!(place.reaches(&overdue, "dead")["attempts"][0]["outcome"], "timed_out");
     let cancelled = place.builtin("http", &payload, &[]);
     eventually("it is asked", || (server.asked().len() == 3).then_some(()));
+    let told = Instant::now();
     place.run(&["jobs", "cancel", &cancelled]).done();
     place.reaches(&cancelled, "cancelled");
+    assert!(told.elapsed() < GRACE, "it did not stop by itself");
 
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let lost = place.builtin("http", &json!({"url": format!("http://{closed}/")}), &["--max-attempts", "2"]);

@@ -3,8 +3,7 @@
 
 use std::{
     env,
-    io::{self, BufRead, BufReader},
-    process::{Child, Command, Stdio},
+    io::{BufRead, BufReader},
     sync::{Arc, Mutex},
     thread,
     time::Duration,
@@ -14,6 +13,7 @@ use orchestrix_coordinator::{Coordinator, CoordinatorOptions, CoordinatorStatus}
 use orchestrix_postgres::{PostgresOptions, PostgresStore};
 use orchestrix_sqlite::{SqliteOptions, SqliteStore};
 use orchestrix_store::Store;
+use orchestrix_testkit::Twin;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::support::{LIMIT, options, until};
@@ -29,11 +29,7 @@ const SAID: &str = "node: ";
 #[ignore = "runs only as the process that other tests start"]
 async fn a_node() {
     let (Ok(name), Ok(url), Ok(term)) = (env::var(NAME), env::var(STORE), env::var(TERM_MS)) else { return };
-    // It does not outlive whoever started it, unless that one was killed while this one was stopped.
-    thread::spawn(|| {
-        let _ = io::copy(&mut io::stdin(), &mut io::sink());
-        std::process::exit(0);
-    });
+    Twin::end_with_parent();
     let mut asked_to_end = signal(SignalKind::terminate()).unwrap();
     let term = Duration::from_millis(term.parse().unwrap());
     // Jobs of these tests lose many leases, and none of them is to die of it.
@@ -98,22 +94,16 @@ impl Standing {
 #[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) name: String,
-    child: Child,
+    twin: Twin,
     standing: Arc<Mutex<Standing>>,
 }
 
 impl Node {
     /// Starts a node of this name on a store.
     pub(crate) fn start(name: &str, store: &str, term: Duration) -> Self {
-        let mut child = Command::new(env::current_exe().unwrap())
-            .args(["--exact", "processes::node::a_node", "--ignored", "--nocapture"])
-            .envs([(NAME, name), (STORE, store), (TERM_MS, &term.as_millis().to_string())])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::inherit())
-            .spawn()
-            .unwrap();
-        let mut output = BufReader::new(child.stdout.take().unwrap());
+        let settings = [(NAME, name), (STORE, store), (TERM_MS, &term.as_millis().to_string())];
+        let mut twin = Twin::start("processes::node::a_node", settings).unwrap();
+        let mut output = BufReader::new(twin.output().unwrap());
         let standing = Arc::new(Mutex::new(Standing::default()));
         let latest = Arc::clone(&standing);
         thread::spawn(move || {
@@ -125,7 +115,7 @@ impl Node {
                 line.clear();
             }
         });
-        Self { name: name.to_owned(), child, standing }
+        Self { name: name.to_owned(), twin, standing }
     }
 
     pub(crate) fn standing(&self) -> Standing {
@@ -134,32 +124,21 @@ impl Node {
 
     /// Sends a signal such as `STOP`.
     pub(crate) fn signal(&self, name: &str) {
-        let pid = self.child.id().to_string();
-        let sent = Command::new("/bin/sh").args(["-c", r#"kill -s "$0" "$1""#, name, &pid]).status().unwrap();
-        assert!(sent.success(), "{} could not be sent {name}", self.name);
+        self.twin.signal(name).unwrap();
     }
 
     pub(crate) fn kill(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
+        self.twin.kill().unwrap();
     }
 
     /// Waits until it has ended by itself, and well.
     pub(crate) async fn ended(&mut self) {
-        let status = until("the node ends", async || self.child.try_wait().unwrap()).await;
+        let status = until("the node ends", async || self.twin.ended().unwrap()).await;
         assert!(status.success(), "{} ended with {status}", self.name);
     }
 
     /// Waits until what it says of itself is so.
     pub(crate) async fn until(&self, what: &str, is_so: impl Fn(Standing) -> bool) -> Standing {
         until(&format!("{}: {what}", self.name), async || Some(self.standing()).filter(|now| is_so(*now))).await
-    }
-}
-
-impl Drop for Node {
-    fn drop(&mut self) {
-        // It may have ended already. A stopped one is killed like any other.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }

@@ -241,19 +241,24 @@ async fn a_job_that_is_just_being_finished_is_not_reaped() {
 }
 
 #[tokio::test]
-async fn a_heartbeat_that_waited_while_its_lease_was_taken_back_says_lost() {
+async fn a_heartbeat_waits_for_nobody_renews_the_others_and_learns_of_the_loss_afterwards() {
     let mut scene = Scene::new().await;
-    for change in LOST {
+    for change in [LEASED_ANEW, COUNTER_ONLY, SECRET_ONLY] {
         scene.again().await;
-        let (store, token) = (scene.store.clone(), scene.token);
-        let (answer, left) = scene.wait_out(change, async move { heartbeat(&store, token).await }).await;
-        assert_eq!(answer, LeaseStatus::Lost, "after {change}");
+        let change = &format!("{change} WHERE id = '{}'", scene.token.job);
+        let other = start(&scene.store, job("t")).await.token;
+        let holder = Holder::with(scene.database.url(), change).await;
+        let answers = scene.store.heartbeat(&[scene.token, other]).await.unwrap();
+        assert!(matches!(answers[..], [LeaseStatus::Locked(_), LeaseStatus::Held(_)]), "{answers:?} during {change}");
+        holder.commit().await;
+        let left = everything(&scene.client).await;
+        assert_eq!(heartbeat(&scene.store, scene.token).await, LeaseStatus::Lost, "after {change}");
         assert_eq!(everything(&scene.client).await, left, "after {change}");
     }
 }
 
 #[tokio::test]
-async fn a_heartbeat_that_waited_for_the_reaper_says_lost() {
+async fn a_heartbeat_beside_the_reaper_waits_for_nobody_and_says_lost_afterwards() {
     let scene = Scene::new().await;
     scene.expire().await;
     // The first loss is a crash loop here, so that the reaper has something to record and can be stopped there.
@@ -261,12 +266,10 @@ async fn a_heartbeat_that_waited_for_the_reaper_says_lost() {
     let store = scene.store.clone();
     let reaper = tokio::spawn(async move { reaped(&store, 1).await });
     until_waiting(&scene.client, 1).await;
-    let (store, token) = (scene.store.clone(), scene.token);
-    let late = tokio::spawn(async move { heartbeat(&store, token).await });
-    until_waiting(&scene.client, 2).await;
+    assert!(matches!(heartbeat(&scene.store, scene.token).await, LeaseStatus::Locked(_)));
     holder.rollback().await;
     assert_eq!(reaper.await.unwrap(), 1);
-    assert_eq!(late.await.unwrap(), LeaseStatus::Lost);
+    assert_eq!(heartbeat(&scene.store, scene.token).await, LeaseStatus::Lost);
     assert_eq!(finish(&scene.store, scene.token, Verdict::DONE).await, Err(FinishError::LeaseLost));
     assert_eq!(state(&scene.store, scene.token.job).await, JobState::Dead);
     books::assert_balanced(&scene.client).await;

@@ -102,7 +102,10 @@ async fn heartbeats_and_verdicts_on_the_same_jobs_in_any_order_never_wait_in_a_c
         }));
         for beat in beats.await {
             let beat = beat.expect("no deadlock that shows");
-            assert!(beat.iter().all(|status| matches!(status, LeaseStatus::Held(_) | LeaseStatus::Lost)));
+            assert!(
+                beat.iter()
+                    .all(|status| matches!(status, LeaseStatus::Held(_) | LeaseStatus::Locked(_) | LeaseStatus::Lost))
+            );
         }
         let answers = end.await.unwrap().expect("no deadlock that shows");
         assert!(answers.iter().all(Result::is_ok), "a heartbeat takes no lease away");

@@ -50,16 +50,21 @@ async fn round(end: Instant, blows: &mut BTreeMap<Blow, u64>) -> Judgement {
     for _ in 0..WORKERS {
         fleet.add(Setup::default());
     }
+    let mut left = Vec::new();
     fleet.stream(RATE).await;
     for worker in &fleet.workers {
-        worker.has_begun().await;
+        worker.has_begun(1).await;
     }
     loop {
         tokio::time::sleep(Duration::from_millis(rand::random_range(500..3_000))).await;
         if Instant::now() >= end {
             return fleet.finish().await;
         }
-        let blow = BLOWS[rand::random_range(0..BLOWS.len())];
+        // In random order, and each in its turn.
+        if left.is_empty() {
+            left.extend(BLOWS);
+        }
+        let blow = left.swap_remove(rand::random_range(0..left.len()));
         strike(blow, &mut fleet).await;
         println!("{}", name(blow));
         *blows.entry(blow).or_default() += 1;
@@ -111,6 +116,8 @@ impl Judgement {
         self.doubles += other.doubles;
         self.overlaps += other.overlaps;
         self.released += other.released;
+        self.kept += other.kept;
+        self.forgotten += other.forgotten;
         self.stale += other.stale;
         self.lost += other.lost;
         self.reclaimed.append(&mut other.reclaimed);
@@ -128,12 +135,16 @@ fn print(blows: &BTreeMap<Blow, u64>, found: &mut Judgement) {
     let Judgement { reclaimed, restored, violations, .. } = found;
     line("begun anew after a kill", reclaimed, LEASE + RECLAIM, violations);
     line("database back, full rate", restored, RESTORE, violations);
+    if found.forgotten > found.kept {
+        found.violations.push("most outcomes were forgotten while the database was away".into());
+    }
     println!("\n{} jobs, {} runs, {} handed back", found.jobs, found.runs, found.released);
     println!(
-        "{} double executions, all explained; {} of them began while the one before still ran without a lease",
+        "{} double executions explained; {} of them began while the one before still ran, without a lease",
         found.doubles, found.overlaps
     );
     println!("{} leases lost before they were begun", found.unbegun);
+    println!("{} outcomes without a database kept until it was back, {} forgotten", found.kept, found.forgotten);
     println!("{} stale outcomes refused, {} leases found lost by their workers", found.stale, found.lost);
     println!("{} violations", found.violations.len());
     for violation in &found.violations {

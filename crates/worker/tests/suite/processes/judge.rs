@@ -42,19 +42,26 @@ pub(crate) struct Fault {
 
 /// How long after a database came back what happens may still come of its absence: leases that ran out meanwhile, or were
 /// given in answers that never arrived.
-const AFTERMATH: Time = 10_000_000;
+const AFTERMATH: Time = 5_000_000;
 
 impl Fault {
     fn struck(&self, worker: &str) -> bool {
         self.worker.as_ref().is_none_or(|struck| struck == worker)
     }
 
-    // Whether a lease may have been lost by it.
-    fn explains(&self, lease: &Lease) -> bool {
+    // Whether a lease may have been lost by it, with the run that there was.
+    fn explains(&self, lease: &Lease, run: Option<&Run>) -> bool {
+        // One that ended because it was asked to, and not by the loss, was to be handed back.
+        let gave_up = run
+            .and_then(|run| run.end)
+            .is_some_and(|(at, word)| matches!(word, Word::Stopped | Word::Dropped) && at < lease.until);
         let aftermath = match self.blow {
             // What it had asked for may still be given to it.
             Blow::Killed => Time::MAX / 2,
             Blow::Terminated => return false,
+            // The answer to a claim may be lost; heartbeats and outcomes are sent again.
+            Blow::Disconnected if run.is_some() => return false,
+            _ if gave_up => return false,
             _ => AFTERMATH,
         };
         self.struck(&lease.worker) && self.from <= lease.until && lease.until <= self.until + aftermath
@@ -73,6 +80,9 @@ pub(crate) struct Judgement {
     /// Of those, how many began while the one before still ran, without a lease.
     pub(crate) overlaps: usize,
     pub(crate) released: usize,
+    /// Runs that ended while the database was away, whose word it has all the same; and those whose word it has not.
+    pub(crate) kept: usize,
+    pub(crate) forgotten: usize,
     /// Outcomes that were refused, and leases that were found lost, by the word of the workers.
     pub(crate) stale: u64,
     pub(crate) lost: u64,
@@ -88,6 +98,9 @@ impl fmt::Display for Judgement {
         let Self { jobs, runs, unbegun, doubles, overlaps, released, stale, lost, .. } = self;
         writeln!(f, "{jobs} jobs, {runs} runs, {doubles} double executions explained, {overlaps} of them overlapping")?;
         write!(f, "{unbegun} lost unbegun, {released} handed back, {stale} stale outcomes refused, {lost} found lost")?;
+        if self.kept + self.forgotten > 0 {
+            write!(f, "; of outcomes without a database {} were kept, {} forgotten", self.kept, self.forgotten)?;
+        }
         for (what, took) in [("begun anew", &self.reclaimed), ("full rate again", &self.restored)] {
             if let Some(longest) = took.iter().max() {
                 write!(f, "; {what} {} times, at the latest after {longest:.1?}", took.len())?;
@@ -188,14 +201,14 @@ impl Evidence<'_> {
             let end = run.and_then(|(_, run)| run.end).filter(|(at, _)| *at <= lease.until).map(|(_, word)| word);
             let right = match (lease.outcome.as_str(), end) {
                 ("completed", Some(Word::Done)) | ("failed", Some(Word::Failed)) => true,
+                // What no handler has begun may be handed back at any time; what one has, by whoever was asked to end.
                 ("released", end) => {
                     let asked = |fault: &Fault| {
                         fault.blow == Blow::Terminated && fault.struck(&lease.worker) && fault.from <= lease.until
                     };
-                    (run.is_none() || matches!(end, Some(Word::Stopped | Word::Dropped)))
-                        && self.faults.iter().any(asked)
+                    run.is_none() || matches!(end, Some(Word::Stopped | Word::Dropped)) && self.faults.iter().any(asked)
                 }
-                ("lost", _) => self.faults.iter().any(|fault| fault.explains(lease)),
+                ("lost", _) => self.faults.iter().any(|fault| fault.explains(lease, run.map(|(_, run)| *run))),
                 _ => false,
             };
             if !right {
@@ -213,6 +226,15 @@ impl Evidence<'_> {
                 found.unbegun += usize::from(lease.outcome == "lost");
                 continue;
             };
+            if let Some((at, Word::Done | Word::Failed)) = run.end
+                && self.away(at, at)
+                && self.killed(worker).is_none()
+            {
+                match lease.outcome.as_str() {
+                    "completed" | "failed" => found.kept += 1,
+                    _ => found.forgotten += 1,
+                }
+            }
             let later = (lease.counter + 1..=row.counter).find_map(|next| runs.get(&(row.job.as_str(), next)));
             let Some((next_worker, next)) = later else { continue };
             found.doubles += usize::from(lease.outcome == "lost");
@@ -226,7 +248,8 @@ impl Evidence<'_> {
             if next.start < alive_until {
                 // A handler goes on until it learns that its lease is lost, which it could not while it was stopped or cut
                 // off. A kill is no excuse: one that was still alive had its lease.
-                let excused = self.faults.iter().any(|fault| fault.blow != Blow::Killed && fault.explains(lease));
+                let excused =
+                    self.faults.iter().any(|fault| fault.blow != Blow::Killed && fault.explains(lease, Some(run)));
                 match excused && lease.outcome == "lost" {
                     true => found.overlaps += 1,
                     false => found.violations.push(format!(

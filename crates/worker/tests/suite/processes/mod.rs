@@ -7,6 +7,7 @@ mod ground;
 mod jobs;
 mod journal;
 mod judge;
+mod judge_tests;
 mod postgres;
 mod process;
 mod sqlite;

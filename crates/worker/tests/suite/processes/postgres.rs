@@ -116,7 +116,7 @@ async fn work_goes_on_by_itself_when_the_database_was_killed_and_came_back() {
     for n in 0..KILLS {
         let mut running = Vec::new();
         for worker in &fleet.workers {
-            worker.has_begun().await;
+            worker.has_begun(1).await;
             running.extend(worker.written().open().filter(|run| run.kind == "long").cloned());
         }
         // Shorter than a lease, and longer.
@@ -130,6 +130,7 @@ async fn work_goes_on_by_itself_when_the_database_was_killed_and_came_back() {
     at_peace(&judgement);
     println!("{survived} were begun before and completed after");
     assert!(survived > 0, "what ran went on, and its outcome was told");
+    assert!(judgement.kept > 0 && judgement.forgotten == 0, "what ended meanwhile was told later: {judgement}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -140,11 +141,11 @@ async fn connections_that_the_server_ends_cost_nothing_but_time() {
     }
     fleet.stream(RATE).await;
     for worker in &fleet.workers {
-        worker.has_begun().await;
+        worker.has_begun(1).await;
     }
     let mut ended = 0;
     let mut pauses = tokio::time::interval(Duration::from_millis(50));
-    while ended < 150 {
+    while ended < 100 {
         pauses.tick().await;
         ended += fleet.disconnect(rand::random_range(1..4)).await;
     }

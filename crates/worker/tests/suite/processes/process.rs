@@ -67,7 +67,8 @@ fn a_worker() {
             .state(journal.clone())
             .heartbeat_interval(Duration::from_millis(300))
             .poll_interval(Duration::from_millis(300))
-            .cancel_grace(Duration::from_millis(500))
+            // Longer than a shutdown waits.
+            .cancel_grace(Duration::from_secs(3))
             .drain_timeout(drain)
             // Jobs of these tests lose many leases, and none of them is to die of it.
             .coordinator(|options| (options.term, options.crash_loop) = (TERM, u16::MAX));
@@ -145,9 +146,9 @@ impl Process {
         until(&format!("{} works on {n}", self.name), open).await
     }
 
-    /// Waits until it has begun anything.
-    pub(crate) async fn has_begun(&self) {
-        until(&format!("{} begins", self.name), async || (!self.written().runs.is_empty()).then_some(())).await;
+    /// Waits until it has begun `n` runs in all.
+    pub(crate) async fn has_begun(&self, n: usize) {
+        until(&format!("{} begins {n}", self.name), async || (self.written().runs.len() >= n).then_some(())).await;
     }
 
     pub(crate) fn signal(&self, name: &str) {

@@ -88,7 +88,7 @@ fn some(rate: Rate) -> Vec<(NewJob, &'static str)> {
         jobs.push((Short { ms: rand::random_range(1..10) }.request().build().unwrap(), "completed"));
     }
     for _ in 0..due(rate.long) {
-        let (ms, stubborn) = (rand::random_range(1_500..5_000), rand::random_bool(0.3));
+        let (ms, stubborn) = (rand::random_range(1_200..4_000), rand::random_bool(0.3));
         jobs.push((Long { ms, again_ms: ms, stubborn }.request().build().unwrap(), "completed"));
     }
     for _ in 0..due(rate.failing) {

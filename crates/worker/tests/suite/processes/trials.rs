@@ -39,9 +39,9 @@ pub(crate) async fn killed(mut fleet: Fleet, workers: usize, kills: usize, rate:
         let victim = until("somebody works", busy).await;
         fleet.kill(victim);
         fleet.add(Setup::default());
-        // Not faster than others take their place.
-        for worker in &fleet.workers[..workers - 2] {
-            worker.has_begun().await;
+        // Not faster than others take their place: half of them are always at work.
+        for worker in &fleet.workers[..workers / 2] {
+            worker.has_begun(1).await;
         }
     }
     let judgement = fleet.finish().await;
@@ -53,15 +53,14 @@ pub(crate) async fn killed(mut fleet: Fleet, workers: usize, kills: usize, rate:
 
 /// A worker is asked to end while it works: it hands back what it cannot finish, at no cost, and others do it.
 pub(crate) async fn terminated(mut fleet: Fleet) {
-    let drain = Duration::from_secs(1);
+    let drain = Duration::from_secs(2);
     fleet.add(Setup { drain, plain: true, ..Setup::default() });
     let hopeless = |stubborn| (Long { ms: 600_000, again_ms: 10, stubborn }.request().build().unwrap(), "completed");
     let soon = || (Short { ms: 300 }.request().build().unwrap(), "completed");
-    // As many at once as there are slots, and more that wait.
     fleet.record(vec![hopeless(true), hopeless(false), hopeless(true), hopeless(false)]).await;
     fleet.workers[0].at_work(4).await;
     fleet.record((0..6).map(|_| soon()).collect()).await;
-    fleet.workers[0].at_work(8).await;
+    fleet.workers[0].has_begun(10).await;
     fleet.terminate(0).await;
 
     let rows = fleet.ground.rows().await;
@@ -82,7 +81,7 @@ pub(crate) async fn terminated(mut fleet: Fleet) {
 pub(crate) async fn spinning(mut fleet: Fleet, threads: usize) {
     fleet.add(Setup { threads, ..Setup::default() });
     let spin = || (Spin { ms: 3_500 }.request().build().unwrap(), "completed");
-    // The worker may run only as many at once as it has threads for: the rest are begun when these have ended.
+    // One for each thread.
     fleet.record((0..threads).map(|_| spin()).collect()).await;
     fleet.workers[0].at_work(threads).await;
     fleet.add(Setup::default());

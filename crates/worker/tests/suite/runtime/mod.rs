@@ -1,6 +1,7 @@
 //! The runtime in one process, step by step: handlers say where they are, tests say when they go on.
 
 mod away;
+mod bugs;
 mod drain;
 mod ends;
 mod fetch;

@@ -1,0 +1,150 @@
+//! When a schedule is due: the nominal times of a cron expression in a zone, or of an interval.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Cron, ZoneName,
+    walk::{Walk, second_of},
+};
+use crate::{FieldError, Invalid, Timestamp};
+
+/// When a schedule is due, again and again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cadence {
+    /// At the times that an expression names on the clocks of a zone.
+    Cron {
+        /// The expression.
+        cron: Cron,
+        /// Whose clocks.
+        zone: ZoneName,
+    },
+    /// Every so often, counted from the Unix epoch: `epoch + n × interval`, wherever and whenever it was set up.
+    Every {
+        /// The time from one to the next.
+        interval: Duration,
+    },
+}
+
+impl Cadence {
+    /// The shortest interval.
+    pub const MIN_INTERVAL: Duration = Duration::from_secs(1);
+    /// The longest interval: ten years.
+    pub const MAX_INTERVAL: Duration = Duration::from_secs(10 * 366 * 24 * 3600);
+
+    /// An expression in a zone. Names both if both are bad.
+    pub fn cron(cron: &str, zone: &str) -> Result<Self, Invalid> {
+        match (Cron::new(cron), ZoneName::new(zone)) {
+            (Ok(cron), Ok(zone)) => Ok(Self::Cron { cron, zone }),
+            (cron, zone) => Err(Invalid { errors: cron.err().into_iter().chain(zone.err()).collect() }),
+        }
+    }
+
+    /// An interval.
+    pub fn every(interval: Duration) -> Result<Self, FieldError> {
+        let cadence = Self::Every { interval };
+        cadence.check().map(|()| cadence)
+    }
+
+    pub(super) fn check(&self) -> Result<(), FieldError> {
+        match self {
+            Self::Cron { cron, .. } if !cron.ever_matches() => {
+                Err(FieldError::new("cron", "never comes: no year has such a day"))
+            }
+            Self::Cron { .. } => Ok(()),
+            Self::Every { interval } if !(Self::MIN_INTERVAL..=Self::MAX_INTERVAL).contains(interval) => {
+                Err(FieldError::new("everySeconds", format!("must be from 1 to {}", Self::MAX_INTERVAL.as_secs())))
+            }
+            // Stores keep microseconds; a finer interval would drift away from what they hold.
+            Self::Every { interval } if interval.subsec_nanos() % 1000 != 0 => {
+                Err(FieldError::new("everySeconds", "may have at most six decimals"))
+            }
+            Self::Every { .. } => Ok(()),
+        }
+    }
+
+    /// The first nominal time strictly after `after`; `None` if none comes within fifty years, or ever.
+    pub fn next_after(&self, after: Timestamp) -> Option<Timestamp> {
+        self.after(after).next()
+    }
+
+    /// Every nominal time strictly after `after`, in order.
+    pub fn after(&self, after: Timestamp) -> impl Iterator<Item = Timestamp> + '_ {
+        let (cron, every) = match self {
+            Self::Cron { cron, zone } => (Walk::after(cron, zone.zone(), after), None),
+            Self::Every { interval } => {
+                let step = nanos(*interval);
+                let first = turn(after, step) + 1;
+                (None, Some((first..).map_while(move |n| Timestamp::from_nanosecond(n.checked_mul(step)?).ok())))
+            }
+        };
+        cron.into_iter().flatten().chain(every.into_iter().flatten())
+    }
+
+    /// The nominal times from `from` on and before `to`, at most `limit`.
+    pub fn between(&self, from: Timestamp, to: Timestamp, limit: usize) -> Vec<Timestamp> {
+        self.after(just_before(from)).take_while(|time| *time < to).take(limit).collect()
+    }
+
+    /// How many nominal times lie after `after` and at or before `until`. Costs a step per month, not one per time.
+    pub fn count(&self, after: Timestamp, until: Timestamp) -> u64 {
+        if until <= after {
+            return 0;
+        }
+        match self {
+            Self::Cron { cron, zone } => {
+                Walk::after(cron, zone.zone(), after).map_or(0, |walk| walk.count_until(until))
+            }
+            Self::Every { interval } => {
+                let step = nanos(*interval);
+                u64::try_from(turn(until, step) - turn(after, step)).unwrap_or(u64::MAX)
+            }
+        }
+    }
+
+    /// The time after which exactly the last `keep` of those nominal times lie that [`count`](Self::count) counts, or
+    /// `after` itself if there are no more than that.
+    pub(super) fn before_last(&self, after: Timestamp, until: Timestamp, keep: u64) -> Timestamp {
+        if self.count(after, until) <= keep {
+            return after;
+        }
+        match self {
+            // Nominal times are whole seconds, so from one second to the next the count falls by one at most, and
+            // halving the range finds the very second.
+            Self::Cron { .. } => {
+                let (mut low, mut high) = (second_of(after), second_of(until));
+                while high - low > 1 {
+                    let middle = low + (high - low) / 2;
+                    let time = Timestamp::from_second(middle).unwrap_or(until);
+                    if self.count(time, until) > keep {
+                        low = middle;
+                    } else {
+                        high = middle;
+                    }
+                }
+                Timestamp::from_second(high).unwrap_or(until)
+            }
+            Self::Every { interval } => {
+                let step = nanos(*interval);
+                let time = (turn(until, step) - i128::from(keep)) * step;
+                Timestamp::from_nanosecond(time).unwrap_or(after)
+            }
+        }
+    }
+}
+
+fn nanos(interval: Duration) -> i128 {
+    // Zero would be refused by `check`; it must not divide here either.
+    i128::try_from(interval.as_nanos()).unwrap_or(i128::MAX).max(1)
+}
+
+fn turn(time: Timestamp, step: i128) -> i128 {
+    time.as_nanosecond().div_euclid(step)
+}
+
+/// The instant before `time`, to turn "from" into "after".
+pub(super) fn just_before(time: Timestamp) -> Timestamp {
+    time.checked_sub(Duration::from_nanos(1)).unwrap_or(Timestamp::MIN)
+}
