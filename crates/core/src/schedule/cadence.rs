@@ -11,6 +11,16 @@ use super::{
 use crate::{FieldError, Invalid, Timestamp};
 
 /// When a schedule is due, again and again.
+///
+/// ```
+/// use orchestrix_core::{Cadence, Timestamp};
+///
+/// let cadence = Cadence::cron("30 2 * * *", "America/New_York")?;
+/// // On 8 March 2026 there was no half past two: the clocks went from 02:00 to 03:00, which is 07:00 UTC.
+/// let after: Timestamp = "2026-03-08T00:00:00Z".parse()?;
+/// assert_eq!(cadence.next_after(after), Some("2026-03-08T07:00:00Z".parse()?));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cadence {

@@ -137,10 +137,7 @@ impl<'a> Reader<'a> {
     fn item(&mut self, days: &mut Days) -> Result<u64, String> {
         let (min, max) = (self.kind.min, self.kind.max);
         if self.take("*") {
-            // Sunday must not count twice for a step.
-            let max = if self.is(&WEEKDAY) { 6 } else { max };
-            let step = self.step()?.unwrap_or(1);
-            return Ok(bits(min, max, step));
+            return Ok(bits(min, max, self.step()?.unwrap_or(1)));
         }
         if self.is(&DATE) && self.take("L") {
             if self.take("W") {
@@ -170,6 +167,7 @@ impl<'a> Reader<'a> {
         let last = if self.take("-") { Some(self.range_end(first, begin)?) } else { None };
         match (last, self.step()?) {
             (Some(last), step) => Ok(bits(first, last, step.unwrap_or(1))),
+            // From a day on to Saturday: 7 is the Sunday of the next week.
             (None, Some(step)) => Ok(bits(first, if self.is(&WEEKDAY) && first < 7 { 6 } else { max }, step)),
             (None, None) => Ok(1 << first),
         }

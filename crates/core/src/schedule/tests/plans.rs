@@ -128,6 +128,14 @@ fn a_busy_leader_costs_a_brisk_schedule_nothing() {
 }
 
 #[test]
+fn the_grace_is_half_the_time_to_the_next() {
+    let case = Case::every(60);
+    let plan_at = |now: &str| plan(&case.timing(Misfire::Skip), clock("10:00:00"), clock(now), 100);
+    assert_eq!(fired(&plan_at("10:01:30")), [(clock("10:01:00"), false)]);
+    assert_eq!(plan_at("10:01:30.000001").missed, [one("10:01:00")]);
+}
+
+#[test]
 fn a_year_of_seconds_is_summed_up_not_listed() {
     for case in [Case::every(1), Case::cron("* * * * * *")] {
         let now = at("2027-05-05T00:00:00Z");
