@@ -15,8 +15,21 @@ WITH RECURSIVE known AS (
     UNION ALL
     SELECT next.queue, next.job_type, hop.end_queue, hop.end_type, true
     FROM hop CROSS JOIN LATERAL (
-        SELECT j.queue, j.job_type FROM orchestrix.job j
-        WHERE j.state = 'pending' AND (j.queue, j.job_type) > (hop.queue, hop.job_type) AND (j.queue, j.job_type) < (hop.end_queue, hop.end_type)
-        ORDER BY j.queue, j.job_type LIMIT 1) AS next
+        -- In three pieces, each between bounds on which a scan of the index ends: a comparison of rows ends it on its first column only,
+        -- and would walk through all of the known lane that bounds the gap.
+        SELECT piece.* FROM (
+            (SELECT j.queue, j.job_type FROM orchestrix.job j
+             WHERE j.state = 'pending' AND j.queue = hop.queue AND j.job_type > hop.job_type
+               AND j.job_type < CASE WHEN hop.queue = hop.end_queue THEN hop.end_type ELSE '~' END COLLATE "C"
+             ORDER BY j.job_type LIMIT 1)
+            UNION ALL
+            (SELECT j.queue, j.job_type FROM orchestrix.job j
+             WHERE j.state = 'pending' AND j.queue > hop.queue AND j.queue < hop.end_queue
+             ORDER BY j.queue, j.job_type LIMIT 1)
+            UNION ALL
+            (SELECT j.queue, j.job_type FROM orchestrix.job j
+             WHERE j.state = 'pending' AND hop.queue < hop.end_queue AND j.queue = hop.end_queue AND j.job_type < hop.end_type
+             ORDER BY j.job_type LIMIT 1)) AS piece
+        ORDER BY piece.queue, piece.job_type LIMIT 1) AS next
 )
 SELECT queue, job_type FROM hop WHERE found LIMIT $3

@@ -16,6 +16,8 @@ const TRY_AGAIN: Duration = Duration::from_millis(100);
 /// How long to look away after a hint that led nowhere; doubled each time.
 const CALM: Duration = Duration::from_millis(2);
 const LONGEST_CALM: Duration = Duration::from_millis(50);
+/// As many jobs as are worth two claims.
+const MANY: usize = 1_000;
 /// How long a job waits for a slot before it is handed back.
 const WAIT: Duration = Duration::from_secs(1);
 
@@ -69,10 +71,27 @@ impl Demand {
             self.shares[i].2 = if got < quota { 0.0 } else { credit - quota as f64 };
             claimed += got;
         }
-        if claimed < limit {
-            claimed += lease(source, &self.request(self.served.clone(), limit - claimed), &mut take).await?;
+        let rest = limit - claimed;
+        if rest < MANY {
+            let request = self.request(self.served.clone(), rest);
+            return Ok(claimed + if rest > 0 { lease(source, &request, &mut take).await? } else { 0 });
         }
-        Ok(claimed)
+        // By two at once: one claim keeps one processor of a database busy.
+        let halves = [rest / 2, rest - rest / 2].map(|limit| self.request(self.served.clone(), limit));
+        let begun = Instant::now();
+        let answers = futures_util::future::join_all(halves.iter().map(|half| guarded(source.lease(half)))).await;
+        let mut failed = None;
+        for answer in answers {
+            match answer {
+                Ok(jobs) => {
+                    claimed += jobs.len();
+                    take(jobs, begun);
+                }
+                Err(error) => failed = Some(error),
+            }
+        }
+        // Those that one half gave are ours, whatever the other says; it will say so again.
+        failed.filter(|_| claimed == 0).map_or(Ok(claimed), Err)
     }
 
     fn concerns(&self, wakeup: &Wakeup) -> bool {
@@ -101,7 +120,7 @@ struct Pace {
     rate: f64,
     seen: u64,
     at: Instant,
-    /// What was held ready at the last look; it grows by no more than twofold at a time, so that a few quick jobs do
+    /// What was held ready at the last look; it grows by no more than fourfold at a time, so that a few quick jobs do
     /// not bring in many long ones.
     held: usize,
     slots: usize,
@@ -120,7 +139,7 @@ impl Pace {
             (self.seen, self.at) = (ended, Instant::now());
         }
         let wanted = (self.rate * Self::AHEAD.as_secs_f64()) as usize;
-        self.held = wanted.min(2 * (self.held + self.slots)).min(self.most);
+        self.held = wanted.min(4 * (self.held + self.slots)).min(self.most);
         self.held
     }
 }
