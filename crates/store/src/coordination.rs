@@ -141,6 +141,8 @@ pub struct Agenda {
     pub time_out: Option<Duration>,
     /// For [`unblock`](crate::Store::unblock).
     pub unblock: Option<Duration>,
+    /// For [`fire`](crate::Store::fire).
+    pub fire: Option<Duration>,
     /// How long the database has been up, where it can tell: its users may not have got through to it before.
     pub up: Option<Duration>,
 }

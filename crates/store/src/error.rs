@@ -1,6 +1,6 @@
 //! What can go wrong in a store, by what a caller would do about it.
 
-use orchestrix_core::{FieldError, IllegalTransition, Invalid, JobId};
+use orchestrix_core::{FieldError, IllegalTransition, Invalid, JobId, ScheduleName};
 use thiserror::Error;
 
 use crate::Epoch;
@@ -18,6 +18,9 @@ pub enum StoreError {
     /// No job has this id.
     #[error("there is no job {0}")]
     JobNotFound(JobId),
+    /// No schedule has this name.
+    #[error("there is no schedule {0}")]
+    ScheduleNotFound(ScheduleName),
     /// The key was used for a different request.
     #[error("the idempotency key was used for a different request, job {existing}")]
     IdempotencyKeyReused {

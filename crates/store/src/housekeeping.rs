@@ -35,12 +35,14 @@ pub struct Retention {
     pub dead: Duration,
     /// Log lines.
     pub logs: Duration,
+    /// Lines of the ledgers of schedules, by their nominal time.
+    pub occurrences: Duration,
 }
 
 impl Default for Retention {
     fn default() -> Self {
         let days = |n: u64| Duration::from_secs(n * 24 * 3600);
-        Self { completed: days(7), cancelled: days(7), dead: days(90), logs: days(7) }
+        Self { completed: days(7), cancelled: days(7), dead: days(90), logs: days(7), occurrences: days(30) }
     }
 }
 

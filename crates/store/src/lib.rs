@@ -26,13 +26,17 @@ pub mod inspect;
 pub mod log;
 pub mod memory;
 pub mod options;
+pub mod schedule;
 pub mod wakeup;
 pub mod worker;
 
 use std::{any::Any, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use orchestrix_core::{Job, JobId, JobState, JobType, LeaseToken, NewJob, NodeName, Priority, Queue, WorkerName};
+use orchestrix_core::{
+    Job, JobId, JobState, JobType, LeaseToken, NewJob, NewSchedule, NodeName, Priority, Queue, ScheduleName, Timestamp,
+    WorkerName,
+};
 
 pub use claim::{ClaimRequest, Claimed, LeaseStatus, Queues};
 pub use clock::{Clock, ManualClock, SystemClock};
@@ -46,6 +50,7 @@ pub use inspect::{JobFilter, JobSummary, Page, PageRequest, QueueDepth};
 pub use log::{LogEntry, LogLevel, LogLine};
 pub use memory::MemoryStore;
 pub use options::Options;
+pub use schedule::{Backfill, Firing, Occurrence, Put, Schedule};
 pub use wakeup::{Polling, Wakeup, Wakeups};
 pub use worker::{Directive, WorkerInfo, WorkerStatus};
 
@@ -118,6 +123,27 @@ pub trait Store: Any + Send + Sync {
     /// The queues that are paused.
     async fn paused_queues(&self) -> Result<Vec<Queue>>;
 
+    // ---- schedules ----
+
+    /// Sets a schedule up, or changes it. The same again changes nothing; another counts its times from now on, so that an edit
+    /// fires nothing by itself. Its ledger stays.
+    async fn put_schedule(&self, schedule: NewSchedule) -> Result<Put>;
+
+    /// Forgets a schedule and its ledger; its jobs stay. Whether there was one.
+    async fn delete_schedule(&self, name: &ScheduleName) -> Result<bool>;
+
+    /// Stops a schedule, with a note for people; whether it ran.
+    async fn pause_schedule(&self, name: &ScheduleName, note: Option<String>) -> Result<bool>;
+
+    /// Lets a schedule go on from now; whether it was paused. What passed meanwhile is one line of the ledger.
+    async fn resume_schedule(&self, name: &ScheduleName) -> Result<bool>;
+
+    /// Creates one job of a schedule now, whatever else runs and whether or not it is paused.
+    async fn trigger_schedule(&self, name: &ScheduleName) -> Result<Enqueued>;
+
+    /// Creates jobs for nominal times of a past range that did not fire; answers how many. All or nothing.
+    async fn backfill_schedule(&self, name: &ScheduleName, range: &Backfill) -> Result<usize>;
+
     // ---- housekeeping, in bounded steps, in the name of whoever leads ----
 
     /// Makes up to `limit` scheduled and retrying jobs whose time has come pending.
@@ -145,6 +171,10 @@ pub trait Store: Any + Send + Sync {
 
     /// Forgets up to `limit` nodes that have been silent for `silence`.
     async fn forget_nodes(&self, fence: Fence, silence: Duration, limit: usize) -> Result<usize>;
+
+    /// Fires up to `limit` schedules that are due, each with its jobs, its lines of the ledger and its next time in one
+    /// transaction; and computes next times anew that an older time-zone database gave.
+    async fn fire(&self, fence: Fence, limit: usize) -> Result<Swept>;
 
     /// Folds up to `limit` changes of depth that were appended; answers how many. Stores that count in place have none.
     /// Safe for anybody at any time.
@@ -196,6 +226,19 @@ pub trait Store: Any + Send + Sync {
 
     /// Workers by name.
     async fn workers(&self, page: &PageRequest<WorkerName>) -> Result<Page<WorkerStatus, WorkerName>>;
+
+    /// One schedule.
+    async fn schedule(&self, name: &ScheduleName) -> Result<Option<Schedule>>;
+
+    /// Schedules by name.
+    async fn schedules(&self, page: &PageRequest<ScheduleName>) -> Result<Page<Schedule, ScheduleName>>;
+
+    /// Lines of a schedule's ledger, newest nominal time first.
+    async fn occurrences(
+        &self,
+        name: &ScheduleName,
+        page: &PageRequest<Timestamp>,
+    ) -> Result<Page<Occurrence, Timestamp>>;
 
     /// Hints that jobs became claimable, from this process and where possible from others.
     fn subscribe(&self) -> Wakeups;

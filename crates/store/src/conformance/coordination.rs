@@ -112,7 +112,8 @@ pub(super) async fn terms_out_of_range_are_refused(h: &Harness) {
 
 /// Every sweep there is, in the name of `fence`; how many it moved in all.
 async fn sweep_all(h: &Harness, fence: Fence) -> Vec<Result<usize>> {
-    let retention = Retention { completed: secs(1), cancelled: secs(1), dead: secs(1), logs: secs(1) };
+    let [completed, cancelled, dead, logs, occurrences] = [secs(1); 5];
+    let retention = Retention { completed, cancelled, dead, logs, occurrences };
     vec![
         h.store.promote(fence, 10).await.map(|swept| swept.count),
         h.store.expire(fence, 10).await.map(|swept| swept.count),
@@ -122,6 +123,7 @@ async fn sweep_all(h: &Harness, fence: Fence) -> Vec<Result<usize>> {
         h.store.forget_workers(fence, secs(1), 10).await,
         h.store.forget_nodes(fence, secs(1), 10).await,
         h.store.prune(fence, &retention, 10).await.map(|pruned| pruned.count),
+        h.store.fire(fence, 10).await.map(|swept| swept.count),
     ]
 }
 

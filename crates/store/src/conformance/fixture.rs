@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use orchestrix_core::{
-    DependsOn, Event, IdempotencyKey, IllegalTransition, Job, JobId, JobState, JobType, Lifecycle, NewJob, Priority,
-    Queue, RetryPolicy, Timestamp, WorkerName,
+    Cadence, DependsOn, Event, IdempotencyKey, IllegalTransition, Job, JobId, JobState, JobType, Lifecycle, NewJob,
+    NewSchedule, Priority, Queue, RetryPolicy, ScheduleName, Timestamp, WorkerName,
+    schedule::{Outcome, Reason},
 };
 
 use super::Harness;
 use crate::{
-    ClaimRequest, Claimed, Fence, Finish, FinishError, JobFilter, JobSummary, PageRequest, QueueDepth, Result,
-    Retention, StoreError, Swept, Verdict,
+    ClaimRequest, Claimed, Fence, Finish, FinishError, JobFilter, JobSummary, Occurrence, PageRequest, Put, QueueDepth,
+    Result, Retention, Schedule, StoreError, Swept, Verdict,
 };
 
 /// A job with every default, except that its back-off has no jitter, so that times can be told exactly.
@@ -85,6 +86,35 @@ pub(super) fn lease_lost<T>(result: &Result<T>) -> bool {
 /// Whether a call was refused because nobody knows the job.
 pub(super) fn not_found<T>(result: &Result<T>, id: JobId) -> bool {
     matches!(result, Err(StoreError::JobNotFound(unknown)) if *unknown == id)
+}
+
+pub(super) fn schedule_name(name: &str) -> ScheduleName {
+    ScheduleName::new(name).expect("a valid name")
+}
+
+/// The schedule "s", every so many seconds, with every default.
+pub(super) fn every(seconds: u64) -> NewSchedule {
+    let cadence = Cadence::every(secs(seconds)).expect("a valid interval");
+    NewSchedule::new(schedule_name("s"), cadence, job("tick"))
+}
+
+/// What a line of a ledger says of its first nominal time.
+pub(super) type Line = (Timestamp, Outcome, Option<Reason>);
+
+pub(super) fn fired(nominal: Timestamp) -> Line {
+    (nominal, Outcome::Fired, None)
+}
+
+pub(super) fn fired_for(nominal: Timestamp, reason: Reason) -> Line {
+    (nominal, Outcome::Fired, Some(reason))
+}
+
+pub(super) fn overlapped(nominal: Timestamp) -> Line {
+    (nominal, Outcome::Skipped, Some(Reason::Overlap))
+}
+
+pub(super) fn missed(nominal: Timestamp) -> Line {
+    (nominal, Outcome::Missed, Some(Reason::Late))
 }
 
 /// The order of lists.
@@ -223,5 +253,56 @@ impl Harness {
 
     pub(super) async fn depths(&self) -> Vec<QueueDepth> {
         self.store.depths().await.expect("a store that answers")
+    }
+
+    pub(super) async fn put(&self, schedule: NewSchedule) -> Put {
+        self.store.put_schedule(schedule).await.expect("a valid schedule")
+    }
+
+    /// Sets up the schedule "s"; its first nominal time.
+    pub(super) async fn begin(&self, schedule: NewSchedule) -> Timestamp {
+        assert_eq!(self.put(schedule).await, Put::Created);
+        self.schedule().await.next_nominal.expect("a schedule that goes on")
+    }
+
+    /// The schedule "s".
+    pub(super) async fn schedule(&self) -> Schedule {
+        let schedule = self.store.schedule(&schedule_name("s")).await.expect("a store that answers");
+        schedule.expect("a schedule that exists")
+    }
+
+    pub(super) async fn fire(&self) -> Swept {
+        self.store.fire(Fence::NONE, 1_000).await.expect("a valid limit")
+    }
+
+    /// Lets it be `time`.
+    pub(super) async fn pass_until(&self, time: Timestamp) {
+        let wait = time.duration_since(self.now().await);
+        self.advance(wait.try_into().expect("a time that has not passed")).await;
+    }
+
+    /// Lets it be `time`, and fires what is due.
+    pub(super) async fn fire_at(&self, time: Timestamp) -> Swept {
+        self.pass_until(time).await;
+        self.fire().await
+    }
+
+    /// The ledger of the schedule "s", oldest first.
+    pub(super) async fn ledger(&self) -> Vec<Occurrence> {
+        let page = PageRequest::first(1_000);
+        let page = self.store.occurrences(&schedule_name("s"), &page).await.expect("a schedule that exists");
+        assert_eq!(page.next, None, "longer than a page");
+        page.items.into_iter().rev().collect()
+    }
+
+    /// What it says of each.
+    pub(super) async fn lines(&self) -> Vec<Line> {
+        self.ledger().await.into_iter().map(|line| (line.nominal, line.outcome, line.reason)).collect()
+    }
+
+    /// The job of a nominal time that fired.
+    pub(super) async fn job_of(&self, nominal: Timestamp) -> Job {
+        let line = self.ledger().await.into_iter().find(|line| line.nominal == nominal).expect("a line of its own");
+        self.job(line.job.expect("an occurrence that fired")).await
     }
 }

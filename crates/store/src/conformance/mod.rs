@@ -16,6 +16,7 @@
 #![deny(dead_code)]
 
 mod apart;
+mod backfill;
 mod cancel;
 mod claim;
 mod concurrency;
@@ -25,6 +26,7 @@ mod dependency_failure;
 mod enqueue;
 mod enqueue_many;
 mod finish;
+mod firing;
 mod fixture;
 mod heartbeat;
 mod hold;
@@ -33,11 +35,13 @@ mod inspect;
 mod lanes;
 mod logs;
 mod operate;
+mod overlap;
 mod progress;
 mod prune;
 mod random;
 mod repeat;
 mod retry;
+mod schedules;
 mod sweep;
 mod time_out;
 mod wakeup;
@@ -405,6 +409,64 @@ suite! {
         the_agenda_says_what_is_next_and_when,
         a_job_that_begins_to_wait_for_a_time_is_hinted_at,
         depths_can_be_folded_by_anybody,
+    }
+    schedules {
+        a_schedule_is_known_as_it_was_put,
+        the_same_again_changes_nothing,
+        an_edit_counts_from_now_and_fires_nothing_by_itself,
+        every_bad_field_is_named_and_nothing_is_kept,
+        a_paused_schedule_does_not_fire_and_says_why,
+        a_note_that_is_too_long_is_refused,
+        what_passed_in_a_pause_is_one_line_and_is_not_fired,
+        a_pause_between_two_times_leaves_no_line,
+        what_was_filled_in_a_pause_is_not_passed_over,
+        a_deleted_schedule_is_forgotten_with_its_ledger_and_its_jobs_stay,
+        an_unknown_schedule_is_refused_by_its_name,
+        schedules_are_listed_by_name_page_by_page,
+    }
+    firing {
+        an_occurrence_has_a_job_and_a_line,
+        what_the_job_says_of_itself_is_kept,
+        a_nominal_time_fires_once_however_often_it_is_asked_for,
+        a_nominal_time_fires_once_whoever_fires,
+        the_longest_due_fire_first_and_no_more_than_asked_for,
+        late_ones_are_let_go_if_told_to_skip,
+        whatever_is_on_time_fires_though_others_are_let_go,
+        of_late_ones_the_latest_fires_once_by_default,
+        no_late_one_fires_beside_one_on_time_by_default,
+        late_ones_are_caught_up_with_up_to_the_limit,
+        what_was_missed_for_long_is_one_line_and_the_newest_each_one,
+        more_than_one_step_may_fire_is_fired_in_several,
+        jitter_puts_an_occurrence_off_and_keeps_its_time,
+        nothing_fires_before_the_start_nor_from_the_end_on,
+        a_deposed_leader_fires_nothing,
+        the_agenda_says_when_the_next_is_due,
+    }
+    overlap {
+        one_is_skipped_while_the_earlier_job_is_unfinished,
+        a_job_that_will_be_tried_again_is_unfinished,
+        a_job_started_by_hand_counts_as_unfinished,
+        all_run_if_they_may,
+        one_waits_for_the_earlier_to_complete,
+        one_waits_for_the_earlier_to_die,
+        one_waits_for_the_earlier_to_be_cancelled,
+        what_runs_is_asked_to_stop_for_the_new_one,
+        of_several_at_once_the_first_runs_and_the_others_are_skipped,
+        of_several_at_once_the_second_waits_for_the_first,
+        of_several_at_once_the_last_takes_the_place_of_all,
+    }
+    backfill {
+        a_job_by_hand_comes_at_once_and_moves_nothing,
+        a_paused_schedule_can_be_started_by_hand,
+        every_job_by_hand_has_a_line_of_its_own,
+        a_past_range_is_filled_from_its_first_until_before_its_last,
+        a_range_filled_again_stays_as_it_is,
+        a_range_may_have_a_rule_of_its_own_about_overlaps,
+        ranges_that_are_none_or_too_long_are_refused,
+        what_was_missed_can_be_filled,
+        what_was_filled_before_it_fired_does_not_fire_again,
+        a_ledger_shows_the_newest_first_page_by_page,
+        lines_are_forgotten_by_their_last_nominal_time,
     }
     random {
         the_books_balance_after_any_sequence_of_steps,

@@ -67,6 +67,7 @@ impl Tables {
             reap: next(&self.index.leases),
             time_out: next(&self.index.timeouts),
             unblock: None,
+            fire: self.schedules.next_in(now),
             up: None,
         }
     }

@@ -28,6 +28,7 @@ mod log;
 mod operate;
 mod prune;
 mod row;
+mod schedule;
 mod settle;
 mod tables;
 mod worker;
@@ -40,14 +41,16 @@ use std::{
 
 use async_trait::async_trait;
 use orchestrix_core::{
-    Job, JobId, JobState, JobType, LeaseToken, NewJob, NodeName, Priority, Queue, Timestamp, WorkerName,
+    Job, JobId, JobState, JobType, LeaseToken, NewJob, NewSchedule, NodeName, Priority, Queue, ScheduleName, Timestamp,
+    WorkerName,
 };
 
 use self::tables::Tables;
 use crate::{
-    Agenda, ClaimRequest, Claimed, Clock, Directive, Enqueued, Epoch, Fence, Finish, FinishError, JobFilter,
-    JobSummary, Leadership, LeaseStatus, LogEntry, LogLine, NodeInfo, NodeStatus, Page, PageRequest, ProgressUpdate,
-    Pruned, QueueDepth, Result, Retention, Store, Swept, SystemClock, Wakeup, Wakeups, WorkerInfo, WorkerStatus,
+    Agenda, Backfill, ClaimRequest, Claimed, Clock, Directive, Enqueued, Epoch, Fence, Finish, FinishError, JobFilter,
+    JobSummary, Leadership, LeaseStatus, LogEntry, LogLine, NodeInfo, NodeStatus, Occurrence, Page, PageRequest,
+    ProgressUpdate, Pruned, Put, QueueDepth, Result, Retention, Schedule, Store, Swept, SystemClock, Wakeup, Wakeups,
+    WorkerInfo, WorkerStatus,
     coordination::check_term,
     housekeeping::{MAX_SWEEP, check_limit},
     wakeup::Waker,
@@ -189,6 +192,30 @@ impl Store for MemoryStore {
         Ok(self.with(|tables, _| tables.paused_queues()))
     }
 
+    async fn put_schedule(&self, schedule: NewSchedule) -> Result<Put> {
+        self.with(|tables, now| tables.put_schedule(schedule, now))
+    }
+
+    async fn delete_schedule(&self, name: &ScheduleName) -> Result<bool> {
+        Ok(self.with(|tables, _| tables.schedules.delete(name)))
+    }
+
+    async fn pause_schedule(&self, name: &ScheduleName, note: Option<String>) -> Result<bool> {
+        self.with(|tables, now| tables.schedules.pause(name, note, now))
+    }
+
+    async fn resume_schedule(&self, name: &ScheduleName) -> Result<bool> {
+        self.with(|tables, now| tables.resume_schedule(name, now))
+    }
+
+    async fn trigger_schedule(&self, name: &ScheduleName) -> Result<Enqueued> {
+        self.with(|tables, now| tables.trigger_schedule(name, now))
+    }
+
+    async fn backfill_schedule(&self, name: &ScheduleName, range: &Backfill) -> Result<usize> {
+        self.with(|tables, now| tables.backfill_schedule(name, range, now))
+    }
+
     async fn promote(&self, fence: Fence, limit: usize) -> Result<Swept> {
         self.fenced(fence, |tables, now| tables.promote(limit, now))
     }
@@ -219,6 +246,10 @@ impl Store for MemoryStore {
 
     async fn forget_nodes(&self, fence: Fence, silence: Duration, limit: usize) -> Result<usize> {
         self.fenced(fence, |tables, now| tables.coordination.forget(silence, limit, now))
+    }
+
+    async fn fire(&self, fence: Fence, limit: usize) -> Result<Swept> {
+        self.fenced(fence, |tables, now| tables.fire(limit, now))
     }
 
     async fn fold_depths(&self, limit: usize) -> Result<usize> {
@@ -279,6 +310,22 @@ impl Store for MemoryStore {
 
     async fn workers(&self, page: &PageRequest<WorkerName>) -> Result<Page<WorkerStatus, WorkerName>> {
         self.with(|tables, _| tables.workers.page(page))
+    }
+
+    async fn schedule(&self, name: &ScheduleName) -> Result<Option<Schedule>> {
+        Ok(self.with(|tables, _| tables.schedules.find(name).cloned()))
+    }
+
+    async fn schedules(&self, page: &PageRequest<ScheduleName>) -> Result<Page<Schedule, ScheduleName>> {
+        self.with(|tables, _| tables.schedules.page(page))
+    }
+
+    async fn occurrences(
+        &self,
+        name: &ScheduleName,
+        page: &PageRequest<Timestamp>,
+    ) -> Result<Page<Occurrence, Timestamp>> {
+        self.with(|tables, _| tables.schedules.occurrences(name, page))
     }
 
     fn subscribe(&self) -> Wakeups {

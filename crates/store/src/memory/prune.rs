@@ -27,7 +27,10 @@ impl Tables {
         }
         let oldest_line = earlier(now, retention.logs);
         left -= self.logs.prune(oldest_line, left);
+        let oldest_occurrence = earlier(now, retention.occurrences);
+        left -= self.schedules.prune(oldest_occurrence, left);
         let more = self.logs.has_any(oldest_line)
+            || self.schedules.has_any(oldest_occurrence)
             || kept.iter().any(|(state, kept)| !self.finished_until(*state, earlier(now, *kept), 1).is_empty());
         Ok(Pruned { count: limit - left, more })
     }

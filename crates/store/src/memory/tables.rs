@@ -6,7 +6,7 @@ use orchestrix_core::{
     Event, Fingerprint, IdempotencyKey, JobId, JobIds, JobState, JobType, LeaseToken, Queue, Tenant, Timestamp,
 };
 
-use super::{coordination::Coordination, index::Indexes, log::Logs, row::Row, worker::Workers};
+use super::{coordination::Coordination, index::Indexes, log::Logs, row::Row, schedule::Schedules, worker::Workers};
 use crate::{Result, StoreError};
 
 /// Everything the store holds.
@@ -25,9 +25,10 @@ pub(super) struct Tables {
     pub(super) logs: Logs,
     pub(super) workers: Workers,
     pub(super) coordination: Coordination,
+    pub(super) schedules: Schedules,
     /// Queues in which a job became claimable since the lock was taken.
     pub(super) woken: BTreeSet<Queue>,
-    /// Whether a job began to wait for a time since then.
+    /// Whether a job or a schedule began to wait for a time since then.
     pub(super) timed: bool,
 }
 

@@ -1,0 +1,186 @@
+//! Jobs outside of all times, past ranges filled, and the ledger that tells of both.
+
+use std::time::Duration;
+
+use orchestrix_core::{
+    JobState, Misfire, NewSchedule, Overlap, Timestamp,
+    schedule::{Outcome, Reason},
+};
+
+use super::{Harness, fixture::*};
+use crate::{Backfill, Fence, JobFilter, PageRequest, Result, Retention, Swept};
+
+const DAY: Duration = secs(24 * 3600);
+
+async fn trigger(h: &Harness) -> crate::Enqueued {
+    h.store.trigger_schedule(&schedule_name("s")).await.expect("a schedule")
+}
+
+async fn backfill(h: &Harness, from: Timestamp, to: Timestamp, overlap: Option<Overlap>) -> Result<usize> {
+    h.store.backfill_schedule(&schedule_name("s"), &Backfill { from, to, overlap }).await
+}
+
+pub(super) async fn a_job_by_hand_comes_at_once_and_moves_nothing(h: &Harness) {
+    let first = h.begin(every(60)).await;
+    h.fire_at(first).await;
+    h.advance(secs(7)).await;
+    let now = h.now().await;
+    let before = h.schedule().await;
+    // The earlier one is unfinished, which is no matter here.
+    let enqueued = trigger(h).await;
+    assert_eq!((enqueued.state, enqueued.duplicate), (JobState::Pending, false));
+    assert_eq!(h.lines().await, [fired(first), fired_for(now, Reason::Trigger)]);
+    let job = h.job_of(now).await;
+    assert_eq!((job.id, job.correlation_id), (enqueued.id, Some(format!("s@{now}"))));
+    let after = h.schedule().await;
+    assert_eq!((after.next_nominal, after.counted_from), (before.next_nominal, before.counted_from));
+    assert_eq!(after.last_fired_at, Some(now));
+}
+
+pub(super) async fn a_paused_schedule_can_be_started_by_hand(h: &Harness) {
+    h.put(NewSchedule { paused: true, ..every(60) }).await;
+    let enqueued = trigger(h).await;
+    assert_eq!(h.claim_one().await.id(), enqueued.id);
+    assert!(h.schedule().await.definition.paused);
+}
+
+pub(super) async fn every_job_by_hand_has_a_line_of_its_own(h: &Harness) {
+    h.begin(every(3600)).await;
+    let ids = [trigger(h).await.id, trigger(h).await.id, trigger(h).await.id];
+    let ledger = h.ledger().await;
+    assert_eq!(ledger.iter().map(|line| line.job).collect::<Vec<_>>(), ids.map(Some));
+    let now = h.now().await;
+    let times: Vec<Timestamp> = ledger.iter().map(|line| line.nominal).collect();
+    assert_eq!(times, [0, 1, 2].map(|micros| now + Duration::from_micros(micros)));
+}
+
+pub(super) async fn a_past_range_is_filled_from_its_first_until_before_its_last(h: &Harness) {
+    let first = h.begin(NewSchedule { overlap: Overlap::Allow, ..every(60) }).await;
+    let before = h.schedule().await;
+    let from = first - secs(600);
+    assert_eq!(backfill(h, from, from + secs(180), None).await.expect("a valid range"), 3);
+    let times = [0, 60, 120].map(|seconds| from + secs(seconds));
+    assert_eq!(h.lines().await, times.map(|time| fired_for(time, Reason::Backfill)));
+    for time in times {
+        let job = h.job_of(time).await;
+        assert_eq!((job.state, job.correlation_id), (JobState::Pending, Some(format!("s@{time}"))));
+    }
+    let after = h.schedule().await;
+    assert_eq!((after.next_nominal, after.counted_from), (before.next_nominal, before.counted_from));
+    assert_eq!(after.last_fired_at, Some(h.now().await));
+}
+
+pub(super) async fn a_range_filled_again_stays_as_it_is(h: &Harness) {
+    let first = h.begin(NewSchedule { overlap: Overlap::Allow, ..every(60) }).await;
+    let from = first - secs(600);
+    backfill(h, from, from + secs(180), None).await.expect("a valid range");
+    let (schedule, ledger) = (h.schedule().await, h.ledger().await);
+    h.advance(secs(1)).await;
+    assert_eq!(backfill(h, from, from + secs(180), None).await.expect("a valid range"), 0);
+    assert_eq!((h.schedule().await, h.ledger().await), (schedule, ledger));
+    assert_eq!(backfill(h, from - secs(60), from + secs(240), None).await.expect("a valid range"), 2, "its edges");
+    assert_eq!(h.listed(&JobFilter::default()).await.len(), 5);
+}
+
+pub(super) async fn a_range_may_have_a_rule_of_its_own_about_overlaps(h: &Harness) {
+    let first = h.begin(every(60)).await;
+    let from = first - secs(600);
+    let t = [0, 60, 120].map(|seconds| from + secs(seconds));
+    let by_hand = |time| fired_for(time, Reason::Backfill);
+    assert_eq!(backfill(h, from, from + secs(180), None).await.expect("a valid range"), 1, "the schedule's own");
+    assert_eq!(h.lines().await, [by_hand(t[0]), overlapped(t[1]), overlapped(t[2])]);
+    let allow = Some(Overlap::Allow);
+    assert_eq!(backfill(h, from, from + secs(180), allow).await.expect("a valid range"), 2, "what did not fire");
+    assert_eq!(h.lines().await, t.map(by_hand));
+    assert_eq!(h.claim_all().await.len(), 3);
+}
+
+pub(super) async fn ranges_that_are_none_or_too_long_are_refused(h: &Harness) {
+    let first = h.begin(every(1)).await;
+    for to in [first, first - secs(1)] {
+        assert_eq!(bad_fields(backfill(h, first, to, None).await), ["to"]);
+    }
+    assert_eq!(bad_fields(backfill(h, first - secs(10_001), first, None).await), ["to"]);
+    assert_eq!((h.ledger().await, h.listed(&JobFilter::default()).await), (vec![], vec![]));
+}
+
+pub(super) async fn what_was_missed_can_be_filled(h: &Harness) {
+    let first = h.begin(NewSchedule { misfire: Misfire::Skip, overlap: Overlap::Allow, ..every(60) }).await;
+    // The first 76 were missed as one line, 24 more each by itself.
+    h.fire_at(first + secs(60 * 99 + 45)).await;
+    let last = first + secs(60 * 99);
+    assert_eq!(backfill(h, last, last + secs(1), None).await.expect("a valid range"), 1);
+    assert_eq!(h.ledger().await.len(), 25, "the line was replaced");
+    assert_eq!(h.lines().await[24], fired_for(last, Reason::Backfill));
+    // One in the midst of the span leaves the span as it is; the first ones shorten it.
+    let inner = first + secs(120);
+    assert_eq!(backfill(h, inner, inner + secs(1), None).await.expect("a valid range"), 1);
+    let span = |ledger: &[crate::Occurrence]| {
+        let line = ledger.iter().find(|line| line.count > 1).expect("a span");
+        (line.nominal, line.until, line.outcome)
+    };
+    let until = first + secs(60 * 75);
+    assert_eq!(span(&h.ledger().await), (first, until, Outcome::Missed));
+    assert_eq!(backfill(h, first, first + secs(60), None).await.expect("a valid range"), 1);
+    assert_eq!(span(&h.ledger().await), (first + secs(60), until, Outcome::Missed));
+    assert_eq!(backfill(h, first, last + secs(1), None).await.expect("a valid range"), 97, "three are filled already");
+    let ledger = h.ledger().await;
+    assert_eq!(ledger.len(), 100);
+    assert!(ledger.iter().all(|line| line.outcome == Outcome::Fired && line.count == 1));
+    assert_eq!(h.listed(&JobFilter::default()).await.len(), 100);
+}
+
+pub(super) async fn what_was_filled_before_it_fired_does_not_fire_again(h: &Harness) {
+    let schedule = NewSchedule { misfire: Misfire::CatchUp, overlap: Overlap::Allow, ..every(60) };
+    let first = h.begin(schedule).await;
+    h.pass_until(first + secs(125)).await;
+    assert_eq!(backfill(h, first, first + secs(61), None).await.expect("a valid range"), 2);
+    assert_eq!(h.fire().await, Swept { count: 1, next_in: Some(secs(55)) });
+    let by_hand = |seconds| fired_for(first + secs(seconds), Reason::Backfill);
+    assert_eq!(h.lines().await, [by_hand(0), by_hand(60), fired(first + secs(120))]);
+    assert_eq!(h.listed(&JobFilter::default()).await.len(), 3);
+}
+
+pub(super) async fn a_ledger_shows_the_newest_first_page_by_page(h: &Harness) {
+    let first = h.begin(NewSchedule { overlap: Overlap::Allow, ..every(60) }).await;
+    let other = NewSchedule { name: schedule_name("other"), ..every(1) };
+    h.put(other).await;
+    let from = first - secs(300);
+    backfill(h, from, first, None).await.expect("a valid range");
+    h.fire_at(first).await;
+    let name = schedule_name("s");
+    let mut times = Vec::new();
+    let mut page = PageRequest::first(4);
+    loop {
+        let part = h.store.occurrences(&name, &page).await.expect("a valid page");
+        times.push(part.items.iter().map(|line| line.nominal).collect::<Vec<_>>());
+        let Some(next) = part.next else { break };
+        page = PageRequest::after(next, 4);
+    }
+    let at = |seconds| from + secs(seconds);
+    assert_eq!(times, [vec![at(300), at(240), at(180), at(120)], vec![at(60), at(0)]]);
+    for limit in [0, 1_001] {
+        assert_eq!(bad_fields(h.store.occurrences(&name, &PageRequest::first(limit)).await), ["limit"]);
+    }
+}
+
+pub(super) async fn lines_are_forgotten_by_their_last_nominal_time(h: &Harness) {
+    let kept = 15 * DAY;
+    let retention = Retention { occurrences: kept, ..Retention::default() };
+    let prune = async || {
+        let pruned = h.store.prune(Fence::NONE, &retention, 10_000).await.expect("a valid limit");
+        assert!(!pruned.more, "the limit was not reached");
+    };
+    let first = h.begin(NewSchedule { misfire: Misfire::Skip, ..every(3600) }).await;
+    // Twenty days were missed: one line for most of them, and one each for the last day.
+    h.fire_at(first + 20 * DAY + secs(1800)).await;
+    prune().await;
+    let before = h.ledger().await;
+    assert_eq!((before.len(), before[0].nominal), (25, first), "it reaches into what is kept");
+    h.pass_until(before[24].until + kept - Duration::from_micros(1)).await;
+    prune().await;
+    assert_eq!(h.ledger().await.last(), before.last(), "the last is kept to the end");
+    h.advance(2 * DAY).await;
+    prune().await;
+    assert_eq!(h.ledger().await, []);
+}
