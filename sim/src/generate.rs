@@ -5,13 +5,13 @@
 
 use std::time::Duration;
 
-use orchestrix_core::{JobState, Lifecycle, NewJob, OnDependencyFailure};
+use orchestrix_core::{JobState, Lifecycle, Misfire, NewJob, OnDependencyFailure, Overlap};
 use orchestrix_store::LogLevel;
 use rand::{RngExt, SeedableRng, rngs::SmallRng};
 
 use crate::{
     player::RETENTION_PASSED,
-    step::{Ending, Filter, Forged, Payload, Request, Start, Step, Time, Token, Which},
+    step::{Ending, Filter, Forged, Payload, Request, Series, Start, Step, Time, Token, Turns, Which},
 };
 
 const QUEUES: [&str; 3] = ["a", "b", "c"];
@@ -21,6 +21,16 @@ const WORKERS: [&str; 3] = ["w1", "w2", "w3"];
 const NODES: [&str; 3] = ["n1", "n2", "n3"];
 const TERMS: [Duration; 4] =
     [Duration::from_secs(10), Duration::from_millis(100), Duration::from_secs(3600), Duration::ZERO];
+const SCHEDULES: [&str; 4] = ["s1", "s2", "s3", "nobody"];
+const TURNS: [Turns; 6] = [
+    Turns::Every(1),
+    Turns::Every(5),
+    Turns::Every(60),
+    Turns::Cron("*/10 * * * * *"),
+    Turns::Cron("30 2 * * *"),
+    Turns::Every(0),
+];
+const OVERLAPS: [Overlap; 4] = [Overlap::Skip, Overlap::Allow, Overlap::BufferOne, Overlap::CancelRunning];
 const KEYS: [&str; 3] = ["k1", "k2", "k3"];
 const REFERENCES: [&str; 6] = ["r0", "r1", "r2", "r3", "r4", "r5"];
 const TAGS: [&str; 2] = ["red", "blue"];
@@ -49,7 +59,8 @@ struct Generator {
 impl Generator {
     fn step(&mut self) -> Step {
         match self.random.random_range(0..1000) {
-            0..200 => Step::Enqueue(self.request()),
+            0..140 => Step::Enqueue(self.request()),
+            140..200 => self.schedule(),
             200..245 => self.enqueue_many(),
             245..425 => self.claim(),
             425..620 => {
@@ -300,6 +311,53 @@ impl Generator {
             16 => Step::ForgetNodes(if self.chance(0.2) { Duration::MAX } else { self.span(60) }, self.sweep()),
             17..19 => Step::Nodes,
             _ => Step::Agenda,
+        }
+    }
+
+    fn schedule(&mut self) -> Step {
+        let name = self.one(SCHEDULES);
+        match self.random.random_range(0..20) {
+            0..4 => Step::PutSchedule(self.series()),
+            4..11 => Step::Fire(self.sweep()),
+            11 => Step::FireAs(self.one([0, 0, -1, 1]), self.sweep()),
+            12 => Step::PauseSchedule(name, self.maybe(0.5, |g| g.one(["broken", "nul \0"]))),
+            13..15 => Step::ResumeSchedule(name),
+            15 => Step::TriggerSchedule(name),
+            16..18 => {
+                let (from, to) = (self.time(60, 0), self.time(30, 10));
+                Step::BackfillSchedule(name, from, to, self.maybe(0.5, |g| g.one(OVERLAPS)))
+            }
+            18 => match self.random.random_range(0..4) {
+                0 => Step::DeleteSchedule(name),
+                _ => Step::Schedule(name),
+            },
+            _ => match self.chance(0.5) {
+                true => Step::Schedules(self.limit(3, 1001)),
+                false => Step::Occurrences(name, self.limit(5, 1001)),
+            },
+        }
+    }
+
+    /// Few of each kind, so that the same is put again now and then.
+    fn series(&mut self) -> Series {
+        let (request, turns) = (self.unkeyed(), self.one(TURNS));
+        let job = match self.random.random_range(0..10) {
+            0 => request,
+            1 => self.keyed(),
+            _ => Request { max_attempts: 2, ..Request::new(self.one(TYPES)) },
+        };
+        Series {
+            name: self.one(["s1", "s2", "s3"]),
+            turns,
+            overlap: self.one(OVERLAPS),
+            misfire: self.one([Misfire::Skip, Misfire::FireOnce, Misfire::CatchUp]),
+            catch_up: self.one([1, 3, 120, 0]),
+            jitter: if self.chance(0.3) { self.span(5) } else { Duration::ZERO },
+            start: self.maybe(0.1, |g| g.time(5, 20)),
+            end: self.maybe(0.1, |g| g.time(5, 60)),
+            paused: self.chance(0.1),
+            job,
+            delay: if self.chance(0.2) { self.span(5) } else { Duration::ZERO },
         }
     }
 

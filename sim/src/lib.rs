@@ -12,7 +12,7 @@
 //! | `step` | what can be done, as data |
 //! | `generate` | sequences from seeds |
 //! | `stores` | the stores that are compared |
-//! | `player`, `request` | steps as calls of a store |
+//! | `player`, `request`, `schedule` | steps as calls of a store |
 //! | `observe` | answers in comparable form |
 //! | `compare` | the first difference |
 //! | `shrink` | the few steps that matter |
@@ -24,6 +24,7 @@ pub mod generate;
 pub mod observe;
 pub mod player;
 mod request;
+mod schedule;
 pub mod shrink;
 pub mod step;
 pub mod stores;

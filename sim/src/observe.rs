@@ -115,13 +115,14 @@ pub(crate) fn leadership(leadership: Leadership) -> Leadership {
 /// To the millisecond, too. Whether anything waits to be unblocked is as open as what `unblock` answers, and only a server
 /// can say how long it has been up.
 pub(crate) fn agenda(agenda: Agenda) -> Agenda {
-    let Agenda { promote, expire, reap, time_out, .. } = agenda;
+    let Agenda { promote, expire, reap, time_out, fire, .. } = agenda;
     let next = |wait: Option<Duration>| wait.map(to_millis);
     Agenda {
         promote: next(promote),
         expire: next(expire),
         reap: next(reap),
         time_out: next(time_out),
+        fire: next(fire),
         ..Agenda::default()
     }
 }

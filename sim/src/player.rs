@@ -3,16 +3,17 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use orchestrix_core::{JobId, Json, LeaseToken, NodeName, Priority, Progress, Timestamp, WorkerName};
+use orchestrix_core::{JobId, Json, LeaseToken, NodeName, Priority, Progress, ScheduleName, Timestamp, WorkerName};
 use orchestrix_store::{
-    ClaimRequest, Epoch, Fence, Finish, JobFilter, JobSummary, Leadership, LogEntry, NodeInfo, PageRequest,
-    ProgressUpdate, Result, Retention, StoreError, WorkerInfo, WorkerStatus, conformance::Harness,
+    Backfill, ClaimRequest, Epoch, Fence, Finish, JobFilter, JobSummary, Leadership, LogEntry, NodeInfo, Occurrence,
+    PageRequest, ProgressUpdate, Result, Retention, Schedule, StoreError, WorkerInfo, WorkerStatus,
+    conformance::Harness,
 };
 use uuid::Uuid;
 
 use crate::{
     observe::{self, Jobs, MADE_UP, Observation},
-    request,
+    request, schedule,
     step::{Forged, Step, Token, Which},
 };
 
@@ -158,9 +159,9 @@ impl Player {
             }
             Step::Prune => self.jobs.observe(&self.prune().await),
             Step::KeepForever(limit) => {
-                let [completed, cancelled, dead, logs] = [Duration::MAX; 4];
-                self.jobs
-                    .observe(&store.prune(Fence::NONE, &Retention { completed, cancelled, dead, logs }, *limit).await)
+                let [completed, cancelled, dead, logs, occurrences] = [Duration::MAX; 5];
+                let retention = Retention { completed, cancelled, dead, logs, occurrences };
+                self.jobs.observe(&store.prune(Fence::NONE, &retention, *limit).await)
             }
             Step::Get(which) => self.jobs.observe(&store.get(self.job(*which)).await.map(|job| job.map(observe::job))),
             Step::Summary(which) => self.jobs.observe(&store.summary(self.job(*which)).await),
@@ -194,6 +195,31 @@ impl Player {
             }
             Step::Nodes => self.jobs.observe(&store.nodes(&PageRequest::first(100)).await),
             Step::Agenda => self.jobs.observe(&store.agenda().await.map(observe::agenda)),
+            Step::PutSchedule(series) => {
+                self.jobs.observe(&store.put_schedule(schedule::new_schedule(series, self.start)).await)
+            }
+            Step::DeleteSchedule(name) => self.jobs.observe(&store.delete_schedule(&schedule::name(name)).await),
+            Step::PauseSchedule(name, note) => {
+                self.jobs.observe(&store.pause_schedule(&schedule::name(name), note.map(Into::into)).await)
+            }
+            Step::ResumeSchedule(name) => self.jobs.observe(&store.resume_schedule(&schedule::name(name)).await),
+            Step::TriggerSchedule(name) => {
+                let answer = store.trigger_schedule(&schedule::name(name)).await;
+                answer.iter().for_each(|job| self.jobs.meet(job.id));
+                self.jobs.observe(&answer)
+            }
+            Step::BackfillSchedule(name, from, to, overlap) => {
+                let (from, to) = (request::at(self.start, *from), request::at(self.start, *to));
+                let range = Backfill { from, to, overlap: *overlap };
+                let answer = store.backfill_schedule(&schedule::name(name), &range).await;
+                self.meet_scheduled().await;
+                self.jobs.observe(&answer)
+            }
+            Step::Fire(limit) => self.fire(Fence::NONE, *limit).await,
+            Step::FireAs(away, limit) => self.fire(Fence::of(Epoch(self.epoch.0 + away), PATIENCE), *limit).await,
+            Step::Schedule(name) => self.jobs.observe(&store.schedule(&schedule::name(name)).await),
+            Step::Schedules(limit) => self.jobs.observe(&self.schedules(*limit).await),
+            Step::Occurrences(name, limit) => self.jobs.observe(&self.occurrences(&schedule::name(name), *limit).await),
             Step::Advance(by) => {
                 self.harness.clock.advance(*by).await;
                 self.jobs.observe(&Ok(self.harness.clock.now().await))
@@ -212,6 +238,13 @@ impl Player {
             ("the lanes".into(), self.jobs.observe(&store.lanes(1_000).await)),
             ("the workers".into(), self.jobs.observe(&self.workers(1_000).await)),
         ];
+        let schedules = self.schedules(1_000).await;
+        for schedule in schedules.iter().flatten() {
+            let name = &schedule.definition.name;
+            let ledger = self.occurrences(name, 1_000).await;
+            state.push((format!("the ledger of {name}"), self.jobs.observe(&ledger)));
+        }
+        state.insert(0, ("the schedules".into(), self.jobs.observe(&schedules)));
         let jobs = self.jobs.ids.iter().enumerate().map(async |(i, id)| {
             let job = store.get(*id).await.map(|job| job.map(observe::job));
             let log = self.logs(*id, None, 1_000).await;
@@ -263,6 +296,45 @@ impl Player {
             all.extend(part.items);
             let Some(next) = part.next else { return Ok(all) };
             page.cursor = Some(next);
+        }
+    }
+
+    async fn schedules(&self, limit: usize) -> Result<Vec<Schedule>> {
+        let mut all = Vec::new();
+        let mut page = PageRequest::<ScheduleName>::first(limit);
+        loop {
+            let part = self.harness.store.schedules(&page).await?;
+            full_unless_last(part.items.len(), limit, part.next.is_none())?;
+            all.extend(part.items);
+            let Some(next) = part.next else { return Ok(all) };
+            page.cursor = Some(next);
+        }
+    }
+
+    async fn occurrences(&self, name: &ScheduleName, limit: usize) -> Result<Vec<Occurrence>> {
+        let mut all = Vec::new();
+        let mut page = PageRequest::<Timestamp>::first(limit);
+        loop {
+            let part = self.harness.store.occurrences(name, &page).await?;
+            full_unless_last(part.items.len(), limit, part.next.is_none())?;
+            all.extend(part.items);
+            let Some(next) = part.next else { return Ok(all) };
+            page.cursor = Some(next);
+        }
+    }
+
+    async fn fire(&mut self, fence: Fence, limit: usize) -> Observation {
+        let answer = self.harness.store.fire(fence, limit).await;
+        self.meet_scheduled().await;
+        self.jobs.observe(&answer.map(observe::swept))
+    }
+
+    /// Takes note of the jobs that schedules created, in the order of names and times. A ledger that cannot be read shows
+    /// in the state.
+    async fn meet_scheduled(&mut self) {
+        for schedule in self.schedules(1_000).await.unwrap_or_default() {
+            let ledger = self.occurrences(&schedule.definition.name, 1_000).await.unwrap_or_default();
+            ledger.iter().rev().filter_map(|line| line.job).for_each(|id| self.jobs.meet(id));
         }
     }
 

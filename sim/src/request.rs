@@ -24,7 +24,7 @@ pub(crate) fn job_types(names: Option<&Vec<&str>>) -> Option<Vec<JobType>> {
     names.map(|names| names.iter().map(|name| JobType::trusted(name)).collect())
 }
 
-fn at(start: Timestamp, time: Time) -> Timestamp {
+pub(crate) fn at(start: Timestamp, time: Time) -> Timestamp {
     match time {
         Time::After(span) => start.saturating_add(span).unwrap_or(Timestamp::MAX),
         Time::First => Timestamp::MIN,

@@ -5,8 +5,10 @@
 
 use std::{fmt, time::Duration};
 
-use orchestrix_core::{JobState, OnDependencyFailure};
+use orchestrix_core::{JobState, OnDependencyFailure, Overlap};
 use orchestrix_store::LogLevel;
+
+pub use crate::schedule::{Series, Turns};
 
 /// One call of a store, or one move of the clock.
 #[derive(Debug, Clone, PartialEq)]
@@ -104,6 +106,28 @@ pub enum Step {
     Nodes,
     /// Reads what is next.
     Agenda,
+    /// Sets a schedule up, or changes it.
+    PutSchedule(Series),
+    /// Forgets a schedule.
+    DeleteSchedule(&'static str),
+    /// Stops a schedule, perhaps with a note.
+    PauseSchedule(&'static str, Option<&'static str>),
+    /// Lets a schedule go on.
+    ResumeSchedule(&'static str),
+    /// Creates a job of a schedule now.
+    TriggerSchedule(&'static str),
+    /// Fills a range of a schedule, perhaps with a rule of its own about overlaps.
+    BackfillSchedule(&'static str, Time, Time, Option<Overlap>),
+    /// Fires schedules that are due.
+    Fire(usize),
+    /// Fires them in the name of the latest leader, or of one so many epochs away.
+    FireAs(i64, usize),
+    /// Reads one schedule.
+    Schedule(&'static str),
+    /// Reads schedules in pages of this size.
+    Schedules(usize),
+    /// Reads a schedule's ledger in pages of this size.
+    Occurrences(&'static str, usize),
     /// Moves every clock.
     Advance(Duration),
 }

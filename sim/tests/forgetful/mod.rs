@@ -3,7 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use orchestrix_core::{Job, JobId, JobState, JobType, LeaseToken, NewJob, NodeName, Priority, Queue, WorkerName};
+use orchestrix_core::{
+    Job, JobId, JobState, JobType, LeaseToken, NewJob, NewSchedule, NodeName, Priority, Queue, ScheduleName, Timestamp,
+    WorkerName,
+};
 use orchestrix_store::*;
 
 /// What is done wrong.
@@ -73,6 +76,16 @@ passed_on! {
     campaign(node: &NodeName, term: Duration, held: Option<Epoch>) -> Result<Leadership>;
     resign(node: &NodeName, epoch: Epoch) -> Result<bool>;
     nodes(page: &PageRequest<NodeName>) -> Result<Page<NodeStatus, NodeName>>;
+    put_schedule(schedule: NewSchedule) -> Result<Put>;
+    delete_schedule(name: &ScheduleName) -> Result<bool>;
+    pause_schedule(name: &ScheduleName, note: Option<String>) -> Result<bool>;
+    resume_schedule(name: &ScheduleName) -> Result<bool>;
+    trigger_schedule(name: &ScheduleName) -> Result<Enqueued>;
+    backfill_schedule(name: &ScheduleName, range: &Backfill) -> Result<usize>;
+    fire(fence: Fence, limit: usize) -> Result<Swept>;
+    schedule(name: &ScheduleName) -> Result<Option<Schedule>>;
+    schedules(page: &PageRequest<ScheduleName>) -> Result<Page<Schedule, ScheduleName>>;
+    occurrences(name: &ScheduleName, page: &PageRequest<Timestamp>) -> Result<Page<Occurrence, Timestamp>>;
     {
         async fn reprioritize(&self, id: JobId, priority: Priority) -> Result<JobState> {
             let before = self.store.get(id).await?.map(|job| job.priority);

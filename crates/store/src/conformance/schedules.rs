@@ -113,7 +113,7 @@ pub(super) async fn every_bad_field_is_named_and_nothing_is_kept(h: &Harness) {
     let mut fields = bad_fields(h.store.put_schedule(bad.clone()).await);
     fields.sort_unstable();
     let expected =
-        ["catchUpLimit", "endAt", "job.dependsOn", "job.idempotencyKey", "job.maxAttempts", "jitterSeconds", "note"];
+        ["catchUpLimit", "endAt", "jitterSeconds", "job.dependsOn", "job.idempotencyKey", "job.maxAttempts", "note"];
     assert_eq!(fields, expected);
     assert_eq!(h.store.schedules(&PageRequest::first(10)).await.expect("a valid page").items, []);
     h.begin(every(60)).await;

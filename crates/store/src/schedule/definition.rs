@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use orchestrix_core::{
-    JobType, Json, LimitKey, NewJob, Priority, Queue, Resources, RetryPolicy, Start, Tag, Tenant, Timestamp,
+    JobType, Json, LimitKey, NewJob, OnDependencyFailure, Priority, Queue, Resources, RetryPolicy, Start, Tag, Tenant,
+    Timestamp,
     schedule::{Cadence, Misfire, NewSchedule, Overlap, ScheduleName},
 };
 use serde::{Deserialize, Serialize};
@@ -48,6 +49,7 @@ struct KeptJob {
     tenant: Tenant,
     concurrency_key: Option<LimitKey>,
     rate_limit_key: Option<LimitKey>,
+    on_dependency_failure: OnDependencyFailure,
     resources: Resources,
     tags: Vec<Tag>,
     correlation_id: Option<String>,
@@ -83,6 +85,7 @@ impl From<&NewSchedule> for Kept {
             tenant: job.tenant,
             concurrency_key: job.concurrency_key,
             rate_limit_key: job.rate_limit_key,
+            on_dependency_failure: job.on_dependency_failure,
             resources: job.resources,
             tags: job.tags,
             correlation_id: job.correlation_id,
@@ -109,6 +112,7 @@ impl From<Kept> for NewSchedule {
             tenant: job.tenant,
             concurrency_key: job.concurrency_key,
             rate_limit_key: job.rate_limit_key,
+            on_dependency_failure: job.on_dependency_failure,
             resources: job.resources,
             tags: job.tags,
             correlation_id: job.correlation_id,
@@ -145,6 +149,7 @@ mod tests {
             tenant: Tenant::trusted("acme"),
             concurrency_key: Some(LimitKey::trusted("one")),
             rate_limit_key: Some(LimitKey::trusted("two")),
+            on_dependency_failure: OnDependencyFailure::Hold,
             resources,
             tags: vec![Tag::trusted("x"), Tag::trusted("y")],
             correlation_id: Some("mine".into()),
