@@ -11,6 +11,7 @@ use rusqlite::params;
 
 use crate::{
     error::{Result, corrupt},
+    fire,
     row::{Columns, micros},
     session::{Session, Transaction},
     statement::{
@@ -113,6 +114,7 @@ pub(crate) fn agenda(session: &Session<'_>) -> Result<Agenda> {
         reap: next(NEXT_LEASE)?,
         time_out: next(NEXT_TIMEOUT)?,
         unblock: session.first(NEXT_SETTLED, (), |_| Ok(Duration::ZERO))?,
+        fire: fire::next_in(session)?,
         up: None,
     })
 }

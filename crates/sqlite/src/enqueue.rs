@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// The most bytes of payload one call may record.
-const MAX_CALL_BYTES: usize = 256 * 1024 * 1024;
+pub(crate) const MAX_CALL_BYTES: usize = 256 * 1024 * 1024;
 
 /// What one job of a call comes to.
 struct Planned {

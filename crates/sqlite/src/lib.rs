@@ -13,6 +13,7 @@
 //! | `settle` | the end of attempts and jobs, and what it does to those that wait |
 //! | `lanes` | the order of claims, one over all queues and types |
 //! | `coordination` | who leads, who is there, what is next |
+//! | `schedule`, `ledger`, `fire` | schedules, what became of their times, and the jobs they come to |
 //! | the others | one group of verbs each, named as in the trait; `queries/` holds one file per statement |
 
 mod claim;
@@ -21,15 +22,18 @@ mod database;
 mod enqueue;
 mod error;
 mod finish;
+mod fire;
 mod housekeeping;
 mod inspect;
 mod lanes;
+mod ledger;
 mod migrate;
 mod operate;
 mod options;
 mod prune;
 mod record;
 mod row;
+mod schedule;
 mod session;
 mod settle;
 mod statement;
@@ -39,11 +43,15 @@ mod writer;
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use orchestrix_core::{Job, JobId, JobState, JobType, LeaseToken, NewJob, NodeName, Priority, Queue, WorkerName};
+use orchestrix_core::{
+    Job, JobId, JobState, JobType, LeaseToken, NewJob, NewSchedule, NodeName, Priority, Queue, ScheduleName, Timestamp,
+    WorkerName,
+};
 use orchestrix_store::{
-    Agenda, ClaimRequest, Claimed, Directive, Enqueued, Epoch, Fence, Finish, FinishError, JobFilter, JobSummary,
-    Leadership, LeaseStatus, LogEntry, LogLine, NodeInfo, NodeStatus, Page, PageRequest, ProgressUpdate, Pruned,
-    QueueDepth, Result, Retention, Store, StoreError, Swept, Wakeups, WorkerInfo, WorkerStatus,
+    Agenda, Backfill, ClaimRequest, Claimed, Directive, Enqueued, Epoch, Fence, Finish, FinishError, JobFilter,
+    JobSummary, Leadership, LeaseStatus, LogEntry, LogLine, NodeInfo, NodeStatus, Occurrence, Page, PageRequest,
+    ProgressUpdate, Pruned, Put, QueueDepth, Result, Retention, Schedule, Store, StoreError, Swept, Wakeups,
+    WorkerInfo, WorkerStatus,
     claim::check_tokens,
     coordination::check_term,
     housekeeping::{MAX_SWEEP, check_limit},
@@ -216,6 +224,41 @@ impl Store for SqliteStore {
         self.database().read(|session| operate::paused_queues(&session)).await
     }
 
+    async fn put_schedule(&self, schedule: NewSchedule) -> Result<Put> {
+        schedule.validate()?;
+        self.database().write(move |transaction| transaction.put_schedule(schedule)).await
+    }
+
+    async fn delete_schedule(&self, name: &ScheduleName) -> Result<bool> {
+        loop {
+            let name = name.clone();
+            let deleted = self.database().write(move |transaction| transaction.delete_schedule(&name)).await?;
+            if let Some(there) = deleted {
+                return Ok(there);
+            }
+        }
+    }
+
+    async fn pause_schedule(&self, name: &ScheduleName, note: Option<String>) -> Result<bool> {
+        let name = name.clone();
+        self.database().write(move |transaction| transaction.pause_schedule(&name, note)).await
+    }
+
+    async fn resume_schedule(&self, name: &ScheduleName) -> Result<bool> {
+        let name = name.clone();
+        self.database().write(move |transaction| transaction.resume_schedule(&name)).await
+    }
+
+    async fn trigger_schedule(&self, name: &ScheduleName) -> Result<Enqueued> {
+        let name = name.clone();
+        self.database().write(move |transaction| transaction.trigger_schedule(&name)).await
+    }
+
+    async fn backfill_schedule(&self, name: &ScheduleName, range: &Backfill) -> Result<usize> {
+        let (name, range) = (name.clone(), range.clone());
+        self.database().write(move |transaction| transaction.backfill_schedule(&name, &range)).await
+    }
+
     async fn promote(&self, fence: Fence, limit: usize) -> Result<Swept> {
         check_limit(limit, MAX_SWEEP)?;
         self.fenced(fence, move |transaction| transaction.promote(limit)).await
@@ -255,6 +298,11 @@ impl Store for SqliteStore {
     async fn forget_nodes(&self, fence: Fence, silence: Duration, limit: usize) -> Result<usize> {
         check_limit(limit, MAX_SWEEP)?;
         self.fenced(fence, move |transaction| transaction.forget_nodes(silence, limit)).await
+    }
+
+    async fn fire(&self, fence: Fence, limit: usize) -> Result<Swept> {
+        check_limit(limit, MAX_SWEEP)?;
+        self.fenced(fence, move |transaction| transaction.fire(limit)).await
     }
 
     async fn fold_depths(&self, limit: usize) -> Result<usize> {
@@ -327,6 +375,27 @@ impl Store for SqliteStore {
         page.validate()?;
         let page = page.clone();
         self.database().read(move |session| worker::list(&session, &page)).await
+    }
+
+    async fn schedule(&self, name: &ScheduleName) -> Result<Option<Schedule>> {
+        let name = name.clone();
+        self.database().read(move |session| schedule::find(&session, &name)).await
+    }
+
+    async fn schedules(&self, page: &PageRequest<ScheduleName>) -> Result<Page<Schedule, ScheduleName>> {
+        page.validate()?;
+        let page = page.clone();
+        self.database().read(move |session| schedule::list(&session, &page)).await
+    }
+
+    async fn occurrences(
+        &self,
+        name: &ScheduleName,
+        page: &PageRequest<Timestamp>,
+    ) -> Result<Page<Occurrence, Timestamp>> {
+        page.validate()?;
+        let (name, page) = (name.clone(), page.clone());
+        self.database().read(move |session| ledger::list(&session, &name, &page)).await
     }
 
     fn subscribe(&self) -> Wakeups {

@@ -11,6 +11,7 @@ mod jobs;
 mod migrations;
 mod process;
 mod races;
+mod schedules;
 mod support;
 mod wakeups;
 mod wal;

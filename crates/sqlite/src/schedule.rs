@@ -1,0 +1,125 @@
+//! Setting schedules up, stopping them, letting them go on, and looking at them.
+
+use orchestrix_core::{JobId, NewSchedule, ScheduleName};
+use orchestrix_store::{
+    Page, PageRequest, Put, Schedule, StoreError,
+    schedule::{read_definition, write_definition},
+};
+use rusqlite::{Row, params};
+use uuid::Uuid;
+
+use crate::{
+    error::{Result, corrupt},
+    row::{Columns, micros},
+    session::{Session, Transaction},
+    statement::{DELETE_LINES, DELETE_SCHEDULE, FIND_SCHEDULE, KEEP_SCHEDULE, SCHEDULES},
+};
+
+/// Lines of a ledger that one operation deletes: others want to write too.
+const LEDGER_BATCH: usize = 10_000;
+/// The bytes of an id in `open_jobs`.
+const ID: usize = 16;
+
+/// Reads what `find_schedule.sql` and `schedules.sql` select.
+fn read(row: &Row<'_>) -> Result<Schedule> {
+    let row = Columns(row);
+    let open: Vec<u8> = row.get(8)?;
+    let open = open.chunks(ID).map(|bytes| Uuid::from_slice(bytes).map(JobId::from_uuid));
+    Ok(Schedule {
+        definition: read_definition(row.text(9)?).map_err(|error| corrupt("definition", error))?,
+        created_at: row.time(1)?,
+        updated_at: row.time(2)?,
+        counted_from: row.time(3)?,
+        next_nominal: row.time_or_null(4)?,
+        next_fire_at: row.time_or_null(5)?,
+        last_fired_at: row.time_or_null(6)?,
+        open_jobs: open.collect::<Result<_, _>>().map_err(|error| corrupt("open_jobs", error))?,
+        tzdb: row.get(7)?,
+    })
+}
+
+/// The column `open_jobs`.
+pub(crate) fn write_open(jobs: &[JobId]) -> Vec<u8> {
+    jobs.iter().flat_map(|id| id.as_uuid().into_bytes()).collect()
+}
+
+pub(crate) fn find(session: &Session<'_>, name: &ScheduleName) -> Result<Option<Schedule>> {
+    session.first(FIND_SCHEDULE, [name.as_str()], read)
+}
+
+/// Looks up a schedule that should be there.
+pub(crate) fn expect(session: &Session<'_>, name: &ScheduleName) -> Result<Schedule> {
+    find(session, name)?.ok_or_else(|| StoreError::ScheduleNotFound(name.clone()).into())
+}
+
+pub(crate) fn list(session: &Session<'_>, page: &PageRequest<ScheduleName>) -> Result<Page<Schedule, ScheduleName>> {
+    let after = page.cursor.as_ref().map_or("", ScheduleName::as_str);
+    let mut items = session.all(SCHEDULES, params![after, page.limit + 1], read)?;
+    let more = items.len() > page.limit;
+    items.truncate(page.limit);
+    let next = items.last().map(|schedule| schedule.definition.name.clone()).filter(|_| more);
+    Ok(Page { items, next })
+}
+
+impl Transaction<'_> {
+    pub(crate) fn put_schedule(&mut self, definition: NewSchedule) -> Result<Put> {
+        let (schedule, put) = match find(self, &definition.name)? {
+            None => (Schedule::new(definition, self.now), Put::Created),
+            Some(mut schedule) => match schedule.edit(definition, self.now) {
+                false => return Ok(Put::Unchanged),
+                true => (schedule, Put::Updated),
+            },
+        };
+        self.keep_schedule(&schedule)?;
+        Ok(put)
+    }
+
+    /// Forgets a schedule with its ledger; whether there was one. `None` while there may be more of its ledger: ask again. A crash in
+    /// between leaves the schedule with what is left of it.
+    pub(crate) fn delete_schedule(&mut self, name: &ScheduleName) -> Result<Option<bool>> {
+        if self.write(DELETE_LINES, params![name.as_str(), LEDGER_BATCH])? == LEDGER_BATCH {
+            return Ok(None);
+        }
+        Ok(Some(self.write(DELETE_SCHEDULE, [name.as_str()])? > 0))
+    }
+
+    pub(crate) fn pause_schedule(&mut self, name: &ScheduleName, note: Option<String>) -> Result<bool> {
+        let mut schedule = expect(self, name)?;
+        let ran = schedule.pause(note, self.now);
+        schedule.definition.validate()?;
+        self.keep_schedule(&schedule)?;
+        Ok(ran)
+    }
+
+    pub(crate) fn resume_schedule(&mut self, name: &ScheduleName) -> Result<bool> {
+        let mut schedule = expect(self, name)?;
+        let Some(passed) = schedule.resume(self.now) else { return Ok(false) };
+        if let Some(line) = passed {
+            self.record_line(&schedule, &line)?;
+        }
+        self.keep_schedule(&schedule)?;
+        Ok(true)
+    }
+
+    fn keep_schedule(&mut self, schedule: &Schedule) -> Result<()> {
+        let definition = write_definition(&schedule.definition).map_err(|error| corrupt("definition", error))?;
+        self.write_one(
+            KEEP_SCHEDULE,
+            params![
+                schedule.definition.name.as_str(),
+                schedule.definition.paused,
+                micros(schedule.created_at),
+                micros(schedule.updated_at),
+                micros(schedule.counted_from),
+                schedule.next_nominal.map(micros),
+                schedule.next_fire_at.map(micros),
+                schedule.last_fired_at.map(micros),
+                schedule.tzdb,
+                write_open(&schedule.open_jobs),
+                definition,
+            ],
+        )?;
+        self.effects.timed |= schedule.next_fire_at.is_some();
+        Ok(())
+    }
+}

@@ -1,0 +1,238 @@
+//! Schedules on real files: several processes that fire them, one that is killed at it, and rows that another program wrote.
+
+use std::{sync::Arc, time::Duration};
+
+use orchestrix_core::{Cadence, Misfire, NewSchedule, Overlap, ScheduleName, Timestamp, tzdb_version};
+use orchestrix_sqlite::{SqliteOptions, SqliteStore};
+use orchestrix_store::{Fence, ManualClock, PageRequest, Put, Store, Swept, Wakeup};
+use rusqlite::Connection;
+
+use crate::{
+    books,
+    jobs::*,
+    process::{self, say, start_together},
+    support::{Folder, LIMIT, connect, number, open, options},
+};
+
+const BODY: &str = "schedules::fire_all";
+/// How many schedules wait, and how many times each: more than one step of a schedule may fire.
+const SCHEDULES: usize = 12;
+const TIMES: u64 = 250;
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Not a test: the body of the processes that fire.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "runs only as one of the processes that other tests start"]
+async fn fire_all() {
+    let Some((task, file)) = process::assignment() else { return };
+    assert_eq!(task, "fire");
+    let store = open(&file).await;
+    process::ready();
+    loop {
+        let swept = store.fire(Fence::NONE, 1).await.unwrap();
+        say(swept.count);
+        if swept.next_in.is_none() {
+            break;
+        }
+    }
+}
+
+fn name(name: &str) -> ScheduleName {
+    ScheduleName::new(name).expect("a valid name")
+}
+
+fn every(seconds: u32, called: &str) -> NewSchedule {
+    let cadence = Cadence::every(seconds * SECOND).expect("a valid interval");
+    NewSchedule { overlap: Overlap::Allow, ..NewSchedule::new(name(called), cadence, job("tick")) }
+}
+
+async fn open_at(folder: &Folder, clock: &Arc<ManualClock>) -> SqliteStore {
+    let clock = Arc::clone(clock);
+    SqliteStore::open(SqliteOptions { clock, ..options(&folder.file()) }).await.expect("a store")
+}
+
+/// Sets up schedules that have all been due for a while, and come to their end.
+async fn overdue(folder: &Folder) {
+    let now = Timestamp::now();
+    let begin = now - Duration::from_secs(2 * TIMES);
+    // Between two nominal times, so that none is at the end itself.
+    let begin = Timestamp::from_second(begin.as_second()).unwrap() + Duration::from_millis(500);
+    let store = open_at(folder, &Arc::new(ManualClock::new(begin))).await;
+    for i in 0..SCHEDULES {
+        let schedule = NewSchedule {
+            misfire: Misfire::CatchUp,
+            catch_up_limit: NewSchedule::MAX_CATCH_UP,
+            end_at: Some(begin + Duration::from_secs(TIMES)),
+            ..every(1, &format!("s{i}"))
+        };
+        assert_eq!(store.put_schedule(schedule).await.unwrap(), Put::Created);
+    }
+    store.close().await;
+}
+
+/// Fails unless every line has a job, every job a line, and every schedule stands where its ledger ends.
+fn assert_one_job_each(connection: &Connection) {
+    let none = |what: &str, sql: &str| assert_eq!(number(connection, sql), 0, "{what}");
+    none("a line has no job", "SELECT count(*) FROM occurrence WHERE job IS NULL OR job NOT IN (SELECT id FROM job)");
+    none("a job has no line", "SELECT count(*) FROM job WHERE id NOT IN (SELECT job FROM occurrence)");
+    none("two lines have one job", "SELECT count(*) - count(DISTINCT job) FROM occurrence");
+    none("two jobs stand for one time", "SELECT count(*) - count(DISTINCT options ->> 'correlationId') FROM job");
+    none(
+        "a schedule stands elsewhere than its ledger",
+        "SELECT count(*) FROM schedule s JOIN (SELECT schedule, max(nominal) AS last FROM occurrence GROUP BY schedule) o
+             ON o.schedule = s.name WHERE o.last <> s.counted_from",
+    );
+    books::assert_balanced(connection);
+    books::assert_sound(connection);
+}
+
+fn assert_all_fired(connection: &Connection) {
+    assert_one_job_each(connection);
+    assert_eq!(number(connection, "SELECT count(*) FROM occurrence"), SCHEDULES as i64 * TIMES as i64);
+    let gaps = "SELECT count(*) FROM occurrence o WHERE NOT EXISTS (SELECT 1 FROM occurrence p
+                WHERE p.schedule = o.schedule AND p.nominal = o.nominal + 1000000)";
+    assert_eq!(number(connection, gaps), SCHEDULES as i64, "only the last of each has none after it");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn six_processes_that_fire_at_once_come_to_one_line_and_one_job_for_every_time() {
+    let folder = Folder::new();
+    overdue(&folder).await;
+    let processes = start_together(BODY, &["fire"; 6], &folder.file());
+    let fired = processes.into_iter().map(|process| process.finish().iter().filter(|line| *line == "1").count());
+    let fired: Vec<usize> = fired.collect();
+    println!("steps: {fired:?}");
+    assert!(fired.iter().filter(|steps| **steps > 0).count() > 1, "there was no race");
+    assert_eq!(fired.iter().sum::<usize>(), SCHEDULES * 3, "no step was done twice");
+    assert_all_fired(&connect(&folder.file()));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_stores_in_one_process_fire_every_time_once() {
+    let folder = Folder::new();
+    overdue(&folder).await;
+    let stores = [open(&folder.file()).await, open(&folder.file()).await];
+    let fire = |i: usize| {
+        let store = stores[i % 2].clone();
+        async move { while store.fire(Fence::NONE, 2).await.unwrap().next_in.is_some() {} }
+    };
+    together((0..4).map(fire)).await;
+    assert_all_fired(&connect(&folder.file()));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_killed_while_it_fires_leaves_no_line_without_a_job_and_another_goes_on() {
+    let folder = Folder::new();
+    overdue(&folder).await;
+    let connection = connect(&folder.file());
+    let left = "SELECT count(*) FROM schedule WHERE next_fire_at IS NOT NULL";
+    let mut kills = 0;
+    while number(&connection, left) > SCHEDULES as i64 / 4 {
+        let process = start_together(BODY, &["fire"], &folder.file()).remove(0);
+        for _ in 0..rand::random_range(1..4) {
+            process.next().expect("a step");
+        }
+        process.kill();
+        kills += 1;
+        assert_one_job_each(&connection);
+    }
+    println!("{kills} kills");
+    let store = open(&folder.file()).await;
+    while store.fire(Fence::NONE, 100).await.unwrap().next_in.is_some() {}
+    assert_all_fired(&connection);
+}
+
+#[tokio::test]
+async fn a_time_that_another_time_zone_database_gave_is_computed_anew() {
+    let folder = Folder::new();
+    let clock = Arc::new(ManualClock::new(Timestamp::now()));
+    let store = open_at(&folder, &clock).await;
+    let connection = connect(&folder.file());
+    for other in ["1999a", "9999z"] {
+        store.put_schedule(every(3600, "s")).await.unwrap();
+        store.put_schedule(NewSchedule { paused: true, ..every(3600, "paused") }).await.unwrap();
+        let before = store.schedule(&name("s")).await.unwrap();
+        // As if it were due by now.
+        let stale = "UPDATE schedule SET tzdb = ?1, next_nominal = next_nominal - 7200000000, next_fire_at = next_fire_at - 7200000000";
+        assert_eq!(connection.execute(stale, [other]).unwrap(), 2);
+        assert_eq!(store.agenda().await.unwrap().fire, Some(Duration::ZERO));
+        let swept = store.fire(Fence::NONE, 10).await.unwrap();
+        assert_eq!(swept.count, 2);
+        assert_eq!(
+            (swept.next_in, Some(true)),
+            (store.agenda().await.unwrap().fire, swept.next_in.map(|t| !t.is_zero()))
+        );
+        assert_eq!(store.schedule(&name("s")).await.unwrap(), before);
+        let paused = store.schedule(&name("paused")).await.unwrap().unwrap();
+        assert_eq!((paused.next_fire_at, paused.tzdb.as_str()), (None, tzdb_version()));
+        assert_eq!(number(&connection, "SELECT count(*) FROM job"), 0);
+        assert_eq!(store.fire(Fence::NONE, 10).await.unwrap().count, 0);
+    }
+}
+
+#[tokio::test]
+async fn a_schedule_that_this_program_cannot_fire_keeps_no_other_waiting() {
+    let folder = Folder::new();
+    let clock = Arc::new(ManualClock::new(Timestamp::now()));
+    let store = open_at(&folder, &clock).await;
+    // One that nobody can read, and one whose job breaks a rule.
+    for called in ["a", "b", "c"] {
+        store.put_schedule(every(3600, called)).await.unwrap();
+    }
+    let connection = connect(&folder.file());
+    connection.execute_batch("CREATE TEMP TABLE kept AS SELECT name, definition FROM schedule").unwrap();
+    let spoil = "UPDATE schedule SET definition = '{\"new\":1}' WHERE name = 'a';
+        UPDATE schedule SET definition = json_set(definition, '$.job.max_attempts', 0) WHERE name = 'b'";
+    connection.execute_batch(spoil).unwrap();
+    clock.advance(3600 * SECOND);
+    for _ in 0..3 {
+        assert_eq!(store.fire(Fence::NONE, 1).await.unwrap().count, 1);
+    }
+    assert_eq!(number(&connection, "SELECT count(*) FROM occurrence WHERE schedule = 'c'"), 1);
+    assert_eq!(store.fire(Fence::NONE, 1).await.unwrap(), Swept { count: 0, next_in: Some(60 * SECOND) });
+    store.schedule(&name("a")).await.expect_err("nobody can read it");
+    // Whoever can fires them a minute later.
+    let mend = "UPDATE schedule SET definition = (SELECT k.definition FROM kept k WHERE k.name = schedule.name)";
+    connection.execute(mend, ()).unwrap();
+    clock.advance(60 * SECOND);
+    assert_eq!(store.fire(Fence::NONE, 10).await.unwrap().count, 2);
+    assert_one_job_each(&connection);
+    assert_eq!(number(&connection, "SELECT count(*) FROM occurrence"), 3);
+}
+
+#[tokio::test]
+async fn a_long_ledger_is_deleted_with_its_schedule_and_no_other() {
+    let folder = Folder::new();
+    let store = open(&folder.file()).await;
+    let connection = connect(&folder.file());
+    for called in ["a", "b"] {
+        store.put_schedule(every(3600, called)).await.unwrap();
+    }
+    let fill = "WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < ?2)
+        INSERT INTO occurrence (schedule, nominal, until, count, outcome, reason, at) SELECT ?1, i, i, 1, 'missed', 'late', i FROM n";
+    for (called, lines) in [("a", 20_000), ("b", 5)] {
+        connection.execute(fill, (called, lines)).unwrap();
+    }
+    assert!(store.delete_schedule(&name("a")).await.unwrap());
+    assert!(!store.delete_schedule(&name("a")).await.unwrap());
+    assert_eq!(number(&connection, "SELECT count(*) FROM occurrence"), 5);
+    assert_eq!(store.occurrences(&name("b"), &PageRequest::first(10)).await.unwrap().items.len(), 5);
+}
+
+#[tokio::test]
+async fn whatever_begins_to_wait_for_its_time_is_hinted_at_and_so_are_the_jobs() {
+    let folder = Folder::new();
+    let store = open(&folder.file()).await;
+    let (mut timers, mut jobs) = (store.timers(), store.subscribe());
+    let schedule = every(3600, "s");
+    store.put_schedule(NewSchedule { paused: true, ..schedule.clone() }).await.unwrap();
+    assert!(tokio::time::timeout(Duration::ZERO, timers.next()).await.is_err(), "it is paused");
+    store.resume_schedule(&name("s")).await.unwrap();
+    tokio::time::timeout(LIMIT, timers.next()).await.expect("a hint that it goes on");
+    store.put_schedule(NewSchedule { misfire: Misfire::Skip, ..schedule }).await.unwrap();
+    tokio::time::timeout(LIMIT, timers.next()).await.expect("a hint that it changed");
+    let queue = job("tick").queue;
+    store.trigger_schedule(&name("s")).await.unwrap();
+    let hint = tokio::time::timeout(LIMIT, jobs.next()).await.expect("a hint of its job");
+    assert_eq!(hint, Wakeup::Queue(queue));
+}
