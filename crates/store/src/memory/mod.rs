@@ -107,7 +107,14 @@ impl MemoryStore {
 }
 
 impl MemoryStore {
-    fn fenced<R>(&self, fence: Fence, verb: impl FnOnce(&mut Tables, Timestamp) -> Result<R>) -> Result<R> {
+    // A step that nobody may ask for is refused as that, whoever asks.
+    fn fenced<R>(
+        &self,
+        fence: Fence,
+        limit: usize,
+        verb: impl FnOnce(&mut Tables, Timestamp) -> Result<R>,
+    ) -> Result<R> {
+        check_limit(limit, MAX_SWEEP)?;
         self.with(|tables, now| {
             fence.check(tables.coordination.epoch())?;
             verb(tables, now)
@@ -217,39 +224,39 @@ impl Store for MemoryStore {
     }
 
     async fn promote(&self, fence: Fence, limit: usize) -> Result<Swept> {
-        self.fenced(fence, |tables, now| tables.promote(limit, now))
+        self.fenced(fence, limit, |tables, now| tables.promote(limit, now))
     }
 
     async fn unblock(&self, fence: Fence, limit: usize) -> Result<Swept> {
-        self.fenced(fence, |tables, _| tables.unblock(limit))
+        self.fenced(fence, limit, |tables, _| tables.unblock(limit))
     }
 
     async fn expire(&self, fence: Fence, limit: usize) -> Result<Swept> {
-        self.fenced(fence, |tables, now| tables.expire(limit, now))
+        self.fenced(fence, limit, |tables, now| tables.expire(limit, now))
     }
 
     async fn reap(&self, fence: Fence, limit: usize, crash_loop: u16) -> Result<Swept> {
-        self.fenced(fence, |tables, now| tables.reap(limit, crash_loop, now))
+        self.fenced(fence, limit, |tables, now| tables.reap(limit, crash_loop, now))
     }
 
     async fn time_out(&self, fence: Fence, limit: usize) -> Result<Swept> {
-        self.fenced(fence, |tables, now| tables.time_out(limit, now))
+        self.fenced(fence, limit, |tables, now| tables.time_out(limit, now))
     }
 
     async fn forget_workers(&self, fence: Fence, silence: Duration, limit: usize) -> Result<usize> {
-        self.fenced(fence, |tables, now| tables.workers.forget(silence, limit, now))
+        self.fenced(fence, limit, |tables, now| tables.workers.forget(silence, limit, now))
     }
 
     async fn prune(&self, fence: Fence, retention: &Retention, limit: usize) -> Result<Pruned> {
-        self.fenced(fence, |tables, now| tables.prune(retention, limit, now))
+        self.fenced(fence, limit, |tables, now| tables.prune(retention, limit, now))
     }
 
     async fn forget_nodes(&self, fence: Fence, silence: Duration, limit: usize) -> Result<usize> {
-        self.fenced(fence, |tables, now| tables.coordination.forget(silence, limit, now))
+        self.fenced(fence, limit, |tables, now| tables.coordination.forget(silence, limit, now))
     }
 
     async fn fire(&self, fence: Fence, limit: usize) -> Result<Swept> {
-        self.fenced(fence, |tables, now| tables.fire(limit, now))
+        self.fenced(fence, limit, |tables, now| tables.fire(limit, now))
     }
 
     async fn fold_depths(&self, limit: usize) -> Result<usize> {

@@ -10,9 +10,7 @@ use orchestrix_core::{JobId, NewSchedule, ScheduleName, Timestamp, schedule::Out
 
 use super::tables::Tables;
 use crate::{
-    Backfill, Enqueued, Firing, Occurrence, Page, PageRequest, Put, Result, Schedule, StoreError, Swept,
-    clock::until,
-    housekeeping::{MAX_SWEEP, check_limit},
+    Backfill, Enqueued, Firing, Occurrence, Page, PageRequest, Put, Result, Schedule, StoreError, Swept, clock::until,
 };
 
 /// Every schedule, and which is due next.
@@ -195,7 +193,6 @@ impl Tables {
 
     /// Next times are never computed anew here: a store in memory does not outlive the time-zone database of its process.
     pub(super) fn fire(&mut self, limit: usize, now: Timestamp) -> Result<Swept> {
-        check_limit(limit, MAX_SWEEP)?;
         let due = self.schedules.due.iter().take_while(|(time, _)| *time <= now).take(limit);
         let due: Vec<ScheduleName> = due.map(|(_, name)| name.clone()).collect();
         for name in &due {
