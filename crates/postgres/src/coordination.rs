@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use orchestrix_core::NodeName;
+use orchestrix_core::{NodeName, tzdb_version};
 use orchestrix_store::{
     Agenda, Epoch, Fence, Leadership, NodeInfo, NodeStatus, Page, PageRequest, Result, StoreError,
     coordination::check_term,
@@ -52,7 +52,7 @@ pub(crate) async fn resign(store: &PostgresStore, node: &NodeName, epoch: Epoch)
 }
 
 pub(crate) async fn agenda(store: &PostgresStore) -> Result<Agenda> {
-    let rows = store.database().query(&AGENDA, &[]).await?;
+    let rows = store.database().query(&AGENDA, &[&tzdb_version()]).await?;
     let row = rows.first().ok_or_else(|| StoreError::Backend("the agenda has no row".into()))?;
     let next = |column: usize| row.get::<_, Option<f64>>(column).map(duration);
     Ok(Agenda {
@@ -61,7 +61,8 @@ pub(crate) async fn agenda(store: &PostgresStore) -> Result<Agenda> {
         reap: next(2),
         time_out: next(3),
         unblock: row.get::<_, bool>(4).then_some(Duration::ZERO),
-        up: next(5),
+        fire: next(5),
+        up: next(6),
     })
 }
 

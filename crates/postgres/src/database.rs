@@ -260,6 +260,11 @@ impl Connection<'_> {
         self.end(true).await
     }
 
+    /// Undoes it.
+    pub(crate) async fn rollback(&self) -> Result<()> {
+        self.end(false).await
+    }
+
     fn client(&self) -> &Object {
         self.client.as_ref().expect("only drop takes the client")
     }

@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// The most bytes of payload one call may record, so that a statement stays far below the server's limit.
-const MAX_CALL_BYTES: usize = 256 * 1024 * 1024;
+pub(crate) const MAX_CALL_BYTES: usize = 256 * 1024 * 1024;
 
 /// How often a call starts over because somebody took one of its keys while it was being recorded.
 pub(crate) const KEY_RACES: usize = 10;

@@ -23,9 +23,12 @@ mod database;
 mod enqueue;
 mod error;
 mod finish;
+mod fire;
+mod firing;
 mod housekeeping;
 mod inspect;
 mod lanes;
+mod ledger;
 mod migrate;
 mod operate;
 mod options;
@@ -33,6 +36,7 @@ mod prune;
 mod record;
 mod row;
 mod runner;
+mod schedule;
 mod settle;
 mod statement;
 #[cfg(feature = "test-clock")]
@@ -45,13 +49,14 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use orchestrix_core::{
-    Event, Job, JobId, JobState, JobType, LeaseToken, NewJob, NodeName, Priority, Queue, WorkerName,
+    Event, Job, JobId, JobState, JobType, LeaseToken, NewJob, NewSchedule, NodeName, Priority, Queue, ScheduleName,
+    Timestamp, WorkerName,
 };
 use orchestrix_store::{
-    Agenda, ClaimRequest, Claimed, Directive, Enqueued, Epoch, Fence, Finish, FinishError, JobFilter, JobSummary,
-    Leadership, LeaseStatus, LogEntry, LogLine, NodeInfo, NodeStatus, Page, PageRequest, ProgressUpdate, Pruned,
-    QueueDepth, Result, Retention, Store, StoreError, Swept, Wakeup, Wakeups, WorkerInfo, WorkerStatus,
-    enqueue::check_alone, wakeup::Waker,
+    Agenda, Backfill, ClaimRequest, Claimed, Directive, Enqueued, Epoch, Fence, Finish, FinishError, JobFilter,
+    JobSummary, Leadership, LeaseStatus, LogEntry, LogLine, NodeInfo, NodeStatus, Occurrence, Page, PageRequest,
+    ProgressUpdate, Pruned, Put, QueueDepth, Result, Retention, Schedule, Store, StoreError, Swept, Wakeup, Wakeups,
+    WorkerInfo, WorkerStatus, enqueue::check_alone, wakeup::Waker,
 };
 use tokio::task::AbortHandle;
 use tokio_postgres::Row;
@@ -314,6 +319,30 @@ impl Store for PostgresStore {
         operate::paused_queues(self).await
     }
 
+    async fn put_schedule(&self, schedule: NewSchedule) -> Result<Put> {
+        schedule::put(self, schedule).await
+    }
+
+    async fn delete_schedule(&self, name: &ScheduleName) -> Result<bool> {
+        schedule::delete(self, name).await
+    }
+
+    async fn pause_schedule(&self, name: &ScheduleName, note: Option<String>) -> Result<bool> {
+        schedule::pause(self, name, note).await
+    }
+
+    async fn resume_schedule(&self, name: &ScheduleName) -> Result<bool> {
+        schedule::resume(self, name).await
+    }
+
+    async fn trigger_schedule(&self, name: &ScheduleName) -> Result<Enqueued> {
+        fire::trigger(self, name).await
+    }
+
+    async fn backfill_schedule(&self, name: &ScheduleName, range: &Backfill) -> Result<usize> {
+        fire::backfill(self, name, range).await
+    }
+
     async fn promote(&self, fence: Fence, limit: usize) -> Result<Swept> {
         housekeeping::promote(self, fence, limit).await
     }
@@ -344,6 +373,10 @@ impl Store for PostgresStore {
 
     async fn forget_nodes(&self, fence: Fence, silence: Duration, limit: usize) -> Result<usize> {
         coordination::forget_nodes(self, fence, silence, limit).await
+    }
+
+    async fn fire(&self, fence: Fence, limit: usize) -> Result<Swept> {
+        fire::fire(self, fence, limit).await
     }
 
     async fn fold_depths(&self, limit: usize) -> Result<usize> {
@@ -400,6 +433,22 @@ impl Store for PostgresStore {
 
     async fn workers(&self, page: &PageRequest<WorkerName>) -> Result<Page<WorkerStatus, WorkerName>> {
         worker::list(self, page).await
+    }
+
+    async fn schedule(&self, name: &ScheduleName) -> Result<Option<Schedule>> {
+        schedule::find(self, name).await
+    }
+
+    async fn schedules(&self, page: &PageRequest<ScheduleName>) -> Result<Page<Schedule, ScheduleName>> {
+        schedule::list(self, page).await
+    }
+
+    async fn occurrences(
+        &self,
+        name: &ScheduleName,
+        page: &PageRequest<Timestamp>,
+    ) -> Result<Page<Occurrence, Timestamp>> {
+        ledger::list(self, name, page).await
     }
 
     fn subscribe(&self) -> Wakeups {

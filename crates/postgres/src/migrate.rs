@@ -24,6 +24,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { version: 1, name: "engine", sql: include_str!("../migrations/0001_engine.sql") },
     Migration { version: 2, name: "enqueue", sql: include_str!("../migrations/0002_enqueue.sql") },
     Migration { version: 3, name: "coordination", sql: include_str!("../migrations/0003_coordination.sql") },
+    Migration { version: 4, name: "schedules", sql: include_str!("../migrations/0004_schedules.sql") },
 ];
 
 /// The newest version this program knows.

@@ -14,7 +14,10 @@ use crate::{
     database::{Connection, Database},
     record::millis,
     row::sweep_limit,
-    statement::{KEEP_PAYLOADS, PARTITIONS, PRUNE_DEPENDENCIES, PRUNE_LOGS, PRUNE_ROWS, REMEMBER_KEYS, STILL_KEPT},
+    statement::{
+        KEEP_PAYLOADS, PARTITIONS, PRUNE_DEPENDENCIES, PRUNE_LOGS, PRUNE_OCCURRENCES, PRUNE_ROWS, REMEMBER_KEYS,
+        STILL_KEPT,
+    },
 };
 
 /// Narrow rows that one statement touches while a day is made ready to go.
@@ -189,9 +192,11 @@ impl Prune<'_> {
         let rows = work.query(&PRUNE_ROWS, &[&ages[0], &ages[1], &ages[2], &grace, &limit]).await?;
         let jobs = rows[0].get::<_, i64>(0);
         let lines = work.query(&PRUNE_LOGS, &[&millis(self.retention.logs), &limit]).await?.len();
+        let occurrences = work.query(&PRUNE_OCCURRENCES, &[&millis(self.retention.occurrences), &limit]).await?.len();
         work.commit().await?;
-        self.pruned.count += usize::try_from(jobs).unwrap_or(0) + lines;
-        self.pruned.more |= jobs >= limit || i64::try_from(lines).is_ok_and(|lines| lines >= limit);
+        self.pruned.count += usize::try_from(jobs).unwrap_or(0) + lines + occurrences;
+        let full = |n: usize| i64::try_from(n).is_ok_and(|n| n >= limit);
+        self.pruned.more |= jobs >= limit || full(lines) || full(occurrences);
         Ok(())
     }
 

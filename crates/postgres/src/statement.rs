@@ -28,19 +28,25 @@ macro_rules! statements {
 }
 
 statements! {
-    AGENDA = "agenda" ();
+    AGENDA = "agenda" (TEXT);
     APPEND_LOGS = "append_logs" (UUID, INT4, UUID, TIMESTAMPTZ_ARRAY, TEXT_ARRAY, TEXT_ARRAY);
     BOUND_LOCKS = "bound_locks" (INT8);
     CLAIM = "claim" (TEXT_ARRAY, TEXT_ARRAY, INT2_ARRAY, TIMESTAMPTZ_ARRAY, UUID_ARRAY, INT4_ARRAY, TEXT, UUID);
     COMPLETE = "complete" (UUID_ARRAY, INT4_ARRAY, UUID_ARRAY, TEXT_ARRAY);
+    CREATE_SCHEDULE = "create_schedule" (TEXT, TEXT, BOOL, TIMESTAMPTZ, TIMESTAMPTZ, TIMESTAMPTZ, TEXT);
+    DELETE_LEDGER = "delete_ledger" (TEXT, INT8);
+    DELETE_SCHEDULE = "delete_schedule" (TEXT);
     DEPENDENCY_RESULTS = "dependency_results" (UUID_ARRAY);
     DEPTHS = "depths" ();
+    DUE_SCHEDULES = "due_schedules" (INT8, TEXT);
+    EDIT_SCHEDULE = "edit_schedule" (TEXT, TEXT, BOOL, TIMESTAMPTZ, TIMESTAMPTZ, TIMESTAMPTZ, TIMESTAMPTZ, TEXT);
     EXAMINE = "examine" (UUID_ARRAY, INT4_ARRAY, UUID_ARRAY);
     EXPIRED = "expired" (INT8);
     FENCE = "fence" ();
     FIND_FINISHED = "find_finished" (UUID_ARRAY);
     FIND_JOB = "find_job" (UUID);
     FIND_KEYS = "find_keys" (TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY);
+    FIND_SCHEDULE = "find_schedule" (TEXT);
     FOLD = "fold" (INT8);
     FORGET_NODES = "forget_nodes" (INT8, INT8);
     FORGET_SETTLED = "forget_settled" (INT8);
@@ -49,17 +55,25 @@ statements! {
     HEARTBEAT = "heartbeat" (UUID_ARRAY, INT4_ARRAY, UUID_ARRAY);
     HEARTBEAT_NODE = "heartbeat_node" (TEXT, TEXT, TEXT_ARRAY);
     HEARTBEAT_WORKER = "heartbeat_worker" (TEXT, INT4);
+    HOLD_JOBS = "hold_jobs" (UUID_ARRAY);
     KEEP_PAYLOADS = "keep_payloads" (TEXT, INT8);
+    KNOWN_OCCURRENCES = "known_occurrences" (TEXT_ARRAY, TIMESTAMPTZ_ARRAY);
     LANES = "lanes" (TEXT_ARRAY, TEXT_ARRAY, INT8);
     LIST = "list" (UUID, INT8, TEXT_ARRAY, TEXT, TEXT, TEXT, TEXT, TEXT, TIMESTAMPTZ, TIMESTAMPTZ, INT8, TEXT_ARRAY);
     LOCK_PARENTS = "lock_parents" (UUID_ARRAY);
+    LOCK_SCHEDULE = "lock_schedule" (TEXT);
     LOGS = "logs" (UUID, INT8, INT8);
+    MOVE_SCHEDULES = "move_schedules" (
+        TEXT_ARRAY, TIMESTAMPTZ_ARRAY, TIMESTAMPTZ_ARRAY, TIMESTAMPTZ_ARRAY, TIMESTAMPTZ_ARRAY, TEXT_ARRAY, TEXT_ARRAY
+    );
     NEXT_DUE = "next_due" ();
     NEXT_EXPIRY = "next_expiry" ();
+    NEXT_FIRE = "next_fire" (TEXT);
     NEXT_LEASE = "next_lease" ();
     NEXT_TIMEOUT = "next_timeout" ();
     NODES = "nodes" (TEXT, INT8);
     NOTIFY = "notify" (TEXT);
+    OCCURRENCES = "occurrences" (TEXT, TIMESTAMPTZ, INT8);
     OLDEST = "oldest" (INT8);
     OPEN_EDGES = "open_edges" (INT8, UUID_ARRAY);
     OVERDUE_ATTEMPTS = "overdue_attempts" (INT8);
@@ -68,15 +82,20 @@ statements! {
     PAUSED_QUEUES = "paused_queues" ();
     PAUSE_QUEUE = "pause_queue" (TEXT, BOOL);
     PAYLOADS = "payloads" (UUID_ARRAY);
+    POSTPONE_SCHEDULES = "postpone_schedules" (TEXT_ARRAY, INT8, TEXT);
     PROGRESS = "progress" (UUID, INT4, UUID, TEXT, TEXT);
     PROMOTE = "promote" (INT8);
     PRUNE_DEPENDENCIES = "prune_dependencies" (TEXT, INT8);
     PRUNE_LOGS = "prune_logs" (INT8, INT8);
+    PRUNE_OCCURRENCES = "prune_occurrences" (INT8, INT8);
     PRUNE_ROWS = "prune_rows" (INT8, INT8, INT8, INT8, INT8);
     RECORD = "record" (
         UUID_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT2_ARRAY, INT2_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY
     );
     RECORD_DEPENDENCIES = "record_dependencies" (UUID_ARRAY, UUID_ARRAY, BOOL_ARRAY);
+    RECORD_OCCURRENCES = "record_occurrences" (
+        TEXT_ARRAY, TIMESTAMPTZ_ARRAY, TIMESTAMPTZ_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, UUID_ARRAY, TIMESTAMPTZ_ARRAY
+    );
     RECORD_PLAIN = "record_plain" (UUID_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT2_ARRAY, INT2_ARRAY, TEXT_ARRAY);
     REGISTER_WORKER = "register_worker" (TEXT, TEXT_ARRAY, TEXT_ARRAY, INT4);
     RELEASE_HOLD = "release_hold" (UUID);
@@ -84,12 +103,15 @@ statements! {
     REMOVE_NODE = "remove_node" (TEXT);
     REMOVE_WORKER = "remove_worker" (TEXT);
     RENEW_TERM = "renew_term" (TEXT, INT8, INT8);
+    REPLACE_OCCURRENCES = "replace_occurrences" (TEXT, TIMESTAMPTZ_ARRAY);
     REPLAY = "replay" (UUID_ARRAY, INT4_ARRAY, UUID_ARRAY);
     REPRIORITIZE = "reprioritize" (UUID, INT2);
     REQUEST_CANCEL = "request_cancel" (UUID);
+    REQUEST_CANCELS = "request_cancels" (UUID_ARRAY);
     RESIGN = "resign" (TEXT, INT8);
     RESTORE_LOCKS = "restore_locks" (TEXT);
     RETRY = "retry" (UUID_ARRAY);
+    SCHEDULES = "schedules" (TEXT, INT8);
     SETTLE = "settle" (
         UUID_ARRAY, INT4_ARRAY, UUID_ARRAY, TEXT_ARRAY, BOOL_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT2_ARRAY, INT2_ARRAY,
         TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY
@@ -101,6 +123,7 @@ statements! {
     TAKE_OVER = "take_over" (TEXT, INT8);
     TERM = "term" ();
     UNBLOCK = "unblock" (UUID_ARRAY, UUID_ARRAY, BOOL_ARRAY);
+    UNFINISHED = "unfinished" (UUID_ARRAY);
     WORKERS = "workers" (TEXT, INT8);
 }
 

@@ -4,12 +4,14 @@
 //! has taken over has refused it before it wrote anything. It is short, by limits that the server keeps: a leader that is
 //! stopped in the middle of it is cut off, and keeps a successor waiting for no longer than that.
 
+use async_trait::async_trait;
 use orchestrix_store::{Epoch, Fence, Result, StoreError};
 use tokio_postgres::Row;
 
 use crate::{
     database::{Connection, Database, Params},
     record::millis,
+    runner::{Param, Record, Runner},
     statement::{FENCE, Statement},
 };
 
@@ -37,6 +39,16 @@ impl Database {
         fence.check(Epoch(row.get(0)))?;
         Ok(Work { database: self, connection: Some(connection) })
     }
+
+    /// The same, as one transaction even where there is no leader.
+    pub(crate) async fn transaction(&self, fence: Fence) -> Result<Work<'_>> {
+        if fence.patience().is_some() {
+            return self.work(fence).await;
+        }
+        let connection = self.connection().await?;
+        connection.begin("").await?;
+        Ok(Work { database: self, connection: Some(connection) })
+    }
 }
 
 impl Work<'_> {
@@ -54,5 +66,23 @@ impl Work<'_> {
             Some(connection) => connection.commit().await,
             None => Ok(()),
         }
+    }
+
+    /// Makes it last if it came to something, and undoes it otherwise.
+    pub(crate) async fn conclude<T>(self, answer: Result<T>) -> Result<T> {
+        if answer.is_ok() {
+            self.commit().await?;
+        } else if let Some(connection) = &self.connection {
+            // Whatever comes of this: a connection that did not answer is closed, which undoes it too.
+            let _ = connection.rollback().await;
+        }
+        answer
+    }
+}
+
+#[async_trait]
+impl Runner for &Work<'_> {
+    async fn run(&mut self, statement: &Statement, params: &[Param<'_>]) -> Result<Vec<Record>> {
+        Ok(self.query(statement, &Param::all(params)).await?.into_iter().map(Record::Ours).collect())
     }
 }

@@ -1,0 +1,171 @@
+//! Writing down what was decided about schedules: a few statements for any number of them, in the transaction that holds their rows.
+
+use std::collections::{BTreeSet, HashMap};
+
+use orchestrix_core::{
+    DependsOn, JobId, JobType, NewJob, Priority, Queue, ScheduleName, Timestamp, graph::Parents, schedule::Outcome,
+};
+use orchestrix_store::{Enqueued, Fence, Firing, Occurrence, Result, Schedule, StoreError};
+use uuid::Uuid;
+
+use crate::{
+    PostgresStore,
+    enqueue::record_graph,
+    ledger,
+    row::{count, state},
+    settle::{Ending, Settled, ended, settle},
+    statement::{HOLD_JOBS, MOVE_SCHEDULES, REQUEST_CANCELS},
+    work::Work,
+};
+
+/// What was decided about one schedule.
+pub(crate) struct Decided {
+    pub(crate) lines: Vec<Occurrence>,
+    pub(crate) jobs: Vec<NewJob>,
+    cancel: Vec<JobId>,
+    /// Those of its earlier jobs that are not finished.
+    unfinished: Vec<JobId>,
+    after: Schedule,
+}
+
+impl Decided {
+    pub(crate) fn new(schedule: &Schedule, firing: Firing, unfinished: Vec<JobId>) -> Self {
+        let Firing { lines, jobs, cancel, after, .. } = firing;
+        Self { lines, jobs, cancel, unfinished, after: after.unwrap_or_else(|| schedule.clone()) }
+    }
+
+    /// It stays as it is.
+    pub(crate) fn nothing(schedule: Schedule, unfinished: Vec<JobId>) -> Self {
+        Self { lines: Vec::new(), jobs: Vec::new(), cancel: Vec::new(), unfinished, after: schedule }
+    }
+
+    pub(crate) fn name(&self) -> &ScheduleName {
+        &self.after.definition.name
+    }
+
+    pub(crate) fn payload_bytes(&self) -> usize {
+        self.jobs.iter().map(|job| job.payload.as_str().len()).sum()
+    }
+}
+
+/// What a transaction did that others are to hear of once it is committed.
+#[derive(Default)]
+pub(crate) struct Done {
+    jobs: Vec<(Queue, JobType, Priority)>,
+    pub(crate) recorded: Vec<Enqueued>,
+    cancelled: Vec<Settled>,
+}
+
+impl Done {
+    /// Tells those who wait for jobs.
+    pub(crate) async fn tell(&self, store: &PostgresStore, fence: Fence) {
+        store.note_recorded(&self.jobs, &self.recorded);
+        store.tell_dependents(fence, ended(&self.cancelled)).await;
+    }
+}
+
+/// Writes jobs, requests to cancel, lines of the ledgers and where the schedules stand then.
+pub(crate) async fn write_down(work: &Work<'_>, inline_payload: usize, mut decided: Vec<Decided>) -> Result<Done> {
+    let mut jobs = Vec::new();
+    let mut graph = Vec::new();
+    for one in &mut decided {
+        resolve(&one.jobs, &mut graph)?;
+        jobs.append(&mut one.jobs);
+    }
+    let cancelled = cancel(work, &decided, &graph).await?;
+    let recorded = match jobs.is_empty() {
+        true => Vec::new(),
+        // Jobs of schedules have no keys, so nobody can take one of them meanwhile.
+        false => record_graph(&mut &*work, inline_payload, &jobs, &graph, &|_| "dependsOn".into())
+            .await?
+            .ok_or_else(|| StoreError::Unavailable("a key was taken meanwhile".into()))?,
+    };
+    let mut created = recorded.iter().map(|job| job.id);
+    for one in &mut decided {
+        let mut own = Vec::new();
+        for line in one.lines.iter_mut().filter(|line| line.outcome == Outcome::Fired && line.job.is_none()) {
+            line.job = created.next();
+            own.extend(line.job);
+        }
+        one.after.remember(std::mem::take(&mut one.unfinished), own);
+    }
+    let lines = |one: &mut Decided| std::mem::take(&mut one.lines);
+    let lines: Vec<Vec<Occurrence>> = decided.iter_mut().map(lines).collect();
+    let lines: Vec<(&ScheduleName, Occurrence)> =
+        decided.iter().zip(lines).flat_map(|(one, lines)| lines.into_iter().map(|line| (one.name(), line))).collect();
+    ledger::record(work, &lines).await?;
+    move_on(work, &decided).await?;
+    let jobs = jobs.into_iter().map(|job| (job.queue, job.job_type, job.priority)).collect();
+    Ok(Done { jobs, recorded, cancelled })
+}
+
+// Whom the jobs of one schedule wait for; in `graph` positions count over all schedules.
+fn resolve(jobs: &[NewJob], graph: &mut Vec<Parents>) -> Result<()> {
+    let mut positions = HashMap::new();
+    for job in jobs {
+        let mut parents = Parents::default();
+        for parent in &job.depends_on {
+            match parent {
+                DependsOn::Job(id) => parents.outside.push(*id),
+                DependsOn::Reference(name) => parents.inside.push(
+                    *positions
+                        .get(name.as_str())
+                        .ok_or_else(|| StoreError::Backend(format!("no job before has the ref {name}").into()))?,
+                ),
+            }
+        }
+        positions.extend(job.reference.as_deref().map(|name| (name, graph.len())));
+        graph.push(parents);
+    }
+    Ok(())
+}
+
+// Cancels what gives way to new jobs: what runs is asked to stop, what waits is over. The parents of new jobs are locked along with them,
+// in one order, so that two transactions that need the same jobs do not wait for each other.
+async fn cancel(work: &Work<'_>, decided: &[Decided], graph: &[Parents]) -> Result<Vec<Settled>> {
+    let doomed: BTreeSet<JobId> = decided.iter().flat_map(|one| one.cancel.iter().copied()).collect();
+    if doomed.is_empty() {
+        return Ok(Vec::new());
+    }
+    let needed = graph.iter().flat_map(|parents| &parents.outside).chain(&doomed);
+    let needed: BTreeSet<Uuid> = needed.map(JobId::as_uuid).collect();
+    let needed: Vec<Uuid> = needed.into_iter().collect();
+    let mut leased = Vec::new();
+    let mut endings = Vec::new();
+    for row in &work.query(&HOLD_JOBS, &[&needed]).await? {
+        let (id, was) = (JobId::from_uuid(row.get(0)), state(row.get(1))?);
+        if !doomed.contains(&id) {
+            continue;
+        }
+        if was.is_leased() {
+            leased.push(id.as_uuid());
+        } else {
+            let (attempts, losses) = (count(row.get(3)), count(row.get(4)));
+            endings.push(Ending::cancel_waiting(id, was, row.get(2), attempts, losses, "requested"));
+        }
+    }
+    if !leased.is_empty() {
+        work.query(&REQUEST_CANCELS, &[&leased]).await?;
+    }
+    if endings.is_empty() { Ok(Vec::new()) } else { settle(work, &endings).await }
+}
+
+async fn move_on(work: &Work<'_>, decided: &[Decided]) -> Result<()> {
+    if decided.is_empty() {
+        return Ok(());
+    }
+    let after = || decided.iter().map(|one| &one.after);
+    let names: Vec<&str> = after().map(|schedule| schedule.definition.name.as_str()).collect();
+    let counted: Vec<Timestamp> = after().map(|schedule| schedule.counted_from).collect();
+    let nominals: Vec<Option<Timestamp>> = after().map(|schedule| schedule.next_nominal).collect();
+    let fires: Vec<Option<Timestamp>> = after().map(|schedule| schedule.next_fire_at).collect();
+    let fired: Vec<Option<Timestamp>> = after().map(|schedule| schedule.last_fired_at).collect();
+    let open: Vec<String> = after()
+        .map(|schedule| {
+            let ids: Vec<String> = schedule.open_jobs.iter().map(|id| id.as_uuid().to_string()).collect();
+            format!("{{{}}}", ids.join(","))
+        })
+        .collect();
+    let versions: Vec<&str> = after().map(|schedule| schedule.tzdb.as_str()).collect();
+    work.query(&MOVE_SCHEDULES, &[&names, &counted, &nominals, &fires, &fired, &open, &versions]).await.map(drop)
+}

@@ -1,0 +1,185 @@
+//! Setting schedules up, stopping them, letting them go on, and looking at them.
+//!
+//! What changes one holds its row from reading it to the commit, as firing does: they wait for each other, or firing passes it by.
+
+use orchestrix_core::{JobId, NewSchedule, ScheduleName, Timestamp};
+use orchestrix_store::{
+    Fence, Page, PageRequest, Put, Result, Schedule, StoreError,
+    schedule::{read_definition, write_definition},
+};
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+use crate::{
+    PostgresStore, ledger,
+    row::corrupt,
+    statement::{
+        CREATE_SCHEDULE, DELETE_LEDGER, DELETE_SCHEDULE, EDIT_SCHEDULE, FIND_SCHEDULE, LOCK_SCHEDULE, SCHEDULES,
+    },
+    work::Work,
+};
+
+/// How often somebody else may set up and delete a schedule while it is being set up.
+const ROUNDS: usize = 10;
+/// Lines of a ledger that are deleted at once.
+const LEDGER_BATCH: i64 = 10_000;
+
+/// Reads what `find_schedule.sql` and its like select.
+pub(crate) fn read(row: &Row) -> Result<Schedule> {
+    let open: Vec<Uuid> = row.get(8);
+    Ok(Schedule {
+        definition: read_definition(row.get(1)).map_err(|error| corrupt("definition", error))?,
+        created_at: row.get(2),
+        updated_at: row.get(3),
+        counted_from: row.get(4),
+        next_nominal: row.get(5),
+        next_fire_at: row.get(6),
+        last_fired_at: row.get(7),
+        open_jobs: open.into_iter().map(JobId::from_uuid).collect(),
+        tzdb: row.get(9),
+    })
+}
+
+/// Keeps a schedule from others; what it is, and the time.
+pub(crate) async fn lock(work: &Work<'_>, name: &ScheduleName) -> Result<(Option<Schedule>, Timestamp)> {
+    let rows = work.query(&LOCK_SCHEDULE, &[&name.as_str()]).await?;
+    let row = rows.first().ok_or_else(|| StoreError::Backend("a schedule was answered without a row".into()))?;
+    let there = row.get::<_, Option<&str>>(0).is_some();
+    Ok((there.then(|| read(row)).transpose()?, row.get(10)))
+}
+
+/// The same for a schedule that must be there.
+pub(crate) async fn lock_known(work: &Work<'_>, name: &ScheduleName) -> Result<(Schedule, Timestamp)> {
+    let (schedule, now) = lock(work, name).await?;
+    Ok((schedule.ok_or_else(|| StoreError::ScheduleNotFound(name.clone()))?, now))
+}
+
+fn written(definition: &NewSchedule) -> Result<String> {
+    write_definition(definition).map_err(|error| StoreError::Backend(error.into()))
+}
+
+async fn edit(work: &Work<'_>, schedule: &Schedule) -> Result<()> {
+    let Schedule { definition, .. } = schedule;
+    let params: [&(dyn tokio_postgres::types::ToSql + Sync); 8] = [
+        &definition.name.as_str(),
+        &written(definition)?,
+        &definition.paused,
+        &schedule.updated_at,
+        &schedule.counted_from,
+        &schedule.next_nominal,
+        &schedule.next_fire_at,
+        &schedule.tzdb,
+    ];
+    work.query(&EDIT_SCHEDULE, &params).await.map(drop)
+}
+
+pub(crate) async fn put(store: &PostgresStore, definition: NewSchedule) -> Result<Put> {
+    definition.validate()?;
+    let work = store.database().transaction(Fence::NONE).await?;
+    let answer = put_in(&work, &definition).await;
+    let (put, timed) = work.conclude(answer).await?;
+    if timed {
+        store.wake_timers();
+    }
+    Ok(put)
+}
+
+async fn put_in(work: &Work<'_>, definition: &NewSchedule) -> Result<(Put, bool)> {
+    let name = definition.name.as_str();
+    for _ in 0..ROUNDS {
+        let (known, now) = lock(work, &definition.name).await?;
+        if let Some(mut schedule) = known {
+            if !schedule.edit(definition.clone(), now) {
+                return Ok((Put::Unchanged, false));
+            }
+            edit(work, &schedule).await?;
+            return Ok((Put::Updated, schedule.next_fire_at.is_some()));
+        }
+        let new = Schedule::new(definition.clone(), now);
+        let text = written(definition)?;
+        let params: [&(dyn tokio_postgres::types::ToSql + Sync); 7] =
+            [&name, &text, &definition.paused, &now, &new.next_nominal, &new.next_fire_at, &new.tzdb];
+        if !work.query(&CREATE_SCHEDULE, &params).await?.is_empty() {
+            return Ok((Put::Created, new.next_fire_at.is_some()));
+        }
+    }
+    Err(StoreError::Unavailable(format!("schedule {name} keeps coming and going: try again")))
+}
+
+/// The ledger goes in parts, the last of it with the schedule: a long one must not be too much for one statement. A crash in between
+/// leaves the schedule with what is left of it.
+pub(crate) async fn delete(store: &PostgresStore, name: &ScheduleName) -> Result<bool> {
+    if find_row(store, name).await?.is_none() {
+        return Ok(false);
+    }
+    while delete_lines(&store.database().work(Fence::NONE).await?, name).await? {}
+    let work = store.database().transaction(Fence::NONE).await?;
+    let answer = async {
+        let there = !work.query(&DELETE_SCHEDULE, &[&name.as_str()]).await?.is_empty();
+        while there && delete_lines(&work, name).await? {}
+        Ok(there)
+    };
+    let answer = answer.await;
+    work.conclude(answer).await
+}
+
+// Whether there may be more.
+async fn delete_lines(work: &Work<'_>, name: &ScheduleName) -> Result<bool> {
+    let deleted = work.query(&DELETE_LEDGER, &[&name.as_str(), &LEDGER_BATCH]).await?.len();
+    Ok(i64::try_from(deleted).is_ok_and(|deleted| deleted >= LEDGER_BATCH))
+}
+
+pub(crate) async fn pause(store: &PostgresStore, name: &ScheduleName, note: Option<String>) -> Result<bool> {
+    let work = store.database().transaction(Fence::NONE).await?;
+    let answer = async {
+        let (mut schedule, now) = lock_known(&work, name).await?;
+        let ran = schedule.pause(note, now);
+        schedule.definition.validate()?;
+        edit(&work, &schedule).await?;
+        Ok(ran)
+    };
+    let answer = answer.await;
+    work.conclude(answer).await
+}
+
+pub(crate) async fn resume(store: &PostgresStore, name: &ScheduleName) -> Result<bool> {
+    let work = store.database().transaction(Fence::NONE).await?;
+    let answer = async {
+        let (mut schedule, now) = lock_known(&work, name).await?;
+        let Some(passed) = schedule.resume(now) else { return Ok((false, false)) };
+        if let Some(line) = passed
+            && let Some(line) = ledger::without_known(&work, &schedule, line).await?
+        {
+            ledger::record(&work, &[(name, line)]).await?;
+        }
+        edit(&work, &schedule).await?;
+        Ok((true, schedule.next_fire_at.is_some()))
+    };
+    let answer = answer.await;
+    let (was_paused, timed) = work.conclude(answer).await?;
+    if timed {
+        store.wake_timers();
+    }
+    Ok(was_paused)
+}
+
+async fn find_row(store: &PostgresStore, name: &ScheduleName) -> Result<Option<Row>> {
+    Ok(store.database().query(&FIND_SCHEDULE, &[&name.as_str()]).await?.pop())
+}
+
+pub(crate) async fn find(store: &PostgresStore, name: &ScheduleName) -> Result<Option<Schedule>> {
+    find_row(store, name).await?.as_ref().map(read).transpose()
+}
+
+pub(crate) async fn list(
+    store: &PostgresStore,
+    page: &PageRequest<ScheduleName>,
+) -> Result<Page<Schedule, ScheduleName>> {
+    page.validate()?;
+    let after = page.cursor.as_ref().map_or("", ScheduleName::as_str);
+    let rows = store.database().query(&SCHEDULES, &[&after, &(page.limit as i64 + 1)]).await?;
+    let items: Vec<Schedule> = rows.iter().take(page.limit).map(read).collect::<Result<_>>()?;
+    let found = rows.first().map_or(0, |row| usize::try_from(row.get::<_, i64>(10)).unwrap_or(0));
+    let next = (found > items.len()).then(|| items.last().map(|item| item.definition.name.clone())).flatten();
+    Ok(Page { items, next })
+}
