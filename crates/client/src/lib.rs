@@ -11,6 +11,7 @@
 //! | `client` | recording |
 //! | `batch` | several jobs that wait for each other, all or nothing |
 //! | `handle` | one recorded job: status, wait, result, cancel |
+//! | `recurring` | jobs that are created again and again |
 //! | `error` | what can go wrong |
 //!
 //! What is deliberately absent: knowledge of any backend. A client works on the `Store` trait.
@@ -20,6 +21,7 @@ mod client;
 mod error;
 mod handle;
 mod job;
+mod recurring;
 mod request;
 
 pub use batch::{Batch, Recorded, Ticket};
@@ -27,4 +29,5 @@ pub use client::Client;
 pub use error::{ClientError, Result};
 pub use handle::JobHandle;
 pub use job::{Defaults, Job};
+pub use recurring::{Recurring, When, cron, every};
 pub use request::Request;

@@ -1,6 +1,7 @@
 //! What the leader does, each in a file of its own: a bounded step, and when the next one is due.
 
 mod expire;
+mod fire;
 mod fold;
 mod forget;
 mod promote;
@@ -19,6 +20,7 @@ use crate::service::{Service, Step};
 pub(crate) fn all() -> Vec<Box<dyn Service>> {
     vec![
         Box::new(promote::Promote),
+        Box::new(fire::Fire),
         Box::new(expire::Expire),
         Box::new(unblock::Unblock),
         Box::new(reap::Reap),
