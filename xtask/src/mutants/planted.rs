@@ -318,12 +318,12 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         packages: WORKER,
     },
     Mutant {
-        name: "worker-cancelled-counts-as-failed",
-        bug: "a handler that was cancelled and gave up has failed",
+        name: "worker-takes-jobs-of-the-dead",
+        bug: "a handler whose lease was lost tells its outcome all the same, and is not stopped",
         edits: &[edit(
-            "crates/worker/src/execute.rs",
-            "(Some(StopReason::Cancelled), _) => Verdict::Cancelled,",
-            "(Some(StopReason::Cancelled), None) => Verdict::Cancelled,\n        (Some(StopReason::Cancelled), Some(Err(error))) => error.verdict(),",
+            "crates/worker/src/lease.rs",
+            "                    lease.context.stop().ask(StopReason::LeaseLost);\n",
+            "",
         )],
         packages: WORKER,
     },
