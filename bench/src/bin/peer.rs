@@ -65,7 +65,14 @@ async fn open(options: &Options) -> anyhow::Result<Client> {
         return Ok(Client::new(SqliteStore::open(SqliteOptions::new(path)).await?));
     }
     let url = env::var("BENCH_DB").context("BENCH_DB names the database")?;
-    let settings = PostgresOptions { connections: options.pool, ..PostgresOptions::new(url) };
+    // A look at what is left is a process of its own, many times over: it needs one connection and no more.
+    let looks = env::args().nth(1).as_deref() == Some("left");
+    let settings = PostgresOptions {
+        connections: if looks { 1 } else { options.pool },
+        listen: !looks,
+        migrate: !looks,
+        ..PostgresOptions::new(url)
+    };
     Ok(Client::new(PostgresStore::open(settings).await?))
 }
 

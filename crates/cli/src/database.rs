@@ -1,6 +1,6 @@
 //! From a URL to a store. Nothing here, errors least of all, shows a password.
 
-use std::{fmt, path::Path, str::FromStr, sync::Arc};
+use std::{fmt, path::Path, str::FromStr, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result};
 use orchestrix_postgres::{PostgresOptions, PostgresStore};
@@ -93,6 +93,8 @@ impl Database {
 pub(crate) struct Opened {
     pub(crate) store: Arc<dyn Store>,
     file: Option<SqliteStore>,
+    /// The same store, to tell others of what was recorded.
+    server: Option<PostgresStore>,
 }
 
 impl Opened {
@@ -106,7 +108,7 @@ impl Opened {
         match database {
             Database::Postgres { options, place } => {
                 let store = PostgresStore::open(options).await.map_err(how_to_migrate).context(place)?;
-                Ok(Self { store: Arc::new(store), file: None })
+                Ok(Self { store: Arc::new(store.clone()), file: None, server: Some(store) })
             }
             Database::Sqlite(options) => {
                 let path = options.path.display();
@@ -120,7 +122,7 @@ impl Opened {
                     return Err(Failure::Failed(text).into());
                 }
                 let store = SqliteStore::open(options).await?;
-                Ok(Self { store: Arc::new(store.clone()), file: Some(store) })
+                Ok(Self { store: Arc::new(store.clone()), file: Some(store), server: None })
             }
             Database::Memory => Err(usage(
                 "memory: ends with the process that opened it, so this command would find nothing there: \
@@ -129,8 +131,12 @@ impl Opened {
         }
     }
 
-    /// Ends what is under way and leaves an SQLite database in one file.
+    /// Ends what is under way: workers elsewhere are told of new jobs, and an SQLite database is left in one file.
     pub(crate) async fn close(self) {
+        if let Some(server) = self.server {
+            // Those who are not told in time find the jobs by themselves.
+            let _ = tokio::time::timeout(Duration::from_secs(1), server.flush()).await;
+        }
         if let Some(file) = self.file {
             file.close().await;
         }

@@ -165,6 +165,12 @@ impl PostgresStore {
         Ok(())
     }
 
+    /// Waits until hints about what was recorded so far are on their way to other processes, for a program that ends right
+    /// after. Without it they find the work by polling.
+    pub async fn flush(&self) {
+        self.0.notifier.flush().await;
+    }
+
     pub(crate) fn database(&self) -> &Database {
         &self.0.database
     }

@@ -9,7 +9,7 @@ use std::{collections::BTreeSet, sync::Weak, time::Duration};
 use futures_util::{StreamExt, stream};
 use orchestrix_core::Queue;
 use orchestrix_store::{Result, Wakeup};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio_postgres::{AsyncMessage, NoTls};
 
 use crate::{
@@ -29,7 +29,18 @@ const TIMERS: &str = "@";
 
 /// Gathers queues with new work and tells other processes.
 #[derive(Debug)]
-pub(crate) struct Notifier(mpsc::Sender<Option<Queue>>);
+pub(crate) struct Notifier(mpsc::Sender<Word>);
+
+/// What is to be told.
+#[derive(Debug)]
+enum Word {
+    /// This queue has work.
+    Work(Queue),
+    /// Somebody waits for a time.
+    Timers,
+    /// Whoever waits for all before this to be told.
+    Told(oneshot::Sender<()>),
+}
 
 impl Notifier {
     pub(crate) fn start(database: Database) -> Self {
@@ -40,27 +51,46 @@ impl Notifier {
 
     pub(crate) fn tell(&self, queue: &Queue) {
         // Full means that a notification is due anyway; whoever is not named in it polls.
-        let _ = self.0.try_send(Some(queue.clone()));
+        let _ = self.0.try_send(Word::Work(queue.clone()));
     }
 
     pub(crate) fn tell_timers(&self) {
-        let _ = self.0.try_send(None);
+        let _ = self.0.try_send(Word::Timers);
+    }
+
+    /// Waits until all that was told so far is on its way.
+    pub(crate) async fn flush(&self) {
+        let (told, done) = oneshot::channel();
+        if self.0.send(Word::Told(told)).await.is_ok() {
+            // Gone without a word: there is nobody left to tell.
+            let _ = done.await;
+        }
     }
 }
 
-async fn notify(database: Database, mut receiver: mpsc::Receiver<Option<Queue>>) {
-    while let Some(first) = receiver.recv().await {
-        let mut queues = BTreeSet::from([first]);
-        while let Ok(next) = receiver.try_recv() {
-            queues.insert(next);
+async fn notify(database: Database, mut receiver: mpsc::Receiver<Word>) {
+    let mut words = Vec::new();
+    while receiver.recv_many(&mut words, 1_024).await > 0 {
+        let (mut names, mut waiting) = (BTreeSet::new(), Vec::new());
+        for word in words.drain(..) {
+            match word {
+                Word::Work(queue) => drop(names.insert(queue.as_str().to_owned())),
+                Word::Timers => drop(names.insert(TIMERS.to_owned())),
+                Word::Told(told) => waiting.push(told),
+            }
         }
-        let names = queues.iter().map(|queue| queue.as_ref().map_or(TIMERS, Queue::as_str));
-        let mut text = names.collect::<Vec<_>>().join("\n");
+        let mut text = names.into_iter().collect::<Vec<_>>().join("\n");
         if text.len() > MAX_BYTES {
             text = EVERYTHING.into();
         }
-        if let Err(error) = database.query(&NOTIFY, &[&text]).await {
+        if !text.is_empty()
+            && let Err(error) = database.query(&NOTIFY, &[&text]).await
+        {
             tracing::debug!(%error, "could not notify; others will find the work by polling");
+        }
+        for told in waiting {
+            // Nobody waits any more.
+            let _ = told.send(());
         }
         tokio::time::sleep(PAUSE).await;
     }

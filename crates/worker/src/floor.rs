@@ -118,6 +118,11 @@ impl Floor {
         state.ready.drain(..).collect()
     }
 
+    /// Whether it wants nothing more.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.lock().closed
+    }
+
     /// Waits until no slot works.
     pub(crate) async fn idle(&self) {
         loop {

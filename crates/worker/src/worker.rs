@@ -228,6 +228,11 @@ impl WorkerHandle {
         self.0.floor.busy()
     }
 
+    /// Whether it takes nothing new any more, because it shuts down.
+    pub fn is_ending(&self) -> bool {
+        self.0.floor.is_closed()
+    }
+
     /// Makes [`run_until_signal`](Worker::run_until_signal) and [`told_to_stop`](Worker::told_to_stop) end, as a signal or an
     /// operator would.
     pub fn stop(&self) {

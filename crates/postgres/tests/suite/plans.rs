@@ -140,8 +140,13 @@ async fn explain(client: &Client, hot: &Hot, ids: &str, mode: &str) -> Value {
     client.batch_execute(&format!("SET plan_cache_mode = {mode}")).await.unwrap();
     client.batch_execute(&format!("PREPARE hot ({}) AS {}", hot.types, hot.sql)).await.unwrap();
     let sql = format!("EXPLAIN (COSTS OFF, FORMAT JSON) EXECUTE hot ({arguments})");
-    let rows = client.simple_query(&sql).await.unwrap();
+    let plan = read_plan(client, &sql).await;
     client.batch_execute("DEALLOCATE hot").await.unwrap();
+    plan
+}
+
+async fn read_plan(client: &Client, sql: &str) -> Value {
+    let rows = client.simple_query(sql).await.unwrap();
     let text: String = rows
         .iter()
         .filter_map(|message| match message {
@@ -208,6 +213,34 @@ fn draw(node: &Value, depth: usize, filled: &[String], drawing: &mut String) {
 async fn filled_partitions(client: &Client) -> Vec<String> {
     let sql = "SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE pg_relation_size(c.oid) > 0 AND c.relkind = 'r'";
     client.query(sql, &[]).await.unwrap().iter().map(|row| row.get(0)).collect()
+}
+
+#[tokio::test]
+async fn lanes_are_found_without_a_walk_through_the_jobs_of_known_ones() {
+    let database = support::database();
+    let client = connect_like_a_store(&database).await;
+    let patient = support::connect(database.url()).await;
+    fill(&patient, 50_000).await;
+    patient.batch_execute("VACUUM ANALYZE orchestrix.job").await.unwrap();
+    let lanes =
+        client.query("SELECT DISTINCT queue, job_type FROM orchestrix.job WHERE state = 'pending' ORDER BY 1, 2", &[]);
+    let lanes: Vec<(String, String)> = lanes.await.unwrap().iter().map(|row| (row.get(0), row.get(1))).collect();
+    let list = |part: fn(&(String, String)) -> &String| {
+        let names: Vec<String> = lanes.iter().map(|lane| format!("'{}'", part(lane))).collect();
+        format!("ARRAY[{}]", names.join(","))
+    };
+    let sql = include_str!("../../queries/lanes.sql")
+        .replace("$1", &list(|lane| &lane.0))
+        .replace("$2", &list(|lane| &lane.1))
+        .replace("$3", "100");
+    let plan = read_plan(&client, &format!("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {sql}")).await;
+    let read = |key: &str| plan[0]["Plan"][key].as_u64().unwrap_or(0);
+    let pages = read("Shared Hit Blocks") + read("Shared Read Blocks");
+    assert!(
+        !lanes.is_empty() && pages <= 20 * (lanes.len() as u64 + 1),
+        "{pages} pages for {} known lanes",
+        lanes.len()
+    );
 }
 
 mod heavy {

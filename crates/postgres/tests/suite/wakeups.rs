@@ -45,6 +45,21 @@ async fn a_job_enqueued_by_one_store_wakes_the_subscribers_of_another() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_is_flushed_and_dropped_has_told_of_its_jobs() {
+    let database = support::database();
+    let client = support::connect(database.url()).await;
+    let (_hearing, mut wakeups) = listening(database.url(), &client).await;
+    for n in 0..10 {
+        let telling = open(database.url()).await;
+        let name = queue(&format!("mail-{n}"));
+        enqueue(&telling, NewJob { queue: name.clone(), ..job("t") }).await;
+        telling.flush().await;
+        drop(telling);
+        assert_eq!(next(&mut wakeups).await, Wakeup::Queue(name));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_job_promoted_by_one_store_wakes_the_subscribers_of_another() {
     let database = support::database();
     let client = support::connect(database.url()).await;

@@ -15,7 +15,9 @@ async fn handlers_may_finish_and_nothing_new_is_taken() {
     let first = enqueue(&client, 1).await;
     let (_, ctx) = keeper.next().await;
     let second = enqueue(&client, 2).await;
+    let handle = worker.handle();
     let shutdown = tokio::spawn(worker.shutdown());
+    super::until("it takes nothing new", async || handle.is_ending()).await;
     keeper.let_through(1);
     let drained = shutdown.await.unwrap();
     assert_eq!((drained.released, drained.untold), (0, 0));
