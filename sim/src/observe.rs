@@ -98,6 +98,13 @@ pub(crate) fn renumbered(mut lines: Vec<LogEntry>) -> Vec<LogEntry> {
 }
 
 /// To the millisecond, which is what durations count in.
+/// What expired. When the next one is due is not compared after a step that cancelled something: stores that tell its dependents in
+/// another transaction still count those that are about to be cancelled too.
+pub(crate) fn expired(expired: Swept) -> Swept {
+    let expired = swept(expired);
+    Swept { next_in: expired.next_in.filter(|_| expired.count == 0), ..expired }
+}
+
 pub(crate) fn swept(swept: Swept) -> Swept {
     Swept { next_in: swept.next_in.map(to_millis), ..swept }
 }

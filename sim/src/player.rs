@@ -149,7 +149,7 @@ impl Player {
             // A store may tell dependents in the call that ended their parents, and then finds nothing here: only
             // whether it answers is compared. What the sweep leads to shows in the jobs.
             Step::Unblock(limit) => self.jobs.observe(&store.unblock(Fence::NONE, *limit).await.map(drop)),
-            Step::Expire(limit) => self.jobs.observe(&store.expire(Fence::NONE, *limit).await.map(observe::swept)),
+            Step::Expire(limit) => self.jobs.observe(&store.expire(Fence::NONE, *limit).await.map(observe::expired)),
             Step::Reap(limit, crash_loop) => {
                 self.jobs.observe(&store.reap(Fence::NONE, *limit, *crash_loop).await.map(observe::swept))
             }

@@ -155,7 +155,8 @@ async fn purge(older_than: Duration, consent: Consent, store: &dyn Store, output
         consent.ask(&format!("{} would be forgotten for good.", jobs(count)))?;
         // Nothing but the dead: no store has kept anything else for so long.
         let forever = Duration::from_secs(30 * 365 * 24 * 3600);
-        let retention = Retention { completed: forever, cancelled: forever, dead: older_than, logs: forever };
+        let retention =
+            Retention { completed: forever, cancelled: forever, dead: older_than, logs: forever, occurrences: forever };
         loop {
             let step = store.prune(Fence::NONE, &retention, MAX_SWEEP).await?;
             purged += step.count;

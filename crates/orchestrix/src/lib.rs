@@ -38,6 +38,7 @@
 //! |---|---|
 //! | describe a kind of job | [`Job`] (derive it), [`Run`] or [`RunBlocking`] |
 //! | record jobs and follow them | [`Client`], [`Request`], [`Batch`], [`JobHandle`] |
+//! | create them again and again | [`Client::recurring`], [`cron`], [`every`] |
 //! | record them in a transaction of your own | `EnqueueIn` (features `postgres`, `sqlx`) |
 //! | work on them | [`Worker`], [`Context`], [`JobError`], [`ResultExt`] |
 //! | finish one in a transaction of your own | `CompleteIn` (features `postgres`, `sqlx`) |
@@ -63,9 +64,12 @@ pub mod testing;
 #[cfg(feature = "postgres")]
 mod transaction;
 
-pub use orchestrix_client::{Batch, Client, ClientError, Defaults, Job, JobHandle, Recorded, Request, Ticket};
+pub use orchestrix_client::{
+    Batch, Client, ClientError, Defaults, Job, JobHandle, Recorded, Recurring, Request, Ticket, When, cron, every,
+};
 pub use orchestrix_coordinator::{Coordinator, CoordinatorOptions, CoordinatorStatus, ServiceStatus};
 pub use orchestrix_core as model;
+pub use orchestrix_core::{Misfire, NewSchedule, Overlap};
 pub use orchestrix_macros::Job;
 pub use orchestrix_store as store;
 pub use orchestrix_worker::{
@@ -85,7 +89,7 @@ pub use transaction::{CompleteIn, EnqueueIn};
 pub use orchestrix_core::{
     AttemptOutcome, AttemptRecord, DependsOn, FieldError, IdempotencyKey, Invalid, Job as JobRecord, JobId, JobState,
     JobStatus, JobType, Json, LeaseToken, LimitKey, NewJob, NodeName, OnDependencyFailure, Priority, Progress, Queue,
-    Resources, RetryPolicy, Start, Tag, Tenant, Timestamp, WorkerName,
+    Resources, RetryPolicy, ScheduleName, Start, Tag, Tenant, Timestamp, WorkerName,
 };
 pub use orchestrix_store::{
     ClaimRequest, Claimed, Clock, Directive, Enqueued, Epoch, Fence, Finish, FinishError, JobFilter, JobSummary,
@@ -93,3 +97,4 @@ pub use orchestrix_store::{
     ProgressUpdate, QueueDepth, Queues, Result, Store, StoreError, SystemClock, Verdict, Wakeup, Wakeups, WorkerInfo,
     WorkerStatus,
 };
+pub use orchestrix_store::{Occurrence, Put, Schedule};

@@ -62,8 +62,13 @@ impl Schedule {
     }
 
     /// Puts a new definition in its place, at `now`; whether anything changed. Times are counted from now on, so that an edit fires
-    /// nothing by itself; what is the same keeps its times.
-    pub fn edit(&mut self, definition: NewSchedule, now: Timestamp) -> bool {
+    /// nothing by itself; what is the same keeps its times. What an operator has paused stays paused until it is resumed: programs
+    /// declare their schedules anew at every start.
+    pub fn edit(&mut self, mut definition: NewSchedule, now: Timestamp) -> bool {
+        if self.definition.paused {
+            definition.paused = true;
+            definition.note = definition.note.or_else(|| self.definition.note.clone());
+        }
         if self.definition == definition {
             return false;
         }

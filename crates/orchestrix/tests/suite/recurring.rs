@@ -1,0 +1,60 @@
+//! Jobs that are created again and again, from the declaration to the handler.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use orchestrix::{
+    Client, Context, Job, JobResult, MemoryStore, Overlap, PageRequest, Put, Run, Worker, cron, every,
+    model::schedule::Outcome,
+};
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Serialize, Deserialize, Job)]
+struct Tick;
+
+#[derive(Clone, Default)]
+struct Ticks(Arc<AtomicUsize>);
+
+impl Run for Tick {
+    async fn run(self, ctx: Context) -> JobResult {
+        assert!(ctx.correlation_id().is_some_and(|id| id.starts_with("ticks@")), "it says which time it stands for");
+        ctx.state::<Ticks>()?.0.fetch_add(1, Ordering::SeqCst);
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn a_declared_schedule_fires_by_itself_and_declaring_it_again_changes_nothing() {
+    let client = Client::new(MemoryStore::new());
+    let ticks = Ticks::default();
+    let worker = Worker::builder(&client).state(ticks.clone()).job::<Tick>().start().unwrap();
+    let declare = || client.recurring("ticks", every(Duration::from_secs(1)), Tick).overlap(Overlap::Allow).put();
+    assert_eq!(declare().await.unwrap(), Put::Created);
+    let three = async {
+        while ticks.0.load(Ordering::SeqCst) < 3 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), three).await.expect("three ticks");
+    assert_eq!(declare().await.unwrap(), Put::Unchanged);
+    let name = "ticks".parse().unwrap();
+    let ledger = client.store().occurrences(&name, &PageRequest::first(100)).await.unwrap().items;
+    assert!(ledger.len() >= 3 && ledger.iter().all(|line| line.outcome == Outcome::Fired), "{ledger:?}");
+    assert!(ledger.windows(2).all(|pair| pair[0].nominal > pair[1].nominal), "each time once: {ledger:?}");
+    let _ = worker.shutdown().await;
+}
+
+#[tokio::test]
+async fn whatever_is_wrong_with_a_schedule_is_said_at_once() {
+    let client = Client::new(MemoryStore::new());
+    let bad = client.recurring("no good", cron("61 9 * * *").in_tz("Europe/Berln"), Tick.request().queue("a b"));
+    let text = bad.put().await.unwrap_err().to_string();
+    for part in ["cron: minute (character 1)", "timezone", "job.queue"] {
+        assert!(text.contains(part), "nothing of {part} in {text}");
+    }
+}
