@@ -53,7 +53,6 @@ impl Demand {
         limit: usize,
         mut take: impl FnMut(Vec<Claimed>, Instant),
     ) -> Result<usize> {
-        let limit = limit.min(ClaimRequest::MAX_LIMIT);
         let mut claimed = 0;
         for i in 0..self.shares.len() {
             let (queue, share, credit) = &self.shares[i];
@@ -161,7 +160,8 @@ pub(crate) async fn run(
     let mut calm = Duration::ZERO;
     while !*stop.borrow_and_update() {
         shop.floor.keep_ahead(pace.ahead(shop.floor.ended()));
-        let wanted = if shop.is_draining() { 0 } else { shop.floor.wanted() };
+        // No more than one claim may ask for: one that gave all of that is no sign that nothing is left.
+        let wanted = if shop.is_draining() { 0 } else { shop.floor.wanted().min(ClaimRequest::MAX_LIMIT) };
         if wanted == 0 {
             tokio::select! {
                 () = shop.floor.room.notified() => {}

@@ -249,8 +249,7 @@ impl fmt::Debug for WorkerHandle {
 impl Drop for Worker {
     fn drop(&mut self) {
         // Their jobs are not told of any more: handlers would work in vain.
-        let unbegun = self.shop.floor.close();
-        drop(unbegun);
+        drop(self.shop.floor.close());
         self.shop.leases.stop_all(StopReason::Shutdown);
     }
 }
