@@ -1,14 +1,20 @@
 -- Ends attempts that did their work: the token is checked on the job's own row in the statement that moves it to history.
--- $1 ids (sorted, so that two batches lock in one order), $2 counters, $3 secrets, $4 results. Relies on the primary key;
--- why the items are wrapped as they are is said in examine.sql.
-WITH item AS MATERIALIZED (
-    SELECT i.* FROM unnest((SELECT $1::uuid[]), (SELECT $2::integer[]), (SELECT $3::uuid[]), (SELECT $4::text[])) AS i (id, counter, secret, result)
+-- $1 ids (sorted, so that two batches lock in one order, and each once), $2 counters, $3 secrets, $4 results. Relies on the primary
+-- key; why the items are wrapped as they are is said in examine.sql. They are unnested in the list of columns, which hands them on
+-- one by one: in FROM each array would be copied first. Of `gone`, what is read most stands first. The answer is one row
+-- for all, or none: a row for each would cost more than it says.
+WITH item AS (
+    SELECT i.*
+    FROM (SELECT unnest((SELECT $1::uuid[])) AS id, unnest((SELECT $2::integer[])) AS counter, unnest((SELECT $3::uuid[])) AS secret,
+                 unnest((SELECT $4::text[])) AS result) AS i
     WHERE i.counter BETWEEN 0 AND 2147483647
 ), gone AS (
     DELETE FROM orchestrix.job AS j
     USING item i
     WHERE j.id = i.id AND j.lease_counter = i.counter AND j.lease_secret = i.secret AND j.state IN ('dispatched', 'running')
-    RETURNING j.*, i.result
+    RETURNING j.id, j.has_dependents, j.state, j.queue, j.created_at, j.eligible_at, j.started_at, j.expires_at, j.timeout_ms, j.lease_secret,
+              j.lease_counter, j.lease_ms, j.rank, j.attempts, j.max_attempts, j.has_parents, j.payload_apart, j.job_type, j.tenant, j.worker,
+              j.concurrency_key, j.rate_limit_key, j.options, j.progress, j.attempt_log, j.checkpoint, j.payload, i.result
 ), kept AS (
     INSERT INTO orchestrix.history (
         id, created_at, finished_at, eligible_at, started_at, expires_at, timeout_ms, lease_secret, state, lease_counter, lease_ms, rank,
@@ -29,4 +35,4 @@ WITH item AS MATERIALIZED (
 ), counted AS (
     INSERT INTO orchestrix.depth_delta SELECT queue, state, -count(*) FROM gone GROUP BY queue, state
 )
-SELECT id, lease_counter, lease_secret, has_dependents FROM gone
+SELECT array_agg(id), array_agg(id) FILTER (WHERE has_dependents) FROM gone HAVING count(*) > 0

@@ -7,8 +7,8 @@ use std::{
 };
 
 use deadpool_postgres::{
-    ClientWrapper, Hook, HookError, Manager, ManagerConfig, Metrics, Object, Pool, PoolError, RecyclingMethod, Runtime,
-    Timeouts,
+    ClientWrapper, Hook, HookError, Manager, ManagerConfig, Metrics, Object, Pool, PoolError, QueueMode,
+    RecyclingMethod, Runtime, Timeouts,
 };
 use orchestrix_store::{Result, StoreError};
 use tokio_postgres::{
@@ -98,6 +98,8 @@ impl Database {
                 create: Some(options.connect_timeout * 2),
                 recycle: Some(options.connect_timeout),
             })
+            // The connection that was used last has its plans and its part of the server's memory at hand.
+            .queue_mode(QueueMode::Lifo)
             .runtime(Runtime::Tokio1)
             .build()
             .map_err(|error| StoreError::Backend(Box::new(error)))?;

@@ -1,6 +1,6 @@
 //! Ending attempts, and what a worker says along the way.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use orchestrix_core::{AttemptOutcome, JobId, JobState, LeaseToken};
 use orchestrix_store::{AttemptEnd, Fence, Finish, FinishError, LogLine, ProgressUpdate, Result, StoreError, Verdict};
@@ -22,12 +22,16 @@ type Answer = Result<JobState, FinishError>;
 pub(crate) async fn finish(store: &PostgresStore, items: &[Finish]) -> Result<Vec<Answer>> {
     Finish::validate(items)?;
     let mut answers: Vec<Option<Answer>> = vec![None; items.len()];
-    let mut first: HashMap<LeaseToken, usize> = HashMap::with_capacity(items.len());
-    let (mut complete, mut other) = (Vec::new(), Vec::new());
-    for (i, item) in items.iter().enumerate() {
+    // In the order of ids: every statement that waits for several rows locks them in this order.
+    let mut order: Vec<usize> = (0..items.len()).collect();
+    order.sort_unstable_by_key(|i| (items[*i].token, *i));
+    let (mut complete, mut other) = (Vec::with_capacity(items.len()), Vec::new());
+    let mut last = None;
+    for i in order {
+        let item = &items[i];
         if let Err(error) = item.verdict.validate() {
             answers[i] = Some(Err(FinishError::Invalid(error)));
-        } else if *first.entry(item.token).or_insert(i) == i {
+        } else if last.replace(item.token) != Some(item.token) {
             match item.verdict {
                 Verdict::Complete { .. } => complete.push(i),
                 _ => other.push(i),
@@ -36,7 +40,7 @@ pub(crate) async fn finish(store: &PostgresStore, items: &[Finish]) -> Result<Ve
     }
     let mut ended = Vec::new();
     if !complete.is_empty() {
-        ended = complete_all(store, items, &complete, &mut answers).await?;
+        ended = complete_all(store, items, complete, &mut answers).await?;
     }
     if !other.is_empty() {
         ended.extend(settle_all(store, items, &other, &mut answers).await?);
@@ -49,42 +53,37 @@ pub(crate) async fn finish(store: &PostgresStore, items: &[Finish]) -> Result<Ve
     Ok(answers.into_iter().map(|answer| answer.unwrap_or(Err(FinishError::LeaseLost))).collect())
 }
 
+// Those at `positions`, which are in the order of tokens.
 async fn complete_all(
     store: &PostgresStore,
     items: &[Finish],
-    positions: &[usize],
+    mut positions: Vec<usize>,
     answers: &mut [Option<Answer>],
 ) -> Result<Vec<JobId>> {
-    // In the order of ids: every statement that waits for several rows locks them in this order.
-    let mut sorted = positions.to_vec();
-    sorted.sort_unstable_by_key(|i| items[*i].token);
-    let tokens = || sorted.iter().map(|i| items[*i].token);
-    let ids: Vec<Uuid> = tokens().map(|token| token.job.as_uuid()).collect();
-    let counters: Vec<i32> = tokens().map(|token| token.counter).collect();
-    let secrets: Vec<Uuid> = tokens().map(|token| token.secret).collect();
-    let results: Vec<Option<&str>> = sorted
-        .iter()
-        .map(|i| match &items[*i].verdict {
+    let mut ended = Vec::new();
+    while !positions.is_empty() {
+        // The answer names jobs, so of two tokens of one job each has a call of its own.
+        let mut last = None;
+        let (now, later): (Vec<usize>, Vec<usize>) =
+            positions.into_iter().partition(|i| last.replace(items[*i].token.job) != Some(items[*i].token.job));
+        positions = later;
+        let ids: Vec<Uuid> = now.iter().map(|i| items[*i].token.job.as_uuid()).collect();
+        let counters: Vec<i32> = now.iter().map(|i| items[*i].token.counter).collect();
+        let secrets: Vec<Uuid> = now.iter().map(|i| items[*i].token.secret).collect();
+        let results = now.iter().map(|i| match &items[*i].verdict {
             Verdict::Complete { result } => result.as_ref().map(|json| json.as_str()),
             _ => None,
-        })
-        .collect();
-    let rows = store.database().query(&COMPLETE, &[&ids, &counters, &secrets, &results]).await?;
-    let done: HashMap<LeaseToken, bool> = rows
-        .iter()
-        .map(|row| {
-            let token = LeaseToken { job: JobId::from_uuid(row.get(0)), counter: row.get(1), secret: row.get(2) };
-            (token, row.get(3))
-        })
-        .collect();
-    let mut ended = Vec::new();
-    for i in sorted {
-        if let Some(dependents) = done.get(&items[i].token) {
-            answers[i] = Some(Ok(JobState::Completed));
-            if *dependents {
-                ended.push(items[i].token.job);
+        });
+        let results: Vec<Option<&str>> = results.collect();
+        let rows = store.database().query(&COMPLETE, &[&ids, &counters, &secrets, &results]).await?;
+        let Some(row) = rows.first() else { continue };
+        let done: HashSet<Uuid> = row.get::<_, Vec<Uuid>>(0).into_iter().collect();
+        for (i, id) in now.into_iter().zip(ids) {
+            if done.contains(&id) {
+                answers[i] = Some(Ok(JobState::Completed));
             }
         }
+        ended.extend(row.get::<_, Option<Vec<Uuid>>>(1).unwrap_or_default().into_iter().map(JobId::from_uuid));
     }
     Ok(ended)
 }

@@ -16,8 +16,6 @@ const TRY_AGAIN: Duration = Duration::from_millis(100);
 /// How long to look away after a hint that led nowhere; doubled each time.
 const CALM: Duration = Duration::from_millis(2);
 const LONGEST_CALM: Duration = Duration::from_millis(50);
-/// As many jobs as are worth two claims.
-const MANY: usize = 1_000;
 /// How long a job waits for a slot before it is handed back.
 const WAIT: Duration = Duration::from_secs(1);
 
@@ -71,26 +69,12 @@ impl Demand {
             claimed += got;
         }
         let rest = limit - claimed;
-        if rest < MANY {
+        if rest > 0 {
+            // One claim at a time: several at once would step over the rows that the others have locked.
             let request = self.request(self.served.clone(), rest);
-            return Ok(claimed + if rest > 0 { lease(source, &request, &mut take).await? } else { 0 });
+            claimed += lease(source, &request, &mut take).await?;
         }
-        // By two at once: one claim keeps one processor of a database busy.
-        let halves = [rest / 2, rest - rest / 2].map(|limit| self.request(self.served.clone(), limit));
-        let begun = Instant::now();
-        let answers = futures_util::future::join_all(halves.iter().map(|half| guarded(source.lease(half)))).await;
-        let mut failed = None;
-        for answer in answers {
-            match answer {
-                Ok(jobs) => {
-                    claimed += jobs.len();
-                    take(jobs, begun);
-                }
-                Err(error) => failed = Some(error),
-            }
-        }
-        // Those that one half gave are ours, whatever the other says; it will say so again.
-        failed.filter(|_| claimed == 0).map_or(Ok(claimed), Err)
+        Ok(claimed)
     }
 
     fn concerns(&self, wakeup: &Wakeup) -> bool {
