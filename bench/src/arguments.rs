@@ -8,11 +8,13 @@ pub(crate) const HELP: &str = "\
 cargo xtask bench store postgres|sqlite [--quick] [--only NAME,…] [--rounds N] [--strict]
 cargo xtask bench worker postgres|sqlite [--quick] [--only NAME,…] [--rounds N] [--strict]
 cargo xtask bench coordinator           [--quick] [--only NAME,…] [--rounds N] [--strict]
+cargo xtask bench schedules             [--quick] [--only NAME,…] [--rounds N] [--strict]
 
     --quick       a tenth of every count: a smoke run, whose numbers say little
     --only NAMES  of a store, some of: single, bulk, drain, finished, pending, xmin (postgres), memory, latency;
                   of a worker, some of: run, start, footprint;
-                  of the coordinator, some of: promotion, punctuality, idle, reaping
+                  of the coordinator, some of: promotion, punctuality, idle, reaping;
+                  of schedules, some of: load, burst
     --rounds N    how often each figure and its limit are measured, in turns; 3 unless told otherwise
     --strict      exit with 1 if a target is missed
 ";
@@ -45,6 +47,8 @@ pub(crate) enum Subject {
     Worker(Backend),
     /// Coordinators of one database of PostgreSQL, which many nodes can share.
     Coordinator,
+    /// Schedules, as the leader of such a database fires them.
+    Schedules,
 }
 
 impl Subject {
@@ -52,7 +56,7 @@ impl Subject {
     pub(crate) const fn backend(self) -> Backend {
         match self {
             Self::Store(backend) | Self::Worker(backend) => backend,
-            Self::Coordinator => Backend::Postgres,
+            Self::Coordinator | Self::Schedules => Backend::Postgres,
         }
     }
 
@@ -62,6 +66,7 @@ impl Subject {
             Self::Store(backend) => backend.figures(),
             Self::Worker(_) => Figure::WORKER.to_vec(),
             Self::Coordinator => Figure::COORDINATOR.to_vec(),
+            Self::Schedules => Figure::SCHEDULES.to_vec(),
         }
     }
 }
@@ -98,8 +103,10 @@ impl Command {
         let mut arguments = arguments.into_iter();
         let measure = |subject, arguments| Request::parse(subject, arguments).map(Self::Measure);
         let first = arguments.next();
-        if first.as_deref() == Some("coordinator") {
-            return measure(Subject::Coordinator, arguments);
+        match first.as_deref() {
+            Some("coordinator") => return measure(Subject::Coordinator, arguments),
+            Some("schedules") => return measure(Subject::Schedules, arguments),
+            _ => {}
         }
         match (first.as_deref(), arguments.next().as_deref()) {
             (Some("store"), Some("postgres")) => measure(Subject::Store(Backend::Postgres), arguments),
@@ -192,6 +199,7 @@ mod tests {
             "store postgres --only idle",
             "coordinator --only drain",
             "coordinator postgres",
+            "schedules --only idle",
             "worker --only drain",
             "worker mysql",
         ] {

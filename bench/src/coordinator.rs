@@ -81,24 +81,24 @@ async fn wait_for<T>(coordinator: &Coordinator, what: &str, seen: impl Fn(&Coord
     }
 }
 
-async fn started(store: &Arc<dyn Store>) -> Result<Coordinator> {
+pub(crate) async fn started(store: &Arc<dyn Store>) -> Result<Coordinator> {
     let coordinator = start(store, "bench")?;
     wait_for(&coordinator, "a leader", |coordinator| coordinator.status().leading.then_some(())).await?;
     Ok(coordinator)
 }
 
-fn service(coordinator: &Coordinator, name: &str) -> ServiceStatus {
+pub(crate) fn service(coordinator: &Coordinator, name: &str) -> ServiceStatus {
     coordinator.status().services.get(name).cloned().unwrap_or_default()
 }
 
 /// What a service did from a moment on.
-struct Swept {
-    took: Duration,
-    steps: u64,
+pub(crate) struct Swept {
+    pub(crate) took: Duration,
+    pub(crate) steps: u64,
 }
 
 /// Waits until a service has moved `jobs` since `before`, and says how long after `due` that was.
-async fn swept(
+pub(crate) async fn swept(
     coordinator: &Coordinator,
     name: &str,
     before: &ServiceStatus,
@@ -115,7 +115,7 @@ async fn swept(
     Ok(Swept { took, steps: status.runs - before.runs })
 }
 
-async fn sleep_until(at: Timestamp) {
+pub(crate) async fn sleep_until(at: Timestamp) {
     sleep(Duration::try_from(at.duration_since(Timestamp::now())).unwrap_or_default()).await;
 }
 
@@ -351,11 +351,11 @@ pub(crate) async fn idle(server: &Server, scale: Scale, progress: &Progress) -> 
         nodes.push(start(&backend::open(&database.url).await?, &format!("bench-{n}"))?);
     }
     sleep(SETTLING).await;
-    let (clock, commits, cpu) = (Instant::now(), server.commits_so_far(&database).await?, cpu_time()?);
+    let (clock, commits, cpu) = (Instant::now(), server.commits_so_far(&database).await?, cpu_time("self")?);
     sleep(Duration::from_secs(scale.of(IDLE) as u64)).await;
     let seconds = clock.elapsed().as_secs_f64();
     let commits = (server.commits_so_far(&database).await? - commits) as f64 / seconds;
-    let percent = (cpu_time()? - cpu).as_secs_f64() / seconds * 100.0;
+    let percent = (cpu_time("self")? - cpu).as_secs_f64() / seconds * 100.0;
     let leaders = nodes.iter().filter(|node| node.status().leading).count();
     ensure!(leaders == 1, "{leaders} nodes lead");
     for node in nodes {
@@ -368,13 +368,14 @@ pub(crate) async fn idle(server: &Server, scale: Scale, progress: &Progress) -> 
     Ok(Row { figure: name.into(), ours: shown, ..Row::judged(Figure::Idle.target(Backend::Postgres), 0.0) })
 }
 
-/// What this process has taken of the processor so far.
-fn cpu_time() -> Result<Duration> {
+/// What a process, or `self`, has taken of the processor so far.
+pub(crate) fn cpu_time(process: &str) -> Result<Duration> {
     /// What the kernel counts in, on every architecture.
     const TICK: Duration = Duration::from_millis(10);
-    let stat = fs::read_to_string("/proc/self/stat").context("times are read from /proc, which only Linux has")?;
+    let stat = fs::read_to_string(format!("/proc/{process}/stat"))
+        .context("times are read from /proc, which only Linux has")?;
     // The second field is the program's name, in parentheses, and may hold anything. The third comes next.
-    let (_, fields) = stat.rsplit_once(')').context("/proc/self/stat names no program")?;
+    let (_, fields) = stat.rsplit_once(')').context("/proc names no program")?;
     let ticks = fields.split_whitespace().skip(11).take(2).map(str::parse::<u32>);
     Ok(TICK * ticks.sum::<Result<u32, _>>()?)
 }

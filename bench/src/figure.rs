@@ -24,6 +24,8 @@ pub(crate) enum Figure {
     Run,
     Start,
     Footprint,
+    Load,
+    Burst,
 }
 
 /// What a figure must reach.
@@ -50,6 +52,9 @@ impl Figure {
     /// Those of a worker.
     pub(crate) const WORKER: [Self; 3] = [Self::Run, Self::Start, Self::Footprint];
 
+    /// Those of schedules.
+    pub(crate) const SCHEDULES: [Self; 2] = [Self::Load, Self::Burst];
+
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Single => "single",
@@ -67,6 +72,8 @@ impl Figure {
             Self::Run => "run",
             Self::Start => "start",
             Self::Footprint => "footprint",
+            Self::Load => "load",
+            Self::Burst => "burst",
         }
     }
 
@@ -83,6 +90,8 @@ impl Figure {
             (Self::Xmin | Self::Promotion, _) => Target::Ratio(0.8),
             (Self::Memory, _) => Target::Bytes(100 * 1024 * 1024),
             (Self::Punctuality, _) => Target::Most(50.0, "ms at p99"),
+            (Self::Load, _) => Target::Most(10.0, "% of a core"),
+            (Self::Burst, _) => Target::Most(2.0, "s"),
             (Self::Run, _) => Target::Ratio(0.8),
             (Self::Footprint, _) => Target::Bytes(60 * 1024 * 1024),
             (Self::Latency | Self::Idle | Self::Reaping | Self::Start, _) => Target::None,
@@ -92,9 +101,10 @@ impl Figure {
     /// How many steps of the progress bar it takes.
     pub(crate) const fn steps(self, backend: Backend, rounds: usize) -> usize {
         match (self, backend) {
-            (Self::Memory | Self::Idle | Self::Start | Self::Footprint, _) | (Self::Latency, Backend::Sqlite) => 1,
+            (Self::Memory | Self::Idle | Self::Start | Self::Footprint | Self::Load, _)
+            | (Self::Latency, Backend::Sqlite) => 1,
             (Self::Latency, Backend::Postgres) | (Self::Punctuality, _) => 2,
-            (Self::Reaping, _) => rounds,
+            (Self::Reaping | Self::Burst, _) => rounds,
             _ => 2 * rounds,
         }
     }
@@ -104,7 +114,7 @@ impl FromStr for Figure {
     type Err = anyhow::Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let all = || Self::STORE.into_iter().chain(Self::COORDINATOR).chain(Self::WORKER);
+        let all = || Self::STORE.into_iter().chain(Self::COORDINATOR).chain(Self::WORKER).chain(Self::SCHEDULES);
         all().find(|figure| figure.name() == text).ok_or_else(|| {
             let names = all().map(Self::name).collect::<Vec<_>>().join(", ");
             anyhow!("there is no figure `{text}`: the figures are {names}")

@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `single`, `bulk`, `drain`, `backlog`, `memory`, `latency` | what our store does, whichever it is |
 //! | `worker` | what the worker runtime makes of it |
+//! | `schedules` | what schedules cost the node that leads |
 //! | `coordinator` | what a running coordinator does, and what it costs others meanwhile |
 //! | `postgres`, `sqlite` | where it does so, what is counted there, and the limits |
 //! | `measure` | ours and the limit, in turns |
@@ -27,6 +28,7 @@ mod postgres;
 mod progress;
 mod report;
 mod sample;
+mod schedules;
 mod single;
 mod sqlite;
 mod worker;

@@ -22,7 +22,7 @@ use crate::{
     progress::Progress,
     report::Row,
     sample::Sample,
-    single, worker,
+    schedules, single, worker,
 };
 
 impl Place for Server {
@@ -82,6 +82,8 @@ impl Place for Server {
             Figure::Reaping => coordinator::reaping(self, request, progress).await?,
             Figure::Run => pair.compare(&worker::ours(scale), &worker::limit(on, scale)).await?,
             Figure::Start => worker::start(self, scale, progress).await?,
+            Figure::Load => schedules::load(self, request, progress).await?,
+            Figure::Burst => schedules::burst(self, request, progress).await?,
             Figure::Footprint => worker::footprint(self, scale, progress).await?,
         }])
     }

@@ -12,7 +12,7 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use tokio_postgres::{Client, NoTls};
 
-use crate::measure::Database;
+use crate::{coordinator::cpu_time, measure::Database};
 
 /// How long closed connections may take to be gone.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -113,6 +113,13 @@ impl Server {
     pub(crate) async fn commits_so_far(&self, database: &Database) -> Result<u64> {
         let sql = "SELECT xact_commit FROM pg_stat_database WHERE datname = $1";
         Ok(self.admin.query_one(sql, &[&database.name]).await?.get::<_, i64>(0).try_into()?)
+    }
+
+    /// What the sessions in a database have taken of the processor so far.
+    pub(crate) async fn cpu_time(&self, database: &Database) -> Result<Duration> {
+        let sql = "SELECT pid::text FROM pg_stat_activity WHERE datname = $1 AND backend_type = 'client backend'";
+        let sessions = self.admin.query(sql, &[&database.name]).await?;
+        sessions.iter().map(|row| cpu_time(row.get(0))).sum()
     }
 
     async fn sessions(&self, database: &Database) -> Result<i64> {

@@ -65,7 +65,13 @@ impl Place for Files {
             Figure::Drain => pair.compare(&empty, &bare_drain::limit(scale)).await?,
             Figure::Finished => pair.compare(&backlog::finished(on, scale), &empty).await?,
             Figure::Pending => pair.compare(&backlog::pending(on, scale), &empty).await?,
-            Figure::Xmin | Figure::Promotion | Figure::Punctuality | Figure::Idle | Figure::Reaping => {
+            Figure::Xmin
+            | Figure::Promotion
+            | Figure::Punctuality
+            | Figure::Idle
+            | Figure::Reaping
+            | Figure::Load
+            | Figure::Burst => {
                 bail!("SQLite has nothing to measure here")
             }
             Figure::Memory => memory::measure(self, scale, progress).await?,
