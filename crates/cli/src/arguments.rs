@@ -9,7 +9,9 @@ use clap::{
 };
 use tracing_subscriber::filter::LevelFilter;
 
-use crate::{completions, dlq, failure::say, jobs, migrate, nodes, output::Format, queues, times, worker, workers};
+use crate::{
+    completions, dlq, failure::say, jobs, migrate, nodes, output::Format, queues, schedules, times, worker, workers,
+};
 
 /// Work done later, surely, and visibly.
 #[derive(Debug, Parser)]
@@ -70,6 +72,8 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Queues(queues::Command),
     #[command(subcommand)]
+    Schedules(schedules::Command),
+    #[command(subcommand)]
     Workers(workers::Command),
     #[command(subcommand)]
     Nodes(nodes::Command),
@@ -80,7 +84,11 @@ impl Command {
     /// Whether a file that does not exist yet is made. Whoever looks for something would only look into a new and empty one
     /// because of a slip in the path.
     pub(crate) fn makes_files(&self) -> bool {
-        matches!(self, Self::Migrate(_) | Self::Jobs(jobs::Command::Enqueue(_)))
+        match self {
+            Self::Migrate(_) | Self::Jobs(jobs::Command::Enqueue(_)) => true,
+            Self::Schedules(command) => command.records(),
+            _ => false,
+        }
     }
 }
 

@@ -68,7 +68,7 @@ fn outcome(error: &anyhow::Error) -> Outcome {
     }
     match error.downcast_ref::<StoreError>() {
         Some(StoreError::Invalid(_)) => Outcome::USAGE,
-        Some(StoreError::JobNotFound(_)) => Outcome::NOT_FOUND,
+        Some(StoreError::JobNotFound(_) | StoreError::ScheduleNotFound(_)) => Outcome::NOT_FOUND,
         Some(
             StoreError::IdempotencyKeyReused { .. }
             | StoreError::IllegalTransition(_)
@@ -111,6 +111,7 @@ fn advice(error: &StoreError) -> Option<String> {
         StoreError::JobNotFound(_) => {
             Some("`orchestrix jobs list` shows what there is; finished jobs are forgotten after some days".into())
         }
+        StoreError::ScheduleNotFound(_) => Some("`orchestrix schedules list` shows what there is".into()),
         StoreError::IdempotencyKeyReused { existing } => {
             Some(format!("choose another --idempotency-key, or look at that job: orchestrix jobs get {existing}"))
         }

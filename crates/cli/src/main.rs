@@ -6,7 +6,7 @@
 //! | `database` | from a URL to a store |
 //! | `failure` | what to say when something went wrong, and with which exit code |
 //! | `output` | tables, JSON, lines of JSON |
-//! | `jobs`, `dlq`, `queues`, `workers`, `nodes`, `migrate`, `completions` | one group of commands each |
+//! | `jobs`, `dlq`, `queues`, `schedules`, `workers`, `nodes`, `migrate`, `completions` | one group of commands each |
 //! | `worker`, `builtin` | a worker, and the job types it knows |
 //! | the others | what several groups share: filters, durations, views of a job, consent |
 //!
@@ -27,6 +27,7 @@ mod migrate;
 mod nodes;
 mod output;
 mod queues;
+mod schedules;
 mod times;
 mod view;
 mod worker;
@@ -63,6 +64,11 @@ async fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Migrate(arguments) => return migrate::run(arguments, &cli.global, &output).await,
         Command::Completions(arguments) => return completions::run(arguments, &output),
         Command::Worker(arguments) => return worker::run(arguments, &cli.global).await,
+        Command::Schedules(command) => {
+            if let Some(outcome) = schedules::run_without_store(command, &output) {
+                return outcome;
+            }
+        }
         _ => {}
     }
     let opened = Opened::open(&cli.global, cli.command.makes_files()).await?;
@@ -71,6 +77,7 @@ async fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Jobs(command) => jobs::run(command, store, &output).await,
         Command::Dlq(command) => dlq::run(command, store, &output).await,
         Command::Queues(command) => queues::run(command, store, &output).await,
+        Command::Schedules(command) => schedules::run(command, store, &output).await,
         Command::Workers(command) => workers::run(command, store, &output).await,
         Command::Nodes(command) => nodes::run(command, store, &output).await,
         Command::Migrate(_) | Command::Completions(_) | Command::Worker(_) => Ok(Outcome::DONE),

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use orchestrix_core::{
     AttemptOutcome, AttemptRecord, IdempotencyKey, Job, JobId, JobState, JobStatus, JobType, Json, LimitKey,
-    OnDependencyFailure, Priority, Progress, Queue, Resources, Tag, Tenant, Timestamp, WorkerName,
+    OnDependencyFailure, Priority, Progress, Queue, Resources, RetryPolicy, Tag, Tenant, Timestamp, WorkerName,
 };
 use orchestrix_store::JobSummary;
 use serde::{Serialize, Serializer, ser::Error};
@@ -155,12 +155,7 @@ impl From<Job> for JobView {
             lease_expires_at: job.lease_expires_at,
             leases: job.leases,
             leases_lost: job.losses,
-            retry: RetryView {
-                base_seconds: job.retry.base.as_secs_f64(),
-                multiplier: job.retry.multiplier,
-                max_seconds: job.retry.max.as_secs_f64(),
-                jitter: job.retry.jitter,
-            },
+            retry: RetryView::from(job.retry),
             depends_on: job.depends_on,
             on_dependency_failure: job.on_dependency_failure,
             expires_at: job.expires_at,
@@ -196,6 +191,17 @@ impl From<Job> for JobView {
     }
 }
 
+impl From<RetryPolicy> for RetryView {
+    fn from(retry: RetryPolicy) -> Self {
+        Self {
+            base_seconds: retry.base.as_secs_f64(),
+            multiplier: retry.multiplier,
+            max_seconds: retry.max.as_secs_f64(),
+            jitter: retry.jitter,
+        }
+    }
+}
+
 impl From<Progress> for ProgressView {
     fn from(progress: Progress) -> Self {
         Self { percent: progress.percent, message: progress.message }
@@ -222,12 +228,14 @@ impl AttemptView {
     }
 }
 
-fn amounts(resources: &Resources) -> BTreeMap<LimitKey, f64> {
+/// Resources by their names.
+pub(crate) fn amounts(resources: &Resources) -> BTreeMap<LimitKey, f64> {
     // Kept in thousandths.
     resources.iter().map(|(name, amount)| (name.clone(), amount as f64 / 1_000.0)).collect()
 }
 
-fn as_given<S: Serializer>(json: &Json, serializer: S) -> Result<S::Ok, S::Error> {
+/// JSON as it was given, not as it would be written anew.
+pub(crate) fn as_given<S: Serializer>(json: &Json, serializer: S) -> Result<S::Ok, S::Error> {
     let raw: &RawValue = serde_json::from_str(json.as_str()).map_err(S::Error::custom)?;
     raw.serialize(serializer)
 }

@@ -5,7 +5,8 @@ mod enqueue;
 mod get;
 pub(crate) mod list;
 mod logs;
-mod request;
+pub(crate) mod request;
+pub(crate) mod template;
 mod wait;
 
 use anyhow::Result;

@@ -9,6 +9,7 @@ mod help;
 mod inspect;
 mod migrate;
 mod operate;
+mod schedules;
 mod support;
 mod usage;
 mod worker;

@@ -1,0 +1,160 @@
+//! `orchestrix schedules pause`, `resume`, `trigger` and `delete`.
+//!
+//! What is done to several is done to each by itself: one that is refused leaves the others standing.
+
+use anyhow::Result;
+use orchestrix_core::{ScheduleName, Timestamp};
+use orchestrix_store::{Store, StoreError};
+use serde::Serialize;
+
+use super::look_up;
+use crate::{
+    consent::Consent,
+    each::Standing,
+    failure::{self, Outcome},
+    output::{Output, table},
+    times,
+};
+
+/// A schedule that was paused or resumed.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Switched {
+    name: ScheduleName,
+    paused: bool,
+    /// Whether it was not so before.
+    changed: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_time: Option<Timestamp>,
+}
+
+/// A schedule that was forgotten, or would be.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Deleted {
+    name: ScheduleName,
+    deleted: bool,
+}
+
+pub(crate) async fn pause(
+    names: &[ScheduleName],
+    note: Option<&str>,
+    store: &dyn Store,
+    output: &Output,
+) -> Result<Outcome> {
+    let (paused, outcome) = each(names, async |name| {
+        let changed = store.pause_schedule(name, note.map(str::to_owned)).await?;
+        stand(name, changed, store).await
+    })
+    .await;
+    show(&paused, output)?;
+    Ok(outcome.report())
+}
+
+pub(crate) async fn resume(names: &[ScheduleName], store: &dyn Store, output: &Output) -> Result<Outcome> {
+    let (resumed, outcome) = each(names, async |name| {
+        let changed = store.resume_schedule(name).await?;
+        stand(name, changed, store).await
+    })
+    .await;
+    show(&resumed, output)?;
+    Ok(outcome.report())
+}
+
+pub(crate) async fn trigger(name: &ScheduleName, store: &dyn Store, output: &Output) -> Result<Outcome> {
+    let job = store.trigger_schedule(name).await?;
+    // Without a header: scripts take the first word of a line.
+    output.item(&Standing::of(job.id, job.state), || format!("{}  {}\n", job.id, job.state))?;
+    Ok(Outcome::DONE)
+}
+
+pub(crate) async fn delete(
+    names: &[ScheduleName],
+    consent: Consent,
+    store: &dyn Store,
+    output: &Output,
+) -> Result<Outcome> {
+    let (found, mut refused) = each(names, async |name| look_up(name, store).await.map(|_| name.clone())).await;
+    let mut deleted = Vec::new();
+    if consent.dry_run {
+        deleted.extend(found.into_iter().map(|name| Deleted { name, deleted: false }));
+    } else if !found.is_empty() {
+        consent
+            .ask(&format!("{} would be forgotten for good, along with what became of past times.", listed(&found)))?;
+        let (done, late) = each(&found, async |name| match store.delete_schedule(name).await? {
+            true => Ok(Deleted { name: name.clone(), deleted: true }),
+            false => Err(StoreError::ScheduleNotFound(name.clone())),
+        })
+        .await;
+        deleted.extend(done);
+        refused.0.extend(late.0);
+    }
+    if !deleted.is_empty() {
+        let header = if consent.dry_run { "NAME" } else { "FORGOTTEN" };
+        output.list(&deleted, || table([header], deleted.iter().map(|schedule| [schedule.name.to_string()])))?;
+    }
+    if consent.dry_run {
+        output.note("dry run: nothing was forgotten");
+    }
+    Ok(refused.report())
+}
+
+fn listed(names: &[ScheduleName]) -> String {
+    let names: Vec<&str> = names.iter().map(ScheduleName::as_str).collect();
+    if let [name] = names.as_slice() { format!("schedule {name}") } else { format!("schedules {}", names.join(", ")) }
+}
+
+async fn stand(name: &ScheduleName, changed: bool, store: &dyn Store) -> orchestrix_store::Result<Switched> {
+    let schedule = look_up(name, store).await?;
+    let (definition, next_time) = (schedule.definition, schedule.next_nominal);
+    Ok(Switched { name: definition.name, paused: definition.paused, changed, note: definition.note, next_time })
+}
+
+fn show(switched: &[Switched], output: &Output) -> Result<()> {
+    if switched.is_empty() {
+        return Ok(());
+    }
+    let now = Timestamp::now();
+    output.list(switched, || {
+        let row = |schedule: &Switched| {
+            let word = if schedule.paused { "paused" } else { "active" };
+            let before = if schedule.changed { "" } else { ", as before" };
+            [
+                schedule.name.to_string(),
+                format!("{word}{before}"),
+                schedule
+                    .next_time
+                    .map_or_else(|| "-".into(), |next| format!("{next} ({})", times::relative(next, now))),
+                schedule.note.clone().unwrap_or_else(|| "-".into()),
+            ]
+        };
+        table(["NAME", "STATE", "NEXT", "NOTE"], switched.iter().map(row))
+    })
+}
+
+/// What was refused, in order.
+struct Refused(Vec<anyhow::Error>);
+
+impl Refused {
+    /// Says so; the first decides how the command ends.
+    fn report(&self) -> Outcome {
+        let outcomes: Vec<Outcome> = self.0.iter().map(failure::report).collect();
+        outcomes.first().copied().unwrap_or(Outcome::DONE)
+    }
+}
+
+async fn each<T>(
+    names: &[ScheduleName],
+    act: impl AsyncFn(&ScheduleName) -> orchestrix_store::Result<T>,
+) -> (Vec<T>, Refused) {
+    let (mut done, mut refused) = (Vec::new(), Refused(Vec::new()));
+    for name in names {
+        match act(name).await {
+            Ok(answer) => done.push(answer),
+            Err(error) => refused.0.push(error.into()),
+        }
+    }
+    (done, refused)
+}
