@@ -5,20 +5,27 @@ use orchestrix_testkit::install::{self, Server};
 
 use crate::step::Step;
 
-const USAGE: &str = "cargo xtask chaos leader|workers [--minutes N]";
+const USAGE: &str = "cargo xtask chaos leader|workers|schedules [--minutes N]";
 
 /// A run of faults, which is an ignored test.
 #[derive(Debug)]
 struct Chaos {
     name: &'static str,
     package: &'static str,
+    test: &'static str,
     /// Unless told otherwise.
     minutes: f64,
 }
 
-const ALL: [Chaos; 2] = [
-    Chaos { name: "leader", package: "orchestrix-coordinator", minutes: 5.0 },
-    Chaos { name: "workers", package: "orchestrix-worker", minutes: 2.0 },
+const ALL: [Chaos; 3] = [
+    Chaos { name: "leader", package: "orchestrix-coordinator", test: "processes::chaos::chaos", minutes: 5.0 },
+    Chaos { name: "workers", package: "orchestrix-worker", test: "processes::chaos::chaos", minutes: 2.0 },
+    Chaos {
+        name: "schedules",
+        package: "orchestrix-coordinator",
+        test: "processes::schedules::chaos::chaos",
+        minutes: 5.0,
+    },
 ];
 
 /// Runs what the arguments name.
@@ -28,8 +35,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         println!("\n==> install postgresql: apt-get update, apt-get install postgresql");
     })?;
     // Without nextest's limit on the time of a test. The private server is the test's own, since it kills it.
-    let arguments = "--test suite -- --ignored --exact processes::chaos::chaos --nocapture";
-    let command = format!("test -p {} {arguments}", chaos.package);
+    let Chaos { package, test, .. } = chaos;
+    let command = format!("test -p {package} --test suite -- --ignored --exact {test} --nocapture");
     Step::cargo("chaos", &command).env("ORCHESTRIX_CHAOS_MINUTES", minutes.to_string()).run()
 }
 
@@ -60,6 +67,7 @@ mod tests {
     fn minutes_may_be_left_out_and_must_make_sense() {
         assert_eq!(parse("leader").unwrap(), ("leader", 5.0));
         assert_eq!(parse("workers").unwrap(), ("workers", 2.0));
+        assert_eq!(parse("schedules").unwrap(), ("schedules", 5.0));
         assert_eq!(parse("leader --minutes 0.5").unwrap(), ("leader", 0.5));
         for line in [
             "",

@@ -36,6 +36,9 @@ cargo xtask bench coordinator [ARGUMENTS]
     Measures coordinators on a private, durable PostgreSQL: how fast and how punctually due jobs are promoted and what
     that costs claims meanwhile, how fast lost leases are taken back, and what three idle nodes ask of the database.
 
+cargo xtask bench schedules [ARGUMENTS]
+    Measures schedules on such a server: what very many cost the node that leads, and how soon very many at once are fired.
+
 cargo xtask mutants [NAME …]
     Plants known bugs in a copy of the tree, one at a time, and runs the tests, which must notice; prints which did.
     NAME chooses those whose names hold it. Takes a minute or two for each.
@@ -50,6 +53,12 @@ cargo xtask chaos workers [--minutes N]
     durable PostgreSQL, at random, for 2 minutes or N, while short, long and failing jobs keep coming. Prints how soon jobs
     went on each time, and fails if an acknowledged job was lost, ran twice without a reason, or was changed by a worker
     that had lost it.
+
+cargo xtask chaos schedules [--minutes N]
+    Does to whoever leads of three nodes, and to their database, what `chaos leader` does, for 5 minutes or N, while 150
+    schedules are due every second and 36 every twelve, with each rule for what is late. Prints how soon schedules fired again
+    each time and what became of their times, and fails if a nominal time was not in the ledger once, or did not have the one
+    job, or none, that its rule says.
 
 cargo xtask help
     Prints this.

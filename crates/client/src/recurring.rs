@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use orchestrix_core::{
-    FieldError, Invalid, NewJob, Start, Timestamp,
+    FieldError, Invalid, JobType, NewJob, Start, Timestamp,
     schedule::{Cadence, Misfire, NewSchedule, Overlap, ScheduleName},
 };
 use orchestrix_store::Put;
@@ -25,7 +25,7 @@ pub struct When(Timing);
 #[derive(Debug, Clone)]
 enum Timing {
     Cron { expression: String, zone: String },
-    Every(Duration),
+    Every { interval: Duration, zone: Option<String> },
 }
 
 /// By a cron expression of five fields, or six with seconds first, or a name such as `@daily`. In UTC unless told otherwise.
@@ -35,23 +35,32 @@ pub fn cron(expression: impl Into<String>) -> When {
 
 /// At equal intervals, counted from the beginning of 1970: restarts and failovers do not shift them.
 pub fn every(interval: Duration) -> When {
-    When(Timing::Every(interval))
+    When(Timing::Every { interval, zone: None })
 }
 
 impl When {
-    /// In this time zone, by its IANA name. Intervals have none.
+    /// In this time zone, by its IANA name. Intervals have none, and are refused with one.
     #[must_use]
     pub fn in_tz(mut self, name: impl Into<String>) -> Self {
-        if let Timing::Cron { zone, .. } = &mut self.0 {
-            *zone = name.into();
+        match &mut self.0 {
+            Timing::Cron { zone, .. } => *zone = name.into(),
+            Timing::Every { zone, .. } => *zone = Some(name.into()),
         }
         self
     }
 
-    fn cadence(&self) -> Result<Cadence, Invalid> {
+    // What it says, and all that is wrong with it.
+    fn cadence(&self) -> (Option<Cadence>, Vec<FieldError>) {
         match &self.0 {
-            Timing::Cron { expression, zone } => Cadence::cron(expression, zone),
-            Timing::Every(interval) => Ok(Cadence::Every { interval: *interval }),
+            Timing::Cron { expression, zone } => match Cadence::cron(expression, zone) {
+                Ok(cadence) => (Some(cadence), Vec::new()),
+                Err(invalid) => (None, invalid.errors),
+            },
+            Timing::Every { interval, zone } => {
+                let message = "must be absent: an interval is the same in every zone";
+                let errors = zone.iter().map(|_| FieldError::new("timezone", message)).collect();
+                (Some(Cadence::Every { interval: *interval }), errors)
+            }
         }
     }
 }
@@ -157,14 +166,11 @@ impl Recurring<'_> {
 
     /// The schedule, or everything that is wrong with it.
     pub fn build(self) -> Result<NewSchedule, Invalid> {
-        let mut errors: Vec<FieldError> = Vec::new();
-        let mut take = |invalid: Invalid, prefix: Option<&str>| {
-            errors.extend(prefix.map_or(invalid.clone(), |prefix| invalid.within(prefix)).errors);
-        };
-        let name = ScheduleName::new(&self.name).map_err(|error| take(error.into(), None)).ok();
-        let cadence = self.when.cadence().map_err(|invalid| take(invalid, None)).ok();
-        let job = self.job.map_err(|invalid| take(invalid, Some("job"))).ok();
-        let (Some(name), Some(cadence), Some(job)) = (name, cadence, job) else { return Err(Invalid { errors }) };
+        let (cadence, mut errors) = self.when.cadence();
+        let name = ScheduleName::new(&self.name).map_err(|error| errors.insert(0, error)).ok();
+        let job = self.job.map_err(|invalid| errors.extend(invalid.within("job").errors)).ok();
+        let whole = errors.is_empty();
+        // What cannot be read is stood in for by something that is right, so that the rest is looked at all the same.
         let schedule = NewSchedule {
             overlap: self.overlap,
             misfire: self.misfire,
@@ -172,10 +178,18 @@ impl Recurring<'_> {
             jitter: self.jitter,
             start_at: self.start_at,
             end_at: self.end_at,
-            ..NewSchedule::new(name, cadence, job)
+            ..NewSchedule::new(
+                name.unwrap_or_else(|| ScheduleName::trusted("unnamed")),
+                cadence.unwrap_or(Cadence::Every { interval: Cadence::MAX_INTERVAL }),
+                job.unwrap_or_else(|| NewJob::new(JobType::trusted("unreadable"))),
+            )
         };
-        schedule.validate()?;
-        Ok(schedule)
+        if let Err(invalid) = schedule.validate() {
+            errors.extend(invalid.errors);
+        } else if whole {
+            return Ok(schedule);
+        }
+        Err(Invalid { errors })
     }
 
     /// Records it, or changes the one of that name.

@@ -1,92 +1,222 @@
-//! Firing schedules: because they are due, because somebody asked for it now, or for a past range.
+//! Firing schedules that are due.
 //!
 //! One transaction reads schedules and keeps them from others, lets the store's rules decide, and writes down what
-//! comes of it: all of it or nothing.
+//! comes of it: all of it or nothing. It does so for many schedules at once; if that fails they are fired one by one, and
+//! those at fault are put off: none keeps another waiting.
 
 use std::{
     collections::{HashMap, HashSet},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use orchestrix_core::{FieldError, JobId, ScheduleName, Timestamp, schedule::Outcome, tzdb_version};
-use orchestrix_store::{Backfill, Enqueued, Fence, Occurrence, Result, Schedule, StoreError, Swept};
+use orchestrix_core::{JobId, Overlap, ScheduleName, Timestamp, tzdb_version};
+use orchestrix_store::{Fence, Result, Schedule, StoreError, Swept};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
 use crate::{
     PostgresStore,
-    enqueue::MAX_CALL_BYTES,
-    firing::{Decided, Done, write_down},
+    firing::{Decided, Done, hold, write_down},
     ledger,
+    pace::{Pace, Share},
+    record::millis,
     row::sweep_limit,
-    schedule::{lock_known, read},
-    statement::{DUE_SCHEDULES, NEXT_FIRE, POSTPONE_SCHEDULES, UNFINISHED},
+    schedule::read,
+    statement::{DUE_SCHEDULES, HOLD_FREE_JOBS, NEXT_FIRE, POSTPONE_SCHEDULES, UNFINISHED},
     work::Work,
 };
 
-/// Jobs and bytes of payload after which a step takes no further schedule: a leader's transaction is short.
-const STEP_JOBS: usize = 5_000;
-const STEP_BYTES: usize = 32 * 1024 * 1024;
-/// How long a schedule that this program cannot read is left alone.
-const POSTPONED_MS: i64 = 60_000;
+/// How long a schedule that this program cannot fire is left alone.
+const POSTPONED: Duration = Duration::from_secs(60);
+/// How long one is that could not be fired just now, because somebody holds a job of it, or the server was too slow.
+const DEFERRED: Duration = Duration::from_secs(1);
+/// How long schedules are fired one by one where no leader's patience says so.
+const ONE_BY_ONE: Duration = Duration::from_secs(5);
+
+/// What steps of firing have in common.
+struct Step<'a> {
+    work: &'a Work<'a>,
+    pace: &'a Pace,
+    share: Share,
+    inline_payload: usize,
+    patience: Duration,
+}
 
 pub(crate) async fn fire(store: &PostgresStore, fence: Fence, limit: usize) -> Result<Swept> {
     let limit = sweep_limit(limit)?;
     let work = store.database().transaction(fence).await?;
-    let inline_payload = store.database().options.inline_payload;
-    let answer = async {
-        let (count, done) = step(&work, inline_payload, limit).await?;
-        let rows = work.query(&NEXT_FIRE, &[&tzdb_version()]).await?;
-        let next = rows.first().and_then(|row| row.get::<_, Option<f64>>(0));
-        let next_in = next.map(|millis| Duration::from_secs_f64(millis.max(0.0) / 1000.0));
-        Ok((Swept { count, next_in }, done))
+    let pace = store.pace();
+    let step = Step {
+        work: &work,
+        pace,
+        share: pace.share(),
+        inline_payload: store.database().options.inline_payload,
+        patience: fence.patience().unwrap_or(ONE_BY_ONE),
     };
-    let answer = answer.await;
+    let answer = step.run(limit).await;
+    if let Err(StoreError::Unavailable(_)) = answer {
+        pace.failed();
+    }
     let (swept, done) = work.conclude(answer).await?;
     done.tell(store, fence).await;
     Ok(swept)
 }
 
-async fn step(work: &Work<'_>, inline_payload: usize, limit: i64) -> Result<(usize, Done)> {
-    let rows = work.query(&DUE_SCHEDULES, &[&limit, &tzdb_version()]).await?;
-    let Some(now) = rows.first().map(|row| row.get::<_, Timestamp>(10)) else { return Ok((0, Done::default())) };
-    let (schedules, postponed) = readable(work, &rows).await?;
-    let unfinished = unfinished(work, &schedules).await?;
-    let decide = |schedule: &Schedule, known: &HashSet<Timestamp>| {
-        let open = still_open(schedule, &unfinished);
-        if schedule.next_fire_at.is_none_or(|time| time > now) {
-            return Decided::nothing(schedule.clone(), open);
-        }
-        let most = (STEP_BYTES / schedule.definition.job.payload.as_str().len().max(1)).clamp(1, Schedule::MAX_FIRED);
-        let firing = schedule.fire_unless(|time| known.contains(&time), &open, now, most);
-        Decided::new(schedule, firing, open)
-    };
-    let mut decided = Vec::new();
-    let (mut jobs, mut bytes) = (0, 0);
-    for schedule in &schedules {
-        if jobs >= STEP_JOBS || bytes >= STEP_BYTES {
-            break;
-        }
-        let one = decide(schedule, &HashSet::new());
-        jobs += one.jobs.len();
-        bytes += one.payload_bytes();
-        decided.push(one);
+impl Step<'_> {
+    async fn run(&self, limit: i64) -> Result<(Swept, Done)> {
+        let (count, done) = self.due(limit).await?;
+        let rows = self.work.query(&NEXT_FIRE, &[&tzdb_version()]).await?;
+        let next = rows.first().and_then(|row| row.get::<_, Option<f64>>(0));
+        let next_in = next.map(|millis| Duration::from_secs_f64(millis.max(0.0) / 1000.0));
+        Ok((Swept { count, next_in }, done))
     }
-    // A line that is there already gets no job: then it is decided again without it.
-    for (name, known) in known_times(work, &decided).await? {
-        let Some(at) = decided.iter().position(|one| *one.name() == name) else { continue };
-        decided[at] = decide(&schedules[at], &known);
-        let mut lines = Vec::new();
-        for line in std::mem::take(&mut decided[at].lines) {
-            match known.contains(&line.nominal) {
-                true => lines.extend(ledger::without_known(work, &schedules[at], line).await?),
-                false => lines.push(line),
+
+    async fn due(&self, limit: i64) -> Result<(usize, Done)> {
+        let bytes = i64::try_from(self.share.bytes()).unwrap_or(i64::MAX);
+        let rows = self.work.query(&DUE_SCHEDULES, &[&self.share.schedules(limit), &tzdb_version(), &bytes]).await?;
+        let Some(now) = rows.first().map(|row| row.get::<_, Timestamp>(11)) else { return Ok((0, Done::default())) };
+        let (schedules, unreadable) = readable(self.work, &rows).await?;
+        self.work.mark().await?;
+        match self.together(&schedules, now).await {
+            Ok((count, done)) => {
+                self.pace.succeeded();
+                Ok((count + unreadable, done))
+            }
+            Err(error) => {
+                // Where this fails too the connection is lost, and nothing that was done will last.
+                if self.work.take_back().await.is_err() {
+                    return Err(error);
+                }
+                self.note_slowness(&error);
+                tracing::warn!(%error, schedules = schedules.len(), "a step failed; its schedules are fired one by one");
+                let (count, done) = self.one_by_one(&schedules, now).await?;
+                Ok((count + unreadable, done))
             }
         }
-        decided[at].lines = lines;
     }
-    let count = decided.len() + postponed;
-    Ok((count, write_down(work, inline_payload, decided).await?))
+
+    fn note_slowness(&self, error: &StoreError) {
+        if let StoreError::Unavailable(_) = error {
+            self.pace.failed();
+        }
+    }
+
+    // As many of them as patience allows, and one at least. Those that fail are put off.
+    async fn one_by_one(&self, schedules: &[Schedule], now: Timestamp) -> Result<(usize, Done)> {
+        let begun = Instant::now();
+        let (mut count, mut all) = (0, Done::default());
+        for schedule in schedules {
+            if count > 0 && begun.elapsed() >= self.patience {
+                break;
+            }
+            count += 1;
+            self.work.mark().await?;
+            match self.together(std::slice::from_ref(schedule), now).await {
+                Ok((_, done)) => {
+                    self.work.unmark().await?;
+                    all.add(done);
+                }
+                Err(error) => {
+                    if self.work.take_back().await.is_err() {
+                        return Err(error);
+                    }
+                    self.note_slowness(&error);
+                    self.put_off(&[&schedule.definition.name], &error).await?;
+                }
+            }
+        }
+        Ok((count, all))
+    }
+
+    async fn put_off(&self, names: &[&ScheduleName], error: &StoreError) -> Result<()> {
+        let wait = if matches!(error, StoreError::Unavailable(_)) { DEFERRED } else { POSTPONED };
+        for name in names {
+            tracing::warn!(schedule = %name, %error, wait = ?wait, "could not be fired; put off");
+        }
+        let names: Vec<&str> = names.iter().map(|name| name.as_str()).collect();
+        postpone(self.work, &names, wait).await
+    }
+
+    // Answers how many schedules it has dealt with: the first of them.
+    async fn together(&self, schedules: &[Schedule], now: Timestamp) -> Result<(usize, Done)> {
+        let unfinished = unfinished(self.work, schedules, |schedule| schedule.definition.overlap).await?;
+        let decide = |schedule: &Schedule, known: &HashSet<Timestamp>| {
+            let open = still_open(schedule, schedule.definition.overlap, &unfinished);
+            if schedule.next_fire_at.is_none_or(|time| time > now) {
+                return Decided::nothing(schedule.clone(), open);
+            }
+            let most = self.share.occurrences(schedule.definition.job.payload.as_str().len());
+            let firing = schedule.fire_unless(|time| known.contains(&time), &open, now, most);
+            Decided::new(schedule, firing, open)
+        };
+        let mut decided = Vec::new();
+        let (mut jobs, mut bytes) = (0, 0);
+        for schedule in schedules {
+            if jobs >= self.share.jobs() || bytes >= self.share.bytes() {
+                break;
+            }
+            let one = decide(schedule, &HashSet::new());
+            jobs += one.jobs.len();
+            bytes += one.payload_bytes();
+            decided.push(one);
+        }
+        // A line that is there already gets no job: then it is decided again without it.
+        for (name, known) in known_times(self.work, &decided).await? {
+            let Some(at) = decided.iter().position(|one| *one.name() == name) else { continue };
+            decided[at] = decide(&schedules[at], &known);
+            let mut lines = Vec::new();
+            for line in std::mem::take(&mut decided[at].lines) {
+                match known.contains(&line.nominal) {
+                    true => lines.extend(ledger::without_known(self.work, &schedules[at], line).await?),
+                    false => lines.push(line),
+                }
+            }
+            decided[at].lines = lines;
+        }
+        let count = decided.len();
+        let decided = self.sound(decided).await?;
+        let (decided, held) = self.free(decided).await?;
+        Ok((count, write_down(self.work, self.inline_payload, decided, &held).await?))
+    }
+
+    // Those whose jobs keep all rules; the others are put off.
+    async fn sound(&self, decided: Vec<Decided>) -> Result<Vec<Decided>> {
+        let mut sound = Vec::with_capacity(decided.len());
+        for one in decided {
+            match one.check() {
+                Ok(_) => sound.push(one),
+                Err(error) => self.put_off(&[one.name()], &error).await?,
+            }
+        }
+        Ok(sound)
+    }
+
+    // Those that need no job which somebody else holds, and the jobs that they need, held; the others are put off. Somebody may hold a
+    // job for long: whoever completes it in a transaction of his own, say.
+    async fn free(&self, decided: Vec<Decided>) -> Result<(Vec<Decided>, Vec<Row>)> {
+        let held = hold(self.work, &decided, &HOLD_FREE_JOBS).await?;
+        let free: HashSet<Uuid> = held.iter().map(|row| row.get(0)).collect();
+        let missing = decided.iter().flat_map(Decided::needs).map(|id| id.as_uuid()).filter(|id| !free.contains(id));
+        let missing: Vec<Uuid> = missing.collect();
+        if missing.is_empty() {
+            return Ok((decided, held));
+        }
+        // Those that have finished since they were looked at hold up nobody.
+        let rows = self.work.query(&UNFINISHED, &[&missing]).await?;
+        let locked: HashSet<JobId> = rows.iter().map(|row| JobId::from_uuid(row.get(0))).collect();
+        let (waiting, free): (Vec<_>, Vec<_>) =
+            decided.into_iter().partition(|one| one.needs().any(|id| locked.contains(&id)));
+        if !waiting.is_empty() {
+            let names: Vec<&ScheduleName> = waiting.iter().map(Decided::name).collect();
+            let error = StoreError::Unavailable("a job that it has to wait for, or to cancel, is locked".into());
+            self.put_off(&names, &error).await?;
+        }
+        Ok((free, held))
+    }
+}
+
+async fn postpone(work: &Work<'_>, names: &[&str], wait: Duration) -> Result<()> {
+    work.query(&POSTPONE_SCHEDULES, &[&names, &millis(wait), &tzdb_version()]).await.map(drop)
 }
 
 // Each once, with next times by this program's time-zone database; and how many were put off because this program cannot read them: a
@@ -114,13 +244,19 @@ async fn readable(work: &Work<'_>, rows: &[Row]) -> Result<(Vec<Schedule>, usize
         }
     }
     if !unreadable.is_empty() {
-        work.query(&POSTPONE_SCHEDULES, &[&unreadable, &POSTPONED_MS, &tzdb_version()]).await?;
+        postpone(work, &unreadable, POSTPONED).await?;
     }
     Ok((schedules, unreadable.len()))
 }
 
-async fn unfinished(work: &Work<'_>, schedules: &[Schedule]) -> Result<HashSet<JobId>> {
-    let ids: Vec<Uuid> = schedules.iter().flat_map(|schedule| &schedule.open_jobs).map(JobId::as_uuid).collect();
+/// Which of the schedules' earlier jobs are not finished, as far as the rule about overlaps has to know.
+pub(crate) async fn unfinished(
+    work: &Work<'_>,
+    schedules: &[Schedule],
+    overlap: impl Fn(&Schedule) -> Overlap,
+) -> Result<HashSet<JobId>> {
+    let asked = schedules.iter().flat_map(|schedule| schedule.to_ask_about(overlap(schedule)));
+    let ids: Vec<Uuid> = asked.map(JobId::as_uuid).collect();
     if ids.is_empty() {
         return Ok(HashSet::new());
     }
@@ -128,8 +264,10 @@ async fn unfinished(work: &Work<'_>, schedules: &[Schedule]) -> Result<HashSet<J
     Ok(rows.iter().map(|row| JobId::from_uuid(row.get(0))).collect())
 }
 
-fn still_open(schedule: &Schedule, unfinished: &HashSet<JobId>) -> Vec<JobId> {
-    schedule.open_jobs.iter().copied().filter(|id| unfinished.contains(id)).collect()
+/// Those of a schedule's earlier jobs that count as unfinished.
+pub(crate) fn still_open(schedule: &Schedule, overlap: Overlap, unfinished: &HashSet<JobId>) -> Vec<JobId> {
+    let asked = !schedule.to_ask_about(overlap).is_empty();
+    schedule.open_jobs.iter().copied().filter(|id| !asked || unfinished.contains(id)).collect()
 }
 
 // The nominal times of lines to come that have one already.
@@ -141,54 +279,4 @@ async fn known_times(work: &Work<'_>, decided: &[Decided]) -> Result<HashMap<Sch
         known.entry(name).or_default().insert(line.nominal);
     }
     Ok(known)
-}
-
-pub(crate) async fn trigger(store: &PostgresStore, name: &ScheduleName) -> Result<Enqueued> {
-    let work = store.database().transaction(Fence::NONE).await?;
-    let answer = trigger_in(&work, store.database().options.inline_payload, name).await;
-    let done = work.conclude(answer).await?;
-    done.tell(store, Fence::NONE).await;
-    done.recorded.first().copied().ok_or_else(|| StoreError::Backend("a job was not recorded".into()))
-}
-
-async fn trigger_in(work: &Work<'_>, inline_payload: usize, name: &ScheduleName) -> Result<Done> {
-    let (schedule, now) = lock_known(work, name).await?;
-    let mut nominal = now;
-    while !ledger::known(work, &[(name, nominal)]).await?.is_empty() {
-        nominal += Duration::from_micros(1);
-    }
-    let schedules = [schedule];
-    let open = still_open(&schedules[0], &unfinished(work, &schedules).await?);
-    let decided = Decided::new(&schedules[0], schedules[0].trigger(nominal), open);
-    write_down(work, inline_payload, vec![decided]).await
-}
-
-pub(crate) async fn backfill(store: &PostgresStore, name: &ScheduleName, range: &Backfill) -> Result<usize> {
-    let work = store.database().transaction(Fence::NONE).await?;
-    let answer = backfill_in(&work, store.database().options.inline_payload, name, range).await;
-    let done = work.conclude(answer).await?;
-    done.tell(store, Fence::NONE).await;
-    Ok(done.recorded.len())
-}
-
-async fn backfill_in(work: &Work<'_>, inline_payload: usize, name: &ScheduleName, range: &Backfill) -> Result<Done> {
-    let (schedule, now) = lock_known(work, name).await?;
-    let times = range.times(&schedule)?;
-    let asked: Vec<_> = times.iter().map(|time| (name, *time)).collect();
-    let known: Vec<Occurrence> = ledger::known(work, &asked).await?.into_iter().map(|(_, line)| line).collect();
-    let fired: HashSet<Timestamp> =
-        known.iter().filter(|line| line.outcome == Outcome::Fired).map(|line| line.nominal).collect();
-    let times: Vec<Timestamp> = times.into_iter().filter(|time| !fired.contains(time)).collect();
-    if times.len().saturating_mul(schedule.definition.job.payload.as_str().len()) > MAX_CALL_BYTES {
-        return Err(
-            FieldError::new("to", format!("the jobs would hold more than {MAX_CALL_BYTES} bytes of payload")).into()
-        );
-    }
-    let schedules = [schedule];
-    let schedule = &schedules[0];
-    let open = still_open(schedule, &unfinished(work, &schedules).await?);
-    let overlap = range.overlap.unwrap_or(schedule.definition.overlap);
-    let mut decided = Decided::new(schedule, schedule.backfill(&times, overlap, &open, now), open);
-    ledger::replace(work, schedule, &mut decided.lines, known).await?;
-    write_down(work, inline_payload, vec![decided]).await
 }

@@ -1,20 +1,21 @@
 //! Writing down what was decided about schedules: a few statements for any number of them, in the transaction that holds their rows.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use orchestrix_core::{
     DependsOn, JobId, JobType, NewJob, Priority, Queue, ScheduleName, Timestamp, graph::Parents, schedule::Outcome,
 };
 use orchestrix_store::{Enqueued, Fence, Firing, Occurrence, Result, Schedule, StoreError};
+use tokio_postgres::Row;
 use uuid::Uuid;
 
 use crate::{
     PostgresStore,
-    enqueue::record_graph,
+    enqueue::{check_call, record_graph},
     ledger,
     row::{count, state},
     settle::{Ending, Settled, ended, settle},
-    statement::{HOLD_JOBS, MOVE_SCHEDULES, REQUEST_CANCELS},
+    statement::{MOVE_SCHEDULES, REQUEST_CANCELS, Statement},
     work::Work,
 };
 
@@ -43,6 +44,20 @@ impl Decided {
         &self.after.definition.name
     }
 
+    /// The earlier jobs that the new ones wait for, or take the place of.
+    pub(crate) fn needs(&self) -> impl Iterator<Item = JobId> + '_ {
+        let parents = self.jobs.iter().flat_map(|job| &job.depends_on).filter_map(|parent| match parent {
+            DependsOn::Job(id) => Some(*id),
+            DependsOn::Reference(_) => None,
+        });
+        parents.chain(self.cancel.iter().copied())
+    }
+
+    /// Whom its jobs wait for; or what rule they break, which may be newer than their schedule.
+    pub(crate) fn check(&self) -> Result<Vec<Parents>> {
+        check_call(&self.jobs)
+    }
+
     pub(crate) fn payload_bytes(&self) -> usize {
         self.jobs.iter().map(|job| job.payload.as_str().len()).sum()
     }
@@ -57,6 +72,13 @@ pub(crate) struct Done {
 }
 
 impl Done {
+    /// Takes in what was done besides.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.jobs.extend(other.jobs);
+        self.recorded.extend(other.recorded);
+        self.cancelled.extend(other.cancelled);
+    }
+
     /// Tells those who wait for jobs.
     pub(crate) async fn tell(&self, store: &PostgresStore, fence: Fence) {
         store.note_recorded(&self.jobs, &self.recorded);
@@ -64,15 +86,32 @@ impl Done {
     }
 }
 
-/// Writes jobs, requests to cancel, lines of the ledgers and where the schedules stand then.
-pub(crate) async fn write_down(work: &Work<'_>, inline_payload: usize, mut decided: Vec<Decided>) -> Result<Done> {
+/// Keeps the earlier jobs that new ones need as they are, by `hold_jobs.sql` or its like; in one order, so that two transactions that
+/// need the same jobs do not wait for each other.
+pub(crate) async fn hold(work: &Work<'_>, decided: &[Decided], statement: &Statement) -> Result<Vec<Row>> {
+    let needed: BTreeSet<Uuid> = decided.iter().flat_map(Decided::needs).map(|id| id.as_uuid()).collect();
+    let needed: Vec<Uuid> = needed.into_iter().collect();
+    if needed.is_empty() { Ok(Vec::new()) } else { work.query(statement, &[&needed]).await }
+}
+
+/// Writes jobs, requests to cancel, lines of the ledgers and where the schedules stand then. `held` are the jobs that they need.
+pub(crate) async fn write_down(
+    work: &Work<'_>,
+    inline_payload: usize,
+    mut decided: Vec<Decided>,
+    held: &[Row],
+) -> Result<Done> {
     let mut jobs = Vec::new();
     let mut graph = Vec::new();
     for one in &mut decided {
-        resolve(&one.jobs, &mut graph)?;
+        let before = graph.len();
+        for mut parents in one.check()? {
+            parents.inside.iter_mut().for_each(|position| *position += before);
+            graph.push(parents);
+        }
         jobs.append(&mut one.jobs);
     }
-    let cancelled = cancel(work, &decided, &graph).await?;
+    let cancelled = cancel(work, &decided, held).await?;
     let recorded = match jobs.is_empty() {
         true => Vec::new(),
         // Jobs of schedules have no keys, so nobody can take one of them meanwhile.
@@ -99,40 +138,12 @@ pub(crate) async fn write_down(work: &Work<'_>, inline_payload: usize, mut decid
     Ok(Done { jobs, recorded, cancelled })
 }
 
-// Whom the jobs of one schedule wait for; in `graph` positions count over all schedules.
-fn resolve(jobs: &[NewJob], graph: &mut Vec<Parents>) -> Result<()> {
-    let mut positions = HashMap::new();
-    for job in jobs {
-        let mut parents = Parents::default();
-        for parent in &job.depends_on {
-            match parent {
-                DependsOn::Job(id) => parents.outside.push(*id),
-                DependsOn::Reference(name) => parents.inside.push(
-                    *positions
-                        .get(name.as_str())
-                        .ok_or_else(|| StoreError::Backend(format!("no job before has the ref {name}").into()))?,
-                ),
-            }
-        }
-        positions.extend(job.reference.as_deref().map(|name| (name, graph.len())));
-        graph.push(parents);
-    }
-    Ok(())
-}
-
-// Cancels what gives way to new jobs: what runs is asked to stop, what waits is over. The parents of new jobs are locked along with them,
-// in one order, so that two transactions that need the same jobs do not wait for each other.
-async fn cancel(work: &Work<'_>, decided: &[Decided], graph: &[Parents]) -> Result<Vec<Settled>> {
+// Cancels what gives way to new jobs: what runs is asked to stop, what waits is over.
+async fn cancel(work: &Work<'_>, decided: &[Decided], held: &[Row]) -> Result<Vec<Settled>> {
     let doomed: BTreeSet<JobId> = decided.iter().flat_map(|one| one.cancel.iter().copied()).collect();
-    if doomed.is_empty() {
-        return Ok(Vec::new());
-    }
-    let needed = graph.iter().flat_map(|parents| &parents.outside).chain(&doomed);
-    let needed: BTreeSet<Uuid> = needed.map(JobId::as_uuid).collect();
-    let needed: Vec<Uuid> = needed.into_iter().collect();
     let mut leased = Vec::new();
     let mut endings = Vec::new();
-    for row in &work.query(&HOLD_JOBS, &[&needed]).await? {
+    for row in held {
         let (id, was) = (JobId::from_uuid(row.get(0)), state(row.get(1))?);
         if !doomed.contains(&id) {
             continue;

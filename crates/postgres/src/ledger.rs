@@ -44,7 +44,7 @@ pub(crate) async fn list(
     // No line is older than what the server can hold.
     let before = page.cursor.map(|time| time.max(Timestamp::UNIX_EPOCH));
     let rows = store.database().query(&OCCURRENCES, &[&name.as_str(), &before, &(page.limit as i64 + 1)]).await?;
-    if rows.is_empty() && schedule::find(store, name).await?.is_none() {
+    if rows.is_empty() && schedule::find_row(store, name).await?.is_none() {
         return Err(StoreError::ScheduleNotFound(name.clone()));
     }
     let items: Vec<Occurrence> = rows.iter().take(page.limit).map(read).collect::<Result<_>>()?;
@@ -89,6 +89,14 @@ pub(crate) async fn without_known(
         }
     }
     Ok(None)
+}
+
+/// Writes a line over times that were passed over, counted by `schedule`, without those that have a line of their own.
+pub(crate) async fn record_passed(work: &Work<'_>, schedule: &Schedule, line: Occurrence) -> Result<()> {
+    match without_known(work, schedule, line).await? {
+        Some(line) => record(work, &[(&schedule.definition.name, line)]).await,
+        None => Ok(()),
+    }
 }
 
 /// Takes out the lines that `lines` replace, and adds what is left of those that stood for several times.

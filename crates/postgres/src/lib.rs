@@ -15,6 +15,7 @@
 //! What is deliberately absent: session locks, temporary tables, triggers on the hot path, `count(*)` over a backlog,
 //! NOTIFY in a producer's transaction.
 
+mod by_hand;
 mod caller;
 mod claim;
 mod coalesce;
@@ -32,6 +33,7 @@ mod ledger;
 mod migrate;
 mod operate;
 mod options;
+mod pace;
 mod prune;
 mod record;
 mod row;
@@ -72,6 +74,7 @@ use crate::{
     coalesce::Coalescer,
     database::Database,
     lanes::{Lanes, Place},
+    pace::Pace,
     wakeup::Notifier,
 };
 
@@ -92,6 +95,7 @@ pub(crate) struct Inner {
     pub(crate) lanes: Arc<Lanes>,
     pub(crate) waker: Waker,
     listener: std::sync::OnceLock<AbortHandle>,
+    pace: Pace,
 }
 
 impl Drop for Inner {
@@ -120,6 +124,7 @@ impl PostgresStore {
             lanes: Arc::default(),
             waker: Waker::default(),
             listener: std::sync::OnceLock::new(),
+            pace: Pace::default(),
         });
         if options.listen {
             let task = tokio::spawn(wakeup::listen(options, Arc::downgrade(&inner)));
@@ -142,6 +147,7 @@ impl PostgresStore {
             lanes: Arc::clone(&self.0.lanes),
             waker: self.0.waker.clone(),
             listener: std::sync::OnceLock::new(),
+            pace: Pace::default(),
         })))
     }
 
@@ -169,6 +175,10 @@ impl PostgresStore {
     /// after. Without it they find the work by polling.
     pub async fn flush(&self) {
         self.0.notifier.flush().await;
+    }
+
+    pub(crate) fn pace(&self) -> &Pace {
+        &self.0.pace
     }
 
     pub(crate) fn database(&self) -> &Database {
@@ -342,11 +352,11 @@ impl Store for PostgresStore {
     }
 
     async fn trigger_schedule(&self, name: &ScheduleName) -> Result<Enqueued> {
-        fire::trigger(self, name).await
+        by_hand::trigger(self, name).await
     }
 
     async fn backfill_schedule(&self, name: &ScheduleName, range: &Backfill) -> Result<usize> {
-        fire::backfill(self, name, range).await
+        by_hand::backfill(self, name, range).await
     }
 
     async fn promote(&self, fence: Fence, limit: usize) -> Result<Swept> {

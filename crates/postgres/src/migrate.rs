@@ -25,6 +25,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { version: 2, name: "enqueue", sql: include_str!("../migrations/0002_enqueue.sql") },
     Migration { version: 3, name: "coordination", sql: include_str!("../migrations/0003_coordination.sql") },
     Migration { version: 4, name: "schedules", sql: include_str!("../migrations/0004_schedules.sql") },
+    Migration { version: 5, name: "kept_occurrences", sql: include_str!("../migrations/0005_kept_occurrences.sql") },
 ];
 
 /// The newest version this program knows.

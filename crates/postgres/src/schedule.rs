@@ -14,7 +14,8 @@ use crate::{
     PostgresStore, ledger,
     row::corrupt,
     statement::{
-        CREATE_SCHEDULE, DELETE_LEDGER, DELETE_SCHEDULE, EDIT_SCHEDULE, FIND_SCHEDULE, LOCK_SCHEDULE, SCHEDULES,
+        CREATE_SCHEDULE, DELETE_LEDGER, DELETE_SCHEDULE, EDIT_SCHEDULE, FIND_SCHEDULE, LOCK_SCHEDULE, PAUSE_SCHEDULE,
+        SCHEDULES, TIME,
     },
     work::Work,
 };
@@ -26,9 +27,16 @@ const LEDGER_BATCH: i64 = 10_000;
 
 /// Reads what `find_schedule.sql` and its like select.
 pub(crate) fn read(row: &Row) -> Result<Schedule> {
+    let definition = read_definition(row.get(1)).map_err(|error| corrupt("definition", error))?;
+    Ok(beside(row, definition))
+}
+
+// What the other columns say, beside a definition. Whether it is paused is theirs to say: whoever cannot read a definition can stop it.
+fn beside(row: &Row, mut definition: NewSchedule) -> Schedule {
     let open: Vec<Uuid> = row.get(8);
-    Ok(Schedule {
-        definition: read_definition(row.get(1)).map_err(|error| corrupt("definition", error))?,
+    definition.paused |= row.get::<_, bool>(10);
+    Schedule {
+        definition,
         created_at: row.get(2),
         updated_at: row.get(3),
         counted_from: row.get(4),
@@ -37,21 +45,27 @@ pub(crate) fn read(row: &Row) -> Result<Schedule> {
         last_fired_at: row.get(7),
         open_jobs: open.into_iter().map(JobId::from_uuid).collect(),
         tzdb: row.get(9),
-    })
+    }
 }
 
-/// Keeps a schedule from others; what it is, and the time.
-pub(crate) async fn lock(work: &Work<'_>, name: &ScheduleName) -> Result<(Option<Schedule>, Timestamp)> {
-    let rows = work.query(&LOCK_SCHEDULE, &[&name.as_str()]).await?;
-    let row = rows.first().ok_or_else(|| StoreError::Backend("a schedule was answered without a row".into()))?;
-    let there = row.get::<_, Option<&str>>(0).is_some();
-    Ok((there.then(|| read(row)).transpose()?, row.get(10)))
+// Keeps a schedule from others; its row, and the time after others let go of it: their times must not seem to lie ahead.
+async fn lock(work: &Work<'_>, name: &ScheduleName) -> Result<(Option<Row>, Timestamp)> {
+    let row = work.query(&LOCK_SCHEDULE, &[&name.as_str()]).await?.pop();
+    let rows = work.query(&TIME, &[]).await?;
+    let time = rows.first().ok_or_else(|| StoreError::Backend("the server does not tell the time".into()))?;
+    Ok((row, time.get(0)))
 }
 
-/// The same for a schedule that must be there.
+// The same for a schedule that must be there.
+async fn lock_row(work: &Work<'_>, name: &ScheduleName) -> Result<(Row, Timestamp)> {
+    let (row, now) = lock(work, name).await?;
+    Ok((row.ok_or_else(|| StoreError::ScheduleNotFound(name.clone()))?, now))
+}
+
+/// Keeps a schedule from others that must be there; what it is, and the time.
 pub(crate) async fn lock_known(work: &Work<'_>, name: &ScheduleName) -> Result<(Schedule, Timestamp)> {
-    let (schedule, now) = lock(work, name).await?;
-    Ok((schedule.ok_or_else(|| StoreError::ScheduleNotFound(name.clone()))?, now))
+    let (row, now) = lock_row(work, name).await?;
+    Ok((read(&row)?, now))
 }
 
 fn written(definition: &NewSchedule) -> Result<String> {
@@ -88,10 +102,8 @@ async fn put_in(work: &Work<'_>, definition: &NewSchedule) -> Result<(Put, bool)
     let name = definition.name.as_str();
     for _ in 0..ROUNDS {
         let (known, now) = lock(work, &definition.name).await?;
-        if let Some(mut schedule) = known {
-            if !schedule.edit(definition.clone(), now) {
-                return Ok((Put::Unchanged, false));
-            }
+        if let Some(row) = known {
+            let Some(schedule) = edited(work, &row, definition, now).await? else { return Ok((Put::Unchanged, false)) };
             edit(work, &schedule).await?;
             return Ok((Put::Updated, schedule.next_fire_at.is_some()));
         }
@@ -104,6 +116,23 @@ async fn put_in(work: &Work<'_>, definition: &NewSchedule) -> Result<(Put, bool)
         }
     }
     Err(StoreError::Unavailable(format!("schedule {name} keeps coming and going: try again")))
+}
+
+// `None` if it is the same. What had passed of its old times is written into its ledger.
+async fn edited(work: &Work<'_>, row: &Row, definition: &NewSchedule, now: Timestamp) -> Result<Option<Schedule>> {
+    let old = match read(row) {
+        Ok(old) => old,
+        Err(error) => {
+            tracing::warn!(schedule = %definition.name, %error, "replaced: this program cannot read it");
+            return Ok(Some(Schedule::in_place_of(beside(row, definition.clone()), now)));
+        }
+    };
+    let mut schedule = old.clone();
+    let Some(passed) = schedule.edit(definition.clone(), now) else { return Ok(None) };
+    if let Some(line) = passed {
+        ledger::record_passed(work, &old, line).await?;
+    }
+    Ok(Some(schedule))
 }
 
 /// The ledger goes in parts, the last of it with the schedule: a long one must not be too much for one statement. A crash in between
@@ -132,11 +161,20 @@ async fn delete_lines(work: &Work<'_>, name: &ScheduleName) -> Result<bool> {
 pub(crate) async fn pause(store: &PostgresStore, name: &ScheduleName, note: Option<String>) -> Result<bool> {
     let work = store.database().transaction(Fence::NONE).await?;
     let answer = async {
-        let (mut schedule, now) = lock_known(&work, name).await?;
-        let ran = schedule.pause(note, now);
-        schedule.definition.validate()?;
-        edit(&work, &schedule).await?;
-        Ok(ran)
+        let (row, now) = lock_row(&work, name).await?;
+        match read(&row) {
+            Ok(mut schedule) => {
+                let ran = schedule.pause(note, now)?;
+                edit(&work, &schedule).await?;
+                Ok(ran)
+            }
+            Err(error) => {
+                note.as_deref().map_or(Ok(()), NewSchedule::check_note)?;
+                tracing::warn!(schedule = %name, %error, note, "paused without its note: this program cannot read it");
+                work.query(&PAUSE_SCHEDULE, &[&name.as_str(), &now]).await?;
+                Ok(!row.get::<_, bool>(10))
+            }
+        }
     };
     let answer = answer.await;
     work.conclude(answer).await
@@ -147,10 +185,8 @@ pub(crate) async fn resume(store: &PostgresStore, name: &ScheduleName) -> Result
     let answer = async {
         let (mut schedule, now) = lock_known(&work, name).await?;
         let Some(passed) = schedule.resume(now) else { return Ok((false, false)) };
-        if let Some(line) = passed
-            && let Some(line) = ledger::without_known(&work, &schedule, line).await?
-        {
-            ledger::record(&work, &[(name, line)]).await?;
+        if let Some(line) = passed {
+            ledger::record_passed(&work, &schedule, line).await?;
         }
         edit(&work, &schedule).await?;
         Ok((true, schedule.next_fire_at.is_some()))
@@ -163,7 +199,8 @@ pub(crate) async fn resume(store: &PostgresStore, name: &ScheduleName) -> Result
     Ok(was_paused)
 }
 
-async fn find_row(store: &PostgresStore, name: &ScheduleName) -> Result<Option<Row>> {
+/// The row of a schedule that may not be readable.
+pub(crate) async fn find_row(store: &PostgresStore, name: &ScheduleName) -> Result<Option<Row>> {
     Ok(store.database().query(&FIND_SCHEDULE, &[&name.as_str()]).await?.pop())
 }
 
@@ -178,8 +215,14 @@ pub(crate) async fn list(
     page.validate()?;
     let after = page.cursor.as_ref().map_or("", ScheduleName::as_str);
     let rows = store.database().query(&SCHEDULES, &[&after, &(page.limit as i64 + 1)]).await?;
-    let items: Vec<Schedule> = rows.iter().take(page.limit).map(read).collect::<Result<_>>()?;
-    let found = rows.first().map_or(0, |row| usize::try_from(row.get::<_, i64>(10)).unwrap_or(0));
-    let next = (found > items.len()).then(|| items.last().map(|item| item.definition.name.clone())).flatten();
-    Ok(Page { items, next })
+    let found = rows.first().map_or(0, |row| usize::try_from(row.get::<_, i64>(11)).unwrap_or(0));
+    let shown = &rows[..rows.len().min(page.limit)];
+    let next = (found > shown.len()).then(|| shown.last().map(|row| ScheduleName::trusted(row.get(0)))).flatten();
+    let readable = |row: &Row| {
+        let warn = |error: &StoreError| {
+            tracing::warn!(schedule = row.get::<_, &str>(0), %error, "left out of a list: this program cannot read it");
+        };
+        read(row).inspect_err(warn).ok()
+    };
+    Ok(Page { items: shown.iter().filter_map(readable).collect(), next })
 }

@@ -38,7 +38,7 @@ statements! {
     DELETE_SCHEDULE = "delete_schedule" (TEXT);
     DEPENDENCY_RESULTS = "dependency_results" (UUID_ARRAY);
     DEPTHS = "depths" ();
-    DUE_SCHEDULES = "due_schedules" (INT8, TEXT);
+    DUE_SCHEDULES = "due_schedules" (INT8, TEXT, INT8);
     EDIT_SCHEDULE = "edit_schedule" (TEXT, TEXT, BOOL, TIMESTAMPTZ, TIMESTAMPTZ, TIMESTAMPTZ, TIMESTAMPTZ, TEXT);
     EXAMINE = "examine" (UUID_ARRAY, INT4_ARRAY, UUID_ARRAY);
     EXPIRED = "expired" (INT8);
@@ -55,6 +55,7 @@ statements! {
     HEARTBEAT = "heartbeat" (UUID_ARRAY, INT4_ARRAY, UUID_ARRAY);
     HEARTBEAT_NODE = "heartbeat_node" (TEXT, TEXT, TEXT_ARRAY);
     HEARTBEAT_WORKER = "heartbeat_worker" (TEXT, INT4);
+    HOLD_FREE_JOBS = "hold_free_jobs" (UUID_ARRAY);
     HOLD_JOBS = "hold_jobs" (UUID_ARRAY);
     KEEP_PAYLOADS = "keep_payloads" (TEXT, INT8);
     KNOWN_OCCURRENCES = "known_occurrences" (TEXT_ARRAY, TIMESTAMPTZ_ARRAY);
@@ -81,6 +82,7 @@ statements! {
     PARTITIONS = "partitions" (TEXT, INT8, INT8);
     PAUSED_QUEUES = "paused_queues" ();
     PAUSE_QUEUE = "pause_queue" (TEXT, BOOL);
+    PAUSE_SCHEDULE = "pause_schedule" (TEXT, TIMESTAMPTZ);
     PAYLOADS = "payloads" (UUID_ARRAY);
     POSTPONE_SCHEDULES = "postpone_schedules" (TEXT_ARRAY, INT8, TEXT);
     PROGRESS = "progress" (UUID, INT4, UUID, TEXT, TEXT);
@@ -122,6 +124,7 @@ statements! {
     SURVEY = "survey" (TEXT_ARRAY, TEXT_ARRAY, INT2_ARRAY, TIMESTAMPTZ_ARRAY, UUID_ARRAY, INT4);
     TAKE_OVER = "take_over" (TEXT, INT8);
     TERM = "term" ();
+    TIME = "time" ();
     UNBLOCK = "unblock" (UUID_ARRAY, UUID_ARRAY, BOOL_ARRAY);
     UNFINISHED = "unfinished" (UUID_ARRAY);
     WORKERS = "workers" (TEXT, INT8);

@@ -1,7 +1,8 @@
 //! A clock that tests set, for whole suites on virtual time (feature `test-clock`).
 //!
-//! The store's statements say `now()` and nothing else about time. A schema with a `now()` of its own that comes before
-//! `pg_catalog` in the search path is therefore all it takes; the store itself knows nothing of it.
+//! The store's statements say `now()`, or `statement_timestamp()` after they waited for a lock, and nothing else about time. A schema
+//! with functions of its own by these names that comes before `pg_catalog` in the search path is therefore all it takes; the store
+//! itself knows nothing of it.
 
 use std::time::Duration;
 
@@ -27,6 +28,8 @@ impl DatabaseClock {
                 "CREATE SCHEMA IF NOT EXISTS test_clock;
                  CREATE TABLE IF NOT EXISTS test_clock.reading (at timestamptz NOT NULL);
                  CREATE OR REPLACE FUNCTION test_clock.now() RETURNS timestamptz LANGUAGE sql STABLE
+                     AS 'SELECT at FROM test_clock.reading';
+                 CREATE OR REPLACE FUNCTION test_clock.statement_timestamp() RETURNS timestamptz LANGUAGE sql STABLE
                      AS 'SELECT at FROM test_clock.reading';
                  DELETE FROM test_clock.reading;",
             )

@@ -60,6 +60,29 @@ impl Work<'_> {
         }
     }
 
+    /// Marks a point of a transaction to which it can be [taken back](Work::take_back).
+    pub(crate) async fn mark(&self) -> Result<()> {
+        self.execute("SAVEPOINT mark").await
+    }
+
+    /// Forgets the latest mark, and keeps what was done since.
+    pub(crate) async fn unmark(&self) -> Result<()> {
+        self.execute("RELEASE SAVEPOINT mark").await
+    }
+
+    /// Undoes what was done since the latest mark, also after a statement that failed; forgets the mark.
+    pub(crate) async fn take_back(&self) -> Result<()> {
+        self.execute("ROLLBACK TO SAVEPOINT mark; RELEASE SAVEPOINT mark").await
+    }
+
+    // Where there is no transaction there is nothing to mark.
+    async fn execute(&self, sql: &str) -> Result<()> {
+        match &self.connection {
+            Some(connection) => connection.execute(sql).await,
+            None => Ok(()),
+        }
+    }
+
     /// Makes it last.
     pub(crate) async fn commit(self) -> Result<()> {
         match self.connection {

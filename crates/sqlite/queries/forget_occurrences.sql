@@ -1,3 +1,4 @@
--- Forgets lines of ledgers, the oldest first. ?1 whose last nominal time is this or earlier, ?2 how many. Relies on occurrence_until.
+-- Forgets lines of ledgers, the oldest first: by their last nominal time or by when they were written, whichever is later, since a line that
+-- goes lets its time be filled again. ?1 those of this time or earlier, ?2 how many. Relies on occurrence_kept.
 DELETE FROM occurrence WHERE (schedule, nominal) IN (
-    SELECT schedule, nominal FROM occurrence WHERE until <= ?1 ORDER BY until, schedule, nominal LIMIT ?2)
+    SELECT schedule, nominal FROM occurrence WHERE max(until, at) <= ?1 ORDER BY max(until, at), schedule, nominal LIMIT ?2)

@@ -5,7 +5,7 @@
 
 use std::{cell::Cell, collections::HashSet, time::Duration};
 
-use orchestrix_core::{FieldError, JobId, ScheduleName, schedule::Outcome, tzdb_version};
+use orchestrix_core::{FieldError, JobId, Overlap, ScheduleName, schedule::Outcome, tzdb_version};
 use orchestrix_store::{
     Backfill, Enqueued, Firing, Occurrence, Schedule, StoreError, Swept,
     clock::{later, until},
@@ -40,8 +40,11 @@ pub(crate) fn next_in(session: &Session<'_>) -> Result<Option<Duration>> {
     Ok(next.map(|time| until(session.now, time)))
 }
 
-// Those of its earlier jobs that are not finished.
-fn unfinished(session: &Session<'_>, schedule: &Schedule) -> Result<Vec<JobId>> {
+// Those of its earlier jobs that are not finished, as far as the rule about overlaps has to know.
+fn unfinished(session: &Session<'_>, schedule: &Schedule, overlap: Overlap) -> Result<Vec<JobId>> {
+    if schedule.to_ask_about(overlap).is_empty() {
+        return Ok(schedule.open_jobs.clone());
+    }
     let mut unfinished = Vec::new();
     for id in &schedule.open_jobs {
         if Found::read(session, *id)?.is_some_and(|job| !job.lifecycle.state.is_terminal()) {
@@ -66,6 +69,16 @@ fn decide(session: &Session<'_>, schedule: &Schedule, unfinished: &[JobId]) -> R
     fault.into_inner().map_or(Ok(firing), Err)
 }
 
+// Whether a schedule failed by what is stored of it, and not by the state of the file or the machine, which every other would meet too.
+fn is_its_own(fault: &Fault) -> bool {
+    match fault {
+        Fault::Store(error) => !matches!(error, StoreError::Unavailable(_)),
+        Fault::Sqlite(error) => {
+            error.sqlite_error_code().is_none_or(|code| code == rusqlite::ErrorCode::ConstraintViolation)
+        }
+    }
+}
+
 fn payload_bytes(schedule: &Schedule) -> usize {
     schedule.definition.job.payload.as_str().len()
 }
@@ -79,10 +92,9 @@ impl<'a> Transaction<'a> {
             }
             count += 1;
             let Some(schedule) = self.readable(&name)? else { continue };
-            let fired = match self.fire_one(&schedule) {
-                // Jobs that break a rule which is newer than their schedule. They come first, so nothing was written.
-                Err(Fault::Store(error @ StoreError::Invalid(_))) => {
-                    self.postpone(&name, &error)?;
+            let fired = match self.apart(|transaction| transaction.fire_one(&schedule)) {
+                Err(fault) if is_its_own(&fault) => {
+                    self.postpone(&name, &fault.at(&self.options.path))?;
                     continue;
                 }
                 fired => fired?,
@@ -136,24 +148,25 @@ impl<'a> Transaction<'a> {
             self.move_on(schedule)?;
             return Ok(0);
         }
-        let unfinished = unfinished(self, schedule)?;
+        let unfinished = unfinished(self, schedule, schedule.definition.overlap)?;
         let firing = decide(self, schedule, &unfinished)?;
         Ok(self.carry_out(firing, unfinished, Self::record_line)?.len())
     }
 
     pub(crate) fn trigger_schedule(&mut self, name: &ScheduleName) -> Result<Enqueued> {
         let schedule = schedule::expect(self, name)?;
-        let mut nominal = self.now;
+        let mut nominal = schedule.beside_its_times(self.now);
         while ledger::find(self, name, nominal)?.is_some() {
-            nominal += Duration::from_micros(1);
+            nominal = schedule.beside_its_times(nominal + Duration::from_micros(1));
         }
-        let unfinished = unfinished(self, &schedule)?;
-        let recorded = self.carry_out(schedule.trigger(nominal), unfinished, Self::record_line)?;
+        let unfinished = unfinished(self, &schedule, Overlap::Allow)?;
+        let recorded = self.carry_out(schedule.trigger(nominal, self.now), unfinished, Self::record_line)?;
         recorded.first().copied().ok_or_else(|| StoreError::Backend("a job was not recorded".into()).into())
     }
 
     pub(crate) fn backfill_schedule(&mut self, name: &ScheduleName, range: &Backfill) -> Result<usize> {
         let schedule = schedule::expect(self, name)?;
+        let range = range.until_now(self.now)?;
         let mut times = Vec::new();
         for time in range.times(&schedule)? {
             if ledger::find(self, name, time)?.is_none_or(|line| line.outcome != Outcome::Fired) {
@@ -164,8 +177,8 @@ impl<'a> Transaction<'a> {
             let message = format!("the jobs would hold more than {MAX_CALL_BYTES} bytes of payload");
             return Err(FieldError::new("to", message).into());
         }
-        let unfinished = unfinished(self, &schedule)?;
         let overlap = range.overlap.unwrap_or(schedule.definition.overlap);
+        let unfinished = unfinished(self, &schedule, overlap)?;
         let firing = schedule.backfill(&times, overlap, &unfinished, self.now);
         Ok(self.carry_out(firing, unfinished, Self::replace_line)?.len())
     }

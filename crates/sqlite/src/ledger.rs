@@ -1,7 +1,7 @@
 //! The lines of schedules' ledgers. A nominal time has one.
 
 use orchestrix_core::{JobId, ScheduleName, Timestamp};
-use orchestrix_store::{Occurrence, Page, PageRequest, Schedule};
+use orchestrix_store::{Occurrence, Page, PageRequest, Schedule, StoreError};
 use rusqlite::{Row, params};
 
 use crate::{
@@ -38,8 +38,8 @@ pub(crate) fn list(
 ) -> Result<Page<Occurrence, Timestamp>> {
     let before = page.cursor.map_or(i64::MAX, micros);
     let mut items = session.all(OCCURRENCES, params![name.as_str(), before, page.limit + 1], read)?;
-    if items.is_empty() {
-        schedule::expect(session, name)?;
+    if items.is_empty() && !schedule::is_there(session, name)? {
+        return Err(StoreError::ScheduleNotFound(name.clone()).into());
     }
     let more = items.len() > page.limit;
     items.truncate(page.limit);

@@ -9,10 +9,10 @@ use rusqlite::{Row, params};
 use uuid::Uuid;
 
 use crate::{
-    error::{Result, corrupt},
+    error::{Fault, Result, corrupt},
     row::{Columns, micros},
     session::{Session, Transaction},
-    statement::{DELETE_LINES, DELETE_SCHEDULE, FIND_SCHEDULE, KEEP_SCHEDULE, SCHEDULES},
+    statement::{DELETE_LINES, DELETE_SCHEDULE, FIND_SCHEDULE, KEEP_SCHEDULE, PAUSE_SCHEDULE, SCHEDULES},
 };
 
 /// Lines of a ledger that one operation deletes: others want to write too.
@@ -22,11 +22,27 @@ const ID: usize = 16;
 
 /// Reads what `find_schedule.sql` and `schedules.sql` select.
 fn read(row: &Row<'_>) -> Result<Schedule> {
+    let definition = read_definition(Columns(row).text(9)?).map_err(|error| corrupt("definition", error))?;
+    beside(row, definition)
+}
+
+// The same where this program may not be able to read it.
+fn attempt(row: &Row<'_>) -> Result<Result<Schedule, StoreError>> {
+    match read(row) {
+        Ok(schedule) => Ok(Ok(schedule)),
+        Err(Fault::Store(error @ StoreError::Backend(_))) => Ok(Err(error)),
+        Err(fault) => Err(fault),
+    }
+}
+
+// What the other columns say, beside a definition. Whether it is paused is theirs to say: whoever cannot read a definition can stop it.
+fn beside(row: &Row<'_>, mut definition: NewSchedule) -> Result<Schedule> {
     let row = Columns(row);
     let open: Vec<u8> = row.get(8)?;
     let open = open.chunks(ID).map(|bytes| Uuid::from_slice(bytes).map(JobId::from_uuid));
+    definition.paused |= row.get::<bool>(10)?;
     Ok(Schedule {
-        definition: read_definition(row.text(9)?).map_err(|error| corrupt("definition", error))?,
+        definition,
         created_at: row.time(1)?,
         updated_at: row.time(2)?,
         counted_from: row.time(3)?,
@@ -52,23 +68,49 @@ pub(crate) fn expect(session: &Session<'_>, name: &ScheduleName) -> Result<Sched
     find(session, name)?.ok_or_else(|| StoreError::ScheduleNotFound(name.clone()).into())
 }
 
+/// Whether a schedule is there, readable or not.
+pub(crate) fn is_there(session: &Session<'_>, name: &ScheduleName) -> Result<bool> {
+    Ok(session.first(FIND_SCHEDULE, [name.as_str()], |_| Ok(()))?.is_some())
+}
+
 pub(crate) fn list(session: &Session<'_>, page: &PageRequest<ScheduleName>) -> Result<Page<Schedule, ScheduleName>> {
     let after = page.cursor.as_ref().map_or("", ScheduleName::as_str);
-    let mut items = session.all(SCHEDULES, params![after, page.limit + 1], read)?;
-    let more = items.len() > page.limit;
-    items.truncate(page.limit);
-    let next = items.last().map(|schedule| schedule.definition.name.clone()).filter(|_| more);
-    Ok(Page { items, next })
+    let read = |row: &Row<'_>| Ok((ScheduleName::trusted(Columns(row).text(0)?), attempt(row)?));
+    let mut found = session.all(SCHEDULES, params![after, page.limit + 1], read)?;
+    let more = found.len() > page.limit;
+    found.truncate(page.limit);
+    let next = found.last().map(|(name, _)| name.clone()).filter(|_| more);
+    let readable = |(name, schedule): (ScheduleName, Result<Schedule, StoreError>)| {
+        let warn = |error: &StoreError| {
+            tracing::warn!(schedule = %name, %error, "left out of a list: this program cannot read it");
+        };
+        schedule.inspect_err(warn).ok()
+    };
+    Ok(Page { items: found.into_iter().filter_map(readable).collect(), next })
 }
 
 impl Transaction<'_> {
     pub(crate) fn put_schedule(&mut self, definition: NewSchedule) -> Result<Put> {
-        let (schedule, put) = match find(self, &definition.name)? {
+        let known = self.first(FIND_SCHEDULE, [definition.name.as_str()], |row| {
+            Ok(match attempt(row)? {
+                Ok(schedule) => Ok(schedule),
+                Err(error) => Err((error, beside(row, definition.clone())?)),
+            })
+        })?;
+        let (schedule, put) = match known {
             None => (Schedule::new(definition, self.now), Put::Created),
-            Some(mut schedule) => match schedule.edit(definition, self.now) {
-                false => return Ok(Put::Unchanged),
-                true => (schedule, Put::Updated),
-            },
+            Some(Ok(old)) => {
+                let mut schedule = old.clone();
+                let Some(passed) = schedule.edit(definition, self.now) else { return Ok(Put::Unchanged) };
+                if let Some(line) = passed {
+                    self.record_line(&old, &line)?;
+                }
+                (schedule, Put::Updated)
+            }
+            Some(Err((error, was))) => {
+                tracing::warn!(schedule = %definition.name, %error, "replaced: this program cannot read it");
+                (Schedule::in_place_of(was, self.now), Put::Updated)
+            }
         };
         self.keep_schedule(&schedule)?;
         Ok(put)
@@ -84,11 +126,22 @@ impl Transaction<'_> {
     }
 
     pub(crate) fn pause_schedule(&mut self, name: &ScheduleName, note: Option<String>) -> Result<bool> {
-        let mut schedule = expect(self, name)?;
-        let ran = schedule.pause(note, self.now);
-        schedule.definition.validate()?;
-        self.keep_schedule(&schedule)?;
-        Ok(ran)
+        let known = self
+            .first(FIND_SCHEDULE, [name.as_str()], |row| Ok((attempt(row)?, Columns(row).get::<bool>(10)?)))?
+            .ok_or_else(|| StoreError::ScheduleNotFound(name.clone()))?;
+        match known {
+            (Ok(mut schedule), _) => {
+                let ran = schedule.pause(note, self.now)?;
+                self.keep_schedule(&schedule)?;
+                Ok(ran)
+            }
+            (Err(error), was_paused) => {
+                note.as_deref().map_or(Ok(()), NewSchedule::check_note)?;
+                tracing::warn!(schedule = %name, %error, note, "paused without its note: this program cannot read it");
+                self.write_one(PAUSE_SCHEDULE, params![name.as_str(), micros(self.now)])?;
+                Ok(!was_paused)
+            }
+        }
     }
 
     pub(crate) fn resume_schedule(&mut self, name: &ScheduleName) -> Result<bool> {

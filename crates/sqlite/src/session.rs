@@ -132,6 +132,26 @@ impl<'a> Transaction<'a> {
         Self { session, ids, effects: Effects::default(), to_tell: false }
     }
 
+    /// A part of the operation that leaves nothing behind if it fails.
+    pub(crate) fn apart<T>(&mut self, part: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        self.connection.execute_batch("SAVEPOINT part")?;
+        let before = std::mem::take(&mut self.effects);
+        let to_tell = self.to_tell;
+        let answer = part(self);
+        if answer.is_ok() {
+            self.connection.execute_batch("RELEASE part")?;
+            let done = std::mem::replace(&mut self.effects, before);
+            self.effects.add(done);
+            return answer;
+        }
+        (self.effects, self.to_tell) = (before, to_tell);
+        // Some errors, such as a full disk, undo all of the transaction: there is nothing left to go back to.
+        if !self.connection.is_autocommit() {
+            self.connection.execute_batch("ROLLBACK TO part; RELEASE part")?;
+        }
+        answer
+    }
+
     /// Writes; answers how many rows it were.
     pub(crate) fn write(&mut self, statement: Statement, params: impl Params) -> Result<usize> {
         self.session.execute(statement, params)

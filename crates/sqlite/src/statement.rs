@@ -85,6 +85,7 @@ statements! {
     PAUSE_QUEUE = "pause_queue";
     PAUSED_QUEUES = "paused_queues";
     PAYLOAD = "payload";
+    PAUSE_SCHEDULE = "pause_schedule";
     POSTPONE_SCHEDULE = "postpone_schedule";
     PROGRESS = "progress";
     PROMOTE = "promote";

@@ -35,7 +35,7 @@ pub struct Retention {
     pub dead: Duration,
     /// Log lines.
     pub logs: Duration,
-    /// Lines of the ledgers of schedules, by their nominal time.
+    /// Lines of the ledgers of schedules, by their last nominal time or by when they were written, whichever is later.
     pub occurrences: Duration,
 }
 

@@ -125,8 +125,9 @@ pub trait Store: Any + Send + Sync {
 
     // ---- schedules ----
 
-    /// Sets a schedule up, or changes it. The same again changes nothing; another counts its times from now on, so that an edit
-    /// fires nothing by itself. Its ledger stays.
+    /// Sets a schedule up, or changes it. The same again changes nothing. One with other times counts them from now on, and what had
+    /// passed of the old ones is one line of the ledger; any other edit leaves its times alone. Its ledger stays. A schedule that this
+    /// program cannot read is replaced.
     async fn put_schedule(&self, schedule: NewSchedule) -> Result<Put>;
 
     /// Forgets a schedule and its ledger; its jobs stay. Whether there was one.
@@ -141,7 +142,8 @@ pub trait Store: Any + Send + Sync {
     /// Creates one job of a schedule now, whatever else runs and whether or not it is paused.
     async fn trigger_schedule(&self, name: &ScheduleName) -> Result<Enqueued>;
 
-    /// Creates jobs for nominal times of a past range that did not fire; answers how many. All or nothing.
+    /// Creates jobs for nominal times of a past range that did not fire; answers how many. All or nothing. Times that the schedule
+    /// itself will still deal with are left to it.
     async fn backfill_schedule(&self, name: &ScheduleName, range: &Backfill) -> Result<usize>;
 
     // ---- housekeeping, in bounded steps, in the name of whoever leads ----
@@ -173,7 +175,8 @@ pub trait Store: Any + Send + Sync {
     async fn forget_nodes(&self, fence: Fence, silence: Duration, limit: usize) -> Result<usize>;
 
     /// Fires up to `limit` schedules that are due, each with its jobs, its lines of the ledger and its next time in one
-    /// transaction; and computes next times anew that an older time-zone database gave.
+    /// transaction; and computes next times anew that an older time-zone database gave. One that cannot be fired is put off, and keeps
+    /// no other waiting.
     async fn fire(&self, fence: Fence, limit: usize) -> Result<Swept>;
 
     /// Folds up to `limit` changes of depth that were appended; answers how many. Stores that count in place have none.
@@ -230,7 +233,7 @@ pub trait Store: Any + Send + Sync {
     /// One schedule.
     async fn schedule(&self, name: &ScheduleName) -> Result<Option<Schedule>>;
 
-    /// Schedules by name.
+    /// Schedules by name. One that this program cannot read is left out, with a warning.
     async fn schedules(&self, page: &PageRequest<ScheduleName>) -> Result<Page<Schedule, ScheduleName>>;
 
     /// Lines of a schedule's ledger, newest nominal time first.

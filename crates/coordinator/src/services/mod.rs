@@ -14,7 +14,10 @@ use std::time::Duration;
 
 use orchestrix_store::Swept;
 
-use crate::service::{Service, Step};
+use crate::{
+    pace::jittered,
+    service::{Service, Step},
+};
 
 /// All of them.
 pub(crate) fn all() -> Vec<Box<dyn Service>> {
@@ -34,8 +37,39 @@ pub(crate) fn all() -> Vec<Box<dyn Service>> {
 /// The pause between two full steps, so that claims and enqueues get their turn.
 const BREATH: Duration = Duration::from_millis(5);
 
+/// The pause after a step that moved nothing although something is due: somebody has locked it, and may keep it for a while.
+const HELD: Duration = Duration::from_millis(100);
+
 /// After a sweep: on with it if there may be more, or when the next job is due.
 fn swept(swept: Swept, limit: usize) -> Step {
-    let next = if swept.count >= limit { Some(BREATH) } else { swept.next_in.map(|wait| wait.max(BREATH)) };
+    let next = match swept {
+        Swept { count, .. } if count >= limit => Some(BREATH),
+        Swept { count: 0, next_in: Some(Duration::ZERO) } => Some(jittered(HELD)),
+        Swept { next_in, .. } => next_in.map(|wait| wait.max(BREATH)),
+    };
     Step { moved: swept.count, next }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pause(count: usize, next_in: Option<Duration>) -> Option<Duration> {
+        swept(Swept { count, next_in }, 10).next
+    }
+
+    #[test]
+    fn what_is_due_and_locked_does_not_make_a_leader_spin() {
+        let pause = pause(0, Some(Duration::ZERO)).expect("it looks again");
+        assert!(pause >= HELD / 2 && pause <= HELD, "{pause:?}");
+    }
+
+    #[test]
+    fn a_sweep_goes_on_at_once_while_there_is_more_and_else_when_something_is_due() {
+        assert_eq!(pause(10, None), Some(BREATH));
+        assert_eq!(pause(3, Some(Duration::ZERO)), Some(BREATH), "the rest was too much for one step");
+        assert_eq!(pause(0, Some(Duration::from_secs(7))), Some(Duration::from_secs(7)));
+        assert_eq!(pause(0, Some(Duration::from_micros(1))), Some(BREATH));
+        assert_eq!(pause(0, None), None);
+    }
 }

@@ -98,6 +98,11 @@ impl Cadence {
         self.after(just_before(from)).take_while(|time| *time < to).take(limit).collect()
     }
 
+    /// Whether `time` is one of the nominal times.
+    pub fn has(&self, time: Timestamp) -> bool {
+        self.next_after(just_before(time)) == Some(time)
+    }
+
     /// How many nominal times lie after `after` and at or before `until`. Costs a step per month, not one per time.
     pub fn count(&self, after: Timestamp, until: Timestamp) -> u64 {
         if until <= after {

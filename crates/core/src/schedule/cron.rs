@@ -42,7 +42,7 @@ impl Cron {
     /// The longest that an expression may be, in characters.
     pub const MAX: usize = 256;
 
-    /// Reads an expression. The error says which field is wrong, at which character, and what would be right.
+    /// Reads an expression. The error says at which character it is wrong, in which field if it is one, and what would be right.
     pub fn new(text: impl AsRef<str>) -> Result<Self, FieldError> {
         let text = text.as_ref();
         let (face, real_time) = parse::expression(text).map_err(|message| FieldError::new("cron", message))?;

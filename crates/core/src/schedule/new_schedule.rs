@@ -91,10 +91,8 @@ impl NewSchedule {
             _ => {}
         }
         for (field, time) in [("startAt", self.start_at), ("endAt", self.end_at)] {
-            if let Some(time) = time
-                && !(YEAR_2000..YEAR_2200).contains(&time.as_second())
-            {
-                bad(field, format!("must lie between the years 2000 and 2200, not at {time}"));
+            if let Some(Err(error)) = time.map(|time| Self::check_time(field, time)) {
+                bad(field, error.message);
             }
         }
         if let (Some(start), Some(end)) = (self.start_at, self.end_at)
@@ -102,15 +100,32 @@ impl NewSchedule {
         {
             bad("endAt", format!("must be after startAt, {start}"));
         }
-        let length = self.note.as_ref().map_or(0, |note| note.chars().count());
-        if length > Self::MAX_NOTE || self.note.as_ref().is_some_and(|note| note.contains('\0')) {
-            bad("note", format!("must have at most {} characters and no NUL", Self::MAX_NOTE));
+        if let Some(Err(error)) = self.note.as_deref().map(Self::check_note) {
+            bad("note", error.message);
         }
         self.check_job(&mut bad);
         if let Err(invalid) = self.job.validate() {
             errors.extend(invalid.within("job").errors);
         }
         Invalid::check(errors)
+    }
+
+    /// Checks a remark by itself.
+    pub fn check_note(note: &str) -> Result<(), FieldError> {
+        if note.chars().count() > Self::MAX_NOTE || note.contains('\0') {
+            let message = format!("must have at most {} characters and no NUL", Self::MAX_NOTE);
+            return Err(FieldError::new("note", message));
+        }
+        Ok(())
+    }
+
+    /// Checks that a time which somebody named lies where schedules may have times.
+    pub fn check_time(field: &str, time: Timestamp) -> Result<(), FieldError> {
+        if !(YEAR_2000..YEAR_2200).contains(&time.as_second()) {
+            let message = format!("must lie between the years 2000 and 2200, not at {time}");
+            return Err(FieldError::new(field, message));
+        }
+        Ok(())
     }
 
     // What makes sense for one job and not for a series of them.

@@ -45,24 +45,32 @@ const MACROS: [(&str, &str); 7] = [
 pub(super) fn expression(text: &str) -> Result<(Face, bool), String> {
     let length = text.chars().count();
     if length > Cron::MAX {
-        return Err(format!("must have at most {} characters, has {length}", Cron::MAX));
+        return Err(at(Cron::MAX + 1, &format!("must have at most {} characters, has {length}", Cron::MAX)));
     }
+    let fields = split(text);
     let trimmed = text.trim();
     if trimmed.starts_with('@') {
         return match MACROS.iter().find(|(name, _)| name.eq_ignore_ascii_case(trimmed)) {
             Some((_, meaning)) => expression(meaning),
-            None => Err(format!("{trimmed} is not a name here; there are {}", MACROS.map(|(name, _)| name).join(", "))),
+            None => {
+                let names = MACROS.map(|(name, _)| name).join(", ");
+                let position = fields.first().map_or(1, |field| field.position);
+                Err(at(position, &format!("{trimmed} is not a name here; there are {names}")))
+            }
         };
     }
-    let fields = split(text);
     let (second, rest) = match fields.as_slice() {
         rest if rest.len() == 5 => (None, rest),
         [second, rest @ ..] if rest.len() == 5 => (Some(second), rest),
         other => {
-            return Err(format!(
+            // The first that is too many, or where the next was to come.
+            let end = text.trim_end().chars().count() + 1;
+            let position = other.get(6).map_or(end, |field| field.position);
+            let message = format!(
                 "must have 5 fields (minute, hour, day of month, month, day of week), or 6 with the second first, has {}",
                 other.len()
-            ));
+            );
+            return Err(at(position, &message));
         }
     };
     let seconds = second.map_or(Ok(1), |text| Reader::new(&SECOND, text).field(&mut Days::default()))?;
@@ -80,6 +88,11 @@ pub(super) fn expression(text: &str) -> Result<(Face, bool), String> {
     days.weekdays = (weekdays as u8 & 0x7f) | (weekdays >> 7) as u8 & 1;
     let face = Face { seconds, minutes, hours: hours as u32, days, months: months as u16 };
     Ok((face, starred(&rest[0]) || starred(&rest[1])))
+}
+
+// What is wrong with the expression as a whole, and where it shows.
+fn at(position: usize, message: &str) -> String {
+    format!("character {position}: {message}")
 }
 
 struct Field<'a> {

@@ -76,6 +76,13 @@ impl Plan {
 }
 
 impl Timing<'_> {
+    /// Whether both name the same nominal times, and are due at the same moments.
+    pub fn keeps_the_times_of(&self, other: &Self) -> bool {
+        let Self { name, cadence, misfire: _, catch_up_limit: _, jitter, start_at, end_at } = *self;
+        (name, cadence, jitter, start_at, end_at)
+            == (other.name, other.cadence, other.jitter, other.start_at, other.end_at)
+    }
+
     /// When the occurrence of `nominal` is due: jitter later, and before the next nominal time.
     pub fn due(&self, nominal: Timestamp) -> Timestamp {
         if self.jitter.is_zero() {
@@ -88,6 +95,12 @@ impl Timing<'_> {
     /// The nominal times after `after` that start and end allow, at most `limit`.
     pub fn upcoming(&self, after: Timestamp, limit: usize) -> Vec<Timestamp> {
         self.cadence.after(self.not_before_start(after)).take_while(|time| self.before_end(*time)).take(limit).collect()
+    }
+
+    /// The nominal times from `from` on and before `to` that start and end allow, at most `limit`.
+    pub fn between(&self, from: Timestamp, to: Timestamp, limit: usize) -> Vec<Timestamp> {
+        let times = self.cadence.after(self.not_before_start(just_before(from)));
+        times.take_while(|time| *time < to && self.before_end(*time)).take(limit).collect()
     }
 
     /// All nominal times after `after` up to `until` as one span, such as those that passed during a pause.
@@ -160,7 +173,7 @@ impl Timing<'_> {
 
 /// Decides about the occurrences after `counted_from` that are due at `now`, firing at most `limit` (and at least one) of them.
 ///
-/// `counted_from` is the latest of the last nominal time that was dealt with, the last edit and the last resume. The work is
+/// `counted_from` is the latest of the last nominal time that was dealt with, the last edit of its times and the last resume. The work is
 /// bounded, whatever the cadence and however long nobody was there: what is passed over is counted, not walked through.
 pub fn plan(timing: &Timing<'_>, counted_from: Timestamp, now: Timestamp, limit: usize) -> Plan {
     let after = timing.not_before_start(counted_from);

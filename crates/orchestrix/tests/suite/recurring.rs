@@ -52,9 +52,22 @@ async fn a_declared_schedule_fires_by_itself_and_declaring_it_again_changes_noth
 #[tokio::test]
 async fn whatever_is_wrong_with_a_schedule_is_said_at_once() {
     let client = Client::new(MemoryStore::new());
-    let bad = client.recurring("no good", cron("61 9 * * *").in_tz("Europe/Berln"), Tick.request().queue("a b"));
+    let bad = client
+        .recurring("no good", cron("61 9 * * *").in_tz("Europe/Berln"), Tick.request().queue("a b"))
+        .catch_up(0)
+        .jitter(Duration::from_secs(100_000));
     let text = bad.put().await.unwrap_err().to_string();
-    for part in ["cron: minute (character 1)", "timezone", "job.queue"] {
+    for part in ["name:", "cron: minute (character 1)", "timezone", "job.queue", "catchUpLimit", "jitterSeconds"] {
+        assert!(text.contains(part), "nothing of {part} in {text}");
+    }
+}
+
+#[tokio::test]
+async fn an_interval_has_no_time_zone() {
+    let client = Client::new(MemoryStore::new());
+    let bad = client.recurring("ticks", every(Duration::from_millis(1)).in_tz("Europe/Berlin"), Tick);
+    let text = bad.put().await.unwrap_err().to_string();
+    for part in ["timezone: must be absent", "everySeconds"] {
         assert!(text.contains(part), "nothing of {part} in {text}");
     }
 }

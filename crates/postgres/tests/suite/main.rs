@@ -14,6 +14,7 @@ mod plans;
 mod pooling;
 mod races;
 mod regressions;
+mod schedule_faults;
 mod schedules;
 mod sql;
 mod support;

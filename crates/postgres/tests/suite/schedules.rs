@@ -161,10 +161,9 @@ async fn a_line_that_somebody_wrote_meanwhile_leaves_no_job() {
     let scene = Scene::with(minutely("s")).await;
     let (holder, firing) = scene.firing_stopped(Fence::NONE).await;
     holder.commit().await;
-    let refused = firing.await.unwrap();
-    assert!(matches!(refused, Err(StoreError::Backend(_))), "{refused:?}");
+    assert_eq!(firing.await.unwrap().unwrap().count, 1, "it finds the line and moves on");
     assert_eq!(scene.written_jobs().await, 0);
-    assert_eq!(fire(&scene.store).await, 1, "the next step finds the line and moves on");
+    assert_eq!(fire(&scene.store).await, 0);
     assert_eq!(scene.written_jobs().await, 0);
     assert_eq!(scene.lines("s").await.len(), 1);
     assert!(scene.schedule("s").await.next_fire_at.unwrap() > scene.clock.now().await);
@@ -414,8 +413,8 @@ async fn what_is_due_is_found_by_an_index_among_a_hundred_thousand() {
     let statements = [
         (
             include_str!("../../queries/due_schedules.sql"),
-            "int8, text",
-            "500, '2026a'",
+            "int8, text, int8",
+            "500, '2026a', 33554432",
             vec!["schedule_due", "schedule_tzdb"],
         ),
         (include_str!("../../queries/next_fire.sql"), "text", "'2026a'", vec!["schedule_due", "schedule_tzdb"]),
@@ -431,7 +430,7 @@ async fn what_is_due_is_found_by_an_index_among_a_hundred_thousand() {
             "ARRAY['s1'], ARRAY[now()], ARRAY[now()], ARRAY[now()], ARRAY[now()], ARRAY['{}'], ARRAY['2026a']",
             vec!["schedule_pkey"],
         ),
-        (include_str!("../../queries/prune_occurrences.sql"), "int8, int8", "1000, 500", vec!["occurrence_until"]),
+        (include_str!("../../queries/prune_occurrences.sql"), "int8, int8", "1000, 500", vec!["occurrence_kept"]),
     ];
     for statistics in ["without", "with"] {
         for (sql, types, arguments, indexes) in &statements {

@@ -18,6 +18,7 @@ const LANDED: &[(&str, &str)] = &[
     ("0001_engine.sql", "849ddf3acc7661245e218d97a011134c16ae97c66dafc471609b478be5b6bba0"),
     ("0002_coordination.sql", "58db5c76aa0fd9343c2b84cd385bfe529d9faa4c55a362b8251a06c145fbae55"),
     ("0003_schedules.sql", "6bf20b0394eb9c62eab70dce3796f11585dadac5ec95de94876815a56aa8f9cd"),
+    ("0004_kept_occurrences.sql", "30f7c6f09db6ed66a1f07e9755cda3e5a62287e085acbed2844710e32fd26328"),
 ];
 
 fn ledger(connection: &Connection) -> Vec<(i32, String, i64)> {

@@ -201,6 +201,80 @@ async fn a_schedule_that_this_program_cannot_fire_keeps_no_other_waiting() {
 }
 
 #[tokio::test]
+async fn whatever_is_refused_of_one_schedule_is_fired_of_the_others() {
+    let folder = Folder::new();
+    let clock = Arc::new(ManualClock::new(Timestamp::now()));
+    let store = open_at(&folder, &clock).await;
+    for called in ["a", "b", "c", "d"] {
+        store.put_schedule(every(3600, called)).await.unwrap();
+    }
+    let connection = connect(&folder.file());
+    // A line of one that nobody can read, and one whose line is refused after its job was written.
+    let spoil = "PRAGMA ignore_check_constraints = ON;
+        INSERT INTO occurrence SELECT 'a', next_nominal, next_nominal, 1, 'strange', NULL, NULL, 0 FROM schedule WHERE name = 'a';
+        CREATE TRIGGER refuse BEFORE INSERT ON occurrence WHEN NEW.schedule = 'b' BEGIN SELECT RAISE(ABORT, 'no'); END";
+    connection.execute_batch(spoil).unwrap();
+    clock.advance(3600 * SECOND);
+    assert_eq!(store.fire(Fence::NONE, 10).await.unwrap().count, 4);
+    for (called, lines) in [("b", 0), ("c", 1), ("d", 1)] {
+        let sql = format!("SELECT count(*) FROM occurrence WHERE schedule = '{called}'");
+        assert_eq!(number(&connection, &sql), lines, "{called}");
+    }
+    assert_eq!(number(&connection, "SELECT count(*) FROM job"), 2, "no job without its line");
+    books::assert_balanced(&connection);
+    connection.execute_batch("DROP TRIGGER refuse; DELETE FROM occurrence WHERE schedule = 'a'").unwrap();
+    clock.advance(60 * SECOND);
+    assert_eq!(store.fire(Fence::NONE, 10).await.unwrap().count, 2);
+    assert_one_job_each(&connection);
+}
+
+#[tokio::test]
+async fn a_schedule_that_nobody_can_read_is_left_out_of_lists_and_can_be_stopped_replaced_and_deleted() {
+    let folder = Folder::new();
+    let clock = Arc::new(ManualClock::new(Timestamp::now()));
+    let store = open_at(&folder, &clock).await;
+    for called in ["a", "b", "c"] {
+        store.put_schedule(every(3600, called)).await.unwrap();
+    }
+    store.trigger_schedule(&name("b")).await.unwrap();
+    let before = store.schedule(&name("b")).await.unwrap().unwrap();
+    let connection = connect(&folder.file());
+    let spoil = "UPDATE schedule SET definition = '{\"new\":1}' WHERE name <> 'a'";
+    connection.execute_batch(spoil).unwrap();
+    let first = store.schedules(&PageRequest::first(2)).await.unwrap();
+    assert_eq!(first.items.iter().map(|it| it.definition.name.as_str()).collect::<Vec<_>>(), ["a"]);
+    let next = first.next.expect("there are more");
+    let rest = store.schedules(&PageRequest::after(next, 2)).await.unwrap();
+    assert_eq!((rest.items, rest.next), (vec![], None));
+    assert_eq!(store.occurrences(&name("c"), &PageRequest::first(1)).await.unwrap().items, [], "it is there");
+
+    assert!(store.pause_schedule(&name("b"), Some("broken".into())).await.unwrap());
+    assert!(!store.pause_schedule(&name("b"), None).await.unwrap(), "it did not run");
+    store.resume_schedule(&name("b")).await.expect_err("nobody knows its times");
+
+    clock.advance(60 * SECOND);
+    assert_eq!(store.put_schedule(every(3600, "b")).await.unwrap(), Put::Updated);
+    let after = store.schedule(&name("b")).await.unwrap().unwrap();
+    assert_eq!(after.definition, NewSchedule { paused: true, ..every(3600, "b") }, "it stays paused");
+    assert_eq!((after.created_at, after.open_jobs), (before.created_at, before.open_jobs));
+    assert!(store.resume_schedule(&name("b")).await.unwrap());
+    assert_eq!(store.put_schedule(every(3600, "c")).await.unwrap(), Put::Updated);
+    assert!(store.schedule(&name("c")).await.unwrap().unwrap().next_fire_at.is_some());
+    connection.execute_batch(spoil).unwrap();
+    assert!(store.delete_schedule(&name("c")).await.unwrap());
+}
+
+#[tokio::test]
+async fn a_schedule_that_breaks_a_newer_rule_can_be_paused() {
+    let folder = Folder::new();
+    let store = open(&folder.file()).await;
+    store.put_schedule(every(3600, "s")).await.unwrap();
+    let spoil = "UPDATE schedule SET definition = json_set(definition, '$.job.max_attempts', 0)";
+    connect(&folder.file()).execute_batch(spoil).unwrap();
+    assert!(store.pause_schedule(&name("s"), Some("broken".into())).await.unwrap());
+}
+
+#[tokio::test]
 async fn a_long_ledger_is_deleted_with_its_schedule_and_no_other() {
     let folder = Folder::new();
     let store = open(&folder.file()).await;

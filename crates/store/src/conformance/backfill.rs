@@ -45,7 +45,8 @@ pub(super) async fn a_paused_schedule_can_be_started_by_hand(h: &Harness) {
 }
 
 pub(super) async fn every_job_by_hand_has_a_line_of_its_own(h: &Harness) {
-    h.begin(every(3600)).await;
+    let first = h.begin(every(3600)).await;
+    h.pass_until(first + secs(1)).await;
     let ids = [trigger(h).await.id, trigger(h).await.id, trigger(h).await.id];
     let ledger = h.ledger().await;
     assert_eq!(ledger.iter().map(|line| line.job).collect::<Vec<_>>(), ids.map(Some));
@@ -100,7 +101,7 @@ pub(super) async fn ranges_that_are_none_or_too_long_are_refused(h: &Harness) {
     for to in [first, first - secs(1)] {
         assert_eq!(bad_fields(backfill(h, first, to, None).await), ["to"]);
     }
-    assert_eq!(bad_fields(backfill(h, first - secs(10_001), first, None).await), ["to"]);
+    assert_eq!(bad_fields(backfill(h, first - secs(10_010), first - secs(1), None).await), ["to"]);
     assert_eq!((h.ledger().await, h.listed(&JobFilter::default()).await), (vec![], vec![]));
 }
 
@@ -130,14 +131,66 @@ pub(super) async fn what_was_missed_can_be_filled(h: &Harness) {
     assert_eq!(h.listed(&JobFilter::default()).await.len(), 100);
 }
 
-pub(super) async fn what_was_filled_before_it_fired_does_not_fire_again(h: &Harness) {
+pub(super) async fn a_range_that_lies_ahead_is_refused_and_nothing_ahead_is_filled(h: &Harness) {
+    // Paused, so that it has no times of its own to fire.
+    h.put(NewSchedule { paused: true, overlap: Overlap::Allow, ..every(1) }).await;
+    let start = every(1).cadence.next_after(h.now().await).expect("an interval goes on") + secs(10);
+    h.pass_until(start).await;
+    let far = start + Backfill::SKEW + Duration::from_micros(1);
+    assert_eq!(bad_fields(backfill(h, start - secs(5), far, None).await), ["to"]);
+    for year in ["1999-12-31T23:59:59Z", "2200-01-01T00:00:00Z"] {
+        let from: Timestamp = year.parse().expect("a time");
+        assert_eq!(bad_fields(backfill(h, from, from + secs(1), None).await)[0], "from");
+    }
+    assert_eq!(h.ledger().await, []);
+    // A caller's clock may be a little ahead: that is no reason to refuse, nor to fill what has not come.
+    assert_eq!(backfill(h, start - secs(5), start + secs(30), None).await.expect("a valid range"), 5);
+    assert_eq!(h.lines().await.last(), Some(&fired_for(start - secs(1), Reason::Backfill)));
+}
+
+pub(super) async fn what_its_schedule_will_still_fire_is_not_filled(h: &Harness) {
     let schedule = NewSchedule { misfire: Misfire::CatchUp, overlap: Overlap::Allow, ..every(60) };
     let first = h.begin(schedule).await;
-    h.pass_until(first + secs(125)).await;
-    assert_eq!(backfill(h, first, first + secs(61), None).await.expect("a valid range"), 2);
+    h.fire_at(first).await;
+    h.advance(secs(125)).await;
+    assert_eq!(backfill(h, first - secs(60), h.now().await, None).await.expect("a valid range"), 1);
     assert_eq!(h.fire().await, Swept { count: 1, next_in: Some(secs(55)) });
-    let by_hand = |seconds| fired_for(first + secs(seconds), Reason::Backfill);
-    assert_eq!(h.lines().await, [by_hand(0), by_hand(60), fired(first + secs(120))]);
+    let late = fired_for(first + secs(60), Reason::CatchUp);
+    let before = fired_for(first - secs(60), Reason::Backfill);
+    assert_eq!(h.lines().await, [before, fired(first), late, fired(first + secs(120))]);
+    assert_eq!(h.listed(&JobFilter::default()).await.len(), 4);
+}
+
+pub(super) async fn what_waits_for_its_jitter_is_not_filled(h: &Harness) {
+    let schedule = NewSchedule { jitter: secs(50), ..every(60) };
+    let first = h.begin(schedule.clone()).await;
+    let due = schedule.timing().due(first);
+    assert!(due > first + Duration::from_micros(1), "{due} would prove nothing");
+    h.pass_until(first + Duration::from_micros(1)).await;
+    assert_eq!(backfill(h, first, h.now().await, None).await.expect("a valid range"), 0);
+    h.fire_at(due).await;
+    assert_eq!(h.lines().await, [fired(first)]);
+}
+
+pub(super) async fn a_range_is_filled_only_between_start_and_end(h: &Harness) {
+    let now = h.now().await;
+    let from = every(60).cadence.next_after(now).expect("an interval goes on") - secs(600);
+    let (start_at, end_at) = (Some(from + secs(60)), Some(from + secs(180)));
+    h.put(NewSchedule { start_at, end_at, overlap: Overlap::Allow, ..every(60) }).await;
+    assert_eq!(backfill(h, from, now, None).await.expect("a valid range"), 2);
+    let by_hand = |seconds| fired_for(from + secs(seconds), Reason::Backfill);
+    assert_eq!(h.lines().await, [by_hand(60), by_hand(120)]);
+}
+
+pub(super) async fn a_job_by_hand_leaves_a_nominal_time_to_its_schedule(h: &Harness) {
+    let first = h.begin(NewSchedule { overlap: Overlap::Allow, ..every(60) }).await;
+    h.pass_until(first).await;
+    let ids = [trigger(h).await.id, trigger(h).await.id];
+    h.fire().await;
+    let micro = Duration::from_micros(1);
+    let by_hand = |n| fired_for(first + n * micro, Reason::Trigger);
+    assert_eq!(h.lines().await, [fired(first), by_hand(1), by_hand(2)]);
+    assert_eq!(h.ledger().await[1..].iter().map(|line| line.job).collect::<Vec<_>>(), ids.map(Some));
     assert_eq!(h.listed(&JobFilter::default()).await.len(), 3);
 }
 
@@ -146,7 +199,8 @@ pub(super) async fn a_ledger_shows_the_newest_first_page_by_page(h: &Harness) {
     let other = NewSchedule { name: schedule_name("other"), ..every(1) };
     h.put(other).await;
     let from = first - secs(300);
-    backfill(h, from, first, None).await.expect("a valid range");
+    h.pass_until(first - Duration::from_micros(1)).await;
+    backfill(h, from, h.now().await, None).await.expect("a valid range");
     h.fire_at(first).await;
     let name = schedule_name("s");
     let mut times = Vec::new();
@@ -164,23 +218,35 @@ pub(super) async fn a_ledger_shows_the_newest_first_page_by_page(h: &Harness) {
     }
 }
 
-pub(super) async fn lines_are_forgotten_by_their_last_nominal_time(h: &Harness) {
+// Forgets all that is past so long.
+async fn prune(h: &Harness, occurrences: Duration) {
+    let retention = Retention { occurrences, ..Retention::default() };
+    let pruned = h.store.prune(Fence::NONE, &retention, 10_000).await.expect("a valid limit");
+    assert!(!pruned.more, "the limit was not reached");
+}
+
+pub(super) async fn lines_are_forgotten_so_long_after_they_were_written(h: &Harness) {
     let kept = 15 * DAY;
-    let retention = Retention { occurrences: kept, ..Retention::default() };
-    let prune = async || {
-        let pruned = h.store.prune(Fence::NONE, &retention, 10_000).await.expect("a valid limit");
-        assert!(!pruned.more, "the limit was not reached");
-    };
     let first = h.begin(NewSchedule { misfire: Misfire::Skip, ..every(3600) }).await;
     // Twenty days were missed: one line for most of them, and one each for the last day.
     h.fire_at(first + 20 * DAY + secs(1800)).await;
-    prune().await;
+    prune(h, kept).await;
     let before = h.ledger().await;
-    assert_eq!((before.len(), before[0].nominal), (25, first), "it reaches into what is kept");
-    h.pass_until(before[24].until + kept - Duration::from_micros(1)).await;
-    prune().await;
-    assert_eq!(h.ledger().await.last(), before.last(), "the last is kept to the end");
-    h.advance(2 * DAY).await;
-    prune().await;
+    assert_eq!((before.len(), before[0].nominal), (25, first), "all of them were written just now");
+    h.pass_until(before[0].at + kept - Duration::from_micros(1)).await;
+    prune(h, kept).await;
+    assert_eq!(h.ledger().await, before, "they are kept to the end");
+    h.advance(Duration::from_micros(1)).await;
+    prune(h, kept).await;
     assert_eq!(h.ledger().await, []);
+}
+
+pub(super) async fn a_range_of_long_ago_is_not_filled_twice(h: &Harness) {
+    let first = h.begin(NewSchedule { overlap: Overlap::Allow, ..every(3600) }).await;
+    let (from, to) = (first - 90 * DAY, first - 90 * DAY + secs(3 * 3600));
+    assert_eq!(backfill(h, from, to, None).await.expect("a valid range"), 3);
+    h.advance(DAY).await;
+    prune(h, 30 * DAY).await;
+    assert_eq!(backfill(h, from, to, None).await.expect("a valid range"), 0);
+    assert_eq!(h.listed(&JobFilter::default()).await.len(), 3);
 }

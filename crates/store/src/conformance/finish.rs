@@ -191,6 +191,23 @@ pub(super) async fn a_token_must_be_right_in_every_part(h: &Harness) {
     assert_eq!(h.job(claimed.id()).await, before);
 }
 
+pub(super) async fn of_several_tokens_of_one_job_only_the_current_one_counts(h: &Harness) {
+    let (one, other) = (h.start(job("one")).await, h.start(job("other")).await);
+    let token = one.token;
+    let tokens = [
+        LeaseToken { counter: token.counter - 1, ..token },
+        LeaseToken { secret: Uuid::from_u128(token.secret.as_u128() ^ 1), ..token },
+        token,
+        other.token,
+        LeaseToken { secret: Uuid::from_u128(token.secret.as_u128() ^ (1 << 127)), ..token },
+        LeaseToken { counter: token.counter + 1, ..token },
+    ];
+    let items = tokens.map(|token| Finish { token, verdict: Verdict::DONE }).to_vec();
+    let answers = h.store.finish(items).await.expect("a store that answers");
+    let (lost, done) = (Err(FinishError::LeaseLost), Ok(JobState::Completed));
+    assert_eq!(answers, [lost.clone(), lost.clone(), done.clone(), done, lost.clone(), lost]);
+}
+
 pub(super) async fn one_refused_item_leaves_the_others_standing(h: &Harness) {
     let first = h.start(job("first")).await;
     let second = h.start(NewJob { lease: secs(1), ..job("second") }).await;

@@ -169,6 +169,25 @@ pub(super) async fn more_than_one_step_may_fire_is_fired_in_several(h: &Harness)
     assert_eq!(newest_first(jobs), h.listed(&JobFilter::default()).await);
 }
 
+pub(super) async fn a_backlog_keeps_no_other_waiting(h: &Harness) {
+    let behind = NewSchedule {
+        name: schedule_name("behind"),
+        misfire: Misfire::CatchUp,
+        catch_up_limit: 1_000,
+        overlap: Overlap::Allow,
+        ..every(1)
+    };
+    h.put(behind).await;
+    h.advance(secs(Schedule::MAX_FIRED as u64 * 3)).await;
+    let first = h.begin(every(60)).await;
+    h.pass_until(first + secs(1)).await;
+    let step = async || h.store.fire(Fence::NONE, 1).await.expect("a valid limit").count;
+    assert_eq!((step().await, h.lines().await), (1, vec![]), "the other was due long before");
+    let waiting = h.store.schedule(&schedule_name("behind")).await.expect("a store that answers").expect("a schedule");
+    assert!(waiting.next_nominal.is_some_and(|time| time < first), "it is not done");
+    assert_eq!((step().await, h.lines().await), (1, vec![fired(first)]), "it goes to the back of the line");
+}
+
 pub(super) async fn jitter_puts_an_occurrence_off_and_keeps_its_time(h: &Harness) {
     let schedule = NewSchedule { jitter: secs(50), ..every(60) };
     let first = h.begin(schedule.clone()).await;

@@ -3,7 +3,7 @@
 use orchestrix_core::{JobState, Misfire, NewSchedule, Overlap, Timestamp, schedule::Reason};
 
 use super::{Harness, fixture::*};
-use crate::{LeaseStatus, Verdict};
+use crate::{Backfill, JobFilter, LeaseStatus, Schedule, Verdict};
 
 fn with(overlap: Overlap) -> NewSchedule {
     NewSchedule { overlap, ..every(60) }
@@ -59,6 +59,46 @@ pub(super) async fn all_run_if_they_may(h: &Harness) {
     }
     assert_eq!(h.lines().await, t.map(fired));
     assert_eq!(h.claim_all().await.len(), 5);
+}
+
+pub(super) async fn what_runs_where_all_may_is_seen_by_a_stricter_rule(h: &Harness) {
+    let t = times(h.begin(with(Overlap::Allow)).await);
+    h.fire_at(t[0]).await;
+    let running = h.claim_one().await;
+    let range = |overlap| Backfill { from: t[0] - secs(60), to: t[0], overlap: Some(overlap) };
+    let name = schedule_name("s");
+    h.advance(secs(1)).await;
+    assert_eq!(h.store.backfill_schedule(&name, &range(Overlap::Skip)).await.expect("a valid range"), 0);
+    h.put(with(Overlap::Skip)).await;
+    h.fire_at(t[1]).await;
+    assert_eq!(h.lines().await, [overlapped(t[0] - secs(60)), fired(t[0]), overlapped(t[1])]);
+    h.end(&running, Verdict::DONE).await;
+    h.fire_at(t[2]).await;
+    assert_eq!(h.lines().await[3], fired(t[2]));
+}
+
+pub(super) async fn where_all_may_run_the_latest_are_remembered_within_bounds(h: &Harness) {
+    let first = h.begin(NewSchedule { overlap: Overlap::Allow, ..every(60) }).await;
+    let name = schedule_name("s");
+    let fill = async |until: u64, times: u64| {
+        let to = first - secs(60 * until);
+        let range = Backfill { from: to - secs(60 * times), to, overlap: None };
+        assert_eq!(h.store.backfill_schedule(&name, &range).await.expect("a valid range") as u64, times);
+    };
+    fill(10, Schedule::ASK_OVER as u64).await;
+    for claimed in h.claim_all().await {
+        h.end(&claimed, Verdict::DONE).await;
+    }
+    fill(5, 1).await;
+    assert_eq!(h.schedule().await.open_jobs.len(), Schedule::ASK_OVER + 1, "nobody asked whether they are finished");
+    fill(4, 1).await;
+    let unfinished = h.claim_all().await.len();
+    assert_eq!((unfinished, h.schedule().await.open_jobs.len()), (2, 2));
+    fill(1_000, Schedule::MAX_OPEN as u64 + 50).await;
+    let open = h.schedule().await.open_jobs;
+    assert_eq!(open.len(), Schedule::MAX_OPEN);
+    let newest = h.listed(&JobFilter::default()).await;
+    assert_eq!(newest_first(open), newest[..Schedule::MAX_OPEN]);
 }
 
 async fn one_waits_whatever_ends_the_earlier(h: &Harness, end: impl AsyncFn(crate::Claimed)) {

@@ -82,7 +82,7 @@ pub(super) async fn the_same_again_changes_nothing(h: &Harness) {
     assert_eq!(h.schedule().await, before);
 }
 
-pub(super) async fn an_edit_counts_from_now_and_fires_nothing_by_itself(h: &Harness) {
+pub(super) async fn an_edit_of_its_times_counts_from_now_and_tells_what_the_old_ones_came_to(h: &Harness) {
     let first = h.begin(every(60)).await;
     h.fire_at(first).await;
     // Five more are due by now, and nobody came to fire them.
@@ -90,8 +90,11 @@ pub(super) async fn an_edit_counts_from_now_and_fires_nothing_by_itself(h: &Harn
     let now = h.now().await;
     let edited = NewSchedule { misfire: Misfire::CatchUp, job: job("other"), ..every(120) };
     assert_eq!(h.put(edited.clone()).await, Put::Updated);
-    assert_eq!(h.fire().await.count, 0);
-    assert_eq!(h.lines().await, [fired(first)], "its ledger stays");
+    assert_eq!(h.fire().await.count, 0, "an edit fires nothing by itself");
+    let ledger = h.ledger().await;
+    assert_eq!(h.lines().await, [fired(first), missed(first + secs(60))], "its ledger stays");
+    let passed = &ledger[1];
+    assert_eq!((passed.until, passed.count, passed.at), (first + secs(300), 5, now));
     let after = h.schedule().await;
     assert_eq!((after.created_at < now, after.updated_at, after.last_fired_at), (true, now, Some(first)));
     let next = after.next_nominal.expect("it goes on");
@@ -99,6 +102,55 @@ pub(super) async fn an_edit_counts_from_now_and_fires_nothing_by_itself(h: &Harn
     h.store.cancel(h.job_of(first).await.id).await.expect("a waiting job");
     h.fire_at(next).await;
     assert_eq!(h.job_of(next).await.job_type, job_type("other"));
+}
+
+pub(super) async fn an_edit_of_anything_else_loses_no_time(h: &Harness) {
+    let first = h.begin(NewSchedule { overlap: Overlap::Allow, ..every(60) }).await;
+    h.fire_at(first).await;
+    let before = h.schedule().await;
+    // Three more are due by now, and nobody came to fire them.
+    h.advance(secs(185)).await;
+    let edited = NewSchedule { misfire: Misfire::CatchUp, overlap: Overlap::Allow, job: job("other"), ..every(60) };
+    assert_eq!(h.put(edited).await, Put::Updated);
+    let after = h.schedule().await;
+    assert_eq!((after.counted_from, after.next_nominal), (before.counted_from, before.next_nominal));
+    assert_eq!(after.updated_at, h.now().await);
+    h.fire().await;
+    let late = |seconds| fired_for(first + secs(seconds), Reason::CatchUp);
+    assert_eq!(h.lines().await, [fired(first), late(60), late(120), fired(first + secs(180))]);
+    assert_eq!(h.job_of(first + secs(60)).await.job_type, job_type("other"));
+}
+
+pub(super) async fn an_edit_in_a_pause_tells_what_had_passed_in_it(h: &Harness) {
+    let name = schedule_name("s");
+    let first = h.begin(every(60)).await;
+    h.fire_at(first).await;
+    h.store.pause_schedule(&name, None).await.expect("a schedule");
+    h.advance(secs(200)).await;
+    h.put(every(3600)).await;
+    let line = h.ledger().await.pop().expect("a line");
+    assert_eq!((line.nominal, line.until, line.count), (first + secs(60), first + secs(180), 3));
+    assert_eq!((line.outcome, line.reason), (Outcome::Skipped, Some(Reason::Paused)));
+    h.store.resume_schedule(&name).await.expect("a schedule");
+    assert_eq!(h.ledger().await.len(), 2, "none is told twice");
+}
+
+pub(super) async fn an_edit_does_not_lose_what_waits_for_its_jitter(h: &Harness) {
+    let jittered = NewSchedule { jitter: secs(50), overlap: Overlap::Allow, ..every(60) };
+    let first = h.begin(jittered.clone()).await;
+    let due = jittered.timing().due(first);
+    assert!(due > first, "{due} would prove nothing");
+    h.pass_until(first).await;
+    h.put(NewSchedule { job: job("other"), ..jittered.clone() }).await;
+    assert_eq!(h.schedule().await.next_fire_at, Some(due));
+    h.fire_at(due).await;
+    assert_eq!(h.lines().await, [fired(first)]);
+    assert_eq!(h.job_of(first).await.job_type, job_type("other"));
+    let second = first + secs(60);
+    assert!(jittered.timing().due(second) > second, "it would prove nothing");
+    h.pass_until(second).await;
+    h.put(NewSchedule { jitter: secs(10), ..jittered }).await;
+    assert_eq!(h.lines().await, [fired(first), missed(second)], "it is not fired, and that is told");
 }
 
 pub(super) async fn every_bad_field_is_named_and_nothing_is_kept(h: &Harness) {

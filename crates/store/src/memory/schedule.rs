@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use orchestrix_core::{JobId, NewSchedule, ScheduleName, Timestamp, schedule::Outcome};
+use orchestrix_core::{JobId, NewSchedule, Overlap, ScheduleName, Timestamp, schedule::Outcome};
 
 use super::tables::Tables;
 use crate::{
@@ -59,8 +59,7 @@ impl Schedules {
 
     pub(super) fn pause(&mut self, name: &ScheduleName, note: Option<String>, now: Timestamp) -> Result<bool> {
         let mut schedule = self.row(name)?.clone();
-        let ran = schedule.pause(note, now);
-        schedule.definition.validate()?;
+        let ran = schedule.pause(note, now)?;
         self.put(schedule);
         Ok(ran)
     }
@@ -119,7 +118,7 @@ impl Schedules {
         }
     }
 
-    /// Forgets up to `limit` lines whose last nominal time is `oldest` or before; answers how many.
+    /// Forgets up to `limit` lines whose last nominal time, and the time they were written, is `oldest` or before; answers how many.
     pub(super) fn prune(&mut self, oldest: Timestamp, limit: usize) -> usize {
         let mut left = limit;
         for ledger in self.ledgers.values_mut() {
@@ -138,7 +137,7 @@ impl Schedules {
 }
 
 fn past(ledger: &Ledger, oldest: Timestamp) -> impl Iterator<Item = Timestamp> {
-    let lines = ledger.range(..=oldest).filter(move |(_, line)| line.until <= oldest);
+    let lines = ledger.range(..=oldest).filter(move |(_, line)| line.until.max(line.at) <= oldest);
     lines.map(|(nominal, _)| *nominal)
 }
 
@@ -147,10 +146,14 @@ impl Tables {
         definition.validate()?;
         let (schedule, put) = match self.schedules.find(&definition.name).cloned() {
             None => (Schedule::new(definition, now), Put::Created),
-            Some(mut schedule) => match schedule.edit(definition, now) {
-                false => return Ok(Put::Unchanged),
-                true => (schedule, Put::Updated),
-            },
+            Some(old) => {
+                let mut schedule = old.clone();
+                let Some(passed) = schedule.edit(definition, now) else { return Ok(Put::Unchanged) };
+                if let Some(line) = passed {
+                    self.schedules.write(&old, line);
+                }
+                (schedule, Put::Updated)
+            }
         };
         self.timed |= schedule.next_fire_at.is_some();
         self.schedules.put(schedule);
@@ -170,23 +173,24 @@ impl Tables {
 
     pub(super) fn trigger_schedule(&mut self, name: &ScheduleName, now: Timestamp) -> Result<Enqueued> {
         let schedule = self.schedules.row(name)?.clone();
-        let mut nominal = now;
+        let mut nominal = schedule.beside_its_times(now);
         while self.schedules.knows(name, nominal) {
-            nominal += Duration::from_micros(1);
+            nominal = schedule.beside_its_times(nominal + Duration::from_micros(1));
         }
-        let unfinished = self.unfinished(&schedule);
-        let enqueued = self.carry_out(schedule.trigger(nominal), unfinished, Schedules::write, now)?;
+        let unfinished = self.unfinished(&schedule, Overlap::Allow);
+        let enqueued = self.carry_out(schedule.trigger(nominal, now), unfinished, Schedules::write, now)?;
         Ok(enqueued[0])
     }
 
     pub(super) fn backfill_schedule(&mut self, name: &ScheduleName, range: &Backfill, now: Timestamp) -> Result<usize> {
         let schedule = self.schedules.row(name)?.clone();
+        let range = range.until_now(now)?;
         let mut times = range.times(&schedule)?;
         if let Some(ledger) = self.schedules.ledgers.get(name) {
             times.retain(|time| ledger.get(time).is_none_or(|line| line.outcome != Outcome::Fired));
         }
-        let unfinished = self.unfinished(&schedule);
         let overlap = range.overlap.unwrap_or(schedule.definition.overlap);
+        let unfinished = self.unfinished(&schedule, overlap);
         let firing = schedule.backfill(&times, overlap, &unfinished, now);
         Ok(self.carry_out(firing, unfinished, Schedules::overwrite, now)?.len())
     }
@@ -197,7 +201,7 @@ impl Tables {
         let due: Vec<ScheduleName> = due.map(|(_, name)| name.clone()).collect();
         for name in &due {
             let schedule = self.schedules.row(name)?;
-            let unfinished = self.unfinished(schedule);
+            let unfinished = self.unfinished(schedule, schedule.definition.overlap);
             let known = |nominal| self.schedules.knows(name, nominal);
             let firing = schedule.fire_unless(known, &unfinished, now, Schedule::MAX_FIRED);
             self.carry_out(firing, unfinished, Schedules::write, now)?;
@@ -205,8 +209,9 @@ impl Tables {
         Ok(Swept { count: due.len(), next_in: self.schedules.next_in(now) })
     }
 
-    fn unfinished(&self, schedule: &Schedule) -> Vec<JobId> {
-        let unfinished = |id: &JobId| self.find(*id).is_some_and(|row| !row.job.state.is_terminal());
+    fn unfinished(&self, schedule: &Schedule, overlap: Overlap) -> Vec<JobId> {
+        let asked = !schedule.to_ask_about(overlap).is_empty();
+        let unfinished = |id: &JobId| !asked || self.find(*id).is_some_and(|row| !row.job.state.is_terminal());
         schedule.open_jobs.iter().copied().filter(unfinished).collect()
     }
 

@@ -1,6 +1,6 @@
 //! What may happen to a leader, and what must come of it: a successor in time, and a predecessor that follows.
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use orchestrix_core::{LeaseToken, NewJob, Queue, WorkerName};
 use orchestrix_store::{ClaimRequest, Finish, Queues, Store, Verdict};
@@ -35,11 +35,19 @@ pub(crate) enum Fault {
 /// What came of it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Outcome {
+    /// When the fault came; of the database's, its restart.
+    pub(crate) struck: SystemTime,
     /// From the fault until another led, by its own word and the database's. Of the database's: from its restart until
     /// somebody did a leader's work.
     pub(crate) took: Duration,
     /// What the one who was struck then tried, and was refused.
     pub(crate) refused: u64,
+}
+
+impl Outcome {
+    fn since(begun: Instant, took: Duration, refused: u64) -> Self {
+        Self { struck: SystemTime::now() - begun.elapsed(), took, refused }
+    }
 }
 
 impl Fault {
@@ -97,7 +105,7 @@ async fn killed(cluster: &mut Cluster) -> Outcome {
     cluster.leader_after(epoch).await;
     let took = begun.elapsed();
     cluster.replace(leader);
-    Outcome { took, refused: 0 }
+    Outcome::since(begun, took, 0)
 }
 
 async fn terminated(cluster: &mut Cluster) -> Outcome {
@@ -108,7 +116,7 @@ async fn terminated(cluster: &mut Cluster) -> Outcome {
     let took = begun.elapsed();
     cluster.members[leader].node.ended().await;
     cluster.replace(leader);
-    Outcome { took, refused: 0 }
+    Outcome::since(begun, took, 0)
 }
 
 async fn stopped(cluster: &mut Cluster) -> Outcome {
@@ -119,7 +127,8 @@ async fn stopped(cluster: &mut Cluster) -> Outcome {
     let (_, successor) = cluster.leader_after(epoch).await;
     let took = begun.elapsed();
     cluster.members[leader].node.signal("CONT");
-    Outcome { took, refused: follows(cluster, leader, successor).await - before }
+    let refused = follows(cluster, leader, successor).await - before;
+    Outcome::since(begun, took, refused)
 }
 
 /// Waits until a node that led knows that it does no longer; answers how many of its steps were refused in all.
@@ -138,7 +147,8 @@ async fn cut(cluster: &mut Cluster) -> Outcome {
     // Nobody can tell it; it must know by its own clock.
     cluster.members[leader].node.until("it leads no longer", |now| !now.leading).await;
     cluster.members[leader].line.restore();
-    Outcome { took, refused: follows(cluster, leader, successor).await - before }
+    let refused = follows(cluster, leader, successor).await - before;
+    Outcome::since(begun, took, refused)
 }
 
 /// Until then, by a wide margin, a leader has begun a step: there is always a job about to become due.
@@ -164,11 +174,16 @@ async fn frozen(cluster: &mut Cluster, stopped: bool) -> Outcome {
     // transaction of every service that had anything to do: the server has ended those.
     let refused = async || Some(cluster.members[leader].node.standing().refused - before).filter(|n| *n > 0);
     let refused = tokio::time::timeout(cluster.term, until("it is refused", refused)).await.unwrap_or(0);
-    Outcome { took, refused }
+    Outcome::since(begun, took, refused)
 }
 
 async fn database_killed(cluster: &mut Cluster) -> Outcome {
     let away = cluster.term.mul_f64(rand::random_range(0.0..1.5));
+    database_away(cluster, away).await
+}
+
+/// Kills the database, starts it again after so long, and waits until somebody leads.
+pub(crate) async fn database_away(cluster: &mut Cluster, away: Duration) -> Outcome {
     let server = cluster.server().expect("a server of its own");
     tokio::task::block_in_place(|| {
         server.kill().unwrap();
@@ -179,7 +194,7 @@ async fn database_killed(cluster: &mut Cluster) -> Outcome {
     cluster.reconnect().await;
     // The leader may be the one from before, if its term has not run out meanwhile.
     cluster.led().await;
-    Outcome { took: begun.elapsed(), refused: 0 }
+    Outcome::since(begun, begun.elapsed(), 0)
 }
 
 async fn stopped_while_writing(cluster: &mut Cluster) -> Outcome {
@@ -196,7 +211,7 @@ async fn stopped_while_writing(cluster: &mut Cluster) -> Outcome {
         cluster.violated(violation);
     }
     held.finish(cluster).await;
-    Outcome { took, refused }
+    Outcome::since(begun, took, refused)
 }
 
 /// A lease that ran out, in a queue that nobody else serves: whoever takes it back can be made to wait for it.

@@ -5,6 +5,7 @@ mod chaos;
 mod cluster;
 mod faults;
 mod node;
+mod schedules;
 mod sqlite;
 mod traffic;
 

@@ -32,19 +32,23 @@ fn an_error_names_the_field_the_character_and_what_would_be_right() {
         ("0 0 L-31 * *", "day of month (character 7): 31 is out of range; the count after L- is 1-30"),
         ("99999999999 * * * *", "minute (character 1): 99999999999 is out of range; 0-59"),
         (
-            "0 0 * *",
-            "must have 5 fields (minute, hour, day of month, month, day of week), or 6 with the second first, has 4",
+            "0 0 * * ",
+            "character 8: must have 5 fields (minute, hour, day of month, month, day of week), or 6 with the second first, has 4",
         ),
         (
-            "@reboot",
-            "@reboot is not a name here; there are @yearly, @annually, @monthly, @weekly, @daily, @midnight, @hourly",
+            "0 0 0 * * * é x",
+            "character 13: must have 5 fields (minute, hour, day of month, month, day of week), or 6 with the second first, has 8",
+        ),
+        (
+            "  @reboot",
+            "character 3: @reboot is not a name here; there are @yearly, @annually, @monthly, @weekly, @daily, @midnight, @hourly",
         ),
     ];
     for (text, message) in cases {
         assert_eq!(refusal(text), message, "{text}");
     }
-    assert!(refusal("").contains("has 0"));
-    assert!(refusal(&"0".repeat(300)).contains("at most 256"));
+    assert!(refusal("").starts_with("character 1: ") && refusal("").contains("has 0"));
+    assert_eq!(refusal(&"0".repeat(300)), "character 257: must have at most 256 characters, has 300");
 }
 
 #[test]

@@ -219,8 +219,8 @@ fn words_are_read_back_and_unknown_ones_refused_with_all_there_are() {
 }
 
 proptest! {
-    // Whatever the policy, the jitter and the batches: each nominal time is dealt with once and in order, none that
-    // is not due, and none is left that is.
+    // Whatever the policy, the jitter, the batches, start and end: each nominal time is dealt with once and in order, none that
+    // is not due, and none is left that is. Of the late ones no more are fired at once than the policy says.
     #[test]
     fn every_occurrence_is_fired_or_missed_once(
         expression in prop::sample::select(vec!["* * * * *", "*/20 * * * * *", "0,1,30 * * * *", "0 */3 * * *", "0 0 * * *"]),
@@ -228,14 +228,24 @@ proptest! {
         jitter in prop::sample::select(vec![0u64, 1, 30, 900, 86_400]),
         steps in prop::collection::vec((0i64..20_000, 1usize..6), 1..12),
         catch_up_limit in 1u32..50,
+        start in prop::option::of(0u64..40_000),
+        end in prop::option::of(1u64..150_000),
     ) {
         let case = Case::cron(expression);
-        let timing = Timing { jitter: Duration::from_secs(jitter), catch_up_limit, ..case.timing(misfire) };
         let begin = clock("00:00:00");
+        let start_at = start.map(|seconds| begin + Duration::from_secs(seconds));
+        let timing = Timing {
+            jitter: Duration::from_secs(jitter),
+            catch_up_limit,
+            start_at,
+            end_at: end.map(|seconds| start_at.unwrap_or(begin) + Duration::from_secs(seconds)),
+            ..case.timing(misfire)
+        };
         let (mut now, mut counted_from, mut dealt) = (begin, begin, begin);
-        let (mut seen, mut late) = (0, 0);
+        let mut seen = 0;
         for (seconds, limit) in steps {
             now += Duration::from_secs(seconds.unsigned_abs());
+            let mut late = 0;
             loop {
                 let plan = plan(&timing, counted_from, now, limit);
                 prop_assert!(plan.fire.len() <= limit);
@@ -245,7 +255,7 @@ proptest! {
                     (seen, dealt) = (seen + span.count, span.to);
                 }
                 for firing in &plan.fire {
-                    prop_assert_eq!(case.cadence.next_after(dealt), Some(firing.nominal));
+                    prop_assert_eq!(timing.upcoming(dealt, 1), [firing.nominal]);
                     prop_assert!(timing.due(firing.nominal) <= now);
                     (seen, dealt) = (seen + 1, firing.nominal);
                     late += u32::from(firing.reason.is_some());
@@ -258,8 +268,15 @@ proptest! {
                 }
                 prop_assert!(!plan.fire.is_empty(), "progress, or nothing more to do");
             }
+            let most = match misfire {
+                Misfire::Skip => 0,
+                Misfire::FireOnce => 1,
+                Misfire::CatchUp => catch_up_limit,
+            };
+            prop_assert!(late <= most, "{late} late ones were fired at once under {misfire}, {catch_up_limit}");
         }
-        prop_assert_eq!(seen, case.cadence.count(begin, dealt));
-        prop_assert!(misfire != Misfire::Skip || late == 0);
+        prop_assert_eq!(seen, timing.passed_over(begin, dealt).map_or(0, |span| span.count));
+        let ahead = timing.upcoming(dealt, 1).pop();
+        prop_assert!(ahead.is_none_or(|next| timing.due(next) > now), "{ahead:?} is due and was left");
     }
 }

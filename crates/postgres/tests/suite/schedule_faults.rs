@@ -1,0 +1,271 @@
+//! Schedules that cannot be fired, read or changed as usual: none of them keeps another waiting, and each can be mended.
+
+use std::time::Duration;
+
+use orchestrix_core::{Cadence, JobState, Misfire, NewSchedule, NodeName, Overlap, ScheduleName, Timestamp};
+use orchestrix_postgres::{PostgresStore, test_clock::DatabaseClock};
+use orchestrix_store::{
+    Epoch, Fence, Leadership, Occurrence, PageRequest, Put, Schedule, Store, StoreError, Verdict,
+    conformance::TestClock,
+};
+use orchestrix_testkit::TestDatabase;
+use tokio_postgres::Client;
+
+use crate::{
+    books,
+    jobs::*,
+    locks::{Holder, until_waiting},
+    support,
+};
+
+const MINUTE: Duration = Duration::from_secs(60);
+const SECOND: Duration = Duration::from_secs(1);
+
+fn name(text: &str) -> ScheduleName {
+    ScheduleName::new(text).unwrap()
+}
+
+/// Every minute.
+fn minutely(text: &str) -> NewSchedule {
+    NewSchedule::new(name(text), Cadence::every(MINUTE).unwrap(), job("t"))
+}
+
+/// A database whose clock stands at half past a minute.
+struct Scene {
+    _database: TestDatabase,
+    clock: DatabaseClock,
+    url: String,
+    client: Client,
+    store: PostgresStore,
+}
+
+impl Scene {
+    /// With these schedules.
+    async fn with(schedules: impl IntoIterator<Item = NewSchedule>) -> Self {
+        let database = support::database();
+        let start: Timestamp = "2026-01-01T00:00:30Z".parse().unwrap();
+        let (clock, url) = DatabaseClock::install(database.url(), Some(start)).await.unwrap();
+        let client = support::connect(&url).await;
+        let store = open(&url).await;
+        for schedule in schedules {
+            store.put_schedule(schedule).await.unwrap();
+        }
+        Self { _database: database, clock, url, client, store }
+    }
+
+    async fn sql(&self, sql: &str) {
+        self.client.batch_execute(sql).await.unwrap();
+    }
+
+    async fn schedule(&self, text: &str) -> Schedule {
+        self.store.schedule(&name(text)).await.unwrap().unwrap()
+    }
+
+    async fn lines(&self, text: &str) -> Vec<Occurrence> {
+        self.store.occurrences(&name(text), &PageRequest::first(1_000)).await.unwrap().items
+    }
+
+    async fn fired(&self, text: &str) -> usize {
+        self.lines(text).await.iter().filter(|line| line.job.is_some()).count()
+    }
+
+    async fn number(&self, sql: &str) -> i64 {
+        self.client.query_one(sql, &[]).await.unwrap().get(0)
+    }
+
+    async fn fire(&self) -> usize {
+        self.store.fire(Fence::NONE, 500).await.unwrap().count
+    }
+
+    /// Whether it is left alone for a while.
+    async fn is_put_off(&self, text: &str, wait: Duration) -> bool {
+        let sql = format!("SELECT next_fire_at FROM orchestrix.schedule WHERE name = '{text}'");
+        let next: Timestamp = self.client.query_one(&sql, &[]).await.unwrap().get(0);
+        next == self.clock.now().await + wait
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_that_breaks_a_rule_keeps_no_other_schedule_waiting() {
+    let scene = Scene::with(["bad", "good"].map(minutely)).await;
+    let spoil = "UPDATE orchestrix.schedule SET definition = jsonb_set(definition::jsonb, '{job,max_attempts}', '0')::json WHERE name = 'bad'";
+    scene.sql(spoil).await;
+    scene.clock.advance(MINUTE).await;
+    assert_eq!(scene.fire().await, 2);
+    assert_eq!((scene.fired("good").await, scene.fired("bad").await), (1, 0));
+    assert!(scene.is_put_off("bad", MINUTE).await);
+    assert_eq!(scene.fire().await, 0);
+    // Mended, it goes on.
+    assert_eq!(scene.store.put_schedule(minutely("bad")).await.unwrap(), Put::Updated);
+    assert_eq!(scene.fire().await, 1);
+    assert_eq!(scene.fired("bad").await, 1);
+    books::assert_balanced(&scene.client).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whatever_the_server_refuses_of_one_schedule_is_fired_of_the_others() {
+    let scene = Scene::with(["a", "bad", "c"].map(minutely)).await;
+    let refuse = "CREATE FUNCTION public.refuse() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN IF NEW.schedule = 'bad' THEN RAISE EXCEPTION 'no'; END IF; RETURN NEW; END $$;
+        CREATE TRIGGER refuse BEFORE INSERT ON orchestrix.occurrence FOR EACH ROW EXECUTE FUNCTION public.refuse()";
+    scene.sql(refuse).await;
+    scene.clock.advance(MINUTE).await;
+    assert_eq!(scene.fire().await, 3);
+    assert_eq!((scene.fired("a").await, scene.fired("bad").await, scene.fired("c").await), (1, 0, 1));
+    assert_eq!(scene.number("SELECT count(*) FROM orchestrix.job").await, 2, "no job without its line");
+    assert!(scene.is_put_off("bad", MINUTE).await);
+    scene.sql("DROP TRIGGER refuse ON orchestrix.occurrence").await;
+    scene.clock.advance(MINUTE).await;
+    assert_eq!(scene.fire().await, 3);
+    assert_eq!(scene.fired("bad").await, 1, "the latest, once");
+    books::assert_balanced(&scene.client).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_line_that_nobody_can_read_keeps_no_other_schedule_waiting() {
+    let scene = Scene::with(["bad", "good"].map(minutely)).await;
+    scene.clock.advance(MINUTE / 2).await;
+    scene
+        .sql(
+            "ALTER TABLE orchestrix.occurrence DROP CONSTRAINT outcome_shape;
+             INSERT INTO orchestrix.occurrence SELECT 'bad', next_nominal, next_nominal, 1, 'strange', NULL, NULL, next_nominal
+             FROM orchestrix.schedule WHERE name = 'bad'",
+        )
+        .await;
+    assert_eq!(scene.fire().await, 2);
+    assert_eq!(scene.fired("good").await, 1);
+    assert!(scene.is_put_off("bad", MINUTE).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_that_somebody_holds_puts_off_its_own_schedule_alone() {
+    for overlap in [Overlap::BufferOne, Overlap::CancelRunning] {
+        let scene = Scene::with([NewSchedule { overlap, ..minutely("held") }, minutely("good")]).await;
+        scene.clock.advance(MINUTE / 2).await;
+        assert_eq!(scene.fire().await, 2);
+        let earlier = scene.lines("held").await[0].job.unwrap();
+        for claimed in claim_all(&scene.store).await {
+            if claimed.id() != earlier {
+                finish(&scene.store, claimed.token, Verdict::DONE).await.unwrap();
+            }
+        }
+        // As a handler does that completes its job in a transaction of its own.
+        let holder =
+            Holder::with(&scene.url, &format!("SELECT FROM orchestrix.job WHERE id = '{earlier}' FOR UPDATE")).await;
+        scene.clock.advance(MINUTE).await;
+        assert_eq!(scene.fire().await, 2, "it waits for nobody");
+        assert_eq!((scene.fired("good").await, scene.fired("held").await), (2, 1));
+        assert!(scene.is_put_off("held", SECOND).await);
+        holder.rollback().await;
+        scene.clock.advance(SECOND).await;
+        assert_eq!(scene.fire().await, 1);
+        let lines = scene.lines("held").await;
+        assert_eq!((lines.len(), lines[0].reason), (2, None), "{overlap}: still on time");
+        let job = get(&scene.store, lines[0].job.unwrap()).await;
+        match overlap {
+            Overlap::BufferOne => assert_eq!((job.state, job.depends_on), (JobState::Blocked, vec![earlier])),
+            _ => assert!(get(&scene.store, earlier).await.cancel_requested),
+        }
+        books::assert_balanced(&scene.client).await;
+    }
+}
+
+async fn lead(store: &PostgresStore) -> Epoch {
+    match store.campaign(&NodeName::new("a").unwrap(), Duration::from_secs(3600), None).await.unwrap() {
+        Leadership::Leading(epoch) => epoch,
+        following => panic!("{following:?}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_step_that_takes_too_long_is_made_smaller_until_it_does_not() {
+    let backlog = NewSchedule { misfire: Misfire::CatchUp, overlap: Overlap::Allow, ..minutely("backlog") };
+    let once = Some("2026-01-01T00:12:00Z".parse().unwrap());
+    let scene = Scene::with([backlog, NewSchedule { start_at: once, ..minutely("other") }]).await;
+    let slow = "CREATE FUNCTION public.slow() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN PERFORM pg_sleep(0.2); RETURN NEW; END $$;
+        CREATE TRIGGER slow BEFORE INSERT ON orchestrix.occurrence FOR EACH ROW EXECUTE FUNCTION public.slow()";
+    scene.sql(slow).await;
+    // Twelve times of one schedule, in one statement: more than two seconds.
+    scene.clock.advance(MINUTE * 12).await;
+    let fence = Fence::of(lead(&scene.store).await, Duration::from_secs(1));
+    let mut steps = 0;
+    while scene.fired("backlog").await < 12 || scene.lines("other").await.is_empty() {
+        // A step may fail as a whole if it was cut off in what comes before.
+        let _ = scene.store.fire(fence, 500).await;
+        scene.clock.advance(SECOND).await;
+        steps += 1;
+        assert!(steps < 40, "{} of the times were fired", scene.fired("backlog").await);
+    }
+    books::assert_balanced(&scene.client).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_waited_for_a_schedule_goes_by_the_time_after_that() {
+    let scene = Scene::with([minutely("s")]).await;
+    let holder = Holder::with(&scene.url, "SELECT FROM orchestrix.schedule WHERE name = 's' FOR UPDATE").await;
+    let store = scene.store.clone();
+    let putting = tokio::spawn(async move {
+        let edited = NewSchedule { jitter: Duration::from_millis(1), ..minutely("s") };
+        store.put_schedule(edited).await
+    });
+    until_waiting(&scene.client, 1).await;
+    scene.clock.advance(MINUTE * 10).await;
+    holder.rollback().await;
+    assert_eq!(putting.await.unwrap().unwrap(), Put::Updated);
+    let now = scene.clock.now().await;
+    let after = scene.schedule("s").await;
+    assert_eq!((after.updated_at, after.counted_from), (now, now));
+    assert_eq!(scene.lines("s").await[0].count, 10, "what had passed until then");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_schedule_that_nobody_can_read_is_left_out_of_lists_and_can_be_stopped_replaced_and_deleted() {
+    let scene = Scene::with(["a", "b", "c"].map(minutely)).await;
+    scene.store.trigger_schedule(&name("b")).await.unwrap();
+    let before = scene.schedule("b").await;
+    let spoil = "UPDATE orchestrix.schedule SET definition = '{\"new\": 1}' WHERE name <> 'a'";
+    scene.sql(spoil).await;
+    let mut names = Vec::new();
+    let mut page = PageRequest::first(1);
+    for _ in 0..3 {
+        let part = scene.store.schedules(&page).await.unwrap();
+        names.extend(part.items.into_iter().map(|schedule| schedule.definition.name));
+        let Some(next) = part.next else { break };
+        page = PageRequest::after(next, 1);
+    }
+    assert_eq!(names, [name("a")]);
+    assert!(matches!(scene.store.schedule(&name("b")).await, Err(StoreError::Backend(_))));
+    assert_eq!(scene.lines("b").await.len(), 1);
+    assert_eq!(scene.lines("c").await, [], "it is there");
+
+    assert!(scene.store.pause_schedule(&name("b"), Some("broken".into())).await.unwrap());
+    assert!(!scene.store.pause_schedule(&name("b"), None).await.unwrap(), "it did not run");
+    let paused = "SELECT count(*) FROM orchestrix.schedule WHERE paused AND next_fire_at IS NULL AND name = 'b'";
+    assert_eq!(scene.number(paused).await, 1);
+    assert!(matches!(scene.store.resume_schedule(&name("b")).await, Err(StoreError::Backend(_))));
+
+    scene.clock.advance(MINUTE).await;
+    let now = scene.clock.now().await;
+    assert_eq!(scene.store.put_schedule(minutely("b")).await.unwrap(), Put::Updated);
+    let after = scene.schedule("b").await;
+    assert_eq!(after.definition, NewSchedule { paused: true, ..minutely("b") }, "it stays paused");
+    assert_eq!((after.created_at, after.updated_at, after.counted_from), (before.created_at, now, now));
+    assert_eq!((after.open_jobs, after.last_fired_at), (before.open_jobs, before.last_fired_at));
+    assert!(scene.store.resume_schedule(&name("b")).await.unwrap());
+
+    assert_eq!(scene.store.put_schedule(minutely("c")).await.unwrap(), Put::Updated);
+    assert!(scene.schedule("c").await.next_fire_at.is_some_and(|time| time > now), "it goes on");
+    scene.sql(spoil).await;
+    assert!(scene.store.delete_schedule(&name("c")).await.unwrap());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_schedule_that_breaks_a_newer_rule_can_be_paused() {
+    let scene = Scene::with([minutely("s")]).await;
+    let spoil =
+        "UPDATE orchestrix.schedule SET definition = jsonb_set(definition::jsonb, '{job,max_attempts}', '0')::json";
+    scene.sql(spoil).await;
+    assert!(scene.store.pause_schedule(&name("s"), Some("broken".into())).await.unwrap());
+    assert_eq!(scene.schedule("s").await.definition.note.as_deref(), Some("broken"));
+}
