@@ -116,7 +116,8 @@ async fn times_of_a_pause_are_one_line_and_what_fires_on_time_has_no_reason() {
     assert!((60..=70).contains(&count) && line["untilTime"].is_string(), "{line}");
     assert!(place.run(&["schedules", "occurrences", "s"]).done().stdout.contains(" to "));
 
-    let store = place.store_at(Timestamp::now() + Duration::from_secs(61)).await;
+    let next = place.json(&["schedules", "get", "s"])["nextTime"].as_str().unwrap().parse::<Timestamp>().unwrap();
+    let store = place.store_at(next + Duration::from_secs(1)).await;
     store.fire(Fence::NONE, 10).await.unwrap();
     store.close().await;
     let ledger = place.json(&["schedules", "occurrences", "s"]);
