@@ -10,7 +10,8 @@ use clap::{
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::{
-    completions, dlq, failure::say, jobs, migrate, nodes, output::Format, queues, schedules, times, worker, workers,
+    completions, dlq, failure::say, jobs, migrate, nodes, output::Format, queues, schedules, server, times, worker,
+    workers,
 };
 
 /// Work done later, surely, and visibly.
@@ -63,6 +64,8 @@ const GLOBAL: &str = "Global options";
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Dev(server::DevArguments),
+    Server(server::ServerArguments),
     Worker(worker::Arguments),
     Migrate(migrate::Arguments),
     #[command(subcommand)]

@@ -6,6 +6,7 @@
 //! | `database` | from a URL to a store |
 //! | `failure` | what to say when something went wrong, and with which exit code |
 //! | `output` | tables, JSON, lines of JSON |
+//! | `server` | the API, alone or with everything else |
 //! | `jobs`, `dlq`, `queues`, `schedules`, `workers`, `nodes`, `migrate`, `completions` | one group of commands each |
 //! | `worker`, `builtin` | a worker, and the job types it knows |
 //! | the others | what several groups share: filters, durations, views of a job, consent |
@@ -28,6 +29,7 @@ mod nodes;
 mod output;
 mod queues;
 mod schedules;
+mod server;
 mod times;
 mod view;
 mod worker;
@@ -64,6 +66,8 @@ async fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Migrate(arguments) => return migrate::run(arguments, &cli.global, &output).await,
         Command::Completions(arguments) => return completions::run(arguments, &output),
         Command::Worker(arguments) => return worker::run(arguments, &cli.global).await,
+        Command::Server(arguments) => return server::server(arguments, &cli.global).await,
+        Command::Dev(arguments) => return server::dev(arguments, &cli.global).await,
         Command::Schedules(command) => {
             if let Some(outcome) = schedules::run_without_store(command, &output) {
                 return outcome;
@@ -80,7 +84,9 @@ async fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Schedules(command) => schedules::run(command, store, &output).await,
         Command::Workers(command) => workers::run(command, store, &output).await,
         Command::Nodes(command) => nodes::run(command, store, &output).await,
-        Command::Migrate(_) | Command::Completions(_) | Command::Worker(_) => Ok(Outcome::DONE),
+        Command::Migrate(_) | Command::Completions(_) | Command::Worker(_) | Command::Server(_) | Command::Dev(_) => {
+            Ok(Outcome::DONE)
+        }
     };
     opened.close().await;
     outcome

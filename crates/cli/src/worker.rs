@@ -1,15 +1,21 @@
 //! `orchestrix worker`: works on jobs of the built-in types until it is told to end.
 //!
 //! The first signal lets what runs finish, within the drain timeout; the second ends it at once. Leases are no setting of a
-//! worker: each job carries its own.
+//! worker: each job carries its own. It works straight on a database, or over a server, which then leads.
 
-use std::{fmt, str::FromStr, time::Duration};
+use std::{
+    fmt,
+    str::FromStr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use anyhow::Result;
 use clap::Args;
 use orchestrix_client::Client;
 use orchestrix_core::Queue;
-use orchestrix_worker::{Drained, Worker, WorkerBuilder, WorkerError};
+use orchestrix_store::StoreError;
+use orchestrix_worker::{Drained, HttpOptions, HttpSource, Worker, WorkerBuilder, WorkerError};
 
 use crate::{
     arguments::Global,
@@ -22,6 +28,9 @@ use crate::{
 /// How long a program that was asked to end gets before it is killed.
 const KILL_AFTER: Duration = Duration::from_secs(2);
 
+/// How soon a server that is not there is looked for again.
+const TRY_AGAIN: Duration = Duration::from_millis(250);
+
 /// Work on jobs of the built-in types
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -30,8 +39,17 @@ orchestrix.http {url, method, headers, body, expectStatus}, orchestrix.command {
 SIGTERM or SIGINT lets running jobs finish and hands back the others; a second one ends it at once, with exit code 1.
 
 Example:
-  orchestrix worker --database sqlite:jobs.db --queues email=3,reports=1 --allow-command /usr/local/bin/report")]
+  orchestrix worker --database sqlite:jobs.db --queues email=3,reports=1 --allow-command /usr/local/bin/report
+  orchestrix worker --server https://jobs.example.com --concurrency 50")]
 pub(crate) struct Arguments {
+    /// Work over a server instead of on a database: http://HOST:PORT
+    #[arg(long, value_name = "URL", env = "ORCHESTRIX_SERVER_URL", hide_env_values = true)]
+    server: Option<String>,
+
+    /// What the server knows this worker by
+    #[arg(long, value_name = "KEY", env = "ORCHESTRIX_API_KEY", hide_env_values = true)]
+    api_key: Option<String>,
+
     /// Which queues to serve, * for all; with weights, each gets a share by its weight
     #[arg(long, value_name = "QUEUE[=WEIGHT]", value_delimiter = ',', default_value = "*")]
     queues: Vec<Served>,
@@ -111,13 +129,71 @@ pub(crate) async fn run(arguments: &Arguments, global: &Global) -> Result<Outcom
     if arguments.queues.len() > 1 && arguments.queues.contains(&Served::All) {
         return Err(Failure::Usage("--queues: * means all queues, so it stands alone".into()).into());
     }
+    let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+    match (given(&arguments.server), given(&global.database)) {
+        (Some(_), Some(_)) => {
+            let text =
+                "--server and --database exclude each other; ORCHESTRIX_SERVER_URL and ORCHESTRIX_DATABASE_URL too";
+            Err(Failure::Usage(text.into()).into())
+        }
+        (Some(server), None) => over_server(arguments, server, global.connect_timeout).await,
+        (None, _) => on_database(arguments, global).await,
+    }
+}
+
+async fn on_database(arguments: &Arguments, global: &Global) -> Result<Outcome> {
     let database = Database::of(global)?.staying();
     let place = database.to_string();
     // A worker may be there before the first job.
     let opened = Opened::of(database, global, true).await?;
     let builder = Worker::builder(&Client::shared(opened.store.clone()));
+    match work(arguments, builder, &place).await? {
+        // At once: whatever the store has under way is cut off.
+        None => Ok(Outcome::FAILED),
+        Some(drained) => {
+            opened.close().await;
+            Ok(goodbye(drained, "database"))
+        }
+    }
+}
+
+async fn over_server(arguments: &Arguments, server: String, patience: Duration) -> Result<Outcome> {
+    let defaults = HttpOptions::new(server);
+    let options = HttpOptions {
+        api_key: arguments.api_key.clone().filter(|key| !key.is_empty()),
+        connect_timeout: defaults.connect_timeout.min(patience),
+        ..defaults
+    };
+    let place = options.server.clone();
+    let source = HttpSource::new(options)?;
+    reach(&source, patience).await.map_err(|error| match error {
+        StoreError::Unavailable(why) => {
+            let advice = "is it up, and --server right? --connect-timeout waits longer for it";
+            Failure::Unreachable(format!("the server at {place} is not there: {why}\n  {advice}")).into()
+        }
+        error => anyhow::Error::new(error).context(place.clone()),
+    })?;
+    let ended = work(arguments, Worker::over(Arc::new(source)), &place).await?;
+    Ok(ended.map_or(Outcome::FAILED, |drained| goodbye(drained, "server")))
+}
+
+// Looks for a server that may still be starting.
+async fn reach(source: &HttpSource, patience: Duration) -> Result<(), StoreError> {
+    let begun = Instant::now();
+    loop {
+        match source.check().await {
+            Err(StoreError::Unavailable(_)) if begun.elapsed() + TRY_AGAIN < patience => {
+                tokio::time::sleep(TRY_AGAIN).await;
+            }
+            answer => return answer,
+        }
+    }
+}
+
+/// Works until it is told to end; `None` if that was at once.
+async fn work(arguments: &Arguments, builder: WorkerBuilder, place: &str) -> Result<Option<Drained>> {
     let worker = arguments.settings(builder).start().map_err(refused)?;
-    let hello = arguments.hello(worker.name().as_str(), &place);
+    let hello = arguments.hello(worker.name().as_str(), place);
     let running = worker.run_until_signal();
     tokio::pin!(running);
     // Said once signals are heard: whoever reads it may send one.
@@ -126,14 +202,7 @@ pub(crate) async fn run(arguments: &Arguments, global: &Global) -> Result<Outcom
         ended = &mut running => ended,
         () = async { say(&hello) } => running.await,
     };
-    match ended? {
-        // At once: whatever the store has under way is cut off.
-        None => Ok(Outcome::FAILED),
-        Some(drained) => {
-            opened.close().await;
-            Ok(goodbye(drained))
-        }
-    }
+    Ok(ended?)
 }
 
 impl Arguments {
@@ -182,10 +251,10 @@ impl Arguments {
     }
 }
 
-fn goodbye(drained: Drained) -> Outcome {
+fn goodbye(drained: Drained, source: &str) -> Outcome {
     if drained.untold > 0 {
         say(&format!(
-            "error: the database was away, so {} outcomes were lost; their jobs run again when their leases have run out\n",
+            "error: the {source} was away, so {} outcomes were lost; their jobs run again when their leases have run out\n",
             drained.untold
         ));
         return Outcome::FAILED;

@@ -13,7 +13,7 @@ use uuid::Uuid;
 use crate::{
     PostgresStore,
     row::{self, corrupt, count, state, sweep_limit},
-    statement::{DEPTHS, FOLD, GET, LANES, LIST, LOGS, OLDEST, SUMMARY},
+    statement::{DEPTHS, FOLD, GET, LANES, LIST, LOGS, OLDEST, STATES, SUMMARY},
 };
 
 /// The lanes and ranks looked at for the age of queues.
@@ -25,6 +25,12 @@ const FOLD_ROUNDS: usize = 20;
 pub(crate) async fn summary(store: &PostgresStore, id: JobId) -> Result<Option<JobSummary>> {
     let rows = store.database().query(&SUMMARY, &[&id.as_uuid()]).await?;
     rows.first().map(row::summary).transpose()
+}
+
+pub(crate) async fn states(store: &PostgresStore, ids: &[JobId]) -> Result<Vec<(JobId, JobState)>> {
+    let ids: Vec<Uuid> = ids.iter().map(JobId::as_uuid).collect();
+    let rows = store.database().query(&STATES, &[&ids]).await?;
+    rows.iter().map(|row| Ok((JobId::from_uuid(row.get(0)), state(row.get(1))?))).collect()
 }
 
 pub(crate) async fn get(store: &PostgresStore, id: JobId) -> Result<Option<Job>> {

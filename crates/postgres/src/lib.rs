@@ -427,6 +427,10 @@ impl Store for PostgresStore {
         inspect::summary(self, id).await
     }
 
+    async fn states(&self, ids: &[JobId]) -> Result<Vec<(JobId, JobState)>> {
+        inspect::states(self, ids).await
+    }
+
     async fn get(&self, id: JobId) -> Result<Option<Job>> {
         inspect::get(self, id).await
     }

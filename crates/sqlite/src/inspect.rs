@@ -13,7 +13,9 @@ use crate::{
     error::{Result, corrupt},
     row::{self, Columns, timestamp},
     session::Session,
-    statement::{ATTEMPTS, DEPTHS, GET, LIST, LIST_DEAD, LOGS, OLDEST, PARENTS, PAUSED_QUEUES, SUMMARY, Statement},
+    statement::{
+        ATTEMPTS, DEPTHS, FIND, GET, LIST, LIST_DEAD, LOGS, OLDEST, PARENTS, PAUSED_QUEUES, SUMMARY, Statement,
+    },
 };
 
 /// The rows in other states that are passed over for one page.
@@ -23,6 +25,14 @@ const MAX_HOPS: usize = 10_000;
 
 pub(crate) fn summary(session: &Session<'_>, id: JobId) -> Result<Option<JobSummary>> {
     session.first(SUMMARY, [id.as_uuid()], row::summary)
+}
+
+pub(crate) fn states(session: &Session<'_>, ids: &[JobId]) -> Result<Vec<(JobId, JobState)>> {
+    let mut states = Vec::with_capacity(ids.len());
+    for id in ids {
+        states.extend(session.first(FIND, [id.as_uuid()], |row| Ok((*id, Columns(row).state(0)?)))?);
+    }
+    Ok(states)
 }
 
 pub(crate) fn get(session: &Session<'_>, id: JobId) -> Result<Option<Job>> {

@@ -346,6 +346,11 @@ impl Store for SqliteStore {
         self.database().read(move |session| inspect::summary(&session, id)).await
     }
 
+    async fn states(&self, ids: &[JobId]) -> Result<Vec<(JobId, JobState)>> {
+        let ids = ids.to_vec();
+        self.database().read(move |session| inspect::states(&session, &ids)).await
+    }
+
     async fn get(&self, id: JobId) -> Result<Option<Job>> {
         self.database().read(move |session| inspect::get(&session, id)).await
     }

@@ -209,6 +209,15 @@ pub trait Store: Any + Send + Sync {
     /// One job, without payload, result and history.
     async fn summary(&self, id: JobId) -> Result<Option<JobSummary>>;
 
+    /// Where several jobs stand; those that are not known are left out.
+    async fn states(&self, ids: &[JobId]) -> Result<Vec<(JobId, JobState)>> {
+        let mut states = Vec::with_capacity(ids.len());
+        for id in ids {
+            states.extend(self.summary(*id).await?.map(|job| (*id, job.state)));
+        }
+        Ok(states)
+    }
+
     /// All that is known of one job.
     async fn get(&self, id: JobId) -> Result<Option<Job>>;
 

@@ -6,7 +6,7 @@ use std::{
 };
 
 use orchestrix_core::{JobType, Queue, WorkerName};
-use orchestrix_store::{ClaimRequest, Claimed, Polling, Queues, Result, Wakeup, Wakeups};
+use orchestrix_store::{ClaimRequest, Claimed, Polling, Queues, Result, StoreError, Wakeup, Wakeups};
 use tokio::sync::watch;
 
 use crate::{JobSource, guard::guarded, options::WorkerOptions, worker::Shop};
@@ -77,6 +77,23 @@ impl Demand {
         Ok(claimed)
     }
 
+    /// Waits at the source for up to `room` jobs. Answers how many it were, or `None` where nobody can wait there.
+    async fn wait(
+        &self,
+        source: &dyn JobSource,
+        room: usize,
+        take: impl FnOnce(Vec<Claimed>, Instant),
+    ) -> Result<Option<usize>> {
+        if room == 0 {
+            return Ok(None);
+        }
+        let request = self.request(self.served.clone(), room.min(ClaimRequest::MAX_LIMIT));
+        let Some((claimed, begun)) = guarded(source.await_jobs(&request)).await? else { return Ok(None) };
+        let got = claimed.len();
+        take(claimed, begun);
+        Ok(Some(got))
+    }
+
     fn concerns(&self, wakeup: &Wakeup) -> bool {
         match wakeup {
             Wakeup::Anything => true,
@@ -127,8 +144,36 @@ impl Pace {
     }
 }
 
+/// Claims that fail: said once, and tried again after growing pauses.
+struct Trouble {
+    failing: bool,
+    pause: Duration,
+    longest: Duration,
+}
+
+impl Trouble {
+    fn new(longest: Duration) -> Self {
+        Self { failing: false, pause: TRY_AGAIN.min(longest), longest }
+    }
+
+    fn over(&mut self) {
+        if std::mem::replace(&mut self.failing, false) {
+            tracing::info!("jobs can be claimed again");
+        }
+        self.pause = TRY_AGAIN.min(self.longest);
+    }
+
+    async fn wait(&mut self, error: &StoreError, stop: &mut watch::Receiver<bool>) {
+        if !std::mem::replace(&mut self.failing, true) {
+            tracing::warn!(%error, "jobs cannot be claimed now; trying on");
+        }
+        let _ = tokio::time::timeout(self.pause, stop.changed()).await;
+        self.pause = (self.pause * 2).min(self.longest);
+    }
+}
+
 /// Fetches until `stop` becomes true. A claim that is under way is waited for: what it gives would be lost for the time
-/// of a lease.
+/// of a lease. One that waits at the source for jobs to come is dropped.
 pub(crate) async fn run(
     shop: Arc<Shop>,
     source: Arc<dyn JobSource>,
@@ -139,8 +184,7 @@ pub(crate) async fn run(
     let mut polling = Polling::new(shop.options.poll_interval);
     let (slots, most) = (shop.options.concurrency, shop.options.prefetch);
     let mut pace = Pace { rate: 0.0, seen: 0, at: Instant::now(), held: 0, slots, most };
-    let mut pause = TRY_AGAIN;
-    let mut failing = false;
+    let mut trouble = Trouble::new(shop.options.poll_interval);
     let mut calm = Duration::ZERO;
     while !*stop.borrow_and_update() {
         shop.floor.keep_ahead(pace.ahead(shop.floor.ended()));
@@ -161,32 +205,42 @@ pub(crate) async fn run(
         // Hints from before this look are answered by it.
         wakeups.drain();
         let got = match demand.claim(&*source, wanted, |claimed, begun| shop.take(claimed, begun)).await {
-            Ok(got) => {
-                if std::mem::replace(&mut failing, false) {
-                    tracing::info!("jobs can be claimed again");
-                }
-                pause = TRY_AGAIN.min(shop.options.poll_interval);
-                got
-            }
+            Ok(got) => got,
             Err(error) => {
-                if !std::mem::replace(&mut failing, true) {
-                    tracing::warn!(%error, "jobs cannot be claimed now; trying on");
-                }
-                let _ = tokio::time::timeout(pause, stop.changed()).await;
-                pause = (pause * 2).min(shop.options.poll_interval);
+                trouble.wait(&error, &mut stop).await;
                 continue;
             }
         };
+        trouble.over();
         // Hints name a queue, not a type, and reach every worker of it: those that lead nowhere are followed ever less eagerly.
         calm = if got > 0 { Duration::ZERO } else { (calm * 2).clamp(CALM, LONGEST_CALM) };
         if got > 0 {
             polling.found();
         }
-        if got < wanted {
-            tokio::select! {
+        if got == wanted {
+            continue;
+        }
+        let begun = Instant::now();
+        // For the free slots alone: what would have to wait for one may wait where others can have it.
+        let waited = tokio::select! {
+            // First, so that jobs that are here are never dropped.
+            biased;
+            waited = demand.wait(&*source, shop.floor.free(), |claimed, begun| shop.take(claimed, begun)) => waited,
+            () = shop.directed.notified() => continue,
+            _ = stop.changed() => continue,
+        };
+        match waited {
+            Ok(Some(1..)) => {
+                calm = Duration::ZERO;
+                polling.found();
+            }
+            // It was waited for there; a source that answers sooner is not asked without end.
+            Ok(Some(0)) if begun.elapsed() >= shop.options.poll_interval.min(WAIT) => {}
+            Ok(_) => tokio::select! {
                 () = hint(&mut wakeups, &demand, &mut polling, calm) => {}
                 _ = stop.changed() => {}
-            }
+            },
+            Err(error) => trouble.wait(&error, &mut stop).await,
         }
     }
 }

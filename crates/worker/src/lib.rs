@@ -12,6 +12,7 @@
 //! | `builder` | putting a worker together |
 //! | `worker` | a running worker and how it ends |
 //! | `source` | where jobs come from |
+//! | `http` | jobs from a server, over its HTTP API (feature `http`) |
 //! | `fetch` | when to ask for jobs, and for how many |
 //! | `floor` | the slots, and the jobs that wait for one |
 //! | `execute` | one attempt, from a leased job to a verdict |
@@ -41,6 +42,8 @@ mod fetch;
 mod floor;
 mod guard;
 mod handler;
+#[cfg(feature = "http")]
+mod http;
 mod keeper;
 mod lease;
 mod notes;
@@ -60,6 +63,9 @@ pub use drain::Drained;
 pub use error::{JobError, JobResult, ResultExt};
 pub use execute::Stack;
 pub use handler::{Answer, Call, Handlers, Run, RunBlocking};
+#[cfg(feature = "http")]
+pub use http::{HttpOptions, HttpSource};
+pub use options::fresh_name;
 pub use source::{JobSource, StoreSource};
 pub use stats::WorkerStats;
 pub use stop::StopReason;

@@ -69,8 +69,8 @@ impl WorkerOptions {
     }
 }
 
-// The machine's name and a random end: one of its own for every start.
-fn fresh_name() -> WorkerName {
+/// A name of its own for every start: the machine's and a random end.
+pub fn fresh_name() -> WorkerName {
     let host = std::fs::read_to_string("/etc/hostname").or_else(|_| std::env::var("HOSTNAME")).unwrap_or_default();
     let host: String =
         host.trim().chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_')).take(64).collect();

@@ -1,6 +1,6 @@
 //! Where a worker gets its jobs from and tells what became of them.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use async_trait::async_trait;
 use orchestrix_core::{JobState, LeaseToken, NewJob, WorkerName};
@@ -14,6 +14,13 @@ use orchestrix_store::{
 pub trait JobSource: Send + Sync + 'static {
     /// Leases some jobs.
     async fn lease(&self, request: &ClaimRequest) -> Result<Vec<Claimed>>;
+
+    /// Leases some jobs as soon as there are any, for a while; none when it is over. Also tells from when on, at the earliest,
+    /// their leases run. May be dropped at any time: what was leased for it is handed back. `None`, at once, where hints take its
+    /// place.
+    async fn await_jobs(&self, _request: &ClaimRequest) -> Result<Option<(Vec<Claimed>, Instant)>> {
+        Ok(None)
+    }
 
     /// Extends leases; answers in the order of `tokens`.
     async fn extend(&self, tokens: &[LeaseToken]) -> Result<Vec<LeaseStatus>>;

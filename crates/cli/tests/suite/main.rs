@@ -10,6 +10,7 @@ mod inspect;
 mod migrate;
 mod operate;
 mod schedules;
+mod server;
 mod support;
 mod usage;
 mod worker;

@@ -14,7 +14,7 @@ use orchestrix_core::{JobId, JobState, Timestamp, WorkerName};
 use orchestrix_postgres::{PostgresOptions, PostgresStore};
 use orchestrix_sqlite::{SqliteOptions, SqliteStore};
 use orchestrix_store::{ClaimRequest, Claimed, Finish, ManualClock, Store, Verdict};
-use orchestrix_testkit::TestDatabase;
+use orchestrix_testkit::{PostgresServer, TestDatabase};
 use serde_json::Value;
 
 /// A database and a folder of a test's own, gone with it.
@@ -38,6 +38,11 @@ impl Place {
     pub(crate) fn postgres() -> Self {
         let database = TestDatabase::create("cli").unwrap();
         Self { folder: folder(), url: database.url().into(), _database: Some(database) }
+    }
+
+    /// A database on this server.
+    pub(crate) fn on(server: &PostgresServer) -> Self {
+        Self { folder: folder(), url: server.url("postgres"), _database: None }
     }
 
     pub(crate) fn folder(&self) -> &Path {

@@ -9,8 +9,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+use orchestrix_server::{App, ServerOptions, serve};
 use orchestrix_testkit::TestDatabase;
 use serde_json::{Value, json};
+use tokio::net::TcpListener;
 
 use crate::support::{Place, Ran, bare, places};
 
@@ -27,7 +29,15 @@ pub(crate) struct Running {
 impl Running {
     /// Starts a worker that looks for jobs often, and waits until it says that it runs.
     pub(crate) fn start(place: &Place, flags: &[&str]) -> Self {
-        let mut command = place.command(&[&["worker", "--poll-interval", "20ms"], flags].concat());
+        Self::of(place.command(&[&["worker", "--poll-interval", "20ms"], flags].concat()))
+    }
+
+    /// Starts a worker over a server, and waits until it says that it runs.
+    fn over(server: &str, flags: &[&str]) -> Self {
+        Self::of(bare(&[&["worker", "--server", server], flags].concat()))
+    }
+
+    fn of(mut command: Command) -> Self {
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let (tell, said) = mpsc::channel();
@@ -222,5 +232,45 @@ fn a_second_signal_ends_it_at_once_with_one() {
         worker.signal("INT");
         assert_eq!(worker.ended(), Some(1));
         assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    }
+}
+
+#[test]
+fn a_server_takes_the_place_of_a_database() {
+    let place = Place::sqlite();
+    let text = "exclude each other";
+    place.run(&["worker", "--server", "http://127.0.0.1:1"]).ended(2, text);
+    let over = |flags: &[&str]| Ran::of(&mut bare(&[&["worker", "--connect-timeout", "10ms"], flags].concat()));
+    for server in ["nowhere", "ftp://h", "http://me:hunter2@h", "postgres://h/db"] {
+        let ran = over(&["--server", server]).ended(2, "server: ");
+        assert!(!ran.stderr.contains("hunter2"), "{ran:?}");
+    }
+    over(&["--server", "http://127.0.0.1:1", "--api-key", "a\nb"]).ended(2, "apiKey: ");
+    // Nobody listens on the first port.
+    let ran = over(&["--server", "http://127.0.0.1:1", "--api-key", "hunter2"]).ended(5, "is not there");
+    assert!(!ran.stderr.contains("hunter2"), "{ran:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_over_a_server_does_its_jobs_and_ends_at_a_signal() {
+    for place in places() {
+        let app = App::new(place.store().await, ServerOptions::default());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let server = format!("http://{}", listener.local_addr().unwrap());
+        let serving = tokio::spawn(serve(app, listener, std::future::pending()));
+        let worked = tokio::task::spawn_blocking(move || {
+            let ids = [json!({"a": 1}), json!([2])].map(|payload| place.builtin("echo", &payload, &[]));
+            let mut worker = Running::over(&server, &["--worker-name", "w1"]);
+            assert!(worker.hello.contains(&format!("worker w1 on {server}")), "{}", worker.hello);
+            let done = ids.map(|id| place.reaches(&id, "completed"));
+            worker.signal("TERM");
+            let begun = Instant::now();
+            assert_eq!(worker.ended(), Some(0));
+            // Not held up by the request with which it waits for more.
+            assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
+            done.map(|job| job["result"].clone())
+        });
+        assert_eq!(worked.await.unwrap(), [json!({"a": 1}), json!([2])]);
+        serving.abort();
     }
 }

@@ -12,6 +12,26 @@ pub(super) async fn an_unknown_job_is_nothing(h: &Harness) {
     assert_eq!(h.store.summary(unknown_id()).await.expect("a store that answers"), None);
 }
 
+pub(super) async fn of_several_jobs_it_is_told_where_they_stand(h: &Harness) {
+    let done = h.start(job("t")).await;
+    h.end(&done, Verdict::DONE).await;
+    let dead = h.start(NewJob { max_attempts: 1, ..job("t") }).await;
+    h.end(&dead, Verdict::fail("x")).await;
+    let running = h.start(job("t")).await;
+    let waiting = h.enqueue(NewJob { start: Start::After(secs(60)), ..job("t") }).await;
+    let expected = BTreeMap::from([
+        (done.id(), JobState::Completed),
+        (dead.id(), JobState::Dead),
+        (running.id(), JobState::Running),
+        (waiting, JobState::Scheduled),
+    ]);
+    let ids: Vec<JobId> = expected.keys().copied().chain([unknown_id()]).collect();
+    let states = h.store.states(&ids).await.expect("a store that answers");
+    assert_eq!(states.len(), expected.len());
+    assert_eq!(states.into_iter().collect::<BTreeMap<_, _>>(), expected);
+    assert_eq!(h.store.states(&[]).await.expect("a store that answers"), []);
+}
+
 pub(super) async fn a_summary_agrees_with_its_job(h: &Harness) {
     let request = NewJob {
         queue: queue("mail"),

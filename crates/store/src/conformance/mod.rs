@@ -354,6 +354,7 @@ suite! {
     }
     inspect {
         an_unknown_job_is_nothing,
+        of_several_jobs_it_is_told_where_they_stand,
         a_summary_agrees_with_its_job,
         a_list_shows_the_newest_first_page_by_page,
         a_page_must_have_a_size_within_limits,

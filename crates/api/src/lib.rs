@@ -1,0 +1,21 @@
+//! The words of the HTTP API, as both sides of the wire read them.
+//!
+//! | module | what it owns |
+//! |---|---|
+//! | [`object`] | reading a JSON object field by field, so that everything wrong with it is told at once |
+//! | [`job`] | `POST /jobs` and what is answered about jobs |
+//! | [`schedule`] | schedules and their ledger |
+//! | [`worker`] | what workers of any language ask and say |
+//! | [`problem`] | errors, and the codes that programs go by |
+//!
+//! It does no input or output. Requests become the types of `core`, which keep the rules; what they break is named as the
+//! outside spells it.
+
+pub mod job;
+pub mod object;
+pub mod problem;
+pub mod schedule;
+pub mod worker;
+
+pub use object::{Malformed, Object};
+pub use problem::{Code, Problem};

@@ -1,0 +1,267 @@
+//! Reading a JSON object field by field: every bad, missing and unknown field is named, not only the first.
+
+use std::{borrow::Cow, fmt, time::Duration};
+
+use orchestrix_core::{FieldError, Invalid, Timestamp};
+use serde::{
+    Deserialize, Deserializer,
+    de::{self, DeserializeOwned, MapAccess, Visitor},
+};
+use serde_json::value::RawValue;
+
+/// The most fields that an object of a request may have; no request knows half as many.
+const MAX_FIELDS: usize = 64;
+/// How deep arrays and objects may lie in each other.
+pub const MAX_DEPTH: usize = 128;
+
+/// A text that is not JSON, or not JSON of the kind that is read here; nothing can be said about its fields.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Malformed(pub String);
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Malformed {}
+
+/// An object that is being read.
+#[derive(Debug)]
+pub struct Object<'a> {
+    fields: Vec<(Cow<'a, str>, &'a RawValue)>,
+    errors: Vec<FieldError>,
+}
+
+impl<'a> Object<'a> {
+    /// Takes a text apart. Nothing but its size in memory has been bounded before.
+    pub fn read(text: &'a str) -> Result<Self, Malformed> {
+        check_depth(text)?;
+        let Fields(fields) = serde_json::from_str(text).map_err(|error| match error.classify() {
+            serde_json::error::Category::Data => Malformed(error.to_string()),
+            _ => Malformed(format!("is not JSON: {error}")),
+        })?;
+        Ok(Self { fields, errors: Vec::new() })
+    }
+
+    /// The object in one of its fields, if there is one. What is wrong in it is told to [`Object::take_in`].
+    pub fn object(&mut self, field: &str) -> Option<Object<'a>> {
+        let raw = self.take(field)?;
+        match serde_json::from_str(raw.get()) {
+            Ok(Fields(fields)) => Some(Object { fields, errors: Vec::new() }),
+            Err(_) => {
+                self.bad(field, "must be an object");
+                None
+            }
+        }
+    }
+
+    /// Adds what was wrong with the object in `field`.
+    pub fn take_in(&mut self, field: &str, inner: Result<(), Invalid>) {
+        if let Err(invalid) = inner {
+            self.errors.extend(invalid.within(field).errors);
+        }
+    }
+
+    /// Takes out the text of a field. Absent and `null` are the same.
+    pub fn take(&mut self, field: &str) -> Option<&'a RawValue> {
+        self.take_even_null(field).filter(|raw| raw.get() != "null")
+    }
+
+    /// Takes out the text of a field in which `null` means something.
+    pub fn take_even_null(&mut self, field: &str) -> Option<&'a RawValue> {
+        let at = self.fields.iter().position(|(name, _)| name == field)?;
+        Some(self.fields.swap_remove(at).1)
+    }
+
+    /// Notes what is wrong with a field.
+    pub fn bad(&mut self, field: &str, message: impl Into<String>) {
+        self.errors.push(FieldError::new(field, message));
+    }
+
+    /// A field of a plain type, which `expected` describes, such as `a number`.
+    pub fn get<T: DeserializeOwned>(&mut self, field: &str, expected: &str) -> Option<T> {
+        let raw = self.take(field)?;
+        let value = serde_json::from_str(raw.get());
+        if value.is_err() {
+            self.bad(field, format!("must be {expected}"));
+        }
+        value.ok()
+    }
+
+    /// A text that is read further, with the message of whoever reads it.
+    pub fn text<T>(&mut self, field: &str, read: impl FnOnce(&str) -> Result<T, FieldError>) -> Option<T> {
+        let text: String = self.get(field, "a string")?;
+        self.keep(field, read(&text))
+    }
+
+    /// Several texts.
+    pub fn texts<T>(&mut self, field: &str, read: impl Fn(&str) -> Result<T, FieldError>) -> Option<Vec<T>> {
+        let texts: Vec<String> = self.get(field, "an array of strings")?;
+        let mut all = Vec::with_capacity(texts.len());
+        for (i, text) in texts.iter().enumerate() {
+            all.extend(self.keep(&format!("{field}[{i}]"), read(text)));
+        }
+        Some(all)
+    }
+
+    /// A time, RFC 3339.
+    pub fn time(&mut self, field: &str) -> Option<Timestamp> {
+        self.text(field, |text| {
+            text.parse().map_err(|_| FieldError::new("", "must be a time such as 2026-01-01T09:00:00Z"))
+        })
+    }
+
+    /// A number of seconds.
+    pub fn seconds(&mut self, field: &str) -> Option<Duration> {
+        let seconds: f64 = self.get(field, "a number of seconds")?;
+        let duration = Duration::try_from_secs_f64(seconds);
+        self.keep(field, duration.map_err(|_| FieldError::new("", "must be a number of seconds, not negative")))
+    }
+
+    /// Takes what was read, or notes under this field why it was not.
+    pub fn keep<T>(&mut self, field: &str, read: Result<T, FieldError>) -> Option<T> {
+        match read {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.bad(field, error.message);
+                None
+            }
+        }
+    }
+
+    /// Notes that a field is missing, if it is, and hands it on.
+    pub fn required<T>(&mut self, field: &str, value: Option<T>) -> Option<T> {
+        if value.is_none() && !self.errors.iter().any(|error| error.field == field) {
+            self.bad(field, "is required");
+        }
+        value
+    }
+
+    /// Ends the reading: every field that nobody asked for is a mistake too.
+    pub fn end(mut self) -> Result<(), Invalid> {
+        let unknown = self.fields.iter().map(|(name, _)| FieldError::new(shortened(name), "is not known"));
+        self.errors.extend(unknown);
+        Invalid::check(self.errors)
+    }
+}
+
+// A field may be called anything; an answer repeats only so much of it.
+fn shortened(name: &str) -> String {
+    match name.char_indices().nth(64) {
+        Some((end, _)) => format!("{}…", &name[..end]),
+        None => name.to_owned(),
+    }
+}
+
+/// Refuses what is nested too deeply, before anything is built of it.
+fn check_depth(text: &str) -> Result<(), Malformed> {
+    let (mut depth, mut quoted, mut escaped) = (0usize, false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            b'[' | b'{' if !quoted => {
+                depth += 1;
+                if depth > MAX_DEPTH {
+                    return Err(Malformed(format!("is nested more than {MAX_DEPTH} deep")));
+                }
+            }
+            b']' | b'}' if !quoted => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for Fields<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Each;
+        impl<'de> Visitor<'de> for Each {
+            type Value = Vec<(Cow<'de, str>, &'de RawValue)>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Self::Value, M::Error> {
+                let mut fields: Self::Value = Vec::new();
+                while let Some((Name(name), value)) = map.next_entry::<Name<'de>, &RawValue>()? {
+                    if fields.iter().any(|(known, _)| *known == name) {
+                        return Err(de::Error::custom(format!("the field {:?} is there twice", shortened(&name))));
+                    }
+                    if fields.len() == MAX_FIELDS {
+                        return Err(de::Error::custom(format!("an object has more than {MAX_FIELDS} fields")));
+                    }
+                    fields.push((name, value));
+                }
+                Ok(fields)
+            }
+        }
+        deserializer.deserialize_map(Each).map(Fields)
+    }
+}
+
+// Borrowed unless it has escapes, which a plain `Cow` would always copy.
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn errors(text: &str, read: impl FnOnce(&mut Object<'_>)) -> Vec<(String, String)> {
+        let mut object = Object::read(text).unwrap();
+        read(&mut object);
+        let errors = object.end().err().map_or_else(Vec::new, |invalid| invalid.errors);
+        errors.into_iter().map(|error| (error.field, error.message)).collect()
+    }
+
+    #[test]
+    fn everything_wrong_is_told_at_once() {
+        let text = r#"{"a": 1, "b": "x", "c": -1, "d": [1], "n": null, "x": {}}"#;
+        let errors = errors(text, |object| {
+            object.text("a", |text| Ok(text.len()));
+            object.get::<f64>("b", "a number");
+            object.seconds("c");
+            object.texts("d", |text| Ok(text.len()));
+            assert_eq!(object.get::<f64>("n", "a number"), None);
+            let needed = object.get::<f64>("needed", "a number");
+            object.required("needed", needed);
+        });
+        let fields: Vec<&str> = errors.iter().map(|(field, _)| field.as_str()).collect();
+        assert_eq!(fields, ["a", "b", "c", "d", "needed", "x"]);
+    }
+
+    #[test]
+    fn a_field_that_was_refused_is_not_missing_as_well() {
+        let errors = errors(r#"{"a": 1}"#, |object| {
+            let a = object.text("a", |text| Ok(text.len()));
+            object.required("a", a);
+        });
+        assert_eq!(errors, [("a".to_owned(), "must be a string".to_owned())]);
+    }
+
+    #[test]
+    fn what_is_no_object_is_malformed() {
+        for text in ["", "{", "[]", "1", "nul", r#"{"a": 1, "a": 2}"#, r#"{"a" 1}"#, "{}{}", "{\"\\ud800\": 1}"] {
+            assert!(Object::read(text).is_err(), "{text}");
+        }
+        let many = (0..100).map(|n| format!("\"f{n}\": 1")).collect::<Vec<_>>().join(",");
+        assert!(Object::read(&format!("{{{many}}}")).is_err());
+    }
+
+    #[test]
+    fn depth_is_bounded_and_brackets_in_strings_do_not_count() {
+        let nested = |depth: usize| format!("{{\"a\": {}{}}}", "[".repeat(depth - 1), "]".repeat(depth - 1));
+        assert!(Object::read(&nested(MAX_DEPTH)).is_ok());
+        assert!(Object::read(&nested(MAX_DEPTH + 1)).is_err());
+        assert!(Object::read(&format!(r#"{{"a": "{}\"{}"}}"#, "[".repeat(500), "[".repeat(500))).is_ok());
+        // Never closed: refused by its depth, not by a stack that ran over.
+        assert!(Object::read(&"[".repeat(5_000_000)).is_err());
+    }
+}

@@ -1,0 +1,278 @@
+//! `orchestrix server` and `orchestrix dev`: the API over a store, and whatever else runs beside it.
+//!
+//! The first signal lets what is being answered and what runs come to an end; the second ends it at once.
+
+use std::{fmt, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+
+use anyhow::{Context, Result};
+use clap::{Args, ValueEnum};
+use orchestrix_client::Client;
+use orchestrix_coordinator::{Coordinator, CoordinatorOptions};
+use orchestrix_core::NodeName;
+use orchestrix_server::{App, ServerOptions};
+use orchestrix_sqlite::SqliteOptions;
+use orchestrix_store::{NodeInfo, Store};
+use orchestrix_worker::Worker;
+use tokio::{
+    net::TcpListener,
+    signal::unix::{Signal, SignalKind, signal},
+    sync::watch,
+};
+
+use crate::{
+    arguments::Global,
+    builtin::{self, BuiltinOptions},
+    database::{Database, Opened},
+    failure::{Failure, Outcome, say},
+    times,
+};
+
+/// Serve the API, and take part in leading
+#[derive(Debug, Args)]
+#[command(after_help = "\
+SIGTERM or SIGINT lets requests that are being answered finish; a second one ends it at once, with exit code 1.
+
+Example:
+  orchestrix server --database postgres://app@db/app --no-auth")]
+pub(crate) struct ServerArguments {
+    /// Where to listen
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
+    listen: SocketAddr,
+
+    /// Which parts to run
+    #[arg(long, value_enum, value_name = "ROLE", value_delimiter = ',', default_value = "api,coordinator")]
+    roles: Vec<Role>,
+
+    /// Answer whoever asks; on loopback only
+    #[arg(long)]
+    no_auth: bool,
+
+    /// Its name among the nodes; by default the machine's and something random
+    #[arg(long, value_name = "NAME")]
+    node_id: Option<String>,
+
+    /// How long a leader leads without renewing
+    #[arg(long, value_name = "DURATION", value_parser = times::duration, default_value = "10s")]
+    leader_term: Duration,
+
+    /// How long a silent worker or node is still listed
+    #[arg(long, value_name = "DURATION", value_parser = times::duration, default_value = "30s")]
+    dead_node_timeout: Duration,
+
+    /// How often it shows that it lives
+    #[arg(long, value_name = "DURATION", value_parser = times::duration, default_value = "10s")]
+    heartbeat_interval: Duration,
+
+    /// How long requests may take to finish after a signal
+    #[arg(long, value_name = "DURATION", value_parser = times::duration, default_value = "30s")]
+    drain_timeout: Duration,
+}
+
+/// A part of a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Role {
+    Api,
+    Coordinator,
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Api => "api",
+            Self::Coordinator => "coordinator",
+        })
+    }
+}
+
+/// Run everything in one process on a file: API, coordinator, and a worker of the built-in types
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Nothing to set up, no keys, loopback only. What is kept is in the data directory; delete it to begin anew.
+
+Example:
+  orchestrix dev --listen 127.0.0.1:8080")]
+pub(crate) struct DevArguments {
+    /// Where to listen
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
+    listen: SocketAddr,
+
+    /// Where to keep jobs
+    #[arg(long, value_name = "DIR", default_value = "./orchestrix-data")]
+    data: PathBuf,
+
+    /// How many jobs to run at once
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    concurrency: usize,
+
+    /// Let orchestrix.command run this program, named exactly so; may be given several times
+    #[arg(long, value_name = "PROGRAM", value_delimiter = ',')]
+    allow_command: Vec<String>,
+
+    /// How long jobs and requests may take to finish after a signal
+    #[arg(long, value_name = "DURATION", value_parser = times::duration, default_value = "30s")]
+    drain_timeout: Duration,
+}
+
+/// Both signals, as one.
+struct Signals(Signal, Signal);
+
+impl Signals {
+    fn new() -> Result<Self> {
+        Ok(Self(signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?))
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.0.recv() => {}
+            _ = self.1.recv() => {}
+        }
+    }
+}
+
+async fn listen(address: SocketAddr) -> Result<TcpListener> {
+    if !address.ip().is_loopback() {
+        let text = format!("{address} can be reached from outside, and there are no keys yet: listen on 127.0.0.1");
+        return Err(Failure::Usage(text).into());
+    }
+    let listener = TcpListener::bind(address).await;
+    listener.map_err(|error| Failure::Unreachable(format!("cannot listen on {address}: {error}")).into())
+}
+
+pub(crate) async fn server(arguments: &ServerArguments, global: &Global) -> Result<Outcome> {
+    if !arguments.no_auth {
+        let text = "keys are not there yet: give --no-auth, which answers whoever asks, on loopback only";
+        return Err(Failure::Usage(text.into()).into());
+    }
+    let mut signals = Signals::new()?;
+    let api = arguments.roles.contains(&Role::Api);
+    let listener = if api { Some(listen(arguments.listen).await?) } else { None };
+    let address = listener.as_ref().map(TcpListener::local_addr).transpose()?;
+    let database = Database::of(global)?.staying();
+    let place = database.to_string();
+    let opened = Opened::of(database, global, true).await?;
+    let coordinator = match arguments.roles.contains(&Role::Coordinator) {
+        true => {
+            Some(Coordinator::start(Arc::clone(&opened.store), arguments.node(address)?).map_err(anyhow::Error::from)?)
+        }
+        false => None,
+    };
+    let mut hello = format!("server on {place}: {}\n", names(&arguments.roles));
+    if let Some(address) = address {
+        hello.push_str(&format!("listening on http://{address}\n"));
+    }
+    let stop = watch::Sender::new(false);
+    let serving = serve(&opened.store, listener, arguments.drain_timeout, &stop);
+    let clean = until_told(&mut signals, &stop, &hello, serving).await?;
+    if !clean {
+        return Ok(Outcome::FAILED);
+    }
+    if let Some(coordinator) = coordinator {
+        coordinator.shutdown().await;
+    }
+    opened.close().await;
+    Ok(Outcome::DONE)
+}
+
+pub(crate) async fn dev(arguments: &DevArguments, global: &Global) -> Result<Outcome> {
+    let mut signals = Signals::new()?;
+    let listener = listen(arguments.listen).await?;
+    let address = listener.local_addr()?;
+    let data = arguments.data.display();
+    std::fs::create_dir_all(&arguments.data).with_context(|| format!("cannot make the directory {data}"))?;
+    let database = Database::Sqlite(SqliteOptions::new(arguments.data.join("orchestrix.db")));
+    let opened = Opened::of(database, global, true).await?;
+    let options = BuiltinOptions {
+        commands: arguments.allow_command.iter().cloned().collect(),
+        kill_after: Duration::from_secs(2).min(arguments.drain_timeout / 4),
+        private_http: true,
+    };
+    let builder = Worker::builder(&Client::shared(Arc::clone(&opened.store)));
+    let builder = builtin::register(builder, &options);
+    let builder = builder.concurrency(arguments.concurrency).drain_timeout(arguments.drain_timeout);
+    let worker = builder.start()?;
+    let hello = format!(
+        "Orchestrix runs on http://{address}; jobs are kept in {data}. Ctrl-C ends it.\n\n\
+         A job:    curl -i http://{address}/jobs -H 'content-type: application/json' \
+         -d '{{\"jobType\": \"orchestrix.echo\", \"payload\": {{\"hello\": \"world\"}}}}'\n\
+         Its end:  curl 'http://{address}/jobs/JOB_ID?waitSeconds=30'\n\
+         Health:   curl http://{address}/readyz\n"
+    );
+    let stop = watch::Sender::new(false);
+    let serving = serve(&opened.store, Some(listener), arguments.drain_timeout, &stop);
+    if !until_told(&mut signals, &stop, &hello, serving).await? {
+        return Ok(Outcome::FAILED);
+    }
+    // A second signal ends this wait, too.
+    tokio::select! {
+        _ = worker.shutdown() => {}
+        () = signals.next() => return Ok(Outcome::FAILED),
+    }
+    opened.close().await;
+    Ok(Outcome::DONE)
+}
+
+fn names(roles: &[Role]) -> String {
+    roles.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+impl ServerArguments {
+    fn node(&self, address: Option<SocketAddr>) -> Result<CoordinatorOptions> {
+        let name = match &self.node_id {
+            Some(name) => {
+                NodeName::new(name).map_err(|error| Failure::Usage(format!("--node-id {}", error.message)))?
+            }
+            None => NodeName::trusted(orchestrix_worker::fresh_name().as_str()),
+        };
+        let roles = self.roles.iter().map(ToString::to_string).collect();
+        let info = NodeInfo { name, address: address.map(|address| address.to_string()), roles };
+        let mut options = CoordinatorOptions::new(info);
+        options.term = self.leader_term;
+        options.dead_after = self.dead_node_timeout;
+        options.heartbeat = self.heartbeat_interval;
+        Ok(options)
+    }
+}
+
+// Answers requests until it is told to stop; without a socket it only waits for that.
+async fn serve(
+    store: &Arc<dyn Store>,
+    listener: Option<TcpListener>,
+    drain_timeout: Duration,
+    stop: &watch::Sender<bool>,
+) -> Result<()> {
+    let mut stopped = stop.subscribe();
+    let stopped = async move {
+        let _ = stopped.wait_for(|stop| *stop).await;
+    };
+    match listener {
+        Some(listener) => {
+            let app = App::new(Arc::clone(store), ServerOptions { drain_timeout, ..ServerOptions::default() });
+            Ok(orchestrix_server::serve(app, listener, stopped).await?)
+        }
+        None => {
+            stopped.await;
+            Ok(())
+        }
+    }
+}
+
+// Serves until the first signal and then to the end; whether it came to that before a second one.
+async fn until_told(
+    signals: &mut Signals,
+    stop: &watch::Sender<bool>,
+    hello: &str,
+    serving: impl Future<Output = Result<()>>,
+) -> Result<bool> {
+    tokio::pin!(serving);
+    // Said once signals are heard and the socket is open: whoever reads it may use both.
+    say(hello);
+    tokio::select! {
+        served = &mut serving => return served.map(|()| true),
+        () = signals.next() => {}
+    }
+    stop.send_replace(true);
+    tokio::select! {
+        served = &mut serving => served.map(|()| true),
+        () = signals.next() => Ok(false),
+    }
+}

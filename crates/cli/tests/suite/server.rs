@@ -1,0 +1,8 @@
+//! The server as a process, on every database, asked as any program would ask it.
+
+mod http;
+mod jobs;
+mod limits;
+mod schedules;
+mod start;
+mod workers;

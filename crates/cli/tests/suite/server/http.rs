@@ -1,0 +1,189 @@
+//! A server that runs, and a client that sends exactly what it is told to.
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
+    process::{Child, Command, ExitStatus, Stdio},
+    sync::{
+        Mutex,
+        mpsc::{self, Receiver},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use serde_json::Value;
+
+use crate::support::Place;
+
+/// No test waits longer for anything.
+pub(crate) const LIMIT: Duration = Duration::from_secs(60);
+
+/// A server that runs; killed when dropped.
+pub(crate) struct Server {
+    child: Child,
+    said: Mutex<Receiver<String>>,
+    pub(crate) address: String,
+}
+
+impl Server {
+    /// Starts one on a port of its own.
+    pub(crate) fn start(place: &Place) -> Self {
+        Self::of(place.command(&["server", "--no-auth", "--listen", "127.0.0.1:0"]))
+    }
+
+    pub(crate) fn of(mut command: Command) -> Self {
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let (tell, said) = mpsc::channel();
+        thread::spawn(move || lines.map_while(Result::ok).try_for_each(|line| tell.send(line)));
+        let mut server = Self { child, said: Mutex::new(said), address: String::new() };
+        let line = server.says("http://");
+        let address = line.split("http://").nth(1).unwrap().split([';', ' ']).next().unwrap();
+        server.address = address.to_owned();
+        server
+    }
+
+    pub(crate) fn says(&self, text: &str) -> String {
+        let deadline = Instant::now() + LIMIT;
+        loop {
+            match self.said.lock().unwrap().recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(line) if line.contains(text) => return line,
+                Ok(_) => {}
+                Err(error) => panic!("the server did not say {text:?}: {error}"),
+            }
+        }
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-s", name, &id]).status().unwrap().success());
+    }
+
+    /// Waits for its end.
+    pub(crate) fn ended(&mut self) -> ExitStatus {
+        let deadline = Instant::now() + LIMIT;
+        while Instant::now() < deadline {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        panic!("the server does not end");
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Answer {
+        self.call("GET", path, &[], "")
+    }
+
+    /// Sends JSON.
+    pub(crate) fn post(&self, path: &str, body: &Value) -> Answer {
+        self.send("POST", path, &body.to_string())
+    }
+
+    pub(crate) fn send(&self, method: &str, path: &str, body: &str) -> Answer {
+        self.call(method, path, &[("content-type", "application/json")], body)
+    }
+
+    pub(crate) fn call(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+        let mut text = format!("{method} {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n", self.address);
+        for (name, value) in headers {
+            text.push_str(&format!("{name}: {value}\r\n"));
+        }
+        if !body.is_empty() || method != "GET" {
+            text.push_str(&format!("content-length: {}\r\n", body.len()));
+        }
+        text.push_str("\r\n");
+        self.raw(&[text.as_bytes(), body.as_bytes()].concat())
+    }
+
+    /// Sends these bytes, and reads until the server closes the connection.
+    pub(crate) fn raw(&self, bytes: &[u8]) -> Answer {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        // One that is refused for its size may be answered before it is sent.
+        let _ = stream.write_all(bytes);
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+        Answer::read(&answer)
+    }
+
+    /// Waits until a job has this status.
+    pub(crate) fn until(&self, id: &str, status: &str) -> Value {
+        let deadline = Instant::now() + LIMIT;
+        loop {
+            let job = self.get(&format!("/jobs/{id}?waitSeconds=5")).json();
+            if job["status"] == status {
+                return job;
+            }
+            assert!(Instant::now() < deadline, "{job} is not {status}");
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What was answered.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: String,
+}
+
+impl Answer {
+    fn read(bytes: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(bytes);
+        let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {text:?}"));
+        let mut lines = head.lines();
+        let status = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
+        let headers = lines.filter_map(|line| line.split_once(": "));
+        let headers = headers.map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned())).collect();
+        Self { status, headers, body: body.to_owned() }
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// Checks that it is a problem of this kind, complete; its JSON.
+    pub(crate) fn problem(&self, status: u16, code: &str) -> Value {
+        assert_eq!(self.status, status, "{self:?}");
+        assert_eq!(self.header("content-type"), Some("application/problem+json"));
+        let problem = self.json();
+        assert_eq!((&problem["code"], &problem["status"]), (&code.into(), &status.into()), "{problem}");
+        for field in ["type", "title", "detail", "requestId"] {
+            assert!(problem[field].as_str().is_some_and(|text| !text.is_empty()), "{field} in {problem}");
+        }
+        assert_eq!(problem["requestId"], self.header("x-request-id").unwrap());
+        problem
+    }
+
+    /// The fields that a problem names.
+    pub(crate) fn bad_fields(&self) -> Vec<String> {
+        let problem = self.problem(422, "validation_failed");
+        let errors = problem["errors"].as_array().unwrap().iter();
+        let mut fields: Vec<String> = errors.map(|error| error["field"].as_str().unwrap().to_owned()).collect();
+        fields.sort_unstable();
+        fields
+    }
+
+    /// The job that was accepted.
+    pub(crate) fn accepted(&self) -> String {
+        assert_eq!(self.status, 202, "{self:?}");
+        let id = self.json()["jobId"].as_str().unwrap().to_owned();
+        if let Some(place) = self.header("location") {
+            assert_eq!(place, format!("/jobs/{id}"));
+        }
+        id
+    }
+}

@@ -1,0 +1,117 @@
+//! Limits that hold before memory is spent, and what a server says when it cannot.
+
+use std::{
+    io::{Read, Write},
+    net::TcpStream,
+    time::Instant,
+};
+
+use orchestrix_testkit::PostgresServer;
+use serde_json::json;
+
+use super::http::{LIMIT, Server};
+use crate::support::Place;
+
+#[test]
+fn a_body_over_its_limit_is_refused_unread() {
+    let place = Place::sqlite();
+    let server = Server::start(&place);
+    let text = format!(
+        "POST /jobs HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        1u64 << 40
+    );
+    server.raw(text.as_bytes()).problem(413, "payload_too_large");
+    // Without saying so beforehand it is noticed on the way.
+    let mut chunked =
+        b"POST /jobs HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n"
+            .to_vec();
+    for _ in 0..40 {
+        chunked.extend(b"10000\r\n");
+        chunked.extend([b' '; 0x10000]);
+        chunked.extend(b"\r\n");
+    }
+    chunked.extend(b"0\r\n\r\n");
+    server.raw(&chunked).problem(413, "payload_too_large");
+    let payload = format!(r#"{{"jobType": "t", "payload": "{}"}}"#, "x".repeat(1024 * 1024));
+    server.send("POST", "/jobs", &payload).problem(413, "payload_too_large");
+    let payload = format!(r#"{{"jobType": "t", "payload": "{}"}}"#, "x".repeat(1024 * 1024 - 2));
+    assert_eq!(server.send("POST", "/jobs", &payload).status, 202);
+}
+
+#[test]
+fn depth_batch_and_names_have_limits() {
+    let place = Place::sqlite();
+    let server = Server::start(&place);
+    let deep = format!(r#"{{"jobType": "t", "payload": {}{}}}"#, "[".repeat(500_000), "]".repeat(500_000));
+    server.send("POST", "/jobs", &deep).problem(400, "malformed_request");
+    let jobs = vec![json!({"jobType": "t"}); 10_001];
+    assert_eq!(server.post("/jobs/batch", &json!({"jobs": jobs})).bad_fields(), ["jobs"]);
+    assert_eq!(server.post("/jobs/batch", &json!({"jobs": []})).bad_fields(), ["jobs"]);
+    assert_eq!(server.post("/jobs", &json!({"jobType": "x".repeat(129)})).bad_fields(), ["jobType"]);
+    let huge = r#"{"jobType": "t", "delaySeconds": 1e999, "priority": 99999999999999999999999}"#;
+    assert_eq!(server.send("POST", "/jobs", huge).bad_fields(), ["delaySeconds", "priority"]);
+    server
+        .call("POST", "/jobs", &[("content-type", "application/json")], "{\"jobType\": \"\u{0}\"}")
+        .problem(400, "malformed_request");
+}
+
+#[test]
+fn a_client_that_goes_away_in_the_middle_leaves_a_server_that_works() {
+    let place = Place::sqlite();
+    let server = Server::start(&place);
+    for part in [
+        "POST /jobs HT",
+        "POST /jobs HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{\"jobT",
+        "\r\n\r\n",
+        "\u{0}\u{1}",
+    ] {
+        let mut stream = TcpStream::connect(&server.address).unwrap();
+        stream.write_all(part.as_bytes()).unwrap();
+        drop(stream);
+    }
+    // One that waits for jobs and is gone gives back what it was given.
+    let mut waits = TcpStream::connect(&server.address).unwrap();
+    waits.set_read_timeout(Some(LIMIT)).unwrap();
+    let body = r#"{"workerId": "gone", "queues": ["*"], "max": 5, "waitSeconds": 50}"#;
+    let head = format!(
+        "POST /worker/leases HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    waits.write_all([head.as_bytes(), body.as_bytes()].concat().as_slice()).unwrap();
+    // Known to the store, so its request is being worked on.
+    let deadline = Instant::now() + LIMIT;
+    while server.get("/readyz").json()["components"]["workers"]["status"] != "ok" {
+        assert!(Instant::now() < deadline, "the worker is not known");
+    }
+    drop(waits);
+    let id = server.post("/jobs", &json!({"jobType": "t"})).accepted();
+    let ask = json!({"workerId": "stays", "queues": ["*"], "max": 1, "waitSeconds": 30});
+    assert_eq!(server.post("/worker/leases", &ask).json()["leases"][0]["jobId"], *id);
+}
+
+#[test]
+fn a_server_whose_database_is_away_says_so_and_accepts_nothing() {
+    let mut database = PostgresServer::builder().start().unwrap();
+    let place = Place::on(&database);
+    let server = Server::start(&place);
+    let id = server.post("/jobs", &json!({"jobType": "t", "idempotencyKey": "before"})).accepted();
+    database.kill().unwrap();
+    let refused = server.post("/jobs", &json!({"jobType": "t", "idempotencyKey": "during"}));
+    refused.problem(503, "unavailable");
+    assert!(refused.header("retry-after").is_some());
+    assert_eq!(server.get("/healthz").status, 200);
+    let ready = server.get("/readyz");
+    assert_eq!((ready.status, &ready.json()["components"]["persistence"]["status"]), (503, &"unavailable".into()));
+    database.restart().unwrap();
+    let again = json!({"jobType": "t", "idempotencyKey": "during"});
+    let deadline = Instant::now() + LIMIT;
+    while server.post("/jobs", &again).status != 202 {
+        assert!(Instant::now() < deadline, "it does not come back");
+    }
+    assert_eq!(server.post("/jobs", &json!({"jobType": "t", "idempotencyKey": "before"})).accepted(), id);
+    let mut stream = TcpStream::connect(&server.address).unwrap();
+    stream.write_all(b"GET /healthz HTTP/1.0\r\n\r\n").unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    assert!(text.contains("200 OK"), "{text}");
+}

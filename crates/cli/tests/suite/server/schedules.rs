@@ -1,0 +1,76 @@
+//! The client API about schedules.
+
+use serde_json::json;
+
+use super::http::Server;
+use crate::support::places;
+
+#[test]
+fn a_schedule_is_put_shown_listed_switched_and_deleted() {
+    for place in places() {
+        let server = Server::start(&place);
+        let request = json!({"cron": "0 9 * * *", "timezone": "Europe/Berlin", "job": {"jobType": "report", "payload": {"a": 1}}});
+        let put = server.send("PUT", "/schedules/daily", &request.to_string());
+        assert_eq!(put.status, 201, "{put:?}");
+        let shown = put.json();
+        assert_eq!(shown["name"], "daily");
+        assert_eq!(
+            (&shown["overlap"], &shown["misfire"], &shown["paused"]),
+            (&"skip".into(), &"fire_once".into(), &false.into())
+        );
+        assert_eq!(shown["job"]["jobType"], "report");
+        assert!(shown["nextFireAt"].is_string());
+        assert_eq!(server.send("PUT", "/schedules/daily", &request.to_string()).status, 200);
+        // What was answered can be put as it is, less what only the server knows.
+        let times = server.get("/schedules/daily/next?count=3").json();
+        assert_eq!(times["times"].as_array().unwrap().len(), 3);
+        let paused = server.send("POST", "/schedules/daily/pause", r#"{"note": "why"}"#).json();
+        assert_eq!((&paused["paused"], &paused["note"]), (&true.into(), &"why".into()));
+        assert_eq!(server.send("POST", "/schedules/daily/resume", "").json()["paused"], false);
+        let id = server.send("POST", "/schedules/daily/trigger", "").accepted();
+        let lines = server.get("/schedules/daily/occurrences").json();
+        assert_eq!(lines["items"][0]["jobId"], *id);
+        assert_eq!((&lines["items"][0]["outcome"], &lines["items"][0]["reason"]), (&"fired".into(), &"trigger".into()));
+        let list = server.get("/schedules?limit=1").json();
+        assert_eq!((list["items"].as_array().unwrap().len(), &list["nextCursor"]), (1, &json!(null)));
+        assert_eq!(server.call("DELETE", "/schedules/daily", &[], "").status, 204);
+        server.get("/schedules/daily").problem(404, "schedule_not_found");
+        server.call("DELETE", "/schedules/daily", &[], "").problem(404, "schedule_not_found");
+    }
+}
+
+#[test]
+fn a_backfill_makes_up_for_past_times_once() {
+    for place in places() {
+        let server = Server::start(&place);
+        let request = json!({"everySeconds": 3600, "job": {"jobType": "t"}, "overlap": "allow"});
+        assert_eq!(server.send("PUT", "/schedules/hourly", &request.to_string()).status, 201);
+        let range = json!({"from": "2026-01-01T00:00:00Z", "to": "2026-01-01T05:00:00Z"});
+        let filled = server.post("/schedules/hourly/backfill", &range);
+        assert_eq!((filled.status, filled.json()), (202, json!({"fired": 5})));
+        assert_eq!(server.post("/schedules/hourly/backfill", &range).json(), json!({"fired": 0}));
+        let page = server.get("/schedules/hourly/occurrences?limit=3").json();
+        let cursor = page["nextCursor"].as_str().unwrap();
+        let rest = server.get(&format!("/schedules/hourly/occurrences?limit=3&cursor={cursor}")).json();
+        assert_eq!((page["items"].as_array().unwrap().len(), rest["items"].as_array().unwrap().len()), (3, 2));
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_schedule_is_told_with_its_place() {
+    for place in places() {
+        let server = Server::start(&place);
+        let put = |body: serde_json::Value| server.send("PUT", "/schedules/s", &body.to_string());
+        let bad = put(json!({"cron": "0 25 * * *", "timezone": "Mars/Olympus", "job": {"jobType": "a b"}}));
+        assert_eq!(bad.bad_fields(), ["cron", "job.jobType", "timezone"]);
+        assert!(bad.body.contains("character"), "{bad:?}");
+        assert_eq!(put(json!({"everySeconds": 0.5, "job": {"jobType": "t"}})).bad_fields(), ["everySeconds"]);
+        assert_eq!(put(json!({"job": {"jobType": "t"}})).bad_fields(), ["cron"]);
+        let ends = json!({"cron": "@daily", "job": {"jobType": "t"}, "startAt": "2027-01-02T00:00:00Z", "endAt": "2027-01-01T00:00:00Z"});
+        assert_eq!(put(ends).bad_fields(), ["endAt"]);
+        assert_eq!(server.send("PUT", "/schedules/not%20good", "{}").bad_fields(), ["name"]);
+        assert_eq!(server.get("/schedules").json(), json!({"items": [], "nextCursor": null}));
+        assert_eq!(server.get("/schedules?limit=0").bad_fields(), ["limit"]);
+        assert_eq!(server.get("/schedules?limit=x").bad_fields(), ["limit"]);
+    }
+}

@@ -1,0 +1,48 @@
+//! What all requests share.
+
+use std::sync::Arc;
+
+use orchestrix_store::Store;
+use tokio::sync::{Semaphore, watch};
+
+use crate::{ServerOptions, desk::Desk, gate::Gate, watcher::Watcher, workers::Vague};
+
+/// A server without its socket. Tasks that it has in the background end with it.
+pub struct App {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) options: ServerOptions,
+    pub(crate) gate: Gate,
+    pub(crate) watcher: Watcher,
+    pub(crate) desk: Desk,
+    pub(crate) vague: Vague,
+    /// Long polls that may still begin.
+    pub(crate) waits: Semaphore,
+    /// Whether long polls should come to an end.
+    closing: watch::Sender<bool>,
+}
+
+impl App {
+    /// A server of this store.
+    pub fn new(store: Arc<dyn Store>, options: ServerOptions) -> Arc<Self> {
+        Arc::new(Self {
+            gate: Gate::new(&options),
+            watcher: Watcher::new(Arc::clone(&store), options.watch_interval),
+            desk: Desk::new(Arc::clone(&store), options.poll_interval),
+            vague: Vague::default(),
+            waits: Semaphore::new(options.waits),
+            closing: watch::Sender::new(false),
+            store,
+            options,
+        })
+    }
+
+    /// Answers every long poll at once, from now on.
+    pub fn close(&self) {
+        self.closing.send_replace(true);
+    }
+
+    /// Waits until the server is told to stop.
+    pub(crate) async fn closed(&self) {
+        let _ = self.closing.subscribe().wait_for(|closing| *closing).await;
+    }
+}

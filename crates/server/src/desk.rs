@@ -1,0 +1,200 @@
+//! Workers that wait for jobs.
+//!
+//! Those that want the same (the same queues and types) stand in one line. A hint wakes the first of each line that it concerns;
+//! whoever is given jobs wakes the next, and whoever is given none lets the line rest. So a hint costs one claim in vain for
+//! each line, however many workers wait, and without hints each line is looked after once in a while.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::{Duration, Instant},
+};
+
+use orchestrix_store::{ClaimRequest, Claimed, Finish, Polling, Queues, Result, Store, Verdict, Wakeup};
+use tokio::sync::Notify;
+
+/// How soon a line that found nothing looks again after another hint: hints come faster than jobs.
+const CALM: Duration = Duration::from_millis(5);
+
+pub(crate) struct Desk {
+    store: Arc<dyn Store>,
+    lines: Arc<Mutex<HashMap<Wanted, Arc<Line>>>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Wanted {
+    /// Sorted, so that the order in which they were named makes no difference; none stands for all.
+    queues: Option<Vec<String>>,
+    job_types: Option<Vec<String>>,
+}
+
+impl Wanted {
+    fn of(request: &ClaimRequest) -> Self {
+        let sorted = |mut names: Vec<String>| {
+            names.sort_unstable();
+            names.dedup();
+            names
+        };
+        Self {
+            queues: match &request.queues {
+                Queues::All => None,
+                Queues::Named(names) => Some(sorted(names.iter().map(ToString::to_string).collect())),
+            },
+            job_types: request.job_types.as_ref().map(|names| sorted(names.iter().map(ToString::to_string).collect())),
+        }
+    }
+
+    fn concerns(&self, wakeup: &Wakeup) -> bool {
+        match (wakeup, &self.queues) {
+            (Wakeup::Anything, _) | (_, None) => true,
+            (Wakeup::Queue(queue), Some(names)) => names.iter().any(|name| name == queue.as_str()),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Line {
+    /// One permit at most: it is somebody's turn to look.
+    turn: Notify,
+}
+
+fn lock(lines: &Mutex<HashMap<Wanted, Arc<Line>>>) -> MutexGuard<'_, HashMap<Wanted, Arc<Line>>> {
+    lines.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Desk {
+    pub(crate) fn new(store: Arc<dyn Store>, interval: Duration) -> Self {
+        let lines = Arc::default();
+        tokio::spawn(call_out(Arc::clone(&store), Arc::downgrade(&lines), interval));
+        Self { store, lines }
+    }
+
+    /// Leases jobs, at once or as soon as there are any; none when the time is over.
+    pub(crate) async fn lease(&self, request: &ClaimRequest, until: Instant) -> Result<Delivery> {
+        // In line before the first look, so that a hint which comes in between is kept.
+        let line = Arc::clone(lock(&self.lines).entry(Wanted::of(request)).or_default());
+        loop {
+            let jobs = self.claim(request).await?;
+            if !jobs.is_empty() {
+                // There may be more, for whoever stands behind.
+                line.turn.notify_one();
+                return Ok(jobs);
+            }
+            if tokio::time::timeout_at(until.into(), line.turn.notified()).await.is_err() {
+                return Ok(jobs);
+            }
+        }
+    }
+
+    // In a task of its own: a client that goes away in the middle must not leave jobs leased to nobody.
+    async fn claim(&self, request: &ClaimRequest) -> Result<Delivery> {
+        let (store, request) = (Arc::clone(&self.store), request.clone());
+        let claim = tokio::spawn(async move {
+            let begun = Instant::now();
+            let jobs = store.claim(&request).await?;
+            Ok(Delivery { jobs, begun, store })
+        });
+        match claim.await {
+            Ok(delivery) => delivery,
+            Err(error) => Err(orchestrix_store::StoreError::Backend(Box::new(error))),
+        }
+    }
+}
+
+/// Jobs on their way to a worker. Whatever is not taken out is handed back.
+pub(crate) struct Delivery {
+    jobs: Vec<Claimed>,
+    begun: Instant,
+    store: Arc<dyn Store>,
+}
+
+impl Delivery {
+    /// When the claim began that gave them.
+    pub(crate) fn begun(&self) -> Instant {
+        self.begun
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.jobs.is_empty()
+    }
+
+    pub(crate) fn take(mut self) -> Vec<Claimed> {
+        std::mem::take(&mut self.jobs)
+    }
+}
+
+impl Drop for Delivery {
+    fn drop(&mut self) {
+        if self.jobs.is_empty() {
+            return;
+        }
+        let items: Vec<Finish> =
+            self.jobs.iter().map(|job| Finish { token: job.token, verdict: Verdict::Release }).collect();
+        let store = Arc::clone(&self.store);
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                let jobs = items.len();
+                if let Err(error) = store.finish(items).await {
+                    tracing::warn!(%error, jobs, "jobs that nobody waited for any more come back when their leases end");
+                }
+            });
+        }
+    }
+}
+
+// Wakes the first of each line, at a hint and once in a while.
+async fn call_out(store: Arc<dyn Store>, lines: Weak<Mutex<HashMap<Wanted, Arc<Line>>>>, interval: Duration) {
+    let mut wakeups = store.subscribe();
+    let mut polling = Polling::new(interval);
+    loop {
+        let hint = wakeups.next_or_poll(&mut polling).await;
+        let Some(lines) = lines.upgrade() else { return };
+        lock(&lines).retain(|wanted, line| {
+            // Nobody stands in it any more.
+            let stands = Arc::strong_count(line) > 1;
+            if stands && wanted.concerns(&hint) {
+                line.turn.notify_one();
+            }
+            stands
+        });
+        drop(lines);
+        // However fast hints come, lines look no more often than this.
+        tokio::time::sleep(CALM).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use orchestrix_core::{JobState, JobType, NewJob, WorkerName};
+    use orchestrix_store::MemoryStore;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn jobs_that_were_claimed_for_a_client_that_is_gone_are_handed_back() {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let desk = Desk::new(Arc::clone(&store), Duration::from_secs(1));
+        let id = store.enqueue(NewJob::new(JobType::new("t").unwrap())).await.unwrap().id;
+        let request = ClaimRequest::any(WorkerName::new("w").unwrap(), 1);
+        {
+            let lease = desk.lease(&request, Instant::now() + Duration::from_secs(60));
+            tokio::pin!(lease);
+            tokio::select! {
+                biased;
+                _ = &mut lease => panic!("the claim is a task, which has not run yet"),
+                () = std::future::ready(()) => {}
+            }
+        }
+        let handed_back = async {
+            loop {
+                let job = store.get(id).await.unwrap().unwrap();
+                if job.leases == 1 && job.state == JobState::Pending {
+                    return job;
+                }
+                tokio::task::yield_now().await;
+            }
+        };
+        let job = tokio::time::timeout(Duration::from_secs(20), handed_back).await.unwrap();
+        assert_eq!(job.attempts, 0, "at no cost");
+    }
+}

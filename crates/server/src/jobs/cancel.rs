@@ -1,0 +1,25 @@
+//! `POST /jobs/{jobId}/cancel`
+
+use std::sync::Arc;
+
+use axum::{Json, extract::State, http::StatusCode};
+use orchestrix_api::job::Accepted;
+use orchestrix_core::JobState;
+use orchestrix_store::StoreError;
+
+use super::id;
+use crate::{App, answer, params::Named, refusal::Refusal};
+
+/// Cancels a job that waits, and asks the owner of one that runs to stop.
+pub(crate) async fn cancel(
+    State(app): State<Arc<App>>,
+    Named(text): Named,
+) -> Result<(StatusCode, Json<Accepted>), Refusal> {
+    let id = id(&text)?;
+    let state = match app.store.cancel(id).await {
+        // It is what was wanted.
+        Err(StoreError::IllegalTransition(transition)) if transition.from == JobState::Cancelled => transition.from,
+        answer => answer?,
+    };
+    Ok(answer::stands(id, state))
+}

@@ -1,0 +1,97 @@
+//! `POST /jobs`
+
+use std::sync::Arc;
+
+use axum::{extract::State, http::HeaderMap, response::Response};
+use orchestrix_api::{Problem, job};
+use orchestrix_core::{FieldError, IdempotencyKey, Invalid, NewJob};
+
+use crate::{
+    App, answer,
+    body::{ONE, Text},
+    refusal::Refusal,
+};
+
+/// Records a job. Answered once it is durable.
+pub(crate) async fn create(
+    State(app): State<Arc<App>>,
+    headers: HeaderMap,
+    body: Text<ONE>,
+) -> Result<Response, Refusal> {
+    let mut job = job::read(body.as_str()?)?;
+    take_key(&headers, &mut job)?;
+    job.traceparent = traceparent(&headers);
+    let enqueued = app.store.enqueue(job).await?;
+    Ok(answer::accepted(enqueued.into()))
+}
+
+// The header may say what the field may say; both may say the same.
+fn take_key(headers: &HeaderMap, job: &mut NewJob) -> Result<(), Refusal> {
+    let Some(value) = headers.get("idempotency-key") else { return Ok(()) };
+    let refuse = |message: &str| {
+        let error = FieldError::new("Idempotency-Key", message);
+        Refusal::from(Problem::invalid(Invalid::from(error)))
+    };
+    let text = std::str::from_utf8(value.as_bytes()).map_err(|_| refuse("is not UTF-8"))?;
+    let key = IdempotencyKey::new(text).map_err(|error| refuse(&error.message))?;
+    match &job.idempotency_key {
+        Some(other) if *other != key => Err(refuse("is not the idempotencyKey of the body")),
+        _ => {
+            job.idempotency_key = Some(key);
+            Ok(())
+        }
+    }
+}
+
+/// The trace that the request belongs to, if it says so in a form that others can read.
+pub(crate) fn traceparent(headers: &HeaderMap) -> Option<String> {
+    let text = headers.get("traceparent")?.to_str().ok()?;
+    let parts: Vec<&str> = text.split('-').collect();
+    let hex = |part: &str, length: usize| {
+        part.len() == length && part.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    };
+    let nothing = |part: &str| part.bytes().all(|byte| byte == b'0');
+    match parts[..] {
+        [version, trace, span, flags, ..]
+            if hex(version, 2)
+                && version != "ff"
+                && (version != "00" || parts.len() == 4)
+                && hex(trace, 32)
+                && hex(span, 16)
+                && hex(flags, 2)
+                && !nothing(trace)
+                && !nothing(span)
+                && text.len() <= 128 =>
+        {
+            Some(text.to_owned())
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_trace_that_others_can_read_is_taken() {
+        let read = |text: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert("traceparent", text.parse().unwrap());
+            traceparent(&headers)
+        };
+        let good = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+        assert_eq!(read(good).as_deref(), Some(good));
+        for bad in [
+            "",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7",
+            "00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01",
+            "00-00000000000000000000000000000000-00f067aa0ba902b7-01",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01",
+            "ff-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-extra",
+        ] {
+            assert_eq!(read(bad), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! `GET /jobs/{jobId}`
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{Extension, Json, extract::State};
+use orchestrix_api::{Problem, job::JobView, schedule::MAX_WAIT};
+use orchestrix_core::{FieldError, Invalid, JobId};
+use orchestrix_store::{JobSummary, StoreError};
+use serde::Deserialize;
+
+use super::id;
+use crate::{
+    App,
+    gate::Turn,
+    params::{Asked, Named},
+    refusal::Refusal,
+};
+
+/// What may stand behind the question mark.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Wait {
+    wait_seconds: Option<String>,
+}
+
+impl Wait {
+    fn read(&self) -> Result<Duration, Refusal> {
+        let Some(text) = &self.wait_seconds else { return Ok(Duration::ZERO) };
+        let wait = text.parse().ok().and_then(|seconds: f64| Duration::try_from_secs_f64(seconds).ok());
+        wait.filter(|wait| *wait <= MAX_WAIT).ok_or_else(|| {
+            let message = format!("must be a number of seconds, at most {}", MAX_WAIT.as_secs());
+            Problem::invalid(Invalid::from(FieldError::new("waitSeconds", message))).into()
+        })
+    }
+}
+
+/// Shows a job, at once or when its status changes.
+pub(crate) async fn get(
+    State(app): State<Arc<App>>,
+    Named(text): Named,
+    Asked(wait): Asked<Wait>,
+    Extension(turn): Extension<Turn>,
+) -> Result<Json<JobView>, Refusal> {
+    let wait = wait.read()?;
+    let id = id(&text)?;
+    let mut job = find(&app, id).await?;
+    if !wait.is_zero() && !job.state.is_terminal() {
+        turn.give_back();
+        if let Ok(_waits) = app.waits.try_acquire() {
+            tokio::select! {
+                _ = app.watcher.changed(id, job.state.status()) => {}
+                () = tokio::time::sleep(wait) => {}
+                () = app.closed() => {}
+            }
+            job = find(&app, id).await?;
+        }
+    }
+    Ok(Json(job.into()))
+}
+
+async fn find(app: &App, id: JobId) -> Result<JobSummary, Refusal> {
+    Ok(app.store.summary(id).await?.ok_or(StoreError::JobNotFound(id))?)
+}

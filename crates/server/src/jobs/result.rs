@@ -1,0 +1,29 @@
+//! `GET /jobs/{jobId}/result`
+
+use std::sync::Arc;
+
+use axum::{Json, extract::State};
+use orchestrix_api::{Code, job::ResultView};
+use orchestrix_core::JobState;
+use orchestrix_store::StoreError;
+use serde_json::value::RawValue;
+
+use super::id;
+use crate::{App, params::Named, refusal::Refusal};
+
+/// Shows what a job left behind.
+pub(crate) async fn result(State(app): State<Arc<App>>, Named(text): Named) -> Result<Json<ResultView>, Refusal> {
+    let id = id(&text)?;
+    let job = app.store.get(id).await?.ok_or(StoreError::JobNotFound(id))?;
+    match job.state {
+        JobState::Completed => {
+            // Checked when it was told.
+            let json = job.result.map(|json| RawValue::from_string(json.as_str().to_owned()));
+            let json = json.transpose().map_err(|error| StoreError::Backend(Box::new(error)))?;
+            Ok(Json(ResultView { result: json.unwrap_or_else(|| RawValue::NULL.to_owned()) }))
+        }
+        JobState::Dead => Err(Refusal::new(Code::JobFailed, "it failed, so it has no result")),
+        JobState::Cancelled => Err(Refusal::new(Code::JobCancelled, "it was cancelled, so it has no result")),
+        _ => Err(Refusal::new(Code::NotFinished, "it has no result yet")),
+    }
+}

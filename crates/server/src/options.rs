@@ -1,0 +1,39 @@
+//! What can be set.
+
+use std::time::Duration;
+
+/// How a server behaves.
+#[derive(Debug, Clone)]
+pub struct ServerOptions {
+    /// How many requests are worked on at once; the waits of long polls do not count.
+    pub concurrency: usize,
+    /// How many more may wait for their turn; whoever comes then is turned away.
+    pub queue: usize,
+    /// How long they wait.
+    pub patience: Duration,
+    /// How many long polls may be open; whoever comes then is answered at once.
+    pub waits: usize,
+    /// How long a body may take to arrive.
+    pub body_timeout: Duration,
+    /// How often the store is asked about jobs that somebody waits for.
+    pub watch_interval: Duration,
+    /// How often the store is asked for jobs that workers wait for, if nothing hints at them.
+    pub poll_interval: Duration,
+    /// How long requests that are being worked on get when the server is told to stop.
+    pub drain_timeout: Duration,
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        Self {
+            concurrency: 256,
+            queue: 4_096,
+            patience: Duration::from_secs(2),
+            waits: 10_000,
+            body_timeout: Duration::from_secs(30),
+            watch_interval: Duration::from_millis(200),
+            poll_interval: Duration::from_secs(1),
+            drain_timeout: Duration::from_secs(30),
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Errors as they are answered: always `application/problem+json`.
+
+use axum::{
+    http::{HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use orchestrix_api::{Code, Problem, job};
+use orchestrix_core::Event;
+use orchestrix_store::StoreError;
+
+/// How long to wait before a request that was turned away is sent again, in seconds.
+const RETRY_AFTER: &str = "1";
+
+/// An answer that is not what was asked for.
+#[derive(Debug)]
+pub(crate) struct Refusal(pub(crate) Box<Problem>);
+
+impl Refusal {
+    pub(crate) fn new(code: Code, detail: impl Into<String>) -> Self {
+        Self(Box::new(Problem::new(code, detail)))
+    }
+}
+
+impl From<Problem> for Refusal {
+    fn from(problem: Problem) -> Self {
+        Self(Box::new(problem))
+    }
+}
+
+impl From<job::Refusal> for Refusal {
+    fn from(refusal: job::Refusal) -> Self {
+        Problem::from(refusal).into()
+    }
+}
+
+impl From<StoreError> for Refusal {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Invalid(invalid) => job::Refusal::from(invalid).into(),
+            StoreError::JobNotFound(id) => Self::new(Code::JobNotFound, format!("there is no job {id}")),
+            StoreError::ScheduleNotFound(name) => {
+                Self::new(Code::ScheduleNotFound, format!("there is no schedule {name}"))
+            }
+            StoreError::IdempotencyKeyReused { existing } => {
+                let problem = Problem::new(Code::IdempotencyKeyReused, format!("it stands for job {existing}"));
+                Problem { job_id: Some(existing), ..problem }.into()
+            }
+            StoreError::LeaseLost => Self::new(Code::LeaseLost, "the token does not own its job any more"),
+            StoreError::IllegalTransition(transition) => {
+                let code = match transition.event {
+                    Event::Release(_) if !transition.from.is_terminal() => Code::NotHeld,
+                    _ if transition.from.is_terminal() => Code::JobFinished,
+                    _ => Code::NotFinished,
+                };
+                Self::new(code, "where the job stands does not allow this")
+            }
+            StoreError::Unavailable(error) => {
+                tracing::warn!(%error, "the store is away");
+                Self::new(Code::Unavailable, "the database is away or too slow; try again")
+            }
+            // What a database says is for whoever runs it.
+            error => {
+                tracing::error!(%error, "the store failed");
+                Self::new(Code::Internal, "something went wrong here; the log says what")
+            }
+        }
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.0.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let retry = matches!(self.0.code, Code::Unavailable | Code::RateLimited);
+        let mut response = status.into_response();
+        // Whoever knows the request puts its id in and writes it: see `trace`.
+        response.extensions_mut().insert(ProblemBody(self.0));
+        if retry {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER));
+        }
+        response
+    }
+}
+
+/// A problem that waits for the id of its request.
+#[derive(Debug, Clone)]
+pub(crate) struct ProblemBody(pub(crate) Box<Problem>);

@@ -1,0 +1,18 @@
+//! `DELETE /schedules/{name}`
+
+use std::sync::Arc;
+
+use axum::{extract::State, http::StatusCode};
+use orchestrix_store::StoreError;
+
+use super::name;
+use crate::{App, params::Named, refusal::Refusal};
+
+/// Forgets a schedule and its ledger. Jobs that it created stay.
+pub(crate) async fn delete(State(app): State<Arc<App>>, Named(text): Named) -> Result<StatusCode, Refusal> {
+    let name = name(&text)?;
+    match app.store.delete_schedule(&name).await? {
+        true => Ok(StatusCode::NO_CONTENT),
+        false => Err(StoreError::ScheduleNotFound(name).into()),
+    }
+}

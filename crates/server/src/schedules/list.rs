@@ -1,0 +1,19 @@
+//! `GET /schedules`
+
+use std::sync::Arc;
+
+use axum::{Json, extract::State};
+use orchestrix_api::schedule::ScheduleView;
+use orchestrix_core::ScheduleName;
+
+use super::Part;
+use crate::{App, answer::Listed, params::Asked, refusal::Refusal};
+
+/// Lists schedules by name.
+pub(crate) async fn list(
+    State(app): State<Arc<App>>,
+    Asked(part): Asked<Part>,
+) -> Result<Json<Listed<ScheduleView>>, Refusal> {
+    let page = part.read(|text| ScheduleName::new(text).ok())?;
+    Ok(Listed::of(app.store.schedules(&page).await?, |schedule| ScheduleView::from(&schedule)))
+}

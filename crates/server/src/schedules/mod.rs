@@ -1,0 +1,57 @@
+//! What clients ask about schedules: one file for each request.
+
+pub(crate) mod backfill;
+pub(crate) mod delete;
+pub(crate) mod get;
+pub(crate) mod list;
+pub(crate) mod next;
+pub(crate) mod occurrences;
+pub(crate) mod put;
+pub(crate) mod switch;
+pub(crate) mod trigger;
+
+use orchestrix_api::{Code, Problem};
+use orchestrix_core::{FieldError, Invalid, ScheduleName};
+use orchestrix_store::{PageRequest, Schedule, StoreError};
+use serde::Deserialize;
+
+use crate::{App, refusal::Refusal};
+
+/// The name in a path. What is no name belongs to no schedule.
+pub(crate) fn name(text: &str) -> Result<ScheduleName, Refusal> {
+    ScheduleName::new(text).map_err(|_| Refusal::new(Code::ScheduleNotFound, "there is no such schedule"))
+}
+
+pub(crate) async fn find(app: &App, name: &ScheduleName) -> Result<Schedule, Refusal> {
+    let found = app.store.schedule(name).await?;
+    Ok(found.ok_or_else(|| StoreError::ScheduleNotFound(name.clone()))?)
+}
+
+/// Which part of a list.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Part {
+    cursor: Option<String>,
+    limit: Option<String>,
+}
+
+impl Part {
+    const LIMIT: usize = 100;
+
+    /// The part, by a cursor of this kind.
+    pub(crate) fn read<C>(&self, parse: impl Fn(&str) -> Option<C>) -> Result<PageRequest<C>, Refusal> {
+        let bad = |field: &str, message: &str| {
+            Refusal::from(Problem::invalid(Invalid::from(FieldError::new(field, message))))
+        };
+        let limit = match &self.limit {
+            Some(text) => text.parse().map_err(|_| bad("limit", "must be a whole number"))?,
+            None => Self::LIMIT,
+        };
+        let cursor = match &self.cursor {
+            Some(text) => Some(parse(text).ok_or_else(|| bad("cursor", "is not one that was answered here"))?),
+            None => None,
+        };
+        let page = PageRequest { cursor, limit };
+        page.validate().map_err(|error| Problem::invalid(error.into()))?;
+        Ok(page)
+    }
+}

@@ -1,0 +1,37 @@
+//! `POST /schedules/{name}/pause` and `…/resume`
+
+use std::sync::Arc;
+
+use axum::{Json, extract::State};
+use orchestrix_api::schedule::{self, ScheduleView};
+use orchestrix_store::StoreError;
+
+use super::{find, name};
+use crate::{
+    App,
+    body::{ONE, Text},
+    params::Named,
+    refusal::Refusal,
+};
+
+/// Keeps a schedule from firing until it is resumed.
+pub(crate) async fn pause(
+    State(app): State<Arc<App>>,
+    Named(text): Named,
+    body: Text<ONE>,
+) -> Result<Json<ScheduleView>, Refusal> {
+    let name = name(&text)?;
+    let note = schedule::read_pause(body.as_str()?)?;
+    app.store.pause_schedule(&name, note).await?;
+    Ok(Json(ScheduleView::from(&find(&app, &name).await?)))
+}
+
+/// Lets it fire again, from now on.
+pub(crate) async fn resume(State(app): State<Arc<App>>, Named(text): Named) -> Result<Json<ScheduleView>, Refusal> {
+    let name = name(&text)?;
+    if !app.store.resume_schedule(&name).await? {
+        // It may be one that fires already; whether there is one is seen below.
+        tracing::debug!(%name, error = %StoreError::ScheduleNotFound(name.clone()), "nothing to resume");
+    }
+    Ok(Json(ScheduleView::from(&find(&app, &name).await?)))
+}

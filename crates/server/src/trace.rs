@@ -1,0 +1,51 @@
+//! Around every request: its id, its line in the log, and its id in whatever problem is answered.
+
+use std::time::Instant;
+
+use axum::{
+    body::Body,
+    extract::{MatchedPath, Request},
+    http::{HeaderName, HeaderValue, header},
+    middleware::Next,
+    response::Response,
+};
+use tracing::Instrument;
+use uuid::Uuid;
+
+use crate::refusal::ProblemBody;
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// The longest id of a request that is taken from its client.
+const MAX_ID: usize = 128;
+
+/// Gives the request an id, or keeps the one it came with.
+pub(crate) async fn trace(request: Request, next: Next) -> Response {
+    let id = request.headers().get(REQUEST_ID).and_then(|id| id.to_str().ok());
+    let id = match id {
+        Some(id) if (1..=MAX_ID).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic()) => id.to_owned(),
+        _ => Uuid::now_v7().simple().to_string(),
+    };
+    let route = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str).to_owned();
+    let method = request.method().clone();
+    let span = tracing::info_span!("request", request_id = %id, %method, route);
+    let begun = Instant::now();
+    let mut response = next.run(request).instrument(span.clone()).await;
+    if let Some(ProblemBody(mut problem)) = response.extensions_mut().remove::<ProblemBody>() {
+        problem.request_id.clone_from(&id);
+        *response.body_mut() = Body::from(serde_json::to_vec(&problem).unwrap_or_default());
+        let kind = HeaderValue::from_static("application/problem+json");
+        response.headers_mut().insert(header::CONTENT_TYPE, kind);
+        response.headers_mut().remove(header::CONTENT_LENGTH);
+    }
+    if let Ok(id) = HeaderValue::from_str(&id) {
+        response.headers_mut().insert(REQUEST_ID, id);
+    }
+    span.in_scope(|| {
+        let (status, took) = (response.status().as_u16(), begun.elapsed());
+        match status {
+            500.. => tracing::warn!(status, ?took, "answered"),
+            _ => tracing::debug!(status, ?took, "answered"),
+        }
+    });
+    response
+}

@@ -1,0 +1,85 @@
+//! Who waits for which job to change. However many wait, the store is asked about all of them at once, and not at all
+//! while nobody does.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::Duration,
+};
+
+use orchestrix_core::{JobId, JobStatus};
+use orchestrix_store::Store;
+use tokio::sync::{Notify, watch};
+
+/// The most jobs that the store is asked about in one call.
+const CALL: usize = 1_000;
+
+/// Waits for jobs to change.
+pub(crate) struct Watcher(Arc<Shared>);
+
+struct Shared {
+    /// By job: the last status that was seen, for all who wait for it.
+    jobs: Mutex<HashMap<JobId, watch::Sender<JobStatus>>>,
+    /// Told when somebody begins to wait.
+    somebody: Notify,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, HashMap<JobId, watch::Sender<JobStatus>>> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Watcher {
+    pub(crate) fn new(store: Arc<dyn Store>, interval: Duration) -> Self {
+        let shared = Arc::new(Shared { jobs: Mutex::default(), somebody: Notify::new() });
+        tokio::spawn(watch_all(store, Arc::downgrade(&shared), interval));
+        Self(shared)
+    }
+
+    /// Waits until the job is seen with another status than this one; answers it.
+    pub(crate) async fn changed(&self, id: JobId, from: JobStatus) -> JobStatus {
+        let mut seen = {
+            let mut jobs = self.0.lock();
+            jobs.entry(id).or_insert_with(|| watch::Sender::new(from)).subscribe()
+        };
+        self.0.somebody.notify_one();
+        // Whoever waited before may have seen more than this one has.
+        match seen.wait_for(|status| *status != from).await {
+            Ok(status) => *status,
+            Err(_) => from,
+        }
+    }
+}
+
+async fn watch_all(store: Arc<dyn Store>, shared: Weak<Shared>, interval: Duration) {
+    loop {
+        let ids = {
+            let Some(shared) = shared.upgrade() else { return };
+            let mut jobs = shared.lock();
+            jobs.retain(|_, status| status.receiver_count() > 0);
+            jobs.keys().copied().collect::<Vec<_>>()
+        };
+        if ids.is_empty() {
+            let Some(shared) = shared.upgrade() else { return };
+            // A server that is gone is noticed within a second.
+            let _ = tokio::time::timeout(Duration::from_secs(1), shared.somebody.notified()).await;
+            continue;
+        }
+        for some in ids.chunks(CALL) {
+            match store.states(some).await {
+                Ok(states) => {
+                    let Some(shared) = shared.upgrade() else { return };
+                    let jobs = shared.lock();
+                    for (id, state) in states {
+                        if let Some(seen) = jobs.get(&id) {
+                            seen.send_if_modified(|status| std::mem::replace(status, state.status()) != state.status());
+                        }
+                    }
+                }
+                Err(error) => tracing::debug!(%error, "jobs that somebody waits for could not be looked at"),
+            }
+        }
+        tokio::time::sleep(interval).await;
+    }
+}

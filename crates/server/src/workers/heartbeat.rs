@@ -1,0 +1,41 @@
+//! `POST /worker/heartbeat`
+
+use std::{collections::HashMap, sync::Arc};
+
+use axum::{Json, extract::State};
+use orchestrix_api::worker::{Beat, HeartbeatAnswer, LeaseState};
+use orchestrix_core::LeaseToken;
+use orchestrix_store::{Directive, LeaseStatus, Queues, WorkerInfo};
+
+use crate::{
+    App,
+    body::{ONE, Text},
+    refusal::Refusal,
+};
+
+/// Extends leases, and shows that the worker lives.
+pub(crate) async fn heartbeat(State(app): State<Arc<App>>, body: Text<ONE>) -> Result<Json<HeartbeatAnswer>, Refusal> {
+    let beat = Beat::read(body.as_str()?)?;
+    let mut tokens: Vec<LeaseToken> = beat.tokens.iter().filter_map(|(_, token)| *token).collect();
+    tokens.sort_unstable();
+    tokens.dedup();
+    let answers = app.store.heartbeat(&tokens).await?;
+    let held: HashMap<LeaseToken, LeaseStatus> = tokens.into_iter().zip(answers).collect();
+    let directive = match app.store.heartbeat_worker(&beat.worker, beat.free_slots.unwrap_or_default()).await? {
+        Some(directive) => directive,
+        None => {
+            // What it serves is told when it next asks for jobs.
+            let concurrency = beat.slots.or(beat.free_slots).unwrap_or_default();
+            let info = WorkerInfo { name: beat.worker.clone(), queues: Queues::All, job_types: None, concurrency };
+            app.store.register_worker(&info).await?;
+            app.vague.add(beat.worker.clone());
+            Directive::Run
+        }
+    };
+    let state = |(text, token): (String, Option<LeaseToken>)| {
+        let status = token.and_then(|token| held.get(&token).copied()).unwrap_or(LeaseStatus::Lost);
+        LeaseState::new(text, status)
+    };
+    let leases = beat.tokens.into_iter().map(state).collect();
+    Ok(Json(HeartbeatAnswer { leases, directive: directive.to_string() }))
+}

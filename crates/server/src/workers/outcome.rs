@@ -1,0 +1,54 @@
+//! `POST /worker/leases/{leaseToken}/complete`, `…/fail`, `…/snooze` and `…/release`
+
+use std::sync::Arc;
+
+use axum::{Json, extract::State};
+use orchestrix_api::{
+    Problem,
+    job::{self, Accepted},
+    worker::{Ending, read_outcome},
+};
+use orchestrix_store::{Finish, FinishError, StoreError};
+
+use super::token;
+use crate::{
+    App,
+    body::{ONE, Text},
+    params::Named,
+    refusal::Refusal,
+};
+
+async fn end(app: &App, ending: Ending, text: &str, body: &Text<ONE>) -> Result<Json<Accepted>, Refusal> {
+    // What is wrong with the body is said even to a worker whose lease is lost.
+    let verdict = read_outcome(ending, body.as_str()?)?;
+    let token = token(text)?;
+    match app.store.finish(vec![Finish { token, verdict }]).await?.pop() {
+        Some(Ok(state)) => Ok(Json(Accepted { job_id: token.job, status: state.status() })),
+        Some(Err(FinishError::Invalid(error))) => {
+            Err(Problem::from(job::Refusal::from(orchestrix_core::Invalid::from(error))).into())
+        }
+        Some(Err(_)) | None => Err(StoreError::LeaseLost.into()),
+    }
+}
+
+macro_rules! endings {
+    ($($name:ident = $ending:ident, $doc:literal;)+) => {
+        $(
+            #[doc = $doc]
+            pub(crate) async fn $name(
+                State(app): State<Arc<App>>,
+                Named(text): Named,
+                body: Text<ONE>,
+            ) -> Result<Json<Accepted>, Refusal> {
+                end(&app, Ending::$ending, &text, &body).await
+            }
+        )+
+    };
+}
+
+endings! {
+    complete = Complete, "Ends an attempt that did its work.";
+    fail = Fail, "Ends an attempt that went wrong.";
+    snooze = Snooze, "Puts the job off; costs no attempt.";
+    release = Release, "Hands the job back; costs no attempt.";
+}

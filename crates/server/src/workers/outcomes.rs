@@ -1,0 +1,39 @@
+//! `POST /worker/leases/complete-batch`
+
+use std::sync::Arc;
+
+use axum::{Json, extract::State};
+use orchestrix_api::{
+    Code,
+    worker::{OutcomeAnswer, OutcomesAnswer, read_outcomes},
+};
+use orchestrix_store::{Finish, FinishError};
+
+use crate::{
+    App,
+    body::{MANY, Text},
+    refusal::Refusal,
+};
+
+/// Ends many attempts, each by itself.
+pub(crate) async fn outcomes(State(app): State<Arc<App>>, body: Text<MANY>) -> Result<Json<OutcomesAnswer>, Refusal> {
+    let items = read_outcomes(body.as_str()?)?;
+    drop(body);
+    let (mut texts, mut known) = (Vec::with_capacity(items.len()), Vec::with_capacity(items.len()));
+    for (text, token, verdict) in items {
+        texts.push((text, token.is_some()));
+        known.extend(token.map(|token| Finish { token, verdict }));
+    }
+    let mut answers = app.store.finish(known).await?.into_iter();
+    let answer = |(lease_token, known): (String, bool)| {
+        let answer = if known { answers.next() } else { None };
+        let refused = |code, detail: String| (None, Some(code), Some(detail));
+        let (status, code, detail) = match answer {
+            Some(Ok(state)) => (Some(state.status()), None, None),
+            Some(Err(FinishError::Invalid(error))) => refused(Code::ValidationFailed, error.to_string()),
+            Some(Err(_)) | None => refused(Code::LeaseLost, "the token does not own its job any more".into()),
+        };
+        OutcomeAnswer { lease_token, status, code, detail }
+    };
+    Ok(Json(OutcomesAnswer { items: texts.into_iter().map(answer).collect() }))
+}

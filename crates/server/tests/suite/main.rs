@@ -1,0 +1,5 @@
+//! A real server on real databases, and those who talk to it.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod python;
+mod remote_worker;

@@ -1,0 +1,179 @@
+//! A server on a database of a test's own, and a leader beside it.
+
+use std::{
+    net::SocketAddr,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use orchestrix_client::{Client, Job, Request};
+use orchestrix_coordinator::{Coordinator, CoordinatorOptions};
+use orchestrix_core::{Job as Record, JobId, JobState, NodeName, RetryPolicy};
+use orchestrix_postgres::{PostgresOptions, PostgresStore};
+use orchestrix_server::{App, ServerOptions, serve};
+use orchestrix_sqlite::{SqliteOptions, SqliteStore};
+use orchestrix_store::{NodeInfo, Store};
+use orchestrix_testkit::TestDatabase;
+use orchestrix_worker::{HttpOptions, HttpSource, Worker, WorkerBuilder};
+use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
+
+/// No test waits longer for anything.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(40);
+/// Jobs that fail are tried again at once, so to speak.
+pub(crate) const SOON: RetryPolicy =
+    RetryPolicy { base: Duration::from_millis(10), multiplier: 1.0, max: Duration::from_secs(1), jitter: 0.0 };
+
+pub(crate) struct Ground {
+    pub(crate) client: Client,
+    pub(crate) address: SocketAddr,
+    server: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
+    coordinator: Option<Coordinator>,
+    folder: Option<PathBuf>,
+    _database: Option<TestDatabase>,
+}
+
+impl Ground {
+    pub(crate) async fn sqlite() -> Self {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let name = format!("orchestrix-server-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let folder = std::env::temp_dir().join(name);
+        std::fs::create_dir(&folder).unwrap();
+        let store = SqliteStore::open(SqliteOptions::new(folder.join("jobs.db"))).await.unwrap();
+        Self::on(Arc::new(store), Some(folder), None).await
+    }
+
+    pub(crate) async fn postgres() -> Self {
+        let database = TestDatabase::create("server").unwrap();
+        let store = PostgresStore::open(PostgresOptions::new(database.url())).await.unwrap();
+        Self::on(Arc::new(store), None, Some(database)).await
+    }
+
+    async fn on(store: Arc<dyn Store>, folder: Option<PathBuf>, database: Option<TestDatabase>) -> Self {
+        let name = NodeName::new("leader").unwrap();
+        let node = NodeInfo { name, address: None, roles: vec!["coordinator".into()] };
+        let coordinator = Coordinator::start(Arc::clone(&store), CoordinatorOptions::new(node)).unwrap();
+        let mut ground = Self {
+            client: Client::shared(store),
+            address: ([127, 0, 0, 1], 0).into(),
+            server: None,
+            coordinator: Some(coordinator),
+            folder,
+            _database: database,
+        };
+        ground.serve().await;
+        ground
+    }
+
+    pub(crate) fn store(&self) -> &Arc<dyn Store> {
+        self.client.store()
+    }
+
+    /// Starts the server, where it was before if it was.
+    pub(crate) async fn serve(&mut self) {
+        let listener = TcpListener::bind(self.address).await.unwrap();
+        self.address = listener.local_addr().unwrap();
+        let app = App::new(Arc::clone(self.store()), ServerOptions::default());
+        let (stop, stopped) = oneshot::channel();
+        let serving = tokio::spawn(async move {
+            serve(app, listener, async { drop(stopped.await) }).await.unwrap();
+        });
+        self.server = Some((stop, serving));
+    }
+
+    /// Stops the server.
+    pub(crate) async fn stop(&mut self) {
+        let (stop, serving) = self.server.take().expect("it serves");
+        stop.send(()).unwrap();
+        tokio::time::timeout(PATIENCE, serving).await.expect("the server ends").unwrap();
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// A worker over the server that hears of everything soon, but is given jobs only while it waits for them there.
+    pub(crate) fn worker(&self) -> WorkerBuilder {
+        worker(self.url())
+    }
+
+    pub(crate) async fn enqueue<J: Job>(&self, request: impl Into<Request<J>>) -> JobId {
+        self.client.enqueue(request).await.unwrap().id()
+    }
+
+    pub(crate) async fn job(&self, id: JobId) -> Record {
+        self.store().get(id).await.unwrap().unwrap()
+    }
+
+    /// Waits until the job is in this state.
+    pub(crate) async fn reaches(&self, id: JobId, state: JobState) -> Record {
+        let looked = tokio::time::timeout(PATIENCE, async {
+            loop {
+                let job = self.job(id).await;
+                if job.state == state {
+                    return job;
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        });
+        match looked.await {
+            Ok(job) => job,
+            Err(_) => panic!("not {state} but {:?}", self.job(id).await),
+        }
+    }
+
+    pub(crate) async fn end(mut self) {
+        if let Some(coordinator) = self.coordinator.take() {
+            coordinator.shutdown().await;
+        }
+    }
+}
+
+impl Drop for Ground {
+    fn drop(&mut self) {
+        if let Some(folder) = &self.folder {
+            // What is left behind is in the folder for temporary files.
+            let _ = std::fs::remove_dir_all(folder);
+        }
+    }
+}
+
+pub(crate) fn worker(server: String) -> WorkerBuilder {
+    let source = HttpSource::new(HttpOptions::new(server)).unwrap();
+    Worker::over(Arc::new(source))
+        .name("remote")
+        .heartbeat_interval(Duration::from_millis(50))
+        .poll_interval(Duration::from_secs(1))
+        .cancel_grace(Duration::from_millis(200))
+}
+
+/// Waits until `done` says so.
+pub(crate) async fn until(what: &str, mut done: impl AsyncFnMut() -> bool) {
+    let looked = tokio::time::timeout(PATIENCE, async {
+        while !done().await {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    });
+    assert!(looked.await.is_ok(), "never: {what}");
+}
+
+/// Runs each test on both databases.
+macro_rules! on_both {
+    ($($test:ident)+) => {
+        $(mod $test {
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn sqlite() {
+                super::$test($crate::remote_worker::ground::Ground::sqlite().await).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn postgres() {
+                super::$test($crate::remote_worker::ground::Ground::postgres().await).await;
+            }
+        })+
+    };
+}
+pub(crate) use on_both;
