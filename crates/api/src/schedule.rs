@@ -1,7 +1,5 @@
 //! Schedules and their ledger.
 
-use std::time::Duration;
-
 use orchestrix_core::{
     FieldError, Invalid, JobId, Timestamp,
     schedule::{Cadence, Misfire, NewSchedule, Outcome, Overlap, Reason, ScheduleName},
@@ -348,9 +346,6 @@ impl From<Occurrence> for OccurrenceView {
 
 /// The longest list of times that come.
 pub const MAX_TIMES: usize = 1_000;
-
-/// The longest wait for a change.
-pub const MAX_WAIT: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
 mod tests {

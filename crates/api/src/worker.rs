@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 
 use crate::{Code, Object, job::Refusal};
 
-/// How long a worker may ask to wait for jobs.
+/// How long one may ask to wait: for jobs, or for a job to change.
 pub const MAX_WAIT: Duration = Duration::from_secs(60);
 /// The most lines in one call.
 pub const MAX_LINES: usize = 1_000;

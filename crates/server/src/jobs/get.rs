@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use axum::{Extension, Json, extract::State};
-use orchestrix_api::{Problem, job::JobView, schedule::MAX_WAIT};
+use orchestrix_api::{Problem, job::JobView, worker::MAX_WAIT};
 use orchestrix_core::{FieldError, Invalid, JobId};
 use orchestrix_store::{JobSummary, StoreError};
 use serde::Deserialize;

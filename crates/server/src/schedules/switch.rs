@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use axum::{Json, extract::State};
 use orchestrix_api::schedule::{self, ScheduleView};
-use orchestrix_store::StoreError;
 
 use super::{find, name};
 use crate::{
@@ -29,9 +28,6 @@ pub(crate) async fn pause(
 /// Lets it fire again, from now on.
 pub(crate) async fn resume(State(app): State<Arc<App>>, Named(text): Named) -> Result<Json<ScheduleView>, Refusal> {
     let name = name(&text)?;
-    if !app.store.resume_schedule(&name).await? {
-        // It may be one that fires already; whether there is one is seen below.
-        tracing::debug!(%name, error = %StoreError::ScheduleNotFound(name.clone()), "nothing to resume");
-    }
+    app.store.resume_schedule(&name).await?;
     Ok(Json(ScheduleView::from(&find(&app, &name).await?)))
 }

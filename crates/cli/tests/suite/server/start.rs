@@ -1,8 +1,10 @@
 //! How servers begin and end.
 
+use std::time::Instant;
+
 use serde_json::json;
 
-use super::http::Server;
+use super::http::{LIMIT, Server};
 use crate::support::{Place, Ran, bare};
 
 #[test]
@@ -44,14 +46,17 @@ fn a_server_listens_on_loopback_only_and_says_what_is_missing() {
 fn a_signal_lets_what_is_asked_be_answered_and_long_polls_end() {
     let place = Place::sqlite();
     let mut server = Server::start(&place);
-    let id = server.post("/jobs", &json!({"jobType": "t"})).accepted();
+    let ask = json!({"workerId": "w", "queues": ["*"], "max": 1, "waitSeconds": 50});
     let answer = std::thread::scope(|scope| {
-        let waits = scope.spawn(|| server.get(&format!("/jobs/{id}?waitSeconds=50")));
-        // Whether it is asked before the signal or refused after it, nobody waits for long.
-        std::thread::sleep(std::time::Duration::from_millis(300));
+        let waits = scope.spawn(|| server.post("/worker/leases", &ask));
+        // Known to the store, so its request is being worked on.
+        let deadline = Instant::now() + LIMIT;
+        while server.get("/readyz").json()["components"]["workers"]["status"] != "ok" {
+            assert!(Instant::now() < deadline, "the worker is not known");
+        }
         server.signal("TERM");
         waits.join().unwrap()
     });
-    assert_eq!((answer.status, &answer.json()["status"]), (200, &"PENDING".into()));
+    assert_eq!((answer.status, &answer.json()["leases"]), (200, &json!([])));
     assert_eq!(server.ended().code(), Some(0));
 }
