@@ -63,15 +63,7 @@ pub(crate) async fn record_each(database: &Database, jobs: &[NewJob]) -> Vec<Res
 
 // An error of the whole statement, for each of its jobs.
 fn failed_alike(n: usize, error: &StoreError) -> Vec<Result<Enqueued>> {
-    (0..n)
-        .map(|_| {
-            Err(match error {
-                StoreError::Unavailable(text) => StoreError::Unavailable(text.clone()),
-                StoreError::Backend(cause) => StoreError::Backend(cause.to_string().into()),
-                other => StoreError::Backend(other.to_string().into()),
-            })
-        })
-        .collect()
+    (0..n).map(|_| Err(error.alike())).collect()
 }
 
 // What the keys of the jobs at `positions` stand for.

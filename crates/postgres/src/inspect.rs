@@ -13,7 +13,7 @@ use uuid::Uuid;
 use crate::{
     PostgresStore,
     row::{self, corrupt, count, state, sweep_limit},
-    statement::{DEPTHS, FOLD, GET, LANES, LIST, LOGS, OLDEST, STATES, SUMMARY},
+    statement::{DEPTHS, FOLD, GET, LANES, LIST, LOGS, OLDEST, STATES, SUMMARIES, SUMMARY},
 };
 
 /// The lanes and ranks looked at for the age of queues.
@@ -22,9 +22,16 @@ const MAX_HOPS: i64 = 10_000;
 const FOLD_BATCH: usize = 10_000;
 const FOLD_ROUNDS: usize = 20;
 
-pub(crate) async fn summary(store: &PostgresStore, id: JobId) -> Result<Option<JobSummary>> {
-    let rows = store.database().query(&SUMMARY, &[&id.as_uuid()]).await?;
-    rows.first().map(row::summary).transpose()
+pub(crate) async fn summaries(store: &PostgresStore, ids: &[JobId]) -> Result<Vec<JobSummary>> {
+    let rows = match ids {
+        // Of a single id the server looks into one day of history; of a list, into all of them.
+        [id] => store.database().query(&SUMMARY, &[&id.as_uuid()]).await?,
+        ids => {
+            let ids: Vec<Uuid> = ids.iter().map(JobId::as_uuid).collect();
+            store.database().query(&SUMMARIES, &[&ids]).await?
+        }
+    };
+    rows.iter().map(row::summary).collect()
 }
 
 pub(crate) async fn states(store: &PostgresStore, ids: &[JobId]) -> Result<Vec<(JobId, JobState)>> {
@@ -121,7 +128,7 @@ pub(crate) async fn logs(store: &PostgresStore, id: JobId, page: &PageRequest<i6
     page.validate()?;
     let after = page.cursor.unwrap_or(0);
     let rows = store.database().query(&LOGS, &[&id.as_uuid(), &after, &(page.limit as i64 + 1)]).await?;
-    if summary(store, id).await?.is_none() {
+    if summaries(store, &[id]).await?.is_empty() {
         return Err(StoreError::JobNotFound(id));
     }
     let mut items = Vec::with_capacity(rows.len());

@@ -423,8 +423,8 @@ impl Store for PostgresStore {
         coordination::nodes(self, page).await
     }
 
-    async fn summary(&self, id: JobId) -> Result<Option<JobSummary>> {
-        inspect::summary(self, id).await
+    async fn summaries(&self, ids: &[JobId]) -> Result<Vec<JobSummary>> {
+        inspect::summaries(self, ids).await
     }
 
     async fn states(&self, ids: &[JobId]) -> Result<Vec<(JobId, JobState)>> {

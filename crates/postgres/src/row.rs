@@ -74,7 +74,7 @@ fn options(row: &Row) -> Result<Options> {
     Options::read(row.get(17)).map_err(|error| corrupt("options", error))
 }
 
-/// Reads what `summary.sql` and `list.sql` select.
+/// Reads what `summary.sql`, `summaries.sql` and `list.sql` select.
 pub(crate) fn summary(row: &Row) -> Result<JobSummary> {
     let options = options(row)?;
     Ok(JobSummary {

@@ -120,6 +120,7 @@ statements! {
     );
     STATES = "states" (UUID_ARRAY);
     STILL_KEPT = "still_kept" (TEXT, INT8, INT8);
+    SUMMARIES = "summaries" (UUID_ARRAY);
     SUMMARY = "summary" (UUID);
     SURVEY = "survey" (TEXT_ARRAY, TEXT_ARRAY, INT2_ARRAY, TIMESTAMPTZ_ARRAY, UUID_ARRAY, INT4);
     TAKE_OVER = "take_over" (TEXT, INT8);

@@ -5,13 +5,15 @@ use std::sync::Arc;
 use orchestrix_store::Store;
 use tokio::sync::{Semaphore, watch};
 
-use crate::{ServerOptions, desk::Desk, gate::Gate, watcher::Watcher, workers::Vague};
+use crate::{ServerOptions, body::Inlet, desk::Desk, gate::Gate, reader::Reader, watcher::Watcher, workers::Vague};
 
 /// A server without its socket. Tasks that it has in the background end with it.
 pub struct App {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) options: ServerOptions,
+    pub(crate) inlet: Inlet,
     pub(crate) gate: Gate,
+    pub(crate) reader: Reader,
     pub(crate) watcher: Watcher,
     pub(crate) desk: Desk,
     pub(crate) vague: Vague,
@@ -25,7 +27,9 @@ impl App {
     /// A server of this store.
     pub fn new(store: Arc<dyn Store>, options: ServerOptions) -> Arc<Self> {
         Arc::new(Self {
+            inlet: Inlet::new(&options),
             gate: Gate::new(&options),
+            reader: Reader::new(Arc::clone(&store)),
             watcher: Watcher::new(Arc::clone(&store), options.watch_interval),
             desk: Desk::new(Arc::clone(&store), options.poll_interval),
             vague: Vague::default(),

@@ -1,57 +1,95 @@
-//! Bodies: how large they may be, how long they may take to come, and that they are JSON.
+//! Bodies: how large they may be, how long they may take to come, how much of them is held at once, and that they are JSON.
 
 use std::{sync::Arc, time::Duration};
 
 use axum::{
-    body::Bytes,
+    body::{Body, Bytes},
     extract::{FromRequest, Request},
     http::{HeaderMap, header},
 };
 use orchestrix_api::Code;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::{App, refusal::Refusal};
+use crate::{ServerOptions, gate::too_many, refusal::Refusal};
 
 /// The largest body of one request, and of one that carries many jobs or outcomes.
 pub(crate) const ONE: usize = 2 * 1024 * 1024;
 pub(crate) const MANY: usize = 32 * 1024 * 1024;
 
-/// A body of JSON, not yet read.
-pub(crate) struct Text<const LIMIT: usize>(Bytes);
+/// A body that says it is no larger than this is let in whatever else is held: as many as there are connections take little.
+const SMALL: usize = 16 * 1024;
 
-impl<const LIMIT: usize> Text<LIMIT> {
+/// A body of JSON, not yet read.
+pub(crate) struct Text(Bytes);
+
+impl Text {
     /// The text, if it is UTF-8.
     pub(crate) fn as_str(&self) -> Result<&str, Refusal> {
         std::str::from_utf8(&self.0).map_err(|_| Refusal::new(Code::MalformedRequest, "the body is not UTF-8"))
     }
 }
 
-impl<const LIMIT: usize> FromRequest<Arc<App>> for Text<LIMIT> {
+impl<S: Send + Sync> FromRequest<S> for Text {
     type Rejection = Refusal;
 
-    async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, Refusal> {
-        let empty = request.headers().get(header::CONTENT_LENGTH).is_some_and(|length| length == "0");
-        if !empty && !is_json(request.headers()) {
-            let none = !request.headers().contains_key(header::TRANSFER_ENCODING)
-                && !request.headers().contains_key(header::CONTENT_LENGTH);
-            if !none {
-                return Err(Refusal::new(Code::UnsupportedMediaType, "the content type must be application/json"));
-            }
-        }
-        // What says that it is too large is not read at all.
-        let said = request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-        if said.is_some_and(|length: u64| length > LIMIT as u64) {
-            return Err(too_large(LIMIT));
-        }
-        read(request, LIMIT, app.options.body_timeout).await.map(Self)
+    async fn from_request(request: Request, _: &S) -> Result<Self, Refusal> {
+        // It has come as a whole already: see `gate`.
+        let bytes = axum::body::to_bytes(request.into_body(), MANY).await;
+        bytes.map(Self).map_err(|_| Refusal::new(Code::MalformedRequest, "the body ended before it was complete"))
     }
 }
 
-async fn read(request: Request, limit: usize, patience: Duration) -> Result<Bytes, Refusal> {
-    match tokio::time::timeout(patience, axum::body::to_bytes(request.into_body(), limit)).await {
-        Ok(Ok(bytes)) => Ok(bytes),
-        Ok(Err(error)) if is_limit(&error) => Err(too_large(limit)),
-        Ok(Err(_)) => Err(Refusal::new(Code::MalformedRequest, "the body ended before it was complete")),
-        Err(_) => Err(Refusal::new(Code::MalformedRequest, "the body took too long to arrive")),
+/// Where bodies come in.
+pub(crate) struct Inlet {
+    /// Bytes of large bodies that may still be held.
+    room: Arc<Semaphore>,
+    timeout: Duration,
+    patience: Duration,
+}
+
+/// A body that has come, and its share of the room, to be held for as long as its request is worked on.
+pub(crate) type Arrived = (Bytes, Option<OwnedSemaphorePermit>);
+
+impl Inlet {
+    pub(crate) fn new(options: &ServerOptions) -> Self {
+        // Whatever one request may send must fit.
+        let room = options.body_room.clamp(MANY, Semaphore::MAX_PERMITS);
+        Self { room: Arc::new(Semaphore::new(room)), timeout: options.body_timeout, patience: options.patience }
+    }
+
+    /// Takes in a body of at most `limit` bytes.
+    pub(crate) async fn take(&self, headers: &HeaderMap, body: Body, limit: usize) -> Result<Arrived, Refusal> {
+        let said = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+        let said = said.map(|length| usize::try_from(length).unwrap_or(usize::MAX));
+        let none = said.unwrap_or(0) == 0 && !headers.contains_key(header::TRANSFER_ENCODING);
+        if none {
+            return Ok((Bytes::new(), None));
+        }
+        if !is_json(headers) {
+            return Err(Refusal::new(Code::UnsupportedMediaType, "the content type must be application/json"));
+        }
+        // What says that it is too large is not read at all.
+        if said.is_some_and(|length| length > limit) {
+            return Err(too_large(limit));
+        }
+        let room = match said {
+            Some(length) if length <= SMALL => None,
+            said => Some(self.room(said.unwrap_or(limit)).await?),
+        };
+        match tokio::time::timeout(self.timeout, axum::body::to_bytes(body, limit)).await {
+            Ok(Ok(bytes)) => Ok((bytes, room)),
+            Ok(Err(error)) if is_limit(&error) => Err(too_large(limit)),
+            Ok(Err(_)) => Err(Refusal::new(Code::MalformedRequest, "the body ended before it was complete")),
+            Err(_) => Err(Refusal::new(Code::MalformedRequest, "the body took too long to arrive")),
+        }
+    }
+
+    async fn room(&self, bytes: usize) -> Result<OwnedSemaphorePermit, Refusal> {
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        match tokio::time::timeout(self.patience, Arc::clone(&self.room).acquire_many_owned(bytes)).await {
+            Ok(Ok(room)) => Ok(room),
+            _ => Err(too_many()),
+        }
     }
 }
 

@@ -1,7 +1,8 @@
 //! How many requests are worked on at once, and who is turned away.
 //!
 //! A server that takes whatever comes gets slower for all until it answers nobody in time. So only so many are worked on, some
-//! more wait for their turn, and the rest is told at once to come again.
+//! more wait for their turn, and the rest is told at once to come again. A request whose body is still on its way is not worked
+//! on: however slowly it comes, it holds up nobody.
 
 use std::{
     sync::{
@@ -12,7 +13,9 @@ use std::{
 };
 
 use axum::{
+    body::{Body, Bytes},
     extract::{Request, State},
+    http::Method,
     middleware::Next,
     response::{IntoResponse, Response},
 };
@@ -57,7 +60,6 @@ impl Gate {
     }
 
     async fn wait(&self) -> Result<OwnedSemaphorePermit, Refusal> {
-        let too_many = || Refusal::new(Code::RateLimited, "more requests come than can be answered; try again");
         let _place = Place::take(&self.waiting, self.queue).ok_or_else(too_many)?;
         match tokio::time::timeout(self.patience, Arc::clone(&self.turns).acquire_owned()).await {
             Ok(Ok(permit)) => Ok(permit),
@@ -82,13 +84,125 @@ impl Drop for Place<'_> {
     }
 }
 
-/// Lets a request in when it is its turn.
-pub(crate) async fn gate(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
-    match app.gate.turn().await {
-        Ok(turn) => {
-            request.extensions_mut().insert(turn);
-            next.run(request).await
-        }
+/// What is told to whoever is turned away.
+pub(crate) fn too_many() -> Refusal {
+    Refusal::new(Code::RateLimited, "more requests come than can be answered; try again")
+}
+
+/// Lets a request in with a body of at most `LIMIT` bytes, when that has come and it is its turn.
+pub(crate) async fn gate<const LIMIT: usize>(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    match admit(&app, request, LIMIT).await {
+        Ok(Admitted { request, _turn, _room }) => next.run(request).await,
         Err(refusal) => refusal.into_response(),
+    }
+}
+
+/// A request and what it holds until it is answered: the request itself is taken apart before its handler begins.
+struct Admitted {
+    request: Request,
+    _turn: Turn,
+    _room: Option<OwnedSemaphorePermit>,
+}
+
+async fn admit(app: &App, request: Request, limit: usize) -> Result<Admitted, Refusal> {
+    let (mut parts, body) = request.into_parts();
+    let (bytes, room) = match parts.method {
+        // They have none, and what they send all the same is not looked at.
+        Method::GET | Method::HEAD | Method::DELETE => (Bytes::new(), None),
+        _ => app.inlet.take(&parts.headers, body, limit).await?,
+    };
+    let turn = app.gate.turn().await?;
+    parts.extensions.insert(turn.clone());
+    Ok(Admitted { request: Request::from_parts(parts, Body::from(bytes)), _turn: turn, _room: room })
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::{Extension, Router, http::StatusCode, middleware::from_fn_with_state, routing::post};
+    use orchestrix_store::MemoryStore;
+    use tokio::sync::Notify;
+    use tower::ServiceExt;
+
+    use super::*;
+    use crate::body::{ONE, Text};
+
+    // One request is worked on at a time, and nobody waits. `/wait` gives its turn back before it waits.
+    fn server(begun: &Arc<Notify>, end: &Arc<Notify>) -> Router {
+        let options = ServerOptions { concurrency: 1, queue: 0, ..ServerOptions::default() };
+        let app = App::new(Arc::new(MemoryStore::new()), options);
+        let work = |gives_back: bool| {
+            let (begun, end) = (Arc::clone(begun), Arc::clone(end));
+            post(move |Extension(turn): Extension<Turn>, _: Text| async move {
+                if gives_back {
+                    turn.give_back();
+                }
+                drop(turn);
+                begun.notify_one();
+                end.notified().await;
+            })
+        };
+        Router::new()
+            .route("/work", work(false))
+            .route("/wait", work(true))
+            .route_layer(from_fn_with_state(Arc::clone(&app), gate::<ONE>))
+            .with_state(app)
+    }
+
+    fn to(path: &str, body: Body, length: usize) -> Request {
+        let request = Request::post(path).header("content-type", "application/json");
+        request.header("content-length", length).body(body).unwrap()
+    }
+
+    async fn status(server: &Router, request: Request) -> StatusCode {
+        server.clone().oneshot(request).await.unwrap().status()
+    }
+
+    #[tokio::test]
+    async fn a_request_keeps_its_turn_until_it_is_answered_unless_it_gives_it_back() {
+        let (begun, end) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let server = server(&begun, &end);
+        let again = || to("/work", Body::from("{}"), 2);
+        for (path, meanwhile) in [("/work", StatusCode::TOO_MANY_REQUESTS), ("/wait", StatusCode::OK)] {
+            let (one, request) = (server.clone(), to(path, Body::from("{}"), 2));
+            let first = tokio::spawn(async move { status(&one, request).await });
+            begun.notified().await;
+            if meanwhile == StatusCode::OK {
+                let (two, request) = (server.clone(), again());
+                let second = tokio::spawn(async move { status(&two, request).await });
+                begun.notified().await;
+                end.notify_one();
+                end.notify_one();
+                end.notify_waiters();
+                assert_eq!(second.await.unwrap(), meanwhile);
+            } else {
+                assert_eq!(status(&server, again()).await, meanwhile);
+            }
+            end.notify_one();
+            assert_eq!(first.await.unwrap(), StatusCode::OK);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_body_that_is_still_on_its_way_holds_up_nobody() {
+        let (begun, end) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let server = server(&begun, &end);
+        let (sender, receiver) = tokio::sync::mpsc::channel::<Result<Bytes, std::io::Error>>(1);
+        let parts = futures_util::stream::unfold(receiver, async |mut parts| {
+            let part = parts.recv().await?;
+            Some((part, parts))
+        });
+        let (one, slow) = (server.clone(), to("/work", Body::from_stream(parts), 2));
+        let slow = tokio::spawn(async move { status(&one, slow).await });
+        sender.send(Ok(Bytes::from_static(b"{"))).await.unwrap();
+        // There is room for it once the first part was taken: the request has come in.
+        sender.send(Ok(Bytes::new())).await.unwrap();
+        end.notify_one();
+        assert_eq!(status(&server, to("/work", Body::from("{}"), 2)).await, StatusCode::OK);
+        begun.notified().await;
+        sender.send(Ok(Bytes::from_static(b"}"))).await.unwrap();
+        drop(sender);
+        begun.notified().await;
+        end.notify_one();
+        assert_eq!(slow.await.unwrap(), StatusCode::OK);
     }
 }

@@ -7,6 +7,7 @@
 //! | `body` | bodies: how large, how long in coming, of what kind |
 //! | `params` | paths and questions |
 //! | `refusal` | errors as they are answered |
+//! | `reader` | single jobs that are asked for; one look at the store for all who ask at the same time |
 //! | `watcher` | who waits for which job to change; one look at the store for all of them |
 //! | `desk` | workers that wait for jobs; one claim at a time for all that want the same |
 //! | `gate` | how many requests are worked on at once, and who is turned away |
@@ -23,6 +24,7 @@ mod jobs;
 mod operations;
 mod options;
 mod params;
+mod reader;
 mod refusal;
 mod router;
 mod schedules;

@@ -13,8 +13,14 @@ pub struct ServerOptions {
     pub patience: Duration,
     /// How many long polls may be open; whoever comes then is answered at once.
     pub waits: usize,
+    /// How many connections may be open; whoever comes then waits to be let in.
+    pub connections: usize,
+    /// How long a connection may take to send the head of a request, or say nothing between two.
+    pub idle_timeout: Duration,
     /// How long a body may take to arrive.
     pub body_timeout: Duration,
+    /// How many bytes of large bodies may be held at once.
+    pub body_room: usize,
     /// How often the store is asked about jobs that somebody waits for.
     pub watch_interval: Duration,
     /// How often the store is asked for jobs that workers wait for, if nothing hints at them.
@@ -30,7 +36,10 @@ impl Default for ServerOptions {
             queue: 4_096,
             patience: Duration::from_secs(2),
             waits: 10_000,
+            connections: 16_384,
+            idle_timeout: Duration::from_secs(75),
             body_timeout: Duration::from_secs(30),
+            body_room: 256 * 1024 * 1024,
             watch_interval: Duration::from_millis(200),
             poll_interval: Duration::from_secs(1),
             drain_timeout: Duration::from_secs(30),

@@ -10,13 +10,18 @@ use axum::{
 };
 use orchestrix_api::Code;
 
-use crate::{App, gate, jobs, operations, refusal::Refusal, schedules, trace, workers};
+use crate::{
+    App,
+    body::{MANY, ONE},
+    gate, jobs, operations,
+    refusal::Refusal,
+    schedules, trace, workers,
+};
 
 /// All requests that the server answers.
 pub fn router(app: Arc<App>) -> Router {
     let worked_on = Router::new()
         .route("/jobs", post(jobs::create::create))
-        .route("/jobs/batch", post(jobs::batch::batch))
         .route("/jobs/{jobId}", get(jobs::get::get))
         .route("/jobs/{jobId}/result", get(jobs::result::result))
         .route("/jobs/{jobId}/cancel", post(jobs::cancel::cancel))
@@ -33,18 +38,22 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/worker/leases", post(workers::leases::leases))
         .route("/worker/heartbeat", post(workers::heartbeat::heartbeat))
         .route("/worker/leave", post(workers::leave::leave))
-        .route("/worker/leases/complete-batch", post(workers::outcomes::outcomes))
         .route("/worker/leases/{leaseToken}/complete", post(workers::outcome::complete))
         .route("/worker/leases/{leaseToken}/fail", post(workers::outcome::fail))
         .route("/worker/leases/{leaseToken}/snooze", post(workers::outcome::snooze))
         .route("/worker/leases/{leaseToken}/release", post(workers::outcome::release))
         .route("/worker/leases/{leaseToken}/progress", post(workers::progress::progress))
         .route("/worker/leases/{leaseToken}/logs", post(workers::logs::logs))
-        .route_layer(from_fn_with_state(Arc::clone(&app), gate::gate));
+        .route_layer(from_fn_with_state(Arc::clone(&app), gate::gate::<ONE>));
+    let large = Router::new()
+        .route("/jobs/batch", post(jobs::batch::batch))
+        .route("/worker/leases/complete-batch", post(workers::outcomes::outcomes))
+        .route_layer(from_fn_with_state(Arc::clone(&app), gate::gate::<MANY>));
     Router::new()
         .route("/healthz", get(operations::health))
         .route("/readyz", get(operations::ready))
         .merge(worked_on)
+        .merge(large)
         .fallback(nothing_here)
         .method_not_allowed_fallback(not_this_method)
         .layer(from_fn(trace::trace))

@@ -23,8 +23,12 @@ const MAX_PASSED: usize = 10 * MAX_SCAN;
 /// The lanes and ranks looked at for the age of queues.
 const MAX_HOPS: usize = 10_000;
 
-pub(crate) fn summary(session: &Session<'_>, id: JobId) -> Result<Option<JobSummary>> {
-    session.first(SUMMARY, [id.as_uuid()], row::summary)
+pub(crate) fn summaries(session: &Session<'_>, ids: &[JobId]) -> Result<Vec<JobSummary>> {
+    let mut found = Vec::with_capacity(ids.len());
+    for id in ids {
+        found.extend(session.first(SUMMARY, [id.as_uuid()], row::summary)?);
+    }
+    Ok(found)
 }
 
 pub(crate) fn states(session: &Session<'_>, ids: &[JobId]) -> Result<Vec<(JobId, JobState)>> {
@@ -87,7 +91,7 @@ fn source(states: &[JobState]) -> Statement {
 }
 
 pub(crate) fn logs(session: &Session<'_>, id: JobId, page: &PageRequest<i64>) -> Result<Page<LogEntry, i64>> {
-    if summary(session, id)?.is_none() {
+    if summaries(session, &[id])?.is_empty() {
         return Err(StoreError::JobNotFound(id).into());
     }
     let params = params![id.as_uuid(), page.cursor.unwrap_or(0), page.limit + 1];

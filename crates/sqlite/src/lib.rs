@@ -342,8 +342,9 @@ impl Store for SqliteStore {
         self.database().read(move |session| coordination::nodes(&session, &page)).await
     }
 
-    async fn summary(&self, id: JobId) -> Result<Option<JobSummary>> {
-        self.database().read(move |session| inspect::summary(&session, id)).await
+    async fn summaries(&self, ids: &[JobId]) -> Result<Vec<JobSummary>> {
+        let ids = ids.to_vec();
+        self.database().read(move |session| inspect::summaries(&session, &ids)).await
     }
 
     async fn states(&self, ids: &[JobId]) -> Result<Vec<(JobId, JobState)>> {

@@ -52,6 +52,18 @@ pub enum StoreError {
     Backend(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
+impl StoreError {
+    /// The same error for another of those who shared a call that failed as a whole.
+    pub fn alike(&self) -> Self {
+        match self {
+            Self::Unavailable(text) => Self::Unavailable(text.clone()),
+            Self::Schema(text) => Self::Schema(text.clone()),
+            Self::Backend(cause) => Self::Backend(cause.to_string().into()),
+            other => Self::Backend(other.to_string().into()),
+        }
+    }
+}
+
 impl From<FieldError> for StoreError {
     fn from(error: FieldError) -> Self {
         Self::Invalid(error.into())

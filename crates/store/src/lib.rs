@@ -206,16 +206,17 @@ pub trait Store: Any + Send + Sync {
     /// Nodes by name.
     async fn nodes(&self, page: &PageRequest<NodeName>) -> Result<Page<NodeStatus, NodeName>>;
 
-    /// One job, without payload, result and history.
-    async fn summary(&self, id: JobId) -> Result<Option<JobSummary>>;
+    /// Several jobs, without payload, result and history, in any order; those that are not known are left out.
+    async fn summaries(&self, ids: &[JobId]) -> Result<Vec<JobSummary>>;
 
-    /// Where several jobs stand; those that are not known are left out.
+    /// One of them.
+    async fn summary(&self, id: JobId) -> Result<Option<JobSummary>> {
+        Ok(self.summaries(&[id]).await?.pop())
+    }
+
+    /// Where several jobs stand, in any order; those that are not known are left out.
     async fn states(&self, ids: &[JobId]) -> Result<Vec<(JobId, JobState)>> {
-        let mut states = Vec::with_capacity(ids.len());
-        for id in ids {
-            states.extend(self.summary(*id).await?.map(|job| (*id, job.state)));
-        }
-        Ok(states)
+        Ok(self.summaries(ids).await?.into_iter().map(|job| (job.id, job.state)).collect())
     }
 
     /// All that is known of one job.

@@ -61,7 +61,7 @@ passed_on! {
     time_out(fence: Fence, limit: usize) -> Result<Swept>;
     forget_workers(fence: Fence, silence: Duration, limit: usize) -> Result<usize>;
     prune(fence: Fence, retention: &Retention, limit: usize) -> Result<Pruned>;
-    summary(id: JobId) -> Result<Option<JobSummary>>;
+    summaries(ids: &[JobId]) -> Result<Vec<JobSummary>>;
     get(id: JobId) -> Result<Option<Job>>;
     list(filter: &JobFilter, page: &PageRequest<JobId>) -> Result<Page<JobSummary, JobId>>;
     logs(id: JobId, page: &PageRequest<i64>) -> Result<Page<LogEntry, i64>>;

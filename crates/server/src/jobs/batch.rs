@@ -10,17 +10,13 @@ use axum::{
 use orchestrix_api::job::{self, Accepted, BatchAccepted};
 
 use super::create::traceparent;
-use crate::{
-    App,
-    body::{MANY, Text},
-    refusal::Refusal,
-};
+use crate::{App, body::Text, refusal::Refusal};
 
 /// Records jobs, all or none.
 pub(crate) async fn batch(
     State(app): State<Arc<App>>,
     headers: HeaderMap,
-    body: Text<MANY>,
+    body: Text,
 ) -> Result<(StatusCode, Json<BatchAccepted>), Refusal> {
     let mut jobs = job::read_batch(body.as_str()?)?;
     drop(body);

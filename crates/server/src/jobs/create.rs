@@ -6,18 +6,10 @@ use axum::{extract::State, http::HeaderMap, response::Response};
 use orchestrix_api::{Problem, job};
 use orchestrix_core::{FieldError, IdempotencyKey, Invalid, NewJob};
 
-use crate::{
-    App, answer,
-    body::{ONE, Text},
-    refusal::Refusal,
-};
+use crate::{App, answer, body::Text, refusal::Refusal};
 
 /// Records a job. Answered once it is durable.
-pub(crate) async fn create(
-    State(app): State<Arc<App>>,
-    headers: HeaderMap,
-    body: Text<ONE>,
-) -> Result<Response, Refusal> {
+pub(crate) async fn create(State(app): State<Arc<App>>, headers: HeaderMap, body: Text) -> Result<Response, Refusal> {
     let mut job = job::read(body.as_str()?)?;
     take_key(&headers, &mut job)?;
     job.traceparent = traceparent(&headers);

@@ -4,8 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use axum::{Extension, Json, extract::State};
 use orchestrix_api::{Problem, job::JobView, worker::MAX_WAIT};
-use orchestrix_core::{FieldError, Invalid, JobId};
-use orchestrix_store::{JobSummary, StoreError};
+use orchestrix_core::{FieldError, Invalid};
 use serde::Deserialize;
 
 use super::id;
@@ -43,7 +42,7 @@ pub(crate) async fn get(
 ) -> Result<Json<JobView>, Refusal> {
     let wait = wait.read()?;
     let id = id(&text)?;
-    let mut job = find(&app, id).await?;
+    let mut job = app.reader.find(id).await?;
     if !wait.is_zero() && !job.state.is_terminal() {
         turn.give_back();
         if let Ok(_waits) = app.waits.try_acquire() {
@@ -52,12 +51,8 @@ pub(crate) async fn get(
                 () = tokio::time::sleep(wait) => {}
                 () = app.closed() => {}
             }
-            job = find(&app, id).await?;
+            job = app.reader.find(id).await?;
         }
     }
     Ok(Json(job.into()))
-}
-
-async fn find(app: &App, id: JobId) -> Result<JobSummary, Refusal> {
-    Ok(app.store.summary(id).await?.ok_or(StoreError::JobNotFound(id))?)
 }

@@ -11,18 +11,13 @@ use orchestrix_core::{FieldError, Invalid, ScheduleName};
 use orchestrix_store::Put;
 
 use super::find;
-use crate::{
-    App,
-    body::{ONE, Text},
-    params::Named,
-    refusal::Refusal,
-};
+use crate::{App, body::Text, params::Named, refusal::Refusal};
 
 /// Sets a schedule up, or changes it.
 pub(crate) async fn put(
     State(app): State<Arc<App>>,
     Named(text): Named,
-    body: Text<ONE>,
+    body: Text,
 ) -> Result<(StatusCode, Json<ScheduleView>), Refusal> {
     let name = ScheduleName::new(&text)
         .map_err(|error| Problem::invalid(Invalid::from(FieldError::new("name", error.message))))?;

@@ -6,18 +6,13 @@ use axum::{Json, extract::State};
 use orchestrix_api::schedule::{self, ScheduleView};
 
 use super::{find, name};
-use crate::{
-    App,
-    body::{ONE, Text},
-    params::Named,
-    refusal::Refusal,
-};
+use crate::{App, body::Text, params::Named, refusal::Refusal};
 
 /// Keeps a schedule from firing until it is resumed.
 pub(crate) async fn pause(
     State(app): State<Arc<App>>,
     Named(text): Named,
-    body: Text<ONE>,
+    body: Text,
 ) -> Result<Json<ScheduleView>, Refusal> {
     let name = name(&text)?;
     let note = schedule::read_pause(body.as_str()?)?;

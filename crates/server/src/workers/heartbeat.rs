@@ -7,14 +7,10 @@ use orchestrix_api::worker::{Beat, HeartbeatAnswer, LeaseState};
 use orchestrix_core::LeaseToken;
 use orchestrix_store::{Directive, LeaseStatus, Queues, WorkerInfo};
 
-use crate::{
-    App,
-    body::{ONE, Text},
-    refusal::Refusal,
-};
+use crate::{App, body::Text, refusal::Refusal};
 
 /// Extends leases, and shows that the worker lives.
-pub(crate) async fn heartbeat(State(app): State<Arc<App>>, body: Text<ONE>) -> Result<Json<HeartbeatAnswer>, Refusal> {
+pub(crate) async fn heartbeat(State(app): State<Arc<App>>, body: Text) -> Result<Json<HeartbeatAnswer>, Refusal> {
     let beat = Beat::read(body.as_str()?)?;
     let mut tokens: Vec<LeaseToken> = beat.tokens.iter().filter_map(|(_, token)| *token).collect();
     tokens.sort_unstable();

@@ -6,18 +6,13 @@ use axum::{Extension, Json, extract::State};
 use orchestrix_api::worker::{Ask, LeaseView, Leases};
 use orchestrix_store::{Directive, WorkerInfo};
 
-use crate::{
-    App,
-    body::{ONE, Text},
-    gate::Turn,
-    refusal::Refusal,
-};
+use crate::{App, body::Text, gate::Turn, refusal::Refusal};
 
 /// Leases jobs, at once or as soon as there are any.
 pub(crate) async fn leases(
     State(app): State<Arc<App>>,
     Extension(turn): Extension<Turn>,
-    body: Text<ONE>,
+    body: Text,
 ) -> Result<Json<Leases>, Refusal> {
     let arrived = Instant::now();
     let ask = Ask::read(body.as_str()?)?;

@@ -7,18 +7,13 @@ use orchestrix_api::{job::Accepted, worker::read_logs};
 use orchestrix_core::JobStatus;
 
 use super::token;
-use crate::{
-    App,
-    body::{ONE, Text},
-    params::Named,
-    refusal::Refusal,
-};
+use crate::{App, body::Text, params::Named, refusal::Refusal};
 
 /// Adds lines to the log of a running job.
 pub(crate) async fn logs(
     State(app): State<Arc<App>>,
     Named(text): Named,
-    body: Text<ONE>,
+    body: Text,
 ) -> Result<Json<Accepted>, Refusal> {
     let lines = read_logs(body.as_str()?)?;
     let token = token(&text)?;

@@ -11,14 +11,9 @@ use orchestrix_api::{
 use orchestrix_store::{Finish, FinishError, StoreError};
 
 use super::token;
-use crate::{
-    App,
-    body::{ONE, Text},
-    params::Named,
-    refusal::Refusal,
-};
+use crate::{App, body::Text, params::Named, refusal::Refusal};
 
-async fn end(app: &App, ending: Ending, text: &str, body: &Text<ONE>) -> Result<Json<Accepted>, Refusal> {
+async fn end(app: &App, ending: Ending, text: &str, body: &Text) -> Result<Json<Accepted>, Refusal> {
     // What is wrong with the body is said even to a worker whose lease is lost.
     let verdict = read_outcome(ending, body.as_str()?)?;
     let token = token(text)?;
@@ -38,7 +33,7 @@ macro_rules! endings {
             pub(crate) async fn $name(
                 State(app): State<Arc<App>>,
                 Named(text): Named,
-                body: Text<ONE>,
+                body: Text,
             ) -> Result<Json<Accepted>, Refusal> {
                 end(&app, Ending::$ending, &text, &body).await
             }

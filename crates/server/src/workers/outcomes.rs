@@ -9,14 +9,10 @@ use orchestrix_api::{
 };
 use orchestrix_store::{Finish, FinishError};
 
-use crate::{
-    App,
-    body::{MANY, Text},
-    refusal::Refusal,
-};
+use crate::{App, body::Text, refusal::Refusal};
 
 /// Ends many attempts, each by itself.
-pub(crate) async fn outcomes(State(app): State<Arc<App>>, body: Text<MANY>) -> Result<Json<OutcomesAnswer>, Refusal> {
+pub(crate) async fn outcomes(State(app): State<Arc<App>>, body: Text) -> Result<Json<OutcomesAnswer>, Refusal> {
     let items = read_outcomes(body.as_str()?)?;
     drop(body);
     let (mut texts, mut known) = (Vec::with_capacity(items.len()), Vec::with_capacity(items.len()));

@@ -30,6 +30,12 @@ pub(super) async fn of_several_jobs_it_is_told_where_they_stand(h: &Harness) {
     assert_eq!(states.len(), expected.len());
     assert_eq!(states.into_iter().collect::<BTreeMap<_, _>>(), expected);
     assert_eq!(h.store.states(&[]).await.expect("a store that answers"), []);
+    let short = h.store.summaries(&ids).await.expect("a store that answers");
+    assert_eq!(short.iter().map(|job| (job.id, job.state)).collect::<BTreeMap<_, _>>(), expected);
+    for job in short {
+        assert_eq!(h.store.summary(job.id).await.expect("a store that answers"), Some(job), "alone and among others");
+    }
+    assert_eq!(h.store.summaries(&[]).await.expect("a store that answers"), []);
 }
 
 pub(super) async fn a_summary_agrees_with_its_job(h: &Harness) {

@@ -17,8 +17,8 @@ impl Tables {
         self.find(id).map(Row::read)
     }
 
-    pub(super) fn summary(&self, id: JobId) -> Option<JobSummary> {
-        self.find(id).map(Row::summary)
+    pub(super) fn summaries(&self, ids: &[JobId]) -> Vec<JobSummary> {
+        ids.iter().filter_map(|id| self.find(*id)).map(Row::summary).collect()
     }
 
     pub(super) fn list(&self, filter: &JobFilter, page: &PageRequest<JobId>) -> Result<Page<JobSummary, JobId>> {

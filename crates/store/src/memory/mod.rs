@@ -291,8 +291,8 @@ impl Store for MemoryStore {
         self.with(|tables, now| tables.coordination.page(page, now))
     }
 
-    async fn summary(&self, id: JobId) -> Result<Option<JobSummary>> {
-        Ok(self.with(|tables, _| tables.summary(id)))
+    async fn summaries(&self, ids: &[JobId]) -> Result<Vec<JobSummary>> {
+        Ok(self.with(|tables, _| tables.summaries(ids)))
     }
 
     async fn get(&self, id: JobId) -> Result<Option<Job>> {
