@@ -172,43 +172,17 @@ pub fn read(text: &str) -> Result<NewJob, Refusal> {
 
 /// Reads a batch, `{"jobs": […]}`. Names are given with their places, such as `jobs[3].queue`.
 pub fn read_batch(text: &str) -> Result<Vec<NewJob>, Refusal> {
-    let mut object = Object::read(text)?;
-    let raw: Option<&RawValue> = object.take("jobs");
-    let raw = object.required("jobs", raw);
-    let mut jobs = Vec::new();
-    let mut errors = Vec::new();
-    if let Some(raw) = raw {
-        match serde_json::from_str::<Vec<&RawValue>>(raw.get()) {
-            Ok(items) if items.len() > NewJob::MAX_BATCH => {
-                object.bad("jobs", format!("may hold at most {}, holds {}", NewJob::MAX_BATCH, items.len()));
-            }
-            Ok(items) if items.is_empty() => object.bad("jobs", "must not be empty"),
-            Ok(items) => {
-                for (i, item) in items.into_iter().enumerate() {
-                    let place = format!("jobs[{i}]");
-                    let Ok(mut inner) = Object::read(item.get()) else {
-                        errors.push(FieldError::new(place, "must be an object, with every field once"));
-                        continue;
-                    };
-                    let job = take(&mut inner);
-                    match finish(job, inner) {
-                        Ok(job) => jobs.push(job),
-                        Err(invalid) => errors.extend(invalid.within(&place).errors),
-                    }
-                    // Enough to go by; the rest is not read.
-                    if errors.len() > Problem::MAX_ERRORS {
-                        break;
-                    }
-                }
-            }
-            Err(_) => object.bad("jobs", "must be an array"),
-        }
+    let mut object = Object::read_many(text)?;
+    let jobs = object.each("jobs", NewJob::MAX_BATCH, |mut inner| {
+        let job = take(&mut inner);
+        finish(job, inner)
+    });
+    if jobs.as_ref().is_some_and(Vec::is_empty) && !object.is_bad("jobs") {
+        object.bad("jobs", "must not be empty");
     }
-    if let Err(invalid) = object.end() {
-        errors.extend(invalid.errors);
-    }
-    Invalid::check(errors)?;
-    Ok(jobs)
+    let jobs = object.required("jobs", jobs);
+    object.end()?;
+    Ok(jobs.unwrap_or_default())
 }
 
 /// Takes the fields of a job out of an object, which may have others. What is wrong is noted there, where the object ends; a
@@ -224,10 +198,9 @@ pub fn take(object: &mut Object<'_>) -> Option<NewJob> {
     }
     job.idempotency_key = object.text("idempotencyKey", |text| IdempotencyKey::new(text));
     job.queue = object.text("queue", |text| Queue::new(text)).unwrap_or_default();
-    job.priority = object
-        .get("priority", "a whole number")
-        .and_then(|n| object.keep("priority", Priority::new(n)))
-        .unwrap_or_default();
+    if let Some(n) = object.whole("priority") {
+        job.priority = object.keep("priority", Priority::new(n)).unwrap_or_default();
+    }
     let (delay, run_at) = (object.seconds("delaySeconds"), object.time("runAt"));
     if delay.is_some() && run_at.is_some() {
         object.bad("runAt", "excludes delaySeconds");
@@ -237,7 +210,7 @@ pub fn take(object: &mut Object<'_>) -> Option<NewJob> {
         (None, Some(time)) => Start::At(time),
         (None, None) => Start::Now,
     };
-    if let Some(attempts) = object.get::<i64>("maxAttempts", "a whole number") {
+    if let Some(attempts) = object.whole("maxAttempts") {
         // One that does not fit is out of range in any case.
         job.max_attempts = u16::try_from(attempts).unwrap_or(if attempts < 0 { 0 } else { u16::MAX });
     }
@@ -248,14 +221,14 @@ pub fn take(object: &mut Object<'_>) -> Option<NewJob> {
         object.take_in("retry", retry.end());
     }
     job.reference = object.get("ref", "a string");
-    job.depends_on = object.texts("dependsOn", parent).unwrap_or_default();
+    job.depends_on = object.texts("dependsOn", NewJob::MAX_DEPENDENCIES, parent).unwrap_or_default();
     job.on_dependency_failure =
         object.get::<OnDependencyFailure>("onDependencyFailure", "cancel, run or hold").unwrap_or_default();
     job.tenant = object.text("tenant", |text| Tenant::new(text)).unwrap_or_default();
     job.concurrency_key = object.text("concurrencyKey", |text| LimitKey::new(text));
     job.rate_limit_key = object.text("rateLimitKey", |text| LimitKey::new(text));
     job.resources = take_resources(object);
-    job.tags = object.texts("tags", |text| Tag::new(text)).unwrap_or_default();
+    job.tags = object.texts("tags", NewJob::MAX_TAGS, |text| Tag::new(text)).unwrap_or_default();
     job.correlation_id = object.get("correlationId", "a string");
     job.expires_at = object.time("expiresAt");
     job.hold = object.get("hold", "true or false").unwrap_or_default();
@@ -295,13 +268,12 @@ fn take_retry(object: &mut Object<'_>) -> RetryPolicy {
 
 fn take_resources(object: &mut Object<'_>) -> Resources {
     let mut resources = Resources::default();
-    let amounts: Option<BTreeMap<String, f64>> = object.get("resources", "an object of numbers");
-    for (name, amount) in amounts.unwrap_or_default() {
+    let Some(mut inner) = object.object("resources") else { return resources };
+    for (name, raw) in inner.take_rest() {
         let place = format!("resources.{}", name.chars().take(64).collect::<String>());
-        let named = object.keep(&place, LimitKey::new(&name));
-        if let Some(name) = named {
-            object.keep(&place, resources.set(name, amount));
-        }
+        let amount = serde_json::from_str(raw.get()).map_err(|_| FieldError::new("", "must be a number"));
+        let set = LimitKey::new(&*name).and_then(|name| resources.set(name, amount?));
+        object.keep(&place, set);
     }
     resources
 }
@@ -534,7 +506,7 @@ mod tests {
             "resources.cpu",
             "retry.also",
             "retry.baseSeconds",
-            "tags",
+            "tags[0]",
         ];
         assert_eq!(fields, expected);
     }

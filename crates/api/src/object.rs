@@ -5,7 +5,7 @@ use std::{borrow::Cow, fmt, time::Duration};
 use orchestrix_core::{FieldError, Invalid, Timestamp};
 use serde::{
     Deserialize, Deserializer,
-    de::{self, DeserializeOwned, MapAccess, Visitor},
+    de::{self, DeserializeOwned, DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
 use serde_json::value::RawValue;
 
@@ -13,6 +13,10 @@ use serde_json::value::RawValue;
 const MAX_FIELDS: usize = 64;
 /// How deep arrays and objects may lie in each other.
 pub const MAX_DEPTH: usize = 128;
+/// How much deeper a job of a batch lies than one alone: what is taken alone is taken there.
+const BATCH_DEPTH: usize = 2;
+/// The most bad fields that are noted of one object; what comes after them is not worth the memory.
+pub const MAX_ERRORS: usize = 100;
 
 /// A text that is not JSON, or not JSON of the kind that is read here; nothing can be said about its fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,12 +40,63 @@ pub struct Object<'a> {
 impl<'a> Object<'a> {
     /// Takes a text apart. Nothing but its size in memory has been bounded before.
     pub fn read(text: &'a str) -> Result<Self, Malformed> {
-        check_depth(text)?;
+        Self::read_to(text, MAX_DEPTH)
+    }
+
+    /// The same of a text with many such objects in an array.
+    pub fn read_many(text: &'a str) -> Result<Self, Malformed> {
+        Self::read_to(text, MAX_DEPTH + BATCH_DEPTH)
+    }
+
+    fn read_to(text: &'a str, depth: usize) -> Result<Self, Malformed> {
+        check_depth(text, depth)?;
         let Fields(fields) = serde_json::from_str(text).map_err(|error| match error.classify() {
             serde_json::error::Category::Data => Malformed(error.to_string()),
             _ => Malformed(format!("is not JSON: {error}")),
         })?;
         Ok(Self { fields, errors: Vec::new() })
+    }
+
+    /// The elements of an array of at most `most`.
+    pub fn array(&mut self, field: &str, most: usize) -> Option<Vec<&'a RawValue>> {
+        let raw = self.take(field)?;
+        let mut reader = serde_json::Deserializer::from_str(raw.get());
+        match AtMost(most).deserialize(&mut reader) {
+            Ok(Some(elements)) => return Some(elements),
+            Ok(None) => self.bad(field, format!("may hold at most {most}")),
+            Err(_) => self.bad(field, "must be an array"),
+        }
+        None
+    }
+
+    /// Reads every object of an array of at most `most`. What is wrong is noted with its place, until that is enough.
+    pub fn each<T>(
+        &mut self,
+        field: &str,
+        most: usize,
+        read: impl Fn(Object<'a>) -> Result<T, Invalid>,
+    ) -> Option<Vec<T>> {
+        let items = self.array(field, most)?;
+        let mut all = Vec::with_capacity(items.len());
+        for (i, item) in items.into_iter().enumerate() {
+            let place = format!("{field}[{i}]");
+            match serde_json::from_str(item.get()) {
+                Ok(Fields(fields)) => match read(Object { fields, errors: Vec::new() }) {
+                    Ok(value) => all.push(value),
+                    Err(invalid) => self.take_in(&place, Err(invalid)),
+                },
+                Err(_) => self.bad(&place, "must be an object, with every field once"),
+            }
+            if self.errors.len() == MAX_ERRORS {
+                break;
+            }
+        }
+        Some(all)
+    }
+
+    /// Whatever nobody has asked for yet, by name.
+    pub fn take_rest(&mut self) -> Vec<(Cow<'a, str>, &'a RawValue)> {
+        std::mem::take(&mut self.fields)
     }
 
     /// The object in one of its fields, if there is one. What is wrong in it is told to [`Object::take_in`].
@@ -59,7 +114,9 @@ impl<'a> Object<'a> {
     /// Adds what was wrong with the object in `field`.
     pub fn take_in(&mut self, field: &str, inner: Result<(), Invalid>) {
         if let Err(invalid) = inner {
-            self.errors.extend(invalid.within(field).errors);
+            for error in invalid.within(field).errors {
+                self.bad(&error.field, error.message);
+            }
         }
     }
 
@@ -76,7 +133,14 @@ impl<'a> Object<'a> {
 
     /// Notes what is wrong with a field.
     pub fn bad(&mut self, field: &str, message: impl Into<String>) {
-        self.errors.push(FieldError::new(field, message));
+        if self.errors.len() < MAX_ERRORS {
+            self.errors.push(FieldError::new(field, message));
+        }
+    }
+
+    /// Whether anything is wrong with this field.
+    pub fn is_bad(&self, field: &str) -> bool {
+        self.errors.iter().any(|error| error.field == field)
     }
 
     /// A field of a plain type, which `expected` describes, such as `a number`.
@@ -89,18 +153,44 @@ impl<'a> Object<'a> {
         value.ok()
     }
 
+    /// A whole number, however it is written: `5`, `5.0` and `5e0` are the same.
+    pub fn whole(&mut self, field: &str) -> Option<i64> {
+        const EXACT: f64 = 9_007_199_254_740_992.0;
+        let raw = self.take(field)?;
+        let plain = || serde_json::from_str::<i64>(raw.get()).ok();
+        let written_otherwise = || {
+            let number = serde_json::from_str::<f64>(raw.get()).ok()?;
+            (number.fract() == 0.0 && number.abs() <= EXACT).then_some(number as i64)
+        };
+        let value = plain().or_else(written_otherwise);
+        if value.is_none() {
+            self.bad(field, "must be a whole number");
+        }
+        value
+    }
+
     /// A text that is read further, with the message of whoever reads it.
     pub fn text<T>(&mut self, field: &str, read: impl FnOnce(&str) -> Result<T, FieldError>) -> Option<T> {
         let text: String = self.get(field, "a string")?;
         self.keep(field, read(&text))
     }
 
-    /// Several texts.
-    pub fn texts<T>(&mut self, field: &str, read: impl Fn(&str) -> Result<T, FieldError>) -> Option<Vec<T>> {
-        let texts: Vec<String> = self.get(field, "an array of strings")?;
+    /// Several texts, at most `most`.
+    pub fn texts<T>(
+        &mut self,
+        field: &str,
+        most: usize,
+        read: impl Fn(&str) -> Result<T, FieldError>,
+    ) -> Option<Vec<T>> {
+        let texts = self.array(field, most)?;
         let mut all = Vec::with_capacity(texts.len());
-        for (i, text) in texts.iter().enumerate() {
-            all.extend(self.keep(&format!("{field}[{i}]"), read(text)));
+        for (i, raw) in texts.into_iter().enumerate() {
+            let text = serde_json::from_str::<Cow<'_, str>>(raw.get());
+            let text = text.map_err(|_| FieldError::new("", "must be a string"));
+            match text.and_then(|text| read(&text)) {
+                Ok(value) => all.push(value),
+                Err(error) => self.bad(&format!("{field}[{i}]"), error.message),
+            }
         }
         Some(all)
     }
@@ -132,7 +222,7 @@ impl<'a> Object<'a> {
 
     /// Notes that a field is missing, if it is, and hands it on.
     pub fn required<T>(&mut self, field: &str, value: Option<T>) -> Option<T> {
-        if value.is_none() && !self.errors.iter().any(|error| error.field == field) {
+        if value.is_none() && !self.is_bad(field) {
             self.bad(field, "is required");
         }
         value
@@ -140,8 +230,9 @@ impl<'a> Object<'a> {
 
     /// Ends the reading: every field that nobody asked for is a mistake too.
     pub fn end(mut self) -> Result<(), Invalid> {
-        let unknown = self.fields.iter().map(|(name, _)| FieldError::new(shortened(name), "is not known"));
-        self.errors.extend(unknown);
+        for (name, _) in self.take_rest() {
+            self.bad(&shortened(&name), "is not known");
+        }
         Invalid::check(self.errors)
     }
 }
@@ -155,7 +246,7 @@ fn shortened(name: &str) -> String {
 }
 
 /// Refuses what is nested too deeply, before anything is built of it.
-fn check_depth(text: &str) -> Result<(), Malformed> {
+fn check_depth(text: &str, most: usize) -> Result<(), Malformed> {
     let (mut depth, mut quoted, mut escaped) = (0usize, false, false);
     for byte in text.bytes() {
         match byte {
@@ -164,8 +255,8 @@ fn check_depth(text: &str) -> Result<(), Malformed> {
             b'"' => quoted = !quoted,
             b'[' | b'{' if !quoted => {
                 depth += 1;
-                if depth > MAX_DEPTH {
-                    return Err(Malformed(format!("is nested more than {MAX_DEPTH} deep")));
+                if depth > most {
+                    return Err(Malformed(format!("is nested more than {most} deep")));
                 }
             }
             b']' | b'}' if !quoted => depth = depth.saturating_sub(1),
@@ -187,14 +278,19 @@ impl<'de> Deserialize<'de> for Fields<'de> {
                 f.write_str("an object")
             }
 
+            // The words go behind «the body».
+            fn visit_seq<A: SeqAccess<'de>>(self, _: A) -> Result<Self::Value, A::Error> {
+                Err(de::Error::custom("is an array, and must be an object"))
+            }
+
             fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Self::Value, M::Error> {
                 let mut fields: Self::Value = Vec::new();
                 while let Some((Name(name), value)) = map.next_entry::<Name<'de>, &RawValue>()? {
                     if fields.iter().any(|(known, _)| *known == name) {
-                        return Err(de::Error::custom(format!("the field {:?} is there twice", shortened(&name))));
+                        return Err(de::Error::custom(format!("has the field {:?} twice", shortened(&name))));
                     }
                     if fields.len() == MAX_FIELDS {
-                        return Err(de::Error::custom(format!("an object has more than {MAX_FIELDS} fields")));
+                        return Err(de::Error::custom(format!("has more than {MAX_FIELDS} fields")));
                     }
                     fields.push((name, value));
                 }
@@ -202,6 +298,38 @@ impl<'de> Deserialize<'de> for Fields<'de> {
             }
         }
         deserializer.deserialize_map(Each).map(Fields)
+    }
+}
+
+// An array that is not read further than it may be long.
+struct AtMost(usize);
+
+impl<'de> DeserializeSeed<'de> for AtMost {
+    type Value = Option<Vec<&'de RawValue>>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for AtMost {
+    type Value = Option<Vec<&'de RawValue>>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an array")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Self::Value, A::Error> {
+        let mut all = Vec::new();
+        while let Some(element) = elements.next_element()? {
+            if all.len() == self.0 {
+                // That it is JSON to its end is known.
+                while elements.next_element::<IgnoredAny>()?.is_some() {}
+                return Ok(None);
+            }
+            all.push(element);
+        }
+        Ok(Some(all))
     }
 }
 
@@ -228,13 +356,48 @@ mod tests {
             object.text("a", |text| Ok(text.len()));
             object.get::<f64>("b", "a number");
             object.seconds("c");
-            object.texts("d", |text| Ok(text.len()));
+            object.texts("d", 9, |text| Ok(text.len()));
             assert_eq!(object.get::<f64>("n", "a number"), None);
             let needed = object.get::<f64>("needed", "a number");
             object.required("needed", needed);
         });
         let fields: Vec<&str> = errors.iter().map(|(field, _)| field.as_str()).collect();
-        assert_eq!(fields, ["a", "b", "c", "d", "needed", "x"]);
+        assert_eq!(fields, ["a", "b", "c", "d[0]", "needed", "x"]);
+    }
+
+    #[test]
+    fn what_is_far_too_much_costs_little() {
+        let many = format!(r#"{{"a": [{}"x"]}}"#, r#""","#.repeat(1_000_000));
+        let refuse = |_: &str| Err::<(), _>(FieldError::new("", "is bad"));
+        assert_eq!(
+            errors(&many, |object| {
+                object.texts("a", 5, refuse);
+            }),
+            [("a".to_owned(), "may hold at most 5".to_owned())]
+        );
+        let noted = errors(&many, |object| {
+            object.texts("a", 2_000_000, refuse);
+        });
+        assert_eq!(noted.len(), MAX_ERRORS);
+    }
+
+    #[test]
+    fn a_whole_number_is_one_however_it_is_written() {
+        let read = |text: &str| {
+            let text = format!(r#"{{"n": {text}}}"#);
+            let mut object = Object::read(&text).unwrap();
+            let number = object.whole("n");
+            (number, object.end().is_ok())
+        };
+        for text in ["5", "5.0", "5e0", "50e-1"] {
+            assert_eq!(read(text), (Some(5), true), "{text}");
+        }
+        assert_eq!(read("-0"), (Some(0), true));
+        assert_eq!(read("9223372036854775807"), (Some(i64::MAX), true));
+        assert_eq!(read("null"), (None, true));
+        for text in ["5.5", "1e400", "99999999999999999999", "\"5\"", "[]"] {
+            assert_eq!(read(text), (None, false), "{text}");
+        }
     }
 
     #[test]
@@ -260,6 +423,9 @@ mod tests {
         let nested = |depth: usize| format!("{{\"a\": {}{}}}", "[".repeat(depth - 1), "]".repeat(depth - 1));
         assert!(Object::read(&nested(MAX_DEPTH)).is_ok());
         assert!(Object::read(&nested(MAX_DEPTH + 1)).is_err());
+        let many = |depth: usize| format!("{{\"all\": [{}]}}", nested(depth));
+        assert!(Object::read_many(&many(MAX_DEPTH)).is_ok());
+        assert!(Object::read_many(&many(MAX_DEPTH + 1)).is_err());
         assert!(Object::read(&format!(r#"{{"a": "{}\"{}"}}"#, "[".repeat(500), "[".repeat(500))).is_ok());
         // Never closed: refused by its depth, not by a stack that ran over.
         assert!(Object::read(&"[".repeat(5_000_000)).is_err());

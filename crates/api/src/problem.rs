@@ -3,6 +3,8 @@
 use orchestrix_core::{FieldError, Invalid, JobId};
 use serde::{Deserialize, Serialize};
 
+use crate::object::MAX_ERRORS;
+
 /// What went wrong, in a word that never changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -14,6 +16,8 @@ pub enum Code {
     ValidationFailed,
     /// The key was used for a different request.
     IdempotencyKeyReused,
+    /// It is not for whoever asks.
+    Forbidden,
     /// No job has this id.
     JobNotFound,
     /// No schedule has this name.
@@ -34,8 +38,6 @@ pub enum Code {
     JobFailed,
     /// The job was cancelled, so it has no result.
     JobCancelled,
-    /// The job is not held.
-    NotHeld,
     /// The token does not own its job any more; nothing was changed.
     LeaseLost,
     /// Too many requests at once; try again.
@@ -52,16 +54,12 @@ impl Code {
         match self {
             Self::MalformedRequest => 400,
             Self::ValidationFailed | Self::IdempotencyKeyReused => 422,
+            Self::Forbidden => 403,
             Self::JobNotFound | Self::ScheduleNotFound | Self::NotFound => 404,
             Self::MethodNotAllowed => 405,
             Self::UnsupportedMediaType => 415,
             Self::PayloadTooLarge => 413,
-            Self::NotFinished
-            | Self::JobFinished
-            | Self::JobFailed
-            | Self::JobCancelled
-            | Self::NotHeld
-            | Self::LeaseLost => 409,
+            Self::NotFinished | Self::JobFinished | Self::JobFailed | Self::JobCancelled | Self::LeaseLost => 409,
             Self::RateLimited => 429,
             Self::Unavailable => 503,
             Self::Internal => 500,
@@ -74,6 +72,7 @@ impl Code {
             Self::MalformedRequest => "The request cannot be read",
             Self::ValidationFailed => "The request breaks a rule",
             Self::IdempotencyKeyReused => "The idempotency key was used for a different request",
+            Self::Forbidden => "This is not allowed",
             Self::JobNotFound => "There is no such job",
             Self::ScheduleNotFound => "There is no such schedule",
             Self::NotFound => "There is nothing here",
@@ -84,7 +83,6 @@ impl Code {
             Self::JobFinished => "The job is over",
             Self::JobFailed => "The job failed",
             Self::JobCancelled => "The job was cancelled",
-            Self::NotHeld => "The job is not held",
             Self::LeaseLost => "The lease is lost",
             Self::RateLimited => "Too many requests",
             Self::Unavailable => "The database is away",
@@ -141,9 +139,6 @@ impl From<FieldError> for BadField {
 }
 
 impl Problem {
-    /// The most bad fields that are told.
-    pub const MAX_ERRORS: usize = 100;
-
     /// A problem of this kind.
     pub fn new(code: Code, detail: impl Into<String>) -> Self {
         Self {
@@ -165,7 +160,7 @@ impl Problem {
             1 => invalid.errors[0].to_string(),
             _ => format!("{n} fields break a rule"),
         };
-        let errors = invalid.errors.into_iter().take(Self::MAX_ERRORS).map(BadField::from).collect();
+        let errors = invalid.errors.into_iter().take(MAX_ERRORS).map(BadField::from).collect();
         Self { errors, ..Self::new(Code::ValidationFailed, detail) }
     }
 }

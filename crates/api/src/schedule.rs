@@ -63,14 +63,22 @@ pub struct ScheduleRequest {
     pub note: Option<String>,
 }
 
-/// Reads a schedule.
-pub fn read(name: ScheduleName, text: &str) -> Result<NewSchedule, Refusal> {
+/// What a schedule shows of itself and nobody sets.
+const SHOWN: [&str; 7] =
+    ["nextTime", "nextFireAt", "lastFiredAt", "unfinishedJobs", "createdAt", "updatedAt", "tzdbVersion"];
+
+/// Reads a schedule, and whether it is said to be not paused: left out, what an operator paused stays so.
+pub fn read(name: ScheduleName, text: &str) -> Result<(NewSchedule, bool), Refusal> {
     let mut object = Object::read(text)?;
     // The name may be repeated in the body, as in what was answered; it must be the same.
     if let Some(repeated) = object.get::<String>("name", "a string")
         && repeated != name.as_str()
     {
         object.bad("name", "is not the one in the path");
+    }
+    // What was answered may be put again.
+    for shown in SHOWN {
+        object.take(shown);
     }
     let cadence = take_cadence(&mut object);
     let job = object.object("job").map(|mut inner| {
@@ -86,11 +94,12 @@ pub fn read(name: ScheduleName, text: &str) -> Result<NewSchedule, Refusal> {
     };
     let overlap = object.text("overlap", |text| text.parse::<Overlap>()).unwrap_or_default();
     let misfire = object.text("misfire", |text| text.parse::<Misfire>()).unwrap_or_default();
-    let limit = object.get::<u64>("catchUpLimit", "a whole number");
-    let catch_up_limit = limit.map_or(NewSchedule::DEFAULT_CATCH_UP, |n| u32::try_from(n).unwrap_or(u32::MAX));
+    let limit = object.whole("catchUpLimit");
+    // One that does not fit is out of range in any case.
+    let catch_up_limit = limit.map_or(NewSchedule::DEFAULT_CATCH_UP, |n| u32::try_from(n).unwrap_or(0));
     let jitter = object.seconds("jitterSeconds").unwrap_or_default();
     let (start_at, end_at) = (object.time("startAt"), object.time("endAt"));
-    let paused = object.get("paused", "true or false").unwrap_or_default();
+    let paused: Option<bool> = object.get("paused", "true or false");
     let note = object.get("note", "a string");
     let schedule = cadence.zip(job).map(|(cadence, job)| NewSchedule {
         overlap,
@@ -99,7 +108,7 @@ pub fn read(name: ScheduleName, text: &str) -> Result<NewSchedule, Refusal> {
         jitter,
         start_at,
         end_at,
-        paused,
+        paused: paused.unwrap_or_default(),
         note,
         ..NewSchedule::new(name, cadence, job)
     });
@@ -109,7 +118,8 @@ pub fn read(name: ScheduleName, text: &str) -> Result<NewSchedule, Refusal> {
         }
     }
     object.end()?;
-    schedule.ok_or_else(|| Invalid::from(FieldError::new("cron", "or everySeconds is required")).into())
+    let schedule = schedule.ok_or_else(|| Invalid::from(FieldError::new("cron", "or everySeconds is required")))?;
+    Ok((schedule, paused == Some(false)))
 }
 
 fn take_cadence(object: &mut Object<'_>) -> Option<Cadence> {
@@ -137,7 +147,9 @@ fn take_cadence(object: &mut Object<'_>) -> Option<Cadence> {
             object.keep("everySeconds", Cadence::every(interval))
         }
         (None, None) => {
-            object.required::<()>("cron", None);
+            if !object.is_bad("everySeconds") {
+                object.required::<()>("cron", None);
+            }
             None
         }
     }
@@ -363,9 +375,9 @@ mod tests {
         let text = r#"{"cron": "0 9 * * *", "timezone": "Europe/Berlin", "job": {"jobType": "report", "payload": {"a": 1.0}},
             "overlap": "buffer_one", "misfire": "catch_up", "catchUpLimit": 7, "jitterSeconds": 1.5,
             "startAt": "2027-01-01T00:00:00Z", "endAt": "2028-01-01T00:00:00Z", "paused": true, "note": "why"}"#;
-        let schedule = read(ScheduleName::trusted("s"), text).unwrap();
+        let (schedule, _) = read(ScheduleName::trusted("s"), text).unwrap();
         let written = serde_json::to_string(&ScheduleRequest::from(&schedule)).unwrap();
-        assert_eq!(read(ScheduleName::trusted("s"), &written), Ok(schedule));
+        assert_eq!(read(ScheduleName::trusted("s"), &written), Ok((schedule, false)));
     }
 
     #[test]

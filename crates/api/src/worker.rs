@@ -8,6 +8,7 @@ use orchestrix_core::{
 };
 use orchestrix_store::{
     ClaimRequest, Claimed, Directive, Finish, LeaseStatus, LogLevel, LogLine, ProgressUpdate, Queues, Verdict,
+    claim::MAX_TOKENS,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -72,21 +73,16 @@ impl Ask {
         let mut object = Object::read(text)?;
         let worker = object.text("workerId", |text| WorkerName::new(text));
         let worker = object.required("workerId", worker);
-        let queues = object.get::<Vec<String>>("queues", "an array of strings").unwrap_or_else(|| vec!["*".into()]);
-        let queues = match queues.iter().any(|name| name == "*") {
-            true => Queues::All,
-            false => {
-                let named = queues.iter().enumerate();
-                let named = named.filter_map(|(i, name)| object.keep(&format!("queues[{i}]"), Queue::new(name)));
-                Queues::Named(named.collect())
-            }
-        };
-        let limit = object.get::<u64>("max", "a whole number").map_or(1, |n| usize::try_from(n).unwrap_or(usize::MAX));
+        // `*` among others stands for all of them.
+        let queue = |text: &str| if text == "*" { Ok(None) } else { Queue::new(text).map(Some) };
+        let queues = object.texts("queues", ClaimRequest::MAX_NAMES, queue).unwrap_or_else(|| vec![None]);
+        let queues = queues.into_iter().collect::<Option<Vec<Queue>>>().map_or(Queues::All, Queues::Named);
+        let limit = object.whole("max").map_or(1, |n| usize::try_from(n).unwrap_or(0));
         let wait = object.seconds("waitSeconds").unwrap_or_default();
         if wait > MAX_WAIT {
             object.bad("waitSeconds", format!("must be at most {}", MAX_WAIT.as_secs()));
         }
-        let job_types = object.texts("jobTypes", |text| JobType::new(text));
+        let job_types = object.texts("jobTypes", ClaimRequest::MAX_NAMES, |text| JobType::new(text));
         let slots = take_slots(&mut object);
         let claim = worker.map(|worker| ClaimRequest { worker, queues, job_types, limit });
         if let Some(Err(invalid)) = claim.as_ref().map(ClaimRequest::validate) {
@@ -103,9 +99,15 @@ impl Ask {
 
 fn take_slots(object: &mut Object<'_>) -> Option<u32> {
     let mut inner = object.object("capacity")?;
-    let slots = inner.get("slots", "a whole number, not negative");
+    let slots = take_count(&mut inner, "slots");
     object.take_in("capacity", inner.end());
     slots
+}
+
+fn take_count(object: &mut Object<'_>, field: &str) -> Option<u32> {
+    let count = object.whole(field)?;
+    object
+        .keep(field, u32::try_from(count).map_err(|_| FieldError::new("", "must not be negative, nor over 4294967295")))
 }
 
 /// A job that a worker now owns.
@@ -275,16 +277,10 @@ impl Beat {
         let mut object = Object::read(text)?;
         let worker = object.text("workerId", |text| WorkerName::new(text));
         let worker = object.required("workerId", worker);
-        let tokens: Vec<String> = object.get("leaseTokens", "an array of strings").unwrap_or_default();
-        if tokens.len() > orchestrix_store::claim::MAX_TOKENS {
-            object.bad("leaseTokens", format!("may hold at most {}", orchestrix_store::claim::MAX_TOKENS));
-        }
-        let tokens = tokens.into_iter().map(|text| {
-            let token = text.parse().ok();
-            (text, token)
-        });
-        let tokens = tokens.collect();
-        let free_slots = object.get("freeSlots", "a whole number, not negative");
+        // A text that is no token is no mistake in the request.
+        let token = |text: &str| Ok((text.to_owned(), text.parse().ok()));
+        let tokens = object.texts("leaseTokens", MAX_TOKENS, token).unwrap_or_default();
+        let free_slots = take_count(&mut object, "freeSlots");
         let slots = take_slots(&mut object);
         object.end()?;
         let worker = worker.ok_or_else(|| Invalid::from(FieldError::new("workerId", "is required")))?;
@@ -475,35 +471,14 @@ pub struct OutcomesRequest {
 
 /// Reads several outcomes. A token that is none belongs to no job, and so to a lease that is lost.
 pub fn read_outcomes(text: &str) -> Result<Vec<(String, Option<LeaseToken>, Verdict)>, Refusal> {
-    let mut object = Object::read(text)?;
-    let items: Option<&RawValue> = object.take("items");
-    let items = object.required("items", items);
-    let mut errors = Vec::new();
-    let mut outcomes = Vec::new();
-    match items.map(|raw| serde_json::from_str::<Vec<&RawValue>>(raw.get())) {
-        Some(Ok(items)) if items.len() > Finish::MAX_ITEMS => {
-            object.bad("items", format!("may hold at most {}", Finish::MAX_ITEMS));
-        }
-        Some(Ok(items)) => {
-            for (i, item) in items.into_iter().enumerate() {
-                match read_item(item.get()) {
-                    Ok(outcome) => outcomes.push(outcome),
-                    Err(invalid) => errors.extend(invalid.within(&format!("items[{i}]")).errors),
-                }
-            }
-        }
-        Some(Err(_)) => object.bad("items", "must be an array"),
-        None => {}
-    }
-    if let Err(invalid) = object.end() {
-        errors.extend(invalid.errors);
-    }
-    Invalid::check(errors)?;
-    Ok(outcomes)
+    let mut object = Object::read_many(text)?;
+    let outcomes = object.each("items", Finish::MAX_ITEMS, read_item);
+    let outcomes = object.required("items", outcomes);
+    object.end()?;
+    Ok(outcomes.unwrap_or_default())
 }
 
-fn read_item(text: &str) -> Result<(String, Option<LeaseToken>, Verdict), Invalid> {
-    let mut object = Object::read(text).map_err(|error| FieldError::new("", error.0))?;
+fn read_item(mut object: Object<'_>) -> Result<(String, Option<LeaseToken>, Verdict), Invalid> {
     let token: Option<String> = object.get("leaseToken", "a string");
     let token = object.required("leaseToken", token);
     let outcome = object.get::<String>("outcome", "a string").unwrap_or_else(|| "completed".into());
@@ -589,7 +564,9 @@ impl From<&ProgressUpdate> for ProgressRequest {
 /// Reads how far a job has come.
 pub fn read_progress(text: &str) -> Result<ProgressUpdate, Refusal> {
     let mut object = Object::read(text)?;
-    let (percent, message) = (object.get("percent", "a number"), object.get("message", "a string"));
+    // No store keeps the sign of nothing.
+    let percent = object.get::<f64>("percent", "a number").map(|percent| percent + 0.0);
+    let message = object.get("message", "a string");
     let checkpoint = take_json(&mut object, "checkpoint");
     let said = percent.is_some() || message.is_some();
     let update = ProgressUpdate { progress: said.then_some(Progress { percent, message }), checkpoint };
@@ -633,35 +610,16 @@ impl From<&LogLine> for LineRequest {
 /// Reads lines of a log.
 pub fn read_logs(text: &str) -> Result<Vec<LogLine>, Refusal> {
     let mut object = Object::read(text)?;
-    let lines: Option<&RawValue> = object.take("lines");
-    let lines = object.required("lines", lines);
-    let mut errors = Vec::new();
-    let mut read = Vec::new();
-    match lines.map(|raw| serde_json::from_str::<Vec<&RawValue>>(raw.get())) {
-        Some(Ok(lines)) if lines.len() > MAX_LINES => object.bad("lines", format!("may hold at most {MAX_LINES}")),
-        Some(Ok(lines)) => {
-            for (i, line) in lines.into_iter().enumerate() {
-                match read_line(line.get()) {
-                    Ok(line) => read.push(line),
-                    Err(invalid) => errors.extend(invalid.within(&format!("lines[{i}]")).errors),
-                }
-            }
-        }
-        Some(Err(_)) => object.bad("lines", "must be an array"),
-        None => {}
-    }
-    if let Err(error) = LogLine::validate(&read) {
+    let lines = object.each("lines", MAX_LINES, read_line);
+    let lines = object.required("lines", lines).unwrap_or_default();
+    if let Err(error) = LogLine::validate(&lines) {
         object.bad(&error.field, error.message);
     }
-    if let Err(invalid) = object.end() {
-        errors.extend(invalid.errors);
-    }
-    Invalid::check(errors)?;
-    Ok(read)
+    object.end()?;
+    Ok(lines)
 }
 
-fn read_line(text: &str) -> Result<LogLine, Invalid> {
-    let mut object = Object::read(text).map_err(|error| FieldError::new("", error.0))?;
+fn read_line(mut object: Object<'_>) -> Result<LogLine, Invalid> {
     let at = object.time("at");
     let level = object.text("level", |text| text.parse()).unwrap_or(LogLevel::Info);
     let message: Option<String> = object.get("message", "a string");

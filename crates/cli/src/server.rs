@@ -162,15 +162,23 @@ pub(crate) async fn server(arguments: &ServerArguments, global: &Global) -> Resu
     }
     let stop = watch::Sender::new(false);
     let serving = serve(&opened.store, listener, arguments.drain_timeout, &stop);
-    let clean = until_told(&mut signals, &stop, &hello, serving).await?;
-    if !clean {
-        return Ok(Outcome::FAILED);
+    let outcome = until_told(&mut signals, &stop, &hello, serving).await?;
+    let closing = async {
+        if let Some(coordinator) = coordinator {
+            coordinator.shutdown().await;
+        }
+        opened.close().await;
+    };
+    Ok(ended(outcome, &mut signals, closing).await)
+}
+
+// Closes what is left, unless a second signal has come or comes meanwhile.
+async fn ended(outcome: Option<Outcome>, signals: &mut Signals, closing: impl Future<Output = ()>) -> Outcome {
+    let Some(outcome) = outcome else { return Outcome::FAILED };
+    tokio::select! {
+        () = closing => outcome,
+        () = signals.next() => Outcome::FAILED,
     }
-    if let Some(coordinator) = coordinator {
-        coordinator.shutdown().await;
-    }
-    opened.close().await;
-    Ok(Outcome::DONE)
 }
 
 pub(crate) async fn dev(arguments: &DevArguments, global: &Global) -> Result<Outcome> {
@@ -199,16 +207,12 @@ pub(crate) async fn dev(arguments: &DevArguments, global: &Global) -> Result<Out
     );
     let stop = watch::Sender::new(false);
     let serving = serve(&opened.store, Some(listener), arguments.drain_timeout, &stop);
-    if !until_told(&mut signals, &stop, &hello, serving).await? {
-        return Ok(Outcome::FAILED);
-    }
-    // A second signal ends this wait, too.
-    tokio::select! {
-        _ = worker.shutdown() => {}
-        () = signals.next() => return Ok(Outcome::FAILED),
-    }
-    opened.close().await;
-    Ok(Outcome::DONE)
+    let outcome = until_told(&mut signals, &stop, &hello, serving).await?;
+    let closing = async {
+        let _ = worker.shutdown().await;
+        opened.close().await;
+    };
+    Ok(ended(outcome, &mut signals, closing).await)
 }
 
 fn names(roles: &[Role]) -> String {
@@ -239,7 +243,7 @@ async fn serve(
     listener: Option<TcpListener>,
     drain_timeout: Duration,
     stop: &watch::Sender<bool>,
-) -> Result<()> {
+) -> Result<Outcome> {
     let mut stopped = stop.subscribe();
     let stopped = async move {
         let _ = stopped.wait_for(|stop| *stop).await;
@@ -247,32 +251,38 @@ async fn serve(
     match listener {
         Some(listener) => {
             let app = App::new(Arc::clone(store), ServerOptions { drain_timeout, ..ServerOptions::default() });
-            Ok(orchestrix_server::serve(app, listener, stopped).await?)
+            match orchestrix_server::serve(app, listener, stopped).await? {
+                0 => Ok(Outcome::DONE),
+                n => {
+                    say(&format!("{n} connections were cut off: --drain-timeout waits longer for their answers\n"));
+                    Ok(Outcome::FAILED)
+                }
+            }
         }
         None => {
             stopped.await;
-            Ok(())
+            Ok(Outcome::DONE)
         }
     }
 }
 
-// Serves until the first signal and then to the end; whether it came to that before a second one.
+// Serves until the first signal and then to the end; none if a second one came before that.
 async fn until_told(
     signals: &mut Signals,
     stop: &watch::Sender<bool>,
     hello: &str,
-    serving: impl Future<Output = Result<()>>,
-) -> Result<bool> {
+    serving: impl Future<Output = Result<Outcome>>,
+) -> Result<Option<Outcome>> {
     tokio::pin!(serving);
     // Said once signals are heard and the socket is open: whoever reads it may use both.
     say(hello);
     tokio::select! {
-        served = &mut serving => return served.map(|()| true),
+        served = &mut serving => return served.map(Some),
         () = signals.next() => {}
     }
     stop.send_replace(true);
     tokio::select! {
-        served = &mut serving => served.map(|()| true),
-        () = signals.next() => Ok(false),
+        served = &mut serving => served.map(Some),
+        () = signals.next() => Ok(None),
     }
 }

@@ -55,6 +55,12 @@ impl Json {
         &self.0
     }
 
+    /// Whether `text` says the same, whatever the order of its keys and its white space. Numbers beyond f64 are compared as written.
+    pub fn means(&self, text: &str) -> bool {
+        let read = |text: &str| serde_json::from_str::<serde_json::Value>(text);
+        *self.0 == *text || matches!((read(&self.0), read(text)), (Ok(this), Ok(that)) if this == that)
+    }
+
     /// Reads it as a `T`.
     pub fn to<T: DeserializeOwned>(&self) -> serde_json::Result<T> {
         serde_json::from_str(&self.0)

@@ -146,8 +146,7 @@ async fn replay(
         let end = AttemptEnd::from(&items[i].verdict);
         let same = outcome == end.outcome.as_str()
             && row.get::<_, Option<&str>>(3) == end.error.as_deref()
-            && (end.outcome != AttemptOutcome::Completed
-                || row.get::<_, Option<&str>>(4) == end.result.as_ref().map(|json| json.as_str()));
+            && (end.outcome != AttemptOutcome::Completed || end.left(row.get(4)));
         if same {
             answers[i] = Some(Ok(state(row.get(2))?));
         }

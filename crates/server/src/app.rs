@@ -5,7 +5,7 @@ use std::sync::Arc;
 use orchestrix_store::Store;
 use tokio::sync::{Semaphore, watch};
 
-use crate::{ServerOptions, body::Inlet, desk::Desk, gate::Gate, reader::Reader, watcher::Watcher, workers::Vague};
+use crate::{ServerOptions, body::Inlet, desk::Desk, gate::Gate, reader::Reader, watcher::Watcher, workers::Roster};
 
 /// A server without its socket. Tasks that it has in the background end with it.
 pub struct App {
@@ -16,7 +16,7 @@ pub struct App {
     pub(crate) reader: Reader,
     pub(crate) watcher: Watcher,
     pub(crate) desk: Desk,
-    pub(crate) vague: Vague,
+    pub(crate) roster: Roster,
     /// Long polls that may still begin.
     pub(crate) waits: Semaphore,
     /// Whether long polls should come to an end.
@@ -32,7 +32,7 @@ impl App {
             reader: Reader::new(Arc::clone(&store)),
             watcher: Watcher::new(Arc::clone(&store), options.watch_interval),
             desk: Desk::new(Arc::clone(&store), options.poll_interval),
-            vague: Vague::default(),
+            roster: Roster::default(),
             waits: Semaphore::new(options.waits),
             closing: watch::Sender::new(false),
             store,

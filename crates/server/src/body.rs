@@ -7,7 +7,8 @@ use axum::{
     extract::{FromRequest, Request},
     http::{HeaderMap, header},
 };
-use orchestrix_api::Code;
+use orchestrix_api::{Code, job};
+use orchestrix_store::StoreError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::{ServerOptions, gate::too_many, refusal::Refusal};
@@ -15,6 +16,9 @@ use crate::{ServerOptions, gate::too_many, refusal::Refusal};
 /// The largest body of one request, and of one that carries many jobs or outcomes.
 pub(crate) const ONE: usize = 2 * 1024 * 1024;
 pub(crate) const MANY: usize = 32 * 1024 * 1024;
+
+/// A body longer than this takes milliseconds to be read.
+const LONG: usize = 256 * 1024;
 
 /// A body that says it is no larger than this is let in whatever else is held: as many as there are connections take little.
 const SMALL: usize = 16 * 1024;
@@ -26,6 +30,19 @@ impl Text {
     /// The text, if it is UTF-8.
     pub(crate) fn as_str(&self) -> Result<&str, Refusal> {
         std::str::from_utf8(&self.0).map_err(|_| Refusal::new(Code::MalformedRequest, "the body is not UTF-8"))
+    }
+
+    /// What is said in it. A long one is read where it keeps no other request waiting.
+    pub(crate) async fn read<T: Send + 'static>(self, read: fn(&str) -> Result<T, job::Refusal>) -> Result<T, Refusal> {
+        let long = self.0.len() > LONG;
+        let work = move || Ok(read(self.as_str()?)?);
+        if !long {
+            return work();
+        }
+        match tokio::task::spawn_blocking(work).await {
+            Ok(read) => read,
+            Err(error) => Err(StoreError::Backend(Box::new(error)).into()),
+        }
     }
 }
 

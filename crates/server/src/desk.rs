@@ -12,12 +12,19 @@ use std::{
 
 use orchestrix_store::{ClaimRequest, Claimed, Finish, Polling, Queues, Result, Store, Verdict, Wakeup};
 use tokio::sync::Notify;
+use tokio_util::task::TaskTracker;
+
+/// The most bytes that one answer carries, and how many jobs are leased before it is known how large they are.
+const BYTES: usize = 32 * 1024 * 1024;
+const FIRST: usize = 32;
 
 /// How soon a line that found nothing looks again after another hint: hints come faster than jobs.
 const CALM: Duration = Duration::from_millis(5);
 
 pub(crate) struct Desk {
     store: Arc<dyn Store>,
+    /// Claims, and jobs on their way back.
+    tasks: TaskTracker,
     lines: Arc<Mutex<HashMap<Wanted, Arc<Line>>>>,
 }
 
@@ -66,7 +73,13 @@ impl Desk {
     pub(crate) fn new(store: Arc<dyn Store>, interval: Duration) -> Self {
         let lines = Arc::default();
         tokio::spawn(call_out(Arc::clone(&store), Arc::downgrade(&lines), interval));
-        Self { store, lines }
+        Self { store, tasks: TaskTracker::new(), lines }
+    }
+
+    /// Waits until what was leased for nobody is handed back.
+    pub(crate) async fn cleared(&self) {
+        self.tasks.close();
+        self.tasks.wait().await;
     }
 
     /// Leases jobs, at once or as soon as there are any; none when the time is over.
@@ -80,7 +93,12 @@ impl Desk {
                 line.turn.notify_one();
                 return Ok(jobs);
             }
-            if tokio::time::timeout_at(until.into(), line.turn.notified()).await.is_err() {
+            let turn = tokio::time::timeout_at(until.into(), line.turn.notified()).await;
+            if turn.is_err() || Instant::now() >= until {
+                // It may be somebody's turn who has time.
+                if turn.is_ok() {
+                    line.turn.notify_one();
+                }
                 return Ok(jobs);
             }
         }
@@ -88,12 +106,9 @@ impl Desk {
 
     // In a task of its own: a client that goes away in the middle must not leave jobs leased to nobody.
     async fn claim(&self, request: &ClaimRequest) -> Result<Delivery> {
-        let (store, request) = (Arc::clone(&self.store), request.clone());
-        let claim = tokio::spawn(async move {
-            let begun = Instant::now();
-            let jobs = store.claim(&request).await?;
-            Ok(Delivery { jobs, begun, store })
-        });
+        let (store, tasks) = (Arc::clone(&self.store), self.tasks.clone());
+        let delivery = Delivery { jobs: Vec::new(), begun: Instant::now(), store, tasks };
+        let claim = self.tasks.spawn(delivery.fill(request.clone()));
         match claim.await {
             Ok(delivery) => delivery,
             Err(error) => Err(orchestrix_store::StoreError::Backend(Box::new(error))),
@@ -106,9 +121,33 @@ pub(crate) struct Delivery {
     jobs: Vec<Claimed>,
     begun: Instant,
     store: Arc<dyn Store>,
+    tasks: TaskTracker,
 }
 
 impl Delivery {
+    // A few first, and then as many more as fit into one answer, by the size of those.
+    async fn fill(mut self, mut request: ClaimRequest) -> Result<Self> {
+        let (most, mut bytes) = (request.limit, 0);
+        request.limit = most.min(FIRST);
+        loop {
+            let jobs = match self.store.claim(&request).await {
+                Ok(jobs) => jobs,
+                Err(error) if self.jobs.is_empty() => return Err(error),
+                // What is leased already is delivered.
+                Err(_) => return Ok(self),
+            };
+            let all_there_are = jobs.len() < request.limit;
+            bytes += jobs.iter().map(size).sum::<usize>();
+            self.jobs.extend(jobs);
+            let left = most.saturating_sub(self.jobs.len());
+            if all_there_are || left == 0 || bytes >= BYTES {
+                return Ok(self);
+            }
+            let each = (bytes / self.jobs.len()).max(1);
+            request.limit = ((BYTES - bytes) / each).clamp(1, left);
+        }
+    }
+
     /// When the claim began that gave them.
     pub(crate) fn begun(&self) -> Instant {
         self.begun
@@ -123,6 +162,11 @@ impl Delivery {
     }
 }
 
+fn size(job: &Claimed) -> usize {
+    let results = job.dependency_results.iter().map(|(_, json)| json.as_str().len()).sum::<usize>();
+    job.payload.as_str().len() + job.checkpoint.as_ref().map_or(0, |json| json.as_str().len()) + results
+}
+
 impl Drop for Delivery {
     fn drop(&mut self) {
         if self.jobs.is_empty() {
@@ -132,12 +176,13 @@ impl Drop for Delivery {
             self.jobs.iter().map(|job| Finish { token: job.token, verdict: Verdict::Release }).collect();
         let store = Arc::clone(&self.store);
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move {
+            let handed_back = async move {
                 let jobs = items.len();
                 if let Err(error) = store.finish(items).await {
                     tracing::warn!(%error, jobs, "jobs that nobody waited for any more come back when their leases end");
                 }
-            });
+            };
+            self.tasks.spawn_on(handed_back, &runtime);
         }
     }
 }
@@ -165,7 +210,7 @@ async fn call_out(store: Arc<dyn Store>, lines: Weak<Mutex<HashMap<Wanted, Arc<L
 
 #[cfg(test)]
 mod tests {
-    use orchestrix_core::{JobState, JobType, NewJob, WorkerName};
+    use orchestrix_core::{JobState, JobType, Json, NewJob, WorkerName};
     use orchestrix_store::MemoryStore;
 
     use super::*;
@@ -196,5 +241,26 @@ mod tests {
         };
         let job = tokio::time::timeout(Duration::from_secs(20), handed_back).await.unwrap();
         assert_eq!(job.attempts, 0, "at no cost");
+    }
+
+    #[tokio::test]
+    async fn an_answer_is_bounded_in_bytes_and_small_jobs_come_by_the_thousand() {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let desk = Desk::new(Arc::clone(&store), Duration::from_secs(1));
+        let (small, large) = (JobType::new("small").unwrap(), JobType::new("large").unwrap());
+        let payload = Json::trusted(&format!("\"{}\"", "x".repeat(Json::MAX_BYTES - 2)));
+        for _ in 0..100 {
+            store.enqueue(NewJob { payload: payload.clone(), ..NewJob::new(large.clone()) }).await.unwrap();
+        }
+        store.enqueue_many(vec![NewJob::new(small.clone()); 2_000]).await.unwrap();
+        let lease = async |kind: JobType, most| {
+            let any = ClaimRequest::any(WorkerName::new("w").unwrap(), most);
+            let request = ClaimRequest { job_types: Some(vec![kind]), ..any };
+            desk.lease(&request, Instant::now()).await.unwrap().take().len()
+        };
+        assert_eq!(lease(large.clone(), 100).await, BYTES / Json::MAX_BYTES);
+        assert_eq!(lease(large, 3).await, 3);
+        assert_eq!(lease(small.clone(), 1_500).await, 1_500);
+        assert_eq!(lease(small, 1_500).await, 500);
     }
 }

@@ -10,6 +10,7 @@
 //! | `reader` | single jobs that are asked for; one look at the store for all who ask at the same time |
 //! | `watcher` | who waits for which job to change; one look at the store for all of them |
 //! | `desk` | workers that wait for jobs; one claim at a time for all that want the same |
+//! | `host` | whom a server without keys answers |
 //! | `gate` | how many requests are worked on at once, and who is turned away |
 //!
 //! It knows no database: only the `Store`. A request whose client is gone leaves no work half done: what the store was asked
@@ -20,6 +21,7 @@ mod app;
 mod body;
 mod desk;
 mod gate;
+mod host;
 mod jobs;
 mod operations;
 mod options;

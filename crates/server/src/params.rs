@@ -16,10 +16,9 @@ impl<S: Send + Sync> FromRequestParts<S> for Named {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
-        match Path::<String>::from_request_parts(parts, state).await {
-            Ok(Path(text)) => Ok(Self(text)),
-            Err(_) => Err(Refusal::new(Code::NotFound, "the path is not UTF-8")),
-        }
+        let text = Path::<String>::from_request_parts(parts, state).await;
+        // What is not UTF-8 is no name of anything, which is for whoever looks for one to say.
+        Ok(text.map_or_else(|_| Self(char::REPLACEMENT_CHARACTER.into()), |Path(text)| Self(text)))
     }
 }
 
@@ -32,7 +31,8 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
         match Query::<T>::from_request_parts(parts, state).await {
             Ok(Query(asked)) => Ok(Self(asked)),
-            Err(error) => Err(Refusal::new(Code::MalformedRequest, error.body_text())),
+            // Texts take whatever is there, so it can only be there twice.
+            Err(_) => Err(Refusal::new(Code::MalformedRequest, "a parameter of the query stands there twice")),
         }
     }
 }

@@ -5,7 +5,6 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use orchestrix_api::{Code, Problem, job};
-use orchestrix_core::Event;
 use orchestrix_store::StoreError;
 
 /// How long to wait before a request that was turned away is sent again, in seconds.
@@ -47,10 +46,9 @@ impl From<StoreError> for Refusal {
             }
             StoreError::LeaseLost => Self::new(Code::LeaseLost, "the token does not own its job any more"),
             StoreError::IllegalTransition(transition) => {
-                let code = match transition.event {
-                    Event::Release(_) if !transition.from.is_terminal() => Code::NotHeld,
-                    _ if transition.from.is_terminal() => Code::JobFinished,
-                    _ => Code::NotFinished,
+                let code = match transition.from.is_terminal() {
+                    true => Code::JobFinished,
+                    false => Code::NotFinished,
                 };
                 Self::new(code, "where the job stands does not allow this")
             }

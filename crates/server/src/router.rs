@@ -13,7 +13,7 @@ use orchestrix_api::Code;
 use crate::{
     App,
     body::{MANY, ONE},
-    gate, jobs, operations,
+    gate, host, jobs, operations,
     refusal::Refusal,
     schedules, trace, workers,
 };
@@ -56,6 +56,7 @@ pub fn router(app: Arc<App>) -> Router {
         .merge(large)
         .fallback(nothing_here)
         .method_not_allowed_fallback(not_this_method)
+        .layer(from_fn(host::host))
         .layer(from_fn(trace::trace))
         .with_state(app)
 }

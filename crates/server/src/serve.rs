@@ -1,17 +1,23 @@
 //! A server on its socket.
 
-use std::{io, sync::Arc, time::Duration};
-
-use axum::Router;
-use hyper::server::conn::http1;
-use hyper_util::{
-    rt::{TokioIo, TokioTimer},
-    service::TowerToHyperService,
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
 };
+
+use axum::{Router, http::Request};
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore},
 };
+
+use tower::ServiceExt;
 
 use crate::{App, router};
 
@@ -20,12 +26,16 @@ const BUFFER: usize = 64 * 1024;
 /// How soon a socket is tried again that could not take a connection.
 const TRY_AGAIN: Duration = Duration::from_millis(100);
 
-/// Answers requests until `stop` comes; then those that are being worked on are answered, and long polls at once.
+/// How long an answer may take to be written, and leased jobs to be handed back, when the server ends.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// Answers requests until `stop` comes; then those that are being worked on are answered, and long polls at once. How many had to be
+/// cut off in the end.
 pub async fn serve(
     app: Arc<App>,
     listener: TcpListener,
     stop: impl Future<Output = ()> + Send + 'static,
-) -> io::Result<()> {
+) -> io::Result<usize> {
     let (most, patience) = (app.options.connections.clamp(1, u32::MAX as usize), app.options.drain_timeout);
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(app.options.idle_timeout).max_buf_size(BUFFER);
@@ -55,10 +65,12 @@ pub async fn serve(
     }
     drop(listener);
     app.close();
-    // Whoever does not finish in time is cut off.
     let all = u32::try_from(most).unwrap_or(u32::MAX);
     let _ = tokio::time::timeout(patience, places.acquire_many(all)).await;
-    Ok(())
+    let cut_off = most - places.available_permits();
+    // Jobs that were leased for polls which have just ended.
+    let _ = tokio::time::timeout(LAST_WORDS, app.desk.cleared()).await;
+    Ok(cut_off)
 }
 
 async fn accept(listener: &TcpListener, places: &Arc<Semaphore>) -> io::Result<(TcpStream, OwnedSemaphorePermit)> {
@@ -71,17 +83,37 @@ async fn accept(listener: &TcpListener, places: &Arc<Semaphore>) -> io::Result<(
 
 // Until the connection ends, or the request that is being worked on when the server closes.
 async fn answer(http: http1::Builder, stream: TcpStream, router: Router, app: Arc<App>) {
-    let connection = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
-    let connection = connection.with_upgrades();
+    let busy = AtomicBool::new(false);
+    let service = service_fn(|request: Request<Incoming>| {
+        busy.store(true, Ordering::Relaxed);
+        let answering = router.clone().oneshot(request);
+        async {
+            let answer = answering.await;
+            busy.store(false, Ordering::Relaxed);
+            answer
+        }
+    });
+    let connection = http.serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
     let ended = tokio::select! {
         ended = &mut connection => ended,
         () = app.closed() => {
             connection.as_mut().graceful_shutdown();
-            connection.await
+            tokio::select! {
+                ended = &mut connection => ended,
+                () = idle(&busy) => Ok(()),
+            }
         }
     };
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection ended");
     }
+}
+
+// Whoever has not asked anything, or does not take the answer, is not waited for.
+async fn idle(busy: &AtomicBool) {
+    while busy.load(Ordering::Relaxed) {
+        tokio::time::sleep(TRY_AGAIN).await;
+    }
+    tokio::time::sleep(LAST_WORDS).await;
 }

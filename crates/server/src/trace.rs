@@ -1,18 +1,20 @@
 //! Around every request: its id, its line in the log, and its id in whatever problem is answered.
 
-use std::time::Instant;
+use std::{panic::AssertUnwindSafe, time::Instant};
 
 use axum::{
     body::Body,
     extract::{MatchedPath, Request},
     http::{HeaderName, HeaderValue, header},
     middleware::Next,
-    response::Response,
+    response::{IntoResponse, Response},
 };
+use futures_util::FutureExt;
+use orchestrix_api::Code;
 use tracing::Instrument;
 use uuid::Uuid;
 
-use crate::refusal::ProblemBody;
+use crate::refusal::{ProblemBody, Refusal};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// The longest id of a request that is taken from its client.
@@ -29,7 +31,11 @@ pub(crate) async fn trace(request: Request, next: Next) -> Response {
     let method = request.method().clone();
     let span = tracing::info_span!("request", request_id = %id, %method, route);
     let begun = Instant::now();
-    let mut response = next.run(request).instrument(span.clone()).await;
+    let answering = AssertUnwindSafe(next.run(request)).catch_unwind().instrument(span.clone());
+    let mut response = answering.await.unwrap_or_else(|_| {
+        span.in_scope(|| tracing::error!("the request ended in a panic"));
+        Refusal::new(Code::Internal, "something went wrong here; the log says what").into_response()
+    });
     if let Some(ProblemBody(mut problem)) = response.extensions_mut().remove::<ProblemBody>() {
         problem.request_id.clone_from(&id);
         *response.body_mut() = Body::from(serde_json::to_vec(&problem).unwrap_or_default());

@@ -18,7 +18,7 @@ const CALL: usize = 1_000;
 pub(crate) struct Watcher(Arc<Shared>);
 
 struct Shared {
-    /// By job: the last status that was seen, for all who wait for it.
+    /// By job: the last status that anybody saw, for all who wait for it.
     jobs: Mutex<HashMap<JobId, watch::Sender<JobStatus>>>,
     /// Told when somebody begins to wait.
     somebody: Notify,
@@ -30,6 +30,19 @@ impl Shared {
     }
 }
 
+/// One who waits for a job.
+pub(crate) struct Watch(watch::Receiver<JobStatus>);
+
+impl Watch {
+    /// Waits until the job may have changed; whoever waits looks for himself.
+    pub(crate) async fn stirred(&mut self) {
+        if self.0.changed().await.is_err() {
+            // The server ends, and whoever waits is told otherwise.
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
 impl Watcher {
     pub(crate) fn new(store: Arc<dyn Store>, interval: Duration) -> Self {
         let shared = Arc::new(Shared { jobs: Mutex::default(), somebody: Notify::new() });
@@ -37,18 +50,20 @@ impl Watcher {
         Self(shared)
     }
 
-    /// Waits until the job is seen with another status than this one; answers it.
-    pub(crate) async fn changed(&self, id: JobId, from: JobStatus) -> JobStatus {
-        let mut seen = {
+    /// Begins to wait for a job that was seen with this status.
+    pub(crate) fn watch(&self, id: JobId, seen: JobStatus) -> Watch {
+        let watch = {
             let mut jobs = self.0.lock();
-            jobs.entry(id).or_insert_with(|| watch::Sender::new(from)).subscribe()
+            let status = jobs.entry(id).or_insert_with(|| watch::Sender::new(seen));
+            // Others saw it with another one, before or since. Either way they should look again, and from here on a look of the
+            // watcher that shows anything else than this stirs all of them.
+            if *status.borrow() != seen {
+                status.send_replace(seen);
+            }
+            Watch(status.subscribe())
         };
         self.0.somebody.notify_one();
-        // Whoever waited before may have seen more than this one has.
-        match seen.wait_for(|status| *status != from).await {
-            Ok(status) => *status,
-            Err(_) => from,
-        }
+        watch
     }
 }
 

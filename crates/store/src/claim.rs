@@ -7,7 +7,7 @@ use orchestrix_core::{
 };
 
 /// Which queues a worker serves.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Queues {
     /// Every queue.
     All,

@@ -49,6 +49,14 @@ impl AttemptEnd {
         Self { crash_loop, ..Self::plain(AttemptOutcome::Lost) }
     }
 
+    /// Whether this is what an attempt left behind: a worker that writes it anew to tell it again may write it otherwise.
+    pub fn left(&self, result: Option<&str>) -> bool {
+        match (&self.result, result) {
+            (Some(json), Some(text)) => json.means(text),
+            (this, that) => this.is_none() && that.is_none(),
+        }
+    }
+
     /// Decides what becomes of a job with this lifecycle and this policy. The jitter of a back-off is drawn here.
     pub fn decide(&self, before: Lifecycle, retry: &RetryPolicy) -> Result<Decided, IllegalTransition> {
         let lifecycle = before.end(self.outcome, self.failure, self.crash_loop)?;

@@ -7,7 +7,7 @@ use orchestrix_core::{FieldError, JobType, Timestamp, WorkerName};
 use crate::Queues;
 
 /// What a worker says of itself when it starts.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct WorkerInfo {
     /// Its name.
     pub name: WorkerName,

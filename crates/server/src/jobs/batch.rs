@@ -7,9 +7,13 @@ use axum::{
     extract::State,
     http::{HeaderMap, StatusCode},
 };
-use orchestrix_api::job::{self, Accepted, BatchAccepted};
+use orchestrix_api::{
+    Problem,
+    job::{self, Accepted, BatchAccepted},
+};
+use orchestrix_core::FieldError;
 
-use super::create::traceparent;
+use super::create::{KEY, traceparent};
 use crate::{App, body::Text, refusal::Refusal};
 
 /// Records jobs, all or none.
@@ -18,8 +22,11 @@ pub(crate) async fn batch(
     headers: HeaderMap,
     body: Text,
 ) -> Result<(StatusCode, Json<BatchAccepted>), Refusal> {
-    let mut jobs = job::read_batch(body.as_str()?)?;
-    drop(body);
+    if headers.contains_key(KEY) {
+        let error = FieldError::new(KEY, "belongs to one job: each job of a batch has an idempotencyKey of its own");
+        return Err(Problem::invalid(error.into()).into());
+    }
+    let mut jobs = body.read(job::read_batch).await?;
     let trace = traceparent(&headers);
     for job in &mut jobs {
         job.traceparent.clone_from(&trace);

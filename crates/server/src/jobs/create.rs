@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::{extract::State, http::HeaderMap, response::Response};
 use orchestrix_api::{Problem, job};
-use orchestrix_core::{FieldError, IdempotencyKey, Invalid, NewJob};
+use orchestrix_core::{FieldError, IdempotencyKey, NewJob};
 
 use crate::{App, answer, body::Text, refusal::Refusal};
 
@@ -17,13 +17,17 @@ pub(crate) async fn create(State(app): State<Arc<App>>, headers: HeaderMap, body
     Ok(answer::accepted(enqueued.into()))
 }
 
+/// The header of an idempotency key.
+pub(crate) const KEY: &str = "Idempotency-Key";
+
 // The header may say what the field may say; both may say the same.
 fn take_key(headers: &HeaderMap, job: &mut NewJob) -> Result<(), Refusal> {
-    let Some(value) = headers.get("idempotency-key") else { return Ok(()) };
-    let refuse = |message: &str| {
-        let error = FieldError::new("Idempotency-Key", message);
-        Refusal::from(Problem::invalid(Invalid::from(error)))
-    };
+    let mut values = headers.get_all(KEY).iter();
+    let Some(value) = values.next() else { return Ok(()) };
+    let refuse = |message: &str| Refusal::from(Problem::invalid(FieldError::new(KEY, message).into()));
+    if values.any(|other| other != value) {
+        return Err(refuse("is there twice, and not the same"));
+    }
     let text = std::str::from_utf8(value.as_bytes()).map_err(|_| refuse("is not UTF-8"))?;
     let key = IdempotencyKey::new(text).map_err(|error| refuse(&error.message))?;
     match &job.idempotency_key {

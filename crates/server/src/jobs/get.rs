@@ -46,12 +46,21 @@ pub(crate) async fn get(
     if !wait.is_zero() && !job.state.is_terminal() {
         turn.give_back();
         if let Ok(_waits) = app.waits.try_acquire() {
-            tokio::select! {
-                _ = app.watcher.changed(id, job.state.status()) => {}
-                () = tokio::time::sleep(wait) => {}
-                () = app.closed() => {}
+            let seen = job.state.status();
+            let mut watch = app.watcher.watch(id, seen);
+            let over = tokio::time::sleep(wait);
+            tokio::pin!(over);
+            while job.state.status() == seen {
+                let end = tokio::select! {
+                    () = watch.stirred() => false,
+                    () = &mut over => true,
+                    () = app.closed() => true,
+                };
+                job = app.reader.find(id).await?;
+                if end {
+                    break;
+                }
             }
-            job = app.reader.find(id).await?;
         }
     }
     Ok(Json(job.into()))

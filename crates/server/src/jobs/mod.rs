@@ -12,7 +12,11 @@ use orchestrix_core::JobId;
 
 use crate::refusal::Refusal;
 
+/// The length of an id as it is written everywhere: one job has one address.
+const ID: usize = 36;
+
 /// The id in a path. What is no id belongs to no job.
 pub(crate) fn id(text: &str) -> Result<JobId, Refusal> {
-    text.parse().map_err(|_| Refusal::new(Code::JobNotFound, "there is no such job"))
+    let id = (text.len() == ID).then(|| text.parse().ok()).flatten();
+    id.ok_or_else(|| Refusal::new(Code::JobNotFound, "there is no such job"))
 }

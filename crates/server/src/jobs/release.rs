@@ -4,15 +4,21 @@ use std::sync::Arc;
 
 use axum::{Json, extract::State, http::StatusCode};
 use orchestrix_api::job::Accepted;
+use orchestrix_store::StoreError;
 
 use super::id;
 use crate::{App, answer, params::Named, refusal::Refusal};
 
-/// Lets a job go that was held.
+/// Lets a job go that was held; one that is not held any more is answered alike.
 pub(crate) async fn release(
     State(app): State<Arc<App>>,
     Named(text): Named,
 ) -> Result<(StatusCode, Json<Accepted>), Refusal> {
     let id = id(&text)?;
-    Ok(answer::stands(id, app.store.release_hold(id).await?))
+    let state = match app.store.release_hold(id).await {
+        // It is what was wanted: an answer that got lost may have been the first one's.
+        Err(StoreError::IllegalTransition(transition)) if !transition.from.is_terminal() => transition.from,
+        answer => answer?,
+    };
+    Ok(answer::stands(id, state))
 }

@@ -21,7 +21,11 @@ pub(crate) async fn put(
 ) -> Result<(StatusCode, Json<ScheduleView>), Refusal> {
     let name = ScheduleName::new(&text)
         .map_err(|error| Problem::invalid(Invalid::from(FieldError::new("name", error.message))))?;
-    let put = app.store.put_schedule(schedule::read(name.clone(), body.as_str()?)?).await?;
+    let (schedule, resume) = schedule::read(name.clone(), body.as_str()?)?;
+    let put = app.store.put_schedule(schedule).await?;
+    if resume {
+        app.store.resume_schedule(&name).await?;
+    }
     let status = if put == Put::Created { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(ScheduleView::from(&find(&app, &name).await?))))
 }

@@ -24,7 +24,7 @@ pub(crate) async fn heartbeat(State(app): State<Arc<App>>, body: Text) -> Result
             let concurrency = beat.slots.or(beat.free_slots).unwrap_or_default();
             let info = WorkerInfo { name: beat.worker.clone(), queues: Queues::All, job_types: None, concurrency };
             app.store.register_worker(&info).await?;
-            app.vague.add(beat.worker.clone());
+            app.roster.remove(&beat.worker);
             Directive::Run
         }
     };

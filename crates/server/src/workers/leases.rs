@@ -1,12 +1,18 @@
 //! `POST /worker/leases`
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use axum::{Extension, Json, extract::State};
 use orchestrix_api::worker::{Ask, LeaseView, Leases};
 use orchestrix_store::{Directive, WorkerInfo};
 
 use crate::{App, body::Text, gate::Turn, refusal::Refusal};
+
+/// How often one that waits shows that it lives.
+const SHOW: Duration = Duration::from_secs(10);
 
 /// Leases jobs, at once or as soon as there are any.
 pub(crate) async fn leases(
@@ -27,33 +33,41 @@ pub(crate) async fn leases(
         Ok(_) => Instant::now() + ask.wait,
         Err(_) => Instant::now(),
     };
-    tokio::select! {
-        jobs = app.desk.lease(&ask.claim, until) => {
-            let jobs = jobs?;
-            let waited_seconds = jobs.begun().saturating_duration_since(arrived).as_secs_f64();
-            Ok(Json(Leases { leases: jobs.take().into_iter().map(LeaseView::from).collect(), waited_seconds }))
+    let leasing = app.desk.lease(&ask.claim, until);
+    tokio::pin!(leasing);
+    loop {
+        tokio::select! {
+            jobs = &mut leasing => {
+                let jobs = jobs?;
+                let waited_seconds = jobs.begun().saturating_duration_since(arrived).as_secs_f64();
+                return Ok(Json(Leases { leases: jobs.take().into_iter().map(LeaseView::from).collect(), waited_seconds }));
+            }
+            // One that waits lives, and may be told to take nothing new. A store that is away is noticed by the claim.
+            () = tokio::time::sleep(SHOW) => match shown(&app, &ask).await {
+                Ok(Directive::Run) | Err(_) => {}
+                Ok(_) => return Ok(none()),
+            },
+            () = app.closed() => return Ok(none()),
         }
-        () = app.closed() => Ok(none()),
     }
 }
 
-// Shows that the worker lives, and makes it known if it is not.
+// Shows that the worker lives, and makes it known if it is not, or not as it is now.
 async fn shown(app: &App, ask: &Ask) -> Result<Directive, Refusal> {
-    let free = u32::try_from(ask.claim.limit).unwrap_or(u32::MAX);
-    let known = app.store.heartbeat_worker(&ask.claim.worker, free).await?;
-    let vague = app.vague.remove(&ask.claim.worker);
-    match known {
-        // Made known by a heartbeat, which does not say what it serves.
-        Some(Directive::Run) if vague => {}
-        Some(directive) => return Ok(directive),
-        None => {}
-    }
     let info = WorkerInfo {
         name: ask.claim.worker.clone(),
         queues: ask.claim.queues.clone(),
         job_types: ask.claim.job_types.clone(),
         concurrency: ask.slots,
     };
-    app.store.register_worker(&info).await?;
-    Ok(Directive::Run)
+    let free = u32::try_from(ask.claim.limit).unwrap_or(u32::MAX);
+    match app.store.heartbeat_worker(&info.name, free).await? {
+        Some(Directive::Run) if app.roster.has(&info) => Ok(Directive::Run),
+        Some(Directive::Run) | None => {
+            app.store.register_worker(&info).await?;
+            app.roster.add(&info);
+            Ok(Directive::Run)
+        }
+        Some(directive) => Ok(directive),
+    }
 }

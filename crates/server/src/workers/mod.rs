@@ -9,12 +9,14 @@ pub(crate) mod outcomes;
 pub(crate) mod progress;
 
 use std::{
-    collections::HashSet,
+    collections::HashMap,
+    hash::{DefaultHasher, Hash, Hasher},
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use orchestrix_api::Code;
 use orchestrix_core::{LeaseToken, WorkerName};
+use orchestrix_store::WorkerInfo;
 
 use crate::refusal::Refusal;
 
@@ -23,26 +25,38 @@ pub(crate) fn token(text: &str) -> Result<LeaseToken, Refusal> {
     text.parse().map_err(|_| Refusal::new(Code::LeaseLost, "the token owns no job"))
 }
 
-/// Workers that showed themselves before they said what they serve.
+/// What workers last said of themselves here, so that only news are written down.
 #[derive(Default)]
-pub(crate) struct Vague(Mutex<HashSet<WorkerName>>);
+pub(crate) struct Roster(Mutex<HashMap<WorkerName, u64>>);
 
-impl Vague {
-    /// The most that are remembered; whoever is not keeps a vague entry in the list of workers.
+impl Roster {
+    /// The most that are remembered; past that all are forgotten, and each is written down once more.
     const MOST: usize = 10_000;
 
-    fn lock(&self) -> MutexGuard<'_, HashSet<WorkerName>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<WorkerName, u64>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn add(&self, name: WorkerName) {
-        let mut names = self.lock();
-        if names.len() < Self::MOST {
-            names.insert(name);
-        }
+    /// Whether this is what it last said.
+    pub(crate) fn has(&self, info: &WorkerInfo) -> bool {
+        self.lock().get(&info.name) == Some(&Self::mark(info))
     }
 
-    fn remove(&self, name: &WorkerName) -> bool {
-        self.lock().remove(name)
+    pub(crate) fn add(&self, info: &WorkerInfo) {
+        let mut names = self.lock();
+        if names.len() >= Self::MOST {
+            names.clear();
+        }
+        names.insert(info.name.clone(), Self::mark(info));
+    }
+
+    pub(crate) fn remove(&self, name: &WorkerName) {
+        self.lock().remove(name);
+    }
+
+    fn mark(info: &WorkerInfo) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        info.hash(&mut hasher);
+        hasher.finish()
     }
 }

@@ -13,8 +13,7 @@ use crate::{App, body::Text, refusal::Refusal};
 
 /// Ends many attempts, each by itself.
 pub(crate) async fn outcomes(State(app): State<Arc<App>>, body: Text) -> Result<Json<OutcomesAnswer>, Refusal> {
-    let items = read_outcomes(body.as_str()?)?;
-    drop(body);
+    let items = body.read(read_outcomes).await?;
     let (mut texts, mut known) = (Vec::with_capacity(items.len()), Vec::with_capacity(items.len()));
     for (text, token, verdict) in items {
         texts.push((text, token.is_some()));

@@ -255,6 +255,7 @@ suite! {
     repeat {
         every_verdict_may_be_told_again,
         a_success_that_was_not_the_first_attempt_may_be_told_again,
+        a_result_that_is_written_otherwise_is_the_same,
         a_repeat_is_answered_as_the_first_time_whatever_happened_since,
         a_repeat_is_answered_after_a_redrive,
         another_verdict_under_a_used_token_is_refused,

@@ -42,6 +42,17 @@ pub(super) async fn a_success_that_was_not_the_first_attempt_may_be_told_again(h
     assert_eq!(h.job(claimed.id()).await, before);
 }
 
+pub(super) async fn a_result_that_is_written_otherwise_is_the_same(h: &Harness) {
+    let claimed = h.start(job("t")).await;
+    h.end(&claimed, result(r#"{"a": 1, "b": [2]}"#)).await;
+    let before = h.job(claimed.id()).await;
+    assert_eq!(h.finish(&claimed, result(r#"{"b":[2],"a":1}"#)).await, Ok(JobState::Completed));
+    assert_eq!(h.job(claimed.id()).await, before, "it stays as it was first written");
+    for other in [result(r#"{"b":[2],"a":2}"#), Verdict::DONE] {
+        assert_eq!(h.finish(&claimed, other).await, Err(FinishError::LeaseLost));
+    }
+}
+
 pub(super) async fn a_repeat_is_answered_as_the_first_time_whatever_happened_since(h: &Harness) {
     let first = h.start(job("t")).await;
     assert_eq!(h.end(&first, Verdict::fail("not yet")).await, JobState::Retrying);

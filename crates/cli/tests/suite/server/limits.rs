@@ -17,13 +17,13 @@ fn a_body_over_its_limit_is_refused_unread() {
     let place = Place::sqlite();
     let server = Server::start(&place);
     let text = format!(
-        "POST /jobs HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        "POST /jobs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
         1u64 << 40
     );
     server.raw(text.as_bytes()).problem(413, "payload_too_large");
     // Without saying so beforehand it is noticed on the way.
     let mut chunked =
-        b"POST /jobs HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n"
+        b"POST /jobs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n"
             .to_vec();
     for _ in 0..40 {
         chunked.extend(b"10000\r\n");
@@ -61,7 +61,7 @@ fn a_client_that_goes_away_in_the_middle_leaves_a_server_that_works() {
     let server = Server::start(&place);
     for part in [
         "POST /jobs HT",
-        "POST /jobs HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{\"jobT",
+        "POST /jobs HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\n{\"jobT",
         "\r\n\r\n",
         "\u{0}\u{1}",
     ] {
@@ -74,7 +74,7 @@ fn a_client_that_goes_away_in_the_middle_leaves_a_server_that_works() {
     waits.set_read_timeout(Some(LIMIT)).unwrap();
     let body = r#"{"workerId": "gone", "queues": ["*"], "max": 5, "waitSeconds": 50}"#;
     let head = format!(
-        "POST /worker/leases HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        "POST /worker/leases HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
         body.len()
     );
     waits.write_all([head.as_bytes(), body.as_bytes()].concat().as_slice()).unwrap();
