@@ -75,10 +75,17 @@ class Job:
         self.stopped = threading.Event()  # cancelled, lost, or the worker has no more time for it
 
     def progress(self, **what):
-        self.worker.tell(self, "progress", what)
+        self.say("progress", what)
 
     def log(self, message, level="info"):
-        self.worker.tell(self, "logs", {"lines": [{"level": level, "message": message}]})
+        self.say("logs", {"lines": [{"level": level, "message": message}]})
+
+    def say(self, what, body):
+        """What is said on the way and refused, such as a message that is too long, is no failure of the job."""
+        try:
+            self.worker.tell(self, what, body)
+        except RuntimeError as error:
+            print(error, file=sys.stderr)
 
 
 class Worker:
@@ -140,11 +147,15 @@ class Worker:
             with self.changed:
                 mine = self.running.get(job.token) is job
             if mine:
-                self.tell(job, *outcome)
+                try:
+                    self.tell(job, *outcome)
+                except RuntimeError as error:  # refused, such as a result over 1 MiB: it would be no different another time
+                    outcome = "fail", {"error": f"the outcome was refused: {error}"[:2000], "retryable": False}
+                    self.tell(job, *outcome)
                 print(f"{outcome[0]} {job.type} {job.id}", flush=True)
         except Lost:
             print(f"lost {job.type} {job.id}", file=sys.stderr)
-        except RuntimeError as error:  # the outcome was refused; the lease runs out
+        except RuntimeError as error:  # refused again; the lease runs out
             print(error, file=sys.stderr)
         with self.changed:
             self.running.pop(job.token, None)
@@ -232,7 +243,7 @@ class Worker:
             self.changed.wait_for(lambda: not self.running, 2)
             rest, self.running = list(self.running.values()), {}
         for job in rest:  # their threads end with the process
-            with contextlib.suppress(Lost):
+            with contextlib.suppress(Lost, Away, RuntimeError):  # the others are handed back all the same
                 self.call(f"/worker/leases/{job.token}/release", {})
         self.call("/worker/leave", {"workerId": self.name})
 

@@ -91,6 +91,8 @@ async fn it_does_jobs_and_tells_how_they_failed(ground: Ground) {
     let fails = ground.example("fail", &json!({ "message": "broken" })).await;
     let fatal = ground.example("fail", &json!({ "message": "beyond repair", "retryable": false })).await;
     let counts = ground.example("count", &json!({ "n": 3, "seconds": 0.01 })).await;
+    // What it returns is written with escapes, and so larger than a result may be.
+    let large = ground.example("add", &json!({ "a": "é".repeat(200_000), "b": "" })).await;
     for (n, id) in sums.into_iter().enumerate() {
         let job = ground.reaches(id, JobState::Completed).await;
         assert_eq!(job.result.unwrap().as_str(), (n + 1).to_string());
@@ -100,6 +102,9 @@ async fn it_does_jobs_and_tells_how_they_failed(ground: Ground) {
     assert_eq!(errors, ["RuntimeError: broken"; 2]);
     let job = ground.reaches(fatal, JobState::Dead).await;
     assert_eq!((job.attempts, job.attempt_log[0].error.as_deref()), (1, Some("Fatal: beyond repair")));
+    let job = ground.reaches(large, JobState::Dead).await;
+    let error = job.attempt_log[0].error.as_deref().unwrap();
+    assert!(job.attempts == 1 && error.contains("refused") && error.contains("413"), "{error}");
     let job = ground.reaches(counts, JobState::Completed).await;
     assert_eq!((job.result.unwrap().as_str(), job.checkpoint.unwrap().as_str()), ("3", "3"));
     assert_eq!(job.progress.unwrap().message.as_deref(), Some("3 counted"));
