@@ -92,7 +92,7 @@ class Worker:
     def __init__(self, options):
         self.options, self.name = options, options.worker_name or f"{socket.gethostname()}-{os.getpid()}"
         self.running, self.changed = {}, threading.Condition()  # by token; told whenever it changes
-        self.paused, self.ending = False, threading.Event()
+        self.paused, self.ending, self.gone = False, threading.Event(), False
         self.waiting = None  # where it waits for jobs
 
     def call(self, path, body, timeout=10, waits=False):
@@ -204,8 +204,10 @@ class Worker:
         last, pause = time.monotonic(), None
         while True:
             with self.changed:
-                while (rest := last + (pause or self.interval()) - time.monotonic()) > 0:
+                while (rest := last + (pause or self.interval()) - time.monotonic()) > 0 and not self.gone:
                     self.changed.wait(rest)
+                if self.gone:
+                    return
                 jobs = dict(self.running)
             last, pause = time.monotonic(), None
             free = self.options.concurrency - len(jobs)
@@ -245,6 +247,10 @@ class Worker:
         for job in rest:  # their threads end with the process
             with contextlib.suppress(Lost, Away, RuntimeError):  # the others are handed back all the same
                 self.call(f"/worker/leases/{job.token}/release", {})
+        with self.changed:
+            self.gone = True
+            self.changed.notify_all()
+        beat.join(10)  # whoever shows that it lives after it left is there again
         self.call("/worker/leave", {"workerId": self.name})
 
 
