@@ -7,16 +7,28 @@ use axum::{
     extract::State,
     http::{HeaderMap, StatusCode},
 };
-use orchestrix_api::job::{self, Accepted, BatchAccepted};
+use orchestrix_api::job::{self, Accepted, BatchAccepted, BatchRequest};
 
 use super::create::traceparent;
 use crate::{
     App,
     body::{MANY, Text},
+    openapi::problems::InvalidOrReused,
     refusal::Refusal,
 };
 
 /// Records jobs, all or none.
+#[utoipa::path(
+    post,
+    path = "/jobs/batch",
+    tag = "jobs",
+    operation_id = "createJobs",
+    request_body = BatchRequest,
+    responses(
+        (status = 202, description = "The jobs are durable; in the order of the request.", body = BatchAccepted),
+        (status = 422, response = InvalidOrReused),
+    ),
+)]
 pub(crate) async fn batch(
     State(app): State<Arc<App>>,
     headers: HeaderMap,

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use axum::{Json, extract::State, http::StatusCode};
 use orchestrix_api::{
     Problem,
-    schedule::{self, ScheduleView},
+    schedule::{self, ScheduleRequest, ScheduleView},
+    schema::ScheduleId,
 };
 use orchestrix_core::{FieldError, Invalid, ScheduleName};
 use orchestrix_store::Put;
@@ -19,6 +20,18 @@ use crate::{
 };
 
 /// Sets a schedule up, or changes it.
+#[utoipa::path(
+    put,
+    path = "/schedules/{name}",
+    tag = "schedules",
+    operation_id = "putSchedule",
+    params(("name" = ScheduleId, Path, description = "The schedule's name.")),
+    request_body = ScheduleRequest,
+    responses(
+        (status = 200, description = "It was there, and is now as asked for.", body = ScheduleView),
+        (status = 201, description = "It is new.", body = ScheduleView),
+    ),
+)]
 pub(crate) async fn put(
     State(app): State<Arc<App>>,
     Named(text): Named,

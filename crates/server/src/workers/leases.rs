@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Instant};
 
 use axum::{Extension, Json, extract::State};
-use orchestrix_api::worker::{Ask, LeaseView, Leases};
+use orchestrix_api::worker::{Ask, LeaseRequest, LeaseView, Leases};
 use orchestrix_store::{Directive, WorkerInfo};
 
 use crate::{
@@ -14,6 +14,14 @@ use crate::{
 };
 
 /// Leases jobs, at once or as soon as there are any.
+#[utoipa::path(
+    post,
+    path = "/worker/leases",
+    tag = "workers",
+    operation_id = "leaseJobs",
+    request_body = LeaseRequest,
+    responses((status = 200, description = "The jobs; none after the wait, if there were none.", body = Leases)),
+)]
 pub(crate) async fn leases(
     State(app): State<Arc<App>>,
     Extension(turn): Extension<Turn>,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::{Json, extract::State};
 use orchestrix_api::{
     Code,
-    worker::{OutcomeAnswer, OutcomesAnswer, read_outcomes},
+    worker::{OutcomeAnswer, OutcomesAnswer, OutcomesRequest, read_outcomes},
 };
 use orchestrix_store::{Finish, FinishError};
 
@@ -16,6 +16,14 @@ use crate::{
 };
 
 /// Ends many attempts, each by itself.
+#[utoipa::path(
+    post,
+    path = "/worker/leases/complete-batch",
+    tag = "workers",
+    operation_id = "completeLeases",
+    request_body = OutcomesRequest,
+    responses((status = 200, description = "What came of each, in the order of the request.", body = OutcomesAnswer)),
+)]
 pub(crate) async fn outcomes(State(app): State<Arc<App>>, body: Text<MANY>) -> Result<Json<OutcomesAnswer>, Refusal> {
     let items = read_outcomes(body.as_str()?)?;
     drop(body);
