@@ -10,15 +10,18 @@ use orchestrix_store::{Enqueued, JobSummary};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+#[cfg(feature = "openapi")]
+use crate::schema::{Amounts, Delay, DependencyFailure, Key, Line, Name, Parent, TimeNearNow, TypeName};
 use crate::{Malformed, Object, Problem, problem::Code};
 
 /// A job as it is asked for. Only `jobType` is required.
 #[derive(Debug, Clone, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(examples(json!({"jobType": "SEND_EMAIL", "payload": {"to": "user@example.com"}, "queue": "mail"}))))]
 pub struct JobRequest {
     /// What kind of work: 1 to 128 of `A-Za-z0-9_.-:`.
-    #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 128, pattern = "^[A-Za-z0-9_.:-]+$"))]
+    #[cfg_attr(feature = "openapi", schema(value_type = TypeName))]
     pub job_type: String,
     /// What the worker is handed: any JSON of at most 1 MiB; comes back exactly as given.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -26,11 +29,11 @@ pub struct JobRequest {
     pub payload: Option<Box<RawValue>>,
     /// Makes a repeat of the same request the same job, per tenant and type.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 255))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Key>))]
     pub idempotency_key: Option<String>,
     /// Where it waits.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 128, pattern = "^[A-Za-z0-9_.-]+$"))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Name>))]
     pub queue: Option<String>,
     /// How urgent it is; higher first.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -38,11 +41,11 @@ pub struct JobRequest {
     pub priority: Option<i16>,
     /// How long after it was recorded it may start; excludes `runAt`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 316224000))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Delay>))]
     pub delay_seconds: Option<f64>,
     /// When it may start; excludes `delaySeconds`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<TimeNearNow>))]
     pub run_at: Option<Timestamp>,
     /// How often it may be tried.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -61,41 +64,43 @@ pub struct JobRequest {
     pub retry: Option<RetryRequest>,
     /// A name by which other jobs of the same batch may depend on this one.
     #[serde(rename = "ref", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Line>))]
     pub reference: Option<String>,
     /// What must finish first: ids of jobs, and `ref:NAME` for jobs of the same batch.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<Vec<String>>, max_items = 1000))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Vec<Parent>>, max_items = 1000))]
     pub depends_on: Vec<String>,
     /// What becomes of it when one of those failed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<DependencyFailure>))]
     pub on_dependency_failure: Option<OnDependencyFailure>,
     /// Whose job it is.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 128, pattern = "^[A-Za-z0-9_.-]+$"))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Name>))]
     pub tenant: Option<String>,
     /// Shares a concurrency limit with every job of this key.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 128, pattern = "^[A-Za-z0-9_.-]+$"))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Name>))]
     pub concurrency_key: Option<String>,
     /// Shares a rate limit with every job of this key.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 128, pattern = "^[A-Za-z0-9_.-]+$"))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Name>))]
     pub rate_limit_key: Option<String>,
     /// What it needs of its worker, such as `cpu`, `memoryMiB` or any other name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<BTreeMap<String, f64>>))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Amounts>))]
     pub resources: BTreeMap<String, f64>,
     /// Words to find it by.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<Vec<String>>, max_items = 32))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Vec<TypeName>>, max_items = 32))]
     pub tags: Vec<String>,
     /// The caller's id for the larger whole; on every log line of the job.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Line>))]
     pub correlation_id: Option<String>,
     /// Cancelled if it has not started by then.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<TimeNearNow>))]
     pub expires_at: Option<Timestamp>,
     /// Recorded, but not run until released.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -109,15 +114,19 @@ pub struct JobRequest {
 pub struct RetryRequest {
     /// After the first attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 2592000))]
     pub base_seconds: Option<f64>,
     /// So many times longer after each further one.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 100))]
     pub multiplier: Option<f64>,
     /// Never longer than this.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 2592000))]
     pub max_seconds: Option<f64>,
     /// Up to this share of it more, at random.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 1))]
     pub jitter: Option<f64>,
 }
 
@@ -331,6 +340,7 @@ impl From<&NewJob> for JobRequest {
 /// Several jobs, recorded all or not at all.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(examples(json!({"jobs": [{"jobType": "a", "ref": "a"}, {"jobType": "b", "dependsOn": ["ref:a"]}]}))))]
 pub struct BatchRequest {
     /// The jobs; those with a `ref` may be waited for by others as `ref:NAME`.
     #[cfg_attr(feature = "openapi", schema(min_items = 1, max_items = 10000))]

@@ -6,15 +6,20 @@
 //! | [`job`] | `POST /jobs` and what is answered about jobs |
 //! | [`schedule`] | schedules and their ledger |
 //! | [`worker`] | what workers of any language ask and say |
+//! | [`ending`] | what they say about how an attempt ended |
 //! | [`problem`] | errors, and the codes that programs go by |
+//! | `schema` | with the feature `openapi`: schemas that many fields share |
 //!
 //! It does no input or output. Requests become the types of `core`, which keep the rules; what they break is named as the
 //! outside spells it.
 
+pub mod ending;
 pub mod job;
 pub mod object;
 pub mod problem;
 pub mod schedule;
+#[cfg(feature = "openapi")]
+pub mod schema;
 pub mod worker;
 
 pub use object::{Malformed, Object};

@@ -7,6 +7,11 @@ use orchestrix_core::{
 use orchestrix_store::{Backfill, Occurrence, Schedule};
 use serde::Serialize;
 
+#[cfg(feature = "openapi")]
+use crate::schema::{
+    CronText, Id, MisfirePolicy, Note, OccurrenceOutcome, OccurrenceReason, OverlapPolicy, ScheduleId, Time,
+    TimeNearNow, Zone,
+};
 use crate::{
     Object,
     job::{self, JobRequest, Refusal},
@@ -16,12 +21,15 @@ use crate::{
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(examples(json!({"cron": "0 9 * * *", "timezone": "Europe/Berlin", "job": {"jobType": "REPORT"}}))))]
 pub struct ScheduleRequest {
     /// When it is due: five fields, six with seconds first, or a name such as `@daily`. Excludes `everySeconds`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<CronText>))]
     pub cron: Option<String>,
     /// The IANA zone of `cron`; `UTC` unless told otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Zone>))]
     pub timezone: Option<String>,
     /// When it is due: so often, counted from 1970. Excludes `cron`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -32,11 +40,11 @@ pub struct ScheduleRequest {
     /// What happens while earlier jobs of it are unfinished: `skip` (unless told otherwise), `allow`, `buffer_one` or
     /// `cancel_running`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<OverlapPolicy>))]
     pub overlap: Option<Overlap>,
     /// What happens to late occurrences: `skip`, `fire_once` (unless told otherwise) or `catch_up`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<MisfirePolicy>))]
     pub misfire: Option<Misfire>,
     /// How many late ones `catch_up` fires.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -48,18 +56,18 @@ pub struct ScheduleRequest {
     pub jitter_seconds: Option<f64>,
     /// No occurrence before this.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<TimeNearNow>))]
     pub start_at: Option<Timestamp>,
     /// No occurrence at or after this.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<TimeNearNow>))]
     pub end_at: Option<Timestamp>,
     /// Set up, but not fired until resumed. What an operator paused stays so when it is left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paused: Option<bool>,
     /// A remark for people.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(max_length = 1000))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Note>))]
     pub note: Option<String>,
 }
 
@@ -161,7 +169,7 @@ fn take_cadence(object: &mut Object<'_>) -> Option<Cadence> {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ScheduleView {
     /// What it is called.
-    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    #[cfg_attr(feature = "openapi", schema(value_type = ScheduleId))]
     pub name: ScheduleName,
     /// What was asked for.
     #[serde(flatten)]
@@ -179,7 +187,7 @@ pub struct ScheduleView {
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
     pub last_fired_at: Option<Timestamp>,
     /// Jobs of it that may not be over, as far as they are remembered.
-    #[cfg_attr(feature = "openapi", schema(value_type = Vec<String>))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Vec<Id>))]
     pub unfinished_jobs: Vec<JobId>,
     /// When it was first put.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
@@ -236,7 +244,7 @@ impl From<&Schedule> for ScheduleView {
 pub struct PauseRequest {
     /// A remark for people.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(max_length = 1000))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Note>))]
     pub note: Option<String>,
 }
 
@@ -251,16 +259,17 @@ pub fn read_pause(text: &str) -> Result<Option<String>, Refusal> {
 /// Times that are to be made up for.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(examples(json!({"from": "2026-01-01T00:00:00Z", "to": "2026-01-08T00:00:00Z", "overlap": "allow"}))))]
 pub struct BackfillRequest {
     /// From this time on.
-    #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
+    #[cfg_attr(feature = "openapi", schema(value_type = TimeNearNow))]
     pub from: Timestamp,
     /// Before this time.
-    #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Time))]
     pub to: Timestamp,
     /// What happens while earlier jobs of it are unfinished; as the schedule says, unless told otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<OverlapPolicy>))]
     pub overlap: Option<Overlap>,
 }
 
@@ -292,7 +301,7 @@ pub struct Backfilled {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Times {
     /// Nominal times, without jitter.
-    #[cfg_attr(feature = "openapi", schema(value_type = Vec<String>))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Vec<Time>))]
     pub times: Vec<Timestamp>,
 }
 
@@ -305,11 +314,11 @@ pub struct OccurrenceView {
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub nominal_time: Timestamp,
     /// What became of it.
-    #[cfg_attr(feature = "openapi", schema(value_type = OutcomeWord))]
+    #[cfg_attr(feature = "openapi", schema(value_type = OccurrenceOutcome))]
     pub outcome: Outcome,
     /// Why.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<OccurrenceReason>))]
     pub reason: Option<Reason>,
     /// The job it created.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -326,19 +335,6 @@ pub struct OccurrenceView {
     /// How many they are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
-}
-
-/// What became of an occurrence.
-#[derive(Debug, Clone, Copy, Serialize)]
-#[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub enum OutcomeWord {
-    /// It created a job.
-    Fired,
-    /// It was passed over on purpose.
-    Skipped,
-    /// Nobody was there to fire it.
-    Missed,
 }
 
 impl From<Occurrence> for OccurrenceView {

@@ -24,12 +24,13 @@ pub const MAX_LINES: usize = 1_000;
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(examples(json!({"workerId": "host-1", "queues": ["mail"], "max": 10, "waitSeconds": 0}))))]
 pub struct LeaseRequest {
     /// Who asks: a name of its own.
-    #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 128, pattern = "^[A-Za-z0-9_.-]+$"))]
+    #[cfg_attr(feature = "openapi", schema(value_type = crate::schema::WorkerId))]
     pub worker_id: String,
     /// From which queues; `["*"]`, the default, is all of them.
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<Vec<String>>, max_items = 1000))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Vec<crate::schema::QueueOrAll>>, max_items = 1000))]
     pub queues: Vec<String>,
     /// How many jobs at most; 1 unless told otherwise.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<u32>, minimum = 1, maximum = 10000))]
@@ -39,7 +40,7 @@ pub struct LeaseRequest {
     pub wait_seconds: f64,
     /// Only these types; all unless told otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(max_items = 1000))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Vec<crate::schema::TypeName>>, max_items = 1000))]
     pub job_types: Option<Vec<String>>,
     /// How many jobs it runs at once in all.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -53,6 +54,7 @@ pub struct LeaseRequest {
 pub struct Capacity {
     /// Jobs at once.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::schema::Slots>))]
     pub slots: Option<u32>,
 }
 
@@ -243,15 +245,17 @@ pub struct Leases {
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(examples(json!({"workerId": "host-1", "leaseTokens": [], "freeSlots": 3}))))]
 pub struct HeartbeatRequest {
     /// Who lives.
-    #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 128, pattern = "^[A-Za-z0-9_.-]+$"))]
+    #[cfg_attr(feature = "openapi", schema(value_type = crate::schema::WorkerId))]
     pub worker_id: String,
     /// The leases to extend.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Vec<String>>, max_items = 10000))]
     pub lease_tokens: Vec<String>,
     /// How many more jobs it could run.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::schema::Slots>))]
     pub free_slots: Option<u32>,
     /// What it has to offer.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -295,6 +299,7 @@ pub struct HeartbeatAnswer {
     /// In the order of the request.
     pub leases: Vec<LeaseState>,
     /// What the worker should do: `run`, `drain` or `stop`.
+    #[cfg_attr(feature = "openapi", schema(value_type = crate::schema::WorkerDirective))]
     pub directive: String,
 }
 
@@ -374,11 +379,11 @@ pub struct OutcomeRequest {
     pub retryable: Option<bool>,
     /// Of a failed one: wait this long instead of the job's own back-off.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 316224000))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::schema::Delay>))]
     pub retry_after_seconds: Option<f64>,
     /// Of a snoozed one: after how long to be given it again.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 316224000))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::schema::Delay>))]
     pub seconds: Option<f64>,
 }
 
@@ -544,6 +549,7 @@ pub struct ProgressRequest {
     pub percent: Option<f64>,
     /// In words.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::schema::Message>))]
     pub message: Option<String>,
     /// What the next attempt should get back.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -596,8 +602,10 @@ pub struct LineRequest {
     pub at: Option<Timestamp>,
     /// `trace`, `debug`, `info` (unless told otherwise), `warn` or `error`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::schema::Level>))]
     pub level: Option<String>,
     /// What it says.
+    #[cfg_attr(feature = "openapi", schema(value_type = crate::schema::LogText))]
     pub message: String,
 }
 

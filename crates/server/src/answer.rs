@@ -26,10 +26,13 @@ pub(crate) fn stands(job_id: JobId, state: orchestrix_core::JobState) -> (Status
 }
 
 /// A part of a list.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Listed<T> {
+    /// In order.
     items: Vec<T>,
+    /// Where to go on; null if there is no more.
+    #[schema(required)]
     next_cursor: Option<String>,
 }
 

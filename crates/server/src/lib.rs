@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `jobs`, `schedules`, `workers` | one file for each request of the API: it reads, asks the store, answers |
 //! | `operations` | whether the process lives and is ready |
+//! | `openapi` | the description of the API, and the page that shows it |
 //! | `body` | bodies: how large, how long in coming, of what kind |
 //! | `params` | paths and questions |
 //! | `refusal` | errors as they are answered |
@@ -23,6 +24,7 @@ mod desk;
 mod gate;
 mod host;
 mod jobs;
+mod openapi;
 mod operations;
 mod options;
 mod params;

@@ -5,32 +5,57 @@ use std::{sync::Arc, time::Duration};
 use axum::{Json, extract::State, http::StatusCode};
 use orchestrix_store::{PageRequest, Store};
 use serde::Serialize;
+use utoipa::ToSchema;
 
-use crate::App;
+use crate::{App, openapi::OPERATIONS};
 
 /// How long a component may take to say that it is there.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Whether the process is up.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Health {
+    /// Always `ok`.
+    #[schema(pattern = "^ok$")]
     status: &'static str,
 }
 
 /// Says that the process is up.
+#[utoipa::path(
+    get,
+    path = "/healthz",
+    tag = OPERATIONS,
+    operation_id = "getHealth",
+    responses((status = 200, description = "The process is up.", body = Health)),
+)]
 pub(crate) async fn health() -> Json<Health> {
     Json(Health { status: "ok" })
 }
 
 /// Whether the server can do its work.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Ready {
-    /// `ok`, `degraded` or `unavailable`.
-    status: &'static str,
+    /// `degraded` while nobody leads or nobody works; it answers all the same.
+    status: Standing,
     components: Components,
 }
 
-#[derive(Debug, Serialize)]
+/// How something is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum Standing {
+    /// As it should be.
+    Ok,
+    /// Not as it should be, but good enough to go on.
+    Degraded,
+    /// Not there.
+    Unavailable,
+    /// Nobody can tell, because the database is away.
+    Unknown,
+}
+
+/// What a server consists of.
+#[derive(Debug, Serialize, ToSchema)]
 struct Components {
     persistence: Component,
     transport: Component,
@@ -38,27 +63,43 @@ struct Components {
     workers: Component,
 }
 
-#[derive(Debug, Serialize)]
+/// One part of it.
+#[derive(Debug, Serialize, ToSchema)]
 struct Component {
-    status: &'static str,
+    status: Standing,
+    /// Why it is not as it should be.
     #[serde(skip_serializing_if = "Option::is_none")]
     detail: Option<String>,
 }
 
 impl Component {
-    fn is(status: &'static str, detail: &str) -> Self {
+    fn is(status: Standing, detail: &str) -> Self {
         Self { status, detail: (!detail.is_empty()).then(|| detail.to_owned()) }
     }
 }
 
 /// Says whether the database answers, somebody leads, and anybody works.
+#[utoipa::path(
+    get,
+    path = "/readyz",
+    tag = OPERATIONS,
+    operation_id = "getReadiness",
+    responses(
+        (status = 200, description = "It can do its work.", body = Ready),
+        (status = 503, description = "It cannot: its database is away.", body = Ready),
+    ),
+)]
 pub(crate) async fn ready(State(app): State<Arc<App>>) -> (StatusCode, Json<Ready>) {
     let looks = tokio::time::timeout(PATIENCE, look(&*app.store)).await;
     let (persistence, coordinator, workers) = match looks {
         Ok(Ok((leader, workers))) => (
-            Component::is("ok", ""),
-            if leader { Component::is("ok", "") } else { Component::is("degraded", "nobody leads") },
-            if workers { Component::is("ok", "") } else { Component::is("degraded", "no worker is there") },
+            Component::is(Standing::Ok, ""),
+            if leader { Component::is(Standing::Ok, "") } else { Component::is(Standing::Degraded, "nobody leads") },
+            if workers {
+                Component::is(Standing::Ok, "")
+            } else {
+                Component::is(Standing::Degraded, "no worker is there")
+            },
         ),
         Ok(Err(error)) => {
             tracing::warn!(%error, "the store is away");
@@ -67,18 +108,18 @@ pub(crate) async fn ready(State(app): State<Arc<App>>) -> (StatusCode, Json<Read
         Err(_) => away("the database does not answer in time"),
     };
     let status = match (persistence.status, coordinator.status, workers.status) {
-        ("ok", "ok", "ok") => "ok",
-        ("ok", ..) => "degraded",
-        _ => "unavailable",
+        (Standing::Ok, Standing::Ok, Standing::Ok) => Standing::Ok,
+        (Standing::Ok, ..) => Standing::Degraded,
+        _ => Standing::Unavailable,
     };
-    let code = if status == "unavailable" { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK };
-    let transport = Component::is("ok", "none is configured");
+    let code = if status == Standing::Unavailable { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK };
+    let transport = Component::is(Standing::Ok, "none is configured");
     (code, Json(Ready { status, components: Components { persistence, transport, coordinator, workers } }))
 }
 
 fn away(why: &str) -> (Component, Component, Component) {
-    let unknown = || Component::is("unknown", "");
-    (Component::is("unavailable", why), unknown(), unknown())
+    let unknown = || Component::is(Standing::Unknown, "");
+    (Component::is(Standing::Unavailable, why), unknown(), unknown())
 }
 
 async fn look(store: &dyn Store) -> orchestrix_store::Result<(bool, bool)> {

@@ -1,4 +1,6 @@
-//! What stands in the path and behind the question mark. What cannot be read is a problem like any other.
+//! What stands in the path and behind the question mark.
+
+use std::convert::Infallible;
 
 use axum::{
     extract::{FromRequestParts, Path, Query},
@@ -13,16 +15,18 @@ use crate::refusal::Refusal;
 pub(crate) struct Named(pub(crate) String);
 
 impl<S: Send + Sync> FromRequestParts<S> for Named {
-    type Rejection = Refusal;
+    type Rejection = Infallible;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
-        let text = Path::<String>::from_request_parts(parts, state).await;
-        // What is not UTF-8 is no name of anything, which is for whoever looks for one to say.
-        Ok(text.map_or_else(|_| Self(char::REPLACEMENT_CHARACTER.into()), |Path(text)| Self(text)))
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Infallible> {
+        match Path::<String>::from_request_parts(parts, state).await {
+            Ok(Path(text)) => Ok(Self(text)),
+            // Not UTF-8: a name that nothing can have, so whoever looks for it says what is not there.
+            Err(_) => Ok(Self(char::REPLACEMENT_CHARACTER.into())),
+        }
     }
 }
 
-/// What stands behind the question mark, as texts.
+/// What stands behind the question mark, as texts. What cannot be read is a problem like any other.
 pub(crate) struct Asked<T>(pub(crate) T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {

@@ -1,59 +1,66 @@
-//! Which request goes where.
+//! Which request goes where. What is not described cannot be served: see `openapi`.
 
 use std::sync::Arc;
 
 use axum::{
-    Router,
+    Extension, Router,
     http::{Method, Uri},
     middleware::{from_fn, from_fn_with_state},
-    routing::{delete, get, post, put},
 };
 use orchestrix_api::Code;
+use utoipa::OpenApi;
+use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     App,
     body::{MANY, ONE},
-    gate, host, jobs, operations,
+    gate, host, jobs,
+    openapi::{self, Document, docs},
+    operations,
     refusal::Refusal,
     schedules, trace, workers,
 };
 
 /// All requests that the server answers.
 pub fn router(app: Arc<App>) -> Router {
-    let worked_on = Router::new()
-        .route("/jobs", post(jobs::create::create))
-        .route("/jobs/{jobId}", get(jobs::get::get))
-        .route("/jobs/{jobId}/result", get(jobs::result::result))
-        .route("/jobs/{jobId}/cancel", post(jobs::cancel::cancel))
-        .route("/jobs/{jobId}/release", post(jobs::release::release))
-        .route("/schedules", get(schedules::list::list))
-        .route("/schedules/{name}", put(schedules::put::put).get(schedules::get::get))
-        .route("/schedules/{name}", delete(schedules::delete::delete))
-        .route("/schedules/{name}/pause", post(schedules::switch::pause))
-        .route("/schedules/{name}/resume", post(schedules::switch::resume))
-        .route("/schedules/{name}/trigger", post(schedules::trigger::trigger))
-        .route("/schedules/{name}/backfill", post(schedules::backfill::backfill))
-        .route("/schedules/{name}/next", get(schedules::next::next))
-        .route("/schedules/{name}/occurrences", get(schedules::occurrences::occurrences))
-        .route("/worker/leases", post(workers::leases::leases))
-        .route("/worker/heartbeat", post(workers::heartbeat::heartbeat))
-        .route("/worker/leave", post(workers::leave::leave))
-        .route("/worker/leases/{leaseToken}/complete", post(workers::outcome::complete))
-        .route("/worker/leases/{leaseToken}/fail", post(workers::outcome::fail))
-        .route("/worker/leases/{leaseToken}/snooze", post(workers::outcome::snooze))
-        .route("/worker/leases/{leaseToken}/release", post(workers::outcome::release))
-        .route("/worker/leases/{leaseToken}/progress", post(workers::progress::progress))
-        .route("/worker/leases/{leaseToken}/logs", post(workers::logs::logs))
+    let worked_on = OpenApiRouter::new()
+        .routes(routes!(jobs::create::create))
+        .routes(routes!(jobs::get::get))
+        .routes(routes!(jobs::result::result))
+        .routes(routes!(jobs::cancel::cancel))
+        .routes(routes!(jobs::release::release))
+        .routes(routes!(schedules::list::list))
+        .routes(routes!(schedules::put::put, schedules::get::get, schedules::delete::delete))
+        .routes(routes!(schedules::switch::pause))
+        .routes(routes!(schedules::switch::resume))
+        .routes(routes!(schedules::trigger::trigger))
+        .routes(routes!(schedules::backfill::backfill))
+        .routes(routes!(schedules::next::next))
+        .routes(routes!(schedules::occurrences::occurrences))
+        .routes(routes!(workers::leases::leases))
+        .routes(routes!(workers::heartbeat::heartbeat))
+        .routes(routes!(workers::leave::leave))
+        .routes(routes!(workers::outcome::complete))
+        .routes(routes!(workers::outcome::fail))
+        .routes(routes!(workers::outcome::snooze))
+        .routes(routes!(workers::outcome::release))
+        .routes(routes!(workers::progress::progress))
+        .routes(routes!(workers::logs::logs))
         .route_layer(from_fn_with_state(Arc::clone(&app), gate::gate::<ONE>));
-    let large = Router::new()
-        .route("/jobs/batch", post(jobs::batch::batch))
-        .route("/worker/leases/complete-batch", post(workers::outcomes::outcomes))
+    let large = OpenApiRouter::new()
+        .routes(routes!(jobs::batch::batch))
+        .routes(routes!(workers::outcomes::outcomes))
         .route_layer(from_fn_with_state(Arc::clone(&app), gate::gate::<MANY>));
-    Router::new()
-        .route("/healthz", get(operations::health))
-        .route("/readyz", get(operations::ready))
+    let (described, api) = OpenApiRouter::with_openapi(openapi::Api::openapi())
+        .routes(routes!(operations::health))
+        .routes(routes!(operations::ready))
+        .routes(routes!(openapi::openapi))
         .merge(worked_on)
         .merge(large)
+        .split_for_parts();
+    described
+        .merge(docs::routes())
+        .layer(Extension(Document::of(&api)))
         .fallback(nothing_here)
         .method_not_allowed_fallback(not_this_method)
         .layer(from_fn(host::host))

@@ -9,14 +9,25 @@ use axum::{
 };
 use orchestrix_api::{
     Problem,
-    job::{self, Accepted, BatchAccepted},
+    job::{self, Accepted, BatchAccepted, BatchRequest},
 };
 use orchestrix_core::FieldError;
 
 use super::create::{KEY, traceparent};
-use crate::{App, body::Text, refusal::Refusal};
+use crate::{App, body::Text, openapi::problems::InvalidOrReused, refusal::Refusal};
 
 /// Records jobs, all or none.
+#[utoipa::path(
+    post,
+    path = "/jobs/batch",
+    tag = "jobs",
+    operation_id = "createJobs",
+    request_body = BatchRequest,
+    responses(
+        (status = 202, description = "The jobs are durable; in the order of the request.", body = BatchAccepted),
+        (status = 422, response = InvalidOrReused),
+    ),
+)]
 pub(crate) async fn batch(
     State(app): State<Arc<App>>,
     headers: HeaderMap,

@@ -3,14 +3,31 @@
 use std::sync::Arc;
 
 use axum::{Json, extract::State, http::StatusCode};
-use orchestrix_api::job::Accepted;
+use orchestrix_api::{job::Accepted, schema::Id};
 use orchestrix_core::JobState;
 use orchestrix_store::StoreError;
 
 use super::id;
-use crate::{App, answer, params::Named, refusal::Refusal};
+use crate::{
+    App, answer,
+    openapi::problems::{Finished, NoSuchJob},
+    params::Named,
+    refusal::Refusal,
+};
 
 /// Cancels a job that waits, and asks the owner of one that runs to stop.
+#[utoipa::path(
+    post,
+    path = "/jobs/{jobId}/cancel",
+    tag = "jobs",
+    operation_id = "cancelJob",
+    params(("jobId" = Id, Path, description = "The job's id.")),
+    responses(
+        (status = 202, description = "It is cancelled, or its worker is asked to stop.", body = Accepted),
+        (status = 404, response = NoSuchJob),
+        (status = 409, response = Finished),
+    ),
+)]
 pub(crate) async fn cancel(
     State(app): State<Arc<App>>,
     Named(text): Named,

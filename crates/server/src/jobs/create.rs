@@ -3,12 +3,33 @@
 use std::sync::Arc;
 
 use axum::{extract::State, http::HeaderMap, response::Response};
-use orchestrix_api::{Problem, job};
+use orchestrix_api::{
+    Problem,
+    job::{self, Accepted, JobRequest},
+};
 use orchestrix_core::{FieldError, IdempotencyKey, NewJob};
 
-use crate::{App, answer, body::Text, refusal::Refusal};
+use crate::{App, answer, body::Text, openapi::problems::InvalidOrReused, refusal::Refusal};
 
 /// Records a job. Answered once it is durable.
+#[utoipa::path(
+    post,
+    path = "/jobs",
+    tag = "jobs",
+    operation_id = "createJob",
+    params((
+        "Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255, pattern = "^[!-~]+$",
+        description = "Instead of `idempotencyKey`; both must be the same.",
+    )),
+    request_body = JobRequest,
+    responses(
+        (
+            status = 202, description = "The job is durable.", body = Accepted,
+            headers(("Location" = String, description = "Where to look for the job."))
+        ),
+        (status = 422, response = InvalidOrReused),
+    ),
+)]
 pub(crate) async fn create(State(app): State<Arc<App>>, headers: HeaderMap, body: Text) -> Result<Response, Refusal> {
     let mut job = job::read(body.as_str()?)?;
     take_key(&headers, &mut job)?;

@@ -3,22 +3,27 @@
 use std::{sync::Arc, time::Duration};
 
 use axum::{Extension, Json, extract::State};
-use orchestrix_api::{Problem, job::JobView, worker::MAX_WAIT};
+use orchestrix_api::{Problem, job::JobView, schema::Id, worker::MAX_WAIT};
 use orchestrix_core::{FieldError, Invalid};
 use serde::Deserialize;
+use utoipa::IntoParams;
 
 use super::id;
 use crate::{
     App,
     gate::Turn,
+    openapi::problems::NoSuchJob,
     params::{Asked, Named},
     refusal::Refusal,
 };
 
 /// What may stand behind the question mark.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase")]
+#[into_params(parameter_in = Query)]
 pub(crate) struct Wait {
+    /// How many seconds to wait for its status to change from what it is.
+    #[param(value_type = Option<f64>, minimum = 0, maximum = 60)]
     wait_seconds: Option<String>,
 }
 
@@ -34,6 +39,14 @@ impl Wait {
 }
 
 /// Shows a job, at once or when its status changes.
+#[utoipa::path(
+    get,
+    path = "/jobs/{jobId}",
+    tag = "jobs",
+    operation_id = "getJob",
+    params(("jobId" = Id, Path, description = "The job's id."), Wait),
+    responses((status = 200, description = "The job as it stands.", body = JobView), (status = 404, response = NoSuchJob)),
+)]
 pub(crate) async fn get(
     State(app): State<Arc<App>>,
     Named(text): Named,

@@ -3,13 +3,30 @@
 use std::sync::Arc;
 
 use axum::{Json, extract::State, http::StatusCode};
-use orchestrix_api::job::Accepted;
+use orchestrix_api::{job::Accepted, schema::Id};
 use orchestrix_store::StoreError;
 
 use super::id;
-use crate::{App, answer, params::Named, refusal::Refusal};
+use crate::{
+    App, answer,
+    openapi::problems::{Finished, NoSuchJob},
+    params::Named,
+    refusal::Refusal,
+};
 
 /// Lets a job go that was held; one that is not held any more is answered alike.
+#[utoipa::path(
+    post,
+    path = "/jobs/{jobId}/release",
+    tag = "jobs",
+    operation_id = "releaseJob",
+    params(("jobId" = Id, Path, description = "The job's id.")),
+    responses(
+        (status = 202, description = "It waits for its turn.", body = Accepted),
+        (status = 404, response = NoSuchJob),
+        (status = 409, response = Finished),
+    ),
+)]
 pub(crate) async fn release(
     State(app): State<Arc<App>>,
     Named(text): Named,

@@ -3,15 +3,32 @@
 use std::sync::Arc;
 
 use axum::{Json, extract::State};
-use orchestrix_api::{Code, job::ResultView};
+use orchestrix_api::{Code, job::ResultView, schema::Id};
 use orchestrix_core::JobState;
 use orchestrix_store::StoreError;
 use serde_json::value::RawValue;
 
 use super::id;
-use crate::{App, params::Named, refusal::Refusal};
+use crate::{
+    App,
+    openapi::problems::{NoResult, NoSuchJob},
+    params::Named,
+    refusal::Refusal,
+};
 
 /// Shows what a job left behind.
+#[utoipa::path(
+    get,
+    path = "/jobs/{jobId}/result",
+    tag = "jobs",
+    operation_id = "getResult",
+    params(("jobId" = Id, Path, description = "The job's id.")),
+    responses(
+        (status = 200, description = "The job is done.", body = ResultView),
+        (status = 404, response = NoSuchJob),
+        (status = 409, response = NoResult),
+    ),
+)]
 pub(crate) async fn result(State(app): State<Arc<App>>, Named(text): Named) -> Result<Json<ResultView>, Refusal> {
     let id = id(&text)?;
     let job = app.store.get(id).await?.ok_or(StoreError::JobNotFound(id))?;

@@ -3,12 +3,21 @@
 use std::sync::Arc;
 
 use axum::{extract::State, http::StatusCode};
+use orchestrix_api::schema::ScheduleId;
 use orchestrix_store::StoreError;
 
 use super::name;
-use crate::{App, params::Named, refusal::Refusal};
+use crate::{App, openapi::problems::NoSuchSchedule, params::Named, refusal::Refusal};
 
 /// Forgets a schedule and its ledger. Jobs that it created stay.
+#[utoipa::path(
+    delete,
+    path = "/schedules/{name}",
+    tag = "schedules",
+    operation_id = "deleteSchedule",
+    params(("name" = ScheduleId, Path, description = "The schedule's name.")),
+    responses((status = 204, description = "It is gone."), (status = 404, response = NoSuchSchedule)),
+)]
 pub(crate) async fn delete(State(app): State<Arc<App>>, Named(text): Named) -> Result<StatusCode, Refusal> {
     let name = name(&text)?;
     match app.store.delete_schedule(&name).await? {

@@ -10,6 +10,14 @@ use super::Part;
 use crate::{App, answer::Listed, params::Asked, refusal::Refusal};
 
 /// Lists schedules by name.
+#[utoipa::path(
+    get,
+    path = "/schedules",
+    tag = "schedules",
+    operation_id = "listSchedules",
+    params(Part),
+    responses((status = 200, description = "Some of them.", body = Listed<ScheduleView>)),
+)]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
     Asked(part): Asked<Part>,

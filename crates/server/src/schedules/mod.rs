@@ -14,6 +14,7 @@ use orchestrix_api::{Code, Problem};
 use orchestrix_core::{FieldError, Invalid, ScheduleName};
 use orchestrix_store::{PageRequest, Schedule, StoreError};
 use serde::Deserialize;
+use utoipa::IntoParams;
 
 use crate::{App, refusal::Refusal};
 
@@ -28,9 +29,14 @@ pub(crate) async fn find(app: &App, name: &ScheduleName) -> Result<Schedule, Ref
 }
 
 /// Which part of a list.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct Part {
+    /// Where to go on: the `nextCursor` of the part before.
+    #[param(min_length = 1)]
     cursor: Option<String>,
+    /// How many at most; 100 unless told otherwise.
+    #[param(value_type = Option<u32>, minimum = 1, maximum = 1000)]
     limit: Option<String>,
 }
 

@@ -3,17 +3,26 @@
 use std::sync::Arc;
 
 use axum::{Json, extract::State};
-use orchestrix_api::schedule::OccurrenceView;
+use orchestrix_api::{schedule::OccurrenceView, schema::ScheduleId};
 
 use super::{Part, find, name};
 use crate::{
     App,
     answer::Listed,
+    openapi::problems::NoSuchSchedule,
     params::{Asked, Named},
     refusal::Refusal,
 };
 
 /// Lists the ledger of a schedule, the newest first.
+#[utoipa::path(
+    get,
+    path = "/schedules/{name}/occurrences",
+    tag = "schedules",
+    operation_id = "listOccurrences",
+    params(("name" = ScheduleId, Path, description = "The schedule's name."), Part),
+    responses((status = 200, description = "Some of them.", body = Listed<OccurrenceView>), (status = 404, response = NoSuchSchedule)),
+)]
 pub(crate) async fn occurrences(
     State(app): State<Arc<App>>,
     Named(text): Named,

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use axum::{Json, extract::State, http::StatusCode};
 use orchestrix_api::{
     Problem,
-    schedule::{self, ScheduleView},
+    schedule::{self, ScheduleRequest, ScheduleView},
+    schema::ScheduleId,
 };
 use orchestrix_core::{FieldError, Invalid, ScheduleName};
 use orchestrix_store::Put;
@@ -14,6 +15,18 @@ use super::find;
 use crate::{App, body::Text, params::Named, refusal::Refusal};
 
 /// Sets a schedule up, or changes it.
+#[utoipa::path(
+    put,
+    path = "/schedules/{name}",
+    tag = "schedules",
+    operation_id = "putSchedule",
+    params(("name" = ScheduleId, Path, description = "The schedule's name.")),
+    request_body = ScheduleRequest,
+    responses(
+        (status = 200, description = "It was there, and is now as asked for.", body = ScheduleView),
+        (status = 201, description = "It is new.", body = ScheduleView),
+    ),
+)]
 pub(crate) async fn put(
     State(app): State<Arc<App>>,
     Named(text): Named,

@@ -3,12 +3,24 @@
 use std::sync::Arc;
 
 use axum::{Json, extract::State};
-use orchestrix_api::schedule::{self, ScheduleView};
+use orchestrix_api::{
+    schedule::{self, PauseRequest, ScheduleView},
+    schema::ScheduleId,
+};
 
 use super::{find, name};
-use crate::{App, body::Text, params::Named, refusal::Refusal};
+use crate::{App, body::Text, openapi::problems::NoSuchSchedule, params::Named, refusal::Refusal};
 
 /// Keeps a schedule from firing until it is resumed.
+#[utoipa::path(
+    post,
+    path = "/schedules/{name}/pause",
+    tag = "schedules",
+    operation_id = "pauseSchedule",
+    params(("name" = ScheduleId, Path, description = "The schedule's name.")),
+    request_body = Option<PauseRequest>,
+    responses((status = 200, description = "The schedule.", body = ScheduleView), (status = 404, response = NoSuchSchedule)),
+)]
 pub(crate) async fn pause(
     State(app): State<Arc<App>>,
     Named(text): Named,
@@ -21,6 +33,14 @@ pub(crate) async fn pause(
 }
 
 /// Lets it fire again, from now on.
+#[utoipa::path(
+    post,
+    path = "/schedules/{name}/resume",
+    tag = "schedules",
+    operation_id = "resumeSchedule",
+    params(("name" = ScheduleId, Path, description = "The schedule's name.")),
+    responses((status = 200, description = "The schedule.", body = ScheduleView), (status = 404, response = NoSuchSchedule)),
+)]
 pub(crate) async fn resume(State(app): State<Arc<App>>, Named(text): Named) -> Result<Json<ScheduleView>, Refusal> {
     let name = name(&text)?;
     app.store.resume_schedule(&name).await?;

@@ -3,13 +3,21 @@
 use std::{collections::HashMap, sync::Arc};
 
 use axum::{Json, extract::State};
-use orchestrix_api::worker::{Beat, HeartbeatAnswer, LeaseState};
+use orchestrix_api::worker::{Beat, HeartbeatAnswer, HeartbeatRequest, LeaseState};
 use orchestrix_core::LeaseToken;
 use orchestrix_store::{Directive, LeaseStatus, Queues, WorkerInfo};
 
 use crate::{App, body::Text, refusal::Refusal};
 
 /// Extends leases, and shows that the worker lives.
+#[utoipa::path(
+    post,
+    path = "/worker/heartbeat",
+    tag = "workers",
+    operation_id = "heartbeat",
+    request_body = HeartbeatRequest,
+    responses((status = 200, description = "What became of the leases.", body = HeartbeatAnswer)),
+)]
 pub(crate) async fn heartbeat(State(app): State<Arc<App>>, body: Text) -> Result<Json<HeartbeatAnswer>, Refusal> {
     let beat = Beat::read(body.as_str()?)?;
     let mut tokens: Vec<LeaseToken> = beat.tokens.iter().filter_map(|(_, token)| *token).collect();

@@ -6,7 +6,7 @@ use std::{
 };
 
 use axum::{Extension, Json, extract::State};
-use orchestrix_api::worker::{Ask, LeaseView, Leases};
+use orchestrix_api::worker::{Ask, LeaseRequest, LeaseView, Leases};
 use orchestrix_store::{Directive, WorkerInfo};
 
 use crate::{App, body::Text, gate::Turn, refusal::Refusal};
@@ -15,6 +15,14 @@ use crate::{App, body::Text, gate::Turn, refusal::Refusal};
 const SHOW: Duration = Duration::from_secs(10);
 
 /// Leases jobs, at once or as soon as there are any.
+#[utoipa::path(
+    post,
+    path = "/worker/leases",
+    tag = "workers",
+    operation_id = "leaseJobs",
+    request_body = LeaseRequest,
+    responses((status = 200, description = "The jobs; none after the wait, if there were none.", body = Leases)),
+)]
 pub(crate) async fn leases(
     State(app): State<Arc<App>>,
     Extension(turn): Extension<Turn>,

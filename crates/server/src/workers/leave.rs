@@ -3,11 +3,19 @@
 use std::sync::Arc;
 
 use axum::{extract::State, http::StatusCode};
-use orchestrix_api::worker::Beat;
+use orchestrix_api::worker::{Beat, HeartbeatRequest};
 
 use crate::{App, body::Text, refusal::Refusal};
 
 /// Takes a worker off the list; what it holds it keeps until its leases end.
+#[utoipa::path(
+    post,
+    path = "/worker/leave",
+    tag = "workers",
+    operation_id = "leaveWorker",
+    request_body = HeartbeatRequest,
+    responses((status = 204, description = "It is off the list.")),
+)]
 pub(crate) async fn leave(State(app): State<Arc<App>>, body: Text) -> Result<StatusCode, Refusal> {
     let beat = Beat::read(body.as_str()?)?;
     app.store.remove_worker(&beat.worker).await?;

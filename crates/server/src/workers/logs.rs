@@ -3,13 +3,26 @@
 use std::sync::Arc;
 
 use axum::{Json, extract::State};
-use orchestrix_api::{job::Accepted, worker::read_logs};
+use orchestrix_api::{
+    job::Accepted,
+    schema::Token,
+    worker::{LogsRequest, read_logs},
+};
 use orchestrix_core::JobStatus;
 
 use super::token;
-use crate::{App, body::Text, params::Named, refusal::Refusal};
+use crate::{App, body::Text, openapi::problems::Lost, params::Named, refusal::Refusal};
 
 /// Adds lines to the log of a running job.
+#[utoipa::path(
+    post,
+    path = "/worker/leases/{leaseToken}/logs",
+    tag = "workers",
+    operation_id = "appendLogs",
+    params(("leaseToken" = Token, Path, description = "The token that the lease came with.")),
+    request_body = LogsRequest,
+    responses((status = 200, description = "They are recorded.", body = Accepted), (status = 409, response = Lost)),
+)]
 pub(crate) async fn logs(
     State(app): State<Arc<App>>,
     Named(text): Named,

@@ -5,13 +5,15 @@ use std::sync::Arc;
 use axum::{Json, extract::State};
 use orchestrix_api::{
     Problem,
+    ending::{CompleteRequest, FailRequest, ReleaseRequest, SnoozeRequest},
     job::{self, Accepted},
+    schema::Token,
     worker::{Ending, read_outcome},
 };
 use orchestrix_store::{Finish, FinishError, StoreError};
 
 use super::token;
-use crate::{App, body::Text, params::Named, refusal::Refusal};
+use crate::{App, body::Text, openapi::problems::Lost, params::Named, refusal::Refusal};
 
 async fn end(app: &App, ending: Ending, text: &str, body: &Text) -> Result<Json<Accepted>, Refusal> {
     // What is wrong with the body is said even to a worker whose lease is lost.
@@ -27,9 +29,18 @@ async fn end(app: &App, ending: Ending, text: &str, body: &Text) -> Result<Json<
 }
 
 macro_rules! endings {
-    ($($name:ident = $ending:ident, $doc:literal;)+) => {
+    ($($name:ident = $ending:ident, $path:literal, $id:literal, $body:ty, $doc:literal;)+) => {
         $(
             #[doc = $doc]
+            #[utoipa::path(
+                post,
+                path = $path,
+                tag = "workers",
+                operation_id = $id,
+                params(("leaseToken" = Token, Path, description = "The token that the lease came with.")),
+                request_body = $body,
+                responses((status = 200, description = "Where the job stands.", body = Accepted), (status = 409, response = Lost)),
+            )]
             pub(crate) async fn $name(
                 State(app): State<Arc<App>>,
                 Named(text): Named,
@@ -42,8 +53,8 @@ macro_rules! endings {
 }
 
 endings! {
-    complete = Complete, "Ends an attempt that did its work.";
-    fail = Fail, "Ends an attempt that went wrong.";
-    snooze = Snooze, "Puts the job off; costs no attempt.";
-    release = Release, "Hands the job back; costs no attempt.";
+    complete = Complete, "/worker/leases/{leaseToken}/complete", "completeLease", Option<CompleteRequest>, "Ends an attempt that did its work.";
+    fail = Fail, "/worker/leases/{leaseToken}/fail", "failLease", FailRequest, "Ends an attempt that went wrong.";
+    snooze = Snooze, "/worker/leases/{leaseToken}/snooze", "snoozeLease", SnoozeRequest, "Puts the job off; costs no attempt.";
+    release = Release, "/worker/leases/{leaseToken}/release", "releaseLease", Option<ReleaseRequest>, "Hands the job back; costs no attempt.";
 }

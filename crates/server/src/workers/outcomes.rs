@@ -5,13 +5,21 @@ use std::sync::Arc;
 use axum::{Json, extract::State};
 use orchestrix_api::{
     Code,
-    worker::{OutcomeAnswer, OutcomesAnswer, read_outcomes},
+    worker::{OutcomeAnswer, OutcomesAnswer, OutcomesRequest, read_outcomes},
 };
 use orchestrix_store::{Finish, FinishError};
 
 use crate::{App, body::Text, refusal::Refusal};
 
 /// Ends many attempts, each by itself.
+#[utoipa::path(
+    post,
+    path = "/worker/leases/complete-batch",
+    tag = "workers",
+    operation_id = "completeLeases",
+    request_body = OutcomesRequest,
+    responses((status = 200, description = "What came of each, in the order of the request.", body = OutcomesAnswer)),
+)]
 pub(crate) async fn outcomes(State(app): State<Arc<App>>, body: Text) -> Result<Json<OutcomesAnswer>, Refusal> {
     let items = body.read(read_outcomes).await?;
     let (mut texts, mut known) = (Vec::with_capacity(items.len()), Vec::with_capacity(items.len()));

@@ -3,13 +3,26 @@
 use std::sync::Arc;
 
 use axum::{Json, extract::State};
-use orchestrix_api::{job::Accepted, worker::read_progress};
+use orchestrix_api::{
+    job::Accepted,
+    schema::Token,
+    worker::{ProgressRequest, read_progress},
+};
 use orchestrix_core::JobStatus;
 
 use super::token;
-use crate::{App, body::Text, params::Named, refusal::Refusal};
+use crate::{App, body::Text, openapi::problems::Lost, params::Named, refusal::Refusal};
 
 /// Records how far a running job has come.
+#[utoipa::path(
+    post,
+    path = "/worker/leases/{leaseToken}/progress",
+    tag = "workers",
+    operation_id = "tellProgress",
+    params(("leaseToken" = Token, Path, description = "The token that the lease came with.")),
+    request_body = ProgressRequest,
+    responses((status = 200, description = "It is recorded.", body = Accepted), (status = 409, response = Lost)),
+)]
 pub(crate) async fn progress(
     State(app): State<Arc<App>>,
     Named(text): Named,

@@ -1,5 +1,6 @@
 //! A real server on real databases, and those who talk to it.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod openapi;
 mod python;
 mod remote_worker;

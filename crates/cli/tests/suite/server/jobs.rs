@@ -89,7 +89,7 @@ fn a_batch_is_a_graph_all_or_nothing() {
 fn what_is_not_there_is_404_whatever_its_id_looks_like() {
     for place in places() {
         let server = Server::start(&place);
-        for id in ["0199d0a4-8f3e-7c21-9b1f-2f6a3e1c5d70", "nonsense", "%00", "..%2f..%2fetc"] {
+        for id in ["0199d0a4-8f3e-7c21-9b1f-2f6a3e1c5d70", "nonsense", "%00", "%ff", "..%2f..%2fetc"] {
             server.get(&format!("/jobs/{id}")).problem(404, "job_not_found");
             server.get(&format!("/jobs/{id}/result")).problem(404, "job_not_found");
             server.send("POST", &format!("/jobs/{id}/cancel"), "").problem(404, "job_not_found");

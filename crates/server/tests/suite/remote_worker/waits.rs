@@ -159,7 +159,8 @@ async fn a_client_that_is_gone_leaves_no_job_leased(ground: Ground) {
     for n in 0..5 {
         let mut socket = TcpStream::connect(address).await.unwrap();
         let body = json!({ "workerId": format!("gone-{n}"), "max": 10, "waitSeconds": 60 }).to_string();
-        let head = "POST /worker/leases HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length:";
+        let head =
+            "POST /worker/leases HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length:";
         socket.write_all(format!("{head} {}\r\n\r\n{body}", body.len()).as_bytes()).await.unwrap();
         sockets.push(socket);
     }
