@@ -24,7 +24,7 @@ use crate::{
     builtin::{self, BuiltinOptions},
     database::{Database, Opened},
     failure::{Failure, Outcome, say},
-    times,
+    metrics, times,
 };
 
 /// Serve the API, and take part in leading
@@ -143,6 +143,7 @@ pub(crate) async fn server(arguments: &ServerArguments, global: &Global) -> Resu
         let text = "keys are not there yet: give --no-auth, which answers whoever asks, on loopback only";
         return Err(Failure::Usage(text.into()).into());
     }
+    let metrics = metrics::install()?;
     let mut signals = Signals::new()?;
     let api = arguments.roles.contains(&Role::Api);
     let listener = if api { Some(listen(arguments.listen).await?) } else { None };
@@ -161,7 +162,9 @@ pub(crate) async fn server(arguments: &ServerArguments, global: &Global) -> Resu
         hello.push_str(&format!("listening on http://{address}\n"));
     }
     let stop = watch::Sender::new(false);
-    let serving = serve(&opened.store, listener, arguments.drain_timeout, &stop);
+    let options =
+        ServerOptions { drain_timeout: arguments.drain_timeout, metrics: Some(metrics), ..Default::default() };
+    let serving = serve(&opened.store, listener, options, &stop);
     let clean = until_told(&mut signals, &stop, &hello, serving).await?;
     if !clean {
         return Ok(Outcome::FAILED);
@@ -174,6 +177,7 @@ pub(crate) async fn server(arguments: &ServerArguments, global: &Global) -> Resu
 }
 
 pub(crate) async fn dev(arguments: &DevArguments, global: &Global) -> Result<Outcome> {
+    let metrics = metrics::install()?;
     let mut signals = Signals::new()?;
     let listener = listen(arguments.listen).await?;
     let address = listener.local_addr()?;
@@ -195,10 +199,13 @@ pub(crate) async fn dev(arguments: &DevArguments, global: &Global) -> Result<Out
          A job:    curl -i http://{address}/jobs -H 'content-type: application/json' \
          -d '{{\"jobType\": \"orchestrix.echo\", \"payload\": {{\"hello\": \"world\"}}}}'\n\
          Its end:  curl 'http://{address}/jobs/JOB_ID?waitSeconds=30'\n\
-         Health:   curl http://{address}/readyz\n"
+         Health:   curl http://{address}/readyz\n\
+         Metrics:  curl http://{address}/metrics\n"
     );
     let stop = watch::Sender::new(false);
-    let serving = serve(&opened.store, Some(listener), arguments.drain_timeout, &stop);
+    let options =
+        ServerOptions { drain_timeout: arguments.drain_timeout, metrics: Some(metrics), ..Default::default() };
+    let serving = serve(&opened.store, Some(listener), options, &stop);
     if !until_told(&mut signals, &stop, &hello, serving).await? {
         return Ok(Outcome::FAILED);
     }
@@ -237,7 +244,7 @@ impl ServerArguments {
 async fn serve(
     store: &Arc<dyn Store>,
     listener: Option<TcpListener>,
-    drain_timeout: Duration,
+    options: ServerOptions,
     stop: &watch::Sender<bool>,
 ) -> Result<()> {
     let mut stopped = stop.subscribe();
@@ -245,10 +252,7 @@ async fn serve(
         let _ = stopped.wait_for(|stop| *stop).await;
     };
     match listener {
-        Some(listener) => {
-            let app = App::new(Arc::clone(store), ServerOptions { drain_timeout, ..ServerOptions::default() });
-            Ok(orchestrix_server::serve(app, listener, stopped).await?)
-        }
+        Some(listener) => Ok(orchestrix_server::serve(App::new(Arc::clone(store), options), listener, stopped).await?),
         None => {
             stopped.await;
             Ok(())

@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use orchestrix_store::{ClaimRequest, Claimed, Finish, Polling, Queues, Result, Store, Verdict, Wakeup};
+use orchestrix_store::{ClaimRequest, Claimed, Finish, Polling, Queues, Result, Store, Verdict, Wakeup, metrics};
 use tokio::sync::Notify;
 
 /// How soon a line that found nothing looks again after another hint: hints come faster than jobs.
@@ -92,6 +92,7 @@ impl Desk {
         let claim = tokio::spawn(async move {
             let begun = Instant::now();
             let jobs = store.claim(&request).await?;
+            metrics::claimed(begun.elapsed(), &jobs);
             Ok(Delivery { jobs, begun, store })
         });
         match claim.await {

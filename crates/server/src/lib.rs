@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `jobs`, `schedules`, `workers` | one file for each request of the API: it reads, asks the store, answers |
 //! | `operations` | whether the process lives and is ready |
+//! | `meter` | what is counted of requests, and all metrics as text |
 //! | `body` | bodies: how large, how long in coming, of what kind |
 //! | `params` | paths and questions |
 //! | `refusal` | errors as they are answered |
@@ -20,6 +21,7 @@ mod body;
 mod desk;
 mod gate;
 mod jobs;
+mod meter;
 mod operations;
 mod options;
 mod params;
@@ -32,6 +34,7 @@ mod watcher;
 mod workers;
 
 pub use app::App;
+pub use meter::{Metrics, serve_metrics};
 pub use options::ServerOptions;
 pub use router::router;
 pub use serve::serve;

@@ -10,7 +10,7 @@ use axum::{
 };
 use orchestrix_api::Code;
 
-use crate::{App, gate, jobs, operations, refusal::Refusal, schedules, trace, workers};
+use crate::{App, gate, jobs, meter, operations, refusal::Refusal, schedules, trace, workers};
 
 /// All requests that the server answers.
 pub fn router(app: Arc<App>) -> Router {
@@ -44,9 +44,11 @@ pub fn router(app: Arc<App>) -> Router {
     Router::new()
         .route("/healthz", get(operations::health))
         .route("/readyz", get(operations::ready))
+        .route("/metrics", get(meter::metrics))
         .merge(worked_on)
         .fallback(nothing_here)
         .method_not_allowed_fallback(not_this_method)
+        .layer(from_fn(meter::meter))
         .layer(from_fn(trace::trace))
         .with_state(app)
 }
