@@ -7,6 +7,7 @@
 //! | `failure` | what to say when something went wrong, and with which exit code |
 //! | `output` | tables, JSON, lines of JSON |
 //! | `server` | the API, alone or with everything else |
+//! | `metrics` | the recorder of the process, and a page for what has no API |
 //! | `jobs`, `dlq`, `queues`, `schedules`, `workers`, `nodes`, `migrate`, `completions` | one group of commands each |
 //! | `worker`, `builtin` | a worker, and the job types it knows |
 //! | the others | what several groups share: filters, durations, views of a job, consent |
@@ -24,6 +25,7 @@ mod failure;
 mod filter;
 mod fleet;
 mod jobs;
+mod metrics;
 mod migrate;
 mod nodes;
 mod output;

@@ -24,7 +24,7 @@ use crate::{
     builtin::{self, BuiltinOptions},
     database::{Database, Opened},
     failure::{Failure, Outcome, say},
-    times,
+    metrics, times,
 };
 
 /// Serve the API, and take part in leading
@@ -143,6 +143,7 @@ pub(crate) async fn server(arguments: &ServerArguments, global: &Global) -> Resu
         let text = "keys are not there yet: give --no-auth, which answers whoever asks, on loopback only";
         return Err(Failure::Usage(text.into()).into());
     }
+    let metrics = metrics::install()?;
     let mut signals = Signals::new()?;
     let api = arguments.roles.contains(&Role::Api);
     let listener = if api { Some(listen(arguments.listen).await?) } else { None };
@@ -161,7 +162,9 @@ pub(crate) async fn server(arguments: &ServerArguments, global: &Global) -> Resu
         hello.push_str(&format!("listening on http://{address}\n"));
     }
     let stop = watch::Sender::new(false);
-    let serving = serve(&opened.store, listener, arguments.drain_timeout, &stop);
+    let options =
+        ServerOptions { drain_timeout: arguments.drain_timeout, metrics: Some(metrics), ..Default::default() };
+    let serving = serve(&opened.store, listener, options, &stop);
     let outcome = until_told(&mut signals, &stop, &hello, serving).await?;
     let closing = async {
         if let Some(coordinator) = coordinator {
@@ -182,6 +185,7 @@ async fn ended(outcome: Option<Outcome>, signals: &mut Signals, closing: impl Fu
 }
 
 pub(crate) async fn dev(arguments: &DevArguments, global: &Global) -> Result<Outcome> {
+    let metrics = metrics::install()?;
     let mut signals = Signals::new()?;
     let listener = listen(arguments.listen).await?;
     let address = listener.local_addr()?;
@@ -203,10 +207,13 @@ pub(crate) async fn dev(arguments: &DevArguments, global: &Global) -> Result<Out
          A job:    curl -i http://{address}/jobs -H 'content-type: application/json' \
          -d '{{\"jobType\": \"orchestrix.echo\", \"payload\": {{\"hello\": \"world\"}}}}'\n\
          Its end:  curl 'http://{address}/jobs/JOB_ID?waitSeconds=30'\n\
-         Health:   curl http://{address}/readyz\n"
+         Health:   curl http://{address}/readyz\n\
+         Metrics:  curl http://{address}/metrics\n"
     );
     let stop = watch::Sender::new(false);
-    let serving = serve(&opened.store, Some(listener), arguments.drain_timeout, &stop);
+    let options =
+        ServerOptions { drain_timeout: arguments.drain_timeout, metrics: Some(metrics), ..Default::default() };
+    let serving = serve(&opened.store, Some(listener), options, &stop);
     let outcome = until_told(&mut signals, &stop, &hello, serving).await?;
     let closing = async {
         let _ = worker.shutdown().await;
@@ -241,7 +248,7 @@ impl ServerArguments {
 async fn serve(
     store: &Arc<dyn Store>,
     listener: Option<TcpListener>,
-    drain_timeout: Duration,
+    options: ServerOptions,
     stop: &watch::Sender<bool>,
 ) -> Result<Outcome> {
     let mut stopped = stop.subscribe();
@@ -250,8 +257,7 @@ async fn serve(
     };
     match listener {
         Some(listener) => {
-            let app = App::new(Arc::clone(store), ServerOptions { drain_timeout, ..ServerOptions::default() });
-            match orchestrix_server::serve(app, listener, stopped).await? {
+            match orchestrix_server::serve(App::new(Arc::clone(store), options), listener, stopped).await? {
                 0 => Ok(Outcome::DONE),
                 n => {
                     say(&format!("{n} connections were cut off: --drain-timeout waits longer for their answers\n"));

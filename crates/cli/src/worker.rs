@@ -5,6 +5,7 @@
 
 use std::{
     fmt,
+    net::SocketAddr,
     str::FromStr,
     sync::Arc,
     time::{Duration, Instant},
@@ -22,6 +23,7 @@ use crate::{
     builtin::{self, BuiltinOptions},
     database::{Database, Opened},
     failure::{Failure, Outcome, say},
+    metrics::Page,
     times,
 };
 
@@ -86,6 +88,10 @@ pub(crate) struct Arguments {
     #[arg(long)]
     no_coordinator: bool,
 
+    /// Where to show metrics, at /metrics; nowhere by default
+    #[arg(long, value_name = "ADDRESS")]
+    metrics_listen: Option<SocketAddr>,
+
     /// Let orchestrix.command run this program, named exactly so; may be given several times
     #[arg(long, value_name = "PROGRAM", value_delimiter = ',')]
     allow_command: Vec<String>,
@@ -129,6 +135,10 @@ pub(crate) async fn run(arguments: &Arguments, global: &Global) -> Result<Outcom
     if arguments.queues.len() > 1 && arguments.queues.contains(&Served::All) {
         return Err(Failure::Usage("--queues: * means all queues, so it stands alone".into()).into());
     }
+    let _page = match arguments.metrics_listen {
+        Some(address) => Some(Page::open(address).await?),
+        None => None,
+    };
     let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
     match (given(&arguments.server), given(&global.database)) {
         (Some(_), Some(_)) => {

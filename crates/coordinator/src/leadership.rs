@@ -6,7 +6,7 @@
 
 use std::time::{Duration, Instant};
 
-use orchestrix_store::{Epoch, Leadership, Store, StoreError};
+use orchestrix_store::{Epoch, Leadership, Store, StoreError, metrics};
 use tokio::{
     sync::watch,
     time::{sleep, timeout},
@@ -85,7 +85,7 @@ impl<'a> Candidate<'a> {
             .await
             .unwrap_or_else(|_| Err(StoreError::Unavailable("the store did not answer in time".into())));
         self.board.contact(answer.as_ref().map(drop));
-        match answer {
+        let pause = match answer {
             Ok(Leadership::Leading(epoch)) => {
                 self.lead(Reign { epoch, until: begun + (term - term / MARGIN) });
                 jittered(term / 3).saturating_sub(begun.elapsed())
@@ -103,7 +103,10 @@ impl<'a> Candidate<'a> {
                 }
                 jittered(AGAIN)
             }
-        }
+        };
+        // Again and again, whether or not it is news: what nobody says any more is forgotten.
+        metrics::leads(self.options.name(), self.held().is_some());
+        pause
     }
 
     fn held(&self) -> Option<Reign> {
@@ -122,12 +125,14 @@ impl<'a> Candidate<'a> {
     fn step_down(&self) {
         if let Some(reign) = self.reign.send_replace(None) {
             tracing::info!(node = %self.options.name(), epoch = %reign.epoch, "leads no longer");
+            metrics::leads(self.options.name(), false);
         }
     }
 
     /// Gives up what is held, so that another can lead at once.
     pub(crate) async fn resign(&self) {
         let Some(reign) = self.reign.send_replace(None) else { return };
+        metrics::leads(self.options.name(), false);
         match timeout(self.options.term, self.store.resign(self.options.name(), reign.epoch)).await {
             Ok(Ok(_)) => tracing::info!(node = %self.options.name(), epoch = %reign.epoch, "resigned"),
             Ok(Err(error)) => tracing::warn!(%error, "could not resign; the term runs out by itself"),

@@ -45,6 +45,9 @@ pub(crate) trait Service: Send + Sync {
 
     /// Does a bounded part.
     async fn step(&self, leader: &Leader<'_>) -> Result<Step>;
+
+    /// This node leads no longer.
+    fn rest(&self) {}
 }
 
 /// What a step works with.
@@ -83,6 +86,7 @@ impl Context {
 pub(crate) async fn run(service: &dyn Service, mut context: Context) {
     while let Some(reign) = context.reign().await {
         reigning(service, &mut context, reign).await;
+        service.rest();
         // Whatever ended it here, it is over when the candidacy says so.
         let over = |now: &Option<Reign>| now.is_none_or(|now| now.epoch != reign.epoch || !now.is_current());
         if context.reign.wait_for(over).await.is_err() {

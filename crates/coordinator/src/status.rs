@@ -7,7 +7,7 @@ use std::{
 };
 
 use orchestrix_core::NodeName;
-use orchestrix_store::{Epoch, StoreError};
+use orchestrix_store::{Epoch, StoreError, metrics};
 
 /// How a node stands, at one moment. Counts grow for as long as the process lives.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -86,7 +86,10 @@ impl Board {
 
     fn led_by(&self, leader: Option<NodeName>, epoch: Epoch, leading: bool) {
         let status = &mut self.lock().status;
-        status.leader_changes += u64::from(status.epoch != Some(epoch));
+        if status.epoch != Some(epoch) {
+            status.leader_changes += 1;
+            metrics::leader_changed();
+        }
         status.leader = leader;
         status.epoch = Some(epoch);
         status.leading = leading;

@@ -2,7 +2,7 @@
 -- $1 ids (sorted, so that two batches lock in one order, and each once), $2 counters, $3 secrets, $4 results. Relies on the primary
 -- key; why the items are wrapped as they are is said in examine.sql. They are unnested in the list of columns, which hands them on
 -- one by one: in FROM each array would be copied first. Of `gone`, what is read most stands first. The answer is one row
--- for all, or none: a row for each would cost more than it says.
+-- for all, or none: a row for each would cost more than it says. How many of each queue and type it were is for the metrics.
 WITH item AS (
     SELECT i.*
     FROM (SELECT unnest((SELECT $1::uuid[])) AS id, unnest((SELECT $2::integer[])) AS counter, unnest((SELECT $3::uuid[])) AS secret,
@@ -32,7 +32,11 @@ WITH item AS (
     FROM gone
 ), settled AS (
     INSERT INTO orchestrix.settled SELECT id, false FROM gone WHERE has_dependents ON CONFLICT (id) DO UPDATE SET failed = false
+), lane AS (
+    SELECT queue, job_type, state, count(*) AS n FROM gone GROUP BY queue, job_type, state
 ), counted AS (
-    INSERT INTO orchestrix.depth_delta SELECT queue, state, -count(*) FROM gone GROUP BY queue, state
+    INSERT INTO orchestrix.depth_delta SELECT queue, state, -sum(n)::bigint FROM lane GROUP BY queue, state
 )
-SELECT array_agg(id), array_agg(id) FILTER (WHERE has_dependents) FROM gone HAVING count(*) > 0
+SELECT array_agg(id), array_agg(id) FILTER (WHERE has_dependents), (SELECT array_agg(queue) FROM lane),
+       (SELECT array_agg(job_type) FROM lane), (SELECT array_agg(n) FROM lane)
+FROM gone HAVING count(*) > 0

@@ -19,7 +19,7 @@ use crate::{
 pub(crate) async fn trigger(store: &PostgresStore, name: &ScheduleName) -> Result<Enqueued> {
     let work = store.database().transaction(Fence::NONE).await?;
     let answer = trigger_in(&work, store.database().options.inline_payload, name).await;
-    let done = work.conclude(answer).await?;
+    let mut done = work.conclude(answer).await?;
     done.tell(store, Fence::NONE).await;
     done.recorded.first().copied().ok_or_else(|| StoreError::Backend("a job was not recorded".into()))
 }
@@ -40,7 +40,7 @@ async fn trigger_in(work: &Work<'_>, inline_payload: usize, name: &ScheduleName)
 pub(crate) async fn backfill(store: &PostgresStore, name: &ScheduleName, range: &Backfill) -> Result<usize> {
     let work = store.database().transaction(Fence::NONE).await?;
     let answer = backfill_in(&work, store.database().options.inline_payload, name, range).await;
-    let done = work.conclude(answer).await?;
+    let mut done = work.conclude(answer).await?;
     done.tell(store, Fence::NONE).await;
     Ok(done.recorded.len())
 }

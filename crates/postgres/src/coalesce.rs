@@ -9,7 +9,10 @@ use orchestrix_core::NewJob;
 use orchestrix_store::{Enqueued, Result, StoreError};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
-use crate::{database::Database, enqueue::record_each};
+use crate::{
+    database::Database,
+    enqueue::{record_each, tally},
+};
 
 /// The most jobs of one batch.
 const MAX_BATCH: usize = 1_000;
@@ -69,6 +72,8 @@ async fn gather(database: Database, mut receiver: mpsc::Receiver<Waiting>) {
         tokio::spawn(async move {
             let (jobs, answers): (Vec<_>, Vec<_>) = batch.into_iter().unzip();
             let results = record_each(&database, &jobs).await;
+            // Here, since whoever asked may have gone away.
+            tally(jobs.iter().zip(&results).filter_map(|(job, result)| Some((job, result.as_ref().ok()?)))).count();
             drop(slot);
             for (answer, result) in answers.into_iter().zip(results) {
                 // A caller that went away does not need to know; its job is recorded all the same.

@@ -6,7 +6,7 @@ use orchestrix_core::{
     FieldError, Fingerprint, Invalid, JobId, JobState, NewJob, OnDependencyFailure,
     graph::{self, Parents},
 };
-use orchestrix_store::{Enqueued, Fence, Result, StoreError};
+use orchestrix_store::{Enqueued, Fence, Result, StoreError, metrics::Tally};
 use uuid::Uuid;
 
 use crate::{
@@ -148,6 +148,7 @@ async fn record_together(
         let recorded = connection.attempt(record_graph(work, inline_payload, jobs, graph, &field)).await?;
         if let Some(mut recorded) = recorded {
             drop(connection);
+            tally(jobs.iter().zip(&recorded)).count();
             // A job that was cancelled at once because a parent had failed may itself be waited for.
             let cancelled = recorded.iter().filter(|job| job.state == JobState::Cancelled && !job.duplicate);
             let cancelled: Vec<JobId> = cancelled.map(|job| job.id).collect();
@@ -165,6 +166,17 @@ async fn record_together(
     Err(StoreError::Unavailable("the keys of this call keep being taken by others: try again".into()))
 }
 
+/// What is to be counted of jobs that were recorded: those that are new, and of them those that were cancelled at once because a
+/// parent had failed.
+pub(crate) fn tally<'a>(recorded: impl Iterator<Item = (&'a NewJob, &'a Enqueued)>) -> Tally {
+    let mut tally = Tally::default();
+    for (job, enqueued) in recorded.filter(|(_, enqueued)| !enqueued.duplicate) {
+        tally.enqueued(&job.queue, &job.job_type);
+        tally.finished(&job.queue, &job.job_type, enqueued.state, 1);
+    }
+    tally
+}
+
 // Nothing to look up: one statement, which is a transaction by itself.
 async fn record_plain(database: &Database, jobs: &[NewJob]) -> Result<Vec<Enqueued>> {
     if jobs.is_empty() {
@@ -176,13 +188,13 @@ async fn record_plain(database: &Database, jobs: &[NewJob]) -> Result<Vec<Enqueu
         columns.push(*id, job, Links::default(), database.options.inline_payload);
     }
     let recorded = columns.record(database).await?.map_err(store_error)?;
-    ids.into_iter()
-        .map(|id| {
-            let state =
-                recorded.get(&id.as_uuid()).ok_or_else(|| StoreError::Backend("a job was not recorded".into()))?;
-            Ok(Enqueued { id, state: *state, duplicate: false })
-        })
-        .collect()
+    let enqueued = |id: JobId| {
+        let state = recorded.get(&id.as_uuid()).ok_or_else(|| StoreError::Backend("a job was not recorded".into()))?;
+        Ok(Enqueued { id, state: *state, duplicate: false })
+    };
+    let enqueued = ids.into_iter().map(enqueued).collect::<Result<Vec<_>>>()?;
+    tally(jobs.iter().zip(&enqueued)).count();
+    Ok(enqueued)
 }
 
 /// What is known of a job that others wait for.

@@ -2,9 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use orchestrix_core::{AttemptOutcome, JobId, JobState, LeaseToken};
-use orchestrix_store::{AttemptEnd, Fence, Finish, FinishError, LogLine, ProgressUpdate, Result, StoreError, Verdict};
+use orchestrix_core::{AttemptOutcome, JobId, JobState, JobType, LeaseToken, Queue};
+use orchestrix_store::{
+    AttemptEnd, Fence, Finish, FinishError, LogLine, ProgressUpdate, Result, StoreError, Verdict, metrics::Tally,
+};
 use serde_json::json;
+use tokio_postgres::Row;
 use uuid::Uuid;
 
 use crate::{
@@ -78,6 +81,7 @@ async fn complete_all(
         let rows = store.database().query(&COMPLETE, &[&ids, &counters, &secrets, &results]).await?;
         let Some(row) = rows.first() else { continue };
         let done: HashSet<Uuid> = row.get::<_, Vec<Uuid>>(0).into_iter().collect();
+        count(row);
         for (i, id) in now.into_iter().zip(ids) {
             if done.contains(&id) {
                 answers[i] = Some(Ok(JobState::Completed));
@@ -86,6 +90,17 @@ async fn complete_all(
         ended.extend(row.get::<_, Option<Vec<Uuid>>>(1).unwrap_or_default().into_iter().map(JobId::from_uuid));
     }
     Ok(ended)
+}
+
+// What completed, by queue and type.
+fn count(row: &Row) {
+    let (queues, types, counts): (Vec<&str>, Vec<&str>, Vec<i64>) = (row.get(2), row.get(3), row.get(4));
+    let mut tally = Tally::default();
+    for ((queue, job_type), n) in queues.into_iter().zip(types).zip(counts) {
+        let (queue, job_type) = (Queue::trusted(queue), JobType::trusted(job_type));
+        tally.finished(&queue, &job_type, JobState::Completed, n.unsigned_abs());
+    }
+    tally.count();
 }
 
 async fn settle_all(

@@ -57,7 +57,7 @@ pub(crate) async fn fire(store: &PostgresStore, fence: Fence, limit: usize) -> R
     if let Err(StoreError::Unavailable(_)) = answer {
         pace.failed();
     }
-    let (swept, done) = work.conclude(answer).await?;
+    let (swept, mut done) = work.conclude(answer).await?;
     done.tell(store, fence).await;
     Ok(swept)
 }

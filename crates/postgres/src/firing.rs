@@ -5,16 +5,16 @@ use std::collections::BTreeSet;
 use orchestrix_core::{
     DependsOn, JobId, JobType, NewJob, Priority, Queue, ScheduleName, Timestamp, graph::Parents, schedule::Outcome,
 };
-use orchestrix_store::{Enqueued, Fence, Firing, Occurrence, Result, Schedule, StoreError};
+use orchestrix_store::{Enqueued, Fence, Firing, Occurrence, Result, Schedule, StoreError, metrics::Tally};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
 use crate::{
     PostgresStore,
-    enqueue::{check_call, record_graph},
+    enqueue::{check_call, record_graph, tally},
     ledger,
     row::{count, state},
-    settle::{Ending, Settled, ended, settle},
+    settle::{Ending, Settled, ended, note, settle},
     statement::{MOVE_SCHEDULES, REQUEST_CANCELS, Statement},
     work::Work,
 };
@@ -67,6 +67,8 @@ impl Decided {
 #[derive(Default)]
 pub(crate) struct Done {
     jobs: Vec<(Queue, JobType, Priority)>,
+    /// What is to be counted, but for those that were cancelled.
+    tally: Tally,
     pub(crate) recorded: Vec<Enqueued>,
     cancelled: Vec<Settled>,
 }
@@ -75,13 +77,16 @@ impl Done {
     /// Takes in what was done besides.
     pub(crate) fn add(&mut self, other: Self) {
         self.jobs.extend(other.jobs);
+        self.tally.add(other.tally);
         self.recorded.extend(other.recorded);
         self.cancelled.extend(other.cancelled);
     }
 
-    /// Tells those who wait for jobs.
-    pub(crate) async fn tell(&self, store: &PostgresStore, fence: Fence) {
+    /// Tells those who wait for jobs, and counts what was done.
+    pub(crate) async fn tell(&mut self, store: &PostgresStore, fence: Fence) {
+        std::mem::take(&mut self.tally).count();
         store.note_recorded(&self.jobs, &self.recorded);
+        note(store, &self.cancelled);
         store.tell_dependents(fence, ended(&self.cancelled)).await;
     }
 }
@@ -134,8 +139,12 @@ pub(crate) async fn write_down(
         decided.iter().zip(lines).flat_map(|(one, lines)| lines.into_iter().map(|line| (one.name(), line))).collect();
     ledger::record(work, &lines).await?;
     move_on(work, &decided).await?;
+    let mut tally = tally(jobs.iter().zip(&recorded));
+    for (name, line) in &lines {
+        tally.fired(name, line.outcome, line.count);
+    }
     let jobs = jobs.into_iter().map(|job| (job.queue, job.job_type, job.priority)).collect();
-    Ok(Done { jobs, recorded, cancelled })
+    Ok(Done { jobs, tally, recorded, cancelled })
 }
 
 // Cancels what gives way to new jobs: what runs is asked to stop, what waits is over.

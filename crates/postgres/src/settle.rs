@@ -3,8 +3,8 @@
 //! The store reads what a decision depends on, `core` decides, and one statement writes it, for each job only if it is
 //! still as it was read. No lock is held in between. What changed meanwhile is not written, and the caller looks again.
 
-use orchestrix_core::{AttemptOutcome, JobId, JobState, LeaseToken, Lifecycle, RetryPolicy};
-use orchestrix_store::{AttemptEnd, Decided, Fence, Result};
+use orchestrix_core::{AttemptOutcome, JobId, JobState, JobType, LeaseToken, Lifecycle, Queue, RetryPolicy};
+use orchestrix_store::{AttemptEnd, Decided, Fence, Result, metrics::Tally};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
@@ -164,11 +164,17 @@ pub(crate) async fn settle_now(store: &PostgresStore, endings: &[Ending]) -> Res
     Ok(settled)
 }
 
-/// Tells whoever waits that jobs have become claimable, or will.
+/// Tells whoever waits that jobs have become claimable, or will; and counts those that are over.
 pub(crate) fn note(store: &PostgresStore, settled: &[Settled]) {
+    let mut tally = Tally::default();
     for job in settled {
         store.note_ready(job.state, &job.row, 4);
+        if job.state.is_terminal() {
+            let (queue, job_type) = (Queue::trusted(job.row.get(4)), JobType::trusted(job.row.get(5)));
+            tally.finished(&queue, &job_type, job.state, 1);
+        }
     }
+    tally.count();
 }
 
 /// The same within a transaction, for jobs that do not become claimable.

@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use orchestrix_store::{ClaimRequest, Claimed, Finish, Polling, Queues, Result, Store, Verdict, Wakeup};
+use orchestrix_store::{ClaimRequest, Claimed, Finish, Polling, Queues, Result, Store, Verdict, Wakeup, metrics};
 use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
 
@@ -130,12 +130,14 @@ impl Delivery {
         let (most, mut bytes) = (request.limit, 0);
         request.limit = most.min(FIRST);
         loop {
+            let begun = Instant::now();
             let jobs = match self.store.claim(&request).await {
                 Ok(jobs) => jobs,
                 Err(error) if self.jobs.is_empty() => return Err(error),
                 // What is leased already is delivered.
                 Err(_) => return Ok(self),
             };
+            metrics::claimed(begun.elapsed(), &jobs);
             let all_there_are = jobs.len() < request.limit;
             bytes += jobs.iter().map(size).sum::<usize>();
             self.jobs.extend(jobs);

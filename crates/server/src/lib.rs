@@ -5,6 +5,7 @@
 //! | `jobs`, `schedules`, `workers` | one file for each request of the API: it reads, asks the store, answers |
 //! | `operations` | whether the process lives and is ready |
 //! | `openapi` | the description of the API, and the page that shows it |
+//! | `meter` | what is counted of requests, and all metrics as text |
 //! | `body` | bodies: how large, how long in coming, of what kind |
 //! | `params` | paths and questions |
 //! | `refusal` | errors as they are answered |
@@ -24,6 +25,7 @@ mod desk;
 mod gate;
 mod host;
 mod jobs;
+mod meter;
 mod openapi;
 mod operations;
 mod options;
@@ -38,6 +40,7 @@ mod watcher;
 mod workers;
 
 pub use app::App;
+pub use meter::{Metrics, serve_metrics};
 pub use options::ServerOptions;
 pub use router::router;
 pub use serve::serve;

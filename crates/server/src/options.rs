@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::Metrics;
+
 /// How a server behaves.
 #[derive(Debug, Clone)]
 pub struct ServerOptions {
@@ -27,6 +29,8 @@ pub struct ServerOptions {
     pub poll_interval: Duration,
     /// How long requests that are being worked on get when the server is told to stop.
     pub drain_timeout: Duration,
+    /// What `GET /metrics` answers; without it there is no such page.
+    pub metrics: Option<Metrics>,
 }
 
 impl Default for ServerOptions {
@@ -43,6 +47,7 @@ impl Default for ServerOptions {
             watch_interval: Duration::from_millis(200),
             poll_interval: Duration::from_secs(1),
             drain_timeout: Duration::from_secs(30),
+            metrics: None,
         }
     }
 }

@@ -14,7 +14,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use crate::{
     App,
     body::{MANY, ONE},
-    gate, host, jobs,
+    gate, host, jobs, meter,
     openapi::{self, Document, docs},
     operations,
     refusal::Refusal,
@@ -54,6 +54,7 @@ pub fn router(app: Arc<App>) -> Router {
     let (described, api) = OpenApiRouter::with_openapi(openapi::Api::openapi())
         .routes(routes!(operations::health))
         .routes(routes!(operations::ready))
+        .routes(routes!(meter::metrics))
         .routes(routes!(openapi::openapi))
         .merge(worked_on)
         .merge(large)
@@ -64,6 +65,7 @@ pub fn router(app: Arc<App>) -> Router {
         .fallback(nothing_here)
         .method_not_allowed_fallback(not_this_method)
         .layer(from_fn(host::host))
+        .layer(from_fn(meter::meter))
         .layer(from_fn(trace::trace))
         .with_state(app)
 }

@@ -199,6 +199,7 @@ impl<'a> Transaction<'a> {
             if line.outcome == Outcome::Fired {
                 line.job = created.next();
             }
+            self.effects.tally.fired(&schedule.definition.name, line.outcome, line.count);
             write(self, &schedule, &line)?;
         }
         self.move_on(&schedule)?;

@@ -87,6 +87,7 @@ impl Transaction<'_> {
             )?;
         }
         self.moved(&job.queue, None, state);
+        self.effects.tally.enqueued(&job.queue, &job.job_type);
         Ok(state)
     }
 }

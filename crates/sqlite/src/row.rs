@@ -89,6 +89,7 @@ impl<'a> Columns<'a> {
 pub(crate) struct Found {
     pub(crate) id: JobId,
     pub(crate) queue: Queue,
+    pub(crate) job_type: JobType,
     pub(crate) lifecycle: Lifecycle,
     pub(crate) counter: i32,
     pub(crate) secret: Option<Uuid>,
@@ -125,6 +126,7 @@ impl Found {
                 started_at: row.get(12)?,
                 options: row.get(13)?,
                 result: row.get(14)?,
+                job_type: JobType::trusted(row.text(15)?),
             })
         })
     }

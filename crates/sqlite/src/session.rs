@@ -7,6 +7,7 @@ use std::{
 };
 
 use orchestrix_core::{Event, JobId, JobIds, JobState, Queue, Timestamp};
+use orchestrix_store::metrics::Tally;
 use rusqlite::{Connection, Params, Row};
 
 use crate::{
@@ -86,6 +87,8 @@ pub(crate) struct Effects {
     pub(crate) woken: BTreeSet<Queue>,
     /// Whether a job began to wait for a time.
     pub(crate) timed: bool,
+    /// What is to be counted after it.
+    pub(crate) tally: Tally,
 }
 
 impl Effects {
@@ -96,6 +99,7 @@ impl Effects {
         }
         self.woken.extend(other.woken);
         self.timed |= other.timed;
+        self.tally.add(other.tally);
     }
 
     /// Writes the changes of depth.

@@ -67,6 +67,7 @@ impl Transaction<'_> {
             ],
         )?;
         self.moved(&job.queue, Some(job.lifecycle.state), state);
+        self.effects.tally.finished(&job.queue, &job.job_type, state, 1);
         if ends && job.has_dependents {
             self.write_one(SETTLED, params![job.id.as_uuid(), state != JobState::Completed])?;
             self.to_tell = true;

@@ -5,7 +5,7 @@
 //! callers, the more operations share one wait, and nobody ever waits for company.
 
 use std::{
-    fmt, fs, thread,
+    fmt, fs, mem, thread,
     time::{Duration, Instant},
 };
 
@@ -161,7 +161,11 @@ impl Writer {
 
     fn batch(&mut self, first: Box<dyn Operation>, inbox: &mut Inbox) {
         let mut taken = Vec::new();
-        let outcome = self.transaction(first, inbox, &mut taken);
+        let mut outcome = self.transaction(first, inbox, &mut taken);
+        // Before anybody is answered: whoever knows that it is done finds it counted.
+        if let Ok(effects) = &mut outcome {
+            mem::take(&mut effects.tally).count();
+        }
         let failure = outcome.as_ref().err();
         for operation in taken {
             operation.answer(failure);

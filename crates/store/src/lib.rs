@@ -25,6 +25,7 @@ pub mod housekeeping;
 pub mod inspect;
 pub mod log;
 pub mod memory;
+pub mod metrics;
 pub mod options;
 pub mod schedule;
 pub mod wakeup;

@@ -12,7 +12,10 @@ use std::{
 };
 
 use orchestrix_core::JobState;
-use orchestrix_store::{Finish, FinishError, StoreError, Verdict};
+use orchestrix_store::{
+    Finish, FinishError, StoreError, Verdict,
+    metrics::{Runs, Tally},
+};
 use rand::RngExt;
 use tokio::sync::{Mutex, Notify, mpsc};
 
@@ -45,6 +48,8 @@ pub(crate) struct Completer {
 pub(crate) struct Outcome {
     pub(crate) context: Context,
     pub(crate) verdict: Option<Verdict>,
+    /// How long its handler took, if it was begun.
+    pub(crate) ran: Option<Duration>,
 }
 
 impl Completer {
@@ -113,6 +118,7 @@ impl Reporter {
             for some in talkative.chunks(WRITERS) {
                 futures_util::future::join_all(some.iter().map(|context| self.write_notes(context))).await;
             }
+            count(&batch);
             let items = batch.iter_mut().filter_map(|outcome| {
                 let verdict = outcome.verdict.take()?;
                 Some(Finish { token: outcome.context.lease_token(), verdict })
@@ -197,6 +203,21 @@ impl Reporter {
         self.counters.add_released(released);
         refused
     }
+}
+
+// Stores count what they commit. What was completed in a transaction of the handler's is no news to them, so it is counted here, as if
+// committed: a handler that says that it is done has done so.
+fn count(batch: &[Outcome]) {
+    let (mut runs, mut tally) = (Runs::default(), Tally::default());
+    for Outcome { context, verdict, ran } in batch {
+        if let Some(ran) = ran {
+            runs.took(context.queue(), context.job_type(), *ran);
+        }
+        if matches!(verdict, Some(Verdict::Complete { .. })) && context.completion().is_some() {
+            tally.finished(context.queue(), context.job_type(), JobState::Completed, 1);
+        }
+    }
+    tally.count();
 }
 
 // Large results go in calls of their own, so that no call is larger than a source can take.

@@ -1,6 +1,10 @@
 //! One attempt: from a leased job to a verdict.
 
-use std::{any::Any, panic::AssertUnwindSafe, time::Duration};
+use std::{
+    any::Any,
+    panic::AssertUnwindSafe,
+    time::{Duration, Instant},
+};
 
 use futures_util::FutureExt;
 use orchestrix_core::Json;
@@ -14,25 +18,32 @@ use crate::{Answer, Call, Context, JobError, stats::Counters, stop::StopReason};
 pub type Stack = BoxCloneSyncService<Call, Option<Json>, JobError>;
 
 /// Runs the handler to its end, or until it was asked to stop and a grace has passed. `None` when the lease is lost:
-/// there is nothing to say about a job that is somebody else's.
-pub(crate) async fn execute(stack: &Stack, context: &Context, grace: Duration, counters: &Counters) -> Option<Verdict> {
+/// there is nothing to say about a job that is somebody else's. Also tells how long it took, if it was begun.
+pub(crate) async fn execute(
+    stack: &Stack,
+    context: &Context,
+    grace: Duration,
+    counters: &Counters,
+) -> (Option<Verdict>, Option<Duration>) {
     // It waited for its slot and was asked to stop meanwhile, or its time was up: it is not begun at all.
     if context.stop().reason().is_some() {
-        return decide(context, None);
+        return (decide(context, None), None);
     }
-    if context.deadline().is_some_and(|deadline| deadline <= std::time::Instant::now()) {
-        return Some(Verdict::Release);
+    if context.deadline().is_some_and(|deadline| deadline <= Instant::now()) {
+        return (Some(Verdict::Release), None);
     }
     counters.add_started(1);
+    let begun = Instant::now();
     // All that is the application's own: layers, handlers, what they leave behind to be dropped, texts of errors. Whatever
     // panics there is this attempt's failure, and the slot works on.
-    match AssertUnwindSafe(run(stack, context, grace)).catch_unwind().await {
+    let verdict = match AssertUnwindSafe(run(stack, context, grace)).catch_unwind().await {
         Ok(verdict) => verdict,
         Err(panic) => {
             counters.add_panicked(1);
             decide(context, Some(Err(JobError::new(format!("the handler panicked: {}", message(&*panic))))))
         }
-    }
+    };
+    (verdict, Some(begun.elapsed()))
 }
 
 async fn run(stack: &Stack, context: &Context, grace: Duration) -> Option<Verdict> {

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use orchestrix_core::{JobState, LeaseToken, NewJob, WorkerName};
 use orchestrix_store::{
     ClaimRequest, Claimed, Directive, Enqueued, Finish, FinishError, LeaseStatus, LogLine, ProgressUpdate, Result,
-    Store, Wakeups, WorkerInfo,
+    Store, StoreError, Wakeups, WorkerInfo, metrics,
 };
 
 /// The other side of a worker: a store, or whatever stands between it and one.
@@ -71,10 +71,19 @@ impl StoreSource {
     }
 }
 
+// Counts what was refused because the lease was lost. Over HTTP the server does.
+fn refused(answer: Result<()>) -> Result<()> {
+    metrics::stale_writes(usize::from(matches!(answer, Err(StoreError::LeaseLost))));
+    answer
+}
+
 #[async_trait]
 impl JobSource for StoreSource {
     async fn lease(&self, request: &ClaimRequest) -> Result<Vec<Claimed>> {
-        self.0.claim(request).await
+        let begun = Instant::now();
+        let claimed = self.0.claim(request).await?;
+        metrics::claimed(begun.elapsed(), &claimed);
+        Ok(claimed)
     }
 
     async fn extend(&self, tokens: &[LeaseToken]) -> Result<Vec<LeaseStatus>> {
@@ -82,15 +91,17 @@ impl JobSource for StoreSource {
     }
 
     async fn report(&self, items: Vec<Finish>) -> Result<Vec<Result<JobState, FinishError>>> {
-        self.0.finish(items).await
+        let answers = self.0.finish(items).await?;
+        metrics::stale_writes(answers.iter().filter(|answer| **answer == Err(FinishError::LeaseLost)).count());
+        Ok(answers)
     }
 
     async fn progress(&self, token: LeaseToken, update: ProgressUpdate) -> Result<()> {
-        self.0.progress(token, update).await
+        refused(self.0.progress(token, update).await)
     }
 
     async fn append_logs(&self, token: LeaseToken, lines: Vec<LogLine>) -> Result<()> {
-        self.0.append_logs(token, lines).await
+        refused(self.0.append_logs(token, lines).await)
     }
 
     async fn enqueue(&self, mut jobs: Vec<NewJob>) -> Result<Vec<Enqueued>> {

@@ -81,7 +81,7 @@ impl Shop {
     pub(crate) async fn release(&self, contexts: impl IntoIterator<Item = Context>) {
         for context in contexts {
             if context.end() {
-                self.completer.hand_in(Outcome { context, verdict: Some(Verdict::Release) }).await;
+                self.completer.hand_in(Outcome { context, verdict: Some(Verdict::Release), ran: None }).await;
             }
         }
     }
@@ -112,13 +112,13 @@ async fn slot(shop: Arc<Shop>) {
     let mut ended = 0;
     while let Some(context) = shop.floor.next(ended) {
         ended = 1;
-        let verdict = match shop.leases.holds(&context) {
+        let (verdict, ran) = match shop.leases.holds(&context) {
             true => execute(&shop.stack, &context, shop.options.cancel_grace, &shop.counters).await,
             // Somebody else may have it by now; if not, somebody will.
-            false => Some(Verdict::Release),
+            false => (Some(Verdict::Release), None),
         };
         if context.end() {
-            shop.completer.hand_in(Outcome { context, verdict }).await;
+            shop.completer.hand_in(Outcome { context, verdict, ran }).await;
         }
         // Whoever was just woken waits for this thread: the next handler may block it.
         tokio::task::yield_now().await;

@@ -4,6 +4,7 @@ mod expire;
 mod fire;
 mod fold;
 mod forget;
+mod measure;
 mod promote;
 mod reap;
 mod retain;
@@ -31,6 +32,7 @@ pub(crate) fn all() -> Vec<Box<dyn Service>> {
         Box::new(forget::Forget),
         Box::new(fold::Fold),
         Box::new(retain::Retain),
+        Box::<measure::Measure>::default(),
     ]
 }
 

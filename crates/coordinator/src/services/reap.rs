@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use orchestrix_store::Result;
+use orchestrix_store::{Result, metrics};
 
 use super::swept;
 use crate::service::{Leader, Service, Step, When};
@@ -29,7 +29,9 @@ impl Service for Reap {
         if let Some(wait) = grace(leader) {
             return Ok(Step { moved: 0, next: Some(wait) });
         }
-        Ok(swept(leader.store.reap(leader.fence, BATCH, leader.options.crash_loop).await?, BATCH))
+        let reaped = leader.store.reap(leader.fence, BATCH, leader.options.crash_loop).await?;
+        metrics::leases_lost(reaped.count);
+        Ok(swept(reaped, BATCH))
     }
 }
 

@@ -16,7 +16,7 @@ use utoipa::OpenApi;
 
 use problems::{
     Away, Fault, Finished, Invalid, InvalidOrReused, Lost, Malformed, NoResult, NoSuchJob, NoSuchSchedule, NotForYou,
-    NotJson, Takes, TooLarge, TooMany,
+    NotJson, NotKept, Takes, TooLarge, TooMany,
 };
 
 /// Requests that are about the server itself; they pass the gate by.
@@ -43,7 +43,7 @@ pub(crate) const OPERATIONS: &str = "operations";
         schemas(Problem, Token),
         responses(
             Away, Fault, Finished, Invalid, InvalidOrReused, Lost, Malformed, NoResult, NoSuchJob, NoSuchSchedule,
-            NotForYou, NotJson, TooLarge, TooMany
+            NotForYou, NotJson, NotKept, TooLarge, TooMany
         ),
     ),
 )]

@@ -40,6 +40,8 @@ problems! {
     InvalidOrReused = [ValidationFailed, IdempotencyKeyReused];
     /// The request names another host than the server's address, or comes from a page of another place.
     NotForYou = [Forbidden];
+    /// This server keeps none.
+    NotKept = [NotFound];
     /// There is no such job.
     NoSuchJob = [JobNotFound];
     /// There is no such schedule.

@@ -7,7 +7,7 @@ use orchestrix_api::{
     Code,
     worker::{OutcomeAnswer, OutcomesAnswer, OutcomesRequest, read_outcomes},
 };
-use orchestrix_store::{Finish, FinishError};
+use orchestrix_store::{Finish, FinishError, metrics};
 
 use crate::{App, body::Text, refusal::Refusal};
 
@@ -38,5 +38,7 @@ pub(crate) async fn outcomes(State(app): State<Arc<App>>, body: Text) -> Result<
         };
         OutcomeAnswer { lease_token, status, code, detail }
     };
-    Ok(Json(OutcomesAnswer { items: texts.into_iter().map(answer).collect() }))
+    let items: Vec<OutcomeAnswer> = texts.into_iter().map(answer).collect();
+    metrics::stale_writes(items.iter().filter(|item| item.code == Some(Code::LeaseLost)).count());
+    Ok(Json(OutcomesAnswer { items }))
 }

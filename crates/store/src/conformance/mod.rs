@@ -21,6 +21,7 @@ mod cancel;
 mod claim;
 mod concurrency;
 mod coordination;
+mod counts;
 mod dependencies;
 mod dependency_failure;
 mod enqueue;
@@ -481,6 +482,13 @@ suite! {
         a_ledger_shows_the_newest_first_page_by_page,
         lines_are_forgotten_so_long_after_they_were_written,
         a_range_of_long_ago_is_not_filled_twice,
+    }
+    counts {
+        a_job_counts_once_when_it_is_recorded,
+        a_job_counts_once_when_it_is_over,
+        dependents_count_that_end_with_their_parents,
+        what_time_ends_counts,
+        what_schedules_do_counts,
     }
     random {
         the_books_balance_after_any_sequence_of_steps,

@@ -95,7 +95,9 @@ impl MemoryStore {
         let answer = verb(&mut tables, self.clock.now());
         let woken = mem::take(&mut tables.woken);
         let timed = mem::take(&mut tables.timed);
+        let tally = mem::take(&mut tables.tally);
         drop(tables);
+        tally.count();
         if timed {
             self.waker.wake_timers();
         }

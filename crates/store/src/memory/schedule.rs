@@ -234,6 +234,7 @@ impl Tables {
             if line.outcome == Outcome::Fired {
                 line.job = created.next();
             }
+            self.tally.fired(&schedule.definition.name, line.outcome, line.count);
             write(&mut self.schedules, &schedule, line);
         }
         self.schedules.put(schedule);

@@ -7,7 +7,7 @@ use orchestrix_core::{
 };
 
 use super::{coordination::Coordination, index::Indexes, log::Logs, row::Row, schedule::Schedules, worker::Workers};
-use crate::{Result, StoreError};
+use crate::{Result, StoreError, metrics::Tally};
 
 /// Everything the store holds.
 #[derive(Debug, Default)]
@@ -30,6 +30,8 @@ pub(super) struct Tables {
     pub(super) woken: BTreeSet<Queue>,
     /// Whether a job or a schedule began to wait for a time since then.
     pub(super) timed: bool,
+    /// What is to be counted of what was done since then.
+    pub(super) tally: Tally,
 }
 
 /// What an idempotency key is unique within.
@@ -65,6 +67,7 @@ impl Tables {
             self.woken.insert(row.job.queue.clone());
         }
         self.timed |= row.job.state.next(Event::Promote).is_ok();
+        self.tally.enqueued(&row.job.queue, &row.job.job_type);
         self.rows.insert(row.job.id, row);
     }
 
@@ -79,6 +82,9 @@ impl Tables {
             self.woken.insert(row.job.queue.clone());
         }
         self.timed |= row.job.state != before && row.job.state.next(Event::Promote).is_ok();
+        if row.job.state != before {
+            self.tally.finished(&row.job.queue, &row.job.job_type, row.job.state, 1);
+        }
         Ok(answer)
     }
 
