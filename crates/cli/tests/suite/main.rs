@@ -7,6 +7,7 @@ mod enqueue;
 mod follow;
 mod help;
 mod inspect;
+mod metrics;
 mod migrate;
 mod operate;
 mod schedules;

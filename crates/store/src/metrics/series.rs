@@ -64,10 +64,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn so_many_have_series_of_their_own_and_keep_them() {
-        let first = First::new();
-        assert!((0..MOST).all(|n| first.has(&n)));
-        assert!(!first.has(&MOST) && !first.has(&(MOST + 1)));
-        assert!((0..MOST).all(|n| first.has(&n)), "those that were there stay");
+    fn so_many_have_series_of_their_own_and_keep_them_and_the_rest_is_one() {
+        let all = |from: usize, to: usize| {
+            (from..to).map(|n| lane(&Queue::trusted("q"), &JobType::trusted(&n.to_string()))).collect::<Vec<_>>()
+        };
+        let first = all(0, MOST);
+        assert!(first.iter().enumerate().all(|(n, lane)| *lane == ("q".into(), n.to_string().into())));
+        assert!(all(MOST, MOST + 10).iter().all(|lane| *lane == (OTHER.into(), OTHER.into())));
+        assert_eq!(all(0, MOST), first, "those that were there stay");
     }
 }

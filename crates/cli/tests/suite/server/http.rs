@@ -39,7 +39,7 @@ impl Server {
         thread::spawn(move || lines.map_while(Result::ok).try_for_each(|line| tell.send(line)));
         let mut server = Self { child, said: Mutex::new(said), address: String::new() };
         let line = server.says("http://");
-        let address = line.split("http://").nth(1).unwrap().split([';', ' ']).next().unwrap();
+        let address = line.split("http://").nth(1).unwrap().split([';', ' ', '/']).next().unwrap();
         server.address = address.to_owned();
         server
     }
