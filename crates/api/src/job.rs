@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use crate::{Malformed, Object, Problem, problem::Code};
 
 /// A job as it is asked for. Only `jobType` is required.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct JobRequest {
@@ -63,7 +63,7 @@ pub struct JobRequest {
     #[serde(rename = "ref", skip_serializing_if = "Option::is_none")]
     pub reference: Option<String>,
     /// What must finish first: ids of jobs, and `ref:NAME` for jobs of the same batch.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Vec<String>>, max_items = 1000))]
     pub depends_on: Vec<String>,
     /// What becomes of it when one of those failed.
@@ -83,11 +83,11 @@ pub struct JobRequest {
     #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 128, pattern = "^[A-Za-z0-9_.-]+$"))]
     pub rate_limit_key: Option<String>,
     /// What it needs of its worker, such as `cpu`, `memoryMiB` or any other name.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<BTreeMap<String, f64>>))]
     pub resources: BTreeMap<String, f64>,
     /// Words to find it by.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Vec<String>>, max_items = 32))]
     pub tags: Vec<String>,
     /// The caller's id for the larger whole; on every log line of the job.
@@ -103,7 +103,7 @@ pub struct JobRequest {
 }
 
 /// How long to wait between attempts. What is left out has its default.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RetryRequest {

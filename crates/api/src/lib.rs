@@ -6,16 +6,21 @@
 //! | [`job`] | `POST /jobs` and what is answered about jobs |
 //! | [`schedule`] | schedules and their ledger |
 //! | [`worker`] | what workers of any language ask and say |
+//! | [`admin`] | what operators ask and are told |
+//! | [`list`] | parts of lists |
 //! | [`problem`] | errors, and the codes that programs go by |
 //!
 //! It does no input or output. Requests become the types of `core`, which keep the rules; what they break is named as the
 //! outside spells it.
 
+pub mod admin;
 pub mod job;
+pub mod list;
 pub mod object;
 pub mod problem;
 pub mod schedule;
 pub mod worker;
 
+pub use list::Listed;
 pub use object::{Malformed, Object};
 pub use problem::{Code, Problem};

@@ -3,6 +3,7 @@
 //! | module | what it owns |
 //! |---|---|
 //! | `jobs`, `schedules`, `workers` | one file for each request of the API: it reads, asks the store, answers |
+//! | `admin` | the same for operators |
 //! | `operations` | whether the process lives and is ready |
 //! | `body` | bodies: how large, how long in coming, of what kind |
 //! | `params` | paths and questions |
@@ -10,16 +11,19 @@
 //! | `watcher` | who waits for which job to change; one look at the store for all of them |
 //! | `desk` | workers that wait for jobs; one claim at a time for all that want the same |
 //! | `gate` | how many requests are worked on at once, and who is turned away |
+//! | `local` | the same requests without a socket |
 //!
 //! It knows no database: only the `Store`. A request whose client is gone leaves no work half done: what the store was asked
 //! to do it does as a whole, and jobs that were leased for nobody are handed back.
 
+mod admin;
 mod answer;
 mod app;
 mod body;
 mod desk;
 mod gate;
 mod jobs;
+mod local;
 mod operations;
 mod options;
 mod params;
@@ -32,6 +36,7 @@ mod watcher;
 mod workers;
 
 pub use app::App;
+pub use local::Local;
 pub use options::ServerOptions;
 pub use router::router;
 pub use serve::serve;

@@ -10,7 +10,7 @@ use axum::{
 };
 use orchestrix_api::Code;
 
-use crate::{App, gate, jobs, operations, refusal::Refusal, schedules, trace, workers};
+use crate::{App, admin, gate, jobs, operations, refusal::Refusal, schedules, trace, workers};
 
 /// All requests that the server answers.
 pub fn router(app: Arc<App>) -> Router {
@@ -40,6 +40,7 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/worker/leases/{leaseToken}/release", post(workers::outcome::release))
         .route("/worker/leases/{leaseToken}/progress", post(workers::progress::progress))
         .route("/worker/leases/{leaseToken}/logs", post(workers::logs::logs))
+        .merge(admin::routes())
         .route_layer(from_fn_with_state(Arc::clone(&app), gate::gate));
     Router::new()
         .route("/healthz", get(operations::health))

@@ -1,6 +1,7 @@
 //! The server as a process, on every database, asked as any program would ask it.
 
-mod http;
+mod admin;
+pub(crate) mod http;
 mod jobs;
 mod limits;
 mod schedules;

@@ -10,7 +10,7 @@ use orchestrix_api::{
 use orchestrix_core::{FieldError, Invalid, ScheduleName};
 use orchestrix_store::Put;
 
-use super::find;
+use super::show;
 use crate::{
     App,
     body::{ONE, Text},
@@ -28,5 +28,7 @@ pub(crate) async fn put(
         .map_err(|error| Problem::invalid(Invalid::from(FieldError::new("name", error.message))))?;
     let put = app.store.put_schedule(schedule::read(name.clone(), body.as_str()?)?).await?;
     let status = if put == Put::Created { StatusCode::CREATED } else { StatusCode::OK };
-    Ok((status, Json(ScheduleView::from(&find(&app, &name).await?))))
+    let mut schedule = show(&app, &name).await?;
+    schedule.standing.put = Some(schedule::put_word(put).into());
+    Ok((status, Json(schedule)))
 }

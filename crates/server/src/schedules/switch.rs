@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use axum::{Json, extract::State};
 use orchestrix_api::schedule::{self, ScheduleView};
+use orchestrix_core::ScheduleName;
 
-use super::{find, name};
+use super::{name, show};
 use crate::{
     App,
     body::{ONE, Text},
@@ -21,13 +22,19 @@ pub(crate) async fn pause(
 ) -> Result<Json<ScheduleView>, Refusal> {
     let name = name(&text)?;
     let note = schedule::read_pause(body.as_str()?)?;
-    app.store.pause_schedule(&name, note).await?;
-    Ok(Json(ScheduleView::from(&find(&app, &name).await?)))
+    let changed = app.store.pause_schedule(&name, note).await?;
+    switched(&app, &name, changed).await
 }
 
 /// Lets it fire again, from now on.
 pub(crate) async fn resume(State(app): State<Arc<App>>, Named(text): Named) -> Result<Json<ScheduleView>, Refusal> {
     let name = name(&text)?;
-    app.store.resume_schedule(&name).await?;
-    Ok(Json(ScheduleView::from(&find(&app, &name).await?)))
+    let changed = app.store.resume_schedule(&name).await?;
+    switched(&app, &name, changed).await
+}
+
+async fn switched(app: &App, name: &ScheduleName, changed: bool) -> Result<Json<ScheduleView>, Refusal> {
+    let mut schedule = show(app, name).await?;
+    schedule.standing.changed = Some(changed);
+    Ok(Json(schedule))
 }

@@ -1,0 +1,25 @@
+//! `POST /admin/jobs/{jobId}/priority`
+
+use std::sync::Arc;
+
+use axum::{Json, extract::State};
+use orchestrix_api::admin::job::{self, Standing};
+
+use crate::{
+    App,
+    body::{ONE, Text},
+    jobs::id,
+    params::Named,
+    refusal::Refusal,
+};
+
+/// Changes how urgent an unfinished job is.
+pub(crate) async fn priority(
+    State(app): State<Arc<App>>,
+    Named(text): Named,
+    body: Text<ONE>,
+) -> Result<Json<Standing>, Refusal> {
+    let priority = job::read_priority(body.as_str()?)?;
+    let id = id(&text)?;
+    Ok(Json(Standing::of(id, app.store.reprioritize(id, priority).await?)))
+}
