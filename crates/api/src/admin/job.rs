@@ -1,19 +1,19 @@
 //! Jobs with all that is known of them.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
 use orchestrix_core::{
-    AttemptOutcome, AttemptRecord, IdempotencyKey, Job, JobId, JobState, JobStatus, JobType, Json, LimitKey,
-    OnDependencyFailure, Priority, Progress, Queue, RetryPolicy, Tag, Tenant, Timestamp, WorkerName,
+    IdempotencyKey, Job, JobId, JobState, JobStatus, JobType, Json, LimitKey, OnDependencyFailure, Priority, Progress,
+    Queue, Tag, Tenant, Timestamp, WorkerName,
 };
-use orchestrix_store::{JobSummary, LogEntry};
+use orchestrix_store::JobSummary;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::{
-    Object,
-    job::{ProgressView, Refusal},
-};
+use super::attempt::{AttemptView, RetryView};
+#[cfg(feature = "openapi")]
+use super::standing::StateWord;
+use crate::job::ProgressView;
 
 /// A job in a list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -147,132 +147,6 @@ pub struct JobDetails {
     pub traceparent: Option<String>,
 }
 
-/// How long to wait between attempts.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct RetryView {
-    /// After the first attempt.
-    pub base_seconds: f64,
-    /// So many times longer after each further one.
-    pub multiplier: f64,
-    /// Never longer than this.
-    pub max_seconds: f64,
-    /// Up to this share of it more, at random.
-    pub jitter: f64,
-}
-
-/// One attempt that has ended.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct AttemptView {
-    /// Which one, from 1. Attempts that cost nothing share their number with the next.
-    pub attempt: u16,
-    /// How it ended: `completed`, `failed`, `timed_out`, `lost`, `cancelled`, `released` or `snoozed`.
-    #[cfg_attr(feature = "openapi", schema(value_type = String))]
-    pub outcome: AttemptOutcome,
-    /// Who ran it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
-    pub worker_id: Option<WorkerName>,
-    /// When it began.
-    #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
-    pub started_at: Timestamp,
-    /// When it ended.
-    #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
-    pub ended_at: Timestamp,
-    /// What went wrong.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
-}
-
-/// A line of a job's log.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct LineView {
-    /// Grows along the log; a cursor too, for whoever waits for more.
-    pub seq: i64,
-    /// When it was written.
-    #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
-    pub at: Timestamp,
-    /// `trace`, `debug`, `info`, `warn` or `error`.
-    pub level: String,
-    /// Which attempt wrote it.
-    pub attempt: u16,
-    /// What it says.
-    pub message: String,
-}
-
-/// A job and where it stands now.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct Standing {
-    /// Its id.
-    #[cfg_attr(feature = "openapi", schema(value_type = String, format = "uuid"))]
-    pub job_id: JobId,
-    /// Where it stands, as clients see it.
-    #[cfg_attr(feature = "openapi", schema(value_type = crate::job::Status))]
-    pub status: JobStatus,
-    /// Where it stands.
-    #[cfg_attr(feature = "openapi", schema(value_type = StateWord))]
-    pub state: JobState,
-}
-
-impl Standing {
-    /// A job in this state.
-    pub const fn of(job_id: JobId, state: JobState) -> Self {
-        Self { job_id, status: state.status(), state }
-    }
-}
-
-/// Where a job stands, in all words.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub enum StateWord {
-    /// Recorded, held back until released.
-    Created,
-    /// Waits for other jobs.
-    Blocked,
-    /// Waits for a time.
-    Scheduled,
-    /// May be claimed now.
-    Pending,
-    /// Leased, not yet started.
-    Dispatched,
-    /// Its owner works on it.
-    Running,
-    /// Waits out its back-off.
-    Retrying,
-    /// Done.
-    Completed,
-    /// Failed for good, kept for a person.
-    Dead,
-    /// Given up.
-    Cancelled,
-}
-
-/// How urgent a job should be.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct PriorityRequest {
-    /// Higher first.
-    #[cfg_attr(feature = "openapi", schema(value_type = i16, minimum = -1000, maximum = 1000))]
-    pub priority: Priority,
-}
-
-/// Reads a [`PriorityRequest`].
-pub fn read_priority(text: &str) -> Result<Priority, Refusal> {
-    let mut object = Object::read(text)?;
-    let number: Option<i64> = object.get("priority", "a whole number from -1000 to 1000");
-    let number = object.required("priority", number);
-    let priority = number.and_then(|number| object.keep("priority", Priority::new(number)));
-    object.end()?;
-    Ok(priority.unwrap_or_default())
-}
-
 impl From<JobSummary> for JobItem {
     fn from(job: JobSummary) -> Self {
         Self {
@@ -354,52 +228,16 @@ fn raw(json: &Json) -> Box<RawValue> {
     RawValue::from_string(json.as_str().to_owned()).unwrap_or_default()
 }
 
-impl From<RetryPolicy> for RetryView {
-    fn from(retry: RetryPolicy) -> Self {
-        Self {
-            base_seconds: retry.base.as_secs_f64(),
-            multiplier: retry.multiplier,
-            max_seconds: retry.max.as_secs_f64(),
-            jitter: retry.jitter,
-        }
-    }
-}
-
 impl From<Progress> for ProgressView {
     fn from(progress: Progress) -> Self {
         Self { percent: progress.percent, message: progress.message }
     }
 }
 
-impl From<AttemptRecord> for AttemptView {
-    fn from(attempt: AttemptRecord) -> Self {
-        Self {
-            attempt: attempt.attempt,
-            outcome: attempt.outcome,
-            worker_id: attempt.worker,
-            started_at: attempt.started_at,
-            ended_at: attempt.ended_at,
-            error: attempt.error,
-        }
-    }
-}
-
-impl AttemptView {
-    /// How long it took.
-    pub fn took(&self) -> Duration {
-        Duration::try_from(self.ended_at.duration_since(self.started_at)).unwrap_or_default()
-    }
-}
-
-impl From<LogEntry> for LineView {
-    fn from(entry: LogEntry) -> Self {
-        let LogEntry { seq, at, level, attempt, message } = entry;
-        Self { seq, at, level: level.as_str().into(), attempt, message }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -408,13 +246,5 @@ mod tests {
         let job: JobDetails = serde_json::from_str(text).unwrap();
         assert_eq!(job.attempts[0].took(), Duration::from_millis(1500));
         assert_eq!(serde_json::to_string(&job).unwrap(), text);
-    }
-
-    #[test]
-    fn a_priority_has_bounds_and_nothing_beside_it() {
-        assert_eq!(read_priority(r#"{"priority": -1000}"#).unwrap().get(), -1000);
-        for text in ["{}", r#"{"priority": 1001}"#, r#"{"priority": 1.5}"#, r#"{"priority": 1, "x": 1}"#] {
-            assert!(matches!(read_priority(text), Err(Refusal::Invalid(_))), "{text}");
-        }
     }
 }

@@ -9,6 +9,7 @@ mod help;
 mod inspect;
 mod migrate;
 mod operate;
+mod remote;
 mod schedules;
 mod server;
 mod support;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::{Json, extract::State};
 use orchestrix_api::{
     Listed,
-    admin::{job::LineView, page},
+    admin::{attempt::LineView, page},
 };
 use orchestrix_store::StoreError;
 

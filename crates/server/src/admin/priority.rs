@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::{Json, extract::State};
-use orchestrix_api::admin::job::{self, Standing};
+use orchestrix_api::admin::standing::{self, Standing};
 
 use crate::{
     App,
@@ -19,7 +19,7 @@ pub(crate) async fn priority(
     Named(text): Named,
     body: Text<ONE>,
 ) -> Result<Json<Standing>, Refusal> {
-    let priority = job::read_priority(body.as_str()?)?;
+    let priority = standing::read_priority(body.as_str()?)?;
     let id = id(&text)?;
     Ok(Json(Standing::of(id, app.store.reprioritize(id, priority).await?)))
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::{Json, extract::State};
-use orchestrix_api::admin::job::Standing;
+use orchestrix_api::admin::standing::Standing;
 
 use crate::{App, jobs::id, params::Named, refusal::Refusal};
 
