@@ -182,6 +182,8 @@ fn dead_jobs_are_listed_and_get_another_chance_in_bounded_steps() {
             dead(&server, &json!({"jobType": "t"})),
         );
         let waiting = job(&server, &json!({"jobType": "t", "hold": true}));
+        let cancelled = job(&server, &json!({"jobType": "t", "queue": "q"}));
+        assert_eq!(act(&server, &cancelled, "cancel").status, 202);
         assert_eq!(ids(&server.get("/admin/dlq").json()), [c.as_str(), &b, &a]);
         assert_eq!(ids(&server.get("/admin/dlq?queue=q&limit=1").json()), [b.as_str()]);
 
@@ -196,6 +198,11 @@ fn dead_jobs_are_listed_and_get_another_chance_in_bounded_steps() {
             named["refused"].as_array().unwrap().iter().map(|job| (&job["jobId"], &job["code"])).collect();
         assert_eq!(refused, [(&json!(waiting), &json!("not_finished")), (&json!(NOBODY), &json!("job_not_found"))]);
         assert_eq!(server.get("/admin/dlq").json()["items"], json!([]));
+        assert_eq!(
+            server.get(&format!("/admin/jobs/{cancelled}")).json()["state"],
+            "cancelled",
+            "it was no dead letter"
+        );
 
         assert_eq!(redrive(json!({})).bad_fields(), ["filter"]);
         assert_eq!(redrive(json!({"jobIds": [c], "filter": {}})).bad_fields(), ["jobIds"]);
