@@ -15,7 +15,7 @@ use crate::schema::{Amounts, Delay, DependencyFailure, Key, Line, Name, Parent, 
 use crate::{Malformed, Object, Problem, problem::Code};
 
 /// A job as it is asked for. Only `jobType` is required.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[cfg_attr(feature = "openapi", schema(examples(json!({"jobType": "SEND_EMAIL", "payload": {"to": "user@example.com"}, "queue": "mail"}))))]
@@ -67,7 +67,7 @@ pub struct JobRequest {
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Line>))]
     pub reference: Option<String>,
     /// What must finish first: ids of jobs, and `ref:NAME` for jobs of the same batch.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Vec<Parent>>, max_items = 1000))]
     pub depends_on: Vec<String>,
     /// What becomes of it when one of those failed.
@@ -87,11 +87,11 @@ pub struct JobRequest {
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Name>))]
     pub rate_limit_key: Option<String>,
     /// What it needs of its worker, such as `cpu`, `memoryMiB` or any other name.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Amounts>))]
     pub resources: BTreeMap<String, f64>,
     /// Words to find it by.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Vec<TypeName>>, max_items = 32))]
     pub tags: Vec<String>,
     /// The caller's id for the larger whole; on every log line of the job.
@@ -108,7 +108,7 @@ pub struct JobRequest {
 }
 
 /// How long to wait between attempts. What is left out has its default.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RetryRequest {

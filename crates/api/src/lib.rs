@@ -7,14 +7,18 @@
 //! | [`schedule`] | schedules and their ledger |
 //! | [`worker`] | what workers of any language ask and say |
 //! | [`ending`] | what they say about how an attempt ended |
+//! | [`admin`] | what operators ask and are told |
+//! | [`list`] | parts of lists |
 //! | [`problem`] | errors, and the codes that programs go by |
 //! | `schema` | with the feature `openapi`: schemas that many fields share |
 //!
 //! It does no input or output. Requests become the types of `core`, which keep the rules; what they break is named as the
 //! outside spells it.
 
+pub mod admin;
 pub mod ending;
 pub mod job;
+pub mod list;
 pub mod object;
 pub mod problem;
 pub mod schedule;
@@ -22,5 +26,6 @@ pub mod schedule;
 pub mod schema;
 pub mod worker;
 
+pub use list::Listed;
 pub use object::{Malformed, Object};
 pub use problem::{Code, Problem};

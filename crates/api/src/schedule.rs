@@ -4,8 +4,9 @@ use orchestrix_core::{
     FieldError, Invalid, JobId, Timestamp,
     schedule::{Cadence, Misfire, NewSchedule, Outcome, Overlap, Reason, ScheduleName},
 };
-use orchestrix_store::{Backfill, Occurrence, Schedule};
-use serde::Serialize;
+use orchestrix_store::{Backfill, Occurrence, Put, Schedule};
+use serde::{Deserialize, Deserializer, Serialize, de::Error};
+use serde_json::value::RawValue;
 
 #[cfg(feature = "openapi")]
 use crate::schema::{
@@ -18,7 +19,7 @@ use crate::{
 };
 
 /// A schedule as it is asked for; its name stands in the path.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[cfg_attr(feature = "openapi", schema(examples(json!({"cron": "0 9 * * *", "timezone": "Europe/Berlin", "job": {"jobType": "REPORT"}}))))]
@@ -174,6 +175,22 @@ pub struct ScheduleView {
     /// What was asked for.
     #[serde(flatten)]
     pub request: ScheduleRequest,
+    /// Where that has led.
+    #[serde(flatten)]
+    pub standing: ScheduleStanding,
+}
+
+/// Where a schedule stands.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ScheduleStanding {
+    /// Of one that was just put: `created`, `updated` or `unchanged`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub put: Option<String>,
+    /// Of one that was just paused or resumed: whether it was not so before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub changed: Option<bool>,
     /// The nominal time that comes next.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
@@ -186,7 +203,7 @@ pub struct ScheduleView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
     pub last_fired_at: Option<Timestamp>,
-    /// Jobs of it that may not be over, as far as they are remembered.
+    /// Jobs of it that are not over, as far as they are remembered; in a list, those that may not be.
     #[cfg_attr(feature = "openapi", schema(value_type = Vec<Id>))]
     pub unfinished_jobs: Vec<JobId>,
     /// When it was first put.
@@ -197,6 +214,32 @@ pub struct ScheduleView {
     pub updated_at: Timestamp,
     /// By which time zones its next time was computed.
     pub tzdb_version: String,
+}
+
+// By hand: a payload inside of what is flattened would not come back as it was given.
+impl<'de> Deserialize<'de> for ScheduleView {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Named {
+            name: ScheduleName,
+        }
+        let raw = Box::<RawValue>::deserialize(deserializer)?;
+        let Named { name } = serde_json::from_str(raw.get()).map_err(D::Error::custom)?;
+        Ok(Self {
+            name,
+            request: serde_json::from_str(raw.get()).map_err(D::Error::custom)?,
+            standing: serde_json::from_str(raw.get()).map_err(D::Error::custom)?,
+        })
+    }
+}
+
+/// What became of a schedule that was put, in a word.
+pub const fn put_word(put: Put) -> &'static str {
+    match put {
+        Put::Created => "created",
+        Put::Updated => "updated",
+        Put::Unchanged => "unchanged",
+    }
 }
 
 impl From<&NewSchedule> for ScheduleRequest {
@@ -227,13 +270,17 @@ impl From<&Schedule> for ScheduleView {
         Self {
             name: schedule.definition.name.clone(),
             request: ScheduleRequest::from(&schedule.definition),
-            next_time: schedule.next_nominal,
-            next_fire_at: schedule.next_fire_at,
-            last_fired_at: schedule.last_fired_at,
-            unfinished_jobs: schedule.open_jobs.clone(),
-            created_at: schedule.created_at,
-            updated_at: schedule.updated_at,
-            tzdb_version: schedule.tzdb.clone(),
+            standing: ScheduleStanding {
+                put: None,
+                changed: None,
+                next_time: schedule.next_nominal,
+                next_fire_at: schedule.next_fire_at,
+                last_fired_at: schedule.last_fired_at,
+                unfinished_jobs: schedule.open_jobs.clone(),
+                created_at: schedule.created_at,
+                updated_at: schedule.updated_at,
+                tzdb_version: schedule.tzdb.clone(),
+            },
         }
     }
 }
@@ -258,6 +305,7 @@ pub fn read_pause(text: &str) -> Result<Option<String>, Refusal> {
 
 /// Times that are to be made up for.
 #[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[cfg_attr(feature = "openapi", schema(examples(json!({"from": "2026-01-01T00:00:00Z", "to": "2026-01-08T00:00:00Z", "overlap": "allow"}))))]
 pub struct BackfillRequest {
@@ -271,33 +319,49 @@ pub struct BackfillRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<OverlapPolicy>))]
     pub overlap: Option<Overlap>,
+    /// Only say what would be done.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<bool>))]
+    pub dry_run: bool,
 }
 
-/// Reads a [`BackfillRequest`].
-pub fn read_backfill(text: &str) -> Result<Backfill, Refusal> {
+/// Reads a [`BackfillRequest`]: which times, and whether only to say what would be done.
+pub fn read_backfill(text: &str) -> Result<(Backfill, bool), Refusal> {
     let mut object = Object::read(text)?;
     let from = object.time("from");
     let from = object.required("from", from);
     let to = object.time("to");
     let to = object.required("to", to);
     let overlap = object.text("overlap", |text| text.parse::<Overlap>());
+    let dry_run = object.get("dryRun", "true or false").unwrap_or_default();
     object.end()?;
     match from.zip(to) {
-        Some((from, to)) => Ok(Backfill { from, to, overlap }),
+        Some((from, to)) => Ok((Backfill { from, to, overlap }, dry_run)),
         None => Err(Invalid::from(FieldError::new("from", "is required")).into()),
     }
 }
 
-/// How many times were made up for.
-#[derive(Debug, Clone, Copy, Serialize)]
+/// How many times were made up for, or would be.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Backfilled {
+    /// By which rule for overlaps.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub overlap: Overlap,
     /// So many jobs were created.
     pub fired: usize,
+    /// So many times were left out by that rule.
+    pub skipped: usize,
+    /// Whether nothing was done.
+    pub dry_run: bool,
+    /// What would be done, of a dry run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub items: Option<Vec<OccurrenceView>>,
 }
 
 /// Times that come.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Times {
     /// Nominal times, without jitter.
@@ -306,7 +370,7 @@ pub struct Times {
 }
 
 /// A line of the ledger.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct OccurrenceView {
@@ -373,7 +437,12 @@ mod tests {
             "startAt": "2027-01-01T00:00:00Z", "endAt": "2028-01-01T00:00:00Z", "paused": true, "note": "why"}"#;
         let (schedule, _) = read(ScheduleName::trusted("s"), text).unwrap();
         let written = serde_json::to_string(&ScheduleRequest::from(&schedule)).unwrap();
-        assert_eq!(read(ScheduleName::trusted("s"), &written), Ok((schedule, false)));
+        assert_eq!(read(ScheduleName::trusted("s"), &written), Ok((schedule.clone(), false)));
+        let view = ScheduleView::from(&Schedule::new(schedule, "2026-01-01T00:00:00Z".parse().unwrap()));
+        let shown = serde_json::to_string(&view).unwrap();
+        assert!(shown.contains(r#"{"a": 1.0}"#), "{shown}");
+        let again: ScheduleView = serde_json::from_str(&shown).unwrap();
+        assert_eq!(serde_json::to_string(&again).unwrap(), shown);
     }
 
     #[test]

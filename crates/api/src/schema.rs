@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use orchestrix_core::{
-    IdempotencyKey, JobType, LimitKey, NewJob, OnDependencyFailure, Queue, Resources, WorkerName,
+    IdempotencyKey, JobState, JobType, LimitKey, NewJob, OnDependencyFailure, Queue, Resources, WorkerName,
     schedule::{Cron, Misfire, NewSchedule, Outcome, Overlap, Reason, ScheduleName},
 };
 use orchestrix_store::{Directive, LogLevel, LogLine, ProgressUpdate};
@@ -99,6 +99,8 @@ schemas! {
     OccurrenceOutcome = words(Outcome::ALL.iter().map(|it| it.as_str()));
     /// Why; one that fired on time has no reason.
     OccurrenceReason = words(Reason::ALL.iter().map(|it| it.as_str()));
+    /// States of jobs, separated by commas.
+    States = string().pattern(Some(states()));
     /// How serious a line is.
     Level = words(LogLevel::ALL.iter().map(|it| it.as_str()));
     /// What a worker should do.
@@ -107,6 +109,12 @@ schemas! {
 
 const FAILURES: [OnDependencyFailure; 3] =
     [OnDependencyFailure::Cancel, OnDependencyFailure::Run, OnDependencyFailure::Hold];
+
+fn states() -> String {
+    let words: Vec<&str> = JobState::ALL.iter().map(|state| state.as_str()).collect();
+    let word = format!("({})", words.join("|"));
+    format!("^{word}(,{word})*$")
+}
 
 fn string() -> ObjectBuilder {
     ObjectBuilder::new().schema_type(Type::String)

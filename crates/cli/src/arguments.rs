@@ -10,8 +10,11 @@ use clap::{
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::{
-    completions, dlq, failure::say, jobs, migrate, nodes, output::Format, queues, schedules, server, times, worker,
-    workers,
+    completions, dlq,
+    failure::{Failure, say},
+    jobs, migrate, nodes,
+    output::Format,
+    queues, schedules, server, times, worker, workers,
 };
 
 /// Work done later, surely, and visibly.
@@ -21,9 +24,10 @@ use crate::{
 Every flag may stand in the environment: --max-attempts is ORCHESTRIX_MAX_ATTEMPTS.
 Exit codes: 0 done, 1 failed, 2 usage, 3 not found, 4 conflict, 5 unreachable.
 
-Example:
+Examples:
   export ORCHESTRIX_DATABASE_URL=sqlite:jobs.db
-  orchestrix jobs enqueue SEND_EMAIL --payload '{\"to\": \"user@example.com\"}'")]
+  orchestrix jobs enqueue SEND_EMAIL --payload '{\"to\": \"user@example.com\"}'
+  orchestrix jobs list --server https://jobs.example.com")]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: Global,
@@ -40,6 +44,16 @@ pub(crate) struct Global {
     #[arg(help_heading = GLOBAL)]
     pub(crate) database: Option<String>,
 
+    /// Where the jobs are served instead: http://HOST:PORT
+    #[arg(long, global = true, value_name = "URL", env = "ORCHESTRIX_SERVER_URL", hide_env_values = true)]
+    #[arg(help_heading = GLOBAL)]
+    server: Option<String>,
+
+    /// What the server knows you by
+    #[arg(long, global = true, value_name = "KEY", env = "ORCHESTRIX_API_KEY", hide_env_values = true)]
+    #[arg(help_heading = GLOBAL)]
+    api_key: Option<String>,
+
     /// How to print: for people, as one JSON document, or one JSON object a line
     #[arg(long, global = true, value_enum, value_name = "FORMAT", default_value_t, help_heading = GLOBAL)]
     pub(crate) output: Format,
@@ -48,7 +62,7 @@ pub(crate) struct Global {
     #[arg(long, global = true, help_heading = GLOBAL)]
     pub(crate) no_migrate: bool,
 
-    /// How long to wait for a database that does not answer
+    /// How long to wait for a database or a server that does not answer
     #[arg(long, global = true, value_name = "DURATION", value_parser = times::duration, default_value = "10s")]
     #[arg(help_heading = GLOBAL)]
     pub(crate) connect_timeout: Duration,
@@ -60,6 +74,40 @@ pub(crate) struct Global {
 }
 
 const GLOBAL: &str = "Global options";
+
+// A variable that is set to nothing is as good as none.
+fn given(text: Option<&String>) -> Option<String> {
+    text.filter(|text| !text.is_empty()).cloned()
+}
+
+impl Global {
+    /// The server to work over; `None` if a database takes its place.
+    pub(crate) fn server(&self) -> Result<Option<String>, Failure> {
+        let server = given(self.server.as_ref());
+        if server.is_some() && given(self.database.as_ref()).is_some() {
+            let text =
+                "--server and --database exclude each other; ORCHESTRIX_SERVER_URL and ORCHESTRIX_DATABASE_URL too";
+            return Err(Failure::Usage(text.into()));
+        }
+        Ok(server)
+    }
+
+    /// Refuses a server where only a database will do.
+    pub(crate) fn no_server(&self, command: &str) -> Result<(), Failure> {
+        match given(self.server.as_ref()) {
+            Some(_) => {
+                let text = format!("{command} works on a database, so leave out --server and ORCHESTRIX_SERVER_URL");
+                Err(Failure::Usage(text))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// What the server knows the caller by.
+    pub(crate) fn api_key(&self) -> Option<String> {
+        given(self.api_key.as_ref())
+    }
+}
 
 /// What to do.
 #[derive(Debug, Subcommand)]

@@ -33,7 +33,10 @@ impl Database {
     /// The database that was asked for.
     pub(crate) fn of(global: &Global) -> Result<Self> {
         let url = global.database.as_deref().filter(|url| !url.is_empty()).ok_or_else(|| {
-            usage("no database: give --database postgres://… or sqlite:PATH, or set ORCHESTRIX_DATABASE_URL")
+            usage(
+                "no database: give --database postgres://… or sqlite:PATH, or set ORCHESTRIX_DATABASE_URL; \
+                 or --server http://…, or ORCHESTRIX_SERVER_URL",
+            )
         })?;
         let scheme = url.split_once(':').map_or("", |(scheme, _)| scheme);
         match scheme {

@@ -4,16 +4,22 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::Subcommand;
+use orchestrix_api::admin::{
+    dlq::{MAX_REDRIVE, PurgeRequest, Purged, RedriveRequest, Redriven},
+    filter::FilterRequest,
+    job::JobItem,
+    standing::Standing,
+};
 use orchestrix_core::{JobId, JobState, Timestamp};
-use orchestrix_store::{Fence, JobFilter, JobSummary, PageRequest, Retention, Store, housekeeping::MAX_SWEEP};
 use serde::Serialize;
 
 use crate::{
+    api::{Api, Request},
     consent::Consent,
-    each::{self, Standing, each, jobs, look_up, would_change},
+    each::{self, each, jobs, look_up, would_change},
     failure::{Failure, Outcome},
     filter::{self, Filter, find},
-    jobs::list::{self, Listing},
+    jobs::{list, retry},
     output::{Output, table},
     times,
 };
@@ -61,13 +67,13 @@ pub(crate) enum Command {
     },
 }
 
-pub(crate) async fn run(command: Command, store: &dyn Store, output: &Output) -> Result<Outcome> {
+pub(crate) async fn run(command: Command, api: &Api, output: &Output) -> Result<Outcome> {
     match command {
         Command::List { filter, part } => {
-            let page = find(store, &dead(filter), part.cursor, part.limit).await?;
-            Listing::of(page).show(output, |jobs| {
+            let page = find(api, DEAD, &filter.request(), part.cursor, part.limit).await?;
+            output.page(&page, |jobs| {
                 let now = Timestamp::now();
-                let row = |job: &crate::view::SummaryView| {
+                let row = |job: &JobItem| {
                     [
                         job.job_id.to_string(),
                         job.job_type.to_string(),
@@ -86,31 +92,30 @@ pub(crate) async fn run(command: Command, store: &dyn Store, output: &Output) ->
                 return Err(Failure::Usage("which jobs? Give ids, a filter such as --queue, or --all".into()).into());
             }
             if ids.is_empty() {
-                redrive(&dead(filter), limit, consent, store, output).await
+                redrive(&filter.request(), limit, consent, api, output).await
             } else if consent.dry_run {
-                would_change(&look_up(&ids, store).await?, output)
+                would_change(&look_up(&ids, api).await?, output)
             } else {
-                each(&ids, output, async |id| store.retry(id).await).await
+                each::<Standing>(&ids, output, async |id| retry(id, api).await).await
             }
         }
         Command::Purge { older_than, all: _, consent } => {
-            purge(older_than.unwrap_or_default(), consent, store, output).await
+            purge(older_than.unwrap_or_default(), consent, api, output).await
         }
     }
 }
 
-fn dead(filter: Filter) -> JobFilter {
-    filter.in_states(vec![JobState::Dead])
-}
+/// Where dead jobs are listed.
+const DEAD: &str = "/admin/dlq";
 
 async fn redrive(
-    filter: &JobFilter,
+    filter: &FilterRequest,
     limit: usize,
     consent: Consent,
-    store: &dyn Store,
+    api: &Api,
     output: &Output,
 ) -> Result<Outcome> {
-    let found = find(store, filter, None, limit).await?;
+    let found = find(api, DEAD, filter, None, limit).await?;
     if consent.dry_run {
         return would_change(&found.items, output);
     }
@@ -119,69 +124,55 @@ async fn redrive(
     }
     let mut retried = Vec::new();
     while retried.len() < found.items.len() {
-        let step = (found.items.len() - retried.len()).min(PageRequest::<JobId>::MAX_LIMIT);
-        let ids = store.retry_many(filter, step).await?;
-        if ids.is_empty() {
+        let limit = (found.items.len() - retried.len()).min(MAX_REDRIVE);
+        let wanted = RedriveRequest { filter: Some(filter.clone().into()), job_ids: None, limit: Some(limit) };
+        let step: Redriven = api.call(Request::post("/admin/dlq/redrive").with(&wanted)?).await?;
+        let done = step.retried.is_empty() || !step.more;
+        retried.extend(step.retried);
+        if done {
             break;
         }
-        retried.extend(ids);
     }
     // What was retried may be running by now; where it went is all that this command knows.
     let standing: Vec<Standing> = retried.into_iter().map(|id| Standing::of(id, JobState::Pending)).collect();
     each::show(&standing, output)?;
     output.note(&format!("{} retried", jobs(standing.len())));
-    if found.next.is_some() {
+    if found.next_cursor.is_some() {
         output.note("more may match: run it again, or raise --limit");
     }
     Ok(Outcome::DONE)
 }
 
+/// What was forgotten, or would be.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Purged {
-    /// How many were forgotten, or would be.
+struct Forgotten {
     count: usize,
     dry_run: bool,
 }
 
-async fn purge(older_than: Duration, consent: Consent, store: &dyn Store, output: &Output) -> Result<Outcome> {
-    let count = count_older(older_than, store).await?;
+async fn purge(older_than: Duration, consent: Consent, api: &Api, output: &Output) -> Result<Outcome> {
+    let wanted = |dry_run| PurgeRequest { older_than_seconds: older_than.as_secs_f64(), dry_run };
+    let ask = |dry_run| Request::post("/admin/dlq/purge").with(&wanted(dry_run));
+    let Purged { count, more } = api.call(ask(true)?.repeatable()).await?;
+    // So many that counting them all would take long.
+    let about = if more { "at least " } else { "" };
     if consent.dry_run {
-        output.item(&Purged { count, dry_run: true }, || format!("{} would be forgotten\n", jobs(count)))?;
+        let text = format!("{about}{} would be forgotten\n", jobs(count));
+        output.item(&Forgotten { count, dry_run: true }, || text)?;
         return Ok(Outcome::DONE);
     }
-    let mut purged = 0;
-    if count > 0 {
-        consent.ask(&format!("{} would be forgotten for good.", jobs(count)))?;
-        // Nothing but the dead: no store has kept anything else for so long.
-        let forever = Duration::from_secs(30 * 365 * 24 * 3600);
-        let retention =
-            Retention { completed: forever, cancelled: forever, dead: older_than, logs: forever, occurrences: forever };
+    let mut forgotten = 0;
+    if count > 0 || more {
+        consent.ask(&format!("{about}{} would be forgotten for good.", jobs(count)))?;
         loop {
-            let step = store.prune(Fence::NONE, &retention, MAX_SWEEP).await?;
-            purged += step.count;
-            if !step.more || step.count == 0 {
+            let step: Purged = api.call(ask(false)?).await?;
+            forgotten += step.count;
+            if !step.more {
                 break;
             }
         }
     }
-    output.item(&Purged { count: purged, dry_run: false }, || format!("{} forgotten\n", jobs(purged)))?;
+    output.item(&Forgotten { count: forgotten, dry_run: false }, || format!("{} forgotten\n", jobs(forgotten)))?;
     Ok(Outcome::DONE)
-}
-
-async fn count_older(older_than: Duration, store: &dyn Store) -> Result<usize> {
-    let filter = JobFilter { states: vec![JobState::Dead], ..JobFilter::default() };
-    let now = Timestamp::now();
-    let is_older = |job: &JobSummary| {
-        older_than.is_zero() || job.finished_at.is_some_and(|died| times::since(died, now) >= older_than)
-    };
-    let (mut count, mut page) = (0, PageRequest::first(PageRequest::<()>::MAX_LIMIT));
-    loop {
-        let found = store.list(&filter, &page).await?;
-        count += found.items.iter().filter(|job| is_older(job)).count();
-        match found.next {
-            Some(cursor) => page.cursor = Some(cursor),
-            None => return Ok(count),
-        }
-    }
 }

@@ -2,9 +2,10 @@
 
 use std::io::{self, Write};
 
-use orchestrix_core::{Event, IllegalTransition};
 use orchestrix_store::StoreError;
 use thiserror::Error;
+
+use crate::api::{ApiError, Refused};
 
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +48,7 @@ pub(crate) fn report(error: &anyhow::Error) -> Outcome {
         return Outcome::DONE;
     }
     let mut text = format!("error: {}\n", words(error));
-    if let Some(advice) = error.downcast_ref::<StoreError>().and_then(advice) {
+    for advice in advice(error) {
         text += &format!("  {advice}\n");
     }
     say(&text);
@@ -66,16 +67,27 @@ fn outcome(error: &anyhow::Error) -> Outcome {
         Some(Failure::Unreachable(_)) => return Outcome::UNREACHABLE,
         None => {}
     }
+    match error.downcast_ref::<ApiError>() {
+        Some(ApiError::Refused(refused)) => return outcome_of(refused),
+        Some(ApiError::Away { .. } | ApiError::Unknown { .. }) => return Outcome::UNREACHABLE,
+        Some(ApiError::Unreadable { .. }) => return Outcome::FAILED,
+        None => {}
+    }
     match error.downcast_ref::<StoreError>() {
         Some(StoreError::Invalid(_)) => Outcome::USAGE,
-        Some(StoreError::JobNotFound(_) | StoreError::ScheduleNotFound(_)) => Outcome::NOT_FOUND,
-        Some(
-            StoreError::IdempotencyKeyReused { .. }
-            | StoreError::IllegalTransition(_)
-            | StoreError::LeaseLost
-            | StoreError::Deposed { .. },
-        ) => Outcome::CONFLICT,
         Some(StoreError::Unavailable(_)) => Outcome::UNREACHABLE,
+        _ => Outcome::FAILED,
+    }
+}
+
+fn outcome_of(refused: &Refused) -> Outcome {
+    match (refused.status, refused.told.code.as_str()) {
+        (_, "idempotency_key_reused") => Outcome::CONFLICT,
+        (400 | 413 | 415 | 422, _) => Outcome::USAGE,
+        // Without a code it was not the API that answered.
+        (404, code) if !code.is_empty() => Outcome::NOT_FOUND,
+        (409, _) => Outcome::CONFLICT,
+        (429 | 502..=504, _) => Outcome::UNREACHABLE,
         _ => Outcome::FAILED,
     }
 }
@@ -83,43 +95,55 @@ fn outcome(error: &anyhow::Error) -> Outcome {
 fn words(error: &anyhow::Error) -> String {
     let mut parts = Vec::new();
     for cause in error.chain() {
-        // A store's error says all that its causes do.
-        if let Some(error) = cause.downcast_ref::<StoreError>() {
-            parts.push(match error {
-                StoreError::IllegalTransition(refused) => refusal(*refused),
-                error => error.to_string(),
-            });
+        parts.push(cause.to_string());
+        // These say all that their causes do.
+        if cause.is::<StoreError>() || cause.is::<ApiError>() {
             break;
         }
-        parts.push(cause.to_string());
     }
     parts.join(": ")
 }
 
-fn refusal(refused: IllegalTransition) -> String {
-    let from = refused.from;
-    match refused.event {
-        Event::Cancel => format!("it is {from} and can no longer be cancelled"),
-        Event::Redrive => format!("it is {from}; only dead and cancelled jobs can be retried"),
-        Event::Release(_) => format!("it is {from}; only held jobs can be released"),
-        _ => refused.to_string(),
+/// What to do about it, a line each.
+fn advice(error: &anyhow::Error) -> Vec<String> {
+    let database = || "is the database up, and --database right? --connect-timeout waits longer for it".to_owned();
+    match (error.downcast_ref::<ApiError>(), error.downcast_ref::<StoreError>()) {
+        (Some(ApiError::Refused(refused)), _) => {
+            let away = matches!(refused.status, 502..=504);
+            let doubt = refused.doubt.filter(|_| away).map(str::to_owned);
+            let what = if away && !refused.remote { Some(database()) } else { advice_on(refused) };
+            doubt.into_iter().chain(what).collect()
+        }
+        (Some(ApiError::Away { .. }), _) => {
+            vec!["is it up, and --server right? --connect-timeout waits longer for it".into()]
+        }
+        (Some(ApiError::Unknown { doubt, .. }), _) => vec![(*doubt).into()],
+        (_, Some(StoreError::Unavailable(_))) => vec![database()],
+        _ => Vec::new(),
     }
 }
 
-fn advice(error: &StoreError) -> Option<String> {
-    match error {
-        StoreError::JobNotFound(_) => {
-            Some("`orchestrix jobs list` shows what there is; finished jobs are forgotten after some days".into())
+fn advice_on(refused: &Refused) -> Option<String> {
+    let text = match (refused.status, refused.told.code.as_str()) {
+        (_, "job_not_found") => {
+            "`orchestrix jobs list` shows what there is; finished jobs are forgotten after some days"
         }
-        StoreError::ScheduleNotFound(_) => Some("`orchestrix schedules list` shows what there is".into()),
-        StoreError::IdempotencyKeyReused { existing } => {
-            Some(format!("choose another --idempotency-key, or look at that job: orchestrix jobs get {existing}"))
+        (_, "schedule_not_found") => "`orchestrix schedules list` shows what there is",
+        (_, "idempotency_key_reused") => {
+            let choose = "choose another --idempotency-key";
+            return Some(match refused.told.job_id {
+                Some(existing) => format!("{choose}, or look at that job: orchestrix jobs get {existing}"),
+                None => choose.into(),
+            });
         }
-        StoreError::Unavailable(_) => {
-            Some("is the database up, and --database right? --connect-timeout waits longer for it".into())
-        }
-        _ => None,
-    }
+        (401, _) => "the server asks for a key: give --api-key, or set ORCHESTRIX_API_KEY",
+        (403, _) => "this key may not do that: most commands need one whose role is operator",
+        (404, "") => "is --server the address of an Orchestrix server, with its path if it has one?",
+        (429, _) => "the server has too much to do: try again later",
+        (502..=504, _) => "the server is up, but cannot do its work: try again later, and see its log",
+        _ => return None,
+    };
+    Some(text.into())
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
@@ -127,4 +151,47 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
         .chain()
         .filter_map(|cause| cause.downcast_ref::<io::Error>())
         .any(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use orchestrix_client::http::Told;
+
+    use super::*;
+
+    fn refused(status: u16, code: &str) -> anyhow::Error {
+        let told = Told { code: code.into(), detail: "d".into(), ..Told::default() };
+        ApiError::from(Refused { status, told, remote: true, doubt: Some("who knows?") }).into()
+    }
+
+    #[test]
+    fn every_answer_has_its_exit_code() {
+        for (status, code, expected) in [
+            (404, "job_not_found", 3),
+            (404, "schedule_not_found", 3),
+            (404, "of_tomorrow", 3),
+            (404, "", 1),
+            (409, "job_finished", 4),
+            (409, "not_held", 4),
+            (422, "idempotency_key_reused", 4),
+            (422, "validation_failed", 2),
+            (400, "malformed_request", 2),
+            (413, "payload_too_large", 2),
+            (401, "unauthenticated", 1),
+            (403, "forbidden", 1),
+            (429, "rate_limited", 5),
+            (503, "unavailable", 5),
+            (502, "", 5),
+            (500, "internal", 1),
+        ] {
+            assert_eq!(outcome(&refused(status, code)).code(), expected, "{status} {code}");
+        }
+    }
+
+    #[test]
+    fn a_change_that_may_have_been_made_is_told_as_such() {
+        assert_eq!(advice(&refused(503, "unavailable"))[0], "who knows?");
+        assert!(!advice(&refused(422, "validation_failed")).contains(&"who knows?".to_owned()));
+        assert!(advice(&refused(401, "unauthenticated"))[0].contains("ORCHESTRIX_API_KEY"));
+    }
 }

@@ -5,10 +5,14 @@ use clap::{
     Args,
     builder::{PossibleValuesParser, TypedValueParser},
 };
+use orchestrix_api::admin::{filter::FilterRequest, job::JobItem};
 use orchestrix_core::{JobId, JobState, JobType, Queue, Tag, Tenant, Timestamp};
-use orchestrix_store::{JobFilter, JobSummary, Page, PageRequest, Store};
 
-use crate::times;
+use crate::{
+    api::{Api, Request},
+    output::Page,
+    times,
+};
 
 const FILTERS: &str = "Filters";
 
@@ -52,15 +56,29 @@ pub(crate) const VARIABLES: &str =
     "The variables of filters begin with ORCHESTRIX_FILTER_: --queue is ORCHESTRIX_FILTER_QUEUE.";
 
 impl Filter {
-    /// Jobs in one of `states`, narrowed by the flags.
-    pub(crate) fn in_states(self, states: Vec<JobState>) -> JobFilter {
-        let Self { queue, job_type, tenant, tag, text, from, to } = self;
-        JobFilter { states, queue, job_type, tenant, tag, text, from, to }
+    /// The same as the API asks for it.
+    pub(crate) fn request(&self) -> FilterRequest {
+        FilterRequest {
+            state: None,
+            queue: self.queue.as_ref().map(ToString::to_string),
+            job_type: self.job_type.as_ref().map(ToString::to_string),
+            tenant: self.tenant.as_ref().map(ToString::to_string),
+            tag: self.tag.as_ref().map(ToString::to_string),
+            q: self.text.clone(),
+            from: self.from,
+            to: self.to,
+        }
+    }
+
+    /// Jobs in one of `states`, all if there are none, narrowed by the flags.
+    pub(crate) fn in_states(&self, states: &[JobState]) -> FilterRequest {
+        let state = states.iter().map(|state| state.as_str()).collect::<Vec<_>>().join(",");
+        FilterRequest { state: (!state.is_empty()).then_some(state), ..self.request() }
     }
 
     /// Whether any flag was given.
     pub(crate) fn narrows(&self) -> bool {
-        self.clone().in_states(Vec::new()) != JobFilter::default()
+        self.request() != FilterRequest::default()
     }
 }
 
@@ -69,21 +87,14 @@ pub(crate) fn states() -> impl TypedValueParser<Value = JobState> {
     PossibleValuesParser::new(JobState::ALL.map(JobState::as_str)).try_map(|name| name.parse::<JobState>())
 }
 
-/// Up to `limit` jobs, through as many pages as that takes, and where the rest begins.
+/// Up to `limit` jobs of the list at `path`, and where the rest begins.
 pub(crate) async fn find(
-    store: &dyn Store,
-    filter: &JobFilter,
+    api: &Api,
+    path: &str,
+    filter: &FilterRequest,
     cursor: Option<JobId>,
     limit: usize,
-) -> Result<Page<JobSummary, JobId>> {
-    let mut found = Page { items: Vec::new(), next: cursor };
-    loop {
-        let limit_now = (limit - found.items.len()).min(PageRequest::<JobId>::MAX_LIMIT);
-        let page = store.list(filter, &PageRequest { cursor: found.next, limit: limit_now }).await?;
-        found.items.extend(page.items);
-        found.next = page.next;
-        if found.next.is_none() || found.items.len() >= limit {
-            return Ok(found);
-        }
-    }
+) -> Result<Page<JobItem>> {
+    let list = Request::get(path).asking(filter)?;
+    Ok(api.gather(&list, cursor.map(|id| id.to_string()), limit).await?)
 }

@@ -1,8 +1,9 @@
-//! The `orchestrix` command: reads arguments, opens a store, shows what it says.
+//! The `orchestrix` command: reads arguments, asks the API, shows what it answers.
 //!
 //! | module | what it owns |
 //! |---|---|
 //! | `arguments` | the command line, and the environment variable of every flag |
+//! | `api` | asking the API, of a server or over a database in this process |
 //! | `database` | from a URL to a store |
 //! | `failure` | what to say when something went wrong, and with which exit code |
 //! | `output` | tables, JSON, lines of JSON |
@@ -10,10 +11,12 @@
 //! | `metrics` | the recorder of the process, and a page for what has no API |
 //! | `jobs`, `dlq`, `queues`, `schedules`, `workers`, `nodes`, `migrate`, `completions` | one group of commands each |
 //! | `worker`, `builtin` | a worker, and the job types it knows |
-//! | the others | what several groups share: filters, durations, views of a job, consent |
+//! | the others | what several groups share: filters, durations, consent, jobs one by one |
 //!
-//! A command first gathers a view (plain, serialisable data), then prints it. Nothing here decides anything about jobs.
+//! A command builds a request, reads the answer and prints it: what is shown is shaped in the `api` crate, once for all. Nothing
+//! here decides anything about jobs.
 
+mod api;
 mod arguments;
 mod builtin;
 mod completions;
@@ -23,7 +26,6 @@ mod dlq;
 mod each;
 mod failure;
 mod filter;
-mod fleet;
 mod jobs;
 mod metrics;
 mod migrate;
@@ -33,15 +35,15 @@ mod queues;
 mod schedules;
 mod server;
 mod times;
-mod view;
+mod unserved;
 mod worker;
 mod workers;
 
 use std::{process::ExitCode, time::Duration};
 
 use crate::{
+    api::Api,
     arguments::{Cli, Command},
-    database::Opened,
     failure::Outcome,
     output::Output,
 };
@@ -77,19 +79,18 @@ async fn run(cli: Cli) -> anyhow::Result<Outcome> {
         }
         _ => {}
     }
-    let opened = Opened::open(&cli.global, cli.command.makes_files()).await?;
-    let store = &*opened.store;
+    let api = Api::open(&cli.global, cli.command.makes_files()).await?;
     let outcome = match cli.command {
-        Command::Jobs(command) => jobs::run(command, store, &output).await,
-        Command::Dlq(command) => dlq::run(command, store, &output).await,
-        Command::Queues(command) => queues::run(command, store, &output).await,
-        Command::Schedules(command) => schedules::run(command, store, &output).await,
-        Command::Workers(command) => workers::run(command, store, &output).await,
-        Command::Nodes(command) => nodes::run(command, store, &output).await,
+        Command::Jobs(command) => jobs::run(command, &api, &output).await,
+        Command::Dlq(command) => dlq::run(command, &api, &output).await,
+        Command::Queues(command) => queues::run(command, &api, &output).await,
+        Command::Schedules(command) => schedules::run(command, &api, &output).await,
+        Command::Workers(command) => workers::run(command, &api, &output).await,
+        Command::Nodes(command) => nodes::run(command, &api, &output).await,
         Command::Migrate(_) | Command::Completions(_) | Command::Worker(_) | Command::Server(_) | Command::Dev(_) => {
             Ok(Outcome::DONE)
         }
     };
-    opened.close().await;
+    api.close().await;
     outcome
 }

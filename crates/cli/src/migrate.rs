@@ -32,6 +32,7 @@ struct Migrated {
 }
 
 pub(crate) async fn run(arguments: &Arguments, global: &Global, output: &Output) -> Result<Outcome> {
+    global.no_server("migrate")?;
     let database = Database::of(global)?;
     let pending = database.pending_migrations().await?;
     if arguments.check {

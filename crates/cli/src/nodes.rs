@@ -2,11 +2,11 @@
 
 use anyhow::Result;
 use clap::Subcommand;
-use orchestrix_core::{NodeName, Timestamp};
-use orchestrix_store::{PageRequest, Store};
-use serde::Serialize;
+use orchestrix_api::admin::node::NodeView;
+use orchestrix_core::Timestamp;
 
 use crate::{
+    api::{Api, Request},
     failure::Outcome,
     output::{Output, table},
     times,
@@ -20,38 +20,11 @@ pub(crate) enum Command {
     List,
 }
 
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct NodeView {
-    node_id: NodeName,
-    leader: bool,
-    address: Option<String>,
-    roles: Vec<String>,
-    started_at: Timestamp,
-    last_seen_at: Timestamp,
-}
-
-pub(crate) async fn run(command: Command, store: &dyn Store, output: &Output) -> Result<Outcome> {
+pub(crate) async fn run(command: Command, api: &Api, output: &Output) -> Result<Outcome> {
     let Command::List = command;
-    let mut nodes = Vec::new();
-    let mut page = PageRequest::first(PageRequest::<()>::MAX_LIMIT);
-    loop {
-        let found = store.nodes(&page).await?;
-        nodes.extend(found.items.into_iter().map(|node| NodeView {
-            node_id: node.info.name,
-            leader: node.leads,
-            address: node.info.address,
-            roles: node.info.roles,
-            started_at: node.started_at,
-            last_seen_at: node.last_seen_at,
-        }));
-        match found.next {
-            Some(cursor) => page.cursor = Some(cursor),
-            None => break,
-        }
-    }
+    let nodes = api.gather(&Request::get("/admin/nodes"), None, usize::MAX).await?;
     let now = Timestamp::now();
-    output.list(&nodes, || {
+    output.page(&nodes, |nodes| {
         let row = |node: &NodeView| {
             [
                 node.node_id.to_string(),

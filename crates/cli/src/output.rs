@@ -29,6 +29,17 @@ pub(crate) struct List<'a, T> {
     pub(crate) items: &'a [T],
 }
 
+/// Part of a list as one document.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Page<T> {
+    /// What is in it.
+    pub(crate) items: Vec<T>,
+    /// Where the rest begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) next_cursor: Option<String>,
+}
+
 /// Where a command prints.
 #[derive(Debug)]
 pub(crate) struct Output {
@@ -62,6 +73,22 @@ impl Output {
     /// Prints a list that is nothing but its items.
     pub(crate) fn list<I: Serialize>(&self, items: &[I], human: impl FnOnce() -> String) -> Result<()> {
         self.show(&List { items }, items, human)
+    }
+
+    /// Prints part of a list, with a word about what it leaves out.
+    pub(crate) fn page<I: Serialize>(&self, page: &Page<I>, human: impl FnOnce(&[I]) -> String) -> Result<()> {
+        self.show(page, &page.items, || human(&page.items))?;
+        self.rest(page.next_cursor.as_deref());
+        Ok(())
+    }
+
+    /// Says where a list goes on, unless the document does.
+    pub(crate) fn rest(&self, cursor: Option<&str>) {
+        if let Some(cursor) = cursor
+            && self.format != Format::Json
+        {
+            self.note(&format!("there may be more: --cursor {cursor} goes on"));
+        }
     }
 
     /// Prints one thing.

@@ -1,14 +1,13 @@
 //! `orchestrix queues`: what waits where, and stopping or resuming it.
 
-use std::collections::BTreeMap;
-
 use anyhow::Result;
 use clap::Subcommand;
+use orchestrix_api::admin::queue::{QueueRequest, QueueView};
 use orchestrix_core::{JobState, Queue};
-use orchestrix_store::Store;
 use serde::Serialize;
 
 use crate::{
+    api::{Api, Request},
     failure::Outcome,
     output::{Output, table},
     times,
@@ -36,56 +35,27 @@ pub(crate) enum Command {
     },
 }
 
+/// A queue that was paused or resumed.
 #[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct QueueView {
+struct Switched {
     name: Queue,
     paused: bool,
-    counts: BTreeMap<JobState, u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    oldest_seconds: Option<f64>,
 }
 
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Switched<'a> {
-    name: &'a Queue,
-    paused: bool,
-}
-
-pub(crate) async fn run(command: Command, store: &dyn Store, output: &Output) -> Result<Outcome> {
+pub(crate) async fn run(command: Command, api: &Api, output: &Output) -> Result<Outcome> {
     match command {
-        Command::List => list(store, output).await?,
-        Command::Pause { queues } => {
-            for queue in &queues {
-                store.pause_queue(queue).await?;
-            }
-            show_switched(&queues, true, output)?;
-        }
-        Command::Resume { queues } => {
-            for queue in &queues {
-                store.resume_queue(queue).await?;
-            }
-            show_switched(&queues, false, output)?;
-        }
+        Command::List => list(api, output).await?,
+        Command::Pause { queues } => switch(&queues, true, api, output).await?,
+        Command::Resume { queues } => switch(&queues, false, api, output).await?,
     }
     Ok(Outcome::DONE)
 }
 
-async fn list(store: &dyn Store, output: &Output) -> Result<()> {
-    let depths = store.depths().await?;
-    let views: Vec<QueueView> = depths
-        .into_iter()
-        .map(|depth| QueueView {
-            name: depth.queue,
-            paused: depth.paused,
-            counts: depth.counts,
-            oldest_seconds: depth.oldest.map(|oldest| oldest.as_secs_f64()),
-        })
-        .collect();
-    output.list(&views, || {
+async fn list(api: &Api, output: &Output) -> Result<()> {
+    let queues = api.gather(&Request::get("/admin/queues"), None, usize::MAX).await?;
+    output.page(&queues, |queues| {
         let header = ["QUEUE", "CLAIMS", "PENDING", "RUNNING", "SCHEDULED", "RETRYING", "BLOCKED", "HELD", "OLDEST"];
-        table(header, views.iter().map(row))
+        table(header, queues.iter().map(row))
     })
 }
 
@@ -106,10 +76,16 @@ fn row(queue: &QueueView) -> [String; 9] {
     ]
 }
 
-fn show_switched(queues: &[Queue], paused: bool, output: &Output) -> Result<()> {
-    let switched: Vec<Switched<'_>> = queues.iter().map(|name| Switched { name, paused }).collect();
+async fn switch(queues: &[Queue], paused: bool, api: &Api, output: &Output) -> Result<()> {
+    let mut switched = Vec::new();
+    for name in queues {
+        let put = Request::put(format!("/admin/queues/{name}")).with(&QueueRequest { paused })?;
+        let queue: QueueView = api.call(put).await?;
+        switched.push(Switched { name: queue.name, paused: queue.paused });
+    }
     output.list(&switched, || {
-        table(["QUEUE", "CLAIMS"], queues.iter().map(|name| [name.to_string(), standing(paused).into()]))
+        let row = |queue: &Switched| [queue.name.to_string(), standing(queue.paused).into()];
+        table(["QUEUE", "CLAIMS"], switched.iter().map(row))
     })
 }
 

@@ -139,6 +139,7 @@ async fn listen(address: SocketAddr) -> Result<TcpListener> {
 }
 
 pub(crate) async fn server(arguments: &ServerArguments, global: &Global) -> Result<Outcome> {
+    global.no_server("server")?;
     if !arguments.no_auth {
         let text = "keys are not there yet: give --no-auth, which answers whoever asks, on loopback only";
         return Err(Failure::Usage(text.into()).into());
@@ -186,6 +187,7 @@ async fn ended(outcome: Option<Outcome>, signals: &mut Signals, closing: impl Fu
 
 pub(crate) async fn dev(arguments: &DevArguments, global: &Global) -> Result<Outcome> {
     let metrics = metrics::install()?;
+    global.no_server("dev")?;
     let mut signals = Signals::new()?;
     let listener = listen(arguments.listen).await?;
     let address = listener.local_addr()?;

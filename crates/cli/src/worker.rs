@@ -44,14 +44,6 @@ Example:
   orchestrix worker --database sqlite:jobs.db --queues email=3,reports=1 --allow-command /usr/local/bin/report
   orchestrix worker --server https://jobs.example.com --concurrency 50")]
 pub(crate) struct Arguments {
-    /// Work over a server instead of on a database: http://HOST:PORT
-    #[arg(long, value_name = "URL", env = "ORCHESTRIX_SERVER_URL", hide_env_values = true)]
-    server: Option<String>,
-
-    /// What the server knows this worker by
-    #[arg(long, value_name = "KEY", env = "ORCHESTRIX_API_KEY", hide_env_values = true)]
-    api_key: Option<String>,
-
     /// Which queues to serve, * for all; with weights, each gets a share by its weight
     #[arg(long, value_name = "QUEUE[=WEIGHT]", value_delimiter = ',', default_value = "*")]
     queues: Vec<Served>,
@@ -139,15 +131,9 @@ pub(crate) async fn run(arguments: &Arguments, global: &Global) -> Result<Outcom
         Some(address) => Some(Page::open(address).await?),
         None => None,
     };
-    let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
-    match (given(&arguments.server), given(&global.database)) {
-        (Some(_), Some(_)) => {
-            let text =
-                "--server and --database exclude each other; ORCHESTRIX_SERVER_URL and ORCHESTRIX_DATABASE_URL too";
-            Err(Failure::Usage(text.into()).into())
-        }
-        (Some(server), None) => over_server(arguments, server, global.connect_timeout).await,
-        (None, _) => on_database(arguments, global).await,
+    match global.server()? {
+        Some(server) => over_server(arguments, server, global).await,
+        None => on_database(arguments, global).await,
     }
 }
 
@@ -167,13 +153,11 @@ async fn on_database(arguments: &Arguments, global: &Global) -> Result<Outcome> 
     }
 }
 
-async fn over_server(arguments: &Arguments, server: String, patience: Duration) -> Result<Outcome> {
+async fn over_server(arguments: &Arguments, server: String, global: &Global) -> Result<Outcome> {
+    let patience = global.connect_timeout;
     let defaults = HttpOptions::new(server);
-    let options = HttpOptions {
-        api_key: arguments.api_key.clone().filter(|key| !key.is_empty()),
-        connect_timeout: defaults.connect_timeout.min(patience),
-        ..defaults
-    };
+    let options =
+        HttpOptions { api_key: global.api_key(), connect_timeout: defaults.connect_timeout.min(patience), ..defaults };
     let place = options.server.clone();
     let source = HttpSource::new(options)?;
     reach(&source, patience).await.map_err(|error| match error {

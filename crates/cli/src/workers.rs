@@ -2,15 +2,16 @@
 
 use anyhow::Result;
 use clap::Subcommand;
-use orchestrix_core::{JobType, Queue, Timestamp, WorkerName};
-use orchestrix_store::{Queues, Store};
+use orchestrix_api::admin::worker::{LaneView, WorkerView, Workers};
+use orchestrix_core::Timestamp;
 use serde::Serialize;
 
 use crate::{
+    api::{Api, MOST, Request},
     failure::Outcome,
-    fleet::{Fleet, nobody_takes},
     output::{Format, Output, table},
     times,
+    unserved::nobody_takes,
 };
 
 /// Look at workers
@@ -21,95 +22,57 @@ pub(crate) enum Command {
     List,
 }
 
-/// Lanes that are looked at for jobs that nobody takes.
-const MAX_LANES: usize = 1_000;
-
+/// Workers as one document.
 #[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct WorkerView {
-    worker_id: WorkerName,
-    state: &'static str,
-    queues: Vec<String>,
-    /// `None` takes any.
-    job_types: Option<Vec<JobType>>,
-    concurrency: u32,
-    free_slots: u32,
-    directive: &'static str,
-    started_at: Timestamp,
-    last_seen_at: Timestamp,
+struct Shown {
+    items: Vec<WorkerView>,
+    unserved: Vec<LaneView>,
 }
 
-/// Jobs that wait for nobody.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Unserved {
-    queue: Queue,
-    job_type: JobType,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Workers<'a> {
-    items: &'a [WorkerView],
-    unserved: &'a [Unserved],
-}
-
-pub(crate) async fn run(command: Command, store: &dyn Store, output: &Output) -> Result<Outcome> {
+pub(crate) async fn run(command: Command, api: &Api, output: &Output) -> Result<Outcome> {
     let Command::List = command;
-    let fleet = Fleet::read(store).await?;
-    let lanes = store.lanes(MAX_LANES).await?;
-    let unserved: Vec<Unserved> = lanes
-        .into_iter()
-        .filter(|(queue, job_type)| !fleet.takes(queue, job_type))
-        .map(|(queue, job_type)| Unserved { queue, job_type })
-        .collect();
-    let workers = views(&fleet);
-    output.show(&Workers { items: &workers, unserved: &unserved }, &workers, || {
+    let shown = gather(api).await?;
+    let Shown { items, unserved } = &shown;
+    let now = Timestamp::now();
+    output.show(&shown, items, || {
         let header = ["WORKER", "STATE", "QUEUES", "TYPES", "SLOTS", "FREE", "DIRECTIVE", "STARTED", "SEEN"];
-        let mut text = table(header, workers.iter().map(|worker| row(worker, fleet.now)));
+        let mut text = table(header, items.iter().map(|worker| row(worker, now)));
         if !unserved.is_empty() {
-            text += &format!("\n{}\n", notes(&unserved).join("\n"));
+            text += &format!("\n{}\n", notes(unserved).join("\n"));
         }
         text
     })?;
     if output.format() == Format::Jsonl {
-        notes(&unserved).iter().for_each(|note| output.note(note));
+        notes(unserved).iter().for_each(|note| output.note(note));
     }
     Ok(Outcome::DONE)
 }
 
-fn notes(unserved: &[Unserved]) -> Vec<String> {
-    unserved.iter().map(|lane| nobody_takes(&lane.queue, &lane.job_type)).collect()
+async fn gather(api: &Api) -> Result<Shown> {
+    let list = Request::get("/admin/workers");
+    let mut part: Workers = api.call(list.part(None, MOST)).await?;
+    let mut shown = Shown { items: part.items, unserved: part.unserved };
+    while let Some(cursor) = part.next_cursor {
+        part = api.call(list.part(Some(&cursor), MOST)).await?;
+        shown.items.append(&mut part.items);
+    }
+    Ok(shown)
 }
 
-fn views(fleet: &Fleet) -> Vec<WorkerView> {
-    let view = |worker: &orchestrix_store::WorkerStatus| WorkerView {
-        worker_id: worker.info.name.clone(),
-        state: if fleet.is_live(worker) { "live" } else { "silent" },
-        queues: match &worker.info.queues {
-            Queues::All => vec!["*".into()],
-            Queues::Named(names) => names.iter().map(ToString::to_string).collect(),
-        },
-        job_types: worker.info.job_types.clone(),
-        concurrency: worker.info.concurrency,
-        free_slots: worker.free_slots,
-        directive: worker.directive.as_str(),
-        started_at: worker.started_at,
-        last_seen_at: worker.last_seen_at,
-    };
-    fleet.workers.iter().map(view).collect()
+fn notes(unserved: &[LaneView]) -> Vec<String> {
+    unserved.iter().map(nobody_takes).collect()
 }
 
 fn row(worker: &WorkerView, now: Timestamp) -> [String; 9] {
     let types = worker.job_types.as_ref().map_or_else(|| "any".into(), |types| brief_list(types));
     [
         worker.worker_id.to_string(),
-        worker.state.into(),
+        worker.state.clone(),
         brief_list(&worker.queues),
         types,
         worker.concurrency.to_string(),
         worker.free_slots.to_string(),
-        worker.directive.into(),
+        worker.directive.clone(),
         times::relative(worker.started_at, now),
         times::relative(worker.last_seen_at, now),
     ]

@@ -13,6 +13,7 @@
 //! | `handle` | one recorded job: status, wait, result, cancel |
 //! | `recurring` | jobs that are created again and again |
 //! | `error` | what can go wrong |
+//! | `http` | requests to a server, behind the feature of that name |
 //!
 //! What is deliberately absent: knowledge of any backend. A client works on the `Store` trait.
 
@@ -20,6 +21,8 @@ mod batch;
 mod client;
 mod error;
 mod handle;
+#[cfg(feature = "http")]
+pub mod http;
 mod job;
 mod recurring;
 mod request;

@@ -7,8 +7,6 @@ use axum::{
 };
 use orchestrix_api::job::Accepted;
 use orchestrix_core::JobId;
-use orchestrix_store::Page;
-use serde::Serialize;
 
 /// 202, with where to look for the job.
 pub(crate) fn accepted(job: Accepted) -> Response {
@@ -23,24 +21,4 @@ pub(crate) fn accepted(job: Accepted) -> Response {
 /// The same without a place: it is the job that was named.
 pub(crate) fn stands(job_id: JobId, state: orchestrix_core::JobState) -> (StatusCode, Json<Accepted>) {
     (StatusCode::ACCEPTED, Json(Accepted { job_id, status: state.status() }))
-}
-
-/// A part of a list.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Listed<T> {
-    /// In order.
-    items: Vec<T>,
-    /// Where to go on; null if there is no more.
-    #[schema(required)]
-    next_cursor: Option<String>,
-}
-
-impl<T> Listed<T> {
-    pub(crate) fn of<I, C: ToString>(page: Page<I, C>, view: impl Fn(I) -> T) -> Json<Self> {
-        Json(Self {
-            items: page.items.into_iter().map(view).collect(),
-            next_cursor: page.next.map(|cursor| cursor.to_string()),
-        })
-    }
 }

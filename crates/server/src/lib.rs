@@ -3,6 +3,7 @@
 //! | module | what it owns |
 //! |---|---|
 //! | `jobs`, `schedules`, `workers` | one file for each request of the API: it reads, asks the store, answers |
+//! | `admin` | the same for operators |
 //! | `operations` | whether the process lives and is ready |
 //! | `openapi` | the description of the API, and the page that shows it |
 //! | `meter` | what is counted of requests, and all metrics as text |
@@ -14,10 +15,12 @@
 //! | `desk` | workers that wait for jobs; one claim at a time for all that want the same |
 //! | `host` | whom a server without keys answers |
 //! | `gate` | how many requests are worked on at once, and who is turned away |
+//! | `local` | the same requests without a socket |
 //!
 //! It knows no database: only the `Store`. A request whose client is gone leaves no work half done: what the store was asked
 //! to do it does as a whole, and jobs that were leased for nobody are handed back.
 
+mod admin;
 mod answer;
 mod app;
 mod body;
@@ -25,6 +28,7 @@ mod desk;
 mod gate;
 mod host;
 mod jobs;
+mod local;
 mod meter;
 mod openapi;
 mod operations;
@@ -40,6 +44,7 @@ mod watcher;
 mod workers;
 
 pub use app::App;
+pub use local::Local;
 pub use meter::{Metrics, serve_metrics};
 pub use options::ServerOptions;
 pub use router::router;

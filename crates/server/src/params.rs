@@ -8,6 +8,7 @@ use axum::{
 };
 use orchestrix_api::Code;
 use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 
 use crate::refusal::Refusal;
 
@@ -38,5 +39,26 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {
             // Texts take whatever is there, so it can only be there twice.
             Err(_) => Err(Refusal::new(Code::MalformedRequest, "a parameter of the query stands there twice")),
         }
+    }
+}
+
+/// The same as one JSON object of texts, to be read as a body is: so everything wrong is told at once. What is asked several
+/// times is joined by commas.
+pub(crate) struct Params(pub(crate) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Params {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+        let Asked(pairs) = Asked::<Vec<(String, String)>>::from_request_parts(parts, state).await?;
+        let mut object = Map::new();
+        for (name, text) in pairs {
+            let joined = match object.get(&name).and_then(Value::as_str) {
+                Some(before) => format!("{before},{text}"),
+                None => text,
+            };
+            object.insert(name, joined.into());
+        }
+        Ok(Self(Value::from(object).to_string()))
     }
 }

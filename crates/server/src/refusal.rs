@@ -5,6 +5,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use orchestrix_api::{Code, Problem, job};
+use orchestrix_core::{Event, IllegalTransition};
 use orchestrix_store::StoreError;
 
 /// How long to wait before a request that was turned away is sent again, in seconds.
@@ -50,7 +51,7 @@ impl From<StoreError> for Refusal {
                     true => Code::JobFinished,
                     false => Code::NotFinished,
                 };
-                Self::new(code, "where the job stands does not allow this")
+                Self::new(code, not_allowed(transition))
             }
             StoreError::Unavailable(error) => {
                 tracing::warn!(%error, "the store is away");
@@ -62,6 +63,17 @@ impl From<StoreError> for Refusal {
                 Self::new(Code::Internal, "something went wrong here; the log says what")
             }
         }
+    }
+}
+
+// In the words of clients: no other is theirs to know.
+fn not_allowed(transition: IllegalTransition) -> String {
+    let status = transition.from.status().to_string().to_lowercase();
+    match transition.event {
+        Event::Cancel => format!("it is {status} and can no longer be cancelled"),
+        Event::Redrive => format!("it is {status}; only dead and cancelled jobs can be retried"),
+        Event::Release(_) => format!("it is {status}; only held jobs can be released"),
+        _ => format!("it is {status}, which does not allow this"),
     }
 }
 

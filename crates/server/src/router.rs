@@ -12,7 +12,7 @@ use utoipa::OpenApi;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
-    App,
+    App, admin,
     body::{MANY, ONE},
     gate, host, jobs, meter,
     openapi::{self, Document, docs},
@@ -46,6 +46,7 @@ pub fn router(app: Arc<App>) -> Router {
         .routes(routes!(workers::outcome::release))
         .routes(routes!(workers::progress::progress))
         .routes(routes!(workers::logs::logs))
+        .merge(admin::routes())
         .route_layer(from_fn_with_state(Arc::clone(&app), gate::gate::<ONE>));
     let large = OpenApiRouter::new()
         .routes(routes!(jobs::batch::batch))

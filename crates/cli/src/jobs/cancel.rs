@@ -2,10 +2,11 @@
 
 use anyhow::Result;
 use clap::Args;
+use orchestrix_api::admin::standing::Standing;
 use orchestrix_core::{JobId, JobState};
-use orchestrix_store::Store;
 
 use crate::{
+    api::{Api, Request},
     consent::Consent,
     each::{each, jobs, look_up, would_change},
     failure::{Failure, Outcome},
@@ -47,32 +48,34 @@ pub(crate) struct Arguments {
     consent: Consent,
 }
 
-pub(crate) async fn run(arguments: Arguments, store: &dyn Store, output: &Output) -> Result<Outcome> {
+pub(crate) async fn run(arguments: &Arguments, api: &Api, output: &Output) -> Result<Outcome> {
     let Arguments { ids, states, filter, all, limit, consent } = arguments;
     if !all && ids.is_empty() && states.is_empty() && !filter.narrows() {
         return Err(Failure::Usage("which jobs? Give ids, a filter such as --queue, or --all".into()).into());
     }
+    // Cancelling again is fine.
+    let cancel = async |id| api.call::<Standing>(Request::post(format!("/admin/jobs/{id}/cancel")).repeatable()).await;
     if !ids.is_empty() {
         if consent.dry_run {
-            return would_change(&look_up(&ids, store).await?, output);
+            return would_change(&look_up(ids, api).await?, output);
         }
-        return each(&ids, output, async |id| store.cancel(id).await).await;
+        return each(ids, output, cancel).await;
     }
     if let Some(over) = states.iter().find(|state| state.is_terminal()) {
         return Err(Failure::Usage(format!("jobs that are {over} cannot be cancelled")).into());
     }
     let unfinished = || JobState::ALL.into_iter().filter(|state| !state.is_terminal()).collect();
-    let states = if states.is_empty() { unfinished() } else { states };
-    let found = find(store, &filter.in_states(states), None, limit).await?;
+    let states: Vec<JobState> = if states.is_empty() { unfinished() } else { states.clone() };
+    let found = find(api, list::JOBS, &filter.in_states(&states), None, *limit).await?;
     if consent.dry_run {
         return would_change(&found.items, output);
     }
     if !found.items.is_empty() {
         consent.ask(&format!("{} would be cancelled.", jobs(found.items.len())))?;
     }
-    let ids: Vec<JobId> = found.items.iter().map(|job| job.id).collect();
-    let outcome = each(&ids, output, async |id| store.cancel(id).await).await?;
-    if found.next.is_some() {
+    let ids: Vec<JobId> = found.items.iter().map(|job| job.job_id).collect();
+    let outcome = each(&ids, output, cancel).await?;
+    if found.next_cursor.is_some() {
         output.note("more may match: run it again, or raise --limit");
     }
     Ok(outcome)

@@ -8,20 +8,19 @@ use std::{
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use orchestrix_core::{
-    DependsOn, IdempotencyKey, JobId, JobState, JobStatus, JobType, NewJob, OnDependencyFailure, Timestamp,
-};
-use orchestrix_store::{Enqueued, Store};
-use serde::Serialize;
+use orchestrix_api::job::{Accepted, BatchAccepted, BatchRequest, JobRequest};
+use orchestrix_core::{DependsOn, IdempotencyKey, JobId, JobType, NewJob, OnDependencyFailure, Timestamp};
 
 use crate::{
+    api::{Api, Request},
+    each,
     failure::{Failure, Outcome},
     jobs::{
         request,
         template::{ORDER, Template, read_input, unreadable},
         wait,
     },
-    output::{Format, Output},
+    output::Output,
     times,
 };
 
@@ -89,55 +88,52 @@ struct Description {
     on_dependency_failure: Option<Policy>,
 }
 
-/// A job that was recorded.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Recorded {
-    job_id: JobId,
-    status: JobStatus,
-    duplicate: bool,
-    #[serde(skip)]
-    state: JobState,
-}
+/// What is said where it is unknown whether a job without a key was recorded.
+const DOUBT: &str = "whether it was recorded is unknown: `orchestrix jobs list` shows it; with --idempotency-key, or an \
+                     idempotencyKey in every line of a file, it could be sent again without harm";
 
-impl Recorded {
-    const fn of(id: JobId, state: JobState, duplicate: bool) -> Self {
-        Self { job_id: id, status: state.status(), duplicate, state }
-    }
-}
-
-pub(crate) async fn run(arguments: Arguments, store: &dyn Store, output: &Output) -> Result<Outcome> {
+pub(crate) async fn run(arguments: Arguments, api: &Api, output: &Output) -> Result<Outcome> {
     let (many, mut recorded) = match &arguments.from_file {
-        Some(file) => (true, store.enqueue_many(read_jobs(file)?).await?),
-        None => (false, vec![store.enqueue(arguments.job.into_job(arguments.template)?).await?]),
+        Some(file) => (true, enqueue_many(&read_jobs(file)?, api).await?),
+        None => (false, vec![enqueue(&arguments.job.into_job(arguments.template)?, api).await?]),
     };
     let mut outcome = Outcome::DONE;
     if arguments.wait {
-        let ids: Vec<JobId> = recorded.iter().map(|job| job.id).collect();
+        let ids: Vec<JobId> = recorded.iter().map(|job| job.job_id).collect();
         // Known before the wait, which may be cut short.
         for id in &ids {
             output.note(&format!("waiting for {id}"));
         }
-        let ends = wait::until_over(&ids, None, store, output).await?;
-        outcome = wait::verdict(&ends);
-        for (job, (_, state)) in recorded.iter_mut().zip(ends) {
-            job.state = state;
-        }
+        recorded = wait::until_over(&ids, None, api, output).await?;
+        outcome = wait::verdict(&recorded);
     }
-    show(&recorded, many, output)?;
-    if output.format() == Format::Table && !many && recorded.iter().all(|job| job.duplicate) {
-        output.note("the key was known: nothing new was recorded");
+    let text = || each::lines(&recorded);
+    match recorded.as_slice() {
+        [job] if !many => output.item(job, text)?,
+        jobs => output.list(jobs, text)?,
     }
     Ok(outcome)
 }
 
-fn show(recorded: &[Enqueued], many: bool, output: &Output) -> Result<()> {
-    let recorded: Vec<Recorded> = recorded.iter().map(|job| Recorded::of(job.id, job.state, job.duplicate)).collect();
-    // Without a header: scripts take the first word of a line.
-    let text = || recorded.iter().map(|job| format!("{}  {}\n", job.job_id, job.state)).collect::<String>();
-    match recorded.as_slice() {
-        [job] if !many => output.item(job, text),
-        jobs => output.list(jobs, text),
+async fn enqueue(job: &NewJob, api: &Api) -> Result<Accepted> {
+    let request = Request::post("/jobs").with(&JobRequest::from(job))?;
+    Ok(api.call(once(request, std::slice::from_ref(job))).await?)
+}
+
+async fn enqueue_many(jobs: &[NewJob], api: &Api) -> Result<Vec<Accepted>> {
+    if jobs.is_empty() {
+        return Ok(Vec::new());
+    }
+    let batch = BatchRequest { jobs: jobs.iter().map(JobRequest::from).collect() };
+    let request = Request::post("/jobs/batch").with(&batch)?;
+    Ok(api.call::<BatchAccepted>(once(request, jobs)).await?.jobs)
+}
+
+// A key makes a repeat the same job; what has none must not be sent twice.
+fn once(request: Request, jobs: &[NewJob]) -> Request {
+    match jobs.iter().all(|job| job.idempotency_key.is_some()) {
+        true => request.repeatable(),
+        false => request.doubtful(DOUBT),
     }
 }
 

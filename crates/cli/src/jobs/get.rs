@@ -1,35 +1,43 @@
 //! `orchestrix jobs get`.
 
 use anyhow::Result;
-use orchestrix_core::{JobId, JobState, Timestamp};
-use orchestrix_store::{Store, StoreError};
+use orchestrix_api::admin::{attempt::AttemptView, job::JobDetails};
+use orchestrix_core::{JobId, Timestamp};
+use serde::Serialize;
 
 use crate::{
+    api::{Api, Request},
     failure::Outcome,
-    fleet::{Fleet, nobody_takes},
     output::{Output, pairs, table},
     times,
-    view::{AttemptView, JobView},
+    unserved::hint,
 };
 
-pub(crate) async fn run(id: JobId, store: &dyn Store, output: &Output) -> Result<Outcome> {
-    let job = store.get(id).await?.ok_or(StoreError::JobNotFound(id))?;
-    let mut view = JobView::from(job);
-    let summary = &view.summary;
-    if summary.state == JobState::Pending && !Fleet::read(store).await?.takes(&summary.queue, &summary.job_type) {
-        view.note = Some(nobody_takes(&summary.queue, &summary.job_type));
-    }
-    output.item(&view, || text(&view, Timestamp::now()))?;
+/// A job as it is shown.
+#[derive(Debug, Serialize)]
+struct Shown {
+    #[serde(flatten)]
+    job: JobDetails,
+    /// What keeps it waiting.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
+}
+
+pub(crate) async fn run(id: JobId, api: &Api, output: &Output) -> Result<Outcome> {
+    let job: JobDetails = api.call(Request::get(format!("/admin/jobs/{id}"))).await?;
+    let note = hint(&job.item, api).await;
+    let shown = Shown { job, note };
+    output.item(&shown, || text(&shown, Timestamp::now()))?;
     Ok(Outcome::DONE)
 }
 
-fn text(job: &JobView, now: Timestamp) -> String {
+fn text(Shown { job, note }: &Shown, now: Timestamp) -> String {
     let mut text = pairs(lines(job, now));
     if !job.attempts.is_empty() {
         text.push('\n');
         text += &table(["ATTEMPT", "OUTCOME", "WORKER", "ENDED", "TOOK", "ERROR"], job.attempts.iter().map(attempt));
     }
-    if let Some(note) = &job.note {
+    if let Some(note) = note {
         text += &format!("\n{note}\n");
     }
     text
@@ -47,8 +55,8 @@ fn attempt(attempt: &AttemptView) -> [String; 6] {
 }
 
 // Only what is set and not the default, in the order in which one asks.
-fn lines(job: &JobView, now: Timestamp) -> Vec<(&'static str, String)> {
-    let summary = &job.summary;
+fn lines(job: &JobDetails, now: Timestamp) -> Vec<(&'static str, String)> {
+    let summary = &job.item;
     let at = |time: Timestamp| format!("{time} ({})", times::relative(time, now));
     let mut lines = Vec::new();
     let mut say = |name, value: Option<String>| lines.extend(value.map(|value| (name, value)));
@@ -84,9 +92,9 @@ fn lines(job: &JobView, now: Timestamp) -> Vec<(&'static str, String)> {
     say("rate limit key", job.rate_limit_key.as_ref().map(ToString::to_string));
     let resources: Vec<String> = job.resources.iter().map(|(name, amount)| format!("{name}={amount}")).collect();
     say("resources", joined(&resources, ", "));
-    say("payload", Some(job.payload.as_str().to_owned()));
-    say("checkpoint", job.checkpoint.as_ref().map(|json| json.as_str().to_owned()));
-    say("result", job.result.as_ref().map(|json| json.as_str().to_owned()));
+    say("payload", Some(job.payload.get().to_owned()));
+    say("checkpoint", job.checkpoint.as_ref().map(|json| json.get().to_owned()));
+    say("result", job.result.as_ref().map(|json| json.get().to_owned()));
     lines
 }
 

@@ -2,17 +2,19 @@
 
 use anyhow::Result;
 use clap::{Args, builder::TypedValueParser};
+use orchestrix_api::admin::job::JobItem;
 use orchestrix_core::{JobId, JobState, Timestamp};
-use orchestrix_store::{JobSummary, Page, Store};
-use serde::Serialize;
 
 use crate::{
+    api::Api,
     failure::Outcome,
     filter::{self, Filter, find},
-    output::{Format, Output, table},
+    output::{Output, table},
     times,
-    view::SummaryView,
 };
+
+/// Where all jobs are listed.
+pub(crate) const JOBS: &str = "/admin/jobs";
 
 /// List jobs, newest first
 #[derive(Debug, Args)]
@@ -45,38 +47,12 @@ pub(crate) fn limit() -> impl TypedValueParser<Value = usize> {
     clap::value_parser!(u32).range(1..=1_000_000).map(|limit| limit as usize)
 }
 
-/// Part of a list, as one document.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Listing {
-    items: Vec<SummaryView>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_cursor: Option<JobId>,
-}
-
-impl Listing {
-    pub(crate) fn of(page: Page<JobSummary, JobId>) -> Self {
-        Self { items: page.items.into_iter().map(SummaryView::from).collect(), next_cursor: page.next }
-    }
-
-    /// Prints it, with a word about what it leaves out.
-    pub(crate) fn show(&self, output: &Output, human: impl FnOnce(&[SummaryView]) -> String) -> Result<()> {
-        output.show(self, &self.items, || human(&self.items))?;
-        if let Some(cursor) = self.next_cursor
-            && output.format() != Format::Json
-        {
-            output.note(&format!("there may be more: --cursor {cursor} goes on"));
-        }
-        Ok(())
-    }
-}
-
-pub(crate) async fn run(arguments: Arguments, store: &dyn Store, output: &Output) -> Result<Outcome> {
+pub(crate) async fn run(arguments: &Arguments, api: &Api, output: &Output) -> Result<Outcome> {
     let Arguments { states, filter, part } = arguments;
-    let page = find(store, &filter.in_states(states), part.cursor, part.limit).await?;
+    let page = find(api, JOBS, &filter.in_states(states), part.cursor, part.limit).await?;
     let now = Timestamp::now();
-    Listing::of(page).show(output, |jobs| {
-        let row = |job: &SummaryView| {
+    output.page(&page, |jobs| {
+        let row = |job: &JobItem| {
             [
                 job.job_id.to_string(),
                 job.state.to_string(),

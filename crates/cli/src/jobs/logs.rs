@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
-use orchestrix_core::{JobId, Timestamp};
-use orchestrix_store::{LogEntry, PageRequest, Store, StoreError};
-use serde::Serialize;
+use orchestrix_api::{Listed, admin::attempt::LineView, job::JobView};
+use orchestrix_core::JobId;
 
 use crate::{
+    api::{Api, ApiError, MOST, Request},
     failure::Outcome,
     output::{Format, List, Output, plain},
 };
@@ -28,50 +28,38 @@ pub(crate) struct Arguments {
     follow: bool,
 }
 
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct LineView {
-    seq: i64,
-    at: Timestamp,
-    level: &'static str,
-    attempt: u16,
-    message: String,
-}
-
-impl From<LogEntry> for LineView {
-    fn from(entry: LogEntry) -> Self {
-        let LogEntry { seq, at, level, attempt, message } = entry;
-        Self { seq, at, level: level.as_str(), attempt, message }
-    }
-}
-
-pub(crate) async fn run(arguments: &Arguments, store: &dyn Store, output: &Output) -> Result<Outcome> {
+pub(crate) async fn run(arguments: &Arguments, api: &Api, output: &Output) -> Result<Outcome> {
     let id = arguments.id;
-    let mut page = PageRequest::first(PageRequest::<i64>::MAX_LIMIT);
+    let log = Request::get(format!("/admin/jobs/{id}/logs"));
+    let mut cursor = None;
     // One document cannot be printed before its end.
     let mut kept = Vec::new();
     let mut known = false;
     loop {
         // Before the lines: what a job wrote before it was over is then among them.
-        let summary = store.summary(id).await?;
-        if summary.is_none() && !known {
-            return Err(StoreError::JobNotFound(id).into());
-        }
+        let job: JobView = match api.call(Request::get(format!("/jobs/{id}"))).await {
+            // Forgotten since the last look.
+            Err(error) if known && is_gone(&error) => break,
+            job => job?,
+        };
         known = true;
         loop {
-            let found = store.logs(id, &page).await?;
-            let (more, last) = (found.next.is_some(), found.items.last().map(|entry| entry.seq));
-            let lines: Vec<LineView> = found.items.into_iter().map(LineView::from).collect();
+            let part: Listed<LineView> = match api.call(log.part(cursor.as_deref(), MOST)).await {
+                Err(error) if is_gone(&error) => break,
+                part => part?,
+            };
+            let last = part.items.last().map(|line| line.seq.to_string());
             match output.format() {
-                Format::Json => kept.extend(lines),
-                _ => output.list(&lines, || lines.iter().map(text).collect())?,
+                Format::Json => kept.extend(part.items),
+                _ => output.list(&part.items, || part.items.iter().map(text).collect())?,
             }
-            page.cursor = found.next.or(last).or(page.cursor);
+            let more = part.next_cursor.is_some();
+            cursor = part.next_cursor.or(last).or(cursor);
             if !more {
                 break;
             }
         }
-        if !arguments.follow || summary.is_none_or(|job| job.state.is_terminal()) {
+        if !arguments.follow || job.status.is_terminal() {
             break;
         }
         tokio::time::sleep(LOOK_AGAIN).await;
@@ -80,6 +68,10 @@ pub(crate) async fn run(arguments: &Arguments, store: &dyn Store, output: &Outpu
         output.item(&List { items: &kept }, String::new)?;
     }
     Ok(Outcome::DONE)
+}
+
+fn is_gone(error: &ApiError) -> bool {
+    matches!(error, ApiError::Refused(refused) if refused.told.code == "job_not_found")
 }
 
 fn text(line: &LineView) -> String {

@@ -11,10 +11,15 @@ mod wait;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
+use orchestrix_api::{admin::standing::Standing, job::Accepted};
 use orchestrix_core::JobId;
-use orchestrix_store::Store;
 
-use crate::{each::each, failure::Outcome, output::Output};
+use crate::{
+    api::{Api, ApiError, Request},
+    each::each,
+    failure::Outcome,
+    output::Output,
+};
 
 /// Record jobs, look at them, cancel and retry them
 #[derive(Debug, Subcommand)]
@@ -46,15 +51,23 @@ pub(crate) struct Ids {
     ids: Vec<JobId>,
 }
 
-pub(crate) async fn run(command: Command, store: &dyn Store, output: &Output) -> Result<Outcome> {
+pub(crate) async fn run(command: Command, api: &Api, output: &Output) -> Result<Outcome> {
     match command {
-        Command::Enqueue(arguments) => enqueue::run(*arguments, store, output).await,
-        Command::Get { id } => get::run(id, store, output).await,
-        Command::List(arguments) => list::run(arguments, store, output).await,
-        Command::Cancel(arguments) => cancel::run(arguments, store, output).await,
-        Command::Retry(Ids { ids }) => each(&ids, output, async |id| store.retry(id).await).await,
-        Command::Release(Ids { ids }) => each(&ids, output, async |id| store.release_hold(id).await).await,
-        Command::Logs(arguments) => logs::run(&arguments, store, output).await,
-        Command::Wait(arguments) => wait::run(&arguments, store, output).await,
+        Command::Enqueue(arguments) => enqueue::run(*arguments, api, output).await,
+        Command::Get { id } => get::run(id, api, output).await,
+        Command::List(arguments) => list::run(&arguments, api, output).await,
+        Command::Cancel(arguments) => cancel::run(&arguments, api, output).await,
+        Command::Retry(Ids { ids }) => each(&ids, output, async |id| retry(id, api).await).await,
+        Command::Release(Ids { ids }) => {
+            let release = async |id| api.call::<Accepted>(Request::post(format!("/jobs/{id}/release"))).await;
+            each(&ids, output, release).await
+        }
+        Command::Logs(arguments) => logs::run(&arguments, api, output).await,
+        Command::Wait(arguments) => wait::run(&arguments, api, output).await,
     }
+}
+
+/// Gives a job another chance.
+pub(crate) async fn retry(id: JobId, api: &Api) -> Result<Standing, ApiError> {
+    api.call(Request::post(format!("/admin/jobs/{id}/retry"))).await
 }

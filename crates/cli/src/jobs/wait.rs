@@ -4,19 +4,24 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use clap::Args;
-use orchestrix_core::{JobId, JobState};
-use orchestrix_store::{Store, StoreError};
+use orchestrix_api::{
+    admin::job::JobDetails,
+    job::{Accepted, JobView},
+};
+use orchestrix_core::{JobId, JobStatus};
 
 use crate::{
-    each::{self, Standing},
+    api::{Api, Request},
+    each,
     failure::{Failure, Outcome},
-    fleet::{Fleet, nobody_takes},
     output::Output,
     times,
+    unserved::hint,
 };
 
-/// The shortest and the longest pause between two looks.
-const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(500));
+/// How long one request waits for a job to change, and the shortest time between two of them.
+const WAIT: Duration = Duration::from_secs(30);
+const PAUSE: Duration = Duration::from_millis(200);
 /// How long a job may wait before it is worth a look whether anybody would take it.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -34,51 +39,61 @@ pub(crate) struct Arguments {
     timeout: Option<Duration>,
 }
 
-pub(crate) async fn run(arguments: &Arguments, store: &dyn Store, output: &Output) -> Result<Outcome> {
-    let ends = until_over(&arguments.ids, arguments.timeout, store, output).await?;
-    let standing: Vec<Standing> = ends.iter().map(|(id, state)| Standing::of(*id, *state)).collect();
-    each::show(&standing, output)?;
+pub(crate) async fn run(arguments: &Arguments, api: &Api, output: &Output) -> Result<Outcome> {
+    let ends = until_over(&arguments.ids, arguments.timeout, api, output).await?;
+    each::show(&ends, output)?;
     Ok(verdict(&ends))
 }
 
 /// What a command that waited for these jobs says of them.
-pub(crate) fn verdict(ends: &[(JobId, JobState)]) -> Outcome {
-    if ends.iter().all(|(_, state)| *state == JobState::Completed) { Outcome::DONE } else { Outcome::FAILED }
+pub(crate) fn verdict(ends: &[Accepted]) -> Outcome {
+    if ends.iter().all(|job| job.status == JobStatus::Completed) { Outcome::DONE } else { Outcome::FAILED }
 }
 
 /// Waits until every job is over; answers how each ended, in the order of `ids`.
 pub(crate) async fn until_over(
     ids: &[JobId],
     timeout: Option<Duration>,
-    store: &dyn Store,
+    api: &Api,
     output: &Output,
-) -> Result<Vec<(JobId, JobState)>> {
+) -> Result<Vec<Accepted>> {
     let begun = Instant::now();
     let mut ends = Vec::new();
-    let mut pause = PAUSES.0;
     let mut looked_for_workers = false;
     for id in ids {
+        let mut wait = Duration::ZERO;
         loop {
-            let job = store.summary(*id).await?.ok_or(StoreError::JobNotFound(*id))?;
-            if job.state.is_terminal() {
-                ends.push((*id, job.state));
+            let asked = Instant::now();
+            let job: JobView = api.call(Request::get(format!("/jobs/{id}")).waiting(wait)).await?;
+            if job.status.is_terminal() {
+                ends.push(Accepted { job_id: *id, status: job.status });
                 break;
             }
             let waited = begun.elapsed();
             if timeout.is_some_and(|timeout| waited >= timeout) {
-                let text = format!("job {id} is still {} after {}", job.state, times::brief(waited));
+                let text = format!("job {id} is still {} after {}", job.status, times::brief(waited));
                 return Err(Failure::Failed(text).into());
             }
-            if job.state == JobState::Pending && waited >= PATIENCE && !looked_for_workers {
+            if job.status == JobStatus::Pending && waited >= PATIENCE && !looked_for_workers {
                 looked_for_workers = true;
-                if !Fleet::read(store).await?.takes(&job.queue, &job.job_type) {
-                    output.note(&format!("still waiting: {}", nobody_takes(&job.queue, &job.job_type)));
+                if let Some(hint) = nobody_takes(*id, api).await {
+                    output.note(&format!("still waiting: {hint}"));
                 }
             }
-            let left = timeout.map_or(pause, |timeout| timeout.saturating_sub(waited));
-            tokio::time::sleep(pause.min(left)).await;
-            pause = (pause * 2).min(PAUSES.1);
+            // A server that ends, or has too many to wait with, answers before anything has changed.
+            if !wait.is_zero() {
+                tokio::time::sleep(PAUSE.saturating_sub(asked.elapsed())).await;
+            }
+            let left = timeout.map_or(WAIT, |timeout| timeout.saturating_sub(begun.elapsed()));
+            let patience = if looked_for_workers { WAIT } else { PATIENCE };
+            wait = WAIT.min(left).min(patience);
         }
     }
     Ok(ends)
+}
+
+// What operators alone may see is left out for others.
+async fn nobody_takes(id: JobId, api: &Api) -> Option<String> {
+    let job: JobDetails = api.call(Request::get(format!("/admin/jobs/{id}"))).await.ok()?;
+    hint(&job.item, api).await
 }

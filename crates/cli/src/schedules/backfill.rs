@@ -1,15 +1,19 @@
 //! `orchestrix schedules backfill`: jobs for times that have passed.
 
-use std::collections::HashSet;
-
 use anyhow::Result;
 use clap::Args;
-use orchestrix_core::{Overlap, ScheduleName, Timestamp, schedule};
-use orchestrix_store::{Backfill, Occurrence, PageRequest, Schedule, Store, StoreError};
+use orchestrix_api::schedule::{BackfillRequest, Backfilled};
+use orchestrix_core::{Overlap, ScheduleName, Timestamp};
 use serde::Serialize;
 
-use super::{look_up, occurrences, overlaps, unfinished, view::OccurrenceView};
-use crate::{each::jobs, failure::Outcome, output::Output, times};
+use super::{occurrences, overlaps, path};
+use crate::{
+    api::{Api, Request},
+    each::jobs,
+    failure::Outcome,
+    output::Output,
+    times,
+};
 
 /// Create jobs for past times of a schedule that did not fire
 #[derive(Debug, Args)]
@@ -47,79 +51,39 @@ pub(crate) struct Arguments {
 
 /// What came of it, or would.
 #[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
 struct Filled {
     name: ScheduleName,
     from: Timestamp,
     to: Timestamp,
-    overlap: Overlap,
-    fired: usize,
-    /// Left out by the rule about overlaps.
-    skipped: usize,
-    dry_run: bool,
-    /// What would be done.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    items: Option<Vec<OccurrenceView>>,
+    #[serde(flatten)]
+    filled: Backfilled,
 }
 
-pub(crate) async fn run(arguments: Arguments, store: &dyn Store, output: &Output) -> Result<Outcome> {
+pub(crate) async fn run(arguments: &Arguments, api: &Api, output: &Output) -> Result<Outcome> {
     let Arguments { name, from, to, overlap, dry_run } = arguments;
     let to = to.unwrap_or_else(Timestamp::now);
-    let range = Backfill { from, to, overlap };
-    let schedule = look_up(&name, store).await?;
-    let overlap = overlap.unwrap_or(schedule.definition.overlap);
-    let planned = plan(&schedule, &range, overlap, store).await?;
-    let (fired, items) = match dry_run {
-        true => {
-            let fired = planned.iter().filter(|line| line.outcome == schedule::Outcome::Fired).count();
-            (fired, Some(planned.iter().cloned().map(OccurrenceView::from).collect()))
-        }
-        false => (store.backfill_schedule(&name, &range).await?, None),
-    };
-    let skipped = planned.len().saturating_sub(fired);
-    let filled = Filled { name, from, to, overlap, fired, skipped, dry_run, items };
+    let range = BackfillRequest { from: *from, to, overlap: *overlap, dry_run: *dry_run };
+    let backfill = Request::post(format!("{}/backfill", path(name))).with(&range)?;
+    let backfill = if *dry_run { backfill.repeatable() } else { backfill };
+    let filled = Filled { name: name.clone(), from: *from, to, filled: api.call(backfill).await? };
     show(&filled, output)?;
     Ok(Outcome::DONE)
 }
 
-fn show(filled: &Filled, output: &Output) -> Result<()> {
-    let made = format!("{} {}created", jobs(filled.fired), if filled.dry_run { "would be " } else { "" });
-    match &filled.items {
+fn show(document: &Filled, output: &Output) -> Result<()> {
+    let Backfilled { overlap, fired, skipped, dry_run, items } = &document.filled;
+    let made = format!("{} {}created", jobs(*fired), if *dry_run { "would be " } else { "" });
+    match items {
         Some(items) => {
-            output.show(filled, items, || occurrences::text(items))?;
+            output.show(document, items, || occurrences::text(items))?;
             output.note(&format!("dry run: {made}"));
         }
-        None => output.item(filled, || format!("{made}\n"))?,
+        None => output.item(document, || format!("{made}\n"))?,
     }
-    if filled.skipped > 0 {
-        let (skipped, overlap) = (filled.skipped, filled.overlap);
+    if *skipped > 0 {
         output.note(&format!(
             "{skipped} skipped by the rule for overlaps ({overlap}): --overlap allow creates all of them"
         ));
     }
     Ok(())
-}
-
-// What the store would decide now; it decides anew when it is asked to.
-async fn plan(schedule: &Schedule, range: &Backfill, overlap: Overlap, store: &dyn Store) -> Result<Vec<Occurrence>> {
-    let now = Timestamp::now();
-    let mut times = range.until_now(now).map_err(StoreError::from)?.times(schedule).map_err(StoreError::from)?;
-    let fired = fired(schedule, range, store).await?;
-    times.retain(|time| !fired.contains(time));
-    let unfinished = unfinished(schedule, store).await?;
-    Ok(schedule.backfill(&times, overlap, &unfinished, now).lines)
-}
-
-async fn fired(schedule: &Schedule, range: &Backfill, store: &dyn Store) -> Result<HashSet<Timestamp>> {
-    let mut fired = HashSet::new();
-    let mut page = PageRequest::after(range.to, PageRequest::<()>::MAX_LIMIT);
-    loop {
-        let found = store.occurrences(&schedule.definition.name, &page).await?;
-        let lines = found.items.iter().filter(|line| line.outcome == schedule::Outcome::Fired);
-        fired.extend(lines.map(|line| line.nominal));
-        match found.next {
-            Some(cursor) if cursor >= range.from => page.cursor = Some(cursor),
-            _ => return Ok(fired),
-        }
-    }
 }

@@ -2,15 +2,16 @@
 
 use anyhow::Result;
 use clap::Args;
+use orchestrix_api::schedule::ScheduleView;
 use orchestrix_core::{ScheduleName, Timestamp, tzdb_version};
-use orchestrix_store::Store;
 use serde::Serialize;
 
-use super::{gather, view::ScheduleView};
+use super::words;
 use crate::{
+    api::{Api, Request},
     failure::Outcome,
     jobs::list,
-    output::{Format, Output, table},
+    output::{Output, Page, table},
     times,
 };
 
@@ -30,40 +31,36 @@ pub(crate) struct Arguments {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Listing {
-    items: Vec<ScheduleView>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_cursor: Option<ScheduleName>,
+    #[serde(flatten)]
+    page: Page<ScheduleView>,
     /// The time zones that this program has.
     tzdb_version: &'static str,
 }
 
-pub(crate) async fn run(arguments: Arguments, store: &dyn Store, output: &Output) -> Result<Outcome> {
-    let Arguments { limit, cursor } = arguments;
-    let page = gather(cursor, limit, async |page| store.schedules(&page).await).await?;
-    let items = page.items.into_iter().map(ScheduleView::from).collect();
-    let listing = Listing { items, next_cursor: page.next, tzdb_version: tzdb_version() };
+pub(crate) async fn run(arguments: &Arguments, api: &Api, output: &Output) -> Result<Outcome> {
+    let cursor = arguments.cursor.as_ref().map(ToString::to_string);
+    let page = api.gather(&Request::get("/schedules"), cursor, arguments.limit).await?;
+    let listing = Listing { page, tzdb_version: tzdb_version() };
+    let Page { items, next_cursor } = &listing.page;
     let now = Timestamp::now();
-    output.show(&listing, &listing.items, || {
+    output.show(&listing, items, || {
         let header = ["NAME", "WHEN", "TYPE", "NEXT", "LAST", "STATE", "NOTE"];
-        table(header, listing.items.iter().map(|schedule| row(schedule, now)))
+        table(header, items.iter().map(|schedule| row(schedule, now)))
     })?;
-    if let Some(cursor) = &listing.next_cursor
-        && output.format() != Format::Json
-    {
-        output.note(&format!("there may be more: --cursor {cursor} goes on"));
-    }
+    output.rest(next_cursor.as_deref());
     Ok(Outcome::DONE)
 }
 
 fn row(schedule: &ScheduleView, now: Timestamp) -> [String; 7] {
     let none = || "-".to_owned();
+    let ScheduleView { name, request, standing } = schedule;
     [
-        schedule.name.to_string(),
-        schedule.when.clone(),
-        schedule.job.job_type.to_string(),
-        schedule.next_time.map_or_else(none, |next| format!("{next} ({})", times::relative(next, now))),
-        schedule.last_fired_at.map_or_else(none, |last| times::relative(last, now)),
-        schedule.state().into(),
-        schedule.note.clone().unwrap_or_else(none),
+        name.to_string(),
+        words::when(request),
+        request.job.job_type.clone(),
+        standing.next_time.map_or_else(none, |next| format!("{next} ({})", times::relative(next, now))),
+        standing.last_fired_at.map_or_else(none, |last| times::relative(last, now)),
+        words::state(schedule).into(),
+        request.note.clone().unwrap_or_else(none),
     ]
 }

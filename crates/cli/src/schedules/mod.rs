@@ -4,9 +4,9 @@
 //! |---|---|
 //! | `when` | the flags for an expression or an interval, and errors that point at the character |
 //! | `put`, `backfill`, `next`, `list`, `get`, `occurrences`, `switch` | the commands; `switch` has pause, resume, trigger and delete |
-//! | `view`, `clock` | schedules and times as they are printed |
+//! | `words`, `clock` | schedules and times as they are printed |
 //!
-//! Which times a schedule has, `orchestrix_core::schedule` says; which of them have fired, the store's ledger.
+//! Which times an expression has, `orchestrix_core::schedule` says; all that is about a stored schedule, the API.
 
 mod backfill;
 mod clock;
@@ -16,18 +16,23 @@ mod next;
 mod occurrences;
 mod put;
 mod switch;
-mod view;
 mod when;
+mod words;
 
 use anyhow::Result;
 use clap::{
     Subcommand,
     builder::{PossibleValuesParser, TypedValueParser},
 };
-use orchestrix_core::{JobId, Overlap, ScheduleName};
-use orchestrix_store::{Page, PageRequest, Schedule, Store, StoreError};
+use orchestrix_api::schedule::ScheduleView;
+use orchestrix_core::{Overlap, ScheduleName};
 
-use crate::{consent::Consent, failure::Outcome, output::Output};
+use crate::{
+    api::{Api, ApiError, Request},
+    consent::Consent,
+    failure::Outcome,
+    output::Output,
+};
 
 /// Set up what recurs, look at it, pause and trigger it
 #[derive(Debug, Subcommand)]
@@ -84,18 +89,18 @@ impl Command {
     }
 }
 
-pub(crate) async fn run(command: Command, store: &dyn Store, output: &Output) -> Result<Outcome> {
+pub(crate) async fn run(command: Command, api: &Api, output: &Output) -> Result<Outcome> {
     match command {
-        Command::List(arguments) => list::run(arguments, store, output).await,
-        Command::Get { name } => get::run(&name, store, output).await,
-        Command::Put(arguments) => put::run(*arguments, store, output).await,
-        Command::Pause { names, note } => switch::pause(&names, note.as_deref(), store, output).await,
-        Command::Resume { names } => switch::resume(&names, store, output).await,
-        Command::Trigger { name } => switch::trigger(&name, store, output).await,
-        Command::Next(arguments) => next::run(&arguments, store, output).await,
-        Command::Backfill(arguments) => backfill::run(arguments, store, output).await,
-        Command::Delete { names, consent } => switch::delete(&names, consent, store, output).await,
-        Command::Occurrences(arguments) => occurrences::run(arguments, store, output).await,
+        Command::List(arguments) => list::run(&arguments, api, output).await,
+        Command::Get { name } => get::run(&name, api, output).await,
+        Command::Put(arguments) => put::run(*arguments, api, output).await,
+        Command::Pause { names, note } => switch::pause(&names, note.as_deref(), api, output).await,
+        Command::Resume { names } => switch::resume(&names, api, output).await,
+        Command::Trigger { name } => switch::trigger(&name, api, output).await,
+        Command::Next(arguments) => next::run(&arguments, api, output).await,
+        Command::Backfill(arguments) => backfill::run(&arguments, api, output).await,
+        Command::Delete { names, consent } => switch::delete(&names, consent, api, output).await,
+        Command::Occurrences(arguments) => occurrences::run(&arguments, api, output).await,
     }
 }
 
@@ -107,37 +112,13 @@ pub(crate) fn run_without_store(command: &Command, output: &Output) -> Option<Re
     }
 }
 
-async fn look_up(name: &ScheduleName, store: &dyn Store) -> orchestrix_store::Result<Schedule> {
-    store.schedule(name).await?.ok_or_else(|| StoreError::ScheduleNotFound(name.clone()))
+/// The path of a schedule.
+fn path(name: &ScheduleName) -> String {
+    format!("/schedules/{name}")
 }
 
-/// Those of its jobs that are not finished; overlaps are decided by them.
-async fn unfinished(schedule: &Schedule, store: &dyn Store) -> Result<Vec<JobId>> {
-    let mut unfinished = Vec::new();
-    for id in &schedule.open_jobs {
-        if store.summary(*id).await?.is_some_and(|job| !job.state.is_terminal()) {
-            unfinished.push(*id);
-        }
-    }
-    Ok(unfinished)
-}
-
-/// Up to `limit` items, through as many pages as that takes, and where the rest begins.
-async fn gather<T, C>(
-    cursor: Option<C>,
-    limit: usize,
-    read: impl AsyncFn(PageRequest<C>) -> orchestrix_store::Result<Page<T, C>>,
-) -> Result<Page<T, C>> {
-    let mut found = Page { items: Vec::new(), next: cursor };
-    loop {
-        let left = (limit - found.items.len()).min(PageRequest::<C>::MAX_LIMIT);
-        let page = read(PageRequest { cursor: found.next, limit: left }).await?;
-        found.items.extend(page.items);
-        found.next = page.next;
-        if found.next.is_none() || found.items.len() >= limit {
-            return Ok(found);
-        }
-    }
+async fn look_up(name: &ScheduleName, api: &Api) -> Result<ScheduleView, ApiError> {
+    api.call(Request::get(path(name))).await
 }
 
 fn overlaps() -> impl TypedValueParser<Value = Overlap> {

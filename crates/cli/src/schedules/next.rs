@@ -2,17 +2,22 @@
 
 use anyhow::Result;
 use clap::{ArgGroup, Args, builder::TypedValueParser};
-use orchestrix_core::{ScheduleName, Timestamp, ZoneName, tzdb_version};
-use orchestrix_store::{Schedule, Store};
+use orchestrix_api::schedule::ScheduleView;
+use orchestrix_core::{Cadence, ScheduleName, Timestamp, ZoneName, tzdb_version};
 use serde::Serialize;
 
 use super::{
     clock::{Clock, times_table},
-    look_up,
-    view::zone_of,
+    look_up, path,
     when::When,
+    words::is_paused,
 };
-use crate::{failure::Outcome, output::Output, times};
+use crate::{
+    api::{Api, Request},
+    failure::Outcome,
+    output::Output,
+    times,
+};
 
 /// Show when a schedule is due next, or when an expression would be
 #[derive(Debug, Args)]
@@ -71,20 +76,23 @@ pub(crate) fn run_without_store(arguments: &Arguments, output: &Output) -> Optio
     let cadence = arguments.when.cadence()?;
     let after = arguments.after.unwrap_or_else(Timestamp::now);
     let times: Vec<Timestamp> = cadence.after(after).take(arguments.count).collect();
-    Some(show(None, zone_of(&cadence), &times, output))
+    let zone = match &cadence {
+        Cadence::Cron { zone, .. } => Some(zone),
+        Cadence::Every { .. } => None,
+    };
+    Some(show(None, zone, &times, output))
 }
 
-pub(crate) async fn run(arguments: &Arguments, store: &dyn Store, output: &Output) -> Result<Outcome> {
+pub(crate) async fn run(arguments: &Arguments, api: &Api, output: &Output) -> Result<Outcome> {
     let Some(name) = &arguments.name else {
-        // Asked for before the store was opened.
+        // Asked for before anything was opened.
         return run_without_store(arguments, output).unwrap_or(Ok(Outcome::DONE));
     };
-    let schedule = look_up(name, store).await?;
-    let after = arguments.after.unwrap_or_else(|| counted_from(&schedule));
-    let times = schedule.definition.timing().upcoming(after, arguments.count);
-    let zone = arguments.when.zone().or_else(|| zone_of(&schedule.definition.cadence));
-    let outcome = show(Some(name), zone, &times, output)?;
-    if schedule.definition.paused {
+    let schedule = look_up(name, api).await?;
+    let times = upcoming(name, arguments.count, arguments.after, api).await?;
+    let stored = zone_of(&schedule);
+    let outcome = show(Some(name), arguments.when.zone().or(stored.as_ref()), &times, output)?;
+    if is_paused(&schedule) {
         output.note("it is paused: none of these comes before it is resumed");
     } else if times.is_empty() {
         output.note("no time is left before its end");
@@ -92,9 +100,24 @@ pub(crate) async fn run(arguments: &Arguments, store: &dyn Store, output: &Outpu
     Ok(outcome)
 }
 
-/// From when on the times of a schedule are still to come.
-pub(crate) fn counted_from(schedule: &Schedule) -> Timestamp {
-    schedule.counted_from.max(Timestamp::now())
+/// The times of a schedule that come, or those after a given one.
+pub(crate) async fn upcoming(
+    name: &ScheduleName,
+    count: usize,
+    after: Option<Timestamp>,
+    api: &Api,
+) -> Result<Vec<Timestamp>> {
+    let next = Request::get(format!("{}/next", path(name))).query("count", count);
+    let next = match after {
+        Some(after) => next.query("after", after),
+        None => next,
+    };
+    Ok(api.call::<orchestrix_api::schedule::Times>(next).await?.times)
+}
+
+/// The zone that the times of a schedule are about.
+pub(crate) fn zone_of(schedule: &ScheduleView) -> Option<ZoneName> {
+    schedule.request.timezone.as_ref().and_then(|name| ZoneName::new(name).ok())
 }
 
 fn show(name: Option<&ScheduleName>, zone: Option<&ZoneName>, times: &[Timestamp], output: &Output) -> Result<Outcome> {

@@ -2,15 +2,15 @@
 
 use anyhow::Result;
 use clap::Args;
+use orchestrix_api::schedule::OccurrenceView;
 use orchestrix_core::{ScheduleName, Timestamp};
-use orchestrix_store::Store;
-use serde::Serialize;
 
-use super::{gather, view::OccurrenceView};
+use super::path;
 use crate::{
+    api::{Api, Request},
     failure::Outcome,
     jobs::list,
-    output::{Format, Output, table},
+    output::{Output, table},
     times,
 };
 
@@ -30,25 +30,11 @@ pub(crate) struct Arguments {
     cursor: Option<Timestamp>,
 }
 
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Ledger {
-    items: Vec<OccurrenceView>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_cursor: Option<Timestamp>,
-}
-
-pub(crate) async fn run(arguments: Arguments, store: &dyn Store, output: &Output) -> Result<Outcome> {
-    let Arguments { name, limit, cursor } = arguments;
-    let page = gather(cursor, limit, async |page| store.occurrences(&name, &page).await).await?;
-    let items = page.items.into_iter().map(OccurrenceView::from).collect();
-    let ledger = Ledger { items, next_cursor: page.next };
-    output.show(&ledger, &ledger.items, || text(&ledger.items))?;
-    if let Some(cursor) = ledger.next_cursor
-        && output.format() != Format::Json
-    {
-        output.note(&format!("there may be more: --cursor {cursor} goes on"));
-    }
+pub(crate) async fn run(arguments: &Arguments, api: &Api, output: &Output) -> Result<Outcome> {
+    let ledger = Request::get(format!("{}/occurrences", path(&arguments.name)));
+    let cursor = arguments.cursor.map(|time| time.to_string());
+    let page = api.gather(&ledger, cursor, arguments.limit).await?;
+    output.page(&page, text)?;
     Ok(Outcome::DONE)
 }
 
@@ -59,7 +45,7 @@ pub(crate) fn text(lines: &[OccurrenceView]) -> String {
         let time = line.nominal_time;
         [
             line.until_time.map_or_else(|| time.to_string(), |until| format!("{time} to {until}")),
-            line.count.to_string(),
+            line.count.unwrap_or(1).to_string(),
             line.outcome.to_string(),
             line.reason.map_or_else(none, |reason| reason.to_string()),
             line.job_id.map_or_else(none, |id| id.to_string()),

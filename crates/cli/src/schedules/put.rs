@@ -7,17 +7,18 @@ use clap::{
     ArgGroup, Args,
     builder::{PossibleValuesParser, TypedValueParser},
 };
+use orchestrix_api::schedule::{ScheduleRequest, ScheduleView};
 use orchestrix_core::{JobType, Misfire, NewJob, NewSchedule, Overlap, ScheduleName, Timestamp};
-use orchestrix_store::{Put, Store};
 use serde::Serialize;
 
 use super::{
     clock::{Clock, times_table},
-    look_up, next, overlaps,
-    view::{ScheduleView, zone_of},
+    next, overlaps, path,
     when::When,
+    words::{self, is_paused},
 };
 use crate::{
+    api::{Api, Request},
     failure::{Failure, Outcome},
     jobs::{request, template::Template},
     output::Output,
@@ -97,27 +98,25 @@ fn misfires() -> impl TypedValueParser<Value = Misfire> {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Kept {
-    put: &'static str,
     #[serde(flatten)]
     schedule: ScheduleView,
     next_times: Vec<Timestamp>,
 }
 
-pub(crate) async fn run(arguments: Arguments, store: &dyn Store, output: &Output) -> Result<Outcome> {
+pub(crate) async fn run(arguments: Arguments, api: &Api, output: &Output) -> Result<Outcome> {
     let definition = arguments.into_schedule()?;
-    let name = definition.name.clone();
-    let put = store.put_schedule(definition).await?;
-    let schedule = look_up(&name, store).await?;
-    let definition = &schedule.definition;
-    let next_times = match definition.paused {
+    let name = &definition.name;
+    let put = Request::put(path(name)).with(&ScheduleRequest::from(&definition))?;
+    let schedule: ScheduleView = api.call(put).await?;
+    let next_times = match is_paused(&schedule) {
         true => Vec::new(),
-        false => definition.timing().upcoming(next::counted_from(&schedule), SHOWN),
+        false => next::upcoming(name, SHOWN, None, api).await?,
     };
-    let clock = zone_of(&definition.cadence).and_then(Clock::of);
-    let kept = Kept { put: word(put), schedule: schedule.into(), next_times };
+    let clock = next::zone_of(&schedule).as_ref().and_then(Clock::of);
+    let kept = Kept { schedule, next_times };
     output.item(&kept, || text(&kept, clock.as_ref()))?;
-    if kept.schedule.paused {
-        let note = kept.schedule.note.as_ref().map_or_else(String::new, |note| format!(" ({note})"));
+    if is_paused(&kept.schedule) {
+        let note = kept.schedule.request.note.as_ref().map_or_else(String::new, |note| format!(" ({note})"));
         output.note(&format!("it is paused{note}: `orchestrix schedules resume {name}` lets it go on"));
     } else if kept.next_times.is_empty() {
         output.note("no time is left before its end");
@@ -145,17 +144,11 @@ impl Arguments {
 }
 
 fn text(kept: &Kept, clock: Option<&Clock>) -> String {
-    let mut text = format!("{} {}: {}\n", kept.schedule.name, kept.put, kept.schedule.when);
+    let ScheduleView { name, request, standing } = &kept.schedule;
+    let put = standing.put.as_deref().unwrap_or("put");
+    let mut text = format!("{name} {put}: {}\n", words::when(request));
     if !kept.next_times.is_empty() {
         text += &format!("\n{}", times_table(&kept.next_times, clock, Timestamp::now()));
     }
     text
-}
-
-const fn word(put: Put) -> &'static str {
-    match put {
-        Put::Created => "created",
-        Put::Updated => "updated",
-        Put::Unchanged => "unchanged",
-    }
 }

@@ -3,14 +3,18 @@
 //! What is done to several is done to each by itself: one that is refused leaves the others standing.
 
 use anyhow::Result;
+use orchestrix_api::{
+    job::Accepted,
+    schedule::{PauseRequest, ScheduleView},
+};
 use orchestrix_core::{ScheduleName, Timestamp};
-use orchestrix_store::{Store, StoreError};
 use serde::Serialize;
 
-use super::look_up;
+use super::{look_up, path, words::is_paused};
 use crate::{
+    api::{Api, Request},
     consent::Consent,
-    each::Standing,
+    each::lines,
     failure::{self, Outcome},
     output::{Output, table},
     times,
@@ -38,54 +42,44 @@ struct Deleted {
     deleted: bool,
 }
 
-pub(crate) async fn pause(
-    names: &[ScheduleName],
-    note: Option<&str>,
-    store: &dyn Store,
-    output: &Output,
-) -> Result<Outcome> {
+pub(crate) async fn pause(names: &[ScheduleName], note: Option<&str>, api: &Api, output: &Output) -> Result<Outcome> {
+    let why = PauseRequest { note: note.map(str::to_owned) };
     let (paused, outcome) = each(names, async |name| {
-        let changed = store.pause_schedule(name, note.map(str::to_owned)).await?;
-        stand(name, changed, store).await
+        let pause = Request::post(format!("{}/pause", path(name))).with(&why)?;
+        Ok(Switched::from(api.call::<ScheduleView>(pause).await?))
     })
     .await;
     show(&paused, output)?;
     Ok(outcome.report())
 }
 
-pub(crate) async fn resume(names: &[ScheduleName], store: &dyn Store, output: &Output) -> Result<Outcome> {
+pub(crate) async fn resume(names: &[ScheduleName], api: &Api, output: &Output) -> Result<Outcome> {
     let (resumed, outcome) = each(names, async |name| {
-        let changed = store.resume_schedule(name).await?;
-        stand(name, changed, store).await
+        let resume = Request::post(format!("{}/resume", path(name)));
+        Ok(Switched::from(api.call::<ScheduleView>(resume).await?))
     })
     .await;
     show(&resumed, output)?;
     Ok(outcome.report())
 }
 
-pub(crate) async fn trigger(name: &ScheduleName, store: &dyn Store, output: &Output) -> Result<Outcome> {
-    let job = store.trigger_schedule(name).await?;
-    // Without a header: scripts take the first word of a line.
-    output.item(&Standing::of(job.id, job.state), || format!("{}  {}\n", job.id, job.state))?;
+pub(crate) async fn trigger(name: &ScheduleName, api: &Api, output: &Output) -> Result<Outcome> {
+    let job: Accepted = api.call(Request::post(format!("{}/trigger", path(name)))).await?;
+    output.item(&job, || lines(std::slice::from_ref(&job)))?;
     Ok(Outcome::DONE)
 }
 
-pub(crate) async fn delete(
-    names: &[ScheduleName],
-    consent: Consent,
-    store: &dyn Store,
-    output: &Output,
-) -> Result<Outcome> {
-    let (found, mut refused) = each(names, async |name| look_up(name, store).await.map(|_| name.clone())).await;
+pub(crate) async fn delete(names: &[ScheduleName], consent: Consent, api: &Api, output: &Output) -> Result<Outcome> {
+    let (found, mut refused) = each(names, async |name| Ok(look_up(name, api).await?.name)).await;
     let mut deleted = Vec::new();
     if consent.dry_run {
         deleted.extend(found.into_iter().map(|name| Deleted { name, deleted: false }));
     } else if !found.is_empty() {
         consent
             .ask(&format!("{} would be forgotten for good, along with what became of past times.", listed(&found)))?;
-        let (done, late) = each(&found, async |name| match store.delete_schedule(name).await? {
-            true => Ok(Deleted { name: name.clone(), deleted: true }),
-            false => Err(StoreError::ScheduleNotFound(name.clone())),
+        let (done, late) = each(&found, async |name| {
+            api.tell(Request::delete(path(name))).await?;
+            Ok(Deleted { name: name.clone(), deleted: true })
         })
         .await;
         deleted.extend(done);
@@ -106,10 +100,16 @@ fn listed(names: &[ScheduleName]) -> String {
     if let [name] = names.as_slice() { format!("schedule {name}") } else { format!("schedules {}", names.join(", ")) }
 }
 
-async fn stand(name: &ScheduleName, changed: bool, store: &dyn Store) -> orchestrix_store::Result<Switched> {
-    let schedule = look_up(name, store).await?;
-    let (definition, next_time) = (schedule.definition, schedule.next_nominal);
-    Ok(Switched { name: definition.name, paused: definition.paused, changed, note: definition.note, next_time })
+impl From<ScheduleView> for Switched {
+    fn from(schedule: ScheduleView) -> Self {
+        Self {
+            paused: is_paused(&schedule),
+            name: schedule.name,
+            changed: schedule.standing.changed.unwrap_or_default(),
+            note: schedule.request.note,
+            next_time: schedule.standing.next_time,
+        }
+    }
 }
 
 fn show(switched: &[Switched], output: &Output) -> Result<()> {
@@ -145,15 +145,12 @@ impl Refused {
     }
 }
 
-async fn each<T>(
-    names: &[ScheduleName],
-    act: impl AsyncFn(&ScheduleName) -> orchestrix_store::Result<T>,
-) -> (Vec<T>, Refused) {
+async fn each<T>(names: &[ScheduleName], act: impl AsyncFn(&ScheduleName) -> Result<T>) -> (Vec<T>, Refused) {
     let (mut done, mut refused) = (Vec::new(), Refused(Vec::new()));
     for name in names {
         match act(name).await {
             Ok(answer) => done.push(answer),
-            Err(error) => refused.0.push(error.into()),
+            Err(error) => refused.0.push(error),
         }
     }
     (done, refused)

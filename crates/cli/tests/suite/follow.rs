@@ -8,7 +8,7 @@ use std::{
 use orchestrix_store::{LogLevel, LogLine, Verdict};
 use serde_json::json;
 
-use crate::support::{Place, Ran, claim, finish, places};
+use crate::support::{Place, Ran, claim, everywhere, finish};
 
 fn spawn(place: &Place, arguments: &[&str]) -> Child {
     place.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
@@ -20,10 +20,10 @@ fn line(level: LogLevel, message: &str) -> LogLine {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn waiting_ends_with_the_job_and_tells_how_it_ended() {
-    for place in places() {
+    for place in everywhere() {
         for (verdict, code, state) in [
-            (Verdict::DONE, 0, "completed"),
-            (Verdict::Fail { error: "broken".into(), retryable: false, retry_after: None }, 1, "dead"),
+            (Verdict::DONE, 0, "COMPLETED"),
+            (Verdict::Fail { error: "broken".into(), retryable: false, retry_after: None }, 1, "FAILED"),
         ] {
             let id = place.enqueue(&["t"]).to_string();
             let waiting = spawn(&place, &["jobs", "wait", &id, "--timeout", "2m"]);
@@ -43,19 +43,19 @@ async fn waiting_ends_with_the_job_and_tells_how_it_ended() {
 fn waiting_gives_up_after_its_time_and_says_that_nobody_takes_the_job() {
     let place = Place::sqlite();
     let id = place.enqueue(&["t"]).to_string();
-    place.run(&["jobs", "wait", &id, "--timeout", "100ms"]).ended(1, "is still pending");
+    place.run(&["jobs", "wait", &id, "--timeout", "100ms"]).ended(1, "is still PENDING");
     let mut command = place.command(&["jobs", "wait", &id]);
     Ran::of(command.env("ORCHESTRIX_WAIT_TIMEOUT", "2500ms")).ended(1, "no live worker takes t from default");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn enqueue_can_wait_for_the_end() {
-    for place in places() {
+    for place in everywhere() {
         for (verdict, code, status) in [
             (Verdict::DONE, 0, "COMPLETED"),
             (Verdict::Fail { error: "broken".into(), retryable: false, retry_after: None }, 1, "FAILED"),
         ] {
-            place.run(&["migrate"]).done();
+            place.prepare();
             let mut waiting = spawn(&place, &["jobs", "enqueue", "t", "--wait", "--output", "json"]);
             // It says so once the job is recorded.
             let mut errors = BufReader::new(waiting.stderr.take().unwrap());
@@ -71,7 +71,7 @@ async fn enqueue_can_wait_for_the_end() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn logs_are_followed_until_the_job_is_over() {
-    for place in places() {
+    for place in everywhere() {
         let id = place.enqueue(&["t"]).to_string();
         let store = place.store().await;
         let claimed = claim(&*store).await;

@@ -4,7 +4,7 @@ use orchestrix_core::{JobState, Json};
 use orchestrix_store::Verdict;
 use serde_json::{Value, json};
 
-use crate::support::{Place, places};
+use crate::support::{Place, everywhere};
 
 fn ids(list: &Value) -> Vec<&str> {
     list["items"].as_array().unwrap().iter().map(|job| job["jobId"].as_str().unwrap()).collect()
@@ -12,7 +12,7 @@ fn ids(list: &Value) -> Vec<&str> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_is_shown_with_its_result_its_attempts_and_their_errors() {
-    for place in places() {
+    for place in everywhere() {
         let id = place.enqueue(&["SEND_EMAIL", "--retry-base", "0s"]).to_string();
         place
             .work(Verdict::Fail { error: "no route\u{1b}[31m to host".into(), retryable: true, retry_after: None })
@@ -42,7 +42,7 @@ async fn a_job_is_shown_with_its_result_its_attempts_and_their_errors() {
 
 #[test]
 fn a_list_is_narrowed_by_every_filter() {
-    for place in places() {
+    for place in everywhere() {
         let wanted = place
             .enqueue(&[
                 "SEND_EMAIL",

@@ -10,6 +10,7 @@ mod inspect;
 mod metrics;
 mod migrate;
 mod operate;
+mod remote;
 mod schedules;
 mod server;
 mod support;

@@ -6,7 +6,7 @@ use orchestrix_core::{JobType, NodeName, Queue, Timestamp, WorkerName};
 use orchestrix_store::{NodeInfo, Queues, Store, WorkerInfo};
 use serde_json::json;
 
-use crate::support::{Place, places};
+use crate::support::{Place, everywhere};
 
 fn worker(name: &str, queue: Option<&str>, types: Option<&[&str]>) -> WorkerInfo {
     WorkerInfo {
@@ -19,7 +19,7 @@ fn worker(name: &str, queue: Option<&str>, types: Option<&[&str]>) -> WorkerInfo
 
 #[test]
 fn queues_show_what_they_hold_and_are_paused_and_resumed() {
-    for place in places() {
+    for place in everywhere() {
         place.enqueue(&["t", "--queue", "email"]);
         place.enqueue(&["t", "--queue", "email", "--delay", "1h"]);
         assert_eq!(
@@ -45,7 +45,7 @@ fn queues_show_what_they_hold_and_are_paused_and_resumed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn workers_are_listed_with_the_types_of_jobs_that_none_of_them_takes() {
-    for place in places() {
+    for place in everywhere() {
         let waiting = place.enqueue(&["SEND_EMAIL"]).to_string();
         let served = place.enqueue(&["RESIZE", "--queue", "images"]).to_string();
         place.enqueue(&["RESIZE"]);
@@ -92,7 +92,7 @@ async fn a_worker_that_fell_silent_takes_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nodes_are_listed_with_the_one_that_leads() {
-    for place in places() {
+    for place in everywhere() {
         let store = place.store().await;
         for (name, address) in [("one", Some("http://127.0.0.1:8080".to_owned())), ("two", None)] {
             let node = NodeInfo { name: NodeName::new(name).unwrap(), address, roles: vec!["coordinator".into()] };

@@ -7,7 +7,7 @@ mod refuse;
 use orchestrix_core::tzdb_version;
 use serde_json::{Value, json};
 
-use crate::support::{Place, places};
+use crate::support::{Place, everywhere};
 
 /// Long before it begins, so that its next times are always the same.
 pub(super) const NIGHTLY: [&str; 10] = [
@@ -29,7 +29,7 @@ pub(super) fn put_nightly(place: &Place, more: &[&str]) -> Value {
 
 #[test]
 fn a_schedule_is_created_then_unchanged_then_updated() {
-    for place in places() {
+    for place in everywhere() {
         let mut created = put_nightly(&place, &["--payload", r#"{"b": 1.0, "a": null}"#]);
         assert_eq!((&created["put"], &created["tzdbVersion"]), (&json!("created"), &json!(tzdb_version())));
         for changing in ["createdAt", "updatedAt", "tzdbVersion"] {
@@ -54,7 +54,7 @@ fn a_schedule_is_created_then_unchanged_then_updated() {
 
 #[test]
 fn every_flag_reaches_the_schedule() {
-    for place in places() {
+    for place in everywhere() {
         let flags = "--every 90s --overlap cancel_running --misfire catch_up --catch-up-limit 7 --jitter 1m --start \
              2099-01-01T00:00:00Z --end 2099-01-02T00:00:00Z --paused --note held --delay 2s --queue q --priority -3 --hold \
              --tenant acme --tags a,b --correlation-id c --max-attempts 2 --timeout 5m --lease 45s --retry-base 500ms \
@@ -78,7 +78,7 @@ fn every_flag_reaches_the_schedule() {
                     "maxAttempts": 2, "timeoutSeconds": 300.0, "leaseSeconds": 45.0,
                     "retry": {"baseSeconds": 0.5, "multiplier": 3.0, "maxSeconds": 86400.0, "jitter": 0.5},
                     "tenant": "acme", "concurrencyKey": "k", "rateLimitKey": "r", "resources": {"cpu": 0.5},
-                    "tags": ["a", "b"], "correlationId": "c", "hold": true,
+                    "tags": ["a", "b"], "correlationId": "c", "hold": true, "onDependencyFailure": "cancel",
                 },
             })
         );
@@ -92,7 +92,7 @@ fn every_flag_reaches_the_schedule() {
 
 #[test]
 fn schedules_are_listed_by_name_in_parts() {
-    for place in places() {
+    for place in everywhere() {
         put_nightly(&place, &[]);
         place.run(&["schedules", "put", "a", "t", "--every", "24h", "--paused", "--note", "why"]).done();
         place
@@ -123,7 +123,7 @@ fn schedules_are_listed_by_name_in_parts() {
 
 #[test]
 fn what_is_paused_stays_so_when_it_is_put_again() {
-    for place in places() {
+    for place in everywhere() {
         put_nightly(&place, &[]);
         let paused = place.json(&["schedules", "pause", "nightly", "--note", "disk"]);
         let expected = json!({"name": "nightly", "paused": true, "changed": true, "note": "disk"});

@@ -17,10 +17,14 @@ use orchestrix_store::{ClaimRequest, Claimed, Finish, ManualClock, Store, Verdic
 use orchestrix_testkit::{PostgresServer, TestDatabase};
 use serde_json::Value;
 
+use crate::server::http::Server;
+
 /// A database and a folder of a test's own, gone with it.
 pub(crate) struct Place {
     folder: PathBuf,
     url: String,
+    /// Through which commands work, where they do not work on the database.
+    server: Option<Server>,
     _database: Option<TestDatabase>,
 }
 
@@ -29,31 +33,60 @@ pub(crate) fn places() -> [Place; 2] {
     [Place::sqlite(), Place::postgres()]
 }
 
+/// The same, and a server in between.
+pub(crate) fn everywhere() -> [Place; 3] {
+    [Place::sqlite(), Place::postgres(), Place::served()]
+}
+
 impl Place {
     pub(crate) fn sqlite() -> Self {
         let folder = folder();
-        Self { url: format!("sqlite:{}", folder.join("jobs.db").display()), folder, _database: None }
+        Self { url: format!("sqlite:{}", folder.join("jobs.db").display()), folder, server: None, _database: None }
+    }
+
+    /// A server over a file. It only answers: nobody leads, so that nothing happens but what a test does.
+    pub(crate) fn served() -> Self {
+        let mut place = Self::sqlite();
+        let server = ["server", "--no-auth", "--roles", "api", "--listen", "127.0.0.1:0"];
+        place.server = Some(Server::of(place.command(&server)));
+        place
     }
 
     pub(crate) fn postgres() -> Self {
         let database = TestDatabase::create("cli").unwrap();
-        Self { folder: folder(), url: database.url().into(), _database: Some(database) }
+        Self { folder: folder(), url: database.url().into(), server: None, _database: Some(database) }
     }
 
     /// A database on this server.
     pub(crate) fn on(server: &PostgresServer) -> Self {
-        Self { folder: folder(), url: server.url("postgres"), _database: None }
+        Self { folder: folder(), url: server.url("postgres"), server: None, _database: None }
+    }
+
+    /// Where its server listens.
+    pub(crate) fn address(&self) -> String {
+        self.server.as_ref().expect("a place that is served").address.clone()
     }
 
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The command on this database, in this folder.
+    /// The command on this database or through its server, in this folder.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = bare(arguments);
-        command.env("ORCHESTRIX_DATABASE_URL", &self.url).current_dir(&self.folder);
+        match &self.server {
+            Some(server) => command.env("ORCHESTRIX_SERVER_URL", format!("http://{}", server.address)),
+            None => command.env("ORCHESTRIX_DATABASE_URL", &self.url),
+        };
+        command.current_dir(&self.folder);
         command
+    }
+
+    /// Sees to it that there is something to look into; a server has done so already.
+    pub(crate) fn prepare(&self) {
+        if self.server.is_none() {
+            self.run(&["migrate"]).done();
+        }
     }
 
     /// Runs the command to its end.
@@ -104,6 +137,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
+        self.server = None;
         // What is left behind is in the folder for temporary files.
         let _ = fs::remove_dir_all(&self.folder);
     }

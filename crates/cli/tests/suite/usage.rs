@@ -4,7 +4,7 @@ use std::io;
 
 use orchestrix_testkit::PostgresServer;
 
-use crate::support::{Place, Ran, bare, places};
+use crate::support::{Place, Ran, bare, everywhere};
 
 const NOBODY: &str = "0199d0a4-8f3e-7c21-9b1f-2f6a3e1c5d70";
 
@@ -105,8 +105,8 @@ fn bad_values_are_usage_errors_that_say_what_would_be_right() {
 
 #[test]
 fn a_job_that_is_not_there_is_not_found() {
-    for place in places() {
-        place.run(&["migrate"]).done();
+    for place in everywhere() {
+        place.prepare();
         for command in [
             &["jobs", "get", NOBODY][..],
             &["jobs", "cancel", NOBODY],

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::{Json, extract::State, http::StatusCode};
 use orchestrix_api::{job::Accepted, schema::Id};
-use orchestrix_core::JobState;
+use orchestrix_core::{JobId, JobState};
 use orchestrix_store::StoreError;
 
 use super::id;
@@ -33,10 +33,14 @@ pub(crate) async fn cancel(
     Named(text): Named,
 ) -> Result<(StatusCode, Json<Accepted>), Refusal> {
     let id = id(&text)?;
-    let state = match app.store.cancel(id).await {
+    Ok(answer::stands(id, stop(&app, id).await?))
+}
+
+/// Cancels a job, however often.
+pub(crate) async fn stop(app: &App, id: JobId) -> Result<JobState, Refusal> {
+    match app.store.cancel(id).await {
         // It is what was wanted.
-        Err(StoreError::IllegalTransition(transition)) if transition.from == JobState::Cancelled => transition.from,
-        answer => answer?,
-    };
-    Ok(answer::stands(id, state))
+        Err(StoreError::IllegalTransition(transition)) if transition.from == JobState::Cancelled => Ok(transition.from),
+        answer => Ok(answer?),
+    }
 }

@@ -15,8 +15,8 @@ use serde_json::{Map, Value, json};
 use utoipa::OpenApi;
 
 use problems::{
-    Away, Fault, Finished, Invalid, InvalidOrReused, Lost, Malformed, NoResult, NoSuchJob, NoSuchSchedule, NotForYou,
-    NotJson, NotKept, Takes, TooLarge, TooMany,
+    Away, Fault, Finished, Invalid, InvalidOrReused, Lost, Malformed, NoResult, NoSuchJob, NoSuchQueue, NoSuchSchedule,
+    NotForYou, NotJson, NotKept, NotRetryable, Takes, TooLarge, TooMany,
 };
 
 /// Requests that are about the server itself; they pass the gate by.
@@ -37,13 +37,14 @@ pub(crate) const OPERATIONS: &str = "operations";
         (name = "jobs", description = "Recording jobs and following them."),
         (name = "schedules", description = "Jobs that are created again and again."),
         (name = "workers", description = "Working on jobs, in any language."),
+        (name = "admin", description = "For operators: all of a job, and what can be done about it."),
         (name = "operations", description = "The server itself."),
     ),
     components(
         schemas(Problem, Token),
         responses(
-            Away, Fault, Finished, Invalid, InvalidOrReused, Lost, Malformed, NoResult, NoSuchJob, NoSuchSchedule,
-            NotForYou, NotJson, NotKept, TooLarge, TooMany
+            Away, Fault, Finished, Invalid, InvalidOrReused, Lost, Malformed, NoResult, NoSuchJob, NoSuchQueue, NoSuchSchedule,
+            NotForYou, NotJson, NotKept, NotRetryable, TooLarge, TooMany
         ),
     ),
 )]

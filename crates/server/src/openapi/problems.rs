@@ -50,6 +50,10 @@ problems! {
     NoResult = [NotFinished, JobFailed, JobCancelled];
     /// The job is over.
     Finished = [JobFinished];
+    /// The job completed, or it is not over: only dead and cancelled ones can be retried.
+    NotRetryable = [JobFinished, NotFinished];
+    /// No queue can be called so.
+    NoSuchQueue = [NotFound];
     /// The token does not own its job any more; nothing was changed.
     Lost = [LeaseLost];
     /// More requests come than can be answered; try again.

@@ -1,17 +1,22 @@
 //! `POST /schedules/{name}/backfill`
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use axum::{Json, extract::State, http::StatusCode};
 use orchestrix_api::{
-    schedule::{self, BackfillRequest, Backfilled},
+    schedule::{self, BackfillRequest, Backfilled, OccurrenceView},
     schema::ScheduleId,
 };
+use orchestrix_core::{
+    Timestamp,
+    schedule::{Outcome, Overlap},
+};
+use orchestrix_store::{Backfill, Occurrence, PageRequest, Schedule, StoreError};
 
-use super::name;
+use super::{find, name, unfinished};
 use crate::{App, body::Text, openapi::problems::NoSuchSchedule, params::Named, refusal::Refusal};
 
-/// Creates jobs for times that have passed.
+/// Creates jobs for times that have passed, or says which it would create.
 #[utoipa::path(
     post,
     path = "/schedules/{name}/backfill",
@@ -19,7 +24,11 @@ use crate::{App, body::Text, openapi::problems::NoSuchSchedule, params::Named, r
     operation_id = "backfillSchedule",
     params(("name" = ScheduleId, Path, description = "The schedule's name.")),
     request_body = BackfillRequest,
-    responses((status = 202, description = "The jobs are durable.", body = Backfilled), (status = 404, response = NoSuchSchedule)),
+    responses(
+        (status = 200, description = "What would be done: nothing was.", body = Backfilled),
+        (status = 202, description = "The jobs are durable.", body = Backfilled),
+        (status = 404, response = NoSuchSchedule),
+    ),
 )]
 pub(crate) async fn backfill(
     State(app): State<Arc<App>>,
@@ -27,7 +36,45 @@ pub(crate) async fn backfill(
     body: Text,
 ) -> Result<(StatusCode, Json<Backfilled>), Refusal> {
     let name = name(&text)?;
-    let range = schedule::read_backfill(body.as_str()?)?;
-    let fired = app.store.backfill_schedule(&name, &range).await?;
-    Ok((StatusCode::ACCEPTED, Json(Backfilled { fired })))
+    let (range, dry_run) = schedule::read_backfill(body.as_str()?)?;
+    let schedule = find(&app, &name).await?;
+    let overlap = range.overlap.unwrap_or(schedule.definition.overlap);
+    let planned = plan(&app, &schedule, &range, overlap).await?;
+    let (status, fired, items) = match dry_run {
+        true => {
+            let fired = planned.iter().filter(|line| line.outcome == Outcome::Fired).count();
+            let items = planned.iter().cloned().map(OccurrenceView::from).collect();
+            (StatusCode::OK, fired, Some(items))
+        }
+        false => (StatusCode::ACCEPTED, app.store.backfill_schedule(&name, &range).await?, None),
+    };
+    let skipped = planned.len().saturating_sub(fired);
+    Ok((status, Json(Backfilled { overlap, fired, skipped, dry_run, items })))
+}
+
+// What the store would decide now; it decides anew when it is asked to.
+async fn plan(app: &App, schedule: &Schedule, range: &Backfill, overlap: Overlap) -> Result<Vec<Occurrence>, Refusal> {
+    let now = Timestamp::now();
+    let mut times = range.until_now(now).map_err(StoreError::from)?.times(schedule).map_err(StoreError::from)?;
+    let fired = fired(app, schedule, range).await?;
+    times.retain(|time| !fired.contains(time));
+    let unfinished = unfinished(app, schedule).await?;
+    Ok(schedule.backfill(&times, overlap, &unfinished, now).lines)
+}
+
+// As many lines as a range may hold times, and as many again for what was done by hand in between.
+async fn fired(app: &App, schedule: &Schedule, range: &Backfill) -> Result<HashSet<Timestamp>, Refusal> {
+    let most = 2 * Backfill::MAX / PageRequest::<()>::MAX_LIMIT;
+    let mut fired = HashSet::new();
+    let mut page = PageRequest::after(range.to, PageRequest::<()>::MAX_LIMIT);
+    for _ in 0..most {
+        let found = app.store.occurrences(&schedule.definition.name, &page).await?;
+        let lines = found.items.iter().filter(|line| line.outcome == Outcome::Fired);
+        fired.extend(lines.map(|line| line.nominal));
+        match found.next {
+            Some(cursor) if cursor >= range.from => page.cursor = Some(cursor),
+            _ => break,
+        }
+    }
+    Ok(fired)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::{Json, extract::State};
 use orchestrix_api::{schedule::ScheduleView, schema::ScheduleId};
 
-use super::{find, name};
+use super::{name, show};
 use crate::{App, openapi::problems::NoSuchSchedule, params::Named, refusal::Refusal};
 
 /// Shows a schedule.
@@ -18,5 +18,5 @@ use crate::{App, openapi::problems::NoSuchSchedule, params::Named, refusal::Refu
     responses((status = 200, description = "The schedule.", body = ScheduleView), (status = 404, response = NoSuchSchedule)),
 )]
 pub(crate) async fn get(State(app): State<Arc<App>>, Named(text): Named) -> Result<Json<ScheduleView>, Refusal> {
-    Ok(Json(ScheduleView::from(&find(&app, &name(&text)?).await?)))
+    Ok(Json(show(&app, &name(&text)?).await?))
 }

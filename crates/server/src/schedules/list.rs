@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use axum::{Json, extract::State};
-use orchestrix_api::schedule::ScheduleView;
+use orchestrix_api::{Listed, schedule::ScheduleView};
 use orchestrix_core::ScheduleName;
 
 use super::Part;
-use crate::{App, answer::Listed, params::Asked, refusal::Refusal};
+use crate::{App, params::Asked, refusal::Refusal};
 
 /// Lists schedules by name.
 #[utoipa::path(
@@ -23,5 +23,5 @@ pub(crate) async fn list(
     Asked(part): Asked<Part>,
 ) -> Result<Json<Listed<ScheduleView>>, Refusal> {
     let page = part.read(|text| ScheduleName::new(text).ok())?;
-    Ok(Listed::of(app.store.schedules(&page).await?, |schedule| ScheduleView::from(&schedule)))
+    Ok(Json(Listed::of(app.store.schedules(&page).await?, |schedule| ScheduleView::from(&schedule))))
 }

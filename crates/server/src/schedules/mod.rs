@@ -10,8 +10,8 @@ pub(crate) mod put;
 pub(crate) mod switch;
 pub(crate) mod trigger;
 
-use orchestrix_api::{Code, Problem};
-use orchestrix_core::{FieldError, Invalid, ScheduleName};
+use orchestrix_api::{Code, Problem, schedule::ScheduleView};
+use orchestrix_core::{FieldError, Invalid, JobId, ScheduleName};
 use orchestrix_store::{PageRequest, Schedule, StoreError};
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -26,6 +26,21 @@ pub(crate) fn name(text: &str) -> Result<ScheduleName, Refusal> {
 pub(crate) async fn find(app: &App, name: &ScheduleName) -> Result<Schedule, Refusal> {
     let found = app.store.schedule(name).await?;
     Ok(found.ok_or_else(|| StoreError::ScheduleNotFound(name.clone()))?)
+}
+
+/// A schedule with those of its jobs that are not over.
+pub(crate) async fn show(app: &App, name: &ScheduleName) -> Result<ScheduleView, Refusal> {
+    let schedule = find(app, name).await?;
+    let mut view = ScheduleView::from(&schedule);
+    view.standing.unfinished_jobs = unfinished(app, &schedule).await?;
+    Ok(view)
+}
+
+/// Those of its jobs that are not over, oldest first; overlaps are decided by them.
+pub(crate) async fn unfinished(app: &App, schedule: &Schedule) -> Result<Vec<JobId>, Refusal> {
+    let states = app.store.states(&schedule.open_jobs).await?;
+    let open = |id: &&JobId| states.iter().any(|(known, state)| known == *id && !state.is_terminal());
+    Ok(schedule.open_jobs.iter().filter(open).copied().collect())
 }
 
 /// Which part of a list.

@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use axum::{Json, extract::State};
-use orchestrix_api::{schedule::OccurrenceView, schema::ScheduleId};
+use orchestrix_api::{Listed, schedule::OccurrenceView, schema::ScheduleId};
 
 use super::{Part, find, name};
 use crate::{
     App,
-    answer::Listed,
     openapi::problems::NoSuchSchedule,
     params::{Asked, Named},
     refusal::Refusal,
@@ -31,5 +30,5 @@ pub(crate) async fn occurrences(
     let name = name(&text)?;
     let page = part.read(|text| text.parse().ok())?;
     find(&app, &name).await?;
-    Ok(Listed::of(app.store.occurrences(&name, &page).await?, OccurrenceView::from))
+    Ok(Json(Listed::of(app.store.occurrences(&name, &page).await?, OccurrenceView::from)))
 }

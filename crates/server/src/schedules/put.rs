@@ -11,7 +11,7 @@ use orchestrix_api::{
 use orchestrix_core::{FieldError, Invalid, ScheduleName};
 use orchestrix_store::Put;
 
-use super::find;
+use super::show;
 use crate::{App, body::Text, params::Named, refusal::Refusal};
 
 /// Sets a schedule up, or changes it.
@@ -40,5 +40,7 @@ pub(crate) async fn put(
         app.store.resume_schedule(&name).await?;
     }
     let status = if put == Put::Created { StatusCode::CREATED } else { StatusCode::OK };
-    Ok((status, Json(ScheduleView::from(&find(&app, &name).await?))))
+    let mut schedule = show(&app, &name).await?;
+    schedule.standing.put = Some(schedule::put_word(put).into());
+    Ok((status, Json(schedule)))
 }

@@ -7,8 +7,9 @@ use orchestrix_api::{
     schedule::{self, PauseRequest, ScheduleView},
     schema::ScheduleId,
 };
+use orchestrix_core::ScheduleName;
 
-use super::{find, name};
+use super::{name, show};
 use crate::{App, body::Text, openapi::problems::NoSuchSchedule, params::Named, refusal::Refusal};
 
 /// Keeps a schedule from firing until it is resumed.
@@ -28,8 +29,8 @@ pub(crate) async fn pause(
 ) -> Result<Json<ScheduleView>, Refusal> {
     let name = name(&text)?;
     let note = schedule::read_pause(body.as_str()?)?;
-    app.store.pause_schedule(&name, note).await?;
-    Ok(Json(ScheduleView::from(&find(&app, &name).await?)))
+    let changed = app.store.pause_schedule(&name, note).await?;
+    switched(&app, &name, changed).await
 }
 
 /// Lets it fire again, from now on.
@@ -43,6 +44,12 @@ pub(crate) async fn pause(
 )]
 pub(crate) async fn resume(State(app): State<Arc<App>>, Named(text): Named) -> Result<Json<ScheduleView>, Refusal> {
     let name = name(&text)?;
-    app.store.resume_schedule(&name).await?;
-    Ok(Json(ScheduleView::from(&find(&app, &name).await?)))
+    let changed = app.store.resume_schedule(&name).await?;
+    switched(&app, &name, changed).await
+}
+
+async fn switched(app: &App, name: &ScheduleName, changed: bool) -> Result<Json<ScheduleView>, Refusal> {
+    let mut schedule = show(app, name).await?;
+    schedule.standing.changed = Some(changed);
+    Ok(Json(schedule))
 }

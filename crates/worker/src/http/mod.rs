@@ -3,7 +3,7 @@
 //! | module | what it owns |
 //! |---|---|
 //! | `options` | where the server is, and how long to wait for it |
-//! | `call` | one request and its answer; every wait is bounded |
+//! | `call` | requests and their answers in the terms of the runtime |
 //! | `refusal` | what an answer that is none means for the runtime |
 //! | `source` | the calls of a worker, as requests |
 //! | `parts` | calls that are too large for one request |

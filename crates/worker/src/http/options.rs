@@ -3,8 +3,8 @@
 use std::{fmt, time::Duration};
 
 use orchestrix_api::worker::MAX_WAIT;
+use orchestrix_client::http::Server;
 use orchestrix_core::{FieldError, Invalid};
-use reqwest::{Url, header::HeaderValue};
 
 /// A server and how to reach it.
 #[derive(Clone)]
@@ -33,37 +33,25 @@ impl HttpOptions {
         }
     }
 
-    /// The address without a slash at its end, and the header with the key; or everything that is wrong.
-    pub(super) fn check(&self) -> Result<(String, Option<HeaderValue>), Invalid> {
-        let mut errors = Vec::new();
-        let place = place(&self.server).map_err(|message| errors.push(FieldError::new("server", message))).ok();
-        let key = self.api_key.as_ref().map(|key| {
-            let mut value = HeaderValue::from_str(&format!("Bearer {key}"))
-                .map_err(|_| errors.push(FieldError::new("apiKey", "must have visible characters only")))
-                .ok()?;
-            value.set_sensitive(true);
-            Some(value)
-        });
+    /// The server alone.
+    pub(super) fn server(&self) -> Server {
+        Server {
+            api_key: self.api_key.clone(),
+            connect_timeout: self.connect_timeout,
+            call_timeout: self.call_timeout,
+            agent: concat!("orchestrix-worker/", env!("CARGO_PKG_VERSION")),
+            ..Server::new(&self.server)
+        }
+    }
+
+    /// Names everything that is wrong.
+    pub(super) fn check(&self) -> Result<(), Invalid> {
+        let mut errors = self.server().check().err().map_or_else(Vec::new, |invalid| invalid.errors);
         if self.wait > MAX_WAIT {
             errors.push(FieldError::new("wait", format!("must be at most {} s", MAX_WAIT.as_secs())));
         }
-        Invalid::check(errors)?;
-        Ok((place.unwrap_or_default(), key.flatten()))
+        Invalid::check(errors)
     }
-}
-
-fn place(text: &str) -> Result<String, &'static str> {
-    let url = Url::parse(text).map_err(|_| "is not a URL such as https://jobs.example.com")?;
-    if !matches!(url.scheme(), "http" | "https") {
-        return Err("must begin with http:// or https://");
-    }
-    if !url.username().is_empty() || url.password().is_some() {
-        return Err("must not hold a password: give an API key");
-    }
-    if url.query().is_some() || url.fragment().is_some() {
-        return Err("must end with its path");
-    }
-    Ok(url.as_str().trim_end_matches('/').to_owned())
 }
 
 // Without the key.
@@ -76,15 +64,6 @@ impl fmt::Debug for HttpOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_address_may_have_a_path_and_nothing_else() {
-        assert_eq!(place("http://h:8080").as_deref(), Ok("http://h:8080"));
-        assert_eq!(place("https://h/jobs/").as_deref(), Ok("https://h/jobs"));
-        for text in ["", "h:8080", "ftp://h", "http://me:pw@h", "http://h?a", "http://h/#a", "postgres://h"] {
-            assert!(place(text).is_err(), "{text}");
-        }
-    }
 
     #[test]
     fn everything_wrong_is_named_and_the_key_is_never_shown() {

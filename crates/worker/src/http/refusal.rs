@@ -1,24 +1,12 @@
 //! What an answer that is none means for the runtime: what to keep and tell again, and what to give up.
 
-use orchestrix_api::problem::BadField;
-use orchestrix_core::{FieldError, Invalid, JobId};
+use orchestrix_client::http::{StatusCode, Told};
+use orchestrix_core::{FieldError, Invalid};
 use orchestrix_store::StoreError;
-use reqwest::StatusCode;
-use serde::Deserialize;
-
-/// As much of a problem as is read here. Whatever stands between may answer too, in words of its own.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Told {
-    code: String,
-    detail: String,
-    errors: Vec<BadField>,
-    job_id: Option<JobId>,
-}
 
 /// The error that a refusal stands for.
 pub(super) fn read(status: StatusCode, body: &[u8]) -> StoreError {
-    let told: Told = serde_json::from_slice(body).unwrap_or_default();
+    let told = Told::read(body);
     let words = match (told.code.as_str(), told.detail.as_str()) {
         ("", _) => format!("the server answered {status}"),
         (code, "") => format!("the server answered {status} ({code})"),

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::put_nightly;
-use crate::support::{Ran, bare, places};
+use crate::support::{Ran, bare, everywhere};
 
 #[test]
 fn an_expression_is_looked_at_without_a_database() {
@@ -33,7 +33,7 @@ fn an_interval_is_counted_from_the_epoch() {
 
 #[test]
 fn a_stored_schedule_has_its_times_in_utc_and_in_its_zone() {
-    for place in places() {
+    for place in everywhere() {
         put_nightly(&place, &["--end", "2099-07-03T07:00:00Z"]);
         let next = place.json(&["schedules", "next", "nightly"]);
         assert_eq!(next["times"], json!(["2099-07-01T07:00:00Z", "2099-07-02T07:00:00Z"]));

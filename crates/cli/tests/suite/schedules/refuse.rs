@@ -1,7 +1,7 @@
 //! What is refused, and in which words.
 
 use super::{NIGHTLY, put_nightly};
-use crate::support::{Place, Ran, bare, places};
+use crate::support::{Place, Ran, bare, everywhere};
 
 #[test]
 fn a_bad_expression_is_pointed_at_and_no_database_is_made() {
@@ -42,7 +42,7 @@ fn when_is_an_expression_or_an_interval_that_makes_sense() {
 
 #[test]
 fn a_definition_that_breaks_a_rule_is_not_recorded() {
-    for place in places() {
+    for place in everywhere() {
         let put = |more: &[&str]| place.run(&[&["schedules", "put", "s", "t", "--every", "1h"], more].concat());
         let (start, end) = ("2030-01-02T00:00:00Z", "2030-01-01T00:00:00Z");
         put(&["--start", start, "--end", end]).ended(2, "endAt: must be after startAt, 2030-01-02T00:00:00Z");
@@ -60,8 +60,8 @@ fn a_definition_that_breaks_a_rule_is_not_recorded() {
 
 #[test]
 fn a_schedule_that_is_not_there_is_not_found() {
-    for place in places() {
-        place.run(&["migrate"]).done();
+    for place in everywhere() {
+        place.prepare();
         for command in ["get", "pause", "resume", "trigger", "next", "occurrences", "delete --yes", "delete --dry-run"]
         {
             let arguments: Vec<&str> = ["schedules"].into_iter().chain(command.split(' ')).chain(["nobody"]).collect();

@@ -10,7 +10,7 @@ use orchestrix_testkit::PostgresServer;
 use serde_json::json;
 
 use super::http::{LIMIT, Server};
-use crate::support::Place;
+use crate::support::{Place, Ran, bare};
 
 #[test]
 fn a_body_over_its_limit_is_refused_unread() {
@@ -102,6 +102,14 @@ fn a_server_whose_database_is_away_says_so_and_accepts_nothing() {
     assert_eq!(server.get("/healthz").status, 200);
     let ready = server.get("/readyz");
     assert_eq!((ready.status, &ready.json()["components"]["persistence"]["status"]), (503, &"unavailable".into()));
+    let address = format!("http://{}", server.address);
+    let over = |command: &[&str]| {
+        let flags = ["--server", &address, "--connect-timeout", "100ms"];
+        Ran::of(&mut bare(&[command, &flags].concat()))
+    };
+    let ran = over(&["jobs", "list"]).ended(5, "the server is up, but cannot do its work");
+    assert!(!ran.stderr.contains("unknown"), "{ran:?}");
+    over(&["jobs", "enqueue", "t"]).ended(5, "whether it was recorded is unknown");
     database.restart().unwrap();
     let again = json!({"jobType": "t", "idempotencyKey": "during"});
     let deadline = Instant::now() + LIMIT;

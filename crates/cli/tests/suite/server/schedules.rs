@@ -13,6 +13,7 @@ fn a_schedule_is_put_shown_listed_switched_and_deleted() {
         let put = server.send("PUT", "/schedules/daily", &request.to_string());
         assert_eq!(put.status, 201, "{put:?}");
         let shown = put.json();
+        assert_eq!(shown["put"], "created");
         assert_eq!(shown["name"], "daily");
         assert_eq!(
             (&shown["overlap"], &shown["misfire"], &shown["paused"]),
@@ -20,14 +21,27 @@ fn a_schedule_is_put_shown_listed_switched_and_deleted() {
         );
         assert_eq!(shown["job"]["jobType"], "report");
         assert!(shown["nextFireAt"].is_string());
-        assert_eq!(server.send("PUT", "/schedules/daily", &request.to_string()).status, 200);
+        let again = server.send("PUT", "/schedules/daily", &request.to_string());
+        assert_eq!((again.status, &again.json()["put"]), (200, &"unchanged".into()));
         // What was answered can be put as it is, less what only the server knows.
         let times = server.get("/schedules/daily/next?count=3").json();
         assert_eq!(times["times"].as_array().unwrap().len(), 3);
+        let after = server.get("/schedules/daily/next?count=1&after=2026-03-28T12:00:00Z").json();
+        assert_eq!(after["times"], json!(["2026-03-29T07:00:00Z"]));
+        assert_eq!(server.get("/schedules/daily/next?count=0&after=x").bad_fields(), ["after", "count"]);
         let paused = server.send("POST", "/schedules/daily/pause", r#"{"note": "why"}"#).json();
-        assert_eq!((&paused["paused"], &paused["note"]), (&true.into(), &"why".into()));
-        assert_eq!(server.send("POST", "/schedules/daily/resume", "").json()["paused"], false);
+        assert_eq!(
+            (&paused["paused"], &paused["note"], &paused["changed"]),
+            (&true.into(), &"why".into(), &true.into())
+        );
+        for changed in [true, false] {
+            let resumed = server.send("POST", "/schedules/daily/resume", "").json();
+            assert_eq!((&resumed["paused"], &resumed["changed"]), (&false.into(), &changed.into()));
+        }
         let id = server.send("POST", "/schedules/daily/trigger", "").accepted();
+        assert_eq!(server.get("/schedules/daily").json()["unfinishedJobs"], json!([id]));
+        assert_eq!(server.send("POST", &format!("/jobs/{id}/cancel"), "").status, 202);
+        assert_eq!(server.get("/schedules/daily").json()["unfinishedJobs"], json!([]));
         let lines = server.get("/schedules/daily/occurrences").json();
         assert_eq!(lines["items"][0]["jobId"], *id);
         assert_eq!((&lines["items"][0]["outcome"], &lines["items"][0]["reason"]), (&"fired".into(), &"trigger".into()));
@@ -46,9 +60,19 @@ fn a_backfill_makes_up_for_past_times_once() {
         let request = json!({"everySeconds": 3600, "job": {"jobType": "t"}, "overlap": "allow"});
         assert_eq!(server.send("PUT", "/schedules/hourly", &request.to_string()).status, 201);
         let range = json!({"from": "2026-01-01T00:00:00Z", "to": "2026-01-01T05:00:00Z"});
+        let mut dry = range.clone();
+        (dry["dryRun"], dry["overlap"]) = (true.into(), "skip".into());
+        let planned = server.post("/schedules/hourly/backfill", &dry);
+        let plan = planned.json();
+        assert_eq!((planned.status, &plan["fired"], &plan["skipped"]), (200, &1.into(), &4.into()), "{plan}");
+        let fates: Vec<&str> =
+            plan["items"].as_array().unwrap().iter().map(|line| line["outcome"].as_str().unwrap()).collect();
+        assert_eq!(fates, ["fired", "skipped", "skipped", "skipped", "skipped"]);
+        assert_eq!(server.get("/schedules/hourly/occurrences").json()["items"], json!([]));
         let filled = server.post("/schedules/hourly/backfill", &range);
-        assert_eq!((filled.status, filled.json()), (202, json!({"fired": 5})));
-        assert_eq!(server.post("/schedules/hourly/backfill", &range).json(), json!({"fired": 0}));
+        let answer = |fired: usize| json!({"overlap": "allow", "fired": fired, "skipped": 0, "dryRun": false});
+        assert_eq!((filled.status, filled.json()), (202, answer(5)));
+        assert_eq!(server.post("/schedules/hourly/backfill", &range).json(), answer(0));
         let page = server.get("/schedules/hourly/occurrences?limit=3").json();
         let cursor = page["nextCursor"].as_str().unwrap();
         let rest = server.get(&format!("/schedules/hourly/occurrences?limit=3&cursor={cursor}")).json();

@@ -1,0 +1,102 @@
+//! Attempts at jobs, what lies between them, and what they wrote.
+
+use std::time::Duration;
+
+use orchestrix_core::{AttemptOutcome, AttemptRecord, RetryPolicy, Timestamp, WorkerName};
+use orchestrix_store::LogEntry;
+use serde::{Deserialize, Serialize};
+
+/// How long to wait between attempts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct RetryView {
+    /// After the first attempt.
+    pub base_seconds: f64,
+    /// So many times longer after each further one.
+    pub multiplier: f64,
+    /// Never longer than this.
+    pub max_seconds: f64,
+    /// Up to this share of it more, at random.
+    pub jitter: f64,
+}
+
+/// One attempt that has ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct AttemptView {
+    /// Which one, from 1. Attempts that cost nothing share their number with the next.
+    pub attempt: u16,
+    /// How it ended: `completed`, `failed`, `timed_out`, `lost`, `cancelled`, `released` or `snoozed`.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub outcome: AttemptOutcome,
+    /// Who ran it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+    pub worker_id: Option<WorkerName>,
+    /// When it began.
+    #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
+    pub started_at: Timestamp,
+    /// When it ended.
+    #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
+    pub ended_at: Timestamp,
+    /// What went wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// A line of a job's log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct LineView {
+    /// Grows along the log; a cursor too, for whoever waits for more.
+    pub seq: i64,
+    /// When it was written.
+    #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
+    pub at: Timestamp,
+    /// `trace`, `debug`, `info`, `warn` or `error`.
+    pub level: String,
+    /// Which attempt wrote it.
+    pub attempt: u16,
+    /// What it says.
+    pub message: String,
+}
+
+impl From<RetryPolicy> for RetryView {
+    fn from(retry: RetryPolicy) -> Self {
+        Self {
+            base_seconds: retry.base.as_secs_f64(),
+            multiplier: retry.multiplier,
+            max_seconds: retry.max.as_secs_f64(),
+            jitter: retry.jitter,
+        }
+    }
+}
+
+impl From<AttemptRecord> for AttemptView {
+    fn from(attempt: AttemptRecord) -> Self {
+        Self {
+            attempt: attempt.attempt,
+            outcome: attempt.outcome,
+            worker_id: attempt.worker,
+            started_at: attempt.started_at,
+            ended_at: attempt.ended_at,
+            error: attempt.error,
+        }
+    }
+}
+
+impl AttemptView {
+    /// How long it took.
+    pub fn took(&self) -> Duration {
+        Duration::try_from(self.ended_at.duration_since(self.started_at)).unwrap_or_default()
+    }
+}
+
+impl From<LogEntry> for LineView {
+    fn from(entry: LogEntry) -> Self {
+        let LogEntry { seq, at, level, attempt, message } = entry;
+        Self { seq, at, level: level.as_str().into(), attempt, message }
+    }
+}

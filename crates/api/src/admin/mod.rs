@@ -1,0 +1,24 @@
+//! What operators ask and are told: all of a job, and what it takes to keep the whole going.
+//!
+//! | module | what it owns |
+//! |---|---|
+//! | [`filter`] | which jobs, in the same words behind a question mark and in a body |
+//! | [`page`] | which part of a list |
+//! | [`job`] | jobs with all that is known of them |
+//! | [`attempt`] | attempts, and the lines they wrote |
+//! | [`standing`] | where a job stands after a change |
+//! | [`dlq`] | giving dead jobs another chance, or forgetting them |
+//! | [`queue`], [`worker`], [`node`] | where jobs wait, who works, who leads |
+//!
+//! What stands behind a question mark is read like a body, as one object whose values are texts, so that everything wrong
+//! with it is told at once, names that nobody knows too.
+
+pub mod attempt;
+pub mod dlq;
+pub mod filter;
+pub mod job;
+pub mod node;
+pub mod page;
+pub mod queue;
+pub mod standing;
+pub mod worker;

@@ -1,0 +1,132 @@
+//! Workers, and which jobs none of them takes.
+
+use std::time::Duration;
+
+use orchestrix_core::{JobType, Queue, Timestamp, WorkerName};
+use orchestrix_store::{Queues, WorkerStatus};
+use serde::{Deserialize, Serialize};
+
+/// How long a worker may be silent and still count as living: three of its heartbeats.
+pub const LIVE_WITHIN: Duration = Duration::from_secs(30);
+
+/// A worker as it stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct WorkerView {
+    /// Its name.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub worker_id: WorkerName,
+    /// `live`, or `silent` if it was not heard of lately.
+    pub state: String,
+    /// From which queues it takes jobs; `["*"]` is all of them.
+    pub queues: Vec<String>,
+    /// The types it knows; null takes any.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Vec<String>>))]
+    pub job_types: Option<Vec<JobType>>,
+    /// How many jobs it runs at once.
+    pub concurrency: u32,
+    /// How many more it could run, as it last said.
+    pub free_slots: u32,
+    /// What it is told to do: `run`, `drain` or `stop`.
+    pub directive: String,
+    /// When it made itself known.
+    #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
+    pub started_at: Timestamp,
+    /// When it last showed that it lives.
+    #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
+    pub last_seen_at: Timestamp,
+}
+
+impl WorkerView {
+    /// A worker at `now`.
+    pub fn of(worker: WorkerStatus, now: Timestamp) -> Self {
+        let silence = Duration::try_from(now.duration_since(worker.last_seen_at)).unwrap_or_default();
+        Self {
+            worker_id: worker.info.name,
+            state: if silence <= LIVE_WITHIN { "live" } else { "silent" }.into(),
+            queues: match worker.info.queues {
+                Queues::All => vec!["*".into()],
+                Queues::Named(names) => names.iter().map(ToString::to_string).collect(),
+            },
+            job_types: worker.info.job_types,
+            concurrency: worker.info.concurrency,
+            free_slots: worker.free_slots,
+            directive: worker.directive.as_str().into(),
+            started_at: worker.started_at,
+            last_seen_at: worker.last_seen_at,
+        }
+    }
+
+    /// Whether it lives and takes new jobs of this kind.
+    pub fn takes(&self, queue: &Queue, job_type: &JobType) -> bool {
+        self.state == "live"
+            && self.directive == "run"
+            && self.queues.iter().any(|name| name == "*" || name == queue.as_str())
+            && self.job_types.as_ref().is_none_or(|types| types.contains(job_type))
+    }
+}
+
+/// A kind of jobs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct LaneView {
+    /// Where they wait.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub queue: Queue,
+    /// Of which type they are.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub job_type: JobType,
+}
+
+/// A part of the list of workers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Workers {
+    /// Workers by name.
+    pub items: Vec<WorkerView>,
+    /// Where the next part begins; null when nothing more follows.
+    pub next_cursor: Option<String>,
+    /// Kinds of jobs that could be claimed and that no living worker takes. Told with the first part alone.
+    #[serde(default)]
+    pub unserved: Vec<LaneView>,
+}
+
+#[cfg(test)]
+mod tests {
+    use orchestrix_store::{Directive, WorkerInfo};
+
+    use super::*;
+
+    #[test]
+    fn a_worker_takes_what_it_serves_while_it_lives_and_is_not_told_to_end() {
+        let now: Timestamp = "2026-01-01T00:10:00Z".parse().unwrap();
+        let (queue, kind) = (Queue::trusted("q"), JobType::trusted("t"));
+        let status = WorkerStatus {
+            info: WorkerInfo {
+                name: WorkerName::trusted("w"),
+                queues: Queues::Named(vec![queue.clone()]),
+                job_types: Some(vec![kind.clone()]),
+                concurrency: 1,
+            },
+            directive: Directive::Run,
+            free_slots: 0,
+            started_at: now,
+            last_seen_at: now - Duration::from_secs(30),
+        };
+        let view = |change: &dyn Fn(&mut WorkerStatus)| {
+            let mut status = status.clone();
+            change(&mut status);
+            WorkerView::of(status, now)
+        };
+        assert!(view(&|_| {}).takes(&queue, &kind));
+        assert!(!view(&|_| {}).takes(&Queue::trusted("other"), &kind));
+        assert!(!view(&|_| {}).takes(&queue, &JobType::trusted("other")));
+        assert!(!view(&|worker| worker.last_seen_at = now - Duration::from_secs(31)).takes(&queue, &kind));
+        assert!(!view(&|worker| worker.directive = Directive::Drain).takes(&queue, &kind));
+        let any = view(&|worker| (worker.info.queues, worker.info.job_types) = (Queues::All, None));
+        assert!(any.takes(&Queue::trusted("other"), &JobType::trusted("other")));
+    }
+}

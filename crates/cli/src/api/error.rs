@@ -1,0 +1,58 @@
+//! Why there is no answer, or not the one that was asked for.
+
+use std::fmt;
+
+use orchestrix_client::http::{Answer, Told};
+use thiserror::Error;
+
+/// What went wrong between a command and what it talks to.
+#[derive(Debug, Error)]
+pub(crate) enum ApiError {
+    /// It was refused.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// Nobody was there.
+    #[error("{place} is not there: {why}")]
+    Away { place: String, why: String },
+    /// Nobody answered, and it must not be asked again blindly.
+    #[error("{place} gave no answer: {why}")]
+    Unknown { place: String, why: String, doubt: &'static str },
+    /// Whoever answered is not what this program knows.
+    #[error("{place} answered what cannot be read: {why}")]
+    Unreadable { place: String, why: String },
+}
+
+/// An answer that says no.
+#[derive(Debug, Error)]
+pub(crate) struct Refused {
+    pub(crate) status: u16,
+    pub(crate) told: Told,
+    /// Whether it came over a socket.
+    pub(crate) remote: bool,
+    /// Said if it may or may not have been carried out.
+    pub(crate) doubt: Option<&'static str>,
+}
+
+impl Refused {
+    pub(super) fn of(answer: &Answer, remote: bool, doubt: Option<&'static str>) -> Self {
+        Self { status: answer.status.as_u16(), told: Told::read(&answer.body), remote, doubt }
+    }
+}
+
+// Every bad field on a line of its own; one alone is what the problem is about.
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Told { code, detail, errors, .. } = &self.told;
+        match (code.as_str(), detail.as_str()) {
+            ("", _) => return write!(f, "the server answered {}", self.status),
+            (code, "") => write!(f, "{code}")?,
+            (_, detail) => f.write_str(detail)?,
+        }
+        if errors.len() > 1 {
+            for error in errors {
+                write!(f, "\n  {}: {}", error.field, error.message)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,77 @@
+//! The two ways to an answer. What is asked and answered is the same.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use anyhow::Result;
+use orchestrix_client::http::{Answer, Call, CallError, Caller, Server};
+use orchestrix_server::Local;
+
+use super::Request;
+use crate::{
+    arguments::Global,
+    database::{Database, Opened},
+    failure::Failure,
+};
+
+/// How long an answer may take: a batch of many jobs is one request.
+const CALL_TIMEOUT: Duration = Duration::from_secs(60);
+
+pub(super) enum Transport {
+    Database { local: Local, opened: Opened, place: String },
+    Server(Caller),
+}
+
+// Never with a password or a key.
+impl fmt::Display for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Database { place, .. } => f.write_str(place),
+            Self::Server(caller) => write!(f, "the server at {}", caller.place()),
+        }
+    }
+}
+
+impl Transport {
+    pub(super) async fn open(global: &Global, makes_files: bool) -> Result<Self> {
+        if let Some(server) = global.server()? {
+            let server = Server {
+                api_key: global.api_key(),
+                connect_timeout: global.connect_timeout.min(Server::new("").connect_timeout),
+                call_timeout: CALL_TIMEOUT,
+                ..Server::new(server)
+            };
+            let caller = Caller::new(&server).map_err(|invalid| Failure::Usage(invalid.to_string()))?;
+            return Ok(Self::Server(caller));
+        }
+        let database = Database::of(global)?;
+        let place = database.to_string();
+        let opened = Opened::of(database, global, makes_files).await?;
+        Ok(Self::Database { local: Local::new(Arc::clone(&opened.store)), opened, place })
+    }
+
+    pub(super) async fn close(self) {
+        if let Self::Database { local, opened, .. } = self {
+            drop(local);
+            opened.close().await;
+        }
+    }
+
+    pub(super) const fn is_remote(&self) -> bool {
+        matches!(self, Self::Server(_))
+    }
+
+    pub(super) async fn send(&self, request: &Request) -> Result<Answer, CallError> {
+        match self {
+            Self::Server(caller) => {
+                let call =
+                    Call { body: request.body(), wait: request.wait(), ..Call::new(request.method(), request.path()) };
+                caller.call(call).await
+            }
+            Self::Database { local, .. } => {
+                let answered = local.call(request.method(), request.path(), request.body()).await;
+                let (status, body) = answered.map_err(|error| CallError::Unwritable(error.to_string()))?;
+                Ok(Answer { status, retry_after: None, body: body.into() })
+            }
+        }
+    }
+}

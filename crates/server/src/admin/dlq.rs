@@ -1,0 +1,29 @@
+//! `GET /admin/dlq`
+
+use std::sync::Arc;
+
+use axum::{Json, extract::State};
+use orchestrix_api::{
+    Listed,
+    admin::{
+        filter::{self, DeadRequest},
+        job::JobItem,
+        page::PartRequest,
+    },
+};
+
+use crate::{App, params::Params, refusal::Refusal};
+
+/// Lists dead jobs that match, the newest first.
+#[utoipa::path(
+    get,
+    path = "/admin/dlq",
+    tag = "admin",
+    operation_id = "listDead",
+    params(DeadRequest, PartRequest),
+    responses((status = 200, description = "Dead jobs, the newest first.", body = Listed<JobItem>)),
+)]
+pub(crate) async fn dlq(State(app): State<Arc<App>>, asked: Params) -> Result<Json<Listed<JobItem>>, Refusal> {
+    let (filter, page) = filter::read_dead(&asked.0)?;
+    Ok(Json(Listed::of(app.store.list(&filter, &page).await?, JobItem::from)))
+}

@@ -1,0 +1,43 @@
+//! `GET /admin/jobs/{jobId}/logs`
+
+use std::sync::Arc;
+
+use axum::{Json, extract::State};
+use orchestrix_api::{
+    Listed,
+    admin::{
+        attempt::LineView,
+        page::{self, PartRequest},
+    },
+    schema::Id,
+};
+use orchestrix_store::StoreError;
+
+use crate::{
+    App,
+    jobs::id,
+    openapi::problems::NoSuchJob,
+    params::{Named, Params},
+    refusal::Refusal,
+};
+
+/// Lists the lines of a job's log, the oldest first.
+#[utoipa::path(
+    get,
+    path = "/admin/jobs/{jobId}/logs",
+    tag = "admin",
+    operation_id = "listLogs",
+    params(("jobId" = Id, Path, description = "The job's id."), PartRequest),
+    responses((status = 200, description = "Lines, the oldest first.", body = Listed<LineView>), (status = 404, response = NoSuchJob)),
+)]
+pub(crate) async fn logs(
+    State(app): State<Arc<App>>,
+    Named(text): Named,
+    asked: Params,
+) -> Result<Json<Listed<LineView>>, Refusal> {
+    let page = page::read(&asked.0, |text| text.parse().ok())?;
+    let id = id(&text)?;
+    // Lines may outlive their job, which is then as if it had never been.
+    app.store.summary(id).await?.ok_or(StoreError::JobNotFound(id))?;
+    Ok(Json(Listed::of(app.store.logs(id, &page).await?, LineView::from)))
+}

@@ -1,0 +1,39 @@
+//! What operators ask: one file for each request.
+
+pub(crate) mod cancel;
+pub(crate) mod dlq;
+pub(crate) mod job;
+pub(crate) mod jobs;
+pub(crate) mod logs;
+pub(crate) mod nodes;
+pub(crate) mod priority;
+pub(crate) mod purge;
+pub(crate) mod queue;
+pub(crate) mod queues;
+pub(crate) mod redrive;
+pub(crate) mod retry;
+pub(crate) mod workers;
+
+use std::sync::Arc;
+
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use crate::App;
+
+/// All requests of operators.
+pub(crate) fn routes() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new()
+        .routes(routes!(jobs::jobs))
+        .routes(routes!(job::job))
+        .routes(routes!(logs::logs))
+        .routes(routes!(retry::retry))
+        .routes(routes!(cancel::cancel))
+        .routes(routes!(priority::priority))
+        .routes(routes!(dlq::dlq))
+        .routes(routes!(redrive::redrive))
+        .routes(routes!(purge::purge))
+        .routes(routes!(queues::queues))
+        .routes(routes!(queue::get, queue::put))
+        .routes(routes!(workers::workers))
+        .routes(routes!(nodes::nodes))
+}

@@ -1,0 +1,57 @@
+//! `GET /admin/queues/{name}` and `PUT /admin/queues/{name}`
+
+use std::sync::Arc;
+
+use axum::{Json, extract::State};
+use orchestrix_api::{
+    Code, Problem,
+    admin::queue::{self, QueueRequest, QueueView},
+    schema::Name,
+};
+use orchestrix_core::{FieldError, Invalid, Queue};
+
+use crate::{App, body::Text, openapi::problems::NoSuchQueue, params::Named, refusal::Refusal};
+
+/// Shows a queue. Every name is one of a queue, if of an empty one.
+#[utoipa::path(
+    get,
+    path = "/admin/queues/{name}",
+    tag = "admin",
+    operation_id = "getQueue",
+    params(("name" = Name, Path, description = "The queue's name.")),
+    responses((status = 200, description = "The queue.", body = QueueView), (status = 404, response = NoSuchQueue)),
+)]
+pub(crate) async fn get(State(app): State<Arc<App>>, Named(text): Named) -> Result<Json<QueueView>, Refusal> {
+    let name = Queue::new(&text).map_err(|_| Refusal::new(Code::NotFound, "no queue can be called so"))?;
+    Ok(Json(find(&app, name).await?))
+}
+
+/// Stops claims from a queue, or lets them go on.
+#[utoipa::path(
+    put,
+    path = "/admin/queues/{name}",
+    tag = "admin",
+    operation_id = "putQueue",
+    params(("name" = Name, Path, description = "The queue's name.")),
+    request_body = QueueRequest,
+    responses((status = 200, description = "The queue.", body = QueueView)),
+)]
+pub(crate) async fn put(
+    State(app): State<Arc<App>>,
+    Named(text): Named,
+    body: Text,
+) -> Result<Json<QueueView>, Refusal> {
+    let request = queue::read(body.as_str()?)?;
+    let name =
+        Queue::new(&text).map_err(|error| Problem::invalid(Invalid::from(FieldError::new("name", error.message))))?;
+    match request.paused {
+        true => app.store.pause_queue(&name).await?,
+        false => app.store.resume_queue(&name).await?,
+    }
+    Ok(Json(find(&app, name).await?))
+}
+
+async fn find(app: &App, name: Queue) -> Result<QueueView, Refusal> {
+    let found = app.store.depths().await?.into_iter().find(|depth| depth.queue == name);
+    Ok(found.map_or_else(|| QueueView::empty(name), QueueView::from))
+}
