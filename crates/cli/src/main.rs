@@ -3,6 +3,7 @@
 //! | module | what it owns |
 //! |---|---|
 //! | `arguments` | the command line, and the environment variable of every flag |
+//! | `configuration` | flags that stand in a file |
 //! | `database` | from a URL to a store |
 //! | `failure` | what to say when something went wrong, and with which exit code |
 //! | `output` | tables, JSON, lines of JSON |
@@ -16,6 +17,7 @@
 mod arguments;
 mod builtin;
 mod completions;
+mod configuration;
 mod consent;
 mod database;
 mod dlq;
@@ -65,6 +67,7 @@ async fn run(cli: Cli) -> anyhow::Result<Outcome> {
     match &cli.command {
         Command::Migrate(arguments) => return migrate::run(arguments, &cli.global, &output).await,
         Command::Completions(arguments) => return completions::run(arguments, &output),
+        Command::Config(arguments) => return configuration::template::run(arguments, &output),
         Command::Worker(arguments) => return worker::run(arguments, &cli.global).await,
         Command::Server(arguments) => return server::server(arguments, &cli.global).await,
         Command::Dev(arguments) => return server::dev(arguments, &cli.global).await,
@@ -84,9 +87,12 @@ async fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Schedules(command) => schedules::run(command, store, &output).await,
         Command::Workers(command) => workers::run(command, store, &output).await,
         Command::Nodes(command) => nodes::run(command, store, &output).await,
-        Command::Migrate(_) | Command::Completions(_) | Command::Worker(_) | Command::Server(_) | Command::Dev(_) => {
-            Ok(Outcome::DONE)
-        }
+        Command::Migrate(_)
+        | Command::Completions(_)
+        | Command::Config(_)
+        | Command::Worker(_)
+        | Command::Server(_)
+        | Command::Dev(_) => Ok(Outcome::DONE),
     };
     opened.close().await;
     outcome

@@ -3,6 +3,7 @@
 
 mod builtin;
 mod change;
+mod configuration;
 mod enqueue;
 mod follow;
 mod help;
