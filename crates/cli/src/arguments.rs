@@ -14,7 +14,7 @@ use crate::{
     configuration::{Configuration, template},
     dlq, failure,
     failure::say,
-    jobs, migrate, nodes,
+    jobs, logs, migrate, nodes,
     output::Format,
     queues, schedules, server, times, worker, workers,
 };
@@ -63,6 +63,10 @@ pub(crate) struct Global {
     #[arg(long, global = true, value_name = "LEVEL", value_parser = levels(), default_value = "warn")]
     #[arg(help_heading = GLOBAL)]
     pub(crate) log: LevelFilter,
+
+    /// How to log: for people, or one JSON object a line
+    #[arg(long, global = true, value_enum, value_name = "FORMAT", default_value_t, help_heading = GLOBAL)]
+    pub(crate) log_format: logs::Format,
 
     /// Read flags from this file instead of ./orchestrix.toml
     #[arg(long, global = true, value_name = "FILE", help_heading = GLOBAL)]

@@ -6,6 +6,8 @@ use orchestrix_core::{Event, IllegalTransition};
 use orchestrix_store::StoreError;
 use thiserror::Error;
 
+use crate::logs;
+
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Outcome(u8);
@@ -56,7 +58,7 @@ pub(crate) fn report(error: &anyhow::Error) -> Outcome {
 
 /// Writes to standard error, which may be closed: then nobody wants to know.
 pub(crate) fn say(text: &str) {
-    let _ = io::stderr().lock().write_all(text.as_bytes());
+    let _ = io::stderr().lock().write_all(logs::said(text).as_bytes());
 }
 
 fn outcome(error: &anyhow::Error) -> Outcome {

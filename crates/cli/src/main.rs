@@ -6,6 +6,7 @@
 //! | `configuration` | flags that stand in a file |
 //! | `database` | from a URL to a store |
 //! | `failure` | what to say when something went wrong, and with which exit code |
+//! | `logs` | what is logged, and how it looks |
 //! | `output` | tables, JSON, lines of JSON |
 //! | `server` | the API, alone or with everything else |
 //! | `jobs`, `dlq`, `queues`, `schedules`, `workers`, `nodes`, `migrate`, `completions` | one group of commands each |
@@ -26,6 +27,7 @@ mod failure;
 mod filter;
 mod fleet;
 mod jobs;
+mod logs;
 mod migrate;
 mod nodes;
 mod output;
@@ -48,7 +50,7 @@ use crate::{
 
 fn main() -> ExitCode {
     let cli = Cli::read();
-    tracing_subscriber::fmt().with_max_level(cli.global.log).with_ansi(false).with_writer(std::io::stderr).init();
+    logs::begin(cli.global.log, cli.global.log_format);
     let outcome = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => {
             let outcome = runtime.block_on(run(cli));

@@ -12,7 +12,7 @@ use axum::{
 use tracing::Instrument;
 use uuid::Uuid;
 
-use crate::refusal::ProblemBody;
+use crate::{jobs::create::traceparent, refusal::ProblemBody};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// The longest id of a request that is taken from its client.
@@ -27,7 +27,9 @@ pub(crate) async fn trace(request: Request, next: Next) -> Response {
     };
     let route = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str).to_owned();
     let method = request.method().clone();
-    let span = tracing::info_span!("request", request_id = %id, %method, route);
+    let trace = traceparent(request.headers());
+    let trace_id = trace.as_deref().and_then(|trace| trace.get(3..35));
+    let span = tracing::info_span!("request", request_id = %id, %method, route, trace_id);
     let begun = Instant::now();
     let mut response = next.run(request).instrument(span.clone()).await;
     if let Some(ProblemBody(mut problem)) = response.extensions_mut().remove::<ProblemBody>() {

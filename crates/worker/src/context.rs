@@ -123,6 +123,12 @@ impl Context {
         self.0.claimed.traceparent.as_deref()
     }
 
+    /// The trace of the request, from its context.
+    pub(crate) fn trace_id(&self) -> Option<&str> {
+        let id = self.traceparent()?.get(3..35)?;
+        id.bytes().all(|byte| byte.is_ascii_hexdigit()).then_some(id)
+    }
+
     /// What the jobs it waited for left behind; those without a result are not listed.
     pub fn dependency_results(&self) -> &[(JobId, Json)] {
         &self.0.claimed.dependency_results

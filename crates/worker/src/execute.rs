@@ -1,6 +1,10 @@
 //! One attempt: from a leased job to a verdict.
 
-use std::{any::Any, panic::AssertUnwindSafe, time::Duration};
+use std::{
+    any::Any,
+    panic::AssertUnwindSafe,
+    time::{Duration, Instant},
+};
 
 use futures_util::FutureExt;
 use orchestrix_core::Json;
@@ -20,31 +24,37 @@ pub(crate) async fn execute(stack: &Stack, context: &Context, grace: Duration, c
     if context.stop().reason().is_some() {
         return decide(context, None);
     }
-    if context.deadline().is_some_and(|deadline| deadline <= std::time::Instant::now()) {
+    if context.deadline().is_some_and(|deadline| deadline <= Instant::now()) {
         return Some(Verdict::Release);
     }
     counters.add_started(1);
+    let span = tracing::info_span!(
+        "job",
+        job_id = %context.id(),
+        job_type = %context.job_type(),
+        attempt = context.attempt(),
+        correlation_id = context.correlation_id(),
+        trace_id = context.trace_id(),
+    );
+    span.in_scope(|| tracing::debug!(queue = %context.queue(), "begins"));
+    let begun = Instant::now();
     // All that is the application's own: layers, handlers, what they leave behind to be dropped, texts of errors. Whatever
     // panics there is this attempt's failure, and the slot works on.
-    match AssertUnwindSafe(run(stack, context, grace)).catch_unwind().await {
+    let verdict = match AssertUnwindSafe(run(stack, context, grace).instrument(span.clone())).catch_unwind().await {
         Ok(verdict) => verdict,
         Err(panic) => {
             counters.add_panicked(1);
             decide(context, Some(Err(JobError::new(format!("the handler panicked: {}", message(&*panic))))))
         }
-    }
+    };
+    // Without the text of an error, which may repeat what is in the payload: it is kept with the job.
+    span.in_scope(|| tracing::debug!(outcome = outcome(verdict.as_ref()), took = ?begun.elapsed(), "ended"));
+    verdict
 }
 
 async fn run(stack: &Stack, context: &Context, grace: Duration) -> Option<Verdict> {
-    let span = tracing::info_span!(
-        "job",
-        id = %context.id(),
-        job_type = %context.job_type(),
-        attempt = context.attempt(),
-        correlation_id = context.correlation_id(),
-    );
     let call = Call { context: context.clone(), payload: context.payload().clone() };
-    let work = stack.clone().oneshot(call).instrument(span);
+    let work = stack.clone().oneshot(call);
     let answer = {
         tokio::pin!(work);
         tokio::select! {
@@ -98,6 +108,18 @@ fn decide(context: &Context, answer: Option<Answer>) -> Option<Verdict> {
         (Some(_), Some(Err(error))) if !error.is_plain() => error.verdict(),
         (Some(_) | None, _) => Verdict::Release,
     })
+}
+
+fn outcome(verdict: Option<&Verdict>) -> &'static str {
+    match verdict {
+        None => "lost",
+        Some(Verdict::Complete { .. }) => "completed",
+        Some(Verdict::Fail { .. }) => "failed",
+        Some(Verdict::TimedOut) => "timed_out",
+        Some(Verdict::Cancelled) => "cancelled",
+        Some(Verdict::Snooze(_)) => "snoozed",
+        Some(Verdict::Release) => "released",
+    }
 }
 
 fn message(panic: &(dyn Any + Send)) -> &str {

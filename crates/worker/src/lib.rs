@@ -46,6 +46,7 @@ mod handler;
 mod http;
 mod keeper;
 mod lease;
+mod line;
 mod notes;
 mod options;
 mod report;

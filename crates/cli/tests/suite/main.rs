@@ -8,6 +8,7 @@ mod enqueue;
 mod follow;
 mod help;
 mod inspect;
+mod logs;
 mod migrate;
 mod operate;
 mod schedules;
