@@ -16,7 +16,7 @@ use crate::{
     failure::say,
     jobs, logs, migrate, nodes,
     output::Format,
-    queues, schedules, server, times, worker, workers,
+    queues, schedules, server, times, traces, worker, workers,
 };
 
 /// Work done later, surely, and visibly.
@@ -100,6 +100,16 @@ pub(crate) enum Command {
 }
 
 impl Command {
+    /// Where traces go, of the commands that have any.
+    pub(crate) fn traces(&self) -> Option<&traces::Destination> {
+        match self {
+            Self::Dev(arguments) => Some(&arguments.traces),
+            Self::Server(arguments) => Some(&arguments.traces),
+            Self::Worker(arguments) => Some(&arguments.traces),
+            _ => None,
+        }
+    }
+
     /// Whether a file that does not exist yet is made. Whoever looks for something would only look into a new and empty one
     /// because of a slip in the path.
     pub(crate) fn makes_files(&self) -> bool {

@@ -10,6 +10,7 @@
 //! | `output` | tables, JSON, lines of JSON |
 //! | `server` | the API, alone or with everything else |
 //! | `jobs`, `dlq`, `queues`, `schedules`, `workers`, `nodes`, `migrate`, `completions` | one group of commands each |
+//! | `traces` | spans for a collector, if the feature `otlp` is there |
 //! | `worker`, `builtin` | a worker, and the job types it knows |
 //! | the others | what several groups share: filters, durations, views of a job, consent |
 //!
@@ -35,6 +36,7 @@ mod queues;
 mod schedules;
 mod server;
 mod times;
+mod traces;
 mod view;
 mod worker;
 mod workers;
@@ -46,14 +48,19 @@ use crate::{
     database::Opened,
     failure::Outcome,
     output::Output,
+    traces::Traces,
 };
 
 fn main() -> ExitCode {
     let cli = Cli::read();
-    logs::begin(cli.global.log, cli.global.log_format);
     let outcome = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => {
-            let outcome = runtime.block_on(run(cli));
+            let outcome = Traces::begin(cli.command.traces(), runtime.handle()).and_then(|traces| {
+                logs::begin(cli.global.log, cli.global.log_format, traces.layer());
+                let outcome = runtime.block_on(run(cli));
+                traces.flush(&outcome);
+                outcome
+            });
             // What still runs is dropped; a thread that blocks, as in looking up a name, keeps nobody waiting for long.
             runtime.shutdown_timeout(Duration::from_secs(1));
             outcome

@@ -24,7 +24,7 @@ use crate::{
     builtin::{self, BuiltinOptions},
     database::{Database, Opened},
     failure::{Failure, Outcome, say},
-    times,
+    times, traces,
 };
 
 /// Serve the API, and take part in leading
@@ -66,6 +66,9 @@ pub(crate) struct ServerArguments {
     /// How long requests may take to finish after a signal
     #[arg(long, value_name = "DURATION", value_parser = times::duration, default_value = "30s")]
     drain_timeout: Duration,
+
+    #[command(flatten)]
+    pub(crate) traces: traces::Destination,
 }
 
 /// A part of a server.
@@ -111,6 +114,9 @@ pub(crate) struct DevArguments {
     /// How long jobs and requests may take to finish after a signal
     #[arg(long, value_name = "DURATION", value_parser = times::duration, default_value = "30s")]
     drain_timeout: Duration,
+
+    #[command(flatten)]
+    pub(crate) traces: traces::Destination,
 }
 
 /// Both signals, as one.
@@ -161,7 +167,12 @@ pub(crate) async fn server(arguments: &ServerArguments, global: &Global) -> Resu
         hello.push_str(&format!("listening on http://{address}\n"));
     }
     let stop = watch::Sender::new(false);
-    let serving = serve(&opened.store, listener, arguments.drain_timeout, &stop);
+    let options = ServerOptions {
+        drain_timeout: arguments.drain_timeout,
+        trace_tie: arguments.traces.tie(),
+        ..ServerOptions::default()
+    };
+    let serving = serve(&opened.store, listener, options, &stop);
     let clean = until_told(&mut signals, &stop, &hello, serving).await?;
     if !clean {
         return Ok(Outcome::FAILED);
@@ -189,6 +200,10 @@ pub(crate) async fn dev(arguments: &DevArguments, global: &Global) -> Result<Out
     let builder = Worker::builder(&Client::shared(Arc::clone(&opened.store)));
     let builder = builtin::register(builder, &options);
     let builder = builder.concurrency(arguments.concurrency).drain_timeout(arguments.drain_timeout);
+    let builder = match arguments.traces.tie() {
+        Some(tie) => builder.trace_tie(tie),
+        None => builder,
+    };
     let worker = builder.start()?;
     let hello = format!(
         "Orchestrix runs on http://{address}; jobs are kept in {data}. Ctrl-C ends it.\n\n\
@@ -198,7 +213,12 @@ pub(crate) async fn dev(arguments: &DevArguments, global: &Global) -> Result<Out
          Health:   curl http://{address}/readyz\n"
     );
     let stop = watch::Sender::new(false);
-    let serving = serve(&opened.store, Some(listener), arguments.drain_timeout, &stop);
+    let options = ServerOptions {
+        drain_timeout: arguments.drain_timeout,
+        trace_tie: arguments.traces.tie(),
+        ..ServerOptions::default()
+    };
+    let serving = serve(&opened.store, Some(listener), options, &stop);
     if !until_told(&mut signals, &stop, &hello, serving).await? {
         return Ok(Outcome::FAILED);
     }
@@ -237,7 +257,7 @@ impl ServerArguments {
 async fn serve(
     store: &Arc<dyn Store>,
     listener: Option<TcpListener>,
-    drain_timeout: Duration,
+    options: ServerOptions,
     stop: &watch::Sender<bool>,
 ) -> Result<()> {
     let mut stopped = stop.subscribe();
@@ -246,7 +266,7 @@ async fn serve(
     };
     match listener {
         Some(listener) => {
-            let app = App::new(Arc::clone(store), ServerOptions { drain_timeout, ..ServerOptions::default() });
+            let app = App::new(Arc::clone(store), options);
             Ok(orchestrix_server::serve(app, listener, stopped).await?)
         }
         None => {

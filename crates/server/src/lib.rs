@@ -32,6 +32,6 @@ mod watcher;
 mod workers;
 
 pub use app::App;
-pub use options::ServerOptions;
+pub use options::{ServerOptions, TraceTie};
 pub use router::router;
 pub use serve::serve;

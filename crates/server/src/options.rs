@@ -2,6 +2,10 @@
 
 use std::time::Duration;
 
+/// Ties the span of a request to a trace: is given the span and the W3C trace context that came with the request, and answers
+/// with the context of the span itself, which is then what is recorded with jobs.
+pub type TraceTie = fn(&tracing::Span, Option<&str>) -> Option<String>;
+
 /// How a server behaves.
 #[derive(Debug, Clone)]
 pub struct ServerOptions {
@@ -21,6 +25,8 @@ pub struct ServerOptions {
     pub poll_interval: Duration,
     /// How long requests that are being worked on get when the server is told to stop.
     pub drain_timeout: Duration,
+    /// For whoever exports traces; without it jobs are recorded with the trace context that came with the request.
+    pub trace_tie: Option<TraceTie>,
 }
 
 impl Default for ServerOptions {
@@ -34,6 +40,7 @@ impl Default for ServerOptions {
             watch_interval: Duration::from_millis(200),
             poll_interval: Duration::from_secs(1),
             drain_timeout: Duration::from_secs(30),
+            trace_tie: None,
         }
     }
 }

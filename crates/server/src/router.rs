@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::{
     Router,
     http::{Method, Uri},
-    middleware::{from_fn, from_fn_with_state},
+    middleware::from_fn_with_state,
     routing::{delete, get, post, put},
 };
 use orchestrix_api::Code;
@@ -47,7 +47,7 @@ pub fn router(app: Arc<App>) -> Router {
         .merge(worked_on)
         .fallback(nothing_here)
         .method_not_allowed_fallback(not_this_method)
-        .layer(from_fn(trace::trace))
+        .layer(from_fn_with_state(Arc::clone(&app), trace::trace))
         .with_state(app)
 }
 

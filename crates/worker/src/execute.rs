@@ -10,16 +10,21 @@ use futures_util::FutureExt;
 use orchestrix_core::Json;
 use orchestrix_store::Verdict;
 use tower::{ServiceExt, util::BoxCloneSyncService};
-use tracing::Instrument;
+use tracing::{Instrument, Span, field::Empty};
 
-use crate::{Answer, Call, Context, JobError, stats::Counters, stop::StopReason};
+use crate::{Answer, Call, Context, JobError, TraceTie, options::WorkerOptions, stats::Counters, stop::StopReason};
 
 /// A handler with all that is wrapped around it: what a [layer](crate::WorkerBuilder::layer) is given.
 pub type Stack = BoxCloneSyncService<Call, Option<Json>, JobError>;
 
 /// Runs the handler to its end, or until it was asked to stop and a grace has passed. `None` when the lease is lost:
 /// there is nothing to say about a job that is somebody else's.
-pub(crate) async fn execute(stack: &Stack, context: &Context, grace: Duration, counters: &Counters) -> Option<Verdict> {
+pub(crate) async fn execute(
+    stack: &Stack,
+    context: &Context,
+    options: &WorkerOptions,
+    counters: &Counters,
+) -> Option<Verdict> {
     // It waited for its slot and was asked to stop meanwhile, or its time was up: it is not begun at all.
     if context.stop().reason().is_some() {
         return decide(context, None);
@@ -28,28 +33,51 @@ pub(crate) async fn execute(stack: &Stack, context: &Context, grace: Duration, c
         return Some(Verdict::Release);
     }
     counters.add_started(1);
+    let span = span_of(context, options.trace_tie);
+    span.in_scope(|| tracing::debug!(queue = %context.queue(), "begins"));
+    let begun = Instant::now();
+    // All that is the application's own: layers, handlers, what they leave behind to be dropped, texts of errors. Whatever
+    // panics there is this attempt's failure, and the slot works on.
+    let verdict =
+        match AssertUnwindSafe(run(stack, context, options.cancel_grace).instrument(span.clone())).catch_unwind().await
+        {
+            Ok(verdict) => verdict,
+            Err(panic) => {
+                counters.add_panicked(1);
+                decide(context, Some(Err(JobError::new(format!("the handler panicked: {}", message(&*panic))))))
+            }
+        };
+    let outcome = outcome(verdict.as_ref());
+    // Without the text of an error, which may repeat what is in the payload: it is kept with the job.
+    span.in_scope(|| tracing::debug!(outcome, took = ?begun.elapsed(), "ended"));
+    span.record("outcome", outcome);
+    if matches!(outcome, "failed" | "timed_out") {
+        span.record("otel.status_code", "error");
+    }
+    verdict
+}
+
+// What stands in it is on every line about the job. Names with a dot are for whoever exports traces.
+fn span_of(context: &Context, tie: Option<TraceTie>) -> Span {
     let span = tracing::info_span!(
         "job",
         job_id = %context.id(),
         job_type = %context.job_type(),
         attempt = context.attempt(),
         correlation_id = context.correlation_id(),
-        trace_id = context.trace_id(),
+        trace_id = Empty,
+        outcome = Empty,
+        otel.name = %context.job_type(),
+        otel.kind = "consumer",
+        otel.status_code = Empty,
     );
-    span.in_scope(|| tracing::debug!(queue = %context.queue(), "begins"));
-    let begun = Instant::now();
-    // All that is the application's own: layers, handlers, what they leave behind to be dropped, texts of errors. Whatever
-    // panics there is this attempt's failure, and the slot works on.
-    let verdict = match AssertUnwindSafe(run(stack, context, grace).instrument(span.clone())).catch_unwind().await {
-        Ok(verdict) => verdict,
-        Err(panic) => {
-            counters.add_panicked(1);
-            decide(context, Some(Err(JobError::new(format!("the handler panicked: {}", message(&*panic))))))
-        }
-    };
-    // Without the text of an error, which may repeat what is in the payload: it is kept with the job.
-    span.in_scope(|| tracing::debug!(outcome = outcome(verdict.as_ref()), took = ?begun.elapsed(), "ended"));
-    verdict
+    if let Some(own) = tie.and_then(|tie| tie(&span, context.traceparent())) {
+        context.belongs_to(own);
+    }
+    if let Some(trace_id) = context.trace_id() {
+        span.record("trace_id", trace_id);
+    }
+    span
 }
 
 async fn run(stack: &Stack, context: &Context, grace: Duration) -> Option<Verdict> {

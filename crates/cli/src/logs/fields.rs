@@ -35,6 +35,11 @@ impl Fields {
     }
 }
 
+// For whoever exports traces: nothing that the other fields do not say.
+fn is_meant_for_traces(field: &Field) -> bool {
+    field.name().starts_with("otel.")
+}
+
 impl Visit for Fields {
     fn record_f64(&mut self, field: &Field, value: f64) {
         self.put(field, value.into());
@@ -53,7 +58,9 @@ impl Visit for Fields {
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {
-        self.put_text(field, value.to_owned());
+        if !is_meant_for_traces(field) {
+            self.put_text(field, value.to_owned());
+        }
     }
 
     fn record_error(&mut self, field: &Field, value: &(dyn Error + 'static)) {
@@ -61,6 +68,8 @@ impl Visit for Fields {
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.put_text(field, format!("{value:?}"));
+        if !is_meant_for_traces(field) {
+            self.put_text(field, format!("{value:?}"));
+        }
     }
 }

@@ -21,12 +21,13 @@ use std::{
 use clap::ValueEnum;
 use tracing::{Level, Metadata};
 use tracing_subscriber::{
-    Layer, Registry,
-    filter::{LevelFilter, filter_fn},
+    Layer as _, Registry,
+    filter::{FilterFn, LevelFilter, filter_fn},
     layer::SubscriberExt,
 };
 
 use self::{layer::Lines, line::Style};
+use crate::traces;
 
 /// How to log.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
@@ -40,8 +41,8 @@ pub(crate) enum Format {
 /// Standard error belongs to the process, and so does its format.
 static FORMAT: OnceLock<Format> = OnceLock::new();
 
-/// Begins to log.
-pub(crate) fn begin(level: LevelFilter, format: Format) {
+/// Begins to log, and to hand spans to whoever exports them.
+pub(crate) fn begin(level: LevelFilter, format: Format, traces: Option<traces::Layer>) {
     let _ = FORMAT.set(format);
     let style = match format {
         Format::Json => Style::Json,
@@ -57,11 +58,11 @@ pub(crate) fn begin(level: LevelFilter, format: Format) {
     }
     let lines = (level != LevelFilter::OFF).then(|| Lines::new(style).with_filter(of_level(level)));
     // The first in the process; there is no second.
-    let _ = tracing::subscriber::set_global_default(Registry::default().with(lines));
+    let _ = tracing::subscriber::set_global_default(Registry::default().with(traces).with(lines));
 }
 
 // Events up to a level, and the spans that say whose they are.
-fn of_level(level: LevelFilter) -> impl tracing_subscriber::layer::Filter<Registry> {
+fn of_level(level: LevelFilter) -> FilterFn<impl Fn(&Metadata<'_>) -> bool> {
     let spans = level.max(LevelFilter::INFO);
     let wanted = move |metadata: &Metadata<'_>| *metadata.level() <= if metadata.is_span() { spans } else { level };
     filter_fn(wanted).with_max_level_hint(spans)

@@ -14,5 +14,7 @@ mod operate;
 mod schedules;
 mod server;
 mod support;
+#[cfg(feature = "otlp")]
+mod traces;
 mod usage;
 mod worker;
