@@ -1,7 +1,7 @@
 //! The command line. Every flag may also stand in the environment: unless it names a variable of its own, `--some-flag`
-//! is `ORCHESTRIX_SOME_FLAG`.
+//! is `ORCHESTRIX_SOME_FLAG`. And it may stand in a file: see [`configuration`](crate::configuration).
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use clap::{
     ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand,
@@ -10,18 +10,21 @@ use clap::{
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::{
-    completions, dlq,
-    failure::{Failure, say},
-    jobs, migrate, nodes,
+    completions,
+    configuration::{Configuration, template},
+    dlq,
+    failure::{self, Failure, say},
+    jobs, logs, migrate, nodes,
     output::Format,
-    queues, schedules, server, times, worker, workers,
+    queues, schedules, server, times, traces, worker, workers,
 };
 
 /// Work done later, surely, and visibly.
 #[derive(Debug, Parser)]
 #[command(name = "orchestrix", version, disable_help_subcommand = true)]
 #[command(after_help = "\
-Every flag may stand in the environment: --max-attempts is ORCHESTRIX_MAX_ATTEMPTS.
+Every flag may stand in the environment: --max-attempts is ORCHESTRIX_MAX_ATTEMPTS. And it may stand in ./orchestrix.toml:
+`orchestrix config` prints one to begin with.
 Exit codes: 0 done, 1 failed, 2 usage, 3 not found, 4 conflict, 5 unreachable.
 
 Examples:
@@ -71,6 +74,15 @@ pub(crate) struct Global {
     #[arg(long, global = true, value_name = "LEVEL", value_parser = levels(), default_value = "warn")]
     #[arg(help_heading = GLOBAL)]
     pub(crate) log: LevelFilter,
+
+    /// How to log: for people, or one JSON object a line
+    #[arg(long, global = true, value_enum, value_name = "FORMAT", default_value_t, help_heading = GLOBAL)]
+    pub(crate) log_format: logs::Format,
+
+    /// Read flags from this file instead of ./orchestrix.toml
+    #[arg(long, global = true, value_name = "FILE", help_heading = GLOBAL)]
+    // Asked for before the others are read.
+    config: Option<PathBuf>,
 }
 
 const GLOBAL: &str = "Global options";
@@ -128,10 +140,21 @@ pub(crate) enum Command {
     Workers(workers::Command),
     #[command(subcommand)]
     Nodes(nodes::Command),
+    Config(template::Arguments),
     Completions(completions::Arguments),
 }
 
 impl Command {
+    /// Where traces go, of the commands that have any.
+    pub(crate) fn traces(&self) -> Option<&traces::Destination> {
+        match self {
+            Self::Dev(arguments) => Some(&arguments.traces),
+            Self::Server(arguments) => Some(&arguments.traces),
+            Self::Worker(arguments) => Some(&arguments.traces),
+            _ => None,
+        }
+    }
+
     /// Whether a file that does not exist yet is made. Whoever looks for something would only look into a new and empty one
     /// because of a slip in the path.
     pub(crate) fn makes_files(&self) -> bool {
@@ -152,8 +175,23 @@ impl Cli {
             say(&command.render_help().to_string());
             std::process::exit(2);
         }
-        let matches = command.get_matches();
-        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+        let words = std::env::args_os().collect::<Vec<_>>();
+        // Which command it is, and which flags are left to the file.
+        let found =
+            command.clone().ignore_errors(true).try_get_matches_from(&words).unwrap_or_else(|error| error.exit());
+        let named = found.get_one::<PathBuf>("config").map(PathBuf::as_path);
+        let file = Configuration::read(named, &command, &found)
+            .unwrap_or_else(|failure| std::process::exit(failure::report(&failure.into()).code().into()));
+        let words = match &file {
+            Some(file) => file.complete(words),
+            None => words,
+        };
+        let matches = command.try_get_matches_from_mut(words);
+        matches.and_then(|matches| Self::from_arg_matches(&matches)).unwrap_or_else(|error| {
+            let _ = error.print();
+            say(&file.map(|file| file.explain(&error.to_string())).unwrap_or_default());
+            std::process::exit(error.exit_code());
+        })
     }
 
     /// The command line with the environment variable of every flag.

@@ -5,7 +5,10 @@ use std::io::{self, Write};
 use orchestrix_store::StoreError;
 use thiserror::Error;
 
-use crate::api::{ApiError, Refused};
+use crate::{
+    api::{ApiError, Refused},
+    logs,
+};
 
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +60,7 @@ pub(crate) fn report(error: &anyhow::Error) -> Outcome {
 
 /// Writes to standard error, which may be closed: then nobody wants to know.
 pub(crate) fn say(text: &str) {
-    let _ = io::stderr().lock().write_all(text.as_bytes());
+    let _ = io::stderr().lock().write_all(logs::said(text).as_bytes());
 }
 
 fn outcome(error: &anyhow::Error) -> Outcome {

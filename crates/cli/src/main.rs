@@ -4,12 +4,15 @@
 //! |---|---|
 //! | `arguments` | the command line, and the environment variable of every flag |
 //! | `api` | asking the API, of a server or over a database in this process |
+//! | `configuration` | flags that stand in a file |
 //! | `database` | from a URL to a store |
 //! | `failure` | what to say when something went wrong, and with which exit code |
+//! | `logs` | what is logged, and how it looks |
 //! | `output` | tables, JSON, lines of JSON |
 //! | `server` | the API, alone or with everything else |
 //! | `metrics` | the recorder of the process, and a page for what has no API |
 //! | `jobs`, `dlq`, `queues`, `schedules`, `workers`, `nodes`, `migrate`, `completions` | one group of commands each |
+//! | `traces` | spans for a collector, if the feature `otlp` is there |
 //! | `worker`, `builtin` | a worker, and the job types it knows |
 //! | the others | what several groups share: filters, durations, consent, jobs one by one |
 //!
@@ -20,6 +23,7 @@ mod api;
 mod arguments;
 mod builtin;
 mod completions;
+mod configuration;
 mod consent;
 mod database;
 mod dlq;
@@ -27,6 +31,7 @@ mod each;
 mod failure;
 mod filter;
 mod jobs;
+mod logs;
 mod metrics;
 mod migrate;
 mod nodes;
@@ -35,6 +40,7 @@ mod queues;
 mod schedules;
 mod server;
 mod times;
+mod traces;
 mod unserved;
 mod worker;
 mod workers;
@@ -46,14 +52,19 @@ use crate::{
     arguments::{Cli, Command},
     failure::Outcome,
     output::Output,
+    traces::Traces,
 };
 
 fn main() -> ExitCode {
     let cli = Cli::read();
-    tracing_subscriber::fmt().with_max_level(cli.global.log).with_ansi(false).with_writer(std::io::stderr).init();
     let outcome = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => {
-            let outcome = runtime.block_on(run(cli));
+            let outcome = Traces::begin(cli.command.traces(), runtime.handle()).and_then(|traces| {
+                logs::begin(cli.global.log, cli.global.log_format, traces.layer());
+                let outcome = runtime.block_on(run(cli));
+                traces.flush(&outcome);
+                outcome
+            });
             // What still runs is dropped; a thread that blocks, as in looking up a name, keeps nobody waiting for long.
             runtime.shutdown_timeout(Duration::from_secs(1));
             outcome
@@ -69,6 +80,7 @@ async fn run(cli: Cli) -> anyhow::Result<Outcome> {
     match &cli.command {
         Command::Migrate(arguments) => return migrate::run(arguments, &cli.global, &output).await,
         Command::Completions(arguments) => return completions::run(arguments, &output),
+        Command::Config(arguments) => return configuration::template::run(arguments, &output),
         Command::Worker(arguments) => return worker::run(arguments, &cli.global).await,
         Command::Server(arguments) => return server::server(arguments, &cli.global).await,
         Command::Dev(arguments) => return server::dev(arguments, &cli.global).await,
@@ -87,9 +99,12 @@ async fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Schedules(command) => schedules::run(command, &api, &output).await,
         Command::Workers(command) => workers::run(command, &api, &output).await,
         Command::Nodes(command) => nodes::run(command, &api, &output).await,
-        Command::Migrate(_) | Command::Completions(_) | Command::Worker(_) | Command::Server(_) | Command::Dev(_) => {
-            Ok(Outcome::DONE)
-        }
+        Command::Migrate(_)
+        | Command::Completions(_)
+        | Command::Config(_)
+        | Command::Worker(_)
+        | Command::Server(_)
+        | Command::Dev(_) => Ok(Outcome::DONE),
     };
     api.close().await;
     outcome

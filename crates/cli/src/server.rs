@@ -24,7 +24,7 @@ use crate::{
     builtin::{self, BuiltinOptions},
     database::{Database, Opened},
     failure::{Failure, Outcome, say},
-    metrics, times,
+    metrics, times, traces,
 };
 
 /// Serve the API, and take part in leading
@@ -66,6 +66,9 @@ pub(crate) struct ServerArguments {
     /// How long requests may take to finish after a signal
     #[arg(long, value_name = "DURATION", value_parser = times::duration, default_value = "30s")]
     drain_timeout: Duration,
+
+    #[command(flatten)]
+    pub(crate) traces: traces::Destination,
 }
 
 /// A part of a server.
@@ -111,6 +114,9 @@ pub(crate) struct DevArguments {
     /// How long jobs and requests may take to finish after a signal
     #[arg(long, value_name = "DURATION", value_parser = times::duration, default_value = "30s")]
     drain_timeout: Duration,
+
+    #[command(flatten)]
+    pub(crate) traces: traces::Destination,
 }
 
 /// Both signals, as one.
@@ -163,8 +169,12 @@ pub(crate) async fn server(arguments: &ServerArguments, global: &Global) -> Resu
         hello.push_str(&format!("listening on http://{address}\n"));
     }
     let stop = watch::Sender::new(false);
-    let options =
-        ServerOptions { drain_timeout: arguments.drain_timeout, metrics: Some(metrics), ..Default::default() };
+    let options = ServerOptions {
+        drain_timeout: arguments.drain_timeout,
+        metrics: Some(metrics),
+        trace_tie: arguments.traces.tie(),
+        ..ServerOptions::default()
+    };
     let serving = serve(&opened.store, listener, options, &stop);
     let outcome = until_told(&mut signals, &stop, &hello, serving).await?;
     let closing = async {
@@ -203,6 +213,10 @@ pub(crate) async fn dev(arguments: &DevArguments, global: &Global) -> Result<Out
     let builder = Worker::builder(&Client::shared(Arc::clone(&opened.store)));
     let builder = builtin::register(builder, &options);
     let builder = builder.concurrency(arguments.concurrency).drain_timeout(arguments.drain_timeout);
+    let builder = match arguments.traces.tie() {
+        Some(tie) => builder.trace_tie(tie),
+        None => builder,
+    };
     let worker = builder.start()?;
     let hello = format!(
         "Orchestrix runs on http://{address}; jobs are kept in {data}. Ctrl-C ends it.\n\n\
@@ -213,8 +227,12 @@ pub(crate) async fn dev(arguments: &DevArguments, global: &Global) -> Result<Out
          Metrics:  curl http://{address}/metrics\n"
     );
     let stop = watch::Sender::new(false);
-    let options =
-        ServerOptions { drain_timeout: arguments.drain_timeout, metrics: Some(metrics), ..Default::default() };
+    let options = ServerOptions {
+        drain_timeout: arguments.drain_timeout,
+        metrics: Some(metrics),
+        trace_tie: arguments.traces.tie(),
+        ..ServerOptions::default()
+    };
     let serving = serve(&opened.store, Some(listener), options, &stop);
     let outcome = until_told(&mut signals, &stop, &hello, serving).await?;
     let closing = async {

@@ -24,7 +24,7 @@ use crate::{
     database::{Database, Opened},
     failure::{Failure, Outcome, say},
     metrics::Page,
-    times,
+    times, traces,
 };
 
 /// How long a program that was asked to end gets before it is killed.
@@ -91,6 +91,9 @@ pub(crate) struct Arguments {
     /// Let orchestrix.http reach addresses that are not public
     #[arg(long)]
     allow_private_http: bool,
+
+    #[command(flatten)]
+    pub(crate) traces: traces::Destination,
 }
 
 /// What to serve.
@@ -212,6 +215,9 @@ impl Arguments {
             .heartbeat_interval(self.heartbeat_interval)
             .poll_interval(self.poll_interval)
             .drain_timeout(self.drain_timeout);
+        if let Some(tie) = self.traces.tie() {
+            builder = builder.trace_tie(tie);
+        }
         if let Some(name) = &self.worker_name {
             builder = builder.name(name);
         }

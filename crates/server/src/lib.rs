@@ -46,6 +46,6 @@ mod workers;
 pub use app::App;
 pub use local::Local;
 pub use meter::{Metrics, serve_metrics};
-pub use options::ServerOptions;
+pub use options::{ServerOptions, TraceTie};
 pub use router::router;
 pub use serve::serve;

@@ -4,6 +4,10 @@ use std::time::Duration;
 
 use crate::Metrics;
 
+/// Ties the span of a request to a trace: is given the span and the W3C trace context that came with the request, and answers
+/// with the context of the span itself, which is then what is recorded with jobs.
+pub type TraceTie = fn(&tracing::Span, Option<&str>) -> Option<String>;
+
 /// How a server behaves.
 #[derive(Debug, Clone)]
 pub struct ServerOptions {
@@ -31,6 +35,8 @@ pub struct ServerOptions {
     pub drain_timeout: Duration,
     /// What `GET /metrics` answers; without it there is no such page.
     pub metrics: Option<Metrics>,
+    /// For whoever exports traces; without it jobs are recorded with the trace context that came with the request.
+    pub trace_tie: Option<TraceTie>,
 }
 
 impl Default for ServerOptions {
@@ -48,6 +54,7 @@ impl Default for ServerOptions {
             poll_interval: Duration::from_secs(1),
             drain_timeout: Duration::from_secs(30),
             metrics: None,
+            trace_tie: None,
         }
     }
 }

@@ -67,7 +67,7 @@ pub fn router(app: Arc<App>) -> Router {
         .method_not_allowed_fallback(not_this_method)
         .layer(from_fn(host::host))
         .layer(from_fn(meter::meter))
-        .layer(from_fn(trace::trace))
+        .layer(from_fn_with_state(Arc::clone(&app), trace::trace))
         .with_state(app)
 }
 

@@ -6,6 +6,7 @@
 //! - [`PostgresServer`] is one such server, to be stopped, killed and restarted at will.
 //! - [`PgBouncer`] is a pooler in front of such a server.
 //! - [`Proxy`] is a line to a server that can be cut, frozen and mended.
+//! - [`Collector`] keeps the traces that programs send to it.
 //! - [`TestDatabase`] is a fresh database on the server that all tests share ([`test_postgres`]): the everyday choice.
 //! - [`Twin`] is a process of a test's own, which can be killed, stopped and asked to end.
 //! - [`install::ensure`] puts the server's package on a Debian machine that lacks it.
@@ -35,6 +36,7 @@
 //! [`PostgresServer::kill`] and its siblings through `spawn_blocking`.
 
 mod account;
+mod collector;
 mod database;
 mod error;
 pub mod install;
@@ -47,6 +49,7 @@ mod psql;
 mod scratch;
 mod twin;
 
+pub use collector::Collector;
 pub use database::{TEST_POSTGRES, TestDatabase, test_postgres};
 pub use error::Error;
 pub use installation::{OLDEST_POSTGRES, PG_BIN, PostgresInstallation};

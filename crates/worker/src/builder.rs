@@ -23,7 +23,7 @@ use crate::{
     handler::{self, Handler},
     keeper::{Keeper, Role},
     lease::Leases,
-    options::WorkerOptions,
+    options::{TraceTie, WorkerOptions},
     report::Desk,
     state::States,
     stats::Counters,
@@ -231,6 +231,13 @@ impl WorkerBuilder {
     #[must_use]
     pub fn drain_timeout(mut self, timeout: Duration) -> Self {
         self.options.drain_timeout = timeout;
+        self
+    }
+
+    /// Ties the spans of jobs to their traces, for whoever exports them; by default the spans are only there for logs.
+    #[must_use]
+    pub fn trace_tie(mut self, tie: TraceTie) -> Self {
+        self.options.trace_tie = Some(tie);
         self
     }
 

@@ -19,7 +19,7 @@ use orchestrix_store::{
 use rand::RngExt;
 use tokio::sync::{Mutex, Notify, mpsc};
 
-use crate::{Context, JobSource, guard::guarded, lease::Leases, report, stats::Counters};
+use crate::{Context, JobSource, guard::guarded, lease::Leases, line::about_job, report, stats::Counters};
 
 /// The most outcomes in one call.
 const BATCH: usize = 2_000;
@@ -92,6 +92,18 @@ impl Completer {
     }
 }
 
+/// How an attempt ended, to be told.
+struct Ending {
+    context: Context,
+    verdict: Verdict,
+}
+
+impl Ending {
+    fn finish(&self) -> Finish {
+        Finish { token: self.context.lease_token(), verdict: self.verdict.clone() }
+    }
+}
+
 /// What reporting needs.
 pub(crate) struct Reporter {
     pub(crate) source: Arc<dyn JobSource>,
@@ -121,7 +133,7 @@ impl Reporter {
             count(&batch);
             let items = batch.iter_mut().filter_map(|outcome| {
                 let verdict = outcome.verdict.take()?;
-                Some(Finish { token: outcome.context.lease_token(), verdict })
+                Some(Ending { context: outcome.context.clone(), verdict })
             });
             for items in in_bytes(items.collect()) {
                 self.tell(items).await;
@@ -139,7 +151,7 @@ impl Reporter {
             match error {
                 StoreError::Unavailable(_) => pause.wait().await,
                 error => {
-                    tracing::debug!(job = %context.id(), %error, "the last lines of a job were refused");
+                    about_job!(debug, context, %error, "the last lines of a job were refused");
                     return;
                 }
             }
@@ -148,11 +160,11 @@ impl Reporter {
 
     // Tells until there is an answer. A source that is away is waited for; one that fails otherwise for a while, with fewer at a
     // time, since one outcome may spoil the call for all, or a row that somebody has locked hold all of them up.
-    async fn tell(&self, mut items: Vec<Finish>) {
+    async fn tell(&self, mut items: Vec<Ending>) {
         let mut pause = Pause::default();
         let begun = Instant::now();
         while !items.is_empty() {
-            let error = match guarded(self.source.report(items.clone())).await {
+            let error = match guarded(self.source.report(items.iter().map(Ending::finish).collect())).await {
                 Ok(answers) => {
                     items = self.learn(items, answers);
                     continue;
@@ -162,7 +174,7 @@ impl Reporter {
             pause.warn_once(&error, items.len());
             let away = matches!(error, StoreError::Unavailable(_));
             if !away && items.len() == 1 && begun.elapsed() > STUBBORN {
-                tracing::error!(job = %items[0].token.job, %error, "an outcome cannot be told; its lease will run out");
+                about_job!(error, &items[0].context, %error, "an outcome cannot be told; its lease will run out");
                 return;
             }
             pause.wait().await;
@@ -175,7 +187,7 @@ impl Reporter {
     }
 
     // What was refused for breaking a rule, as plain failures to be told instead.
-    fn learn(&self, items: Vec<Finish>, answers: Vec<Result<JobState, FinishError>>) -> Vec<Finish> {
+    fn learn(&self, items: Vec<Ending>, answers: Vec<Result<JobState, FinishError>>) -> Vec<Ending> {
         let mut refused = Vec::new();
         let (mut accepted, mut released) = (0, 0);
         for (item, answer) in items.into_iter().zip(answers) {
@@ -186,16 +198,16 @@ impl Reporter {
                 }
                 Err(FinishError::LeaseLost) => {
                     self.counters.add_stale_rejected(1);
-                    tracing::warn!(job = %item.token.job, "an outcome came too late: the lease is lost");
+                    about_job!(warn, &item.context, "an outcome came too late: the lease is lost");
                 }
                 // A failure without a delay breaks no rule; whoever refuses that as well will never take it.
                 Err(error) if matches!(item.verdict, Verdict::Fail { retry_after: None, .. }) => {
-                    tracing::error!(job = %item.token.job, %error, "an outcome is refused; its lease will run out");
+                    about_job!(error, &item.context, %error, "an outcome is refused; its lease will run out");
                 }
                 Err(error) => {
                     let error = format!("its outcome was refused: {error}");
                     let verdict = Verdict::Fail { error, retryable: false, retry_after: None };
-                    refused.push(Finish { token: item.token, verdict });
+                    refused.push(Ending { context: item.context, verdict });
                 }
             }
         }
@@ -221,7 +233,7 @@ fn count(batch: &[Outcome]) {
 }
 
 // Large results go in calls of their own, so that no call is larger than a source can take.
-fn in_bytes(items: Vec<Finish>) -> Vec<Vec<Finish>> {
+fn in_bytes(items: Vec<Ending>) -> Vec<Vec<Ending>> {
     let mut calls = vec![Vec::new()];
     let mut bytes = 0;
     for item in items {

@@ -3,7 +3,7 @@
 use std::{
     fmt,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
@@ -34,6 +34,8 @@ struct Inner {
     stop: Stop,
     notes: Notes,
     checkpoint: Mutex<Option<Json>>,
+    /// The trace context of the job's own span, where spans have one.
+    own_trace: OnceLock<String>,
     /// What was recorded as the result in a transaction of the handler's own.
     completion: Mutex<Option<Completion>>,
     /// Whether the handler has begun to block a thread.
@@ -64,6 +66,7 @@ impl Context {
             stop: Stop::default(),
             notes: Notes::default(),
             checkpoint,
+            own_trace: OnceLock::new(),
             completion: Mutex::new(None),
             blocking: AtomicBool::new(false),
             writing: tokio::sync::Mutex::new(()),
@@ -118,9 +121,19 @@ impl Context {
         self.0.claimed.correlation_id.as_deref()
     }
 
-    /// The W3C trace context of the request.
+    /// The W3C trace context to go on with: of the job's own span where the worker ties it to a trace, else of the request.
     pub fn traceparent(&self) -> Option<&str> {
-        self.0.claimed.traceparent.as_deref()
+        self.0.own_trace.get().or(self.0.claimed.traceparent.as_ref()).map(String::as_str)
+    }
+
+    pub(crate) fn belongs_to(&self, traceparent: String) {
+        let _ = self.0.own_trace.set(traceparent);
+    }
+
+    /// The trace that it is part of.
+    pub(crate) fn trace_id(&self) -> Option<&str> {
+        let id = self.traceparent()?.get(3..35)?;
+        id.bytes().all(|byte| byte.is_ascii_hexdigit()).then_some(id)
     }
 
     /// What the jobs it waited for left behind; those without a result are not listed.
@@ -273,7 +286,7 @@ impl Context {
                 job.correlation_id.clone_from(&claimed.correlation_id);
             }
             if job.traceparent.is_none() {
-                job.traceparent.clone_from(&claimed.traceparent);
+                job.traceparent = self.traceparent().map(str::to_owned);
             }
         }
         Ok(self.0.desk.source.enqueue(jobs).await?)

@@ -10,9 +10,9 @@ use futures_util::FutureExt;
 use orchestrix_core::Json;
 use orchestrix_store::Verdict;
 use tower::{ServiceExt, util::BoxCloneSyncService};
-use tracing::Instrument;
+use tracing::{Instrument, Span, field::Empty};
 
-use crate::{Answer, Call, Context, JobError, stats::Counters, stop::StopReason};
+use crate::{Answer, Call, Context, JobError, TraceTie, options::WorkerOptions, stats::Counters, stop::StopReason};
 
 /// A handler with all that is wrapped around it: what a [layer](crate::WorkerBuilder::layer) is given.
 pub type Stack = BoxCloneSyncService<Call, Option<Json>, JobError>;
@@ -22,7 +22,7 @@ pub type Stack = BoxCloneSyncService<Call, Option<Json>, JobError>;
 pub(crate) async fn execute(
     stack: &Stack,
     context: &Context,
-    grace: Duration,
+    options: &WorkerOptions,
     counters: &Counters,
 ) -> (Option<Verdict>, Option<Duration>) {
     // It waited for its slot and was asked to stop meanwhile, or its time was up: it is not begun at all.
@@ -33,29 +33,57 @@ pub(crate) async fn execute(
         return (Some(Verdict::Release), None);
     }
     counters.add_started(1);
+    let span = span_of(context, options.trace_tie);
+    span.in_scope(|| tracing::debug!(queue = %context.queue(), "begins"));
     let begun = Instant::now();
     // All that is the application's own: layers, handlers, what they leave behind to be dropped, texts of errors. Whatever
     // panics there is this attempt's failure, and the slot works on.
-    let verdict = match AssertUnwindSafe(run(stack, context, grace)).catch_unwind().await {
-        Ok(verdict) => verdict,
-        Err(panic) => {
-            counters.add_panicked(1);
-            decide(context, Some(Err(JobError::new(format!("the handler panicked: {}", message(&*panic))))))
-        }
-    };
-    (verdict, Some(begun.elapsed()))
+    let verdict =
+        match AssertUnwindSafe(run(stack, context, options.cancel_grace).instrument(span.clone())).catch_unwind().await
+        {
+            Ok(verdict) => verdict,
+            Err(panic) => {
+                counters.add_panicked(1);
+                decide(context, Some(Err(JobError::new(format!("the handler panicked: {}", message(&*panic))))))
+            }
+        };
+    let took = begun.elapsed();
+    let outcome = outcome(verdict.as_ref());
+    // Without the text of an error, which may repeat what is in the payload: it is kept with the job.
+    span.in_scope(|| tracing::debug!(outcome, ?took, "ended"));
+    span.record("outcome", outcome);
+    if matches!(outcome, "failed" | "timed_out") {
+        span.record("otel.status_code", "error");
+    }
+    (verdict, Some(took))
 }
 
-async fn run(stack: &Stack, context: &Context, grace: Duration) -> Option<Verdict> {
+// What stands in it is on every line about the job. Names with a dot are for whoever exports traces.
+fn span_of(context: &Context, tie: Option<TraceTie>) -> Span {
     let span = tracing::info_span!(
         "job",
-        id = %context.id(),
+        job_id = %context.id(),
         job_type = %context.job_type(),
         attempt = context.attempt(),
         correlation_id = context.correlation_id(),
+        trace_id = Empty,
+        outcome = Empty,
+        otel.name = %context.job_type(),
+        otel.kind = "consumer",
+        otel.status_code = Empty,
     );
+    if let Some(own) = tie.and_then(|tie| tie(&span, context.traceparent())) {
+        context.belongs_to(own);
+    }
+    if let Some(trace_id) = context.trace_id() {
+        span.record("trace_id", trace_id);
+    }
+    span
+}
+
+async fn run(stack: &Stack, context: &Context, grace: Duration) -> Option<Verdict> {
     let call = Call { context: context.clone(), payload: context.payload().clone() };
-    let work = stack.clone().oneshot(call).instrument(span);
+    let work = stack.clone().oneshot(call);
     let answer = {
         tokio::pin!(work);
         tokio::select! {
@@ -109,6 +137,18 @@ fn decide(context: &Context, answer: Option<Answer>) -> Option<Verdict> {
         (Some(_), Some(Err(error))) if !error.is_plain() => error.verdict(),
         (Some(_) | None, _) => Verdict::Release,
     })
+}
+
+fn outcome(verdict: Option<&Verdict>) -> &'static str {
+    match verdict {
+        None => "lost",
+        Some(Verdict::Complete { .. }) => "completed",
+        Some(Verdict::Fail { .. }) => "failed",
+        Some(Verdict::TimedOut) => "timed_out",
+        Some(Verdict::Cancelled) => "cancelled",
+        Some(Verdict::Snooze(_)) => "snoozed",
+        Some(Verdict::Release) => "released",
+    }
 }
 
 fn message(panic: &(dyn Any + Send)) -> &str {

@@ -13,7 +13,7 @@ use orchestrix_core::LeaseToken;
 use orchestrix_store::{LeaseStatus, claim::MAX_TOKENS};
 use tokio::sync::Notify;
 
-use crate::{Context, JobSource, guard::guarded, stats::Counters, stop::StopReason};
+use crate::{Context, JobSource, guard::guarded, line::about_job, stats::Counters, stop::StopReason};
 
 /// How soon a renewal that failed is tried again.
 const TRY_AGAIN: Duration = Duration::from_millis(300);
@@ -138,7 +138,7 @@ impl Leases {
                 LeaseStatus::Lost if lease.context.has_ended() => drop(held.leases.remove(&token)),
                 LeaseStatus::Lost => {
                     counters.lost();
-                    tracing::warn!(job = %token.job, "the lease is lost");
+                    about_job!(warn, &lease.context, "the lease is lost");
                     lease.context.stop().ask(StopReason::LeaseLost);
                     held.leases.remove(&token);
                 }

@@ -46,6 +46,7 @@ mod handler;
 mod http;
 mod keeper;
 mod lease;
+mod line;
 mod notes;
 mod options;
 mod report;
@@ -65,7 +66,7 @@ pub use execute::Stack;
 pub use handler::{Answer, Call, Handlers, Run, RunBlocking};
 #[cfg(feature = "http")]
 pub use http::{HttpOptions, HttpSource};
-pub use options::fresh_name;
+pub use options::{TraceTie, fresh_name};
 pub use source::{JobSource, StoreSource};
 pub use stats::WorkerStats;
 pub use stop::StopReason;

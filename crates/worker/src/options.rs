@@ -5,6 +5,10 @@ use std::time::Duration;
 use orchestrix_core::{FieldError, Invalid, Queue, WorkerName};
 use orchestrix_store::{ClaimRequest, Polling, Queues};
 
+/// Ties the span of a job to a trace: is given the span and the W3C trace context that came with the job, and answers with
+/// the context of the span itself, which is then what the handler and the jobs that it records belong to.
+pub type TraceTie = fn(&tracing::Span, Option<&str>) -> Option<String>;
+
 /// Settings of a worker; every one has a default.
 #[derive(Debug, Clone)]
 pub(crate) struct WorkerOptions {
@@ -16,6 +20,7 @@ pub(crate) struct WorkerOptions {
     pub(crate) poll_interval: Duration,
     pub(crate) drain_timeout: Duration,
     pub(crate) cancel_grace: Duration,
+    pub(crate) trace_tie: Option<TraceTie>,
 }
 
 impl WorkerOptions {
@@ -32,6 +37,7 @@ impl WorkerOptions {
             poll_interval: Polling::DEFAULT_LONGEST,
             drain_timeout: Duration::from_secs(30),
             cancel_grace: Duration::from_secs(5),
+            trace_tie: None,
         }
     }
 

@@ -6,7 +6,7 @@ use orchestrix_core::LeaseToken;
 use orchestrix_store::{LogLine, Result, StoreError};
 use tokio::sync::mpsc;
 
-use crate::{Context, JobSource, guard::guarded, notes::Taken};
+use crate::{Context, JobSource, guard::guarded, line::about_job, notes::Taken};
 
 /// How long things said are gathered before they are written.
 const GATHER: Duration = Duration::from_millis(200);
@@ -39,7 +39,7 @@ pub(crate) async fn run(source: Arc<dyn JobSource>, mut announcements: mpsc::Unb
             // Only here: whoever flushes often would be announced as often.
             context.notes().heard();
             if let Err(error) = write(&*source, &context).await {
-                tracing::debug!(job = %context.id(), %error, "what the job said was not written yet");
+                about_job!(debug, &context, %error, "what the job said was not written yet");
             }
         }
     }

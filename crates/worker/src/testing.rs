@@ -144,7 +144,7 @@ impl WorkerBuilder {
             }
             let (id, job_type, token) = (claimed.id(), claimed.job_type.clone(), claimed.token);
             let context = Context::new(claimed, Instant::now(), Arc::clone(&shop.desk), Arc::clone(&shop.states));
-            let (verdict, _) = execute(&shop.stack, &context, shop.options.cancel_grace, &shop.counters).await;
+            let (verdict, _) = execute(&shop.stack, &context, &shop.options, &shop.counters).await;
             report::write(&*shop.source, &context).await?;
             let Some(verdict) = verdict else { continue };
             for told in shop.source.report(vec![Finish { token, verdict }]).await? {

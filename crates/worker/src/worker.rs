@@ -113,7 +113,7 @@ async fn slot(shop: Arc<Shop>) {
     while let Some(context) = shop.floor.next(ended) {
         ended = 1;
         let (verdict, ran) = match shop.leases.holds(&context) {
-            true => execute(&shop.stack, &context, shop.options.cancel_grace, &shop.counters).await,
+            true => execute(&shop.stack, &context, &shop.options, &shop.counters).await,
             // Somebody else may have it by now; if not, somebody will.
             false => (Some(Verdict::Release), None),
         };

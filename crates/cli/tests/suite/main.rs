@@ -3,10 +3,12 @@
 
 mod builtin;
 mod change;
+mod configuration;
 mod enqueue;
 mod follow;
 mod help;
 mod inspect;
+mod logs;
 mod metrics;
 mod migrate;
 mod operate;
@@ -14,5 +16,7 @@ mod remote;
 mod schedules;
 mod server;
 mod support;
+#[cfg(feature = "otlp")]
+mod traces;
 mod usage;
 mod worker;

@@ -23,6 +23,7 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 pub(crate) struct Server {
     child: Child,
     said: Mutex<Receiver<String>>,
+    heard: Mutex<Vec<String>>,
     pub(crate) address: String,
 }
 
@@ -37,7 +38,7 @@ impl Server {
         let lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let (tell, said) = mpsc::channel();
         thread::spawn(move || lines.map_while(Result::ok).try_for_each(|line| tell.send(line)));
-        let mut server = Self { child, said: Mutex::new(said), address: String::new() };
+        let mut server = Self { child, said: Mutex::new(said), heard: Mutex::default(), address: String::new() };
         let line = server.says("http://");
         let address = line.split("http://").nth(1).unwrap().split([';', ' ', '/']).next().unwrap();
         server.address = address.to_owned();
@@ -48,11 +49,24 @@ impl Server {
         let deadline = Instant::now() + LIMIT;
         loop {
             match self.said.lock().unwrap().recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-                Ok(line) if line.contains(text) => return line,
-                Ok(_) => {}
+                Ok(line) => {
+                    self.heard.lock().unwrap().push(line.clone());
+                    if line.contains(text) {
+                        return line;
+                    }
+                }
                 Err(error) => panic!("the server did not say {text:?}: {error}"),
             }
         }
+    }
+
+    /// Ends it, and gives all that it said.
+    pub(crate) fn last_words(mut self) -> Vec<String> {
+        self.signal("TERM");
+        assert_eq!(self.ended().code(), Some(0));
+        let mut lines = std::mem::take(&mut *self.heard.lock().unwrap());
+        lines.extend(self.said.lock().unwrap().iter());
+        lines
     }
 
     pub(crate) fn signal(&self, name: &str) {

@@ -5,6 +5,7 @@ mod bugs;
 mod drain;
 mod ends;
 mod fetch;
+mod lines;
 mod middleware;
 mod says;
 mod stop;

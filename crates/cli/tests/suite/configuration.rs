@@ -1,0 +1,208 @@
+//! Flags that stand in a file.
+
+use std::{fs, process::Command};
+
+use serde_json::Value;
+
+use crate::support::{Place, Ran, bare};
+
+fn write(place: &Place, text: &str) {
+    fs::write(place.folder().join("orchestrix.toml"), text).unwrap();
+}
+
+/// Records a job by a command; what is known of it, asked for without the file.
+fn recorded(place: &Place, command: &mut Command) -> Value {
+    let ran = Ran::of(command).done();
+    let id = ran.stdout.split_whitespace().next().unwrap();
+    place.json(&["jobs", "get", id, "--config", "/dev/null"])
+}
+
+#[test]
+fn the_command_line_comes_before_the_environment_before_the_file_before_the_default() {
+    let place = Place::sqlite();
+    let enqueue = || place.command(&["jobs", "enqueue", "t"]);
+    assert_eq!(recorded(&place, &mut enqueue())["queue"], "default");
+    write(
+        &place,
+        "queue = \"outer\"\ntenant = \"acme\"\n[jobs]\nqueue = \"group\"\n[jobs.enqueue]\nqueue = \"file\"\n",
+    );
+    let job = recorded(&place, &mut enqueue());
+    assert_eq!((&job["queue"], &job["tenant"]), (&"file".into(), &"acme".into()));
+    assert_eq!(recorded(&place, enqueue().env("ORCHESTRIX_QUEUE", "variable"))["queue"], "variable");
+    let mut command = place.command(&["jobs", "enqueue", "t", "--queue", "word"]);
+    assert_eq!(recorded(&place, command.env("ORCHESTRIX_QUEUE", "variable"))["queue"], "word");
+    // The inner table counts, and the outer ones where it says nothing.
+    write(&place, "queue = \"outer\"\n[jobs]\nqueue = \"group\"\n[jobs.list]\nqueue = \"nothing-of-this-name\"\n");
+    assert_eq!(recorded(&place, &mut enqueue())["queue"], "group");
+    assert_eq!(place.json(&["jobs", "list"])["items"].as_array().unwrap().len(), 0);
+    // Where new jobs go narrows no list.
+    write(&place, "queue = \"outer\"\n");
+    assert_eq!(place.json(&["jobs", "list"])["items"].as_array().unwrap().len(), 5);
+}
+
+#[test]
+fn values_of_every_type_reach_their_flags() {
+    let place = Place::sqlite();
+    write(
+        &place,
+        "output = \"json\"\n\
+         [jobs.enqueue]\n\
+         priority = -3\n\
+         tags = [\"a\", \"b\"]\n\
+         hold = true\n\
+         timeout = \"90s\"\n\
+         retry-multiplier = 1.5\n\
+         run-at = 2030-01-31T09:00:00Z\n",
+    );
+    let id = place.run(&["jobs", "enqueue", "t"]).done().json()["jobId"].as_str().unwrap().to_owned();
+    let job = place.json(&["jobs", "get", &id]);
+    assert_eq!((&job["priority"], &job["state"]), (&(-3).into(), &"created".into()));
+    assert_eq!((&job["tags"], &job["timeoutSeconds"]), (&serde_json::json!(["a", "b"]), &90.0.into()), "{job}");
+    assert_eq!(
+        (&job["retry"]["multiplier"], &job["eligibleAt"]),
+        (&1.5.into(), &"2030-01-31T09:00:00Z".into()),
+        "{job}"
+    );
+    // A list is replaced, not added to; a switch that is on can be put off.
+    let mut command = place.command(&["jobs", "enqueue", "t", "--tags", "c"]);
+    let id = Ran::of(command.env("ORCHESTRIX_HOLD", "0")).done().json()["jobId"].as_str().unwrap().to_owned();
+    let job = place.json(&["jobs", "get", &id]);
+    assert_eq!((&job["tags"], &job["state"]), (&serde_json::json!(["c"]), &"scheduled".into()));
+    // Behind `--` stand no flags.
+    let ran = place.run(&["jobs", "enqueue", "--", "t"]).done();
+    assert_eq!(place.json(&["jobs", "get", ran.json()["jobId"].as_str().unwrap()])["priority"], -3);
+}
+
+#[test]
+fn a_file_that_is_named_must_be_there_and_is_read_alone() {
+    let place = Place::sqlite();
+    place.run(&["jobs", "enqueue", "t", "--config", "missing.toml"]).ended(2, "missing.toml cannot be read");
+    write(&place, "queue = \"usual\"\n");
+    fs::write(place.folder().join("other.toml"), "tenant = \"acme\"\n").unwrap();
+    for (words, variable) in [(&["--config", "other.toml"][..], None), (&[], Some("other.toml"))] {
+        let mut command = place.command(&[&["jobs", "enqueue", "t"], words].concat());
+        command.envs(variable.map(|file| ("ORCHESTRIX_CONFIG", file)));
+        let job = recorded(&place, &mut command);
+        assert_eq!((&job["queue"], &job["tenant"]), (&"default".into(), &"acme".into()));
+    }
+    fs::write(place.folder().join("wide.toml"), "#".repeat(1024 * 1024 + 1)).unwrap();
+    place.run(&["migrate", "--config", "wide.toml"]).ended(2, "wide.toml is larger than 1 MiB");
+    fs::write(place.folder().join("bytes.toml"), [b'#', 0xff]).unwrap();
+    place.run(&["migrate", "--config", "bytes.toml"]).ended(2, "bytes.toml cannot be read");
+    place.run(&["migrate", "--config", "."]).ended(2, ". cannot be read");
+}
+
+#[test]
+fn mistakes_are_named_with_their_line_and_what_would_be_right() {
+    let place = Place::sqlite();
+    for (text, said) in [
+        ("databse = \"x\"", "line 1: `databse` is no flag outside of any table; did you mean `database`?"),
+        (
+            "\n\n[jobs.enqueue]\nmax_attempts = 3",
+            "line 4: `max_attempts` is no flag in [jobs.enqueue]; did you mean `max-attempts`?",
+        ),
+        ("roles = [\"api\"]\n[worker]\nroles = [\"api\"]", "line 3: `roles` is no flag in [worker]"),
+        ("frobnicate = 1", "line 1: `frobnicate` is no flag outside of any table; `orchestrix config` prints"),
+        ("type = \"t\"", "line 1: `type` is no flag outside of any table; it may stand in [jobs.list]"),
+        ("[workr]\nconcurrency = 1", "line 1: `workr` is no command; did you mean [worker]?"),
+        ("[jobs.enqeue]\nqueue = \"q\"", "line 1: `enqeue` is no command; did you mean [jobs.enqueue]?"),
+        ("config = \"x\"", "line 1: `config` cannot stand in the file"),
+        ("drain-timeout = 30", "line 1: `drain-timeout` must be a duration such as 30s"),
+        ("[worker]\nconcurrency = \"10\"", "line 2: `concurrency` must be a number, without quotes"),
+        ("concurrency = -1", "line 1: `concurrency` is refused: invalid digit found in string; by default it is 10"),
+        ("database = 5", "line 1: `database` must be a string, in quotes"),
+        (
+            "listen = \"here\"",
+            "line 1: `listen` is refused: invalid socket address syntax; by default it is 127.0.0.1:8080",
+        ),
+        ("listen = \"\"", "line 1: `listen` is "),
+        ("log = \"loud\"", "line 1: `log` must be one of off, error, warn, info, debug, trace"),
+        ("no-migrate = \"yes\"", "line 1: `no-migrate` must be true or false"),
+        ("queues = \"a,b\"", "line 1: `queues` must be a list"),
+        ("queues = [\"a,b\"]", "line 1: `queues` must be a list of single items"),
+        ("queues = []", "line 1: `queues` is an empty list"),
+        ("queues = [\"a b\"]", "line 1: `queues` is refused"),
+        ("connect-timeout = [\"1s\"]", "line 1: `connect-timeout` must be a single value; by default it is 10s"),
+        ("database = {url = \"x\"}", "line 1: `database` must be a single value"),
+        ("[jobs.list]\nlimit = 0", "line 2: `limit` is refused"),
+        ("log = \"info\"\nlog = \"warn\"", "line 2: is not TOML: duplicate key"),
+        ("log = info", "line 1: is not TOML: "),
+    ] {
+        write(&place, text);
+        // Whichever command runs.
+        for command in [&["jobs", "list"][..], &["completions", "bash"]] {
+            let ran = place.run(command).ended(2, &format!("error: in orchestrix.toml\n  {said}"));
+            assert_eq!(ran.stdout, "");
+        }
+    }
+    write(&place, "one = 1\ntwo = 2\n[dev]\nthree = 3\n");
+    let ran = place.run(&["jobs", "list"]).ended(2, "line 1: `one`");
+    assert!(
+        ran.stderr.contains("line 2: `two`") && ran.stderr.contains("line 4: `three` is no flag in [dev]"),
+        "{ran:#?}"
+    );
+    // Help needs no file.
+    place.run(&["--help"]).done();
+}
+
+#[test]
+fn what_excludes_each_other_does_so_across_the_file_and_the_command_line() {
+    let place = Place::sqlite();
+    write(&place, "[jobs.enqueue]\ndelay = \"5m\"\n[dlq.purge]\nolder-than = \"30d\"\ndry-run = true\n");
+    let ran = place.run(&["jobs", "enqueue", "t", "--run-at", "2030-01-01T00:00:00Z"]).ended(2, "cannot be used with");
+    assert!(ran.stderr.contains("--delay stands in orchestrix.toml, line 2"), "{ran:#?}");
+    place.enqueue(&["t"]);
+    // What is required may stand in the file.
+    place.run(&["dlq", "purge"]).done();
+}
+
+#[test]
+fn no_message_about_the_file_shows_a_value() {
+    let place = Place::sqlite();
+    for text in [
+        "database = hunter2",
+        "database = \"hunter2",
+        "database = [\"hunter2\"]",
+        "log = \"hunter2\"",
+        "listen = \"hunter2\"",
+        "drain-timeout = \"hunter2\"",
+        "cron = \"hunter2\"",
+        "tz = \"hunter2\"",
+        "depends-on = [\"hunter2\"]",
+        "resources = [\"hunter2\"]",
+        "no-migrate = \"hunter2\"",
+        "databas = \"hunter2\"",
+        "[worker]\nqueues = [\"hunter2 hunter2\"]",
+        "database = \"hunter2\"\ndatabase = \"hunter2\"",
+    ] {
+        write(&place, text);
+        let ran = place.run(&["jobs", "list", "--log", "trace"]).ended(2, "error: in orchestrix.toml\n  line ");
+        assert!(!ran.stderr.contains("hunter2"), "{text}: {ran:#?}");
+    }
+}
+
+#[test]
+fn the_database_may_stand_in_the_file() {
+    let place = Place::sqlite();
+    place.enqueue(&["t"]);
+    write(&place, "database = \"sqlite:jobs.db\"\n");
+    let mut command = bare(&["jobs", "list", "--output", "json"]);
+    let list = Ran::of(command.current_dir(place.folder())).done().json();
+    assert_eq!(list["items"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn what_config_prints_is_taken_as_it_is() {
+    let place = Place::sqlite();
+    let template = place.run(&["config"]).done().stdout;
+    for part in [
+        "# listen = \"127.0.0.1:8080\"",
+        "[jobs.enqueue]",
+        "# concurrency = 10",
+        "# roles = [\"api\", \"coordinator\"]",
+    ] {
+        assert!(template.contains(part), "{part}");
+    }
+    write(&place, &template);
+    place.run(&["jobs", "enqueue", "t"]).done();
+}
