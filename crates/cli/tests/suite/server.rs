@@ -1,8 +1,10 @@
 //! The server as a process, on every database, asked as any program would ask it.
 
+mod crashes;
 mod http;
 mod jobs;
 mod limits;
+mod line;
 mod schedules;
 mod start;
 mod workers;

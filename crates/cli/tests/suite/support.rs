@@ -14,7 +14,7 @@ use orchestrix_core::{JobId, JobState, Timestamp, WorkerName};
 use orchestrix_postgres::{PostgresOptions, PostgresStore};
 use orchestrix_sqlite::{SqliteOptions, SqliteStore};
 use orchestrix_store::{ClaimRequest, Claimed, Finish, ManualClock, Store, Verdict};
-use orchestrix_testkit::{PostgresServer, TestDatabase};
+use orchestrix_testkit::{PostgresServer, TestDatabase, psql};
 use serde_json::Value;
 
 /// A database and a folder of a test's own, gone with it.
@@ -47,6 +47,22 @@ impl Place {
 
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    pub(crate) fn is_postgres(&self) -> bool {
+        !self.url.starts_with("sqlite:")
+    }
+
+    /// The first column of what SQL in this database answers, asked without any of our own code.
+    pub(crate) fn sql(&self, sql: &str) -> Vec<String> {
+        match self.url.strip_prefix("sqlite:") {
+            Some(path) => {
+                let file = rusqlite::Connection::open(path).unwrap();
+                let mut statement = file.prepare(sql).unwrap();
+                statement.query_map((), |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap()
+            }
+            None => psql(&self.url, sql).unwrap().lines().map(str::to_owned).collect(),
+        }
     }
 
     /// The command on this database, in this folder.
