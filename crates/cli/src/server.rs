@@ -5,7 +5,7 @@
 use std::{fmt, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result};
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, builder::TypedValueParser};
 use orchestrix_client::Client;
 use orchestrix_coordinator::{Coordinator, CoordinatorOptions};
 use orchestrix_core::NodeName;
@@ -66,6 +66,19 @@ pub(crate) struct ServerArguments {
     /// How long requests may take to finish after a signal
     #[arg(long, value_name = "DURATION", value_parser = times::duration, default_value = "30s")]
     drain_timeout: Duration,
+
+    /// How many requests are worked on at once; long polls that wait do not count
+    #[arg(long, value_name = "N", default_value = "256", value_parser = count(1))]
+    max_requests: usize,
+
+    /// How many more may wait for their turn; others are turned away, to come again
+    #[arg(long, value_name = "N", default_value = "4096", value_parser = count(0))]
+    max_waiting: usize,
+}
+
+// So many of something, at least this many.
+fn count(least: i64) -> impl TypedValueParser<Value = usize> {
+    clap::value_parser!(u32).range(least..=1_000_000).map(|count| count as usize)
 }
 
 /// A part of a server.
@@ -161,7 +174,13 @@ pub(crate) async fn server(arguments: &ServerArguments, global: &Global) -> Resu
         hello.push_str(&format!("listening on http://{address}\n"));
     }
     let stop = watch::Sender::new(false);
-    let serving = serve(&opened.store, listener, arguments.drain_timeout, &stop);
+    let options = ServerOptions {
+        concurrency: arguments.max_requests,
+        queue: arguments.max_waiting,
+        drain_timeout: arguments.drain_timeout,
+        ..ServerOptions::default()
+    };
+    let serving = serve(&opened.store, listener, options, &stop);
     let clean = until_told(&mut signals, &stop, &hello, serving).await?;
     if !clean {
         return Ok(Outcome::FAILED);
@@ -198,7 +217,8 @@ pub(crate) async fn dev(arguments: &DevArguments, global: &Global) -> Result<Out
          Health:   curl http://{address}/readyz\n"
     );
     let stop = watch::Sender::new(false);
-    let serving = serve(&opened.store, Some(listener), arguments.drain_timeout, &stop);
+    let options = ServerOptions { drain_timeout: arguments.drain_timeout, ..ServerOptions::default() };
+    let serving = serve(&opened.store, Some(listener), options, &stop);
     if !until_told(&mut signals, &stop, &hello, serving).await? {
         return Ok(Outcome::FAILED);
     }
@@ -237,7 +257,7 @@ impl ServerArguments {
 async fn serve(
     store: &Arc<dyn Store>,
     listener: Option<TcpListener>,
-    drain_timeout: Duration,
+    options: ServerOptions,
     stop: &watch::Sender<bool>,
 ) -> Result<()> {
     let mut stopped = stop.subscribe();
@@ -246,7 +266,7 @@ async fn serve(
     };
     match listener {
         Some(listener) => {
-            let app = App::new(Arc::clone(store), ServerOptions { drain_timeout, ..ServerOptions::default() });
+            let app = App::new(Arc::clone(store), options);
             Ok(orchestrix_server::serve(app, listener, stopped).await?)
         }
         None => {

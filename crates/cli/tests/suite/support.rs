@@ -42,11 +42,20 @@ impl Place {
 
     /// A database on this server.
     pub(crate) fn on(server: &PostgresServer) -> Self {
-        Self { folder: folder(), url: server.url("postgres"), _database: None }
+        Self::at(server.url("postgres"))
+    }
+
+    /// A database that is reached by this URL.
+    pub(crate) fn at(url: impl Into<String>) -> Self {
+        Self { folder: folder(), url: url.into(), _database: None }
     }
 
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    pub(crate) fn url(&self) -> &str {
+        &self.url
     }
 
     pub(crate) fn is_postgres(&self) -> bool {

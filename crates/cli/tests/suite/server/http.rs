@@ -1,6 +1,7 @@
 //! A server that runs, and a client that sends exactly what it is told to.
 
 use std::{
+    fs,
     io::{BufRead, BufReader, Read, Write},
     net::TcpStream,
     process::{Child, Command, ExitStatus, Stdio},
@@ -29,7 +30,12 @@ pub(crate) struct Server {
 impl Server {
     /// Starts one on a port of its own.
     pub(crate) fn start(place: &Place) -> Self {
-        Self::of(place.command(&["server", "--no-auth", "--listen", "127.0.0.1:0"]))
+        Self::start_with(place, &[])
+    }
+
+    /// The same with more arguments.
+    pub(crate) fn start_with(place: &Place, arguments: &[&str]) -> Self {
+        Self::of(place.command(&[&["server", "--no-auth", "--listen", "127.0.0.1:0"], arguments].concat()))
     }
 
     pub(crate) fn of(mut command: Command) -> Self {
@@ -53,6 +59,11 @@ impl Server {
                 Err(error) => panic!("the server did not say {text:?}: {error}"),
             }
         }
+    }
+
+    /// How many files and sockets it has open.
+    pub(crate) fn descriptors(&self) -> usize {
+        fs::read_dir(format!("/proc/{}/fd", self.child.id())).unwrap().count()
     }
 
     pub(crate) fn signal(&self, name: &str) {

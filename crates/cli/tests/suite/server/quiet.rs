@@ -1,0 +1,141 @@
+//! What a server holds while nobody asks anything, and must come back to whatever was done to it.
+
+use std::{
+    process::{Child, Command, Stdio},
+    sync::Barrier,
+    thread,
+    time::{Duration, Instant},
+};
+
+use serde_json::json;
+
+use super::http::{LIMIT, Server};
+use crate::support::Place;
+
+/// How soon a server is done with what its clients left behind: before the database ends it for being idle.
+const SOON: Duration = Duration::from_secs(20);
+
+const SESSIONS: &str = "SELECT count(*) FROM pg_stat_activity \
+    WHERE datname = current_database() AND application_name = 'orchestrix'";
+
+/// A server on PostgreSQL before anything was done to it.
+pub(crate) struct Quiet<'a> {
+    server: &'a Server,
+    place: &'a Place,
+    /// Files and sockets other than connections to the database, of which more are opened as they are needed.
+    own: usize,
+}
+
+impl<'a> Quiet<'a> {
+    /// Takes note of a server that nobody has asked anything yet.
+    pub(crate) fn before(server: &'a Server, place: &'a Place) -> Self {
+        let quiet = Self { server, place, own: 0 };
+        let deadline = Instant::now() + LIMIT;
+        loop {
+            let (before, open, after) = (quiet.sessions(), server.descriptors(), quiet.sessions());
+            // Connections may be opened between two looks.
+            if before == after {
+                return Self { own: open - before, ..quiet };
+            }
+            assert!(Instant::now() < deadline, "it is never quiet");
+        }
+    }
+
+    /// Connections to the database.
+    pub(crate) fn sessions(&self) -> usize {
+        self.count(SESSIONS)
+    }
+
+    /// Of those, how many wait for somebody's lock.
+    pub(crate) fn blocked(&self) -> usize {
+        self.count(&format!("{SESSIONS} AND wait_event_type = 'Lock'"))
+    }
+
+    /// And how many are in a transaction that nobody goes on with.
+    pub(crate) fn halfway(&self) -> usize {
+        self.count(&format!("{SESSIONS} AND state LIKE 'idle in transaction%'"))
+    }
+
+    /// The number that SQL answers.
+    pub(crate) fn count(&self, sql: &str) -> usize {
+        self.place.sql(sql)[0].parse().unwrap()
+    }
+
+    /// Waits for a look at the database that is as it should be.
+    pub(crate) fn until(&self, what: &str, mut seen: impl FnMut() -> bool) {
+        let deadline = Instant::now() + SOON;
+        while !seen() {
+            assert!(
+                Instant::now() < deadline,
+                "{what}: in vain; {} descriptors, of them {} for sessions and {} at first; {:#?}",
+                self.server.descriptors(),
+                self.sessions(),
+                self.own,
+                self.place
+                    .sql("SELECT state || ': ' || query FROM pg_stat_activity WHERE application_name = 'orchestrix'"),
+            );
+        }
+    }
+
+    /// Sees that nothing is left, and that very many requests at once are answered: with a turn, a connection or a
+    /// descriptor lost each time, there would be none left for them.
+    pub(crate) fn returns(&self) {
+        at_once(self.server, 300);
+        self.until("no transaction stays open", || self.halfway() == 0);
+        self.until("no session stays", || self.sessions() <= MOST_SESSIONS);
+        self.until("no descriptor stays", || self.server.descriptors() <= self.own + self.sessions());
+    }
+}
+
+/// The pool of the server, and the connection that listens.
+pub(crate) const MOST_SESSIONS: usize = 11;
+
+/// Sends so many jobs at the same time; all must be accepted, be it after they were told to come again.
+pub(crate) fn at_once(server: &Server, count: usize) {
+    let all = Barrier::new(count);
+    let deadline = Instant::now() + LIMIT;
+    let send = || {
+        all.wait();
+        loop {
+            let answer = server.post("/jobs", &json!({"jobType": "at-once", "queue": "idle"}));
+            match answer.status {
+                429 if Instant::now() < deadline => {}
+                status => return status,
+            }
+        }
+    };
+    let statuses: Vec<u16> = thread::scope(|scope| {
+        let clients: Vec<_> = (0..count).map(|_| scope.spawn(send)).collect();
+        clients.into_iter().map(|client| client.join().unwrap()).collect()
+    });
+    assert_eq!(statuses, vec![202; count]);
+}
+
+/// A session that keeps everybody else from a table, until it is dropped.
+pub(crate) struct Held(Child);
+
+impl Held {
+    pub(crate) fn table(place: &Place, name: &str) -> Self {
+        let program = orchestrix_testkit::PostgresInstallation::find().unwrap().program("psql");
+        let mut child = Command::new(program)
+            .args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", place.url()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let sql = format!("BEGIN; LOCK TABLE orchestrix.{name} IN ACCESS EXCLUSIVE MODE; SELECT 'held';\n");
+        std::io::Write::write_all(child.stdin.as_mut().unwrap(), sql.as_bytes()).unwrap();
+        let mut said = [0; 4];
+        std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut said).unwrap();
+        assert_eq!(&said, b"held");
+        Self(child)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // The server of the database sees its end, and undoes what it did.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
