@@ -56,8 +56,8 @@ fn race(place: &Place) {
         let (tell, told) = mpsc::channel();
         let clients: Vec<_> = (0..CLIENTS)
             .map(|_| {
-                let tell = tell.clone();
-                scope.spawn(|| client(&address, &next, tell))
+                let (tell, address, next) = (tell.clone(), &address, &next);
+                scope.spawn(move || client(address, next, &tell))
             })
             .collect();
         drop(tell);
@@ -83,7 +83,7 @@ fn race(place: &Place) {
 }
 
 // Sends requests until none is left, each until it is accepted.
-fn client(address: &str, next: &AtomicUsize, tell: mpsc::Sender<(usize, String)>) -> Seen {
+fn client(address: &str, next: &AtomicUsize, tell: &mpsc::Sender<(usize, String)>) -> Seen {
     let mut seen = Seen::default();
     let mut line = None;
     loop {

@@ -89,8 +89,8 @@ fn a_database_that_breaks_in_the_middle_costs_answers_and_no_job_that_was_accept
     thread::scope(|scope| {
         let (tell, told) = mpsc::channel();
         for _ in 0..CLIENTS {
-            let tell = tell.clone();
-            scope.spawn(|| client(&server, &next, &over, &{ tell }));
+            let (tell, server, next, over) = (tell.clone(), &server, &next, &over);
+            scope.spawn(move || client(server, next, over, &tell));
         }
         drop(tell);
         for _ in 0..CUTS {
