@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::{
     http::{LIMIT, Server},
     line::request,
-    quiet::{Held, Quiet},
+    quiet::{Held, MOST_SESSIONS, Quiet},
 };
 use crate::support::Place;
 
@@ -128,6 +128,29 @@ fn jobs_that_were_leased_for_a_client_that_is_gone_are_handed_back_at_once() {
         leave(&mut stream);
         let id = server.post("/jobs", &job).accepted();
         assert_eq!(server.post("/worker/leases", &ask("stays", 50)).json()["leases"][0]["jobId"], *id);
+    }
+    ground.quiet.returns();
+}
+
+#[test]
+fn clients_that_go_away_from_a_slow_database_cost_it_no_more_connections_than_the_pool_has() {
+    let place = Place::postgres();
+    let server = Server::start_with(&place, ALONE);
+    let ground = Ground { quiet: Quiet::before(&server, &place), server: &server, place: &place };
+    let graph = json!({"jobs": [{"jobType": "t", "ref": "a"}, {"jobType": "t", "dependsOn": ["ref:a"]}]}).to_string();
+    let nobody = "/jobs/0199d0a4-8f3e-7c21-9b1f-2f6a3e1c5d70";
+    for (table, bytes) in [("dependency", request("POST", "/jobs/batch", &graph)), ("job", request("GET", nobody, ""))]
+    {
+        let held = Held::table(&place, table);
+        for _ in 0..2 * MOST_SESSIONS {
+            let mut stream = ground.send(&bytes);
+            ground.quiet.until("the request comes to its stop", || ground.quiet.blocked() > 0);
+            leave(&mut stream);
+            // Nobody wants it any more: the database need not wait for the lock, which is still held.
+            ground.quiet.until("the database is told to stop", || ground.quiet.blocked() == 0);
+            assert!(ground.quiet.sessions() <= MOST_SESSIONS, "{} sessions", ground.quiet.sessions());
+        }
+        drop(held);
     }
     ground.quiet.returns();
 }
