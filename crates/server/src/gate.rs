@@ -86,8 +86,11 @@ impl Drop for Place<'_> {
 pub(crate) async fn gate(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
     match app.gate.turn().await {
         Ok(turn) => {
-            request.extensions_mut().insert(turn);
-            next.run(request).await
+            request.extensions_mut().insert(turn.clone());
+            let response = next.run(request).await;
+            // Held here: the request, and what it carries, is gone as soon as its body has been read.
+            drop(turn);
+            response
         }
         Err(refusal) => refusal.into_response(),
     }

@@ -7,6 +7,7 @@ mod limits;
 mod line;
 mod midway;
 mod outage;
+mod overload;
 mod quiet;
 mod schedules;
 mod start;
