@@ -5,7 +5,7 @@
 use std::{fmt, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result};
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, builder::TypedValueParser};
 use orchestrix_client::Client;
 use orchestrix_coordinator::{Coordinator, CoordinatorOptions};
 use orchestrix_core::NodeName;
@@ -69,6 +69,19 @@ pub(crate) struct ServerArguments {
 
     #[command(flatten)]
     pub(crate) traces: traces::Destination,
+
+    /// How many requests are worked on at once; long polls that wait do not count
+    #[arg(long, value_name = "N", default_value = "256", value_parser = count(1))]
+    max_requests: usize,
+
+    /// How many more may wait for their turn; others are turned away, to come again
+    #[arg(long, value_name = "N", default_value = "4096", value_parser = count(0))]
+    max_waiting: usize,
+}
+
+// So many of something, at least this many.
+fn count(least: i64) -> impl TypedValueParser<Value = usize> {
+    clap::value_parser!(u32).range(least..=1_000_000).map(|count| count as usize)
 }
 
 /// A part of a server.
@@ -170,6 +183,8 @@ pub(crate) async fn server(arguments: &ServerArguments, global: &Global) -> Resu
     }
     let stop = watch::Sender::new(false);
     let options = ServerOptions {
+        concurrency: arguments.max_requests,
+        queue: arguments.max_waiting,
         drain_timeout: arguments.drain_timeout,
         metrics: Some(metrics),
         trace_tie: arguments.traces.tie(),

@@ -33,6 +33,9 @@ const CONFLICT_RETRIES: usize = 5;
 /// a full one from end to end in every statement. To plan every time would cost more than most statements do.
 const PLAN_LIFE: Duration = Duration::from_secs(1);
 
+/// How long a server gets to stop what nobody waits for any more.
+const STOPPING: Duration = Duration::from_secs(5);
+
 /// A pool of connections to one database.
 #[derive(Debug, Clone)]
 pub(crate) struct Database {
@@ -279,7 +282,23 @@ impl Drop for Connection<'_> {
         if let Some(client) = self.client.take()
             && self.unfinished.load(Ordering::Relaxed)
         {
-            drop(Object::take(client));
+            match tokio::runtime::Handle::try_current() {
+                Ok(runtime) if !client.is_closed() => drop(runtime.spawn(give_up(client))),
+                _ => drop(Object::take(client)),
+            }
         }
     }
+}
+
+// Keeps the connection's place in the pool until the server has stopped. Closed at once, a session would go on with its
+// statement, or go on waiting for a lock, beside the one that the pool opens in its place: callers that come and go while
+// the database is slow would be given more sessions than it has.
+async fn give_up(client: Object) {
+    let stopped = async {
+        // Whether it is heard or not: what follows is answered once nothing is under way any more.
+        let _ = client.cancel_token().cancel_query(NoTls).await;
+        let _ = client.batch_execute("").await;
+    };
+    let _ = tokio::time::timeout(STOPPING, stopped).await;
+    drop(Object::take(client));
 }

@@ -54,7 +54,7 @@ pub use database::{TEST_POSTGRES, TestDatabase, test_postgres};
 pub use error::Error;
 pub use installation::{OLDEST_POSTGRES, PG_BIN, PostgresInstallation};
 pub use pgbouncer::PgBouncer;
-pub use postgres::{Durability, PostgresBuilder, PostgresServer};
+pub use postgres::{Durability, PostgresBuilder, PostgresServer, free_port};
 pub use proxy::Proxy;
 pub use psql::psql;
 pub use twin::Twin;

@@ -262,7 +262,7 @@ impl Drop for PostgresServer {
 /// A loopback port that nobody listens on, below the range from which Linux takes the ports of outgoing connections.
 ///
 /// Within that range, a client that tries to reconnect to a stopped server can be given the server's own port.
-pub(crate) fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     const LOWEST: u64 = 15_000;
     const HIGHEST: u64 = 32_000;
     let candidate = || u16::try_from(LOWEST + random() % (HIGHEST - LOWEST)).expect("HIGHEST fits a port");

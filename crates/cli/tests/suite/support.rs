@@ -14,7 +14,7 @@ use orchestrix_core::{JobId, JobState, Timestamp, WorkerName};
 use orchestrix_postgres::{PostgresOptions, PostgresStore};
 use orchestrix_sqlite::{SqliteOptions, SqliteStore};
 use orchestrix_store::{ClaimRequest, Claimed, Finish, ManualClock, Store, Verdict};
-use orchestrix_testkit::{PostgresServer, TestDatabase};
+use orchestrix_testkit::{PostgresServer, TestDatabase, psql};
 use serde_json::Value;
 
 use crate::server::http::Server;
@@ -59,7 +59,7 @@ impl Place {
 
     /// A database on this server.
     pub(crate) fn on(server: &PostgresServer) -> Self {
-        Self { folder: folder(), url: server.url("postgres"), server: None, _database: None }
+        Self::at(server.url("postgres"))
     }
 
     /// Where its server listens.
@@ -67,8 +67,33 @@ impl Place {
         self.server.as_ref().expect("a place that is served").address.clone()
     }
 
+    /// A database that is reached by this URL.
+    pub(crate) fn at(url: impl Into<String>) -> Self {
+        Self { folder: folder(), url: url.into(), server: None, _database: None }
+    }
+
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
+    pub(crate) fn is_postgres(&self) -> bool {
+        !self.url.starts_with("sqlite:")
+    }
+
+    /// The first column of what SQL in this database answers, asked without any of our own code.
+    pub(crate) fn sql(&self, sql: &str) -> Vec<String> {
+        match self.url.strip_prefix("sqlite:") {
+            Some(path) => {
+                let file = rusqlite::Connection::open(path).unwrap();
+                let mut statement = file.prepare(sql).unwrap();
+                statement.query_map((), |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap()
+            }
+            None => psql(&self.url, sql).unwrap().lines().map(str::to_owned).collect(),
+        }
     }
 
     /// The command on this database or through its server, in this folder.

@@ -1,6 +1,7 @@
 //! A server that runs, and a client that sends exactly what it is told to.
 
 use std::{
+    fs,
     io::{BufRead, BufReader, Read, Write},
     net::TcpStream,
     process::{Child, Command, ExitStatus, Stdio},
@@ -30,7 +31,12 @@ pub(crate) struct Server {
 impl Server {
     /// Starts one on a port of its own.
     pub(crate) fn start(place: &Place) -> Self {
-        Self::of(place.command(&["server", "--no-auth", "--listen", "127.0.0.1:0"]))
+        Self::start_with(place, &[])
+    }
+
+    /// The same with more arguments.
+    pub(crate) fn start_with(place: &Place, arguments: &[&str]) -> Self {
+        Self::of(place.command(&[&["server", "--no-auth", "--listen", "127.0.0.1:0"], arguments].concat()))
     }
 
     pub(crate) fn of(mut command: Command) -> Self {
@@ -67,6 +73,11 @@ impl Server {
         let mut lines = std::mem::take(&mut *self.heard.lock().unwrap());
         lines.extend(self.said.lock().unwrap().iter());
         lines
+    }
+
+    /// How many files and sockets it has open.
+    pub(crate) fn descriptors(&self) -> usize {
+        fs::read_dir(format!("/proc/{}/fd", self.child.id())).unwrap().count()
     }
 
     pub(crate) fn signal(&self, name: &str) {
@@ -151,7 +162,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    fn read(bytes: &[u8]) -> Self {
+    pub(crate) fn read(bytes: &[u8]) -> Self {
         let text = String::from_utf8_lossy(bytes);
         let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {text:?}"));
         let mut lines = head.lines();

@@ -1,0 +1,150 @@
+//! A server that is killed again and again, in the middle of everything, while clients repeat themselves.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        atomic::{AtomicUsize, Ordering},
+        mpsc,
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use orchestrix_testkit::free_port;
+use serde_json::json;
+
+use super::{
+    http::{LIMIT, Server},
+    line::Line,
+};
+use crate::support::Place;
+
+/// Requests, of which every so many carry the same key, and go out at the same time.
+const REQUESTS: usize = 10_000;
+const TIMES: usize = 4;
+const KEYS: usize = REQUESTS / TIMES;
+const CLIENTS: usize = 32;
+const KILLS: usize = 5;
+/// How long a client waits before it tries again.
+const PAUSE: Duration = Duration::from_millis(10);
+
+#[test]
+fn a_key_means_one_job_however_often_the_server_is_killed_on_postgres() {
+    race(&Place::postgres());
+}
+
+#[test]
+fn a_key_means_one_job_however_often_the_server_is_killed_on_sqlite() {
+    race(&Place::sqlite());
+}
+
+/// What one client saw.
+#[derive(Default)]
+struct Seen {
+    /// Requests that were sent and never answered.
+    cut: usize,
+    gave_up: Option<String>,
+}
+
+fn race(place: &Place) {
+    // Below the ports that clients are given: one of them would otherwise connect to itself while nobody listens there.
+    let address = format!("127.0.0.1:{}", free_port());
+    let start = || Server::of(place.command(&["server", "--no-auth", "--listen", &address]));
+    let mut server = start();
+    let next = AtomicUsize::new(0);
+    let (answers, seen) = thread::scope(|scope| {
+        let (tell, told) = mpsc::channel();
+        let clients: Vec<_> = (0..CLIENTS)
+            .map(|_| {
+                let (tell, address, next) = (tell.clone(), &address, &next);
+                scope.spawn(move || client(address, next, &tell))
+            })
+            .collect();
+        drop(tell);
+        let mut answers = Vec::new();
+        for answer in told {
+            answers.push(answer);
+            if answers.len() % (REQUESTS / (KILLS + 1)) == 0 && answers.len() <= KILLS * (REQUESTS / (KILLS + 1)) {
+                server.signal("KILL");
+                server.ended();
+                server = start();
+            }
+        }
+        let seen: Vec<Seen> = clients.into_iter().map(|client| client.join().unwrap()).collect();
+        (answers, seen)
+    });
+    let gave_up: Vec<_> = seen.iter().filter_map(|seen| seen.gave_up.as_ref()).collect();
+    assert!(gave_up.is_empty(), "clients were not answered: {gave_up:?}");
+    assert_eq!(answers.len(), REQUESTS, "every request was accepted in the end");
+    let cut: usize = seen.iter().map(|seen| seen.cut).sum();
+    assert!(cut >= KILLS, "kills met only {cut} requests under way: nothing was shown");
+    drop(server);
+    judge(place, &answers);
+}
+
+// Sends requests until none is left, each until it is accepted.
+fn client(address: &str, next: &AtomicUsize, tell: &mpsc::Sender<(usize, String)>) -> Seen {
+    let mut seen = Seen::default();
+    let mut line = None;
+    loop {
+        let key = next.fetch_add(1, Ordering::Relaxed) / TIMES;
+        if key >= KEYS {
+            return seen;
+        }
+        let job = json!({"jobType": "t", "payload": {"key": key}, "idempotencyKey": format!("key-{key}")}).to_string();
+        let deadline = Instant::now() + LIMIT;
+        loop {
+            let again = match line.take().map_or_else(|| Line::open(address), Ok) {
+                Err(error) => error.to_string(),
+                Ok(mut open) => match open.ask("POST", "/jobs", &job) {
+                    Ok(answer) if answer.status == 202 => {
+                        line = Some(open);
+                        if tell.send((key, answer.accepted())).is_err() {
+                            return seen;
+                        }
+                        break;
+                    }
+                    Ok(answer) => format!("{answer:?}"),
+                    Err(error) => {
+                        seen.cut += 1;
+                        error.to_string()
+                    }
+                },
+            };
+            if Instant::now() > deadline {
+                seen.gave_up = Some(again);
+                return seen;
+            }
+            thread::sleep(PAUSE);
+        }
+    }
+}
+
+// The database alone says what is true.
+fn judge(place: &Place, answers: &[(usize, String)]) {
+    let (jobs, keys) = match place.is_postgres() {
+        true => (
+            "SELECT (payload::json ->> 'key') || '|' || id FROM orchestrix.job",
+            "SELECT substr(key, 5) || '|' || job_id FROM orchestrix.idempotency",
+        ),
+        false => (
+            "SELECT (payload ->> '$.key') || '|' || lower(hex(id)) FROM job",
+            "SELECT substr(key, 5) || '|' || lower(hex(job_id)) FROM idempotency",
+        ),
+    };
+    let read = |sql: &str| {
+        let rows = place.sql(sql);
+        let pairs: BTreeMap<usize, String> = rows
+            .iter()
+            .map(|row| row.split_once('|').unwrap())
+            .map(|(key, id)| (key.parse().unwrap(), id.replace('-', "")))
+            .collect();
+        (rows.len(), pairs)
+    };
+    let (count, jobs) = read(jobs);
+    assert_eq!((count, jobs.len()), (KEYS, KEYS), "a job for every key, and no other");
+    assert_eq!(read(keys), (KEYS, jobs.clone()), "every key stands for the job that was recorded with it");
+    for (key, id) in answers {
+        assert_eq!(jobs[key], id.replace('-', ""), "key {key} was answered with another job than its own");
+    }
+}

@@ -1,0 +1,62 @@
+//! A connection that is kept, on which anything may go wrong.
+
+use std::{
+    io::{self, BufRead, BufReader, Read, Write},
+    net::TcpStream,
+};
+
+use super::http::{Answer, LIMIT};
+
+/// A connection for one request after the other.
+pub(crate) struct Line(BufReader<TcpStream>);
+
+impl Line {
+    pub(crate) fn open(address: &str) -> io::Result<Self> {
+        let stream = TcpStream::connect(address)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(LIMIT))?;
+        Ok(Self(BufReader::new(stream)))
+    }
+
+    /// Sends a request and reads its answer, whole.
+    pub(crate) fn ask(&mut self, method: &str, path: &str, body: &str) -> io::Result<Answer> {
+        self.send(&request(method, path, body))?;
+        self.answer()
+    }
+
+    pub(crate) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.0.get_mut().write_all(bytes)
+    }
+
+    /// Reads the answer to what was sent.
+    pub(crate) fn answer(&mut self) -> io::Result<Answer> {
+        let mut text = Vec::new();
+        let mut length = 0;
+        loop {
+            let begin = text.len();
+            if self.0.read_until(b'\n', &mut text)? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            let line = String::from_utf8_lossy(&text[begin..]).to_ascii_lowercase();
+            if let Some(value) = line.strip_prefix("content-length:") {
+                length = value.trim().parse().map_err(io::Error::other)?;
+            }
+            if line == "\r\n" {
+                break;
+            }
+        }
+        let begin = text.len();
+        text.resize(begin + length, 0);
+        self.0.read_exact(&mut text[begin..])?;
+        Ok(Answer::read(&text))
+    }
+}
+
+/// A request as it is sent.
+pub(crate) fn request(method: &str, path: &str, body: &str) -> Vec<u8> {
+    let mut text = format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\n");
+    if method != "GET" {
+        text.push_str(&format!("content-type: application/json\r\ncontent-length: {}\r\n", body.len()));
+    }
+    format!("{text}\r\n{body}").into_bytes()
+}

@@ -1,0 +1,156 @@
+//! Clients that go away while the database is in the middle of what they asked for.
+//!
+//! Somebody else's lock keeps it there, so that nothing depends on chance: the client goes, the server has noticed, and
+//! only then does the database go on.
+
+use std::{
+    io::{Read, Write},
+    net::{Shutdown, TcpStream},
+};
+
+use serde_json::{Value, json};
+
+use super::{
+    http::{LIMIT, Server},
+    line::request,
+    quiet::{Held, MOST_SESSIONS, Quiet},
+};
+use crate::support::Place;
+
+/// Nobody else of the same server comes to a stop at a lock; and fewer turns than there will be clients, so that none
+/// may keep its own.
+const ALONE: &[&str] = &["--roles", "api", "--max-requests", "4"];
+
+struct Ground<'a> {
+    server: &'a Server,
+    place: &'a Place,
+    quiet: Quiet<'a>,
+}
+
+impl Ground<'_> {
+    // Sends a request that comes to a stop at a table, and leaves; goes on once the server has closed the connection too.
+    fn leave_at(&self, table: &str, method: &str, path: &str, body: &Value) {
+        let held = Held::table(self.place, table);
+        let body = if method == "GET" { String::new() } else { body.to_string() };
+        let mut stream = self.send(&request(method, path, &body));
+        self.quiet.until("the request comes to its stop", || self.quiet.blocked() > 0);
+        leave(&mut stream);
+        drop(held);
+        self.quiet.until("nothing is under way", || self.quiet.blocked() == 0 && self.quiet.halfway() == 0);
+    }
+
+    fn send(&self, bytes: &[u8]) -> TcpStream {
+        let mut stream = TcpStream::connect(&self.server.address).unwrap();
+        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        stream.write_all(bytes).unwrap();
+        stream
+    }
+
+    fn jobs(&self, job_type: &str) -> usize {
+        self.quiet.count(&format!("SELECT count(*) FROM orchestrix.jobs WHERE job_type = '{job_type}'"))
+    }
+}
+
+// Says that nothing more will come, and reads to the end. Without an answer, the server has closed the connection because
+// of that: it knows.
+fn leave(stream: &mut TcpStream) {
+    stream.shutdown(Shutdown::Write).unwrap();
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    assert_eq!(String::from_utf8_lossy(&answer), "", "it was answered before it went");
+}
+
+#[test]
+fn a_client_that_goes_away_in_the_middle_of_its_transaction_leaves_all_of_it_or_nothing() {
+    let place = Place::postgres();
+    let server = Server::start_with(&place, ALONE);
+    let ground = Ground { quiet: Quiet::before(&server, &place), server: &server, place: &place };
+
+    ground.leave_at("job", "POST", "/jobs", &json!({"jobType": "one"}));
+    ground.leave_at("job", "POST", "/jobs", &json!({"jobType": "one", "idempotencyKey": "k"}));
+    server.post("/jobs", &json!({"jobType": "one", "idempotencyKey": "k"})).accepted();
+    assert!((1..=2).contains(&ground.jobs("one")), "one without a key, recorded or not; one with a key");
+
+    // Its jobs are in, what they wait for is not.
+    let graph = json!({"jobs": [{"jobType": "graph", "ref": "a", "idempotencyKey": "a"},
+        {"jobType": "graph", "dependsOn": ["ref:a"], "idempotencyKey": "b"}]});
+    ground.leave_at("dependency", "POST", "/jobs/batch", &graph);
+    let edges = || ground.quiet.count("SELECT count(*) FROM orchestrix.dependency");
+    let there = (ground.jobs("graph"), edges());
+    assert!([(0, 0), (2, 1)].contains(&there), "jobs, and who waits for whom: {there:?}");
+    assert_eq!(server.post("/jobs/batch", &graph).status, 202);
+    assert_eq!((ground.jobs("graph"), edges()), (2, 1));
+
+    let schedule = json!({"everySeconds": 86400, "job": {"jobType": "t"}});
+    ground.leave_at("schedule", "PUT", "/schedules/nightly", &schedule);
+    let put = server.send("PUT", "/schedules/nightly", &schedule.to_string());
+    assert!([200, 201].contains(&put.status), "{put:?}");
+
+    let id = server.post("/jobs", &json!({"jobType": "seen"})).accepted();
+    ground.leave_at("job", "GET", &format!("/jobs/{id}"), &Value::Null);
+
+    server.post("/jobs", &json!({"jobType": "done", "queue": "done"})).accepted();
+    let ask = json!({"workerId": "w", "queues": ["done"], "max": 1, "waitSeconds": 50});
+    let lease = server.post("/worker/leases", &ask).json()["leases"][0]["leaseToken"].clone();
+    let outcomes = json!({"items": [{"leaseToken": lease}]});
+    ground.leave_at("job", "POST", "/worker/leases/complete-batch", &outcomes);
+    let answer = server.post("/worker/leases/complete-batch", &outcomes).json();
+    assert_eq!(answer["items"][0]["status"], "COMPLETED", "{answer}");
+
+    ground.quiet.returns();
+}
+
+#[test]
+fn jobs_that_were_leased_for_a_client_that_is_gone_are_handed_back_at_once() {
+    let place = Place::postgres();
+    let server = Server::start_with(&place, ALONE);
+    let ground = Ground { quiet: Quiet::before(&server, &place), server: &server, place: &place };
+    // By its end alone such a lease would come back long after the test.
+    let job = json!({"jobType": "t", "queue": "q", "leaseSeconds": 3600});
+    let ask = |worker: &str, wait: u32| json!({"workerId": worker, "queues": ["q"], "max": 1, "waitSeconds": wait});
+
+    // Gone in the middle of the claim, which leases the job all the same.
+    let id = server.post("/jobs", &job).accepted();
+    ground.leave_at("job", "POST", "/worker/leases", &ask("gone", 0));
+    let again = format!(
+        "SELECT count(*) FROM orchestrix.job WHERE id = '{id}' AND state = 'pending' AND lease_counter = 1 AND attempts = 0"
+    );
+    ground.quiet.until("it is handed back at no cost", || ground.quiet.count(&again) == 1);
+    assert_eq!(server.post("/worker/leases", &ask("stays", 50)).json()["leases"][0]["jobId"], *id);
+
+    // Gone while it waited: the job that comes then is for somebody else.
+    for n in 0..10 {
+        let worker = format!("waits-{n}");
+        let mut stream = ground.send(&request("POST", "/worker/leases", &ask(&worker, 50).to_string()));
+        // Known to the store, so its request is being worked on.
+        let known = format!("SELECT count(*) FROM orchestrix.worker WHERE name = '{worker}'");
+        ground.quiet.until("the worker is known", || ground.quiet.count(&known) == 1);
+        leave(&mut stream);
+        let id = server.post("/jobs", &job).accepted();
+        assert_eq!(server.post("/worker/leases", &ask("stays", 50)).json()["leases"][0]["jobId"], *id);
+    }
+    ground.quiet.returns();
+}
+
+#[test]
+fn clients_that_go_away_from_a_slow_database_cost_it_no_more_connections_than_the_pool_has() {
+    let place = Place::postgres();
+    let server = Server::start_with(&place, ALONE);
+    let ground = Ground { quiet: Quiet::before(&server, &place), server: &server, place: &place };
+    let graph = json!({"jobs": [{"jobType": "t", "ref": "a"}, {"jobType": "t", "dependsOn": ["ref:a"]}]}).to_string();
+    let nobody = "/jobs/0199d0a4-8f3e-7c21-9b1f-2f6a3e1c5d70";
+    for (table, bytes) in [("dependency", request("POST", "/jobs/batch", &graph)), ("job", request("GET", nobody, ""))]
+    {
+        let held = Held::table(&place, table);
+        for _ in 0..2 * MOST_SESSIONS {
+            let mut stream = ground.send(&bytes);
+            ground.quiet.until("the request comes to its stop", || ground.quiet.blocked() > 0);
+            leave(&mut stream);
+            // Nobody wants it any more: the database need not wait for the lock, which is still held.
+            ground.quiet.until("the database is told to stop", || ground.quiet.blocked() == 0);
+            assert!(ground.quiet.sessions() <= MOST_SESSIONS, "{} sessions", ground.quiet.sessions());
+        }
+        drop(held);
+    }
+    ground.quiet.returns();
+}

@@ -1,0 +1,132 @@
+//! A database whose connections break in the middle of anything, again and again.
+
+use std::{
+    collections::BTreeSet,
+    sync::{
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+        mpsc::{self, Receiver, Sender},
+    },
+    thread,
+    time::Instant,
+};
+
+use orchestrix_testkit::Proxy;
+use serde_json::{Value, json};
+
+use super::{
+    http::{Answer, LIMIT, Server},
+    line::Line,
+    quiet::Quiet,
+};
+use crate::support::Place;
+
+const CLIENTS: usize = 16;
+const CUTS: usize = 10;
+/// Requests that are accepted between two cuts.
+const BETWEEN: usize = 100;
+
+/// The n-th request: one job, one with a key, or a graph.
+fn request(n: usize) -> (&'static str, Value) {
+    match n % 4 {
+        0 => {
+            let first = json!({"jobType": "graph", "ref": "a", "payload": n, "idempotencyKey": format!("{n}")});
+            ("/jobs/batch", json!({"jobs": [first, {"jobType": "graph", "payload": n, "dependsOn": ["ref:a"]}]}))
+        }
+        1 => ("/jobs", json!({"jobType": "keyed", "payload": n, "idempotencyKey": format!("{n}")})),
+        _ => ("/jobs", json!({"jobType": "plain", "payload": n})),
+    }
+}
+
+// The jobs of an answer, or none if it says that the database is away. There is no third.
+fn accepted(answer: &Answer) -> Option<Vec<String>> {
+    if answer.status == 202 {
+        let body = answer.json();
+        let id = |job: &Value| job["jobId"].as_str().unwrap().to_owned();
+        return Some(body["jobs"].as_array().map_or_else(|| vec![id(&body)], |jobs| jobs.iter().map(id).collect()));
+    }
+    answer.problem(503, "unavailable");
+    assert!(answer.header("retry-after").is_some_and(|seconds| seconds.parse::<u32>().is_ok()), "{answer:?}");
+    None
+}
+
+// Waits for as many answers of this kind; gathers all jobs that were accepted meanwhile.
+fn hear(told: &Receiver<Option<Vec<String>>>, mut wanted: usize, is_wanted: impl Fn(bool) -> bool) -> Vec<String> {
+    let deadline = Instant::now() + LIMIT;
+    let mut jobs = Vec::new();
+    while wanted > 0 {
+        let answer =
+            told.recv_timeout(deadline.saturating_duration_since(Instant::now())).expect("the awaited answers");
+        wanted -= usize::from(is_wanted(answer.is_some()));
+        jobs.extend(answer.into_iter().flatten());
+    }
+    jobs
+}
+
+fn client(server: &Server, next: &AtomicUsize, over: &AtomicBool, tell: &Sender<Option<Vec<String>>>) {
+    let mut line = Line::open(&server.address).unwrap();
+    while !over.load(Ordering::Relaxed) {
+        let (path, body) = request(next.fetch_add(1, Ordering::Relaxed));
+        // The server itself stays: every request is answered, on a connection that stays open.
+        let answer = line.ask("POST", path, &body.to_string()).unwrap();
+        if tell.send(accepted(&answer)).is_err() {
+            return;
+        }
+    }
+}
+
+#[test]
+fn a_database_that_breaks_in_the_middle_costs_answers_and_no_job_that_was_accepted() {
+    let place = Place::postgres();
+    let config: tokio_postgres::Config = place.url().parse().unwrap();
+    let port = config.get_ports()[0];
+    let proxy = Proxy::start(([127, 0, 0, 1], port).into()).unwrap();
+    let through = place.url().replace(&format!(":{port}/"), &format!(":{}/", proxy.address().port()));
+    let server = Server::start(&Place::at(through));
+    let quiet = Quiet::before(&server, &place);
+
+    let (next, over) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let mut jobs = Vec::new();
+    thread::scope(|scope| {
+        let (tell, told) = mpsc::channel();
+        for _ in 0..CLIENTS {
+            let (tell, server, next, over) = (tell.clone(), &server, &next, &over);
+            scope.spawn(move || client(server, next, over, &tell));
+        }
+        drop(tell);
+        for _ in 0..CUTS {
+            jobs.extend(hear(&told, BETWEEN, |accepted| accepted));
+            proxy.cut();
+            jobs.extend(hear(&told, CLIENTS, |accepted| !accepted));
+            // What was on its way has been answered. Nothing is accepted now.
+            assert_eq!(accepted(&server.post("/jobs", &json!({"jobType": "plain"}))), None);
+            let ready = server.get("/readyz");
+            assert_eq!((ready.status, &ready.json()["status"]), (503, &"unavailable".into()));
+            proxy.restore();
+        }
+        jobs.extend(hear(&told, BETWEEN, |accepted| accepted));
+        over.store(true, Ordering::Relaxed);
+        jobs.extend(told.into_iter().flatten().flatten());
+    });
+
+    let there: BTreeSet<String> = place.sql("SELECT id FROM orchestrix.jobs").into_iter().collect();
+    let lost: Vec<&String> = jobs.iter().filter(|id| !there.contains(*id)).collect();
+    assert!(lost.is_empty(), "{} of {} accepted jobs are not there", lost.len(), jobs.len());
+    let torn = place.sql(
+        "SELECT count(*) || ' jobs, ' || count(d.child) || ' edges' FROM orchestrix.job j
+            LEFT JOIN orchestrix.dependency d ON d.child = j.id
+        WHERE j.job_type = 'graph' GROUP BY payload HAVING count(*) <> 2 OR count(d.child) <> 1",
+    );
+    assert!(torn.is_empty(), "graphs that are not whole: {torn:?}");
+    let doubled = "SELECT payload FROM orchestrix.jobs WHERE job_type = 'keyed' GROUP BY payload HAVING count(*) > 1";
+    assert_eq!(place.sql(doubled), [""; 0]);
+
+    // Workers are given jobs again, and the leader is back, without anybody's doing.
+    let deadline = Instant::now() + LIMIT;
+    let ask = json!({"workerId": "w", "queues": ["*"], "max": 1, "waitSeconds": 5});
+    while server.post("/worker/leases", &ask).json()["leases"].as_array().is_none_or(Vec::is_empty)
+        || server.get("/readyz").json()["status"] != "ok"
+    {
+        assert!(Instant::now() < deadline, "it does not go on: {:?}", server.get("/readyz"));
+    }
+    quiet.returns();
+}

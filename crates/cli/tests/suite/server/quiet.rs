@@ -1,0 +1,146 @@
+//! What a server holds while nobody asks anything, and must come back to whatever was done to it.
+
+use std::{
+    process::{Child, Command, Stdio},
+    sync::Barrier,
+    thread,
+    time::{Duration, Instant},
+};
+
+use serde_json::json;
+use tokio::runtime::Runtime;
+use tokio_postgres::NoTls;
+
+use super::http::{LIMIT, Server};
+use crate::support::Place;
+
+/// How soon a server is done with what its clients left behind: before the database ends it for being idle.
+const SOON: Duration = Duration::from_secs(20);
+
+const SESSIONS: &str = "SELECT count(*) FROM pg_stat_activity \
+    WHERE datname = current_database() AND application_name = 'orchestrix'";
+
+/// A server on PostgreSQL before anything was done to it.
+pub(crate) struct Quiet<'a> {
+    server: &'a Server,
+    runtime: Runtime,
+    database: tokio_postgres::Client,
+    /// Files and sockets other than connections to the database, of which more are opened as they are needed.
+    own: usize,
+}
+
+impl<'a> Quiet<'a> {
+    /// Takes note of a server that nobody has asked anything yet.
+    pub(crate) fn before(server: &'a Server, place: &Place) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let (database, connection) = runtime.block_on(tokio_postgres::connect(place.url(), NoTls)).unwrap();
+        runtime.spawn(connection);
+        let quiet = Self { server, runtime, database, own: 0 };
+        let deadline = Instant::now() + LIMIT;
+        loop {
+            let (before, open, after) = (quiet.sessions(), server.descriptors(), quiet.sessions());
+            // Connections may be opened between two looks.
+            if before == after {
+                return Self { own: open - before, ..quiet };
+            }
+            assert!(Instant::now() < deadline, "it is never quiet");
+        }
+    }
+
+    /// Connections to the database.
+    pub(crate) fn sessions(&self) -> usize {
+        self.count(SESSIONS)
+    }
+
+    /// Of those, how many wait for somebody's lock.
+    pub(crate) fn blocked(&self) -> usize {
+        self.count(&format!("{SESSIONS} AND wait_event_type = 'Lock'"))
+    }
+
+    /// And how many are in a transaction that nobody goes on with.
+    pub(crate) fn halfway(&self) -> usize {
+        self.count(&format!("{SESSIONS} AND state LIKE 'idle in transaction%'"))
+    }
+
+    /// The number that SQL answers.
+    pub(crate) fn count(&self, sql: &str) -> usize {
+        let count: i64 = self.runtime.block_on(self.database.query_one(sql, &[])).unwrap().get(0);
+        count.try_into().unwrap()
+    }
+
+    /// Waits for a look at the database that is as it should be.
+    pub(crate) fn until(&self, what: &str, mut seen: impl FnMut() -> bool) {
+        let deadline = Instant::now() + SOON;
+        while !seen() {
+            assert!(
+                Instant::now() < deadline,
+                "{what}: in vain; {} sessions, {} blocked, {} half way; {} descriptors, at first {} without sessions",
+                self.sessions(),
+                self.blocked(),
+                self.halfway(),
+                self.server.descriptors(),
+                self.own,
+            );
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Sees that nothing is left, and that very many requests at once are answered: with a turn, a connection or a
+    /// descriptor lost each time, there would be none left for them.
+    pub(crate) fn returns(&self) {
+        let mut left = 300;
+        // On a slow machine some are told to come again.
+        self.until("very many at once are accepted", || {
+            left = at_once(self.server, left).into_iter().filter(|status| *status != 202).count();
+            left == 0
+        });
+        self.until("no transaction stays open", || self.halfway() == 0);
+        self.until("no session stays", || self.sessions() <= MOST_SESSIONS);
+        self.until("no descriptor stays", || self.server.descriptors() <= self.own + self.sessions());
+    }
+}
+
+/// The pool of the server, and the connection that listens.
+pub(crate) const MOST_SESSIONS: usize = 11;
+
+/// Sends so many jobs at the same time; how each was answered.
+pub(crate) fn at_once(server: &Server, count: usize) -> Vec<u16> {
+    let all = Barrier::new(count);
+    thread::scope(|scope| {
+        let send = || {
+            all.wait();
+            server.post("/jobs", &json!({"jobType": "at-once", "queue": "idle"})).status
+        };
+        let clients: Vec<_> = (0..count).map(|_| scope.spawn(send)).collect();
+        clients.into_iter().map(|client| client.join().unwrap()).collect()
+    })
+}
+
+/// A session that keeps everybody else from a table, until it is dropped.
+pub(crate) struct Held(Child);
+
+impl Held {
+    pub(crate) fn table(place: &Place, name: &str) -> Self {
+        let program = orchestrix_testkit::PostgresInstallation::find().unwrap().program("psql");
+        let mut child = Command::new(program)
+            .args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", place.url()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let sql = format!("BEGIN; LOCK TABLE orchestrix.{name} IN ACCESS EXCLUSIVE MODE; SELECT 'held';\n");
+        std::io::Write::write_all(child.stdin.as_mut().unwrap(), sql.as_bytes()).unwrap();
+        let mut said = [0; 4];
+        std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut said).unwrap();
+        assert_eq!(&said, b"held");
+        Self(child)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // The server of the database sees its end, and undoes what it did.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
