@@ -27,6 +27,7 @@ pub mod log;
 pub mod memory;
 pub mod options;
 pub mod schedule;
+pub mod standing;
 pub mod wakeup;
 pub mod worker;
 
@@ -51,6 +52,7 @@ pub use log::{LogEntry, LogLevel, LogLine};
 pub use memory::MemoryStore;
 pub use options::Options;
 pub use schedule::{Backfill, Firing, Occurrence, Put, Schedule};
+pub use standing::Standing;
 pub use wakeup::{Polling, Wakeup, Wakeups};
 pub use worker::{Directive, WorkerInfo, WorkerStatus};
 
