@@ -10,8 +10,8 @@ use clap::{
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::{
-    completions, dlq, failure::say, jobs, migrate, nodes, output::Format, queues, schedules, server, times, worker,
-    workers,
+    completions, dlq, doctor, failure::say, jobs, migrate, nodes, output::Format, queues, schedules, server, times,
+    worker, workers,
 };
 
 /// Work done later, surely, and visibly.
@@ -80,6 +80,7 @@ pub(crate) enum Command {
     Workers(workers::Command),
     #[command(subcommand)]
     Nodes(nodes::Command),
+    Doctor(doctor::Arguments),
     Completions(completions::Arguments),
 }
 

@@ -8,6 +8,7 @@
 //! | `output` | tables, JSON, lines of JSON |
 //! | `server` | the API, alone or with everything else |
 //! | `jobs`, `dlq`, `queues`, `schedules`, `workers`, `nodes`, `migrate`, `completions` | one group of commands each |
+//! | `doctor` | what is wrong with a database, a server or this machine, and what to do |
 //! | `worker`, `builtin` | a worker, and the job types it knows |
 //! | the others | what several groups share: filters, durations, views of a job, consent |
 //!
@@ -19,6 +20,7 @@ mod completions;
 mod consent;
 mod database;
 mod dlq;
+mod doctor;
 mod each;
 mod failure;
 mod filter;
@@ -65,6 +67,7 @@ async fn run(cli: Cli) -> anyhow::Result<Outcome> {
     match &cli.command {
         Command::Migrate(arguments) => return migrate::run(arguments, &cli.global, &output).await,
         Command::Completions(arguments) => return completions::run(arguments, &output),
+        Command::Doctor(arguments) => return doctor::run(arguments, &cli.global, &output).await,
         Command::Worker(arguments) => return worker::run(arguments, &cli.global).await,
         Command::Server(arguments) => return server::server(arguments, &cli.global).await,
         Command::Dev(arguments) => return server::dev(arguments, &cli.global).await,
@@ -84,9 +87,12 @@ async fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Schedules(command) => schedules::run(command, store, &output).await,
         Command::Workers(command) => workers::run(command, store, &output).await,
         Command::Nodes(command) => nodes::run(command, store, &output).await,
-        Command::Migrate(_) | Command::Completions(_) | Command::Worker(_) | Command::Server(_) | Command::Dev(_) => {
-            Ok(Outcome::DONE)
-        }
+        Command::Migrate(_)
+        | Command::Completions(_)
+        | Command::Doctor(_)
+        | Command::Worker(_)
+        | Command::Server(_)
+        | Command::Dev(_) => Ok(Outcome::DONE),
     };
     opened.close().await;
     outcome

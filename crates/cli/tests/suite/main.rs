@@ -3,6 +3,7 @@
 
 mod builtin;
 mod change;
+mod doctor;
 mod enqueue;
 mod follow;
 mod help;

@@ -1,6 +1,6 @@
 //! The server as a process, on every database, asked as any program would ask it.
 
-mod http;
+pub(crate) mod http;
 mod jobs;
 mod limits;
 mod schedules;
