@@ -64,7 +64,7 @@ fn workers(standing: &Standing) -> Check {
     let silent = standing.workers.len() - live.len();
     let silence = match silent {
         0 => String::new(),
-        n => format!("; {n} more have not been heard of for {}", times::brief(LIVE_WITHIN)),
+        n => format!("; listed but silent for {}: {n}", times::brief(LIVE_WITHIN)),
     };
     let slots: u64 = live.iter().map(|worker| u64::from(worker.info.concurrency)).sum();
     let free: u64 = live.iter().map(|worker| u64::from(worker.free_slots)).sum();
@@ -145,15 +145,15 @@ fn backlog(queues: &[QueueDepth]) -> Check {
 
 fn dead(jobs: u64) -> Check {
     const NAME: &str = "dead-jobs";
+    const ADVICE: &str =
+        "look at them: `orchestrix dlq list`; once the cause is mended, `orchestrix dlq redrive` tries them again";
     let many = match jobs {
         0 => return Check::ok(NAME, "no job has failed for good"),
-        1 => "1 job has".to_owned(),
+        1 => return Check::note(NAME, "1 job has failed for good and waits for a person", ADVICE),
         n if n >= Standing::MAX_DEAD => format!("{n} jobs or more have"),
         n => format!("{n} jobs have"),
     };
-    let advice =
-        "look at them: `orchestrix dlq list`; once the cause is mended, `orchestrix dlq redrive` tries them again";
-    Check::note(NAME, format!("{many} failed for good and wait for a person"), advice)
+    Check::note(NAME, format!("{many} failed for good and wait for a person"), ADVICE)
 }
 
 #[cfg(test)]

@@ -71,9 +71,9 @@ fn workers_are_counted_by_whether_they_live() {
     };
     assert_is(&with(vec![worker(1, run)], 5), Status::Ok, "1 worker is there, 4 of 10 slots free");
     let one_silent = with(vec![worker(1, run), worker(31, run)], 5);
-    assert_is(&one_silent, Status::Ok, "1 more have not been heard of for 30s");
+    assert_is(&one_silent, Status::Ok, "listed but silent for 30s: 1");
     assert_is(&with(vec![worker(1, Directive::Drain)], 5), Status::Note, "1 of them take nothing new");
-    assert_is(&with(vec![worker(31, run)], 0), Status::Note, "no worker is there; 1 more");
+    assert_is(&with(vec![worker(31, run)], 0), Status::Note, "no worker is there; listed but silent for 30s: 1");
     assert_is(&with(Vec::new(), 1), Status::Warning, "no worker is there");
 }
 
