@@ -12,7 +12,7 @@ use tracing_subscriber::filter::LevelFilter;
 use crate::{
     completions,
     configuration::{Configuration, template},
-    dlq,
+    dlq, doctor,
     failure::{self, Failure, say},
     jobs, logs, migrate, nodes,
     output::Format,
@@ -50,7 +50,7 @@ pub(crate) struct Global {
     /// Where the jobs are served instead: http://HOST:PORT
     #[arg(long, global = true, value_name = "URL", env = "ORCHESTRIX_SERVER_URL", hide_env_values = true)]
     #[arg(help_heading = GLOBAL)]
-    server: Option<String>,
+    pub(crate) server: Option<String>,
 
     /// What the server knows you by
     #[arg(long, global = true, value_name = "KEY", env = "ORCHESTRIX_API_KEY", hide_env_values = true)]
@@ -141,6 +141,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Nodes(nodes::Command),
     Config(template::Arguments),
+    Doctor(doctor::Arguments),
     Completions(completions::Arguments),
 }
 

@@ -22,7 +22,8 @@ impl Outcome {
     const USAGE: Self = Self(2);
     const NOT_FOUND: Self = Self(3);
     const CONFLICT: Self = Self(4);
-    const UNREACHABLE: Self = Self(5);
+    /// Whom it was to ask is not there.
+    pub(crate) const UNREACHABLE: Self = Self(5);
 
     /// The exit code.
     pub(crate) const fn code(self) -> u8 {

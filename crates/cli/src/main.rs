@@ -13,6 +13,7 @@
 //! | `metrics` | the recorder of the process, and a page for what has no API |
 //! | `jobs`, `dlq`, `queues`, `schedules`, `workers`, `nodes`, `migrate`, `completions` | one group of commands each |
 //! | `traces` | spans for a collector, if the feature `otlp` is there |
+//! | `doctor` | what is wrong with a database, a server or this machine, and what to do |
 //! | `worker`, `builtin` | a worker, and the job types it knows |
 //! | the others | what several groups share: filters, durations, consent, jobs one by one |
 //!
@@ -27,6 +28,7 @@ mod configuration;
 mod consent;
 mod database;
 mod dlq;
+mod doctor;
 mod each;
 mod failure;
 mod filter;
@@ -81,6 +83,7 @@ async fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Migrate(arguments) => return migrate::run(arguments, &cli.global, &output).await,
         Command::Completions(arguments) => return completions::run(arguments, &output),
         Command::Config(arguments) => return configuration::template::run(arguments, &output),
+        Command::Doctor(arguments) => return doctor::run(arguments, &cli.global, &output).await,
         Command::Worker(arguments) => return worker::run(arguments, &cli.global).await,
         Command::Server(arguments) => return server::server(arguments, &cli.global).await,
         Command::Dev(arguments) => return server::dev(arguments, &cli.global).await,
@@ -102,6 +105,7 @@ async fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Migrate(_)
         | Command::Completions(_)
         | Command::Config(_)
+        | Command::Doctor(_)
         | Command::Worker(_)
         | Command::Server(_)
         | Command::Dev(_) => Ok(Outcome::DONE),

@@ -97,13 +97,17 @@ pub(crate) async fn nodes(store: &PostgresStore, page: &PageRequest<NodeName>) -
     page.validate()?;
     let after = page.cursor.as_ref().map_or("", NodeName::as_str);
     let rows = store.database().query(&NODES, &[&after, &(page.limit as i64 + 1)]).await?;
-    let read = |row: &Row| NodeStatus {
+    let items: Vec<NodeStatus> = rows.iter().take(page.limit).map(status).collect();
+    let next = (rows.len() > page.limit).then(|| items.last().map(|node| node.info.name.clone())).flatten();
+    Ok(Page { items, next })
+}
+
+/// A row of the list.
+pub(crate) fn status(row: &Row) -> NodeStatus {
+    NodeStatus {
         info: NodeInfo { name: NodeName::trusted(row.get(0)), address: row.get(1), roles: row.get(2) },
         started_at: row.get(3),
         last_seen_at: row.get(4),
         leads: row.get(5),
-    };
-    let items: Vec<NodeStatus> = rows.iter().take(page.limit).map(read).collect();
-    let next = (rows.len() > page.limit).then(|| items.last().map(|node| node.info.name.clone())).flatten();
-    Ok(Page { items, next })
+    }
 }

@@ -8,6 +8,7 @@ use orchestrix_store::{
     housekeeping::check_limit,
     inspect::{MAX_LANES, MAX_SCAN},
 };
+use tokio_postgres::Row;
 use uuid::Uuid;
 
 use crate::{
@@ -17,7 +18,7 @@ use crate::{
 };
 
 /// The lanes and ranks looked at for the age of queues.
-const MAX_HOPS: i64 = 10_000;
+pub(crate) const MAX_HOPS: i64 = 10_000;
 /// Changes folded at once, and how often before depths are read.
 const FOLD_BATCH: usize = 10_000;
 const FOLD_ROUNDS: usize = 20;
@@ -157,8 +158,14 @@ pub(crate) async fn depths(store: &PostgresStore) -> Result<Vec<QueueDepth>> {
             break;
         }
     }
+    let counts = store.database().query(&DEPTHS, &[]).await?;
+    queue_depths(&counts, &store.database().query(&OLDEST, &[&MAX_HOPS]).await?)
+}
+
+/// What queues hold, of the rows of both statements.
+pub(crate) fn queue_depths(counts: &[Row], oldest: &[Row]) -> Result<Vec<QueueDepth>> {
     let mut queues: BTreeMap<Queue, QueueDepth> = BTreeMap::new();
-    for row in store.database().query(&DEPTHS, &[]).await? {
+    for row in counts {
         let queue = Queue::trusted(row.get(0));
         let depth = queues.entry(queue.clone()).or_insert_with(|| QueueDepth {
             queue,
@@ -171,7 +178,7 @@ pub(crate) async fn depths(store: &PostgresStore) -> Result<Vec<QueueDepth>> {
             depth.counts.insert(state(text)?, u64::try_from(row.get::<_, i64>(2)).unwrap_or(0));
         }
     }
-    for row in store.database().query(&OLDEST, &[&MAX_HOPS]).await? {
+    for row in oldest {
         if let Some(depth) = queues.get_mut(row.get::<_, &str>(0)) {
             depth.oldest = Some(Duration::from_secs_f64(row.get::<_, f64>(1).max(0.0) / 1000.0));
         }
@@ -184,5 +191,10 @@ pub(crate) async fn lanes(store: &PostgresStore, limit: usize) -> Result<Vec<(Qu
     // With no lane known there is one gap, and the hops through it come in order.
     let none: &[&str] = &[];
     let rows = store.database().query(&LANES, &[&none, &none, &(limit as i64)]).await?;
-    Ok(rows.iter().map(|row| (Queue::trusted(row.get(0)), JobType::trusted(row.get(1)))).collect())
+    Ok(rows.iter().map(lane).collect())
+}
+
+/// A row of the lanes.
+pub(crate) fn lane(row: &Row) -> (Queue, JobType) {
+    (Queue::trusted(row.get(0)), JobType::trusted(row.get(1)))
 }

@@ -21,6 +21,7 @@ mod claim;
 mod coalesce;
 mod coordination;
 mod database;
+pub mod diagnose;
 mod enqueue;
 mod error;
 mod finish;

@@ -38,6 +38,14 @@ statements! {
     DELETE_SCHEDULE = "delete_schedule" (TEXT);
     DEPENDENCY_RESULTS = "dependency_results" (UUID_ARRAY);
     DEPTHS = "depths" ();
+    DIAGNOSE_CONNECTIONS = "diagnose_connections" ();
+    DIAGNOSE_DEAD = "diagnose_dead" (INT8);
+    DIAGNOSE_HOLDERS = "diagnose_holders" (INT8);
+    DIAGNOSE_PARTITIONS = "diagnose_partitions" ();
+    DIAGNOSE_PRIVILEGES = "diagnose_privileges" (INT8);
+    DIAGNOSE_SERVER = "diagnose_server" ();
+    DIAGNOSE_SETTINGS = "diagnose_settings" (TEXT_ARRAY);
+    DIAGNOSE_TABLES = "diagnose_tables" (INT8);
     DUE_SCHEDULES = "due_schedules" (INT8, TEXT, INT8);
     EDIT_SCHEDULE = "edit_schedule" (TEXT, TEXT, BOOL, TIMESTAMPTZ, TIMESTAMPTZ, TIMESTAMPTZ, TIMESTAMPTZ, TEXT);
     EXAMINE = "examine" (UUID_ARRAY, INT4_ARRAY, UUID_ARRAY);

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use orchestrix_core::{JobType, Queue, WorkerName};
 use orchestrix_store::{Directive, Fence, Page, PageRequest, Queues, Result, WorkerInfo, WorkerStatus};
+use tokio_postgres::Row;
 
 use crate::{
     PostgresStore,
@@ -52,24 +53,25 @@ pub(crate) async fn list(
     page.validate()?;
     let after = page.cursor.as_ref().map_or("", WorkerName::as_str);
     let rows = store.database().query(&WORKERS, &[&after, &(page.limit as i64 + 1)]).await?;
-    let mut items = Vec::with_capacity(rows.len());
-    for row in rows.iter().take(page.limit) {
-        let queues: Option<Vec<&str>> = row.get(1);
-        let types: Option<Vec<&str>> = row.get(2);
-        items.push(WorkerStatus {
-            info: WorkerInfo {
-                name: WorkerName::trusted(row.get(0)),
-                queues: queues
-                    .map_or(Queues::All, |names| Queues::Named(names.into_iter().map(Queue::trusted).collect())),
-                job_types: types.map(|types| types.into_iter().map(JobType::trusted).collect()),
-                concurrency: u32::try_from(row.get::<_, i32>(3)).unwrap_or(0),
-            },
-            free_slots: u32::try_from(row.get::<_, i32>(4)).unwrap_or(0),
-            directive: directive(row.get(5))?,
-            started_at: row.get(6),
-            last_seen_at: row.get(7),
-        });
-    }
+    let items: Vec<WorkerStatus> = rows.iter().take(page.limit).map(status).collect::<Result<_>>()?;
     let next = (rows.len() > page.limit).then(|| items.last().map(|worker| worker.info.name.clone())).flatten();
     Ok(Page { items, next })
+}
+
+/// A row of the list.
+pub(crate) fn status(row: &Row) -> Result<WorkerStatus> {
+    let queues: Option<Vec<&str>> = row.get(1);
+    let types: Option<Vec<&str>> = row.get(2);
+    Ok(WorkerStatus {
+        info: WorkerInfo {
+            name: WorkerName::trusted(row.get(0)),
+            queues: queues.map_or(Queues::All, |names| Queues::Named(names.into_iter().map(Queue::trusted).collect())),
+            job_types: types.map(|types| types.into_iter().map(JobType::trusted).collect()),
+            concurrency: u32::try_from(row.get::<_, i32>(3)).unwrap_or(0),
+        },
+        free_slots: u32::try_from(row.get::<_, i32>(4)).unwrap_or(0),
+        directive: directive(row.get(5))?,
+        started_at: row.get(6),
+        last_seen_at: row.get(7),
+    })
 }

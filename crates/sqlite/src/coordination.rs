@@ -36,6 +36,11 @@ fn term(session: &Session<'_>) -> Result<Term> {
     Ok(term.ok_or_else(|| corrupt("leader", "there is no row"))?)
 }
 
+/// How often leadership has changed hands.
+pub(crate) fn epoch(session: &Session<'_>) -> Result<Epoch> {
+    Ok(term(session)?.epoch)
+}
+
 impl Transaction<'_> {
     /// Refuses what is done in the name of a leader that was deposed. Nobody can take over before the commit.
     pub(crate) fn check(&self, fence: Fence) -> Result<()> {

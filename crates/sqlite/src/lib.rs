@@ -13,12 +13,14 @@
 //! | `settle` | the end of attempts and jobs, and what it does to those that wait |
 //! | `lanes` | the order of claims, one over all queues and types |
 //! | `coordination` | who leads, who is there, what is next |
+//! | `diagnose` | a look at a file by somebody who wants to know what is wrong with it |
 //! | `schedule`, `ledger`, `fire` | schedules, what became of their times, and the jobs they come to |
 //! | the others | one group of verbs each, named as in the trait; `queries/` holds one file per statement |
 
 mod claim;
 mod coordination;
 mod database;
+pub mod diagnose;
 mod enqueue;
 mod error;
 mod finish;

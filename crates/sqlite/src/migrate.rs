@@ -30,9 +30,7 @@ const APPLICATION_ID: i32 = 0x4f72_6378;
 
 /// Refuses a file that holds something else, or a schema from the future, before anything is changed in it.
 pub(crate) fn check(connection: &Connection, path: &Path) -> Result<()> {
-    let marked: i32 = connection.query_row("PRAGMA application_id", (), |row| row.get(0))?;
-    let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", (), |row| row.get(0))?;
-    if marked != APPLICATION_ID && (marked != 0 || tables > 0) {
+    if !is_ours(connection)? {
         return Err(StoreError::Schema(format!(
             "{} is the database of another program: choose another path; this file was left as it is",
             path.display()
@@ -50,8 +48,15 @@ pub(crate) fn check(connection: &Connection, path: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Whether the file is ours, or empty.
+pub(crate) fn is_ours(connection: &Connection) -> Result<bool> {
+    let marked: i32 = connection.query_row("PRAGMA application_id", (), |row| row.get(0))?;
+    let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", (), |row| row.get(0))?;
+    Ok(marked == APPLICATION_ID || (marked == 0 && tables == 0))
+}
+
 /// The version of the schema in the file; 0 when there is none.
-fn version(connection: &Connection) -> Result<i32> {
+pub(crate) fn version(connection: &Connection) -> Result<i32> {
     let known: bool =
         connection
             .query_row("SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'migration')", (), |row| row.get(0))?;

@@ -33,6 +33,7 @@ statements! {
     DELETE_SCHEDULE = "delete_schedule";
     DEPENDENCY_RESULTS = "dependency_results";
     DEPTHS = "depths";
+    DIAGNOSE_DEAD = "diagnose_dead";
     DUE = "due";
     DUE_SCHEDULES = "due_schedules";
     EXPIRED = "expired";
@@ -124,6 +125,7 @@ mod tests {
     /// Statements that may begin at one end of a table or an index, since they stop early or the table is small.
     const SCANS: &[(&str, &str)] = &[
         ("depths", "a few rows per queue"),
+        ("diagnose_dead", "a limited number of entries of an index that holds nothing else"),
         ("next_due", "the first entry of an index that holds nothing else"),
         ("next_settled", "the first row of a table that is empty but for a moment"),
         ("old_logs", "a limited number of lines from the oldest on"),

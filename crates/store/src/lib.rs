@@ -28,6 +28,7 @@ pub mod memory;
 pub mod metrics;
 pub mod options;
 pub mod schedule;
+pub mod standing;
 pub mod wakeup;
 pub mod worker;
 
@@ -52,6 +53,7 @@ pub use log::{LogEntry, LogLevel, LogLine};
 pub use memory::MemoryStore;
 pub use options::Options;
 pub use schedule::{Backfill, Firing, Occurrence, Put, Schedule};
+pub use standing::Standing;
 pub use wakeup::{Polling, Wakeup, Wakeups};
 pub use worker::{Directive, WorkerInfo, WorkerStatus};
 

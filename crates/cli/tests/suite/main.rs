@@ -4,6 +4,7 @@
 mod builtin;
 mod change;
 mod configuration;
+mod doctor;
 mod enqueue;
 mod follow;
 mod help;
