@@ -79,14 +79,16 @@ impl<'a> Object<'a> {
         self.errors.push(FieldError::new(field, message));
     }
 
-    /// A field of a plain type, which `expected` describes, such as `a number`.
+    /// A field of a plain type, which `expected` describes, such as `a number`. A whole number may be spelled as any other:
+    /// `3`, `3.0` and `3e0` are the same in JSON, and some languages know only one kind of number.
     pub fn get<T: DeserializeOwned>(&mut self, field: &str, expected: &str) -> Option<T> {
         let raw = self.take(field)?;
-        let value = serde_json::from_str(raw.get());
-        if value.is_err() {
+        let read = |text: &str| serde_json::from_str(text).ok();
+        let value = read(raw.get()).or_else(|| read(&whole(raw.get())?.to_string()));
+        if value.is_none() {
             self.bad(field, format!("must be {expected}"));
         }
-        value.ok()
+        value
     }
 
     /// A text that is read further, with the message of whoever reads it.
@@ -144,6 +146,13 @@ impl<'a> Object<'a> {
         self.errors.extend(unknown);
         Invalid::check(self.errors)
     }
+}
+
+// As far as doubles tell whole numbers apart.
+fn whole(text: &str) -> Option<i64> {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    let number: f64 = serde_json::from_str(text).ok()?;
+    (number.fract() == 0.0 && number.abs() <= EXACT).then_some(number as i64)
 }
 
 // A field may be called anything; an answer repeats only so much of it.
@@ -235,6 +244,19 @@ mod tests {
         });
         let fields: Vec<&str> = errors.iter().map(|(field, _)| field.as_str()).collect();
         assert_eq!(fields, ["a", "b", "c", "d", "needed", "x"]);
+    }
+
+    #[test]
+    fn a_whole_number_is_one_however_it_is_spelled() {
+        let errors = errors(r#"{"a": 3.0, "b": 3e2, "c": -0.0, "d": 3.5, "e": 1e300, "f": "3.0"}"#, |object| {
+            assert_eq!(object.get::<u8>("a", "a whole number"), Some(3));
+            assert_eq!(object.get::<u16>("b", "a whole number"), Some(300));
+            assert_eq!(object.get::<u64>("c", "a whole number"), Some(0));
+            for field in ["d", "e", "f"] {
+                assert_eq!(object.get::<i64>(field, "a whole number"), None);
+            }
+        });
+        assert_eq!(errors.len(), 3, "{errors:?}");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The server as a process, on every database, asked as any program would ask it.
 
+mod contract;
 mod http;
 mod jobs;
 mod limits;

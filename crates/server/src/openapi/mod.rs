@@ -1,9 +1,10 @@
 //! The description of the API, OpenAPI 3.1, made of what stands beside the handlers and the types.
 //!
 //! Handlers say what is their own: what they take, what they answer when all is well, and which problems only they know.
-//! What follows from how every request is treated is added here, once: see [`problems`] and [`requests`].
+//! What follows from how every request is treated is added here, once: see [`problems`], [`requests`] and [`links`].
 
 pub(crate) mod docs;
+mod links;
 pub(crate) mod problems;
 mod requests;
 
@@ -90,6 +91,7 @@ fn complete(document: &mut Value) {
         },
     });
     requests::complete(document);
+    links::complete(document);
     for operation in operations(document) {
         let worked_on = operation["tags"] != json!([OPERATIONS]);
         let has_body = operation.contains_key("requestBody");
