@@ -12,8 +12,8 @@ cargo xtask test [--only NAME] [--seeds N] [-- NEXTEST ARGUMENTS]
     doctests, examples. The tests get a private PostgreSQL, which is gone afterwards, however the run ends.
 
     What is missing is installed first: PostgreSQL with apt-get (as root; no system server is created or started),
-    cargo-nextest with cargo install, rustfmt and clippy with rustup. What cannot be installed is named, with the
-    command that would do it. Set PG_BIN to use a PostgreSQL that lives in an unusual place.
+    cargo-nextest with cargo install, rustfmt and clippy with rustup, schemathesis from PyPI under target. What cannot
+    be installed is named, with the command that would do it. Set PG_BIN to use a PostgreSQL that lives in an unusual place.
 
     --only NAME     one part only; NAME is one of:
                     {names}

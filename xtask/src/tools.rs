@@ -36,6 +36,14 @@ pub(crate) fn ensure_pgbouncer() -> Result<()> {
     Ok(())
 }
 
+/// Makes sure of schemathesis, by which the server is held to its description.
+pub(crate) fn ensure_schemathesis() -> Result<()> {
+    orchestrix_testkit::ensure_schemathesis(|| {
+        println!("\n==> install schemathesis: python3 -m venv target/schemathesis, pip install");
+    })?;
+    Ok(())
+}
+
 /// Starts a private PostgreSQL, installing its package first if it is missing.
 pub(crate) fn start_postgres(durability: Durability) -> Result<PostgresServer> {
     start_postgres_with(durability, &[])

@@ -68,9 +68,9 @@ schemas! {
     /// What a line of a log says; at most 16384 bytes.
     LogText = text(0, LogLine::MAX_MESSAGE, NO_NUL);
     /// An expression of five fields, of six with seconds first, or a name such as `@daily`.
-    CronText = text(1, Cron::MAX, "");
+    CronText = text(1, Cron::MAX, "").format(Some(SchemaFormat::Custom("cron".into())));
     /// An IANA time zone.
-    Zone = text(1, 255, "^[A-Za-z0-9_+/-]+$");
+    Zone = text(1, 255, "^[A-Za-z0-9_+/-]+$").format(Some(SchemaFormat::Custom("time-zone".into())));
     /// A job to wait for: its id, or `ref:NAME` of one in the same batch.
     Parent = string().pattern(Some(format!("^({UUID}|ref:.+)$")));
     /// One queue, or `*` for all of them.

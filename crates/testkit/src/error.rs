@@ -22,6 +22,10 @@ pub enum Error {
     #[error("PgBouncer is needed for the tests behind a pooler: apt-get install pgbouncer")]
     PgBouncerMissing,
 
+    /// Schemathesis is not installed, or not as it should be.
+    #[error("schemathesis is needed for the tests of the API against its description: cargo xtask test installs it")]
+    SchemathesisMissing,
+
     /// The directory named by `PG_BIN` lacks one of the programs.
     #[error("{PG_BIN} is {}, which holds no `{program}`: point it at a PostgreSQL server's own bin directory", .bin.display())]
     PostgresIncomplete {

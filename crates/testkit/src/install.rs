@@ -67,6 +67,13 @@ fn ensure_pgbouncer(before_install: impl FnOnce()) -> Result<Ensured, Error> {
     pgbouncer::find().map(|_| Ensured::Installed)
 }
 
+/// Installs a package that brings no service.
+pub(crate) fn install_package(package: &'static str, command: &'static str) -> Result<(), Error> {
+    check_apt(package, command)?;
+    apt(&["update"])?;
+    apt(&["install", "-y", "--no-install-recommends", package])
+}
+
 /// Runs an installation during which packages start no services, by the rule file that Debian's tools ask. Where a
 /// machine has one of its own, as containers do, that one decides.
 fn without_services(install: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {

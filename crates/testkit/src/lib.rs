@@ -9,6 +9,7 @@
 //! - [`Collector`] keeps the traces that programs send to it.
 //! - [`TestDatabase`] is a fresh database on the server that all tests share ([`test_postgres`]): the everyday choice.
 //! - [`Twin`] is a process of a test's own, which can be killed, stopped and asked to end.
+//! - [`schemathesis`](fn@schemathesis) asks a server all that its description allows, and more.
 //! - [`install::ensure`] puts the server's package on a Debian machine that lacks it.
 //!
 //! ```no_run
@@ -46,6 +47,7 @@ mod postgres;
 mod process;
 mod proxy;
 mod psql;
+mod schemathesis;
 mod scratch;
 mod twin;
 
@@ -57,4 +59,5 @@ pub use pgbouncer::PgBouncer;
 pub use postgres::{Durability, PostgresBuilder, PostgresServer, free_port};
 pub use proxy::Proxy;
 pub use psql::psql;
+pub use schemathesis::{ensure_schemathesis, schemathesis};
 pub use twin::Twin;

@@ -1,6 +1,7 @@
 //! The server as a process, on every database, asked as any program would ask it.
 
 mod admin;
+mod contract;
 mod crashes;
 pub(crate) mod http;
 mod jobs;

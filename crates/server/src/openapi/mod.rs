@@ -1,9 +1,10 @@
 //! The description of the API, OpenAPI 3.1, made of what stands beside the handlers and the types.
 //!
 //! Handlers say what is their own: what they take, what they answer when all is well, and which problems only they know.
-//! What follows from how every request is treated is added here, once: see [`problems`] and [`requests`].
+//! What follows from how every request is treated is added here, once: see [`problems`], [`requests`] and [`links`].
 
 pub(crate) mod docs;
+mod links;
 pub(crate) mod problems;
 mod requests;
 
@@ -91,6 +92,7 @@ fn complete(document: &mut Value) {
         },
     });
     requests::complete(document);
+    links::complete(document);
     for (method, operation) in operations(document) {
         let parameters = operation.get("parameters").and_then(Value::as_array);
         let takes = Takes {

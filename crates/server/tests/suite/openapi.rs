@@ -49,6 +49,15 @@ async fn every_reference_leads_somewhere() {
     for place in places {
         assert!(document.pointer(place).is_some(), "{place}");
     }
+    let named = |key: &str| -> BTreeSet<String> {
+        let key = format!(r#""{key}":""#);
+        text.split(&key).skip(1).map(|rest| rest.split('"').next().unwrap().to_owned()).collect()
+    };
+    let operations =
+        document["paths"].as_object().unwrap().values().flat_map(|item| item.as_object().unwrap().values());
+    let operations: BTreeSet<String> =
+        operations.map(|operation| operation["operationId"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(named("operationId"), operations, "a link leads nowhere");
 }
 
 #[tokio::test]

@@ -1,0 +1,40 @@
+//! The server against its own description: schemathesis sends what the description allows and what it forbids, follows its links, and
+//! checks that every answer is one that is described.
+//!
+//! All its checks are on. Two of them find nothing to do while there are no keys: `ignored_auth` and `object_level_authorization`.
+
+use std::{path::Path, process::Command};
+
+use orchestrix_testkit::schemathesis;
+
+use super::http::Server;
+use crate::support::{Place, Ran};
+
+#[test]
+fn the_server_keeps_to_its_description_on_sqlite() {
+    keeps_to_its_description(&Place::sqlite());
+}
+
+#[test]
+fn the_server_keeps_to_its_description_on_postgres() {
+    keeps_to_its_description(&Place::postgres());
+}
+
+fn keeps_to_its_description(place: &Place) {
+    let server = Server::start(place);
+    let settings = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/server/contract");
+    let ran = Ran::of(
+        Command::new(schemathesis().unwrap())
+            .arg("--config-file")
+            .arg(settings.join("schemathesis.toml"))
+            .args(["run", &format!("http://{}/openapi.json", server.address), "--checks", "all", "--no-color"])
+            .env("SCHEMATHESIS_HOOKS", "hooks")
+            .env("PYTHONPATH", &settings)
+            .env("PYTHONDONTWRITEBYTECODE", "1")
+            .current_dir(place.folder()),
+    );
+    assert!(ran.code == Some(0), "{}\n{}", ran.stdout, ran.stderr);
+    // It came as far as anybody: a job that it recorded it was leased, and completed.
+    let done = place.json(&["jobs", "list", "--state", "completed"]);
+    assert_ne!(done["items"].as_array().unwrap().len(), 0, "{}", ran.stdout);
+}
