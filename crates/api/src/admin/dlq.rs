@@ -62,7 +62,12 @@ pub fn read_redrive(text: &str) -> Result<Redrive, Refusal> {
         }
         (Some(filter), None) => Some(Redrive::Matching(filter, limit)),
         (None, Some(ids)) => Some(Redrive::Named(ids)),
-        (None, None) => object.required("filter", None),
+        (None, None) => {
+            if !object.is_bad("jobIds") {
+                object.required::<()>("filter", None);
+            }
+            None
+        }
     };
     object.end()?;
     redrive.ok_or_else(|| Invalid::from(FieldError::new("filter", "is required")).into())

@@ -106,7 +106,9 @@ struct Kept {
 pub(crate) async fn run(arguments: Arguments, api: &Api, output: &Output) -> Result<Outcome> {
     let definition = arguments.into_schedule()?;
     let name = &definition.name;
-    let put = Request::put(path(name)).with(&ScheduleRequest::from(&definition))?;
+    // Left out, what an operator paused stays so.
+    let asked = ScheduleRequest { paused: definition.paused.then_some(true), ..ScheduleRequest::from(&definition) };
+    let put = Request::put(path(name)).with(&asked)?;
     let schedule: ScheduleView = api.call(put).await?;
     let next_times = match is_paused(&schedule) {
         true => Vec::new(),

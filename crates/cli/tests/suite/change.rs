@@ -42,10 +42,12 @@ async fn only_dead_and_cancelled_jobs_are_retried() {
 }
 
 #[test]
-fn only_a_held_job_is_released() {
+fn a_held_job_is_released_and_may_be_again() {
     for place in everywhere() {
         let id = place.enqueue(&["t", "--hold"]).to_string();
         assert_eq!(place.json(&["jobs", "release", &id]), json!({"items": [{"jobId": id, "status": "PENDING"}]}));
+        assert_eq!(place.json(&["jobs", "release", &id])["items"][0]["status"], "PENDING");
+        place.run(&["jobs", "cancel", &id]).done();
         place.run(&["jobs", "release", &id]).ended(4, "only held jobs");
     }
 }

@@ -11,7 +11,10 @@ mod requests;
 use std::sync::Arc;
 
 use axum::{Extension, http::header, response::IntoResponse};
-use orchestrix_api::{Problem, schema::Token};
+use orchestrix_api::{
+    Problem,
+    schema::{States, Token},
+};
 use serde_json::{Map, Value, json};
 use utoipa::OpenApi;
 
@@ -42,7 +45,7 @@ pub(crate) const OPERATIONS: &str = "operations";
         (name = "operations", description = "The server itself."),
     ),
     components(
-        schemas(Problem, Token),
+        schemas(Problem, States, Token),
         responses(
             Away, Fault, Finished, Invalid, InvalidOrReused, Lost, Malformed, NoResult, NoSuchJob, NoSuchQueue, NoSuchSchedule,
             NotForYou, NotJson, NotKept, NotRetryable, TooLarge, TooMany

@@ -138,7 +138,7 @@ fn clients_that_go_away_from_a_slow_database_cost_it_no_more_connections_than_th
     let server = Server::start_with(&place, ALONE);
     let ground = Ground { quiet: Quiet::before(&server, &place), server: &server, place: &place };
     let graph = json!({"jobs": [{"jobType": "t", "ref": "a"}, {"jobType": "t", "dependsOn": ["ref:a"]}]}).to_string();
-    let nobody = "/jobs/0199d0a4-8f3e-7c21-9b1f-2f6a3e1c5d70";
+    let nobody = "/jobs/0199d0a4-8f3e-7c21-9b1f-2f6a3e1c5d70/result";
     for (table, bytes) in [("dependency", request("POST", "/jobs/batch", &graph)), ("job", request("GET", nobody, ""))]
     {
         let held = Held::table(&place, table);
