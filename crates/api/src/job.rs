@@ -186,7 +186,7 @@ pub fn read_batch(text: &str) -> Result<Vec<NewJob>, Refusal> {
         let job = take(&mut inner);
         finish(job, inner)
     });
-    if jobs.as_ref().is_some_and(Vec::is_empty) && !object.is_bad("jobs") {
+    if jobs.as_ref().is_some_and(Vec::is_empty) && object.is_good() {
         object.bad("jobs", "must not be empty");
     }
     let jobs = object.required("jobs", jobs);

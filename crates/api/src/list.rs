@@ -11,6 +11,7 @@ pub struct Listed<T> {
     /// What is in it.
     pub items: Vec<T>,
     /// Where the next part begins; null when nothing more follows. A part with few items, or none, may have a next one.
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub next_cursor: Option<String>,
 }
 

@@ -138,6 +138,11 @@ impl<'a> Object<'a> {
         }
     }
 
+    /// Whether nothing is wrong so far.
+    pub fn is_good(&self) -> bool {
+        self.errors.is_empty()
+    }
+
     /// Whether anything is wrong with this field.
     pub fn is_bad(&self, field: &str) -> bool {
         self.errors.iter().any(|error| error.field == field)

@@ -22,7 +22,7 @@ pub struct RedriveRequest {
     pub filter: Option<DeadRequest>,
     /// These, each by itself. Excludes `filter`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<Vec<String>>, min_items = 1, max_items = 1000))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Vec<crate::schema::Id>>, min_items = 1, max_items = 1000))]
     pub job_ids: Option<Vec<JobId>>,
     /// Of those that match, at most so many; 1000 unless told otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -52,7 +52,7 @@ pub fn read_redrive(text: &str) -> Result<Redrive, Refusal> {
     if !(1..=MAX_REDRIVE).contains(&limit) {
         object.bad("limit", format!("must be from 1 to {MAX_REDRIVE}"));
     }
-    if ids.as_ref().is_some_and(Vec::is_empty) && !object.is_bad("jobIds") {
+    if ids.as_ref().is_some_and(Vec::is_empty) && object.is_good() {
         object.bad("jobIds", "must not be empty");
     }
     let redrive = match (filter, ids) {
@@ -107,7 +107,7 @@ pub struct RefusedJob {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PurgeRequest {
     /// Those that died at least so long ago; 0 is all of them.
-    #[cfg_attr(feature = "openapi", schema(minimum = 0))]
+    #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 946080000))]
     pub older_than_seconds: f64,
     /// Only count them.
     #[serde(skip_serializing_if = "std::ops::Not::not")]

@@ -98,7 +98,7 @@ pub struct JobDetails {
     #[cfg_attr(feature = "openapi", schema(value_type = serde_json::Value))]
     pub payload: Box<RawValue>,
     /// What it left behind, exactly as its worker gave it.
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<serde_json::Value>))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<serde_json::Value>, required))]
     pub result: Option<Box<RawValue>>,
     /// What its worker wants back in the next attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -8,7 +8,7 @@ use crate::{Object, job::Refusal};
 /// A job and where it stands now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = JobStanding))]
 pub struct Standing {
     /// Its id.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = "uuid"))]

@@ -22,7 +22,7 @@ pub struct WorkerView {
     /// From which queues it takes jobs; `["*"]` is all of them.
     pub queues: Vec<String>,
     /// The types it knows; null takes any.
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<Vec<String>>))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Vec<String>>, required))]
     pub job_types: Option<Vec<JobType>>,
     /// How many jobs it runs at once.
     pub concurrency: u32,
@@ -88,6 +88,7 @@ pub struct Workers {
     /// Workers by name.
     pub items: Vec<WorkerView>,
     /// Where the next part begins; null when nothing more follows.
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub next_cursor: Option<String>,
     /// Kinds of jobs that could be claimed and that no living worker takes. Told with the first part alone.
     #[serde(default)]

@@ -38,6 +38,7 @@ pub(super) fn complete(document: &mut Value) {
     flatten(schemas);
     jobs(schemas);
     schedules(schemas);
+    redrives(schemas);
     endings(schemas);
     let bodies = reachable(bodies, schemas);
     for (name, schema) in schemas {
@@ -107,6 +108,13 @@ fn schedules(schemas: &mut Map<String, Value>) {
                 "everySeconds": {"type": "number"}, "cron": {"type": "null"}, "timezone": {"enum": [null, "UTC"]},
             },
         },
+    ]);
+}
+
+fn redrives(schemas: &mut Map<String, Value>) {
+    schemas["RedriveRequest"]["oneOf"] = json!([
+        {"required": ["filter"], "properties": {"filter": {"type": "object"}, "jobIds": {"type": "null"}}},
+        {"required": ["jobIds"], "properties": {"jobIds": {"type": "array"}, "filter": {"type": "null"}}},
     ]);
 }
 
