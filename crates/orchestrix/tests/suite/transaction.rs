@@ -55,6 +55,7 @@ impl Run for Pay {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_handler_completes_its_job_together_with_what_it_wrote_or_not_at_all() {
+    let metrics = metrics_exporter_prometheus::PrometheusBuilder::new().install_recorder().unwrap();
     let database = TestDatabase::create("complete_in").unwrap();
     let client = Client::new(PostgresStore::open(PostgresOptions::new(database.url())).await.unwrap());
     let mut own = connect(database.url()).await;
@@ -85,6 +86,10 @@ async fn a_handler_completes_its_job_together_with_what_it_wrote_or_not_at_all()
     let stats = worker.stats();
     let _ = worker.shutdown().await;
     assert_eq!(stats.stale_rejected, 0, "the worker's own word is a repeat of what was committed, not stale");
+    let counted: Vec<String> = metrics.render().lines().map(str::to_owned).collect();
+    let completed =
+        format!(r#"orchestrix_jobs_finished_total{{queue="default",type="{}",outcome="completed"}} 1"#, Pay::TYPE);
+    assert!(counted.contains(&completed), "once, though the store was told of it by the handler: {counted:#?}");
 }
 
 #[tokio::test]
