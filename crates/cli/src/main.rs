@@ -57,6 +57,9 @@ use crate::{
     traces::Traces,
 };
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let cli = Cli::read();
     let outcome = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {

@@ -13,6 +13,7 @@ use orchestrix_server::{App, ServerOptions};
 use orchestrix_sqlite::SqliteOptions;
 use orchestrix_store::{NodeInfo, Store};
 use orchestrix_worker::Worker;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::{
     net::TcpListener,
     signal::unix::{Signal, SignalKind, signal},
@@ -148,6 +149,15 @@ impl Signals {
     }
 }
 
+// Every connection is an open file, and the usual limit is a thousand: as many as may be had without asking anybody.
+fn allow_connections() {
+    let limit = getrlimit(Resource::Nofile);
+    let wanted = Rlimit { current: limit.maximum, ..limit };
+    if let Err(error) = setrlimit(Resource::Nofile, wanted) {
+        tracing::warn!(%error, "the limit of open files stays as it is");
+    }
+}
+
 async fn listen(address: SocketAddr) -> Result<TcpListener> {
     if !address.ip().is_loopback() {
         let text = format!("{address} can be reached from outside, and there are no keys yet: listen on 127.0.0.1");
@@ -164,6 +174,7 @@ pub(crate) async fn server(arguments: &ServerArguments, global: &Global) -> Resu
         return Err(Failure::Usage(text.into()).into());
     }
     let metrics = metrics::install()?;
+    allow_connections();
     let mut signals = Signals::new()?;
     let api = arguments.roles.contains(&Role::Api);
     let listener = if api { Some(listen(arguments.listen).await?) } else { None };
@@ -213,6 +224,7 @@ async fn ended(outcome: Option<Outcome>, signals: &mut Signals, closing: impl Fu
 pub(crate) async fn dev(arguments: &DevArguments, global: &Global) -> Result<Outcome> {
     let metrics = metrics::install()?;
     global.no_server("dev")?;
+    allow_connections();
     let mut signals = Signals::new()?;
     let listener = listen(arguments.listen).await?;
     let address = listener.local_addr()?;
