@@ -9,12 +9,14 @@ cargo xtask bench store postgres|sqlite [--quick] [--only NAME,…] [--rounds N]
 cargo xtask bench worker postgres|sqlite [--quick] [--only NAME,…] [--rounds N] [--strict]
 cargo xtask bench coordinator           [--quick] [--only NAME,…] [--rounds N] [--strict]
 cargo xtask bench schedules             [--quick] [--only NAME,…] [--rounds N] [--strict]
+cargo xtask bench http                  [--quick] [--only NAME,…] [--rounds N] [--strict]
 
     --quick       a tenth of every count: a smoke run, whose numbers say little
     --only NAMES  of a store, some of: single, bulk, drain, finished, pending, xmin (postgres), memory, latency;
                   of a worker, some of: run, start, footprint;
                   of the coordinator, some of: promotion, punctuality, idle, reaping;
-                  of schedules, some of: load, burst
+                  of schedules, some of: load, burst;
+                  of the HTTP server, some of: post, get, overload, growth, waits
     --rounds N    how often each figure and its limit are measured, in turns; 3 unless told otherwise
     --strict      exit with 1 if a target is missed
 ";
@@ -49,6 +51,8 @@ pub(crate) enum Subject {
     Coordinator,
     /// Schedules, as the leader of such a database fires them.
     Schedules,
+    /// The server in front of such a database.
+    Http,
 }
 
 impl Subject {
@@ -56,7 +60,7 @@ impl Subject {
     pub(crate) const fn backend(self) -> Backend {
         match self {
             Self::Store(backend) | Self::Worker(backend) => backend,
-            Self::Coordinator | Self::Schedules => Backend::Postgres,
+            Self::Coordinator | Self::Schedules | Self::Http => Backend::Postgres,
         }
     }
 
@@ -67,6 +71,7 @@ impl Subject {
             Self::Worker(_) => Figure::WORKER.to_vec(),
             Self::Coordinator => Figure::COORDINATOR.to_vec(),
             Self::Schedules => Figure::SCHEDULES.to_vec(),
+            Self::Http => Figure::HTTP.to_vec(),
         }
     }
 }
@@ -106,6 +111,7 @@ impl Command {
         match first.as_deref() {
             Some("coordinator") => return measure(Subject::Coordinator, arguments),
             Some("schedules") => return measure(Subject::Schedules, arguments),
+            Some("http") => return measure(Subject::Http, arguments),
             _ => {}
         }
         match (first.as_deref(), arguments.next().as_deref()) {
@@ -189,6 +195,13 @@ mod tests {
     }
 
     #[test]
+    fn the_server_has_figures_of_its_own() {
+        let Ok(Command::Measure(request)) = parse("http --only post,waits") else { panic!("not a run") };
+        assert_eq!((request.subject, request.subject.backend()), (Subject::Http, Backend::Postgres));
+        assert_eq!(request.figures, [Figure::Post, Figure::Waits]);
+    }
+
+    #[test]
     fn what_is_not_known_is_refused() {
         for line in [
             "store mysql",
@@ -200,6 +213,8 @@ mod tests {
             "coordinator --only drain",
             "coordinator postgres",
             "schedules --only idle",
+            "http --only single",
+            "http sqlite",
             "worker --only drain",
             "worker mysql",
         ] {

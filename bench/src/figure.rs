@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use anyhow::{Result, anyhow};
 
-use crate::backend::Backend;
+use crate::{backend::Backend, http};
 
 /// Something that is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +26,11 @@ pub(crate) enum Figure {
     Footprint,
     Load,
     Burst,
+    Post,
+    Get,
+    Overload,
+    Growth,
+    Waits,
 }
 
 /// What a figure must reach.
@@ -55,6 +60,9 @@ impl Figure {
     /// Those of schedules.
     pub(crate) const SCHEDULES: [Self; 2] = [Self::Load, Self::Burst];
 
+    /// Those of the HTTP server.
+    pub(crate) const HTTP: [Self; 5] = [Self::Post, Self::Get, Self::Overload, Self::Growth, Self::Waits];
+
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Single => "single",
@@ -74,6 +82,11 @@ impl Figure {
             Self::Footprint => "footprint",
             Self::Load => "load",
             Self::Burst => "burst",
+            Self::Post => "post",
+            Self::Get => "get",
+            Self::Overload => "overload",
+            Self::Growth => "growth",
+            Self::Waits => "waits",
         }
     }
 
@@ -92,7 +105,11 @@ impl Figure {
             (Self::Punctuality, _) => Target::Most(50.0, "ms at p99"),
             (Self::Load, _) => Target::Most(10.0, "% of a core"),
             (Self::Burst, _) => Target::Most(2.0, "s"),
-            (Self::Run, _) => Target::Ratio(0.8),
+            (Self::Run | Self::Overload, _) => Target::Ratio(0.8),
+            (Self::Post, _) => Target::Ratio(0.6),
+            (Self::Get, _) => Target::Ratio(5.0),
+            (Self::Growth, _) => Target::Most(10.0, "% off the middle"),
+            (Self::Waits, _) => Target::Bytes(200 * 1024 * 1024),
             (Self::Footprint, _) => Target::Bytes(60 * 1024 * 1024),
             (Self::Latency | Self::Idle | Self::Reaping | Self::Start, _) => Target::None,
         }
@@ -101,10 +118,14 @@ impl Figure {
     /// How many steps of the progress bar it takes.
     pub(crate) const fn steps(self, backend: Backend, rounds: usize) -> usize {
         match (self, backend) {
-            (Self::Memory | Self::Idle | Self::Start | Self::Footprint | Self::Load, _)
+            (
+                Self::Memory | Self::Idle | Self::Start | Self::Footprint | Self::Load | Self::Growth | Self::Waits,
+                _,
+            )
             | (Self::Latency, Backend::Sqlite) => 1,
             (Self::Latency, Backend::Postgres) | (Self::Punctuality, _) => 2,
             (Self::Reaping | Self::Burst, _) => rounds,
+            (Self::Overload, _) => http::overload_steps(rounds),
             _ => 2 * rounds,
         }
     }
@@ -114,7 +135,10 @@ impl FromStr for Figure {
     type Err = anyhow::Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let all = || Self::STORE.into_iter().chain(Self::COORDINATOR).chain(Self::WORKER).chain(Self::SCHEDULES);
+        let all = || {
+            let others = Self::COORDINATOR.into_iter().chain(Self::WORKER).chain(Self::SCHEDULES).chain(Self::HTTP);
+            Self::STORE.into_iter().chain(others)
+        };
         all().find(|figure| figure.name() == text).ok_or_else(|| {
             let names = all().map(Self::name).collect::<Vec<_>>().join(", ");
             anyhow!("there is no figure `{text}`: the figures are {names}")

@@ -10,6 +10,7 @@
 //! | `worker` | what the worker runtime makes of it |
 //! | `schedules` | what schedules cost the node that leads |
 //! | `coordinator` | what a running coordinator does, and what it costs others meanwhile |
+//! | `http` | the server as a process, under wrk |
 //! | `postgres`, `sqlite` | where it does so, what is counted there, and the limits |
 //! | `measure` | ours and the limit, in turns |
 
@@ -20,6 +21,7 @@ mod bulk;
 mod coordinator;
 mod drain;
 mod figure;
+mod http;
 mod jobs;
 mod latency;
 mod measure;

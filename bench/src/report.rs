@@ -89,7 +89,9 @@ impl fmt::Display for Report<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (written, transactions, source) = counters(self.request.subject.backend());
         let store = !matches!(self.request.subject, Subject::Coordinator);
-        let head = if store {
+        let head = if self.request.subject == Subject::Http {
+            ["figure", "measured, requests/s", "beside", "ratio", "target", "verdict", written, transactions]
+        } else if store {
             ["figure", "ours, jobs/s", "limit, jobs/s", "ratio", "target", "verdict", written, transactions]
         } else {
             ["figure", "measured", "without", "ratio", "target", "verdict", written, transactions]

@@ -24,7 +24,12 @@ pub(crate) struct Enqueue {
 }
 
 pub(crate) fn ours(scale: Scale) -> Enqueue {
-    Enqueue { each: scale.of(JOBS).div_ceil(CALLERS) }
+    of(scale.of(JOBS))
+}
+
+/// The same with so many jobs in all.
+pub(crate) fn of(jobs: usize) -> Enqueue {
+    Enqueue { each: jobs.div_ceil(CALLERS) }
 }
 
 pub(crate) struct EnqueueSession {

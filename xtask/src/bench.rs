@@ -15,10 +15,16 @@ const SETTINGS: [(&str, &str); 3] = [("max_wal_size", "16GB"), ("min_wal_size", 
 /// Runs the benchmark that the arguments name.
 pub(crate) fn run(arguments: Vec<String>) -> Result<()> {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["http", ..] => {
+            // wrk sends the requests, to the command that people run.
+            tools::ensure_wrk()?;
+            Step::cargo("build the server", "build --release -p orchestrix-cli").run()?;
+            on_postgres(arguments)
+        }
         ["store" | "worker", "postgres", ..] | ["coordinator" | "schedules", ..] => on_postgres(arguments),
         ["store" | "worker", "sqlite", ..] => on_sqlite(arguments),
         _ => bail!(
-            "there is: cargo xtask bench store|worker postgres|sqlite [ARGUMENTS], cargo xtask bench coordinator|schedules [ARGUMENTS]"
+            "there is: cargo xtask bench store|worker postgres|sqlite [ARGUMENTS], cargo xtask bench coordinator|schedules|http [ARGUMENTS]"
         ),
     }
 }

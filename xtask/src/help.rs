@@ -39,6 +39,11 @@ cargo xtask bench coordinator [ARGUMENTS]
 cargo xtask bench schedules [ARGUMENTS]
     Measures schedules on such a server: what very many cost the node that leads, and how soon very many at once are fired.
 
+cargo xtask bench http [ARGUMENTS]
+    Measures `orchestrix server` on such a server, asked by wrk, which is installed when it is missing: jobs accepted beside
+    what the library records, jobs looked at, jobs accepted when far too many clients come, and the memory of a million
+    requests and of 5,000 long polls.
+
 cargo xtask mutants [NAME …]
     Plants known bugs in a copy of the tree, one at a time, and runs the tests, which must notice; prints which did.
     NAME chooses those whose names hold it. Takes a minute or two for each.

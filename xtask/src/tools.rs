@@ -44,6 +44,14 @@ pub(crate) fn ensure_schemathesis() -> Result<()> {
     Ok(())
 }
 
+/// Makes sure of wrk, which sends requests for the benchmark of the server.
+pub(crate) fn ensure_wrk() -> Result<()> {
+    install::ensure_program("wrk", "apt-get update && apt-get install -y wrk", || {
+        println!("\n==> install wrk: apt-get update, apt-get install wrk");
+    })?;
+    Ok(())
+}
+
 /// Starts a private PostgreSQL, installing its package first if it is missing.
 pub(crate) fn start_postgres(durability: Durability) -> Result<PostgresServer> {
     start_postgres_with(durability, &[])

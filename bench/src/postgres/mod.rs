@@ -16,7 +16,7 @@ use crate::{
     backend::Backend,
     backlog, bulk, coordinator,
     figure::Figure,
-    latency,
+    http, latency,
     measure::{Database, Pair, Place, Side},
     memory,
     progress::Progress,
@@ -84,6 +84,11 @@ impl Place for Server {
             Figure::Start => worker::start(self, scale, progress).await?,
             Figure::Load => schedules::load(self, request, progress).await?,
             Figure::Burst => schedules::burst(self, request, progress).await?,
+            Figure::Post => http::post(&pair, request).await?,
+            Figure::Get => http::get(&pair, request).await?,
+            Figure::Overload => return http::overload(&pair, request, progress).await,
+            Figure::Growth => http::growth(self, request, progress).await?,
+            Figure::Waits => http::waits(self, request, progress).await?,
             Figure::Footprint => worker::footprint(self, scale, progress).await?,
         }])
     }

@@ -71,7 +71,12 @@ impl Place for Files {
             | Figure::Idle
             | Figure::Reaping
             | Figure::Load
-            | Figure::Burst => {
+            | Figure::Burst
+            | Figure::Post
+            | Figure::Get
+            | Figure::Overload
+            | Figure::Growth
+            | Figure::Waits => {
                 bail!("SQLite has nothing to measure here")
             }
             Figure::Memory => memory::measure(self, scale, progress).await?,

@@ -40,6 +40,24 @@ pub fn ensure(server: Server, before_install: impl FnOnce()) -> Result<Ensured, 
     }
 }
 
+/// Makes sure of a program that starts no service and comes in a Debian package of its own name. `command` is what a
+/// person would have to run where this cannot.
+pub fn ensure_program(
+    program: &'static str,
+    command: &'static str,
+    before_install: impl FnOnce(),
+) -> Result<Ensured, Error> {
+    let runs = || Command::new(program).arg("--version").stdin(Stdio::null()).output();
+    if runs().is_ok() {
+        return Ok(Ensured::Present);
+    }
+    check_apt(program, command)?;
+    before_install();
+    apt(&["update"])?;
+    apt(&["install", "-y", "--no-install-recommends", program])?;
+    runs().map(|_| Ensured::Installed).map_err(Error::run(program))
+}
+
 fn ensure_postgres(before_install: impl FnOnce()) -> Result<Ensured, Error> {
     match PostgresInstallation::find() {
         Ok(_) => return Ok(Ensured::Present),

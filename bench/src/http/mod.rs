@@ -1,0 +1,93 @@
+//! The HTTP server, as a process of its own, under wrk: what it makes of the store beneath it, and what that costs.
+
+mod growth;
+mod server;
+mod sides;
+mod waits;
+mod wrk;
+
+use anyhow::Result;
+
+pub(crate) use self::{growth::growth, waits::waits};
+use self::{
+    server::allow_connections,
+    sides::{Get, Post},
+};
+use crate::{
+    arguments::Request,
+    figure::Figure,
+    measure::{Pair, Place, Side},
+    postgres::Server,
+    progress::Progress,
+    report::Row,
+    sample::thousands,
+    single,
+};
+
+/// Connections, unless a figure says otherwise: as many as the library's side has callers.
+const CONNECTIONS: usize = single::CALLERS;
+/// Where the peak is looked for, and what comes at ten times its load, and at far more.
+const LADDER: [usize; 3] = [64, 128, 256];
+const TOO_MANY: [usize; 2] = [1_000, 5_000];
+/// Jobs of the library's side: some ten seconds' worth.
+const JOBS: usize = 100_000;
+
+/// How many steps of the progress bar `overload` takes.
+pub(crate) const fn overload_steps(rounds: usize) -> usize {
+    LADDER.len() + 2 * TOO_MANY.len() * rounds
+}
+
+/// Measures `POST /jobs` beside the store's own enqueue, from as many callers.
+pub(crate) async fn post(pair: &Pair<'_, Server>, request: &Request) -> Result<Row> {
+    let library = single::of(request.scale.of(JOBS));
+    pair.compare(&Post::from(CONNECTIONS, request.scale), &library).await
+}
+
+/// Measures `GET /jobs/{id}` beside `POST /jobs`.
+pub(crate) async fn get(pair: &Pair<'_, Server>, request: &Request) -> Result<Row> {
+    let get = Get::new(CONNECTIONS, request.scale)?;
+    pair.compare(&get, &Post::from(CONNECTIONS, request.scale)).await
+}
+
+/// Measures how many jobs are accepted when far more clients come than can be served, beside the most that ever are.
+pub(crate) async fn overload(pair: &Pair<'_, Server>, request: &Request, progress: &Progress) -> Result<Vec<Row>> {
+    allow_connections(TOO_MANY[TOO_MANY.len() - 1])?;
+    let mut peak = (0.0, CONNECTIONS);
+    for connections in LADDER {
+        progress.step(format!("{}, peak at {connections} connections?", Figure::Overload.name()));
+        let found = pair.place.sample(&Post::from(connections, request.scale)).await?.jobs_per_second;
+        progress.note(&format!("{} connections: {} jobs/s", connections, thousands(found)));
+        progress.done();
+        if found > peak.0 {
+            peak = (found, connections);
+        }
+    }
+    let mut rows = Vec::new();
+    for connections in TOO_MANY {
+        let crowd = Post::from(connections, request.scale);
+        let row = pair.compare(&crowd, &Post::from(peak.1, request.scale)).await?;
+        rows.push(Row { figure: format!("{}, {connections} against {}", row.figure, peak.1), ..row });
+        progress.note(&format!("{connections} connections: {}", crowd.what_else()));
+    }
+    Ok(rows)
+}
+
+/// A server with jobs in its database, for figures that are not compared.
+struct Ground {
+    database: crate::measure::Database,
+    server: server::HttpServer,
+}
+
+impl Ground {
+    async fn prepare(place: &Server, side: &impl Side) -> Result<Self> {
+        let database = place.create_database().await?;
+        side.prepare(&database.url).await?;
+        let server = server::HttpServer::start(&database.url).await?;
+        Ok(Self { database, server })
+    }
+
+    async fn clear(self, place: &Server) -> Result<()> {
+        drop(self.server);
+        place.drop_database(self.database).await
+    }
+}

@@ -1,0 +1,87 @@
+//! The `orchestrix` command as it is built for release, serving one database.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    process::{Child, Command, Stdio},
+    sync::mpsc,
+    thread,
+    time::Duration,
+};
+
+use anyhow::{Context, Result, bail};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// How long a server may take to come up.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A server that runs; killed when dropped.
+#[derive(Debug)]
+pub(crate) struct HttpServer {
+    child: Child,
+    address: String,
+}
+
+impl HttpServer {
+    /// Starts the command that lies beside this program, on a port of its own.
+    pub(crate) async fn start(url: &str) -> Result<Self> {
+        let program = std::env::current_exe()?.with_file_name("orchestrix");
+        let mut child = Command::new(&program)
+            .args(["server", "--no-auth", "--listen", "127.0.0.1:0"])
+            .env("ORCHESTRIX_DATABASE_URL", url)
+            .stdin(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("cannot run {}; cargo xtask bench builds it", program.display()))?;
+        let stderr = child.stderr.take().context("its messages are piped")?;
+        let (tell, told) = mpsc::channel();
+        thread::spawn(move || {
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                match line.split_once("listening on http://") {
+                    Some((_, address)) => drop(tell.send(address.trim().to_owned())),
+                    // What it warns of belongs to the run.
+                    None if line.contains("WARN") || line.contains("ERROR") => eprintln!("server: {line}"),
+                    None => {}
+                }
+            }
+        });
+        let mut server = Self { child, address: String::new() };
+        match tokio::task::spawn_blocking(move || told.recv_timeout(PATIENCE)).await? {
+            Ok(address) => server.address = address,
+            Err(error) => bail!("the server does not come up: {error}"),
+        }
+        Ok(server)
+    }
+
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// How many bytes of memory it holds.
+    pub(crate) fn resident(&self) -> Result<u64> {
+        let path = format!("/proc/{}/status", self.child.id());
+        let status = fs::read_to_string(path).context("memory is read from /proc, which only Linux has")?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("/proc has no VmRSS")?;
+        let kilobytes: u64 = line.trim().trim_end_matches("kB").trim().parse()?;
+        Ok(kilobytes * 1024)
+    }
+}
+
+impl Drop for HttpServer {
+    fn drop(&mut self) {
+        // Its sessions in the database end with it.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Lets this process and those that it starts have as many connections as the machine allows.
+pub(crate) fn allow_connections(needed: usize) -> Result<()> {
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum })?;
+    let needed = needed as u64 + 100;
+    match limit.maximum {
+        Some(most) if most < needed => bail!("{needed} open files are needed, and `ulimit -Hn` allows {most}"),
+        _ => Ok(()),
+    }
+}
