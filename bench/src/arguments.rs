@@ -16,7 +16,7 @@ cargo xtask bench http                  [--quick] [--only NAME,…] [--rounds N]
                   of a worker, some of: run, start, footprint;
                   of the coordinator, some of: promotion, punctuality, idle, reaping;
                   of schedules, some of: load, burst;
-                  of the HTTP server, some of: post, get, overload, growth, waits
+                  of the HTTP server, some of: health, post, get, overload, growth, waits
     --rounds N    how often each figure and its limit are measured, in turns; 3 unless told otherwise
     --strict      exit with 1 if a target is missed
 ";

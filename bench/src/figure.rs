@@ -26,6 +26,7 @@ pub(crate) enum Figure {
     Footprint,
     Load,
     Burst,
+    Health,
     Post,
     Get,
     Overload,
@@ -61,7 +62,7 @@ impl Figure {
     pub(crate) const SCHEDULES: [Self; 2] = [Self::Load, Self::Burst];
 
     /// Those of the HTTP server.
-    pub(crate) const HTTP: [Self; 5] = [Self::Post, Self::Get, Self::Overload, Self::Growth, Self::Waits];
+    pub(crate) const HTTP: [Self; 6] = [Self::Health, Self::Post, Self::Get, Self::Overload, Self::Growth, Self::Waits];
 
     pub(crate) const fn name(self) -> &'static str {
         match self {
@@ -82,6 +83,7 @@ impl Figure {
             Self::Footprint => "footprint",
             Self::Load => "load",
             Self::Burst => "burst",
+            Self::Health => "health",
             Self::Post => "post",
             Self::Get => "get",
             Self::Overload => "overload",
@@ -111,7 +113,7 @@ impl Figure {
             (Self::Growth, _) => Target::Most(10.0, "% off the middle"),
             (Self::Waits, _) => Target::Bytes(200 * 1024 * 1024),
             (Self::Footprint, _) => Target::Bytes(60 * 1024 * 1024),
-            (Self::Latency | Self::Idle | Self::Reaping | Self::Start, _) => Target::None,
+            (Self::Latency | Self::Idle | Self::Reaping | Self::Start | Self::Health, _) => Target::None,
         }
     }
 

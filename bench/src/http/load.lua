@@ -1,5 +1,6 @@
 -- What wrk sends. The first argument says what; see `wrk.rs`, which also reads the line that is printed at the end.
 --
+--   health      whether the server lives, which costs it nothing: what HTTP and wrk take by themselves
 --   post        jobs with a payload of some fifty bytes, no two alike: those that the library's side records
 --   get FILE    looks at the jobs whose ids are the lines of FILE
 --   mix FILE N  jobs with keys and ever new queues and types, looks, and requests that are wrong; N tells runs apart
@@ -76,6 +77,11 @@ end
 function init(args)
    if args[1] == "post" then
       request = post
+   elseif args[1] == "health" then
+      local health = wrk.format("GET", "/healthz")
+      request = function()
+         return health
+      end
    elseif args[1] == "get" then
       request = looks(read_ids(args[2]))
    elseif args[1] == "mix" then

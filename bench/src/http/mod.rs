@@ -11,7 +11,7 @@ use anyhow::Result;
 pub(crate) use self::{growth::growth, waits::waits};
 use self::{
     server::allow_connections,
-    sides::{Get, Post},
+    sides::{Get, Plain},
 };
 use crate::{
     arguments::Request,
@@ -40,13 +40,21 @@ pub(crate) const fn overload_steps(rounds: usize) -> usize {
 /// Measures `POST /jobs` beside the store's own enqueue, from as many callers.
 pub(crate) async fn post(pair: &Pair<'_, Server>, request: &Request) -> Result<Row> {
     let library = single::of(request.scale.of(JOBS));
-    pair.compare(&Post::from(CONNECTIONS, request.scale), &library).await
+    pair.compare(&Plain::post(CONNECTIONS, request.scale), &library).await
 }
 
 /// Measures `GET /jobs/{id}` beside `POST /jobs`.
 pub(crate) async fn get(pair: &Pair<'_, Server>, request: &Request) -> Result<Row> {
     let get = Get::new(CONNECTIONS, request.scale)?;
-    pair.compare(&get, &Post::from(CONNECTIONS, request.scale)).await
+    pair.compare(&get, &Plain::post(CONNECTIONS, request.scale)).await
+}
+
+/// Measures what a request costs that asks for nothing: no other can be answered faster, by this server on this machine.
+pub(crate) async fn health(pair: &Pair<'_, Server>, request: &Request) -> Result<Row> {
+    let mut row =
+        pair.compare(&Plain::health(CONNECTIONS, request.scale), &Plain::post(CONNECTIONS, request.scale)).await?;
+    row.written.clear();
+    Ok(row)
 }
 
 /// Measures how many jobs are accepted when far more clients come than can be served, beside the most that ever are.
@@ -55,7 +63,7 @@ pub(crate) async fn overload(pair: &Pair<'_, Server>, request: &Request, progres
     let mut peak = (0.0, CONNECTIONS);
     for connections in LADDER {
         progress.step(format!("{}, peak at {connections} connections?", Figure::Overload.name()));
-        let found = pair.place.sample(&Post::from(connections, request.scale)).await?.jobs_per_second;
+        let found = pair.place.sample(&Plain::post(connections, request.scale)).await?.jobs_per_second;
         progress.note(&format!("{} connections: {} jobs/s", connections, thousands(found)));
         progress.done();
         if found > peak.0 {
@@ -64,8 +72,8 @@ pub(crate) async fn overload(pair: &Pair<'_, Server>, request: &Request, progres
     }
     let mut rows = Vec::new();
     for connections in TOO_MANY {
-        let crowd = Post::from(connections, request.scale);
-        let row = pair.compare(&crowd, &Post::from(peak.1, request.scale)).await?;
+        let crowd = Plain::post(connections, request.scale);
+        let row = pair.compare(&crowd, &Plain::post(peak.1, request.scale)).await?;
         rows.push(Row { figure: format!("{}, {connections} against {}", row.figure, peak.1), ..row });
         progress.note(&format!("{connections} connections: {}", crowd.what_else()));
     }

@@ -20,17 +20,24 @@ fn seconds(scale: Scale) -> usize {
 }
 const WARM: usize = 1;
 
-/// `POST /jobs`.
+/// `POST /jobs`, or something that needs no jobs either.
 #[derive(Debug)]
-pub(crate) struct Post {
+pub(crate) struct Plain {
+    what: &'static str,
     connections: usize,
     scale: Scale,
     told: RefCell<Told>,
 }
 
-impl Post {
-    pub(crate) fn from(connections: usize, scale: Scale) -> Self {
-        Self { connections, scale, told: RefCell::default() }
+impl Plain {
+    /// `POST /jobs`.
+    pub(crate) fn post(connections: usize, scale: Scale) -> Self {
+        Self { what: "post", connections, scale, told: RefCell::default() }
+    }
+
+    /// `GET /healthz`.
+    pub(crate) fn health(connections: usize, scale: Scale) -> Self {
+        Self { what: "health", ..Self::post(connections, scale) }
     }
 
     /// What the latest run saw besides jobs.
@@ -49,13 +56,13 @@ impl Post {
     }
 
     async fn send(&self, server: &HttpServer, seconds: usize) -> Result<u64> {
-        let told = send(server, Load { connections: self.connections, seconds, arguments: &["post"] }).await?;
+        let told = send(server, Load { connections: self.connections, seconds, arguments: &[self.what] }).await?;
         self.told.replace(told);
         Ok(told.good())
     }
 }
 
-impl Side for Post {
+impl Side for Plain {
     type Session = HttpServer;
 
     async fn prepare(&self, url: &str) -> Result<()> {

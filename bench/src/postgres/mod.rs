@@ -84,6 +84,7 @@ impl Place for Server {
             Figure::Start => worker::start(self, scale, progress).await?,
             Figure::Load => schedules::load(self, request, progress).await?,
             Figure::Burst => schedules::burst(self, request, progress).await?,
+            Figure::Health => http::health(&pair, request).await?,
             Figure::Post => http::post(&pair, request).await?,
             Figure::Get => http::get(&pair, request).await?,
             Figure::Overload => return http::overload(&pair, request, progress).await,

@@ -72,6 +72,7 @@ impl Place for Files {
             | Figure::Reaping
             | Figure::Load
             | Figure::Burst
+            | Figure::Health
             | Figure::Post
             | Figure::Get
             | Figure::Overload

@@ -17,7 +17,7 @@ use crate::support::Place;
 /// How soon a server is done with what its clients left behind: before the database ends it for being idle.
 const SOON: Duration = Duration::from_secs(20);
 
-const SESSIONS: &str = "SELECT count(*) FROM pg_stat_activity \
+const SESSIONS: &str = "FROM pg_stat_activity \
     WHERE datname = current_database() AND application_name = 'orchestrix'";
 
 /// A server on PostgreSQL before anything was done to it.
@@ -49,23 +49,27 @@ impl<'a> Quiet<'a> {
 
     /// Connections to the database.
     pub(crate) fn sessions(&self) -> usize {
-        self.count(SESSIONS)
+        self.count(&format!("SELECT count(*) {SESSIONS}"))
     }
 
-    /// Of those, how many wait for somebody's lock.
-    pub(crate) fn blocked(&self) -> usize {
-        self.count(&format!("{SESSIONS} AND wait_event_type = 'Lock'"))
+    /// Those that wait for somebody's lock, by the ids of their processes.
+    pub(crate) fn blocked(&self) -> Vec<i64> {
+        self.numbers(&format!("SELECT pid::bigint {SESSIONS} AND wait_event_type = 'Lock'"))
     }
 
-    /// And how many are in a transaction that nobody goes on with.
+    /// How many are in a transaction that nobody goes on with.
     pub(crate) fn halfway(&self) -> usize {
-        self.count(&format!("{SESSIONS} AND state LIKE 'idle in transaction%'"))
+        self.count(&format!("SELECT count(*) {SESSIONS} AND state LIKE 'idle in transaction%'"))
     }
 
     /// The number that SQL answers.
     pub(crate) fn count(&self, sql: &str) -> usize {
-        let count: i64 = self.runtime.block_on(self.database.query_one(sql, &[])).unwrap().get(0);
-        count.try_into().unwrap()
+        self.numbers(sql)[0].try_into().unwrap()
+    }
+
+    fn numbers(&self, sql: &str) -> Vec<i64> {
+        let rows = self.runtime.block_on(self.database.query(sql, &[])).unwrap();
+        rows.iter().map(|row| row.get(0)).collect()
     }
 
     /// Waits for a look at the database that is as it should be.
@@ -76,7 +80,7 @@ impl<'a> Quiet<'a> {
                 Instant::now() < deadline,
                 "{what}: in vain; {} sessions, {} blocked, {} half way; {} descriptors, at first {} without sessions",
                 self.sessions(),
-                self.blocked(),
+                self.blocked().len(),
                 self.halfway(),
                 self.server.descriptors(),
                 self.own,
