@@ -251,7 +251,8 @@ pub(crate) async fn dev(arguments: &DevArguments, global: &Global) -> Result<Out
          -d '{{\"jobType\": \"orchestrix.echo\", \"payload\": {{\"hello\": \"world\"}}}}'\n\
          Its end:  curl 'http://{address}/jobs/JOB_ID?waitSeconds=30'\n\
          Health:   curl http://{address}/readyz\n\
-         Metrics:  curl http://{address}/metrics\n"
+         Metrics:  curl http://{address}/metrics\n\
+         The API:  http://{address}/docs\n"
     );
     let stop = watch::Sender::new(false);
     let options = ServerOptions {
