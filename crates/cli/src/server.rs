@@ -76,7 +76,7 @@ pub(crate) struct ServerArguments {
     max_requests: usize,
 
     /// How many more may wait for their turn; others are turned away, to come again
-    #[arg(long, value_name = "N", default_value = "4096", value_parser = count(0))]
+    #[arg(long, value_name = "N", default_value = "16384", value_parser = count(0))]
     max_waiting: usize,
 }
 

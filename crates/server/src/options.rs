@@ -43,7 +43,7 @@ impl Default for ServerOptions {
     fn default() -> Self {
         Self {
             concurrency: 256,
-            queue: 4_096,
+            queue: 16_384,
             patience: Duration::from_secs(2),
             waits: 10_000,
             connections: 16_384,
