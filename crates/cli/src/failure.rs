@@ -176,7 +176,6 @@ mod tests {
             (404, "of_tomorrow", 3),
             (404, "", 1),
             (409, "job_finished", 4),
-            (409, "not_held", 4),
             (422, "idempotency_key_reused", 4),
             (422, "validation_failed", 2),
             (400, "malformed_request", 2),
