@@ -1,6 +1,9 @@
 //! Reading jobs, logs and depths.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, HashSet},
+    time::Duration,
+};
 
 use orchestrix_core::{Job, JobId, JobState, JobType, Queue, Timestamp};
 use orchestrix_store::{
@@ -14,7 +17,10 @@ use uuid::Uuid;
 use crate::{
     PostgresStore,
     row::{self, corrupt, count, state, sweep_limit},
-    statement::{DEPTHS, FOLD, GET, LANES, LIST, LOGS, OLDEST, STATES, SUMMARIES, SUMMARY},
+    statement::{
+        DEPTHS, FOLD, GET, LANES, LIST, LOGS, OLDEST, OPEN_STATES, OPEN_SUMMARIES, STATES, SUMMARIES, SUMMARY,
+        Statement,
+    },
 };
 
 /// The lanes and ranks looked at for the age of queues.
@@ -27,18 +33,29 @@ pub(crate) async fn summaries(store: &PostgresStore, ids: &[JobId]) -> Result<Ve
     let rows = match ids {
         // Of a single id the server looks into one day of history; of a list, into all of them.
         [id] => store.database().query(&SUMMARY, &[&id.as_uuid()]).await?,
-        ids => {
-            let ids: Vec<Uuid> = ids.iter().map(JobId::as_uuid).collect();
-            store.database().query(&SUMMARIES, &[&ids]).await?
-        }
+        ids => find(store, &OPEN_SUMMARIES, &SUMMARIES, ids).await?,
     };
     rows.iter().map(row::summary).collect()
 }
 
 pub(crate) async fn states(store: &PostgresStore, ids: &[JobId]) -> Result<Vec<(JobId, JobState)>> {
-    let ids: Vec<Uuid> = ids.iter().map(JobId::as_uuid).collect();
-    let rows = store.database().query(&STATES, &[&ids]).await?;
+    let rows = find(store, &OPEN_STATES, &STATES, ids).await?;
     rows.iter().map(|row| Ok((JobId::from_uuid(row.get(0)), state(row.get(1))?))).collect()
+}
+
+// Most jobs that are asked for are unfinished, and to look for each of them in every day of history costs more than all the rest. What is
+// not there is looked for everywhere, there once more too: it may have been brought back meanwhile.
+async fn find(store: &PostgresStore, open: &Statement, everywhere: &Statement, ids: &[JobId]) -> Result<Vec<Row>> {
+    let mut ids: Vec<Uuid> = ids.iter().map(JobId::as_uuid).collect();
+    let mut rows = store.database().query(open, &[&ids]).await?;
+    if rows.len() < ids.len() {
+        let found: HashSet<Uuid> = rows.iter().map(|row| row.get(0)).collect();
+        ids.retain(|id| !found.contains(id));
+        if !ids.is_empty() {
+            rows.extend(store.database().query(everywhere, &[&ids]).await?);
+        }
+    }
+    Ok(rows)
 }
 
 pub(crate) async fn get(store: &PostgresStore, id: JobId) -> Result<Option<Job>> {

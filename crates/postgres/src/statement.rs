@@ -85,6 +85,8 @@ statements! {
     OCCURRENCES = "occurrences" (TEXT, TIMESTAMPTZ, INT8);
     OLDEST = "oldest" (INT8);
     OPEN_EDGES = "open_edges" (INT8, UUID_ARRAY);
+    OPEN_STATES = "open_states" (UUID_ARRAY);
+    OPEN_SUMMARIES = "open_summaries" (UUID_ARRAY);
     OVERDUE_ATTEMPTS = "overdue_attempts" (INT8);
     OVERDUE_LEASES = "overdue_leases" (INT8);
     PARTITIONS = "partitions" (TEXT, INT8, INT8);

@@ -1,11 +1,14 @@
 //! What all requests share.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use orchestrix_store::Store;
 use tokio::sync::{Semaphore, watch};
 
-use crate::{ServerOptions, body::Inlet, desk::Desk, gate::Gate, reader::Reader, watcher::Watcher, workers::Roster};
+use crate::{
+    ServerOptions, body::Inlet, desk::Desk, gate::Gate, openapi::Document, reader::Reader, watcher::Watcher,
+    workers::Roster,
+};
 
 /// A server without its socket. Tasks that it has in the background end with it.
 pub struct App {
@@ -17,6 +20,8 @@ pub struct App {
     pub(crate) watcher: Watcher,
     pub(crate) desk: Desk,
     pub(crate) roster: Roster,
+    /// What `GET /openapi.json` answers, once there are routes.
+    pub(crate) document: OnceLock<Document>,
     /// Long polls that may still begin.
     pub(crate) waits: Semaphore,
     /// Whether long polls should come to an end.
@@ -33,6 +38,7 @@ impl App {
             watcher: Watcher::new(Arc::clone(&store), options.watch_interval),
             desk: Desk::new(Arc::clone(&store), options.poll_interval),
             roster: Roster::default(),
+            document: OnceLock::new(),
             waits: Semaphore::new(options.waits),
             closing: watch::Sender::new(false),
             store,

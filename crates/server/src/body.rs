@@ -1,11 +1,11 @@
 //! Bodies: how large they may be, how long they may take to come, how much of them is held at once, and that they are JSON.
 
-use std::{sync::Arc, time::Duration};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use axum::{
     body::{Body, Bytes},
-    extract::{FromRequest, Request},
-    http::{HeaderMap, header},
+    extract::FromRequestParts,
+    http::{HeaderMap, header, request::Parts},
 };
 use orchestrix_api::{Code, job};
 use orchestrix_store::StoreError;
@@ -46,13 +46,15 @@ impl Text {
     }
 }
 
-impl<S: Send + Sync> FromRequest<S> for Text {
-    type Rejection = Refusal;
+/// A body that has come as a whole, before the request was let in.
+#[derive(Clone)]
+pub(crate) struct Arrived(pub(crate) Bytes);
 
-    async fn from_request(request: Request, _: &S) -> Result<Self, Refusal> {
-        // It has come as a whole already: see `gate`.
-        let bytes = axum::body::to_bytes(request.into_body(), MANY).await;
-        bytes.map(Self).map_err(|_| Refusal::new(Code::MalformedRequest, "the body ended before it was complete"))
+impl<S: Send + Sync> FromRequestParts<S> for Text {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(Self(parts.extensions.remove::<Arrived>().map_or_else(Bytes::new, |Arrived(bytes)| bytes)))
     }
 }
 
@@ -64,9 +66,6 @@ pub(crate) struct Inlet {
     patience: Duration,
 }
 
-/// A body that has come, and its share of the room, to be held for as long as its request is worked on.
-pub(crate) type Arrived = (Bytes, Option<OwnedSemaphorePermit>);
-
 impl Inlet {
     pub(crate) fn new(options: &ServerOptions) -> Self {
         // Whatever one request may send must fit.
@@ -74,8 +73,13 @@ impl Inlet {
         Self { room: Arc::new(Semaphore::new(room)), timeout: options.body_timeout, patience: options.patience }
     }
 
-    /// Takes in a body of at most `limit` bytes.
-    pub(crate) async fn take(&self, headers: &HeaderMap, body: Body, limit: usize) -> Result<Arrived, Refusal> {
+    /// Takes in a body of at most `limit` bytes, and its share of the room, to be held for as long as its request is worked on.
+    pub(crate) async fn take(
+        &self,
+        headers: &HeaderMap,
+        body: Body,
+        limit: usize,
+    ) -> Result<(Bytes, Option<OwnedSemaphorePermit>), Refusal> {
         let said = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
         let said = said.map(|length| usize::try_from(length).unwrap_or(usize::MAX));
         let none = said.unwrap_or(0) == 0 && !headers.contains_key(header::TRANSFER_ENCODING);

@@ -12,17 +12,10 @@ use std::{
     time::Duration,
 };
 
-use axum::{
-    body::{Body, Bytes},
-    extract::{Request, State},
-    http::Method,
-    middleware::Next,
-    response::{IntoResponse, Response},
-};
 use orchestrix_api::Code;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::{App, ServerOptions, refusal::Refusal};
+use crate::{ServerOptions, refusal::Refusal};
 
 pub(crate) struct Gate {
     turns: Arc<Semaphore>,
@@ -51,7 +44,8 @@ impl Gate {
         }
     }
 
-    async fn turn(&self) -> Result<Turn, Refusal> {
+    /// Waits until it is one's turn.
+    pub(crate) async fn turn(&self) -> Result<Turn, Refusal> {
         let permit = match Arc::clone(&self.turns).try_acquire_owned() {
             Ok(permit) => permit,
             Err(_) => self.wait().await?,
@@ -89,42 +83,22 @@ pub(crate) fn too_many() -> Refusal {
     Refusal::new(Code::RateLimited, "more requests come than can be answered; try again")
 }
 
-/// Lets a request in with a body of at most `LIMIT` bytes, when that has come and it is its turn.
-pub(crate) async fn gate<const LIMIT: usize>(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
-    match admit(&app, request, LIMIT).await {
-        Ok(Admitted { request, _turn, _room }) => next.run(request).await,
-        Err(refusal) => refusal.into_response(),
-    }
-}
-
-/// A request and what it holds until it is answered: the request itself is taken apart before its handler begins.
-struct Admitted {
-    request: Request,
-    _turn: Turn,
-    _room: Option<OwnedSemaphorePermit>,
-}
-
-async fn admit(app: &App, request: Request, limit: usize) -> Result<Admitted, Refusal> {
-    let (mut parts, body) = request.into_parts();
-    let (bytes, room) = match parts.method {
-        // They have none, and what they send all the same is not looked at.
-        Method::GET | Method::HEAD | Method::DELETE => (Bytes::new(), None),
-        _ => app.inlet.take(&parts.headers, body, limit).await?,
-    };
-    let turn = app.gate.turn().await?;
-    parts.extensions.insert(turn.clone());
-    Ok(Admitted { request: Request::from_parts(parts, Body::from(bytes)), _turn: turn, _room: room })
-}
-
 #[cfg(test)]
 mod tests {
-    use axum::{Extension, Router, http::StatusCode, middleware::from_fn_with_state, routing::post};
+    use axum::{
+        Extension, Router,
+        body::{Body, Bytes},
+        extract::Request,
+        http::StatusCode,
+        middleware::from_fn_with_state,
+        routing::post,
+    };
     use orchestrix_store::MemoryStore;
     use tokio::sync::Notify;
     use tower::ServiceExt;
 
     use super::*;
-    use crate::body::{ONE, Text};
+    use crate::{App, around::around, body::Text};
 
     // One request is worked on at a time, and nobody waits. `/wait` gives its turn back before it waits.
     fn server(begun: &Arc<Notify>, end: &Arc<Notify>) -> Router {
@@ -144,7 +118,7 @@ mod tests {
         Router::new()
             .route("/work", work(false))
             .route("/wait", work(true))
-            .route_layer(from_fn_with_state(Arc::clone(&app), gate::<ONE>))
+            .route_layer(from_fn_with_state(Arc::clone(&app), around))
             .with_state(app)
     }
 

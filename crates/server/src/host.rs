@@ -5,23 +5,18 @@
 
 use std::net::IpAddr;
 
-use axum::{
-    extract::Request,
-    http::{HeaderMap, Uri, header, uri::Authority},
-    middleware::Next,
-    response::{IntoResponse, Response},
-};
+use axum::http::{HeaderMap, Uri, header, uri::Authority};
 use orchestrix_api::Code;
 
 use crate::refusal::Refusal;
 
 /// Refuses what a page of somebody else's could have sent.
-pub(crate) async fn host(request: Request, next: Next) -> Response {
-    if is_ours(request.headers(), request.uri()) {
-        return next.run(request).await;
+pub(crate) fn check(headers: &HeaderMap, uri: &Uri) -> Result<(), Refusal> {
+    if is_ours(headers, uri) {
+        return Ok(());
     }
     let text = "without keys the server answers only to its address, such as http://127.0.0.1:8080, and to no page of another place";
-    Refusal::new(Code::Forbidden, text).into_response()
+    Err(Refusal::new(Code::Forbidden, text))
 }
 
 fn is_ours(headers: &HeaderMap, uri: &Uri) -> bool {

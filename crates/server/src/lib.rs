@@ -14,15 +14,19 @@
 //! | `watcher` | who waits for which job to change; one look at the store for all of them |
 //! | `desk` | workers that wait for jobs; one claim at a time for all that want the same |
 //! | `host` | whom a server without keys answers |
+//! | `around` | what is done for every request: let in, traced, counted |
+//! | `access` | what each route asks of a request |
 //! | `gate` | how many requests are worked on at once, and who is turned away |
 //! | `local` | the same requests without a socket |
 //!
 //! It knows no database: only the `Store`. A request whose client is gone leaves no work half done: what the store was asked
 //! to do it does as a whole, and jobs that were leased for nobody are handed back.
 
+mod access;
 mod admin;
 mod answer;
 mod app;
+mod around;
 mod body;
 mod desk;
 mod gate;

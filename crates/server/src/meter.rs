@@ -4,9 +4,8 @@ use std::{fmt, io, sync::Arc, time::Instant};
 
 use axum::{
     Router,
-    extract::{MatchedPath, Request, State},
+    extract::{MatchedPath, State},
     http::{Method, header},
-    middleware::Next,
     response::{IntoResponse, Response},
     routing::get,
 };
@@ -71,17 +70,12 @@ pub async fn serve_metrics(listener: TcpListener, metrics: Metrics) -> io::Resul
 const NONE: &str = "none";
 const OTHER: &str = metrics::OTHER;
 
-/// Counts a request, once it is answered.
-pub(crate) async fn meter(request: Request, next: Next) -> Response {
-    let begun = Instant::now();
-    let route = request.extensions().get::<MatchedPath>().cloned();
-    let method = method(request.method());
-    let response = next.run(request).await;
+/// Counts a request, now that it is answered.
+pub(crate) fn answered(route: Option<&MatchedPath>, asked: &Method, response: &Response, begun: Instant) {
     let late = |problem: &ProblemBody| problem.0.code == Code::LeaseLost;
     metrics::stale_writes(usize::from(response.extensions().get().is_some_and(late)));
-    let route = route.as_ref().map_or(NONE, MatchedPath::as_str);
-    metrics::answered(route, method, response.status().as_u16(), begun.elapsed());
-    response
+    let route = route.map_or(NONE, MatchedPath::as_str);
+    metrics::answered(route, method(asked), response.status().as_u16(), begun.elapsed());
 }
 
 // A client may invent methods.

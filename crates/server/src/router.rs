@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use axum::{
-    Extension, Router,
+    Router,
     http::{Method, Uri},
-    middleware::{from_fn, from_fn_with_state},
+    middleware::from_fn_with_state,
 };
 use orchestrix_api::Code;
 use utoipa::OpenApi;
@@ -13,18 +13,23 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     App, admin,
-    body::{MANY, ONE},
-    gate, host, jobs, meter,
+    around::around,
+    jobs, meter,
     openapi::{self, Document, docs},
     operations,
     refusal::Refusal,
-    schedules, trace, workers,
+    schedules, workers,
 };
 
 /// All requests that the server answers.
 pub fn router(app: Arc<App>) -> Router {
-    let worked_on = OpenApiRouter::new()
+    let (described, api) = OpenApiRouter::with_openapi(openapi::Api::openapi())
+        .routes(routes!(operations::health))
+        .routes(routes!(operations::ready))
+        .routes(routes!(meter::metrics))
+        .routes(routes!(openapi::openapi))
         .routes(routes!(jobs::create::create))
+        .routes(routes!(jobs::batch::batch))
         .routes(routes!(jobs::get::get))
         .routes(routes!(jobs::result::result))
         .routes(routes!(jobs::cancel::cancel))
@@ -44,30 +49,17 @@ pub fn router(app: Arc<App>) -> Router {
         .routes(routes!(workers::outcome::fail))
         .routes(routes!(workers::outcome::snooze))
         .routes(routes!(workers::outcome::release))
+        .routes(routes!(workers::outcomes::outcomes))
         .routes(routes!(workers::progress::progress))
         .routes(routes!(workers::logs::logs))
         .merge(admin::routes())
-        .route_layer(from_fn_with_state(Arc::clone(&app), gate::gate::<ONE>));
-    let large = OpenApiRouter::new()
-        .routes(routes!(jobs::batch::batch))
-        .routes(routes!(workers::outcomes::outcomes))
-        .route_layer(from_fn_with_state(Arc::clone(&app), gate::gate::<MANY>));
-    let (described, api) = OpenApiRouter::with_openapi(openapi::Api::openapi())
-        .routes(routes!(operations::health))
-        .routes(routes!(operations::ready))
-        .routes(routes!(meter::metrics))
-        .routes(routes!(openapi::openapi))
-        .merge(worked_on)
-        .merge(large)
         .split_for_parts();
+    app.document.get_or_init(|| Document::of(&api));
     described
         .merge(docs::routes())
-        .layer(Extension(Document::of(&api)))
         .fallback(nothing_here)
         .method_not_allowed_fallback(not_this_method)
-        .layer(from_fn(host::host))
-        .layer(from_fn(meter::meter))
-        .layer(from_fn_with_state(Arc::clone(&app), trace::trace))
+        .layer(from_fn_with_state(Arc::clone(&app), around))
         .with_state(app)
 }
 

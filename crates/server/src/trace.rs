@@ -1,80 +1,109 @@
 //! Around every request: its id, its line in the log, and its id in whatever problem is answered.
 
-use std::{panic::AssertUnwindSafe, sync::Arc, time::Instant};
+use std::{
+    sync::{
+        LazyLock,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Instant,
+};
 
 use axum::{
     body::Body,
-    extract::{MatchedPath, Request, State},
+    extract::{MatchedPath, Request},
     http::{HeaderName, HeaderValue, header},
-    middleware::Next,
-    response::{IntoResponse, Response},
+    response::Response,
 };
-use futures_util::FutureExt;
-use orchestrix_api::Code;
-use tracing::{Instrument, Span, field::Empty};
+use tracing::{Span, field::Empty};
 use uuid::Uuid;
 
-use crate::{
-    App, TraceTie,
-    jobs::create::traceparent,
-    refusal::{ProblemBody, Refusal},
-};
+use crate::{TraceTie, jobs::create::traceparent, refusal::ProblemBody};
 
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// The longest id of a request that is taken from its client.
 const MAX_ID: usize = 128;
 
-/// Gives the request an id, or keeps the one it came with.
-pub(crate) async fn trace(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
-    let id = request.headers().get(REQUEST_ID).and_then(|id| id.to_str().ok());
-    let id = match id {
-        Some(id) if (1..=MAX_ID).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic()) => id.to_owned(),
-        _ => Uuid::now_v7().simple().to_string(),
-    };
-    let route = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str).to_owned();
-    let method = request.method().clone();
-    let span = tracing::info_span!(
-        "request",
-        request_id = %id,
-        %method,
-        route,
-        trace_id = Empty,
-        status = Empty,
-        // Names with a dot are for whoever exports traces.
-        otel.name = %format_args!("{method} {route}"),
-        otel.kind = "server",
-        otel.status_code = Empty,
-    );
-    belong(&mut request, &span, app.options.trace_tie);
-    let begun = Instant::now();
-    let answering = AssertUnwindSafe(next.run(request)).catch_unwind().instrument(span.clone());
-    let mut response = answering.await.unwrap_or_else(|_| {
-        span.in_scope(|| tracing::error!("the request ended in a panic"));
-        Refusal::new(Code::Internal, "something went wrong here; the log says what").into_response()
-    });
-    if let Some(ProblemBody(mut problem)) = response.extensions_mut().remove::<ProblemBody>() {
-        problem.request_id.clone_from(&id);
-        *response.body_mut() = Body::from(serde_json::to_vec(&problem).unwrap_or_default());
-        let kind = HeaderValue::from_static("application/problem+json");
-        response.headers_mut().insert(header::CONTENT_TYPE, kind);
-        response.headers_mut().remove(header::CONTENT_LENGTH);
+/// A request as it is known in logs and traces.
+pub(crate) struct Traced {
+    id: String,
+    span: Span,
+    begun: Instant,
+}
+
+impl Traced {
+    /// Gives the request an id, or keeps the one it came with.
+    pub(crate) fn begin(request: &mut Request, route: Option<&MatchedPath>, tie: Option<TraceTie>) -> Self {
+        let id = request.headers().get(REQUEST_ID).and_then(|id| id.to_str().ok());
+        let id = match id {
+            Some(id) if (1..=MAX_ID).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic()) => {
+                id.to_owned()
+            }
+            _ => new_id(),
+        };
+        let route = route.map_or("", MatchedPath::as_str);
+        let method = request.method();
+        let span = tracing::info_span!(
+            "request",
+            request_id = %id,
+            %method,
+            route,
+            trace_id = Empty,
+            status = Empty,
+            // Names with a dot are for whoever exports traces.
+            otel.name = %format_args!("{method} {route}"),
+            otel.kind = "server",
+            otel.status_code = Empty,
+        );
+        belong(request, &span, tie);
+        Self { id, span, begun: Instant::now() }
     }
-    if let Ok(id) = HeaderValue::from_str(&id) {
-        response.headers_mut().insert(REQUEST_ID, id);
+
+    pub(crate) fn span(&self) -> Span {
+        self.span.clone()
     }
-    span.in_scope(|| {
-        let (status, took) = (response.status().as_u16(), begun.elapsed());
-        match status {
-            500.. => tracing::warn!(status, ?took, "answered"),
-            _ => tracing::debug!(status, ?took, "answered"),
+
+    pub(crate) fn begun(&self) -> Instant {
+        self.begun
+    }
+
+    pub(crate) fn panicked(&self) {
+        self.span.in_scope(|| tracing::error!("the request ended in a panic"));
+    }
+
+    /// Puts the id where the client finds it, and a line into the log.
+    pub(crate) fn end(self, mut response: Response) -> Response {
+        let Self { id, span, begun } = self;
+        if let Some(ProblemBody(mut problem)) = response.extensions_mut().remove::<ProblemBody>() {
+            problem.request_id.clone_from(&id);
+            *response.body_mut() = Body::from(serde_json::to_vec(&problem).unwrap_or_default());
+            let kind = HeaderValue::from_static("application/problem+json");
+            response.headers_mut().insert(header::CONTENT_TYPE, kind);
+            response.headers_mut().remove(header::CONTENT_LENGTH);
         }
-        span.record("status", status);
-        if status >= 500 {
-            span.record("otel.status_code", "error");
+        if let Ok(id) = HeaderValue::try_from(id) {
+            response.headers_mut().insert(REQUEST_ID, id);
         }
-    });
-    response
+        span.in_scope(|| {
+            let (status, took) = (response.status().as_u16(), begun.elapsed());
+            match status {
+                500.. => tracing::warn!(status, ?took, "answered"),
+                _ => tracing::debug!(status, ?took, "answered"),
+            }
+            span.record("status", status);
+            if status >= 500 {
+                span.record("otel.status_code", "error");
+            }
+        });
+        response
+    }
+}
+
+// Of nobody else's request: a number that this process drew once, and one that it counts up.
+fn new_id() -> String {
+    static PROCESS: LazyLock<u64> = LazyLock::new(|| Uuid::now_v7().as_u64_pair().1);
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    format!("{:016x}{:016x}", *PROCESS, COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
 // Makes the span part of the trace that the request came from, and what follows from the request part of the span's.

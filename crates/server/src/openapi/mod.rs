@@ -10,7 +10,7 @@ mod requests;
 
 use std::sync::Arc;
 
-use axum::{Extension, http::header, response::IntoResponse};
+use axum::{body::Bytes, extract::State, http::header, response::IntoResponse};
 use orchestrix_api::{
     Problem,
     schema::{States, Token},
@@ -18,6 +18,7 @@ use orchestrix_api::{
 use serde_json::{Map, Value, json};
 use utoipa::OpenApi;
 
+use crate::App;
 use problems::{
     Away, Fault, Finished, Invalid, InvalidOrReused, Lost, Malformed, NoResult, NoSuchJob, NoSuchQueue, NoSuchSchedule,
     NotForYou, NotJson, NotKept, NotRetryable, Takes, TooLarge, TooMany,
@@ -55,8 +56,7 @@ pub(crate) const OPERATIONS: &str = "operations";
 pub(crate) struct Api;
 
 /// The description as it is served.
-#[derive(Clone)]
-pub(crate) struct Document(Arc<str>);
+pub(crate) struct Document(Bytes);
 
 impl Document {
     /// Completes what the routes say of themselves.
@@ -75,8 +75,9 @@ impl Document {
     operation_id = "getDescription",
     responses((status = 200, description = "The description, OpenAPI 3.1.", body = serde_json::Value)),
 )]
-pub(crate) async fn openapi(Extension(document): Extension<Document>) -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, "application/json")], document.0.to_string())
+pub(crate) async fn openapi(State(app): State<Arc<App>>) -> impl IntoResponse {
+    let document = app.document.get().map_or_else(Bytes::new, |document| document.0.clone());
+    ([(header::CONTENT_TYPE, "application/json")], document)
 }
 
 fn complete(document: &mut Value) {
