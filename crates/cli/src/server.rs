@@ -72,7 +72,7 @@ pub(crate) struct ServerArguments {
     pub(crate) traces: traces::Destination,
 
     /// How many requests are worked on at once; long polls that wait do not count
-    #[arg(long, value_name = "N", default_value = "256", value_parser = count(1))]
+    #[arg(long, value_name = "N", default_value = "4096", value_parser = count(1))]
     max_requests: usize,
 
     /// How many more may wait for their turn; others are turned away, to come again

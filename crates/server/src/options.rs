@@ -42,7 +42,7 @@ pub struct ServerOptions {
 impl Default for ServerOptions {
     fn default() -> Self {
         Self {
-            concurrency: 256,
+            concurrency: 4_096,
             queue: 16_384,
             patience: Duration::from_secs(2),
             waits: 10_000,
