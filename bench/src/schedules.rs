@@ -13,7 +13,7 @@ use orchestrix_core::{
     Timestamp,
     schedule::{Cadence, NewSchedule, ScheduleName},
 };
-use orchestrix_store::Store;
+use orchestrix_store::{PageRequest, Store};
 use tokio::task::JoinSet;
 
 use crate::{
@@ -66,7 +66,7 @@ async fn record(store: &Arc<dyn Store>, count: usize, cron: impl Fn(usize) -> St
 }
 
 async fn jobs(store: &Arc<dyn Store>) -> Result<u64> {
-    Ok(store.depths().await?.iter().flat_map(|queue| queue.counts.values()).sum())
+    Ok(store.depths(&PageRequest::first(1_000)).await?.items.iter().flat_map(|queue| queue.counts.values()).sum())
 }
 
 /// Measures what the leader takes of the processor while some of very many schedules fall due.

@@ -53,7 +53,7 @@ async fn run_all(store: &Arc<dyn Store>, queue: &str, jobs: u64) -> Result<u64> 
     let begun = Instant::now();
     loop {
         if run.load(Ordering::Relaxed) >= jobs {
-            let left = store.depths().await?.into_iter().find(|depth| depth.queue.as_str() == queue);
+            let left = store.depth(&Queue::new(queue)?).await?;
             if left.is_none_or(|depth| depth.counts.is_empty()) {
                 break;
             }

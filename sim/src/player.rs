@@ -160,7 +160,7 @@ impl Player {
             Step::Prune => self.jobs.observe(&self.prune().await),
             Step::KeepForever(limit) => {
                 let [completed, cancelled, dead, logs, occurrences] = [Duration::MAX; 5];
-                let retention = Retention { completed, cancelled, dead, logs, occurrences };
+                let retention = Retention { completed, cancelled, dead, logs, occurrences, ..Retention::default() };
                 self.jobs.observe(&store.prune(Fence::NONE, &retention, *limit).await)
             }
             Step::Get(which) => self.jobs.observe(&store.get(self.job(*which)).await.map(|job| job.map(observe::job))),
@@ -339,8 +339,8 @@ impl Player {
     }
 
     async fn depths(&self) -> Observation {
-        let depths = self.harness.store.depths().await;
-        self.jobs.observe(&depths.map(|queues| queues.into_iter().map(observe::depth).collect::<Vec<_>>()))
+        let depths = self.harness.store.depths(&PageRequest::first(1_000)).await;
+        self.jobs.observe(&depths.map(|page| page.items.into_iter().map(observe::depth).collect::<Vec<_>>()))
     }
 }
 

@@ -14,7 +14,8 @@ use std::{
 
 use anyhow::{Context as _, bail};
 use orchestrix::{
-    Client, Context, Job, JobResult, PostgresOptions, PostgresStore, Run, SqliteOptions, SqliteStore, Worker,
+    Client, Context, Job, JobResult, PageRequest, PostgresOptions, PostgresStore, Run, SqliteOptions, SqliteStore,
+    Worker,
 };
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
@@ -158,7 +159,7 @@ async fn latency(client: Client, n: u64, options: &Options) -> anyhow::Result<()
 
 /// How many jobs are not finished.
 async fn left(client: &Client) -> anyhow::Result<()> {
-    let depths = client.store().depths().await?;
+    let depths = client.store().depths(&PageRequest::first(1_000)).await?.items;
     let left: u64 = depths.iter().flat_map(|queue| queue.counts.values()).sum();
     println!("{}", serde_json::json!({ "left": left }));
     Ok(())

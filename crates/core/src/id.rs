@@ -1,4 +1,4 @@
-//! The identity of a job.
+//! The identities of jobs, and of operations on many of them.
 
 use std::{fmt, str::FromStr};
 
@@ -52,6 +52,46 @@ impl JobIds {
     }
 }
 
+/// The identity of an operation: a UUID v7 like a [`JobId`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct OperationId(Uuid);
+
+impl OperationId {
+    /// Makes an id for `now` from 80 random bits; greater than `last`, so that ids sort as they were made.
+    pub fn after(last: Option<Self>, now: Timestamp, random: [u8; 10]) -> Self {
+        let floor = last.map_or(0, |last| last.0.as_u128().saturating_add(1));
+        Self(Uuid::from_u128(JobId::new(now, random).0.as_u128().max(floor)))
+    }
+
+    /// Takes an id that came from a store.
+    pub const fn from_uuid(uuid: Uuid) -> Self {
+        Self(uuid)
+    }
+
+    /// The id as a plain UUID.
+    pub const fn as_uuid(&self) -> Uuid {
+        self.0
+    }
+}
+
+impl fmt::Display for OperationId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl FromStr for OperationId {
+    type Err = FieldError;
+
+    fn from_str(text: &str) -> Result<Self, FieldError> {
+        match Uuid::try_parse(text) {
+            Ok(uuid) => Ok(Self(uuid)),
+            Err(_) => Err(FieldError::new("operationId", "must be a UUID")),
+        }
+    }
+}
+
 impl fmt::Display for JobId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
@@ -74,6 +114,15 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn an_operation_comes_after_the_last_even_in_the_same_moment() {
+        let now = Timestamp::from_millisecond(1_700_000_000_000).expect("a time");
+        let first = OperationId::after(None, now, [0xff; 10]);
+        let second = OperationId::after(Some(first), now, [0; 10]);
+        assert!(second > first);
+        assert_eq!(second.to_string().parse(), Ok(second));
+    }
 
     proptest! {
         #[test]

@@ -6,9 +6,10 @@
 //!
 //! | module | what it owns |
 //! |---|---|
-//! | [`id`] | [`JobId`], a UUID v7 |
+//! | [`id`] | [`JobId`] and [`OperationId`], UUIDs v7 |
 //! | [`name`] | validated names: queues, job types, tenants, tags, keys |
 //! | [`json`] | JSON kept exactly as it was given |
+//! | [`key`] | API keys: who holds one, what it allows |
 //! | [`new_job`] | [`NewJob`], a request to run something, and its limits |
 //! | [`job`] | [`Job`], a job as it stands |
 //! | [`state`] | the states, the events, and the one transition function |
@@ -27,6 +28,7 @@ pub mod graph;
 pub mod id;
 pub mod job;
 pub mod json;
+pub mod key;
 pub mod lease;
 pub mod lifecycle;
 pub mod name;
@@ -39,9 +41,10 @@ pub mod state;
 pub use attempt::{AttemptOutcome, AttemptRecord};
 pub use error::{FieldError, Invalid};
 pub use fingerprint::Fingerprint;
-pub use id::{JobId, JobIds};
+pub use id::{JobId, JobIds, OperationId};
 pub use job::{Job, Progress};
 pub use json::Json;
+pub use key::{KeyId, RateLimit, Role};
 pub use lease::LeaseToken;
 pub use lifecycle::{Failure, Lifecycle};
 pub use name::{IdempotencyKey, JobType, LimitKey, NodeName, Queue, Tag, Tenant, WorkerName};

@@ -1,7 +1,20 @@
--- How many unfinished jobs each queue holds, by state, and which queues are paused.
-SELECT queue, state::text, sum(n)::bigint AS n, coalesce((SELECT q.paused FROM orchestrix.queue q WHERE q.name = c.queue), false) AS paused
-FROM (SELECT queue, state, n FROM orchestrix.depth UNION ALL SELECT queue, state, n FROM orchestrix.depth_delta) AS c
-GROUP BY queue, state HAVING sum(n) > 0
-UNION ALL
-SELECT name, NULL, 0, true FROM orchestrix.queue WHERE paused
-ORDER BY 1
+-- How many unfinished jobs a page of queues holds, by state, and which of them are paused: at least one row of each queue that may have
+-- something to say. $1 after which queue, $2 how many. Relies on the primary keys; changes that are not folded yet are few.
+WITH page AS MATERIALIZED (
+    SELECT queue FROM (
+        (SELECT DISTINCT queue FROM orchestrix.depth WHERE queue > $1 ORDER BY queue LIMIT $2)
+        UNION
+        (SELECT DISTINCT queue COLLATE "C" FROM orchestrix.depth_delta WHERE queue COLLATE "C" > $1 ORDER BY 1 LIMIT $2)
+        UNION
+        (SELECT name FROM orchestrix.queue WHERE paused AND name > $1 ORDER BY name LIMIT $2)
+    ) AS named ORDER BY queue LIMIT $2
+), changes AS (
+    SELECT queue, state, n FROM orchestrix.depth WHERE queue > $1 AND queue <= (SELECT max(queue) FROM page)
+    UNION ALL
+    SELECT queue, state, n FROM orchestrix.depth_delta WHERE queue COLLATE "C" > $1 AND queue COLLATE "C" <= (SELECT max(queue) FROM page)
+), counts AS (
+    SELECT queue, state, sum(n)::bigint AS n FROM changes GROUP BY queue, state HAVING sum(n) > 0
+)
+SELECT p.queue, c.state::text, coalesce(c.n, 0) AS n, coalesce((SELECT q.paused FROM orchestrix.queue q WHERE q.name = p.queue), false) AS paused
+FROM page p LEFT JOIN counts c ON c.queue = p.queue
+ORDER BY p.queue

@@ -1,13 +1,14 @@
--- How long the oldest claimable job of each queue has waited, in milliseconds: the first of every lane and rank is the
--- oldest there, and the index is hopped through, so the cost grows with lanes and ranks, not with jobs. $1 how many hops
--- at most. Relies on job_claim.
+-- How long the oldest claimable job of each of some queues has waited, in milliseconds: the first of every lane and rank is the
+-- oldest there, and the index is hopped through, so the cost grows with lanes and ranks, not with jobs. $1 from which queue on, $2 to
+-- which, $3 how many hops at most. Relies on job_claim.
 WITH RECURSIVE hop AS (
-    (SELECT queue, job_type, rank, eligible_at FROM orchestrix.job WHERE state = 'pending' ORDER BY queue, job_type, rank, eligible_at, id LIMIT 1)
+    (SELECT queue, job_type, rank, eligible_at FROM orchestrix.job
+     WHERE state = 'pending' AND queue >= $1 AND queue <= $2 ORDER BY queue, job_type, rank, eligible_at, id LIMIT 1)
     UNION ALL
     SELECT next.queue, next.job_type, next.rank, next.eligible_at
     FROM hop CROSS JOIN LATERAL (
         SELECT j.queue, j.job_type, j.rank, j.eligible_at FROM orchestrix.job j
-        WHERE j.state = 'pending' AND (j.queue, j.job_type, j.rank) > (hop.queue, hop.job_type, hop.rank)
+        WHERE j.state = 'pending' AND (j.queue, j.job_type, j.rank) > (hop.queue, hop.job_type, hop.rank) AND j.queue <= $2
         ORDER BY j.queue, j.job_type, j.rank, j.eligible_at, j.id LIMIT 1) AS next
 )
-SELECT queue, (extract(epoch FROM now() - min(eligible_at)) * 1000)::float8 FROM (SELECT * FROM hop LIMIT $1) AS h GROUP BY queue
+SELECT queue, (extract(epoch FROM now() - min(eligible_at)) * 1000)::float8 FROM (SELECT * FROM hop LIMIT $3) AS h GROUP BY queue

@@ -18,7 +18,7 @@ use crate::{
     PostgresStore,
     row::{self, corrupt, count, state, sweep_limit},
     statement::{
-        DEPTHS, FOLD, GET, LANES, LIST, LOGS, OLDEST, OPEN_STATES, OPEN_SUMMARIES, STATES, SUMMARIES, SUMMARY,
+        DEPTH, DEPTHS, FOLD, GET, LANES, LIST, LOGS, OLDEST, OPEN_STATES, OPEN_SUMMARIES, STATES, SUMMARIES, SUMMARY,
         Statement,
     },
 };
@@ -120,7 +120,7 @@ pub(crate) async fn list(
 }
 
 // A bound on times of whole microseconds that the server can hold: it knows nothing before 4713 BC, and nothing finer.
-fn bound(time: Timestamp) -> Timestamp {
+pub(crate) fn bound(time: Timestamp) -> Timestamp {
     let micros = time.as_nanosecond().div_euclid(1_000) + i128::from(time.as_nanosecond().rem_euclid(1_000) > 0);
     let micros = i64::try_from(micros).unwrap_or(i64::MAX);
     Timestamp::from_microsecond(micros).unwrap_or(Timestamp::MAX).max(Timestamp::UNIX_EPOCH)
@@ -169,38 +169,80 @@ pub(crate) async fn fold(store: &PostgresStore, limit: usize) -> Result<usize> {
     Ok(rows.first().map_or(0, |row| usize::try_from(row.get::<_, i64>(0)).unwrap_or(0)))
 }
 
-pub(crate) async fn depths(store: &PostgresStore) -> Result<Vec<QueueDepth>> {
+pub(crate) async fn depths(store: &PostgresStore, page: &PageRequest<Queue>) -> Result<Page<QueueDepth, Queue>> {
+    page.validate()?;
     for _ in 0..FOLD_ROUNDS {
         if fold(store, FOLD_BATCH).await? < FOLD_BATCH {
             break;
         }
     }
-    let counts = store.database().query(&DEPTHS, &[]).await?;
-    queue_depths(&counts, &store.database().query(&OLDEST, &[&MAX_HOPS]).await?)
+    let after = page.cursor.as_ref().map_or("", Queue::as_str);
+    let rows = store.database().query(&DEPTHS, &[&after, &(page.limit as i64 + 1)]).await?;
+    let mut counted = Counted::read(&rows)?;
+    let next = counted.cut(page.limit);
+    if let Some([first, last]) = counted.ends() {
+        counted.age(&store.database().query(&OLDEST, &[&first, &last, &MAX_HOPS]).await?);
+    }
+    Ok(Page { items: counted.queues(), next })
 }
 
-/// What queues hold, of the rows of both statements.
-pub(crate) fn queue_depths(counts: &[Row], oldest: &[Row]) -> Result<Vec<QueueDepth>> {
-    let mut queues: BTreeMap<Queue, QueueDepth> = BTreeMap::new();
-    for row in counts {
-        let queue = Queue::trusted(row.get(0));
-        let depth = queues.entry(queue.clone()).or_insert_with(|| QueueDepth {
-            queue,
-            paused: false,
-            counts: BTreeMap::<JobState, u64>::new(),
-            oldest: None,
-        });
-        depth.paused |= row.get::<_, bool>(3);
-        if let Some(text) = row.get::<_, Option<&str>>(1) {
-            depth.counts.insert(state(text)?, u64::try_from(row.get::<_, i64>(2)).unwrap_or(0));
+pub(crate) async fn depth(store: &PostgresStore, queue: &Queue) -> Result<Option<QueueDepth>> {
+    let mut counted = Counted::read(&store.database().query(&DEPTH, &[&queue.as_str()]).await?)?;
+    if let Some([first, last]) = counted.ends() {
+        counted.age(&store.database().query(&OLDEST, &[&first, &last, &MAX_HOPS]).await?);
+    }
+    Ok(counted.queues().pop())
+}
+
+/// Queues that may hold something, by name, as they were counted.
+pub(crate) struct Counted(BTreeMap<Queue, QueueDepth>);
+
+impl Counted {
+    /// Reads what `depths.sql` and `depth.sql` select.
+    pub(crate) fn read(rows: &[Row]) -> Result<Self> {
+        let mut queues: BTreeMap<Queue, QueueDepth> = BTreeMap::new();
+        for row in rows {
+            let queue = Queue::trusted(row.get(0));
+            let depth = queues.entry(queue.clone()).or_insert_with(|| QueueDepth {
+                queue,
+                paused: false,
+                counts: BTreeMap::<JobState, u64>::new(),
+                oldest: None,
+            });
+            depth.paused |= row.get::<_, bool>(3);
+            if let Some(text) = row.get::<_, Option<&str>>(1) {
+                depth.counts.insert(state(text)?, u64::try_from(row.get::<_, i64>(2)).unwrap_or(0));
+            }
+        }
+        Ok(Self(queues))
+    }
+
+    /// Leaves the first `limit` of them; the last of those if there were more.
+    fn cut(&mut self, limit: usize) -> Option<Queue> {
+        let beyond = self.0.keys().nth(limit)?.clone();
+        self.0.split_off(&beyond);
+        self.0.keys().next_back().cloned()
+    }
+
+    /// The first and the last of them.
+    pub(crate) fn ends(&self) -> Option<[String; 2]> {
+        let (first, last) = (self.0.keys().next()?, self.0.keys().next_back()?);
+        Some([first.to_string(), last.to_string()])
+    }
+
+    /// Takes in what `oldest.sql` selects.
+    pub(crate) fn age(&mut self, rows: &[Row]) {
+        for row in rows {
+            if let Some(depth) = self.0.get_mut(row.get::<_, &str>(0)) {
+                depth.oldest = Some(Duration::from_secs_f64(row.get::<_, f64>(1).max(0.0) / 1000.0));
+            }
         }
     }
-    for row in oldest {
-        if let Some(depth) = queues.get_mut(row.get::<_, &str>(0)) {
-            depth.oldest = Some(Duration::from_secs_f64(row.get::<_, f64>(1).max(0.0) / 1000.0));
-        }
+
+    /// Those that hold something, or are paused.
+    pub(crate) fn queues(self) -> Vec<QueueDepth> {
+        self.0.into_values().filter(|depth| depth.paused || !depth.counts.is_empty()).collect()
     }
-    Ok(queues.into_values().collect())
 }
 
 pub(crate) async fn lanes(store: &PostgresStore, limit: usize) -> Result<Vec<(Queue, JobType)>> {

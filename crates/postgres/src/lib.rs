@@ -15,6 +15,7 @@
 //! What is deliberately absent: session locks, temporary tables, triggers on the hot path, `count(*)` over a backlog,
 //! NOTIFY in a producer's transaction.
 
+mod audit;
 mod by_hand;
 mod caller;
 mod claim;
@@ -29,10 +30,12 @@ mod fire;
 mod firing;
 mod housekeeping;
 mod inspect;
+mod key;
 mod lanes;
 mod ledger;
 mod migrate;
 mod operate;
+mod operation;
 mod options;
 mod pace;
 mod prune;
@@ -52,14 +55,15 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use orchestrix_core::{
-    Event, Job, JobId, JobState, JobType, LeaseToken, NewJob, NewSchedule, NodeName, Priority, Queue, ScheduleName,
-    Timestamp, WorkerName,
+    Event, Job, JobId, JobState, JobType, KeyId, LeaseToken, NewJob, NewSchedule, NodeName, OperationId, Priority,
+    Queue, ScheduleName, Timestamp, WorkerName,
 };
 use orchestrix_store::{
-    Agenda, Backfill, ClaimRequest, Claimed, Directive, Enqueued, Epoch, Fence, Finish, FinishError, JobFilter,
-    JobSummary, Leadership, LeaseStatus, LogEntry, LogLine, NodeInfo, NodeStatus, Occurrence, Page, PageRequest,
-    ProgressUpdate, Pruned, Put, QueueDepth, Result, Retention, Schedule, Store, StoreError, Swept, Wakeup, Wakeups,
-    WorkerInfo, WorkerStatus, enqueue::check_alone, wakeup::Waker,
+    Advance, Agenda, ApiKey, AuditEntry, AuditFilter, Backfill, ClaimRequest, Claimed, Directive, Enqueued, Epoch,
+    Fence, Finish, FinishError, JobFilter, JobSummary, KeyRecord, Leadership, LeaseStatus, LogEntry, LogLine, NewAudit,
+    NewKey, NewOperation, NodeInfo, NodeStatus, Occurrence, Operation, Page, PageRequest, ProgressUpdate, Pruned, Put,
+    QueueDepth, Result, Retention, Schedule, Store, StoreError, Swept, Wakeup, Wakeups, WorkerInfo, WorkerStatus,
+    enqueue::check_alone, wakeup::Waker,
 };
 use tokio::task::AbortHandle;
 use tokio_postgres::Row;
@@ -336,6 +340,34 @@ impl Store for PostgresStore {
         operate::paused_queues(self).await
     }
 
+    async fn direct_worker(&self, name: &WorkerName, directive: Directive) -> Result<bool> {
+        worker::direct(self, name, directive).await
+    }
+
+    async fn begin_operation(&self, operation: NewOperation) -> Result<Operation> {
+        operation::begin(self, operation).await
+    }
+
+    async fn abort_operation(&self, id: OperationId) -> Result<Operation> {
+        operation::abort(self, id).await
+    }
+
+    async fn create_key(&self, key: NewKey) -> Result<ApiKey> {
+        key::create(self, &key).await
+    }
+
+    async fn revoke_key(&self, id: &KeyId) -> Result<bool> {
+        key::revoke(self, id).await
+    }
+
+    async fn begin_audit(&self, entry: NewAudit) -> Result<i64> {
+        audit::begin(self, &entry).await
+    }
+
+    async fn end_audit(&self, seq: i64, outcome: &str) -> Result<bool> {
+        audit::end(self, seq, outcome).await
+    }
+
     async fn put_schedule(&self, schedule: NewSchedule) -> Result<Put> {
         schedule::put(self, schedule).await
     }
@@ -396,6 +428,10 @@ impl Store for PostgresStore {
         fire::fire(self, fence, limit).await
     }
 
+    async fn advance_operation(&self, fence: Fence, id: OperationId, step: Advance) -> Result<Operation> {
+        operation::advance(self, fence, id, &step).await
+    }
+
     async fn fold_depths(&self, limit: usize) -> Result<usize> {
         inspect::fold(self, limit).await
     }
@@ -444,8 +480,12 @@ impl Store for PostgresStore {
         inspect::logs(self, id, page).await
     }
 
-    async fn depths(&self) -> Result<Vec<QueueDepth>> {
-        inspect::depths(self).await
+    async fn depths(&self, page: &PageRequest<Queue>) -> Result<Page<QueueDepth, Queue>> {
+        inspect::depths(self, page).await
+    }
+
+    async fn depth(&self, queue: &Queue) -> Result<Option<QueueDepth>> {
+        inspect::depth(self, queue).await
     }
 
     async fn lanes(&self, limit: usize) -> Result<Vec<(Queue, JobType)>> {
@@ -470,6 +510,30 @@ impl Store for PostgresStore {
         page: &PageRequest<Timestamp>,
     ) -> Result<Page<Occurrence, Timestamp>> {
         ledger::list(self, name, page).await
+    }
+
+    async fn operation(&self, id: OperationId) -> Result<Option<Operation>> {
+        operation::find(self, id).await
+    }
+
+    async fn operations(&self, page: &PageRequest<OperationId>) -> Result<Page<Operation, OperationId>> {
+        operation::list(self, page).await
+    }
+
+    async fn open_operations(&self, limit: usize) -> Result<Vec<Operation>> {
+        operation::open(self, limit).await
+    }
+
+    async fn key(&self, id: &KeyId) -> Result<Option<KeyRecord>> {
+        key::find(self, id).await
+    }
+
+    async fn keys(&self, page: &PageRequest<KeyId>) -> Result<Page<ApiKey, KeyId>> {
+        key::list(self, page).await
+    }
+
+    async fn audit(&self, filter: &AuditFilter, page: &PageRequest<i64>) -> Result<Page<AuditEntry, i64>> {
+        audit::list(self, filter, page).await
     }
 
     fn subscribe(&self) -> Wakeups {

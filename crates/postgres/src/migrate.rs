@@ -26,6 +26,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { version: 3, name: "coordination", sql: include_str!("../migrations/0003_coordination.sql") },
     Migration { version: 4, name: "schedules", sql: include_str!("../migrations/0004_schedules.sql") },
     Migration { version: 5, name: "kept_occurrences", sql: include_str!("../migrations/0005_kept_occurrences.sql") },
+    Migration { version: 6, name: "operate", sql: include_str!("../migrations/0006_operate.sql") },
 ];
 
 /// The newest version this program knows.

@@ -15,8 +15,8 @@ use crate::{
     record::millis,
     row::sweep_limit,
     statement::{
-        KEEP_PAYLOADS, PARTITIONS, PRUNE_DEPENDENCIES, PRUNE_LOGS, PRUNE_OCCURRENCES, PRUNE_ROWS, REMEMBER_KEYS,
-        STILL_KEPT,
+        KEEP_PAYLOADS, PARTITIONS, PRUNE_AUDIT, PRUNE_DEPENDENCIES, PRUNE_LOGS, PRUNE_OCCURRENCES, PRUNE_OPERATIONS,
+        PRUNE_ROWS, REMEMBER_KEYS, STILL_KEPT,
     },
 };
 
@@ -191,12 +191,19 @@ impl Prune<'_> {
         let work = self.database.work(self.fence).await?;
         let rows = work.query(&PRUNE_ROWS, &[&ages[0], &ages[1], &ages[2], &grace, &limit]).await?;
         let jobs = rows[0].get::<_, i64>(0);
-        let lines = work.query(&PRUNE_LOGS, &[&millis(self.retention.logs), &limit]).await?.len();
-        let occurrences = work.query(&PRUNE_OCCURRENCES, &[&millis(self.retention.occurrences), &limit]).await?.len();
+        self.pruned.count += usize::try_from(jobs).unwrap_or(0);
+        self.pruned.more |= jobs >= limit;
+        for (statement, kept) in [
+            (&PRUNE_LOGS, self.retention.logs),
+            (&PRUNE_OCCURRENCES, self.retention.occurrences),
+            (&PRUNE_AUDIT, self.retention.audit),
+            (&PRUNE_OPERATIONS, self.retention.operations),
+        ] {
+            let gone = work.query(statement, &[&millis(kept), &limit]).await?.len();
+            self.pruned.count += gone;
+            self.pruned.more |= i64::try_from(gone).is_ok_and(|gone| gone >= limit);
+        }
         work.commit().await?;
-        self.pruned.count += usize::try_from(jobs).unwrap_or(0) + lines + occurrences;
-        let full = |n: usize| i64::try_from(n).is_ok_and(|n| n >= limit);
-        self.pruned.more |= jobs >= limit || full(lines) || full(occurrences);
         Ok(())
     }
 

@@ -28,16 +28,24 @@ macro_rules! statements {
 }
 
 statements! {
+    ABORT_OPERATION = "abort_operation" (UUID);
+    ADVANCE_OPERATION = "advance_operation" (UUID, UUID, UUID, INT8, INT8, INT8, TEXT, TEXT);
     AGENDA = "agenda" (TEXT);
+    API_KEYS = "api_keys" (TEXT, INT8);
     APPEND_LOGS = "append_logs" (UUID, INT4, UUID, TIMESTAMPTZ_ARRAY, TEXT_ARRAY, TEXT_ARRAY);
+    AUDIT = "audit" (INT8, INT8, TEXT, TEXT, TEXT, TEXT, TIMESTAMPTZ, TIMESTAMPTZ, INT8);
+    BEGIN_AUDIT = "begin_audit" (TEXT, TEXT, TEXT, TEXT, TEXT, TEXT);
+    BEGIN_OPERATION = "begin_operation" (UUID, TEXT, INT2, TEXT, BOOL, TIMESTAMPTZ, TEXT, TEXT);
     BOUND_LOCKS = "bound_locks" (INT8);
     CLAIM = "claim" (TEXT_ARRAY, TEXT_ARRAY, INT2_ARRAY, TIMESTAMPTZ_ARRAY, UUID_ARRAY, INT4_ARRAY, TEXT, UUID);
     COMPLETE = "complete" (UUID_ARRAY, INT4_ARRAY, UUID_ARRAY, TEXT_ARRAY);
+    CREATE_KEY = "create_key" (TEXT, BYTEA, TEXT, TEXT, TEXT, INT8, INT8, INT8, TIMESTAMPTZ);
     CREATE_SCHEDULE = "create_schedule" (TEXT, TEXT, BOOL, TIMESTAMPTZ, TIMESTAMPTZ, TIMESTAMPTZ, TEXT);
     DELETE_LEDGER = "delete_ledger" (TEXT, INT8);
     DELETE_SCHEDULE = "delete_schedule" (TEXT);
     DEPENDENCY_RESULTS = "dependency_results" (UUID_ARRAY);
-    DEPTHS = "depths" ();
+    DEPTH = "depth" (TEXT);
+    DEPTHS = "depths" (TEXT, INT8);
     DIAGNOSE_CONNECTIONS = "diagnose_connections" ();
     DIAGNOSE_DEAD = "diagnose_dead" (INT8);
     DIAGNOSE_HOLDERS = "diagnose_holders" (INT8);
@@ -46,14 +54,18 @@ statements! {
     DIAGNOSE_SERVER = "diagnose_server" ();
     DIAGNOSE_SETTINGS = "diagnose_settings" (TEXT_ARRAY);
     DIAGNOSE_TABLES = "diagnose_tables" (INT8);
+    DIRECT_WORKER = "direct_worker" (TEXT, TEXT);
     DUE_SCHEDULES = "due_schedules" (INT8, TEXT, INT8);
     EDIT_SCHEDULE = "edit_schedule" (TEXT, TEXT, BOOL, TIMESTAMPTZ, TIMESTAMPTZ, TIMESTAMPTZ, TIMESTAMPTZ, TEXT);
+    END_AUDIT = "end_audit" (INT8, TEXT);
     EXAMINE = "examine" (UUID_ARRAY, INT4_ARRAY, UUID_ARRAY);
     EXPIRED = "expired" (INT8);
     FENCE = "fence" ();
+    FIND_API_KEY = "find_api_key" (TEXT);
     FIND_FINISHED = "find_finished" (UUID_ARRAY);
     FIND_JOB = "find_job" (UUID);
     FIND_KEYS = "find_keys" (TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY);
+    FIND_OPERATION = "find_operation" (UUID);
     FIND_SCHEDULE = "find_schedule" (TEXT);
     FOLD = "fold" (INT8);
     FORGET_NODES = "forget_nodes" (INT8, INT8);
@@ -69,6 +81,7 @@ statements! {
     KNOWN_OCCURRENCES = "known_occurrences" (TEXT_ARRAY, TIMESTAMPTZ_ARRAY);
     LANES = "lanes" (TEXT_ARRAY, TEXT_ARRAY, INT8);
     LIST = "list" (UUID, INT8, TEXT_ARRAY, TEXT, TEXT, TEXT, TEXT, TEXT, TIMESTAMPTZ, TIMESTAMPTZ, INT8, TEXT_ARRAY);
+    LOCK_OPERATIONS = "lock_operations" ();
     LOCK_PARENTS = "lock_parents" (UUID_ARRAY);
     LOCK_SCHEDULE = "lock_schedule" (TEXT);
     LOGS = "logs" (UUID, INT8, INT8);
@@ -83,10 +96,12 @@ statements! {
     NODES = "nodes" (TEXT, INT8);
     NOTIFY = "notify" (TEXT);
     OCCURRENCES = "occurrences" (TEXT, TIMESTAMPTZ, INT8);
-    OLDEST = "oldest" (INT8);
+    OLDEST = "oldest" (TEXT, TEXT, INT8);
     OPEN_EDGES = "open_edges" (INT8, UUID_ARRAY);
+    OPEN_OPERATIONS = "open_operations" (INT8);
     OPEN_STATES = "open_states" (UUID_ARRAY);
     OPEN_SUMMARIES = "open_summaries" (UUID_ARRAY);
+    OPERATIONS = "operations" (UUID, INT8);
     OVERDUE_ATTEMPTS = "overdue_attempts" (INT8);
     OVERDUE_LEASES = "overdue_leases" (INT8);
     PARTITIONS = "partitions" (TEXT, INT8, INT8);
@@ -97,9 +112,11 @@ statements! {
     POSTPONE_SCHEDULES = "postpone_schedules" (TEXT_ARRAY, INT8, TEXT);
     PROGRESS = "progress" (UUID, INT4, UUID, TEXT, TEXT);
     PROMOTE = "promote" (INT8);
+    PRUNE_AUDIT = "prune_audit" (INT8, INT8);
     PRUNE_DEPENDENCIES = "prune_dependencies" (TEXT, INT8);
     PRUNE_LOGS = "prune_logs" (INT8, INT8);
     PRUNE_OCCURRENCES = "prune_occurrences" (INT8, INT8);
+    PRUNE_OPERATIONS = "prune_operations" (INT8, INT8);
     PRUNE_ROWS = "prune_rows" (INT8, INT8, INT8, INT8, INT8);
     RECORD = "record" (
         UUID_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT2_ARRAY, INT2_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY
@@ -123,6 +140,7 @@ statements! {
     RESIGN = "resign" (TEXT, INT8);
     RESTORE_LOCKS = "restore_locks" (TEXT);
     RETRY = "retry" (UUID_ARRAY);
+    REVOKE_KEY = "revoke_key" (TEXT);
     SCHEDULES = "schedules" (TEXT, INT8);
     SETTLE = "settle" (
         UUID_ARRAY, INT4_ARRAY, UUID_ARRAY, TEXT_ARRAY, BOOL_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT2_ARRAY, INT2_ARRAY,

@@ -10,7 +10,7 @@ use crate::{
     PostgresStore,
     record::millis,
     row::{corrupt, sweep_limit},
-    statement::{FORGET_WORKERS, HEARTBEAT_WORKER, REGISTER_WORKER, REMOVE_WORKER, WORKERS},
+    statement::{DIRECT_WORKER, FORGET_WORKERS, HEARTBEAT_WORKER, REGISTER_WORKER, REMOVE_WORKER, WORKERS},
 };
 
 pub(crate) async fn register(store: &PostgresStore, worker: &WorkerInfo) -> Result<()> {
@@ -32,6 +32,10 @@ pub(crate) async fn heartbeat(store: &PostgresStore, name: &WorkerName, free_slo
 
 fn directive(text: &str) -> Result<Directive> {
     text.parse().map_err(|error| corrupt("directive", error))
+}
+
+pub(crate) async fn direct(store: &PostgresStore, name: &WorkerName, directive: Directive) -> Result<bool> {
+    Ok(!store.database().query(&DIRECT_WORKER, &[&name.as_str(), &directive.as_str()]).await?.is_empty())
 }
 
 pub(crate) async fn remove(store: &PostgresStore, name: &WorkerName) -> Result<bool> {

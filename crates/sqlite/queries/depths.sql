@@ -1,2 +1,2 @@
--- How many unfinished jobs each queue holds, by state.
-SELECT queue, state, n FROM depth WHERE n > 0 ORDER BY queue, state
+-- How many unfinished jobs queues hold, by state; read row by row until there are enough. ?1 after which queue.
+SELECT queue, state, n FROM depth WHERE queue > ?1 ORDER BY queue, state

@@ -150,7 +150,7 @@ fn standing(session: &Session<'_>) -> error::Result<Standing> {
         epoch: coordination::epoch(session)?,
         nodes: coordination::nodes(session, &PageRequest::first(Standing::MAX_ROWS))?.items,
         workers: worker::list(session, &PageRequest::first(Standing::MAX_ROWS))?.items,
-        queues: inspect::depths(session)?,
+        queues: inspect::depths(session, &PageRequest::first(Standing::MAX_ROWS))?.items,
         lanes: lanes::list(session, Standing::MAX_ROWS)?,
         dead: dead.unwrap_or(0),
     })

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use orchestrix_core::{AttemptRecord, Job, JobId, JobState, Queue, Timestamp, WorkerName};
+use orchestrix_core::{AttemptRecord, Job, JobId, JobState, Queue, WorkerName};
 use orchestrix_store::{
     JobFilter, JobSummary, LogEntry, Page, PageRequest, QueueDepth, StoreError, clock::until, inspect::MAX_SCAN,
 };
@@ -14,7 +14,8 @@ use crate::{
     row::{self, Columns, timestamp},
     session::Session,
     statement::{
-        ATTEMPTS, DEPTHS, FIND, GET, LIST, LIST_DEAD, LOGS, OLDEST, PARENTS, PAUSED_QUEUES, SUMMARY, Statement,
+        ATTEMPTS, DEPTH, DEPTHS, FIND, GET, IS_PAUSED, LIST, LIST_DEAD, LOGS, NEXT_PAUSED, OLDEST, PARENTS, SUMMARY,
+        Statement,
     },
 };
 
@@ -111,44 +112,74 @@ pub(crate) fn logs(session: &Session<'_>, id: JobId, page: &PageRequest<i64>) ->
     Ok(Page { items, next })
 }
 
-pub(crate) fn depths(session: &Session<'_>) -> Result<Vec<QueueDepth>> {
+pub(crate) fn depths(session: &Session<'_>, page: &PageRequest<Queue>) -> Result<Page<QueueDepth, Queue>> {
+    let after = page.cursor.as_ref().map_or("", Queue::as_str);
     let mut queues: BTreeMap<Queue, QueueDepth> = BTreeMap::new();
-    let empty =
-        |queue: &Queue| QueueDepth { queue: queue.clone(), paused: false, counts: BTreeMap::new(), oldest: None };
-    session.each(DEPTHS, (), |row| {
+    session.each(DEPTHS, [after], |row| {
         let row = Columns(row);
         let queue = Queue::trusted(row.text(0)?);
-        let depth = queues.entry(queue.clone()).or_insert_with(|| empty(&queue));
-        depth.counts.insert(row.state(1)?, row.get(2)?);
-        Ok(true)
-    })?;
-    session.each(PAUSED_QUEUES, (), |row| {
-        let queue = Queue::trusted(Columns(row).text(0)?);
-        queues.entry(queue.clone()).or_insert_with(|| empty(&queue)).paused = true;
-        Ok(true)
-    })?;
-    for (queue, eligible_at) in oldest(session)? {
-        if let Some(depth) = queues.get_mut(queue.as_str()) {
-            depth.oldest = Some(until(eligible_at, session.now));
+        if queues.len() > page.limit && !queues.contains_key(&queue) {
+            return Ok(false);
         }
-    }
-    Ok(queues.into_values().collect())
+        count(&mut queues, queue, &row)?;
+        Ok(true)
+    })?;
+    session.each(NEXT_PAUSED, params![after, page.limit + 1], |row| {
+        let queue = Queue::trusted(Columns(row).text(0)?);
+        queues.entry(queue.clone()).or_insert_with(|| empty(queue)).paused = true;
+        Ok(true)
+    })?;
+    let next = match queues.keys().nth(page.limit).cloned() {
+        Some(beyond) => {
+            queues.split_off(&beyond);
+            queues.keys().next_back().cloned()
+        }
+        None => None,
+    };
+    age(session, &mut queues)?;
+    Ok(Page { items: queues.into_values().collect(), next })
 }
 
-// The first of every lane and rank is the oldest there, and the index is hopped through, so the cost grows with lanes and
-// ranks, not with jobs.
-fn oldest(session: &Session<'_>) -> Result<BTreeMap<String, Timestamp>> {
-    let mut oldest: BTreeMap<String, Timestamp> = BTreeMap::new();
-    let mut at = (String::new(), String::new(), i64::MIN);
+pub(crate) fn depth(session: &Session<'_>, queue: &Queue) -> Result<Option<QueueDepth>> {
+    let mut queues: BTreeMap<Queue, QueueDepth> = BTreeMap::new();
+    session.each(DEPTH, [queue.as_str()], |row| {
+        count(&mut queues, queue.clone(), &Columns(row))?;
+        Ok(true)
+    })?;
+    if session.first(IS_PAUSED, [queue.as_str()], |row| Columns(row).get(0))?.unwrap_or(false) {
+        queues.entry(queue.clone()).or_insert_with(|| empty(queue.clone())).paused = true;
+    }
+    age(session, &mut queues)?;
+    Ok(queues.into_values().next())
+}
+
+fn empty(queue: Queue) -> QueueDepth {
+    QueueDepth { queue, paused: false, counts: BTreeMap::new(), oldest: None }
+}
+
+fn count(queues: &mut BTreeMap<Queue, QueueDepth>, queue: Queue, row: &Columns<'_>) -> Result<()> {
+    let depth = queues.entry(queue.clone()).or_insert_with(|| empty(queue));
+    depth.counts.insert(row.state(1)?, row.get(2)?);
+    Ok(())
+}
+
+// The first of every lane and rank is the oldest there, and the index is hopped through from the first of the queues to the last, so
+// the cost grows with lanes and ranks, not with jobs.
+fn age(session: &Session<'_>, queues: &mut BTreeMap<Queue, QueueDepth>) -> Result<()> {
+    let (Some(first), Some(last)) = (queues.keys().next(), queues.keys().next_back().cloned()) else { return Ok(()) };
+    // No type is empty, so this is before the first lane of that queue.
+    let mut at = (first.to_string(), String::new(), i64::MIN);
     for _ in 0..MAX_HOPS {
-        let found = session.first(OLDEST, (&at.0, &at.1, at.2), |row| {
+        let found = session.first(OLDEST, (&at.0, &at.1, at.2, last.as_str()), |row| {
             let row = Columns(row);
             Ok(((row.get(0)?, row.get(1)?, row.get(2)?), row.get::<i64>(3)?))
         })?;
         let Some((place, eligible_at)): Option<((String, String, i64), i64)> = found else { break };
-        let eligible_at = timestamp(eligible_at)?;
-        oldest.entry(place.0.clone()).and_modify(|time| *time = eligible_at.min(*time)).or_insert(eligible_at);
+        if let Some(depth) = queues.get_mut(place.0.as_str()) {
+            let waited = until(timestamp(eligible_at)?, session.now);
+            depth.oldest = Some(depth.oldest.map_or(waited, |longest| longest.max(waited)));
+        }
         at = place;
     }
-    Ok(oldest)
+    Ok(())
 }

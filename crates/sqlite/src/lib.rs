@@ -17,6 +17,7 @@
 //! | `schedule`, `ledger`, `fire` | schedules, what became of their times, and the jobs they come to |
 //! | the others | one group of verbs each, named as in the trait; `queries/` holds one file per statement |
 
+mod audit;
 mod claim;
 mod coordination;
 mod database;
@@ -27,10 +28,12 @@ mod finish;
 mod fire;
 mod housekeeping;
 mod inspect;
+mod key;
 mod lanes;
 mod ledger;
 mod migrate;
 mod operate;
+mod operation;
 mod options;
 mod prune;
 mod record;
@@ -46,14 +49,15 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use orchestrix_core::{
-    Job, JobId, JobState, JobType, LeaseToken, NewJob, NewSchedule, NodeName, Priority, Queue, ScheduleName, Timestamp,
-    WorkerName,
+    Job, JobId, JobState, JobType, KeyId, LeaseToken, NewJob, NewSchedule, NodeName, OperationId, Priority, Queue,
+    ScheduleName, Timestamp, WorkerName,
 };
 use orchestrix_store::{
-    Agenda, Backfill, ClaimRequest, Claimed, Directive, Enqueued, Epoch, Fence, Finish, FinishError, JobFilter,
-    JobSummary, Leadership, LeaseStatus, LogEntry, LogLine, NodeInfo, NodeStatus, Occurrence, Page, PageRequest,
-    ProgressUpdate, Pruned, Put, QueueDepth, Result, Retention, Schedule, Store, StoreError, Swept, Wakeups,
-    WorkerInfo, WorkerStatus,
+    Advance, Agenda, ApiKey, AuditEntry, AuditFilter, Backfill, ClaimRequest, Claimed, Directive, Enqueued, Epoch,
+    Fence, Finish, FinishError, JobFilter, JobSummary, KeyRecord, Leadership, LeaseStatus, LogEntry, LogLine, NewAudit,
+    NewKey, NewOperation, NodeInfo, NodeStatus, Occurrence, Operation, Page, PageRequest, ProgressUpdate, Pruned, Put,
+    QueueDepth, Result, Retention, Schedule, Store, StoreError, Swept, Wakeups, WorkerInfo, WorkerStatus,
+    audit::check_outcome,
     claim::check_tokens,
     coordination::check_term,
     housekeeping::{MAX_SWEEP, check_limit},
@@ -226,6 +230,41 @@ impl Store for SqliteStore {
         self.database().read(|session| operate::paused_queues(&session)).await
     }
 
+    async fn direct_worker(&self, name: &WorkerName, directive: Directive) -> Result<bool> {
+        let name = name.clone();
+        self.database().write(move |transaction| transaction.direct_worker(&name, directive)).await
+    }
+
+    async fn begin_operation(&self, operation: NewOperation) -> Result<Operation> {
+        operation.validate()?;
+        self.database().write(move |transaction| transaction.begin_operation(operation)).await
+    }
+
+    async fn abort_operation(&self, id: OperationId) -> Result<Operation> {
+        self.database().write(move |transaction| transaction.abort_operation(id)).await
+    }
+
+    async fn create_key(&self, key: NewKey) -> Result<ApiKey> {
+        key.validate()?;
+        self.database().write(move |transaction| transaction.create_key(key)).await
+    }
+
+    async fn revoke_key(&self, id: &KeyId) -> Result<bool> {
+        let id = id.clone();
+        self.database().write(move |transaction| transaction.revoke_key(&id)).await
+    }
+
+    async fn begin_audit(&self, entry: NewAudit) -> Result<i64> {
+        entry.validate()?;
+        self.database().write(move |transaction| transaction.begin_audit(&entry)).await
+    }
+
+    async fn end_audit(&self, seq: i64, outcome: &str) -> Result<bool> {
+        check_outcome(outcome)?;
+        let outcome = outcome.to_owned();
+        self.database().write(move |transaction| transaction.end_audit(seq, &outcome)).await
+    }
+
     async fn put_schedule(&self, schedule: NewSchedule) -> Result<Put> {
         schedule.validate()?;
         self.database().write(move |transaction| transaction.put_schedule(schedule)).await
@@ -307,6 +346,11 @@ impl Store for SqliteStore {
         self.fenced(fence, move |transaction| transaction.fire(limit)).await
     }
 
+    async fn advance_operation(&self, fence: Fence, id: OperationId, step: Advance) -> Result<Operation> {
+        step.validate()?;
+        self.fenced(fence, move |transaction| transaction.advance_operation(id, &step)).await
+    }
+
     async fn fold_depths(&self, limit: usize) -> Result<usize> {
         check_limit(limit, MAX_SWEEP)?;
         Ok(0)
@@ -370,8 +414,15 @@ impl Store for SqliteStore {
         self.database().read(move |session| inspect::logs(&session, id, &page)).await
     }
 
-    async fn depths(&self) -> Result<Vec<QueueDepth>> {
-        self.database().read(|session| inspect::depths(&session)).await
+    async fn depths(&self, page: &PageRequest<Queue>) -> Result<Page<QueueDepth, Queue>> {
+        page.validate()?;
+        let page = page.clone();
+        self.database().read(move |session| inspect::depths(&session, &page)).await
+    }
+
+    async fn depth(&self, queue: &Queue) -> Result<Option<QueueDepth>> {
+        let queue = queue.clone();
+        self.database().read(move |session| inspect::depth(&session, &queue)).await
     }
 
     async fn lanes(&self, limit: usize) -> Result<Vec<(Queue, JobType)>> {
@@ -404,6 +455,38 @@ impl Store for SqliteStore {
         page.validate()?;
         let (name, page) = (name.clone(), page.clone());
         self.database().read(move |session| ledger::list(&session, &name, &page)).await
+    }
+
+    async fn operation(&self, id: OperationId) -> Result<Option<Operation>> {
+        self.database().read(move |session| operation::find(&session, id)).await
+    }
+
+    async fn operations(&self, page: &PageRequest<OperationId>) -> Result<Page<Operation, OperationId>> {
+        page.validate()?;
+        let page = page.clone();
+        self.database().read(move |session| operation::list(&session, &page)).await
+    }
+
+    async fn open_operations(&self, limit: usize) -> Result<Vec<Operation>> {
+        check_limit(limit, NewOperation::MAX_OPEN)?;
+        self.database().read(move |session| operation::open(&session, limit)).await
+    }
+
+    async fn key(&self, id: &KeyId) -> Result<Option<KeyRecord>> {
+        let id = id.clone();
+        self.database().read(move |session| key::find(&session, &id)).await
+    }
+
+    async fn keys(&self, page: &PageRequest<KeyId>) -> Result<Page<ApiKey, KeyId>> {
+        page.validate()?;
+        let page = page.clone();
+        self.database().read(move |session| key::list(&session, &page)).await
+    }
+
+    async fn audit(&self, filter: &AuditFilter, page: &PageRequest<i64>) -> Result<Page<AuditEntry, i64>> {
+        page.validate()?;
+        let (filter, page) = (filter.clone(), page.clone());
+        self.database().read(move |session| audit::list(&session, &filter, &page)).await
     }
 
     fn subscribe(&self) -> Wakeups {

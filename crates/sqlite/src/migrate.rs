@@ -20,6 +20,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { version: 2, name: "coordination", sql: include_str!("../migrations/0002_coordination.sql") },
     Migration { version: 3, name: "schedules", sql: include_str!("../migrations/0003_schedules.sql") },
     Migration { version: 4, name: "kept_occurrences", sql: include_str!("../migrations/0004_kept_occurrences.sql") },
+    Migration { version: 5, name: "operate", sql: include_str!("../migrations/0005_operate.sql") },
 ];
 
 /// The newest version this program knows.

@@ -9,8 +9,8 @@ use crate::{
     row::{Columns, micros, options},
     session::Transaction,
     statement::{
-        FORGET_ATTEMPTS, FORGET_CHECKPOINT, FORGET_DEPENDENCIES, FORGET_JOB, FORGET_LOGS, FORGET_OCCURRENCES,
-        FORGET_PAYLOAD, OLD_LOGS, PAST_RETENTION, REMEMBER_KEY,
+        FORGET_ATTEMPTS, FORGET_AUDIT, FORGET_CHECKPOINT, FORGET_DEPENDENCIES, FORGET_JOB, FORGET_LOGS,
+        FORGET_OCCURRENCES, FORGET_OPERATIONS, FORGET_PAYLOAD, OLD_LOGS, PAST_RETENTION, REMEMBER_KEY,
     },
 };
 
@@ -31,9 +31,15 @@ impl Transaction<'_> {
             }
         }
         left -= self.forget_logs(micros(earlier(self.now, retention.logs)), left)?;
-        if left > 0 {
-            let until = micros(earlier(self.now, retention.occurrences));
-            left -= self.write(FORGET_OCCURRENCES, params![until, left])?;
+        for (statement, kept) in [
+            (FORGET_OCCURRENCES, retention.occurrences),
+            (FORGET_AUDIT, retention.audit),
+            (FORGET_OPERATIONS, retention.operations),
+        ] {
+            if left > 0 {
+                let until = micros(earlier(self.now, kept));
+                left -= self.write(statement, params![until, left])?;
+            }
         }
         // A step that was filled may have left something; one that was not has looked everywhere.
         Ok(Pruned { count: limit - left, more: left == 0 })

@@ -22,25 +22,38 @@ macro_rules! statements {
 }
 
 statements! {
+    ABORT_OPERATION = "abort_operation";
+    ADVANCE_OPERATION = "advance_operation";
+    API_KEYS = "api_keys";
     APPEND_LOG = "append_log";
     ATTEMPT = "attempt";
     ATTEMPTS = "attempts";
+    AUDIT = "audit";
+    BEGIN_AUDIT = "begin_audit";
+    BEGIN_OPERATION = "begin_operation";
     CHECKPOINT = "checkpoint";
     CLAIM = "claim";
     CLAIMABLE = "claimable";
     COUNT = "count";
+    CREATE_KEY = "create_key";
     DELETE_LINES = "delete_lines";
     DELETE_SCHEDULE = "delete_schedule";
     DEPENDENCY_RESULTS = "dependency_results";
+    DEPTH = "depth";
     DEPTHS = "depths";
     DIAGNOSE_DEAD = "diagnose_dead";
+    DIRECT_WORKER = "direct_worker";
     DUE = "due";
     DUE_SCHEDULES = "due_schedules";
+    END_AUDIT = "end_audit";
     EXPIRED = "expired";
     FIND = "find";
+    FIND_API_KEY = "find_api_key";
     FIND_KEY = "find_key";
+    FIND_OPERATION = "find_operation";
     FIND_SCHEDULE = "find_schedule";
     FORGET_ATTEMPTS = "forget_attempts";
+    FORGET_AUDIT = "forget_audit";
     FORGET_CHECKPOINT = "forget_checkpoint";
     FORGET_DEPENDENCIES = "forget_dependencies";
     FORGET_DEPTH = "forget_depth";
@@ -49,6 +62,7 @@ statements! {
     FORGET_NODES = "forget_nodes";
     FORGET_OCCURRENCE = "forget_occurrence";
     FORGET_OCCURRENCES = "forget_occurrences";
+    FORGET_OPERATIONS = "forget_operations";
     FORGET_PAYLOAD = "forget_payload";
     FORGET_SETTLED = "forget_settled";
     FORGET_WORKERS = "forget_workers";
@@ -56,6 +70,7 @@ statements! {
     HEARTBEAT = "heartbeat";
     HEARTBEAT_NODE = "heartbeat_node";
     HEARTBEAT_WORKER = "heartbeat_worker";
+    IS_PAUSED = "is_paused";
     KEEP_CHECKPOINT = "keep_checkpoint";
     KEEP_SCHEDULE = "keep_schedule";
     LANE = "lane";
@@ -70,6 +85,7 @@ statements! {
     NEXT_EXPIRY = "next_expiry";
     NEXT_FIRE = "next_fire";
     NEXT_LEASE = "next_lease";
+    NEXT_PAUSED = "next_paused";
     NEXT_SETTLED = "next_settled";
     NEXT_TIMEOUT = "next_timeout";
     NODES = "nodes";
@@ -78,6 +94,8 @@ statements! {
     OLD_LOGS = "old_logs";
     OLDEST = "oldest";
     OPEN_EDGES = "open_edges";
+    OPEN_OPERATIONS = "open_operations";
+    OPERATIONS = "operations";
     OTHER_ZONES = "other_zones";
     OVERDUE_ATTEMPTS = "overdue_attempts";
     OVERDUE_LEASES = "overdue_leases";
@@ -104,6 +122,7 @@ statements! {
     REQUEST_CANCEL = "request_cancel";
     RESUME_QUEUE = "resume_queue";
     RETRY = "retry";
+    REVOKE_KEY = "revoke_key";
     SCHEDULES = "schedules";
     SETTLE = "settle";
     SETTLED = "settled";
@@ -124,11 +143,12 @@ mod tests {
 
     /// Statements that may begin at one end of a table or an index, since they stop early or the table is small.
     const SCANS: &[(&str, &str)] = &[
-        ("depths", "a few rows per queue"),
         ("diagnose_dead", "a limited number of entries of an index that holds nothing else"),
+        ("forget_audit", "a limited number of entries from the oldest on"),
         ("next_due", "the first entry of an index that holds nothing else"),
         ("next_settled", "the first row of a table that is empty but for a moment"),
         ("old_logs", "a limited number of lines from the oldest on"),
+        ("open_operations", "an index of at most a hundred"),
         ("paused_queues", "a row per queue that an operator touched"),
     ];
 

@@ -10,7 +10,7 @@ use crate::{
     error::{Result, corrupt},
     row::{Columns, micros},
     session::{Session, Transaction},
-    statement::{FORGET_WORKERS, HEARTBEAT_WORKER, REGISTER_WORKER, REMOVE_WORKER, WORKERS},
+    statement::{DIRECT_WORKER, FORGET_WORKERS, HEARTBEAT_WORKER, REGISTER_WORKER, REMOVE_WORKER, WORKERS},
 };
 
 impl Transaction<'_> {
@@ -31,6 +31,10 @@ impl Transaction<'_> {
     pub(crate) fn heartbeat_worker(&mut self, name: &WorkerName, free_slots: u32) -> Result<Option<Directive>> {
         let params = params![name.as_str(), free_slots, micros(self.now)];
         self.first(HEARTBEAT_WORKER, params, |row| directive(Columns(row).text(0)?))
+    }
+
+    pub(crate) fn direct_worker(&mut self, name: &WorkerName, directive: Directive) -> Result<bool> {
+        Ok(self.write(DIRECT_WORKER, [name.as_str(), directive.as_str()])? > 0)
     }
 
     pub(crate) fn remove_worker(&mut self, name: &WorkerName) -> Result<bool> {

@@ -1,6 +1,6 @@
 //! What can go wrong in a store, by what a caller would do about it.
 
-use orchestrix_core::{FieldError, IllegalTransition, Invalid, JobId, ScheduleName};
+use orchestrix_core::{FieldError, IllegalTransition, Invalid, JobId, KeyId, OperationId, ScheduleName};
 use thiserror::Error;
 
 use crate::Epoch;
@@ -21,6 +21,15 @@ pub enum StoreError {
     /// No schedule has this name.
     #[error("there is no schedule {0}")]
     ScheduleNotFound(ScheduleName),
+    /// No operation has this id.
+    #[error("there is no operation {0}")]
+    OperationNotFound(OperationId),
+    /// As many operations are under way as may be.
+    #[error("{0} operations are under way: wait for one to end, or abort one")]
+    TooManyOperations(usize),
+    /// There is a key of this id.
+    #[error("there is a key {0} already")]
+    KeyExists(KeyId),
     /// The key was used for a different request.
     #[error("the idempotency key was used for a different request, job {existing}")]
     IdempotencyKeyReused {

@@ -24,7 +24,7 @@ pub struct Swept {
     pub next_in: Option<Duration>,
 }
 
-/// How long finished jobs and logs are kept.
+/// How long finished jobs, logs and records are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
     /// Completed jobs.
@@ -37,12 +37,24 @@ pub struct Retention {
     pub logs: Duration,
     /// Lines of the ledgers of schedules, by their last nominal time or by when they were written, whichever is later.
     pub occurrences: Duration,
+    /// Entries of the audit, by when they were begun.
+    pub audit: Duration,
+    /// Operations, by when they were over.
+    pub operations: Duration,
 }
 
 impl Default for Retention {
     fn default() -> Self {
         let days = |n: u64| Duration::from_secs(n * 24 * 3600);
-        Self { completed: days(7), cancelled: days(7), dead: days(90), logs: days(7), occurrences: days(30) }
+        Self {
+            completed: days(7),
+            cancelled: days(7),
+            dead: days(90),
+            logs: days(7),
+            occurrences: days(30),
+            audit: days(365),
+            operations: days(30),
+        }
     }
 }
 

@@ -6,9 +6,11 @@ use orchestrix_core::{
     FieldError, IdempotencyKey, JobId, JobState, JobStatus, JobType, Priority, Progress, Queue, Tag, Tenant, Timestamp,
     WorkerName,
 };
+use serde::{Deserialize, Serialize};
 
 /// Which jobs; every part that is set must match.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub struct JobFilter {
     /// In any of these states; empty for all.
     pub states: Vec<JobState>,
@@ -42,6 +44,16 @@ impl JobFilter {
             && self.from.is_none_or(|from| job.created_at >= from)
             && self.to.is_none_or(|to| job.created_at < to)
             && self.text.as_ref().is_none_or(|text| job.holds(text))
+    }
+
+    /// The filter as a database keeps it.
+    pub fn written(&self) -> String {
+        serde_json::to_string(self).expect("names, states and times are plain JSON")
+    }
+
+    /// Reads what a database kept.
+    pub fn read(column: &str) -> serde_json::Result<Self> {
+        serde_json::from_str(column)
     }
 }
 

@@ -12,6 +12,7 @@
 //! - Every scan, batch and page has a limit; a caller that wants more calls again.
 //! - A wake-up is a hint. Losing all of them costs time, never a job.
 
+pub mod audit;
 pub mod claim;
 pub mod clock;
 #[cfg(feature = "conformance")]
@@ -23,9 +24,11 @@ pub mod error;
 pub mod finish;
 pub mod housekeeping;
 pub mod inspect;
+pub mod key;
 pub mod log;
 pub mod memory;
 pub mod metrics;
+pub mod operation;
 pub mod options;
 pub mod schedule;
 pub mod standing;
@@ -36,10 +39,11 @@ use std::{any::Any, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use orchestrix_core::{
-    Job, JobId, JobState, JobType, LeaseToken, NewJob, NewSchedule, NodeName, Priority, Queue, ScheduleName, Timestamp,
-    WorkerName,
+    Job, JobId, JobState, JobType, KeyId, LeaseToken, NewJob, NewSchedule, NodeName, OperationId, Priority, Queue,
+    ScheduleName, Timestamp, WorkerName,
 };
 
+pub use audit::{AuditEntry, AuditFilter, NewAudit};
 pub use claim::{ClaimRequest, Claimed, LeaseStatus, Queues};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use coordination::{Agenda, Epoch, Fence, Leadership, NodeInfo, NodeStatus};
@@ -49,8 +53,10 @@ pub use error::{Result, StoreError};
 pub use finish::{Finish, FinishError, ProgressUpdate, Verdict};
 pub use housekeeping::{Pruned, Retention, Swept};
 pub use inspect::{JobFilter, JobSummary, Page, PageRequest, QueueDepth};
+pub use key::{ApiKey, KeyDigest, KeyRecord, NewKey};
 pub use log::{LogEntry, LogLevel, LogLine};
 pub use memory::MemoryStore;
+pub use operation::{Advance, BulkAction, NewOperation, Operation, OperationEnd, OperationState};
 pub use options::Options;
 pub use schedule::{Backfill, Firing, Occurrence, Put, Schedule};
 pub use standing::Standing;
@@ -126,6 +132,33 @@ pub trait Store: Any + Send + Sync {
     /// The queues that are paused.
     async fn paused_queues(&self) -> Result<Vec<Queue>>;
 
+    /// Says what a worker should do, which its next heartbeat answers; whether it is known. One that registers anew runs.
+    async fn direct_worker(&self, name: &WorkerName, directive: Directive) -> Result<bool>;
+
+    // ---- operations on many jobs ----
+
+    /// Begins an operation, on jobs recorded until now. At most [`NewOperation::MAX_OPEN`] are under way at once.
+    async fn begin_operation(&self, operation: NewOperation) -> Result<Operation>;
+
+    /// Stops an operation that runs; answers how it stands. What a step under way still does is not counted.
+    async fn abort_operation(&self, id: OperationId) -> Result<Operation>;
+
+    // ---- keys ----
+
+    /// Makes a key known.
+    async fn create_key(&self, key: NewKey) -> Result<ApiKey>;
+
+    /// Takes a key back; whether there is one. It stays known, and keeps the time it was first taken back.
+    async fn revoke_key(&self, id: &KeyId) -> Result<bool>;
+
+    // ---- the audit ----
+
+    /// Records what somebody is about to do; answers with its number.
+    async fn begin_audit(&self, entry: NewAudit) -> Result<i64>;
+
+    /// Records how it went; whether that was still open.
+    async fn end_audit(&self, seq: i64, outcome: &str) -> Result<bool>;
+
     // ---- schedules ----
 
     /// Sets a schedule up, or changes it. The same again changes nothing. One with other times counts them from now on, and what had
@@ -182,6 +215,9 @@ pub trait Store: Any + Send + Sync {
     /// no other waiting.
     async fn fire(&self, fence: Fence, limit: usize) -> Result<Swept>;
 
+    /// Records a step of an operation, if it runs and stands where the step began; answers how it stands now.
+    async fn advance_operation(&self, fence: Fence, id: OperationId, step: Advance) -> Result<Operation>;
+
     /// Folds up to `limit` changes of depth that were appended; answers how many. Stores that count in place have none.
     /// Safe for anybody at any time.
     async fn fold_depths(&self, limit: usize) -> Result<usize>;
@@ -232,9 +268,13 @@ pub trait Store: Any + Send + Sync {
     /// Lines of a job's log, oldest first.
     async fn logs(&self, id: JobId, page: &PageRequest<i64>) -> Result<Page<LogEntry, i64>>;
 
-    /// How many jobs each queue holds by state, and how long its oldest claimable job has waited. The cost does not
-    /// grow with the backlog.
-    async fn depths(&self) -> Result<Vec<QueueDepth>>;
+    /// How many jobs each queue holds by state, and how long its oldest claimable job has waited: queues that hold any or are paused,
+    /// by name. A page may hold fewer than asked and still have a next one. The cost grows with the page, not with the backlog nor with
+    /// the number of queues.
+    async fn depths(&self, page: &PageRequest<Queue>) -> Result<Page<QueueDepth, Queue>>;
+
+    /// The same of one queue; `None` if it holds nothing and is not paused.
+    async fn depth(&self, queue: &Queue) -> Result<Option<QueueDepth>>;
 
     /// Which types of jobs can be claimed (are pending) in which queues, paused ones too: at most `limit` lanes, by queue and
     /// then type. The cost grows with the lanes, not with the backlog.
@@ -255,6 +295,25 @@ pub trait Store: Any + Send + Sync {
         name: &ScheduleName,
         page: &PageRequest<Timestamp>,
     ) -> Result<Page<Occurrence, Timestamp>>;
+
+    /// One operation.
+    async fn operation(&self, id: OperationId) -> Result<Option<Operation>>;
+
+    /// Operations, newest first.
+    async fn operations(&self, page: &PageRequest<OperationId>) -> Result<Page<Operation, OperationId>>;
+
+    /// Up to `limit` operations that run, oldest first.
+    async fn open_operations(&self, limit: usize) -> Result<Vec<Operation>>;
+
+    /// One key, with what is needed to check who shows it.
+    async fn key(&self, id: &KeyId) -> Result<Option<KeyRecord>>;
+
+    /// Keys by id.
+    async fn keys(&self, page: &PageRequest<KeyId>) -> Result<Page<ApiKey, KeyId>>;
+
+    /// Entries of the audit that match, newest first. A page may hold fewer than asked, even none, and still have a next one: the
+    /// rows looked at for one page are bounded too.
+    async fn audit(&self, filter: &AuditFilter, page: &PageRequest<i64>) -> Result<Page<AuditEntry, i64>>;
 
     /// Hints that jobs became claimable, from this process and where possible from others.
     fn subscribe(&self) -> Wakeups;

@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use orchestrix_core::{
-    Job, JobId, JobState, JobType, LeaseToken, NewJob, NewSchedule, NodeName, Priority, Queue, ScheduleName, Timestamp,
-    WorkerName,
+    Job, JobId, JobState, JobType, KeyId, LeaseToken, NewJob, NewSchedule, NodeName, OperationId, Priority, Queue,
+    ScheduleName, Timestamp, WorkerName,
 };
 use orchestrix_store::*;
 
@@ -65,7 +65,22 @@ passed_on! {
     get(id: JobId) -> Result<Option<Job>>;
     list(filter: &JobFilter, page: &PageRequest<JobId>) -> Result<Page<JobSummary, JobId>>;
     logs(id: JobId, page: &PageRequest<i64>) -> Result<Page<LogEntry, i64>>;
-    depths() -> Result<Vec<QueueDepth>>;
+    depths(page: &PageRequest<Queue>) -> Result<Page<QueueDepth, Queue>>;
+    depth(queue: &Queue) -> Result<Option<QueueDepth>>;
+    direct_worker(name: &WorkerName, directive: Directive) -> Result<bool>;
+    begin_operation(operation: NewOperation) -> Result<Operation>;
+    abort_operation(id: OperationId) -> Result<Operation>;
+    advance_operation(fence: Fence, id: OperationId, step: Advance) -> Result<Operation>;
+    operation(id: OperationId) -> Result<Option<Operation>>;
+    operations(page: &PageRequest<OperationId>) -> Result<Page<Operation, OperationId>>;
+    open_operations(limit: usize) -> Result<Vec<Operation>>;
+    create_key(key: NewKey) -> Result<ApiKey>;
+    revoke_key(id: &KeyId) -> Result<bool>;
+    key(id: &KeyId) -> Result<Option<KeyRecord>>;
+    keys(page: &PageRequest<KeyId>) -> Result<Page<ApiKey, KeyId>>;
+    begin_audit(entry: NewAudit) -> Result<i64>;
+    end_audit(seq: i64, outcome: &str) -> Result<bool>;
+    audit(filter: &AuditFilter, page: &PageRequest<i64>) -> Result<Page<AuditEntry, i64>>;
     lanes(limit: usize) -> Result<Vec<(Queue, JobType)>>;
     workers(page: &PageRequest<WorkerName>) -> Result<Page<WorkerStatus, WorkerName>>;
     forget_nodes(fence: Fence, silence: Duration, limit: usize) -> Result<usize>;

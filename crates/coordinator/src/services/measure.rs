@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use orchestrix_core::Timestamp;
+use orchestrix_core::{Queue, Timestamp};
 use orchestrix_store::{
     Directive, PageRequest, Result, Store, WorkerStatus,
     metrics::{self, Depths},
@@ -40,7 +40,8 @@ impl Service for Measure {
     }
 
     async fn step(&self, leader: &Leader<'_>) -> Result<Step> {
-        self.depths.say(&leader.store.depths().await?);
+        // As many queues as have series of their own.
+        self.depths.say(&leader.store.depths(&PageRequest::first(PageRequest::<Queue>::MAX_LIMIT)).await?.items);
         let workers = workers(leader.store).await?;
         for state in STATES {
             let n = workers.iter().filter(|worker| state_of(worker, leader.options.dead_after) == state).count();

@@ -188,8 +188,10 @@ async fn standing(connection: &Connection<'_>) -> Result<Standing> {
     let epoch = Epoch(one(connection.query(&TERM, &[]).await?)?.get(0));
     let nodes = connection.query(&NODES, &[&"", &most]).await?;
     let workers = connection.query(&WORKERS, &[&"", &most]).await?;
-    let counts = connection.query(&DEPTHS, &[]).await?;
-    let oldest = connection.query(&OLDEST, &[&inspect::MAX_HOPS]).await?;
+    let mut queues = inspect::Counted::read(&connection.query(&DEPTHS, &[&"", &most]).await?)?;
+    if let Some([first, last]) = queues.ends() {
+        queues.age(&connection.query(&OLDEST, &[&first, &last, &inspect::MAX_HOPS]).await?);
+    }
     let lanes = connection.query(&LANES, &[&none, &none, &most]).await?;
     let dead = one(connection.query(&DIAGNOSE_DEAD, &[&(Standing::MAX_DEAD as i64)]).await?)?;
     Ok(Standing {
@@ -197,7 +199,7 @@ async fn standing(connection: &Connection<'_>) -> Result<Standing> {
         epoch,
         nodes: nodes.iter().map(coordination::status).collect(),
         workers: workers.iter().map(worker::status).collect::<Result<_>>()?,
-        queues: inspect::queue_depths(&counts, &oldest)?,
+        queues: queues.queues(),
         lanes: lanes.iter().map(inspect::lane).collect(),
         dead: count(dead.get(0)),
     })

@@ -2,7 +2,7 @@
 
 use orchestrix_core::{JobId, JobState, JobType, Json, Tenant};
 use orchestrix_postgres::PostgresStore;
-use orchestrix_store::{Fence, Store};
+use orchestrix_store::{Fence, PageRequest, Store};
 use orchestrix_testkit::TestDatabase;
 use tokio_postgres::{Client, error::SqlState};
 
@@ -48,7 +48,7 @@ async fn a_job_is_there_when_its_transaction_commits_and_never_was_when_it_does_
     assert!(claim(&store, 10).await.is_empty());
     undone.rollback().await;
     assert!(store.get(id).await.unwrap().is_none());
-    assert!(store.depths().await.unwrap().is_empty());
+    assert!(store.depths(&PageRequest::first(10)).await.unwrap().items.is_empty());
     for table in ["job", "payload", "idempotency", "depth_delta"] {
         let sql = format!("SELECT count(*) FROM orchestrix.{table}");
         assert_eq!(client.query_one(&sql, &[]).await.unwrap().get::<_, i64>(0), 0, "{table}");
@@ -159,7 +159,7 @@ async fn what_the_api_would_refuse_is_refused_and_leaves_nothing() {
     assert_eq!(left, 0);
     let keys: i64 = client.query_one("SELECT count(*) FROM orchestrix.idempotency", &[]).await.unwrap().get(0);
     assert_eq!(keys, 0);
-    assert!(store.depths().await.unwrap().is_empty());
+    assert!(store.depths(&PageRequest::first(10)).await.unwrap().items.is_empty());
 }
 
 #[tokio::test]
@@ -187,7 +187,7 @@ async fn jobs_enqueued_by_sql_are_counted() {
     let (store, _database, client) = scene().await;
     client.execute("SELECT orchestrix.enqueue('t', queue => 'q') FROM generate_series(1, 25)", &[]).await.unwrap();
     call(&client, "'t', queue => 'q', run_at => now() + interval '1 day'").await.unwrap();
-    let depths = store.depths().await.unwrap();
+    let depths = store.depths(&PageRequest::first(10)).await.unwrap().items;
     assert_eq!(depths.len(), 1);
     assert_eq!(depths[0].queue, queue("q"));
     assert_eq!(depths[0].counts, [(JobState::Scheduled, 1), (JobState::Pending, 25)].into());

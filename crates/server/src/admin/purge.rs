@@ -28,8 +28,15 @@ pub(crate) async fn purge(State(app): State<Arc<App>>, body: Text) -> Result<Jso
     if dry_run {
         return Ok(Json(count(&*app.store, older_than).await?));
     }
-    let retention =
-        Retention { completed: FOR_EVER, cancelled: FOR_EVER, dead: older_than, logs: FOR_EVER, occurrences: FOR_EVER };
+    let retention = Retention {
+        completed: FOR_EVER,
+        cancelled: FOR_EVER,
+        dead: older_than,
+        logs: FOR_EVER,
+        occurrences: FOR_EVER,
+        audit: FOR_EVER,
+        operations: FOR_EVER,
+    };
     // In nobody's name: an operator decides, whoever leads.
     let step = app.store.prune(Fence::NONE, &retention, MAX_SWEEP).await?;
     Ok(Json(Purged { count: step.count, more: step.more && step.count > 0 }))

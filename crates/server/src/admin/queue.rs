@@ -52,6 +52,6 @@ pub(crate) async fn put(
 }
 
 async fn find(app: &App, name: Queue) -> Result<QueueView, Refusal> {
-    let found = app.store.depths().await?.into_iter().find(|depth| depth.queue == name);
+    let found = app.store.depth(&name).await?;
     Ok(found.map_or_else(|| QueueView::empty(name), QueueView::from))
 }

@@ -11,6 +11,7 @@ use orchestrix_api::{
     },
 };
 use orchestrix_core::Queue;
+use orchestrix_store::Page;
 
 use crate::{App, params::Params, refusal::Refusal};
 
@@ -25,12 +26,7 @@ use crate::{App, params::Params, refusal::Refusal};
 )]
 pub(crate) async fn queues(State(app): State<Arc<App>>, asked: Params) -> Result<Json<Listed<QueueView>>, Refusal> {
     let page = page::read(&asked.0, |text| Queue::new(text).ok())?;
-    // A store counts them all at once, at a cost that grows with the queues alone.
-    let mut queues = app.store.depths().await?;
-    queues.sort_unstable_by(|a, b| a.queue.cmp(&b.queue));
-    queues.retain(|depth| page.cursor.as_ref().is_none_or(|cursor| depth.queue > *cursor));
-    let more = queues.len() > page.limit;
-    queues.truncate(page.limit);
-    let next_cursor = queues.last().filter(|_| more).map(|depth| depth.queue.to_string());
-    Ok(Json(Listed { items: queues.into_iter().map(QueueView::from).collect(), next_cursor }))
+    let Page { items, next } = app.store.depths(&page).await?;
+    let next_cursor = next.map(|queue| queue.to_string());
+    Ok(Json(Listed { items: items.into_iter().map(QueueView::from).collect(), next_cursor }))
 }

@@ -15,7 +15,7 @@ use std::{
 
 use orchestrix_core::{JobId, JobState, Json, LeaseToken, NewJob};
 use orchestrix_sqlite::{SCHEMA_VERSION, SqliteOptions, SqliteStore};
-use orchestrix_store::{ClaimRequest, Finish, FinishError, Store, StoreError, Verdict};
+use orchestrix_store::{ClaimRequest, Finish, FinishError, PageRequest, Store, StoreError, Verdict};
 use uuid::Uuid;
 
 use crate::{
@@ -117,7 +117,7 @@ async fn fill_the_disk(file: &Path) {
         let job = store.get(*id).await.unwrap().expect("an acknowledged job");
         assert_eq!((job.state, job.payload), (JobState::Pending, payload(3_000)));
     }
-    let depths = store.depths().await.unwrap();
+    let depths = store.depths(&PageRequest::first(10)).await.unwrap().items;
     assert_eq!(depths[0].counts[&JobState::Pending], acknowledged.len() as u64);
 
     fs::remove_file(ballast).unwrap();
@@ -260,7 +260,7 @@ async fn a_file_that_another_holds_for_too_long_is_unavailable_and_work_goes_on_
     let waited = begun.elapsed();
     assert!(waited >= patience && waited < LIMIT, "after {waited:?}");
     assert_eq!(store.get(id).await.unwrap().expect("a job").state, JobState::Pending, "readers do not wait");
-    assert_eq!(store.depths().await.unwrap()[0].counts[&JobState::Pending], 1);
+    assert_eq!(store.depths(&PageRequest::first(10)).await.unwrap().items[0].counts[&JobState::Pending], 1);
     // A file that is held can still be opened: there is nothing to be written.
     SqliteStore::open(options).await.expect("a second store");
 

@@ -112,8 +112,8 @@ pub(super) async fn terms_out_of_range_are_refused(h: &Harness) {
 
 /// Every sweep there is, in the name of `fence`; how many it moved in all.
 async fn sweep_all(h: &Harness, fence: Fence) -> Vec<Result<usize>> {
-    let [completed, cancelled, dead, logs, occurrences] = [secs(1); 5];
-    let retention = Retention { completed, cancelled, dead, logs, occurrences };
+    let [completed, cancelled, dead, logs, occurrences, audit, operations] = [secs(1); 7];
+    let retention = Retention { completed, cancelled, dead, logs, occurrences, audit, operations };
     vec![
         h.store.promote(fence, 10).await.map(|swept| swept.count),
         h.store.expire(fence, 10).await.map(|swept| swept.count),

@@ -222,3 +222,54 @@ pub(super) async fn a_paused_queue_is_counted_even_when_it_is_empty(h: &Harness)
         h.depths().await.into_iter().map(|depth| (depth.queue.to_string(), depth.paused, depth.counts.len())).collect();
     assert_eq!(shown, [("empty".into(), true, 0), ("full".into(), true, 1)]);
 }
+
+pub(super) async fn queues_are_counted_by_name_page_by_page(h: &Harness) {
+    let gone = h.start(NewJob { queue: queue("bb"), ..job("t") }).await;
+    h.end(&gone, Verdict::DONE).await;
+    let names = ["b", "D", "a", "e.1", "c_2"];
+    for name in names {
+        h.enqueue_many(vec![NewJob { queue: queue(name), ..job("t") }; 2]).await;
+    }
+    for name in ["a", "aa", "z"] {
+        h.store.pause_queue(&queue(name)).await.expect("a store that answers");
+    }
+    h.advance(secs(3)).await;
+    let mut expected: Vec<(String, bool, Option<u64>)> = names.map(|name| (name.into(), name == "a", Some(2))).into();
+    expected.extend([("aa".into(), true, None), ("z".into(), true, None)]);
+    expected.sort_unstable();
+    for limit in [1, 2, 3, 7, 1_000] {
+        let mut counted = Vec::new();
+        let mut page = PageRequest::first(limit);
+        loop {
+            let part = h.store.depths(&page).await.expect("a valid page");
+            assert!(part.items.len() <= limit);
+            for depth in part.items {
+                let waits = depth.counts.contains_key(&JobState::Pending).then_some(secs(3));
+                assert_eq!(depth.oldest, waits, "{}", depth.queue);
+                counted.push((depth.queue.to_string(), depth.paused, depth.counts.get(&JobState::Pending).copied()));
+            }
+            let Some(next) = part.next else { break };
+            assert!(page.cursor.as_ref() < Some(&next), "it goes on");
+            page = PageRequest::after(next, limit);
+        }
+        assert_eq!(counted, expected, "{limit} a page");
+    }
+    for limit in [0, 1_001] {
+        assert_eq!(bad_fields(h.store.depths(&PageRequest::first(limit)).await), ["limit"]);
+    }
+}
+
+pub(super) async fn one_queue_is_counted_as_it_is_among_others(h: &Harness) {
+    for name in ["a", "b", "c"] {
+        h.enqueue(NewJob { queue: queue(name), ..job("t") }).await;
+        h.enqueue(NewJob { queue: queue(name), hold: true, ..job("t") }).await;
+        h.advance(secs(1)).await;
+    }
+    h.store.pause_queue(&queue("b")).await.expect("a store that answers");
+    h.store.pause_queue(&queue("empty")).await.expect("a store that answers");
+    for depth in h.depths().await {
+        let alone = h.store.depth(&depth.queue).await.expect("a store that answers");
+        assert_eq!(alone, Some(depth));
+    }
+    assert_eq!(h.store.depth(&queue("nobodys")).await.expect("a store that answers"), None);
+}

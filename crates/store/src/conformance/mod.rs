@@ -16,6 +16,7 @@
 #![deny(dead_code)]
 
 mod apart;
+mod audit;
 mod backfill;
 mod cancel;
 mod claim;
@@ -33,9 +34,11 @@ mod heartbeat;
 mod hold;
 mod idempotency;
 mod inspect;
+mod keys;
 mod lanes;
 mod logs;
 mod operate;
+mod operations;
 mod overlap;
 mod progress;
 mod prune;
@@ -344,6 +347,35 @@ suite! {
         a_removed_worker_keeps_its_leases,
         the_longest_silent_are_forgotten_first,
         workers_are_listed_by_name_page_by_page,
+        what_a_worker_should_do_is_told_with_its_next_heartbeat,
+    }
+    operations {
+        an_operation_is_known_as_it_was_begun,
+        jobs_that_come_later_are_none_of_its,
+        an_operation_that_breaks_a_rule_is_refused,
+        steps_add_up_until_the_last,
+        a_step_counts_once,
+        of_many_who_take_the_same_step_one_counts,
+        an_operation_that_is_over_stays_as_it_is,
+        a_deposed_leader_moves_no_operation_on,
+        operations_are_listed_newest_first_and_open_ones_oldest_first,
+        no_more_than_a_hundred_run_at_once,
+        operations_are_forgotten_so_long_after_they_were_over,
+    }
+    keys {
+        a_key_is_known_as_it_was_made,
+        an_id_stands_for_one_key,
+        a_key_that_breaks_a_rule_is_refused,
+        a_key_ends_by_the_clock_of_the_store,
+        a_key_that_was_taken_back_keeps_the_time_it_was_first,
+        keys_are_listed_by_id_page_by_page,
+    }
+    audit {
+        a_deed_is_on_record_before_and_after_it_was_done,
+        the_newest_come_first_page_by_page,
+        every_part_of_a_filter_of_deeds_must_match,
+        a_deed_that_breaks_a_rule_is_refused,
+        deeds_are_forgotten_by_their_age_the_oldest_first,
     }
     prune {
         finished_jobs_are_forgotten_each_after_its_own_time,
@@ -367,6 +399,8 @@ suite! {
         depths_count_what_is_unfinished_by_queue_and_state,
         the_age_of_a_queue_is_that_of_its_longest_claimable_job,
         a_paused_queue_is_counted_even_when_it_is_empty,
+        queues_are_counted_by_name_page_by_page,
+        one_queue_is_counted_as_it_is_among_others,
     }
     lanes {
         an_empty_store_has_no_lanes,

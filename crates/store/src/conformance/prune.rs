@@ -14,6 +14,8 @@ const RETENTION: Retention = Retention {
     dead: secs(30 * 24 * 3600),
     logs: secs(5 * 24 * 3600),
     occurrences: secs(15 * 24 * 3600),
+    audit: secs(40 * 24 * 3600),
+    operations: secs(25 * 24 * 3600),
 };
 
 /// What a backend that forgets by whole days may take longer.
@@ -77,8 +79,8 @@ pub(super) async fn what_is_kept_for_ever_stays(h: &Harness) {
     h.end(&done, Verdict::DONE).await;
     let dead = h.dead(job("t")).await;
     h.advance(1_000 * DAY).await;
-    let [completed, cancelled, dead_ones, logs, occurrences] = [Duration::MAX; 5];
-    let retention = Retention { completed, cancelled, dead: dead_ones, logs, occurrences };
+    let [completed, cancelled, dead_ones, logs, occurrences, audit, operations] = [Duration::MAX; 7];
+    let retention = Retention { completed, cancelled, dead: dead_ones, logs, occurrences, audit, operations };
     assert_eq!(h.store.prune(Fence::NONE, &retention, 1_000).await.expect("a valid limit"), Pruned::default());
     assert!(exists(h, done.id()).await && exists(h, dead).await);
     assert_eq!(h.store.logs(done.id(), &PageRequest::first(10)).await.expect("a job that exists").items.len(), 1);

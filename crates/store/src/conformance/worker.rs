@@ -118,3 +118,24 @@ pub(super) async fn workers_are_listed_by_name_page_by_page(h: &Harness) {
         assert_eq!(bad_fields(h.store.workers(&PageRequest::first(limit)).await), ["limit"]);
     }
 }
+
+pub(super) async fn what_a_worker_should_do_is_told_with_its_next_heartbeat(h: &Harness) {
+    register(h, "ann").await;
+    register(h, "bob").await;
+    let direct = |name: &'static str, directive| async move {
+        h.store.direct_worker(&worker(name), directive).await.expect("a store that answers")
+    };
+    let told = |name: &'static str| async move {
+        h.store.heartbeat_worker(&worker(name), 1).await.expect("a store that answers").expect("a worker that is known")
+    };
+    for directive in [Directive::Drain, Directive::Stop, Directive::Run, Directive::Drain] {
+        assert!(direct("ann", directive).await);
+        assert_eq!(told("ann").await, directive);
+        assert_eq!(told("ann").await, directive, "and again");
+    }
+    assert_eq!(told("bob").await, Directive::Run);
+    assert_eq!(workers(h).await[0].directive, Directive::Drain);
+    register(h, "ann").await;
+    assert_eq!(told("ann").await, Directive::Run, "whoever begins anew begins to work");
+    assert!(!direct("stranger", Directive::Drain).await);
+}

@@ -1,6 +1,6 @@
 //! What readers see.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, ops::Bound};
 
 use orchestrix_core::{Job, JobId, JobType, Queue, Timestamp};
 
@@ -36,19 +36,26 @@ impl Tables {
         Ok(Page { items, next: ids.next().and(last) })
     }
 
-    pub(super) fn depths(&self, now: Timestamp) -> Vec<QueueDepth> {
-        let names: BTreeSet<&Queue> = self.index.queues.keys().chain(&self.paused).collect();
-        let depth = |queue: &Queue| {
-            let index = self.index.queues.get(queue);
-            let oldest = index.and_then(|index| index.waiting.first()).map(|(eligible_at, _)| until(*eligible_at, now));
-            QueueDepth {
-                queue: queue.clone(),
-                paused: self.paused.contains(queue),
-                counts: index.map(|index| index.counts.clone()).unwrap_or_default(),
-                oldest,
-            }
-        };
-        names.into_iter().map(depth).collect()
+    pub(super) fn depths(&self, page: &PageRequest<Queue>, now: Timestamp) -> Result<Page<QueueDepth, Queue>> {
+        page.validate()?;
+        let after = page.cursor.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+        let range = (after, Bound::Unbounded);
+        // One more than asked of each, so that one more of both is there if there is one at all.
+        let full = self.index.queues.range::<Queue, _>(range).map(|(queue, _)| queue).take(page.limit + 1);
+        let paused = self.paused.range::<Queue, _>(range).take(page.limit + 1);
+        let names: BTreeSet<&Queue> = full.chain(paused).collect();
+        let items: Vec<QueueDepth> = names.iter().take(page.limit).filter_map(|queue| self.depth(queue, now)).collect();
+        let more = names.len() > page.limit;
+        let next = names.into_iter().nth(page.limit - 1).filter(|_| more).cloned();
+        Ok(Page { items, next })
+    }
+
+    pub(super) fn depth(&self, queue: &Queue, now: Timestamp) -> Option<QueueDepth> {
+        let index = self.index.queues.get(queue);
+        let paused = self.paused.contains(queue);
+        let oldest = index.and_then(|index| index.waiting.first()).map(|(eligible_at, _)| until(*eligible_at, now));
+        let counts = index.map(|index| index.counts.clone()).unwrap_or_default();
+        (paused || !counts.is_empty()).then(|| QueueDepth { queue: queue.clone(), paused, counts, oldest })
     }
 
     pub(super) fn lanes(&self, limit: usize) -> Result<Vec<(Queue, JobType)>> {

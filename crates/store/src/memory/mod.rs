@@ -16,6 +16,7 @@
 //! | the others | one group of verbs each, named as in the trait |
 
 mod attempt;
+mod audit;
 mod cancel;
 mod claim;
 mod coordination;
@@ -24,8 +25,10 @@ mod finish;
 mod housekeeping;
 mod index;
 mod inspect;
+mod key;
 mod log;
 mod operate;
+mod operation;
 mod prune;
 mod row;
 mod schedule;
@@ -41,16 +44,17 @@ use std::{
 
 use async_trait::async_trait;
 use orchestrix_core::{
-    Job, JobId, JobState, JobType, LeaseToken, NewJob, NewSchedule, NodeName, Priority, Queue, ScheduleName, Timestamp,
-    WorkerName,
+    Job, JobId, JobState, JobType, KeyId, LeaseToken, NewJob, NewSchedule, NodeName, OperationId, Priority, Queue,
+    ScheduleName, Timestamp, WorkerName,
 };
 
 use self::tables::Tables;
 use crate::{
-    Agenda, Backfill, ClaimRequest, Claimed, Clock, Directive, Enqueued, Epoch, Fence, Finish, FinishError, JobFilter,
-    JobSummary, Leadership, LeaseStatus, LogEntry, LogLine, NodeInfo, NodeStatus, Occurrence, Page, PageRequest,
-    ProgressUpdate, Pruned, Put, QueueDepth, Result, Retention, Schedule, Store, Swept, SystemClock, Wakeup, Wakeups,
-    WorkerInfo, WorkerStatus,
+    Advance, Agenda, ApiKey, AuditEntry, AuditFilter, Backfill, ClaimRequest, Claimed, Clock, Directive, Enqueued,
+    Epoch, Fence, Finish, FinishError, JobFilter, JobSummary, KeyRecord, Leadership, LeaseStatus, LogEntry, LogLine,
+    NewAudit, NewKey, NewOperation, NodeInfo, NodeStatus, Occurrence, Operation, Page, PageRequest, ProgressUpdate,
+    Pruned, Put, QueueDepth, Result, Retention, Schedule, Store, Swept, SystemClock, Wakeup, Wakeups, WorkerInfo,
+    WorkerStatus,
     coordination::check_term,
     housekeeping::{MAX_SWEEP, check_limit},
     wakeup::Waker,
@@ -201,6 +205,34 @@ impl Store for MemoryStore {
         Ok(self.with(|tables, _| tables.paused_queues()))
     }
 
+    async fn direct_worker(&self, name: &WorkerName, directive: Directive) -> Result<bool> {
+        Ok(self.with(|tables, _| tables.workers.direct(name, directive)))
+    }
+
+    async fn begin_operation(&self, operation: NewOperation) -> Result<Operation> {
+        self.with(|tables, now| tables.operations.begin(operation, now))
+    }
+
+    async fn abort_operation(&self, id: OperationId) -> Result<Operation> {
+        self.with(|tables, now| tables.operations.abort(id, now))
+    }
+
+    async fn create_key(&self, key: NewKey) -> Result<ApiKey> {
+        self.with(|tables, now| tables.api_keys.create(key, now))
+    }
+
+    async fn revoke_key(&self, id: &KeyId) -> Result<bool> {
+        Ok(self.with(|tables, now| tables.api_keys.revoke(id, now)))
+    }
+
+    async fn begin_audit(&self, entry: NewAudit) -> Result<i64> {
+        self.with(|tables, now| tables.audit.begin(entry, now))
+    }
+
+    async fn end_audit(&self, seq: i64, outcome: &str) -> Result<bool> {
+        self.with(|tables, _| tables.audit.end(seq, outcome))
+    }
+
     async fn put_schedule(&self, schedule: NewSchedule) -> Result<Put> {
         self.with(|tables, now| tables.put_schedule(schedule, now))
     }
@@ -261,6 +293,11 @@ impl Store for MemoryStore {
         self.fenced(fence, limit, |tables, now| tables.fire(limit, now))
     }
 
+    async fn advance_operation(&self, fence: Fence, id: OperationId, step: Advance) -> Result<Operation> {
+        step.validate()?;
+        self.fenced(fence, 1, |tables, now| tables.operations.advance(id, &step, now))
+    }
+
     async fn fold_depths(&self, limit: usize) -> Result<usize> {
         check_limit(limit, MAX_SWEEP)?;
         Ok(0)
@@ -309,8 +346,12 @@ impl Store for MemoryStore {
         self.with(|tables, _| tables.log_page(id, page))
     }
 
-    async fn depths(&self) -> Result<Vec<QueueDepth>> {
-        Ok(self.with(|tables, now| tables.depths(now)))
+    async fn depths(&self, page: &PageRequest<Queue>) -> Result<Page<QueueDepth, Queue>> {
+        self.with(|tables, now| tables.depths(page, now))
+    }
+
+    async fn depth(&self, queue: &Queue) -> Result<Option<QueueDepth>> {
+        Ok(self.with(|tables, now| tables.depth(queue, now)))
     }
 
     async fn lanes(&self, limit: usize) -> Result<Vec<(Queue, JobType)>> {
@@ -335,6 +376,30 @@ impl Store for MemoryStore {
         page: &PageRequest<Timestamp>,
     ) -> Result<Page<Occurrence, Timestamp>> {
         self.with(|tables, _| tables.schedules.occurrences(name, page))
+    }
+
+    async fn operation(&self, id: OperationId) -> Result<Option<Operation>> {
+        Ok(self.with(|tables, _| tables.operations.find(id)))
+    }
+
+    async fn operations(&self, page: &PageRequest<OperationId>) -> Result<Page<Operation, OperationId>> {
+        self.with(|tables, _| tables.operations.page(page))
+    }
+
+    async fn open_operations(&self, limit: usize) -> Result<Vec<Operation>> {
+        self.with(|tables, _| tables.operations.open(limit))
+    }
+
+    async fn key(&self, id: &KeyId) -> Result<Option<KeyRecord>> {
+        Ok(self.with(|tables, now| tables.api_keys.find(id, now)))
+    }
+
+    async fn keys(&self, page: &PageRequest<KeyId>) -> Result<Page<ApiKey, KeyId>> {
+        self.with(|tables, _| tables.api_keys.page(page))
+    }
+
+    async fn audit(&self, filter: &AuditFilter, page: &PageRequest<i64>) -> Result<Page<AuditEntry, i64>> {
+        self.with(|tables, _| tables.audit.page(filter, page))
     }
 
     fn subscribe(&self) -> Wakeups {

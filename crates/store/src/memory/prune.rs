@@ -29,8 +29,14 @@ impl Tables {
         left -= self.logs.prune(oldest_line, left);
         let oldest_occurrence = earlier(now, retention.occurrences);
         left -= self.schedules.prune(oldest_occurrence, left);
+        let oldest_entry = earlier(now, retention.audit);
+        left -= self.audit.prune(oldest_entry, left);
+        let oldest_operation = earlier(now, retention.operations);
+        left -= self.operations.prune(oldest_operation, left);
         let more = self.logs.has_any(oldest_line)
             || self.schedules.has_any(oldest_occurrence)
+            || self.audit.has_any(oldest_entry)
+            || self.operations.has_any(oldest_operation)
             || kept.iter().any(|(state, kept)| !self.finished_until(*state, earlier(now, *kept), 1).is_empty());
         Ok(Pruned { count: limit - left, more })
     }

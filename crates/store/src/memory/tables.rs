@@ -6,7 +6,10 @@ use orchestrix_core::{
     Event, Fingerprint, IdempotencyKey, JobId, JobIds, JobState, JobType, LeaseToken, Queue, Tenant, Timestamp,
 };
 
-use super::{coordination::Coordination, index::Indexes, log::Logs, row::Row, schedule::Schedules, worker::Workers};
+use super::{
+    audit::Audit, coordination::Coordination, index::Indexes, key::Keys, log::Logs, operation::Operations, row::Row,
+    schedule::Schedules, worker::Workers,
+};
 use crate::{Result, StoreError, metrics::Tally};
 
 /// Everything the store holds.
@@ -26,6 +29,9 @@ pub(super) struct Tables {
     pub(super) workers: Workers,
     pub(super) coordination: Coordination,
     pub(super) schedules: Schedules,
+    pub(super) operations: Operations,
+    pub(super) api_keys: Keys,
+    pub(super) audit: Audit,
     /// Queues in which a job became claimable since the lock was taken.
     pub(super) woken: BTreeSet<Queue>,
     /// Whether a job or a schedule began to wait for a time since then.

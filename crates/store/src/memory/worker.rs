@@ -33,6 +33,11 @@ impl Workers {
         Some(worker.directive)
     }
 
+    pub(super) fn direct(&mut self, name: &WorkerName, directive: Directive) -> bool {
+        let worker = self.0.get_mut(name);
+        worker.map(|worker| worker.directive = directive).is_some()
+    }
+
     pub(super) fn remove(&mut self, name: &WorkerName) -> bool {
         self.0.remove(name).is_some()
     }

@@ -10,7 +10,7 @@ use std::{
 
 use orchestrix_core::{LeaseToken, NewJob, Queue, Start, WorkerName};
 use orchestrix_postgres::{PostgresOptions, PostgresStore};
-use orchestrix_store::{ClaimRequest, Finish, Queues, Result, Store, StoreError, Verdict};
+use orchestrix_store::{ClaimRequest, Finish, PageRequest, Queues, Result, Store, StoreError, Verdict};
 use tokio::task::JoinSet;
 
 use crate::support::job;
@@ -105,9 +105,9 @@ async fn work_once(store: &PostgresStore, last: bool, abandoned: &Mutex<Vec<Leas
 }
 
 async fn is_empty(store: &PostgresStore) -> bool {
-    let depths = wait_out(store.depths().await).await;
+    let depths = wait_out(store.depths(&PageRequest::first(1_000)).await).await;
     depths.is_some_and(|depths| {
-        depths.iter().filter(|depth| depth.queue == Queue::default()).all(|depth| depth.counts.is_empty())
+        depths.items.iter().filter(|depth| depth.queue == Queue::default()).all(|depth| depth.counts.is_empty())
     })
 }
 

@@ -130,14 +130,17 @@ async fn jobs_that_wait_too_long_for_a_slot_are_handed_back_to_others() {
     client.enqueue_many((0..300).map(|n| Task { n })).await.unwrap();
     keeper.next().await;
     until("only the one that runs is kept", async || {
-        let depths = client.store().depths().await.unwrap();
+        let depths = client.store().depths(&orchestrix_store::PageRequest::first(10)).await.unwrap().items;
         depths[0].counts.get(&JobState::Running) == Some(&1) && depths[0].counts[&JobState::Pending] == 299
     })
     .await;
     let job = client.store().list(&Default::default(), &orchestrix_store::PageRequest::first(1)).await.unwrap();
     assert_eq!(job.items[0].attempts, 0, "and that cost nothing");
     keeper.let_through(1_000);
-    until("all are done", async || client.store().depths().await.unwrap().is_empty()).await;
+    until("all are done", async || {
+        client.store().depths(&orchestrix_store::PageRequest::first(10)).await.unwrap().items.is_empty()
+    })
+    .await;
     let _ = worker.shutdown().await;
 }
 

@@ -33,7 +33,10 @@ async fn no_more_jobs_run_at_once_than_there_are_slots_and_none_are_hoarded() {
         assert!(worker.running() <= 3);
     }
     keeper.let_through(3);
-    until("all are done", async || client.store().depths().await.unwrap().is_empty()).await;
+    until("all are done", async || {
+        client.store().depths(&orchestrix_store::PageRequest::first(10)).await.unwrap().items.is_empty()
+    })
+    .await;
     assert_eq!(worker.stats().reported, 10);
     let _ = worker.shutdown().await;
 }
@@ -49,7 +52,10 @@ async fn short_jobs_are_fetched_many_at_a_time() {
         .handler(|task: Task, _| async move { Ok(task.n) })
         .start()
         .unwrap();
-    until("all are done", async || client.store().depths().await.unwrap().is_empty()).await;
+    until("all are done", async || {
+        client.store().depths(&orchestrix_store::PageRequest::first(10)).await.unwrap().items.is_empty()
+    })
+    .await;
     let claims = claims.load(Ordering::SeqCst);
     assert!(claims < 500, "{claims} claims for 5,000 jobs of 4 slots");
     let _ = worker.shutdown().await;
@@ -95,7 +101,10 @@ async fn queues_get_shares_by_their_weights_while_all_have_jobs() {
         })
         .start()
         .unwrap();
-    until("all are done", async || client.store().depths().await.unwrap().is_empty()).await;
+    until("all are done", async || {
+        client.store().depths(&orchestrix_store::PageRequest::first(10)).await.unwrap().items.is_empty()
+    })
+    .await;
     let order = order.lock().await;
     let small = order[..100].iter().filter(|queue| *queue == "small").count();
     assert!((20..=30).contains(&small), "{small} of the first 100 from the queue with a quarter of the weight");

@@ -1,0 +1,106 @@
+//! The record of who did what. An entry is durable before the deed, and is told afterwards how it went: one without an
+//! outcome is a deed of which nobody knows whether it was done.
+
+use orchestrix_core::{FieldError, Invalid, Tenant, Timestamp};
+
+/// What somebody is about to do.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NewAudit {
+    /// Who.
+    pub actor: String,
+    /// The tenant that they are bound to.
+    pub tenant: Option<Tenant>,
+    /// What, in a word.
+    pub action: String,
+    /// To what.
+    pub target: Option<String>,
+    /// The particulars, as JSON.
+    pub detail: Option<String>,
+    /// The request that asked for it.
+    pub request_id: String,
+}
+
+impl NewAudit {
+    /// The longest text of anything but the particulars, in bytes.
+    pub const MAX_TEXT: usize = 512;
+    /// The longest particulars, in bytes.
+    pub const MAX_DETAIL: usize = 8 * 1024;
+
+    /// Checks the limits; names every bad field.
+    pub fn validate(&self) -> Result<(), Invalid> {
+        let mut errors = Vec::new();
+        let texts = [("actor", Some(&self.actor)), ("action", Some(&self.action)), ("target", self.target.as_ref())];
+        for (field, text) in texts.into_iter().chain([("requestId", Some(&self.request_id))]) {
+            errors.extend(text.and_then(|text| check_text(field, text).err()));
+        }
+        if self.detail.as_ref().is_some_and(|text| text.len() > Self::MAX_DETAIL || text.contains('\0')) {
+            let rule = format!("must have at most {} bytes, none of them zero", Self::MAX_DETAIL);
+            errors.push(FieldError::new("detail", rule));
+        }
+        Invalid::check(errors)
+    }
+}
+
+/// Checks how a deed went, in a word or a few.
+pub fn check_outcome(outcome: &str) -> Result<(), FieldError> {
+    check_text("outcome", outcome)
+}
+
+fn check_text(field: &str, text: &str) -> Result<(), FieldError> {
+    if (1..=NewAudit::MAX_TEXT).contains(&text.len()) && !text.contains(char::is_control) {
+        return Ok(());
+    }
+    Err(FieldError::new(field, format!("must have 1 to {} bytes and no control characters", NewAudit::MAX_TEXT)))
+}
+
+/// What somebody did, or was about to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditEntry {
+    /// Its number; they only rise.
+    pub seq: i64,
+    /// When it was begun.
+    pub at: Timestamp,
+    /// Who.
+    pub actor: String,
+    /// The tenant that they are bound to.
+    pub tenant: Option<Tenant>,
+    /// What, in a word.
+    pub action: String,
+    /// To what.
+    pub target: Option<String>,
+    /// The particulars, as JSON.
+    pub detail: Option<String>,
+    /// The request that asked for it.
+    pub request_id: String,
+    /// How it went; `None` if nobody said.
+    pub outcome: Option<String>,
+}
+
+/// Which entries; every part that is set must match.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AuditFilter {
+    /// By this actor.
+    pub actor: Option<String>,
+    /// By an actor that is bound to this tenant.
+    pub tenant: Option<Tenant>,
+    /// This action.
+    pub action: Option<String>,
+    /// To this.
+    pub target: Option<String>,
+    /// At or after.
+    pub from: Option<Timestamp>,
+    /// Before.
+    pub to: Option<Timestamp>,
+}
+
+impl AuditFilter {
+    /// Whether every part that is set matches.
+    pub fn matches(&self, entry: &AuditEntry) -> bool {
+        self.actor.as_ref().is_none_or(|actor| *actor == entry.actor)
+            && self.tenant.as_ref().is_none_or(|tenant| Some(tenant) == entry.tenant.as_ref())
+            && self.action.as_ref().is_none_or(|action| *action == entry.action)
+            && self.target.as_ref().is_none_or(|target| Some(target) == entry.target.as_ref())
+            && self.from.is_none_or(|from| entry.at >= from)
+            && self.to.is_none_or(|to| entry.at < to)
+    }
+}

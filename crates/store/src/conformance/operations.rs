@@ -1,0 +1,264 @@
+//! Operations on many jobs: begun within limits, moved on a step at a time by whoever leads, each step once.
+
+use std::time::Duration;
+
+use orchestrix_core::{JobId, JobState, NodeName, OperationId, Tag, Tenant, Timestamp};
+
+use super::{Harness, fixture::*};
+use crate::{
+    Advance, BulkAction, Fence, JobFilter, Leadership, NewOperation, Operation, OperationEnd, OperationState,
+    PageRequest, Result, Retention, StoreError,
+};
+
+fn new() -> NewOperation {
+    NewOperation {
+        action: BulkAction::Cancel,
+        filter: JobFilter::default(),
+        dry_run: false,
+        actor: "ann".into(),
+        tenant: None,
+    }
+}
+
+async fn begin(h: &Harness) -> OperationId {
+    h.store.begin_operation(new()).await.expect("a valid operation").id
+}
+
+async fn find(h: &Harness, id: OperationId) -> Operation {
+    h.store.operation(id).await.expect("a store that answers").expect("an operation that exists")
+}
+
+async fn advance(h: &Harness, id: OperationId, step: Advance) -> Operation {
+    h.store.advance_operation(Fence::NONE, id, step).await.expect("an operation that exists")
+}
+
+fn job_id(n: u8) -> JobId {
+    JobId::new(Timestamp::UNIX_EPOCH, [n; 10])
+}
+
+fn step(from: Option<u8>, to: u8) -> Advance {
+    Advance { from_cursor: from.map(job_id), cursor: Some(job_id(to)), matched: 10, changed: 7, refused: 3, end: None }
+}
+
+fn unknown() -> OperationId {
+    OperationId::after(None, Timestamp::UNIX_EPOCH, rand::random())
+}
+
+fn not_there<T: std::fmt::Debug>(result: Result<T>, id: OperationId) {
+    assert!(matches!(&result, Err(StoreError::OperationNotFound(unknown)) if *unknown == id), "{result:?}");
+}
+
+pub(super) async fn an_operation_is_known_as_it_was_begun(h: &Harness) {
+    let now = h.now().await;
+    let from = now - secs(60);
+    let filter = JobFilter {
+        states: vec![JobState::Dead, JobState::Pending],
+        queue: Some(queue("q")),
+        job_type: Some(job_type("t:1")),
+        tenant: Some(Tenant::trusted("acme")),
+        tag: Some(Tag::trusted("x:y")),
+        text: Some("so\0 “what”".into()),
+        from: Some(from),
+        to: Some(now),
+    };
+    let wanted = NewOperation {
+        action: BulkAction::Priority(priority(-7)),
+        filter: filter.clone(),
+        dry_run: true,
+        actor: "key:abc".into(),
+        tenant: Some(Tenant::trusted("acme")),
+    };
+    let begun = h.store.begin_operation(wanted).await.expect("a valid operation");
+    let expected = Operation {
+        id: begun.id,
+        action: BulkAction::Priority(priority(-7)),
+        filter,
+        dry_run: true,
+        state: OperationState::Running,
+        cursor: None,
+        matched: 0,
+        changed: 0,
+        refused: 0,
+        created_at: now,
+        updated_at: now,
+        finished_at: None,
+        error: None,
+        actor: "key:abc".into(),
+        tenant: Some(Tenant::trusted("acme")),
+    };
+    assert_eq!(begun, expected);
+    assert_eq!(find(h, begun.id).await, expected);
+    assert_eq!(h.store.operation(unknown()).await.expect("a store that answers"), None);
+}
+
+pub(super) async fn jobs_that_come_later_are_none_of_its(h: &Harness) {
+    let before = h.enqueue(job("before")).await;
+    let ahead = JobFilter { to: Some(h.now().await + secs(3600)), ..JobFilter::default() };
+    let mut filters = Vec::new();
+    for filter in [JobFilter::default(), ahead] {
+        let begun = h.store.begin_operation(NewOperation { filter, ..new() }).await.expect("a valid operation");
+        filters.push(begun.filter);
+    }
+    h.advance(Duration::from_micros(1)).await;
+    h.enqueue(job("after")).await;
+    for filter in filters {
+        assert_eq!(h.listed(&filter).await, [before]);
+    }
+}
+
+pub(super) async fn an_operation_that_breaks_a_rule_is_refused(h: &Harness) {
+    for actor in ["", "a\nb", &"x".repeat(NewOperation::MAX_ACTOR + 1)] {
+        let bad = NewOperation { actor: actor.into(), ..new() };
+        assert_eq!(bad_fields(h.store.begin_operation(bad).await), ["actor"]);
+    }
+    let text = Some("x".repeat(NewOperation::MAX_FILTER));
+    let bad = NewOperation { filter: JobFilter { text, ..JobFilter::default() }, ..new() };
+    assert_eq!(bad_fields(h.store.begin_operation(bad).await), ["filter"]);
+    let id = begin(h).await;
+    for error in ["x".repeat(Advance::MAX_ERROR + 1), "a\0b".into()] {
+        let step = Advance { end: Some(OperationEnd::Failed(error)), ..Advance::default() };
+        assert_eq!(bad_fields(h.store.advance_operation(Fence::NONE, id, step).await), ["error"]);
+    }
+    assert_eq!(find(h, id).await.state, OperationState::Running);
+}
+
+pub(super) async fn steps_add_up_until_the_last(h: &Harness) {
+    let id = begin(h).await;
+    h.advance(secs(1)).await;
+    let first = advance(h, id, step(None, 1)).await;
+    assert_eq!((first.cursor, first.matched, first.changed, first.refused), (Some(job_id(1)), 10, 7, 3));
+    assert_eq!((first.state, first.updated_at, first.finished_at), (OperationState::Running, h.now().await, None));
+    h.advance(secs(1)).await;
+    let last = advance(h, id, Advance { end: Some(OperationEnd::Done), ..step(Some(1), 2) }).await;
+    let now = h.now().await;
+    assert_eq!((last.cursor, last.matched, last.changed, last.refused), (Some(job_id(2)), 20, 14, 6));
+    assert_eq!((last.state, last.updated_at, last.finished_at), (OperationState::Done, now, Some(now)));
+    assert_eq!(find(h, id).await, last);
+}
+
+pub(super) async fn a_step_counts_once(h: &Harness) {
+    let id = begin(h).await;
+    let first = advance(h, id, step(None, 1)).await;
+    h.advance(secs(1)).await;
+    assert_eq!(advance(h, id, step(None, 1)).await, first, "its beginning is passed already");
+    assert_eq!(advance(h, id, step(Some(2), 3)).await, first, "its beginning is not reached yet");
+    let done = Advance { end: Some(OperationEnd::Done), ..step(None, 1) };
+    assert_eq!(advance(h, id, done).await, first, "nor does it end then");
+    let second = advance(h, id, step(Some(1), 2)).await;
+    assert_eq!((second.matched, second.cursor), (20, Some(job_id(2))));
+    assert_eq!(find(h, id).await, second);
+}
+
+pub(super) async fn of_many_who_take_the_same_step_one_counts(h: &Harness) {
+    let id = begin(h).await;
+    let steps = (0..8).map(|_| {
+        let store = std::sync::Arc::clone(&h.store);
+        tokio::spawn(async move { store.advance_operation(Fence::NONE, id, step(None, 1)).await })
+    });
+    for task in steps.collect::<Vec<_>>() {
+        task.await.expect("no panic").expect("an operation that exists");
+    }
+    assert_eq!(find(h, id).await.matched, 10);
+}
+
+pub(super) async fn an_operation_that_is_over_stays_as_it_is(h: &Harness) {
+    let [done, failed, aborted] = [begin(h).await, begin(h).await, begin(h).await];
+    advance(h, done, Advance { end: Some(OperationEnd::Done), ..Advance::default() }).await;
+    advance(h, failed, Advance { end: Some(OperationEnd::Failed("no use".into())), ..Advance::default() }).await;
+    let stopped = h.store.abort_operation(aborted).await.expect("an operation that runs");
+    let now = h.now().await;
+    assert_eq!((stopped.state, stopped.finished_at), (OperationState::Aborted, Some(now)));
+    assert_eq!(find(h, failed).await.error.as_deref(), Some("no use"));
+    h.advance(secs(1)).await;
+    for id in [done, failed, aborted] {
+        let before = find(h, id).await;
+        assert_eq!(advance(h, id, step(None, 1)).await, before);
+        assert_eq!(h.store.abort_operation(id).await.expect("an operation that exists"), before);
+        assert_eq!(find(h, id).await, before);
+    }
+    let id = unknown();
+    not_there(h.store.abort_operation(id).await, id);
+    not_there(h.store.advance_operation(Fence::NONE, id, step(None, 1)).await, id);
+}
+
+pub(super) async fn a_deposed_leader_moves_no_operation_on(h: &Harness) {
+    let id = begin(h).await;
+    let mut epochs = Vec::new();
+    for name in ["a", "b"] {
+        let led = h.store.campaign(&NodeName::trusted(name), secs(10), None).await.expect("a valid term");
+        let Leadership::Leading(epoch) = led else { panic!("{led:?}") };
+        epochs.push(Fence::of(epoch, secs(5)));
+        h.advance(secs(10)).await;
+    }
+    let refused = h.store.advance_operation(epochs[0], id, step(None, 1)).await;
+    assert!(matches!(refused, Err(StoreError::Deposed { .. })), "{refused:?}");
+    assert_eq!(find(h, id).await.cursor, None);
+    let moved = h.store.advance_operation(epochs[1], id, step(None, 1)).await.expect("the leader's step");
+    assert_eq!(moved.cursor, Some(job_id(1)));
+}
+
+pub(super) async fn operations_are_listed_newest_first_and_open_ones_oldest_first(h: &Harness) {
+    let mut ids = Vec::new();
+    for _ in 0..5 {
+        ids.push(begin(h).await);
+    }
+    h.store.abort_operation(ids[1]).await.expect("an operation that runs");
+    let mut listed = Vec::new();
+    let mut page = PageRequest::first(2);
+    loop {
+        let part = h.store.operations(&page).await.expect("a valid page");
+        assert!(part.items.len() <= 2);
+        listed.extend(part.items.into_iter().map(|operation| operation.id));
+        let Some(next) = part.next else { break };
+        page = PageRequest::after(next, 2);
+    }
+    let newest_first: Vec<OperationId> = ids.iter().rev().copied().collect();
+    assert_eq!(listed, newest_first);
+    let open = |limit| async move {
+        let open = h.store.open_operations(limit).await.expect("a valid limit");
+        open.into_iter().map(|operation| operation.id).collect::<Vec<_>>()
+    };
+    assert_eq!(open(100).await, [ids[0], ids[2], ids[3], ids[4]]);
+    assert_eq!(open(2).await, [ids[0], ids[2]]);
+    assert_eq!(bad_fields(h.store.open_operations(0).await), ["limit"]);
+    assert_eq!(bad_fields(h.store.open_operations(101).await), ["limit"]);
+}
+
+pub(super) async fn no_more_than_a_hundred_run_at_once(h: &Harness) {
+    let first = begin(h).await;
+    let others = (1..NewOperation::MAX_OPEN + 4).map(|_| {
+        let store = std::sync::Arc::clone(&h.store);
+        tokio::spawn(async move { store.begin_operation(new()).await })
+    });
+    let mut refused = 0;
+    for task in others.collect::<Vec<_>>() {
+        match task.await.expect("no panic") {
+            Ok(_) => {}
+            Err(StoreError::TooManyOperations(NewOperation::MAX_OPEN)) => refused += 1,
+            Err(error) => panic!("refused for another reason: {error:?}"),
+        }
+    }
+    assert_eq!(refused, 4);
+    h.store.abort_operation(first).await.expect("an operation that runs");
+    begin(h).await;
+}
+
+pub(super) async fn operations_are_forgotten_so_long_after_they_were_over(h: &Harness) {
+    let retention = Retention { operations: secs(100), ..Retention::default() };
+    let running = begin(h).await;
+    let [first, second] = [begin(h).await, begin(h).await];
+    h.advance(secs(1000)).await;
+    for id in [second, first] {
+        h.store.abort_operation(id).await.expect("an operation that runs");
+        h.advance(secs(1)).await;
+    }
+    h.advance(secs(98)).await;
+    let known = || async {
+        while h.store.prune(Fence::NONE, &retention, 10).await.expect("a valid limit").more {}
+        let page = h.store.operations(&PageRequest::first(10)).await.expect("a valid page");
+        page.items.into_iter().map(|operation| operation.id).collect::<Vec<_>>()
+    };
+    assert_eq!(known().await, [first, running], "the one that was over a hundred seconds ago");
+    h.advance(secs(1)).await;
+    assert_eq!(known().await, [running], "one that runs is never forgotten");
+}

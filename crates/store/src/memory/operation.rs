@@ -1,0 +1,100 @@
+//! Operations on many jobs.
+
+use std::{collections::BTreeMap, ops::Bound};
+
+use orchestrix_core::{OperationId, Timestamp};
+
+use crate::{
+    Advance, NewOperation, Operation, OperationEnd, OperationState, Page, PageRequest, Result, StoreError,
+    housekeeping::check_limit,
+};
+
+/// Operations by id, which is the order they were begun in.
+#[derive(Debug, Default)]
+pub(super) struct Operations(BTreeMap<OperationId, Operation>);
+
+impl Operations {
+    pub(super) fn begin(&mut self, operation: NewOperation, now: Timestamp) -> Result<Operation> {
+        operation.validate()?;
+        let open = self.running().count();
+        if open >= NewOperation::MAX_OPEN {
+            return Err(StoreError::TooManyOperations(open));
+        }
+        let last = self.0.last_key_value().map(|(id, _)| *id);
+        let operation = operation.begun(OperationId::after(last, now, rand::random()), now);
+        self.0.insert(operation.id, operation.clone());
+        Ok(operation)
+    }
+
+    pub(super) fn abort(&mut self, id: OperationId, now: Timestamp) -> Result<Operation> {
+        let operation = self.expect(id)?;
+        if operation.state == OperationState::Running {
+            operation.state = OperationState::Aborted;
+            operation.updated_at = now;
+            operation.finished_at = Some(now);
+        }
+        Ok(operation.clone())
+    }
+
+    pub(super) fn advance(&mut self, id: OperationId, step: &Advance, now: Timestamp) -> Result<Operation> {
+        let operation = self.expect(id)?;
+        if operation.state == OperationState::Running && operation.cursor == step.from_cursor {
+            operation.cursor = step.cursor;
+            operation.matched += step.matched;
+            operation.changed += step.changed;
+            operation.refused += step.refused;
+            operation.updated_at = now;
+            if let Some(end) = &step.end {
+                operation.state = end.state();
+                operation.error = OperationEnd::error(end).map(str::to_owned);
+                operation.finished_at = Some(now);
+            }
+        }
+        Ok(operation.clone())
+    }
+
+    pub(super) fn find(&self, id: OperationId) -> Option<Operation> {
+        self.0.get(&id).cloned()
+    }
+
+    pub(super) fn page(&self, page: &PageRequest<OperationId>) -> Result<Page<Operation, OperationId>> {
+        page.validate()?;
+        let before = page.cursor.map_or(Bound::Unbounded, Bound::Excluded);
+        let mut operations = self.0.range((Bound::Unbounded, before)).rev().map(|(_, operation)| operation);
+        let items: Vec<Operation> = operations.by_ref().take(page.limit).cloned().collect();
+        let next = operations.next().and_then(|_| items.last()).map(|operation| operation.id);
+        Ok(Page { items, next })
+    }
+
+    pub(super) fn open(&self, limit: usize) -> Result<Vec<Operation>> {
+        check_limit(limit, NewOperation::MAX_OPEN)?;
+        Ok(self.running().take(limit).cloned().collect())
+    }
+
+    /// Forgets up to `limit` of those that were over at `until` or before; says how many.
+    pub(super) fn prune(&mut self, until: Timestamp, limit: usize) -> usize {
+        let past: Vec<OperationId> = self.past(until).take(limit).collect();
+        for id in &past {
+            self.0.remove(id);
+        }
+        past.len()
+    }
+
+    /// Whether any were over at `until` or before.
+    pub(super) fn has_any(&self, until: Timestamp) -> bool {
+        self.past(until).next().is_some()
+    }
+
+    fn past(&self, until: Timestamp) -> impl Iterator<Item = OperationId> {
+        let over = move |operation: &&Operation| operation.finished_at.is_some_and(|time| time <= until);
+        self.0.values().filter(over).map(|operation| operation.id)
+    }
+
+    fn running(&self) -> impl Iterator<Item = &Operation> {
+        self.0.values().filter(|operation| operation.state == OperationState::Running)
+    }
+
+    fn expect(&mut self, id: OperationId) -> Result<&mut Operation> {
+        self.0.get_mut(&id).ok_or(StoreError::OperationNotFound(id))
+    }
+}

@@ -1,0 +1,296 @@
+//! One action on many jobs, worked off by the leader a step at a time.
+//!
+//! An operation goes through the jobs that match its filter from the newest to the oldest. How far it has come is in its cursor,
+//! and a step counts only if nobody has moved the cursor since it began: a leader that dies in the middle leaves at most one
+//! step to be done again, and every action is one that may be.
+
+use std::{fmt, str::FromStr};
+
+use orchestrix_core::{Event, FieldError, JobId, JobState, OperationId, Priority, Tenant, Timestamp};
+
+use crate::{JobFilter, clock::cut};
+
+/// What is done to each job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BulkAction {
+    /// Another chance for dead and cancelled ones.
+    Retry,
+    /// An end to unfinished ones.
+    Cancel,
+    /// This urgency for unfinished ones.
+    Priority(Priority),
+}
+
+impl BulkAction {
+    /// The action as APIs spell it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Retry => "retry",
+            Self::Cancel => "cancel",
+            Self::Priority(_) => "priority",
+        }
+    }
+
+    /// The urgency it gives, if it gives one.
+    pub const fn priority(self) -> Option<Priority> {
+        match self {
+            Self::Priority(priority) => Some(priority),
+            Self::Retry | Self::Cancel => None,
+        }
+    }
+
+    /// Reads the action, which for `priority` needs one.
+    pub fn parse(text: &str, priority: Option<Priority>) -> Result<Self, FieldError> {
+        match (text, priority) {
+            ("retry", None) => Ok(Self::Retry),
+            ("cancel", None) => Ok(Self::Cancel),
+            ("priority", Some(priority)) => Ok(Self::Priority(priority)),
+            ("priority", None) => Err(FieldError::new("priority", "must be given")),
+            ("retry" | "cancel", Some(_)) => Err(FieldError::new("priority", "goes only with the action priority")),
+            _ => Err(FieldError::new("action", "must be retry, cancel or priority")),
+        }
+    }
+
+    /// Whether a job in this state can take it.
+    pub fn suits(self, state: JobState) -> bool {
+        match self {
+            Self::Retry => state.next(Event::Redrive).is_ok(),
+            Self::Cancel | Self::Priority(_) => !state.is_terminal(),
+        }
+    }
+
+    /// `filter` without the states that cannot take it; `None` if nothing is left.
+    pub fn narrow(self, filter: &JobFilter) -> Option<JobFilter> {
+        let suited = JobState::ALL.into_iter().filter(|state| self.suits(*state));
+        let states: Vec<JobState> =
+            suited.filter(|state| filter.states.is_empty() || filter.states.contains(state)).collect();
+        (!states.is_empty()).then(|| JobFilter { states, ..filter.clone() })
+    }
+}
+
+/// How an operation stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum OperationState {
+    /// The leader works on it.
+    Running,
+    /// It has been through all jobs.
+    Done,
+    /// Somebody stopped it.
+    Aborted,
+    /// It could not go on.
+    Failed,
+}
+
+impl OperationState {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Running, Self::Done, Self::Aborted, Self::Failed];
+
+    /// The state as APIs spell it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Done => "done",
+            Self::Aborted => "aborted",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+impl fmt::Display for OperationState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl FromStr for OperationState {
+    type Err = FieldError;
+
+    fn from_str(text: &str) -> Result<Self, FieldError> {
+        Self::ALL
+            .into_iter()
+            .find(|state| state.as_str() == text)
+            .ok_or_else(|| FieldError::new("state", "must be running, done, aborted or failed"))
+    }
+}
+
+/// What somebody wants done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewOperation {
+    /// What to do.
+    pub action: BulkAction,
+    /// To which jobs.
+    pub filter: JobFilter,
+    /// Whether to count only.
+    pub dry_run: bool,
+    /// Who wants it.
+    pub actor: String,
+    /// The tenant that they are bound to.
+    pub tenant: Option<Tenant>,
+}
+
+impl NewOperation {
+    /// The most operations that may be under way at once.
+    pub const MAX_OPEN: usize = 100;
+    /// The longest filter, in bytes as it is kept.
+    pub const MAX_FILTER: usize = 8 * 1024;
+    /// The longest name of whoever wants it, in bytes.
+    pub const MAX_ACTOR: usize = 512;
+
+    /// Checks the limits.
+    pub fn validate(&self) -> Result<(), FieldError> {
+        if !(1..=Self::MAX_ACTOR).contains(&self.actor.len()) || self.actor.contains(char::is_control) {
+            let rule = format!("must have 1 to {} bytes and no control characters", Self::MAX_ACTOR);
+            return Err(FieldError::new("actor", rule));
+        }
+        if self.filter.written().len() > Self::MAX_FILTER {
+            return Err(FieldError::new("filter", format!("must have at most {} bytes", Self::MAX_FILTER)));
+        }
+        Ok(())
+    }
+
+    /// What it is once it has begun. Jobs recorded after `now` are none of its: it would never come to an end.
+    pub fn begun(self, id: OperationId, now: Timestamp) -> Operation {
+        // Up to and with this very moment.
+        let end = Timestamp::from_microsecond(now.as_microsecond().saturating_add(1)).unwrap_or(Timestamp::MAX);
+        let to = Some(self.filter.to.map_or(end, |to| to.min(end)));
+        Operation {
+            id,
+            action: self.action,
+            filter: JobFilter { to, ..self.filter },
+            dry_run: self.dry_run,
+            state: OperationState::Running,
+            cursor: None,
+            matched: 0,
+            changed: 0,
+            refused: 0,
+            created_at: cut(now),
+            updated_at: cut(now),
+            finished_at: None,
+            error: None,
+            actor: self.actor,
+            tenant: self.tenant,
+        }
+    }
+}
+
+/// One action on many jobs, as it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Operation {
+    /// Its identity.
+    pub id: OperationId,
+    /// What is done.
+    pub action: BulkAction,
+    /// To which jobs.
+    pub filter: JobFilter,
+    /// Whether it only counts.
+    pub dry_run: bool,
+    /// How it stands.
+    pub state: OperationState,
+    /// The job that it has come to; `None` before the first.
+    pub cursor: Option<JobId>,
+    /// How many jobs matched so far.
+    pub matched: u64,
+    /// How many of them were changed.
+    pub changed: u64,
+    /// How many could not take it any more.
+    pub refused: u64,
+    /// When it was begun.
+    pub created_at: Timestamp,
+    /// When it last moved.
+    pub updated_at: Timestamp,
+    /// When it was over.
+    pub finished_at: Option<Timestamp>,
+    /// Why it failed.
+    pub error: Option<String>,
+    /// Who wanted it.
+    pub actor: String,
+    /// The tenant that they are bound to.
+    pub tenant: Option<Tenant>,
+}
+
+/// How an operation ends by itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OperationEnd {
+    /// It has been through all jobs.
+    Done,
+    /// It cannot go on, and why.
+    Failed(String),
+}
+
+impl OperationEnd {
+    /// The state it leads to.
+    pub const fn state(&self) -> OperationState {
+        match self {
+            Self::Done => OperationState::Done,
+            Self::Failed(_) => OperationState::Failed,
+        }
+    }
+
+    /// Why it failed.
+    pub fn error(&self) -> Option<&str> {
+        match self {
+            Self::Done => None,
+            Self::Failed(error) => Some(error),
+        }
+    }
+}
+
+/// One step of an operation. It counts only while the operation runs and its cursor is where the step began.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Advance {
+    /// Where the step began.
+    pub from_cursor: Option<JobId>,
+    /// Where it ended.
+    pub cursor: Option<JobId>,
+    /// How many more jobs matched.
+    pub matched: u64,
+    /// How many more were changed.
+    pub changed: u64,
+    /// How many more could not take it.
+    pub refused: u64,
+    /// Whether it was the last step.
+    pub end: Option<OperationEnd>,
+}
+
+impl Advance {
+    /// The longest reason of a failure, in bytes.
+    pub const MAX_ERROR: usize = 4 * 1024;
+
+    /// Checks the reason.
+    pub fn validate(&self) -> Result<(), FieldError> {
+        let error = self.end.as_ref().and_then(OperationEnd::error);
+        if error.is_some_and(|text| text.len() > Self::MAX_ERROR || text.contains('\0')) {
+            let rule = format!("must have at most {} bytes, none of them zero", Self::MAX_ERROR);
+            return Err(FieldError::new("error", rule));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_action_is_asked_only_of_jobs_that_can_take_it() {
+        let all = JobFilter::default();
+        let states = |action: BulkAction, filter: &JobFilter| action.narrow(filter).map(|filter| filter.states);
+        assert_eq!(states(BulkAction::Retry, &all).unwrap(), [JobState::Dead, JobState::Cancelled]);
+        let some = JobFilter { states: vec![JobState::Dead, JobState::Running], ..all.clone() };
+        assert_eq!(states(BulkAction::Retry, &some).unwrap(), [JobState::Dead]);
+        assert_eq!(states(BulkAction::Cancel, &some).unwrap(), [JobState::Running]);
+        let done = JobFilter { states: vec![JobState::Completed], ..all };
+        assert_eq!(states(BulkAction::Cancel, &done), None);
+    }
+
+    #[test]
+    fn a_priority_is_given_just_where_it_is_meant() {
+        let five = Priority::new(5).unwrap();
+        for action in [BulkAction::Retry, BulkAction::Cancel, BulkAction::Priority(five)] {
+            assert_eq!(BulkAction::parse(action.as_str(), action.priority()), Ok(action));
+        }
+        assert_eq!(BulkAction::parse("priority", None).unwrap_err().field, "priority");
+        assert_eq!(BulkAction::parse("cancel", Some(five)).unwrap_err().field, "priority");
+        assert_eq!(BulkAction::parse("purge", None).unwrap_err().field, "action");
+    }
+}
