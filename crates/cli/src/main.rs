@@ -27,6 +27,8 @@ mod completions;
 mod configuration;
 mod consent;
 mod database;
+#[cfg(test)]
+mod deployment;
 mod dlq;
 mod doctor;
 mod each;

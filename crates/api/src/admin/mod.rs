@@ -6,6 +6,7 @@
 //! | [`page`] | which part of a list |
 //! | [`job`] | jobs with all that is known of them |
 //! | [`attempt`] | attempts, and the lines they wrote |
+//! | [`explain`] | why a job is not running |
 //! | [`standing`] | where a job stands after a change |
 //! | [`dlq`] | giving dead jobs another chance, or forgetting them |
 //! | [`queue`], [`worker`], [`node`] | where jobs wait, who works, who leads |
@@ -15,6 +16,7 @@
 
 pub mod attempt;
 pub mod dlq;
+pub mod explain;
 pub mod filter;
 pub mod job;
 pub mod node;

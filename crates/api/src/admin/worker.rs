@@ -9,6 +9,11 @@ use serde::{Deserialize, Serialize};
 /// How long a worker may be silent and still count as living: three of its heartbeats.
 pub const LIVE_WITHIN: Duration = Duration::from_secs(30);
 
+/// Whether a worker was heard of lately.
+pub fn is_live(worker: &WorkerStatus, now: Timestamp) -> bool {
+    Duration::try_from(now.duration_since(worker.last_seen_at)).unwrap_or_default() <= LIVE_WITHIN
+}
+
 /// A worker as it stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -41,10 +46,9 @@ pub struct WorkerView {
 impl WorkerView {
     /// A worker at `now`.
     pub fn of(worker: WorkerStatus, now: Timestamp) -> Self {
-        let silence = Duration::try_from(now.duration_since(worker.last_seen_at)).unwrap_or_default();
         Self {
+            state: if is_live(&worker, now) { "live" } else { "silent" }.into(),
             worker_id: worker.info.name,
-            state: if silence <= LIVE_WITHIN { "live" } else { "silent" }.into(),
             queues: match worker.info.queues {
                 Queues::All => vec!["*".into()],
                 Queues::Named(names) => names.iter().map(ToString::to_string).collect(),

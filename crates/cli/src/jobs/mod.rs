@@ -2,6 +2,7 @@
 
 mod cancel;
 mod enqueue;
+mod explain;
 mod get;
 pub(crate) mod list;
 mod logs;
@@ -31,6 +32,12 @@ pub(crate) enum Command {
         /// The job
         id: JobId,
     },
+    /// Say why a job is not running, or what became of it
+    #[command(after_help = "Example:\n  orchestrix jobs explain 0199d0a4-8f3e-7c21-9b1f-2f6a3e1c5d70")]
+    Explain {
+        /// The job
+        id: JobId,
+    },
     List(list::Arguments),
     Cancel(cancel::Arguments),
     /// Give dead or cancelled jobs another chance
@@ -55,6 +62,7 @@ pub(crate) async fn run(command: Command, api: &Api, output: &Output) -> Result<
     match command {
         Command::Enqueue(arguments) => enqueue::run(*arguments, api, output).await,
         Command::Get { id } => get::run(id, api, output).await,
+        Command::Explain { id } => explain::run(id, api, output).await,
         Command::List(arguments) => list::run(&arguments, api, output).await,
         Command::Cancel(arguments) => cancel::run(&arguments, api, output).await,
         Command::Retry(Ids { ids }) => each(&ids, output, async |id| retry(id, api).await).await,

@@ -6,6 +6,7 @@ mod change;
 mod configuration;
 mod doctor;
 mod enqueue;
+mod explain;
 mod follow;
 mod help;
 mod inspect;

@@ -2,6 +2,7 @@
 
 pub(crate) mod cancel;
 pub(crate) mod dlq;
+pub(crate) mod explain;
 pub(crate) mod job;
 pub(crate) mod jobs;
 pub(crate) mod logs;
@@ -25,6 +26,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new()
         .routes(routes!(jobs::jobs))
         .routes(routes!(job::job))
+        .routes(routes!(explain::explain))
         .routes(routes!(logs::logs))
         .routes(routes!(retry::retry))
         .routes(routes!(cancel::cancel))

@@ -1,0 +1,36 @@
+//! `orchestrix jobs explain`.
+
+use anyhow::Result;
+use orchestrix_api::admin::explain::{Explanation, ReasonView};
+use orchestrix_core::JobId;
+
+use crate::{
+    api::{Api, Request},
+    failure::Outcome,
+    output::{Output, plain, table},
+};
+
+pub(crate) async fn run(id: JobId, api: &Api, output: &Output) -> Result<Outcome> {
+    let explanation: Explanation = api.call(Request::get(format!("/admin/jobs/{id}/explain"))).await?;
+    output.item(&explanation, || text(&explanation))?;
+    Ok(Outcome::DONE)
+}
+
+fn text(explanation: &Explanation) -> String {
+    let mut text = format!("{}\n\n", plain(&explanation.summary));
+    text += &table(["REASON", "MESSAGE"], explanation.reasons.iter().map(|it| [it.code.clone(), it.message.clone()]));
+    for reason in explanation.reasons.iter().filter(|reason| !reason.jobs.is_empty()) {
+        text += &format!("\n{}", jobs(reason));
+    }
+    text
+}
+
+fn jobs(reason: &ReasonView) -> String {
+    let row = |job: &orchestrix_api::admin::standing::Standing| [job.job_id.to_string(), job.state.to_string()];
+    let header = reason.code.to_uppercase();
+    let mut text = table([header.as_str(), "STATE"], reason.jobs.iter().map(row));
+    if let Some(more) = reason.more {
+        text += &format!("and {more} more\n");
+    }
+    text
+}

@@ -1,0 +1,86 @@
+//! `GET /admin/jobs/{jobId}/explain`
+
+use std::sync::Arc;
+
+use axum::{Json, extract::State};
+use orchestrix_api::{
+    admin::explain::{Explanation, Facts, Reach, facts},
+    schema::Id,
+};
+use orchestrix_core::{Job, Timestamp};
+use orchestrix_store::{PageRequest, Result, Store, StoreError};
+
+use crate::{App, jobs::id, openapi::problems::NoSuchJob, params::Named, refusal::Refusal};
+
+/// Pages of workers, and of nodes, that are looked at.
+const MAX_PAGES: usize = 10;
+
+/// Says why a job is not running, or what became of it.
+#[utoipa::path(
+    get,
+    path = "/admin/jobs/{jobId}/explain",
+    tag = "admin",
+    operation_id = "explainJob",
+    params(("jobId" = Id, Path, description = "The job's id.")),
+    responses(
+        (status = 200, description = "All reasons, the one that decides first.", body = Explanation),
+        (status = 404, response = NoSuchJob),
+    ),
+)]
+pub(crate) async fn explain(
+    State(app): State<Arc<App>>,
+    Named(text): Named,
+) -> std::result::Result<Json<Explanation>, Refusal> {
+    let id = id(&text)?;
+    let job = app.store.get(id).await?.ok_or(StoreError::JobNotFound(id))?;
+    let facts = gather(&*app.store, &job).await?;
+    Ok(Json(orchestrix_api::admin::explain::explain(&job, &facts)))
+}
+
+/// Reads what the job's state asks for, and no more.
+async fn gather(store: &dyn Store, job: &Job) -> Result<Facts> {
+    // The times of a job are the database's and this is the server's; that they differ a little delays no job, only a word about it.
+    let now = Timestamp::now();
+    let mut facts = Facts::none(now);
+    if facts::asks_for_parents(job) {
+        facts.parents = store.states(&job.depends_on).await?;
+    }
+    if facts::asks_for_workers(job) {
+        facts.paused = store.paused_queues().await?.contains(&job.queue);
+        facts.reach = reach(store, job, now).await?;
+    }
+    if facts::asks_for_leader(job, now) {
+        facts.leader = is_led(store).await?;
+    }
+    Ok(facts)
+}
+
+/// How close workers come to the job; nothing if there are more of them than are looked at, and one of the others may take it.
+async fn reach(store: &dyn Store, job: &Job, now: Timestamp) -> Result<Option<Reach>> {
+    let mut closest = Reach::Nobody;
+    let mut page = PageRequest::first(PageRequest::<()>::MAX_LIMIT);
+    for _ in 0..MAX_PAGES {
+        let found = store.workers(&page).await?;
+        let reaches = found.items.iter().map(|worker| Reach::of(worker, &job.queue, &job.job_type, now));
+        closest = reaches.fold(closest, Ord::max);
+        match found.next {
+            Some(cursor) if closest < Reach::Free => page.cursor = Some(cursor),
+            _ => return Ok(Some(closest)),
+        }
+    }
+    Ok(None)
+}
+
+/// Whether anybody leads, as far as is looked.
+async fn is_led(store: &dyn Store) -> Result<bool> {
+    let mut page = PageRequest::first(PageRequest::<()>::MAX_LIMIT);
+    for _ in 0..MAX_PAGES {
+        let found = store.nodes(&page).await?;
+        match found.next {
+            _ if found.items.iter().any(|node| node.leads) => return Ok(true),
+            Some(cursor) => page.cursor = Some(cursor),
+            None => return Ok(false),
+        }
+    }
+    Ok(true)
+}
