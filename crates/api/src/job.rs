@@ -173,17 +173,17 @@ impl From<Refusal> for Problem {
 }
 
 /// Reads one job.
-pub fn read(text: &str) -> Result<NewJob, Refusal> {
+pub fn read(text: &str, home: &Tenant) -> Result<NewJob, Refusal> {
     let mut object = Object::read(text)?;
-    let job = take(&mut object);
+    let job = take(&mut object, home);
     Ok(finish(job, object)?)
 }
 
 /// Reads a batch, `{"jobs": […]}`. Names are given with their places, such as `jobs[3].queue`.
-pub fn read_batch(text: &str) -> Result<Vec<NewJob>, Refusal> {
+pub fn read_batch(text: &str, home: &Tenant) -> Result<Vec<NewJob>, Refusal> {
     let mut object = Object::read_many(text)?;
     let jobs = object.each("jobs", NewJob::MAX_BATCH, |mut inner| {
-        let job = take(&mut inner);
+        let job = take(&mut inner, home);
         finish(job, inner)
     });
     if jobs.as_ref().is_some_and(Vec::is_empty) && object.is_good() {
@@ -195,8 +195,8 @@ pub fn read_batch(text: &str) -> Result<Vec<NewJob>, Refusal> {
 }
 
 /// Takes the fields of a job out of an object, which may have others. What is wrong is noted there, where the object ends; a
-/// job without a type is none.
-pub fn take(object: &mut Object<'_>) -> Option<NewJob> {
+/// job without a type is none. One that names no tenant is of `home`.
+pub fn take(object: &mut Object<'_>, home: &Tenant) -> Option<NewJob> {
     let job_type = object.text("jobType", |text| JobType::new(text));
     let job_type = object.required("jobType", job_type);
     let mut job = NewJob::new(job_type.clone().unwrap_or_else(|| JobType::trusted("unknown")));
@@ -233,7 +233,7 @@ pub fn take(object: &mut Object<'_>) -> Option<NewJob> {
     job.depends_on = object.texts("dependsOn", NewJob::MAX_DEPENDENCIES, parent).unwrap_or_default();
     job.on_dependency_failure =
         object.get::<OnDependencyFailure>("onDependencyFailure", "cancel, run or hold").unwrap_or_default();
-    job.tenant = object.text("tenant", |text| Tenant::new(text)).unwrap_or_default();
+    job.tenant = object.text("tenant", |text| Tenant::new(text)).unwrap_or_else(|| home.clone());
     job.concurrency_key = object.text("concurrencyKey", |text| LimitKey::new(text));
     job.rate_limit_key = object.text("rateLimitKey", |text| LimitKey::new(text));
     job.resources = take_resources(object);
@@ -325,7 +325,8 @@ impl From<&NewJob> for JobRequest {
                 })
                 .collect(),
             on_dependency_failure: Some(job.on_dependency_failure),
-            tenant: Some(job.tenant.to_string()),
+            // Left out it is that of whoever sends it.
+            tenant: (job.tenant != Tenant::default()).then(|| job.tenant.to_string()),
             concurrency_key: job.concurrency_key.as_ref().map(ToString::to_string),
             rate_limit_key: job.rate_limit_key.as_ref().map(ToString::to_string),
             resources: job.resources.iter().map(|(name, amount)| (name.to_string(), amount as f64 / 1000.0)).collect(),
@@ -470,9 +471,17 @@ pub struct ResultView {
 mod tests {
     use super::*;
 
+    fn read_it(text: &str) -> Result<NewJob, Refusal> {
+        read(text, &Tenant::default())
+    }
+
+    fn read_them(text: &str) -> Result<Vec<NewJob>, Refusal> {
+        read_batch(text, &Tenant::default())
+    }
+
     #[test]
     fn only_the_type_is_required() {
-        assert_eq!(read(r#"{"jobType": "t"}"#), Ok(NewJob::new(JobType::trusted("t"))));
+        assert_eq!(read_it(r#"{"jobType": "t"}"#), Ok(NewJob::new(JobType::trusted("t"))));
     }
 
     #[test]
@@ -486,12 +495,12 @@ mod tests {
             "rateLimitKey": "smtp", "resources": {{"cpu": 0.5}}, "tags": ["x"], "correlationId": "y",
             "expiresAt": "2030-01-01T00:00:00Z", "hold": true}}"#
         );
-        let job = read(&text).unwrap();
+        let job = read_it(&text).unwrap();
         assert_eq!(job.payload.as_str(), r#"{"b":1.0, "a":2}"#);
         assert_eq!(job.depends_on, [DependsOn::Job(id.parse().unwrap()), DependsOn::Reference("a".into())]);
         assert_eq!(job.start, Start::After(Duration::from_millis(500)));
         let written = serde_json::to_string(&JobRequest::from(&job)).unwrap();
-        assert_eq!(read(&written), Ok(job));
+        assert_eq!(read_it(&written), Ok(job));
     }
 
     #[test]
@@ -499,7 +508,7 @@ mod tests {
         let text = r#"{"payload": 1, "queue": "a b", "priority": 1001, "maxAttempts": 70000, "delaySeconds": "x",
             "retry": {"baseSeconds": -1, "also": 1}, "dependsOn": ["nobody"], "onDependencyFailure": "explode", "tags": [1],
             "resources": {"cpu": -1}, "expiresAt": "soon", "hold": 1, "nonsense": true}"#;
-        let Err(Refusal::Invalid(invalid)) = read(text) else { panic!("taken") };
+        let Err(Refusal::Invalid(invalid)) = read_it(text) else { panic!("taken") };
         let mut fields: Vec<&str> = invalid.errors.iter().map(|error| error.field.as_str()).collect();
         fields.sort_unstable();
         let expected = [
@@ -524,24 +533,24 @@ mod tests {
     #[test]
     fn a_payload_over_its_limit_is_told_by_its_size() {
         let text = format!(r#"{{"jobType": "t", "payload": "{}"}}"#, "x".repeat(Json::MAX_BYTES));
-        assert!(matches!(read(&text), Err(Refusal::TooLarge(error)) if error.field == "payload"));
+        assert!(matches!(read_it(&text), Err(Refusal::TooLarge(error)) if error.field == "payload"));
     }
 
     #[test]
     fn a_batch_names_places() {
-        let Err(Refusal::Invalid(invalid)) = read_batch(r#"{"jobs": [{"jobType": "a"}, {"queue": ""}, 3], "x": 1}"#)
+        let Err(Refusal::Invalid(invalid)) = read_them(r#"{"jobs": [{"jobType": "a"}, {"queue": ""}, 3], "x": 1}"#)
         else {
             panic!("taken")
         };
         let fields: Vec<&str> = invalid.errors.iter().map(|error| error.field.as_str()).collect();
         assert_eq!(fields, ["jobs[1].jobType", "jobs[1].queue", "jobs[2]", "x"]);
-        assert_eq!(read_batch(r#"{"jobs": [{"jobType": "a"}, {"jobType": "b"}]}"#).unwrap().len(), 2);
+        assert_eq!(read_them(r#"{"jobs": [{"jobType": "a"}, {"jobType": "b"}]}"#).unwrap().len(), 2);
     }
 
     #[test]
     fn what_cannot_be_read_is_malformed() {
         for text in ["", "[]", "{", r#"{"jobType": "a", "jobType": "b"}"#] {
-            assert!(matches!(read(text), Err(Refusal::Malformed(_))), "{text}");
+            assert!(matches!(read_it(text), Err(Refusal::Malformed(_))), "{text}");
         }
     }
 }

@@ -16,12 +16,16 @@ pub enum Code {
     ValidationFailed,
     /// The key was used for a different request.
     IdempotencyKeyReused,
+    /// Nobody knows who asks.
+    Unauthenticated,
     /// It is not for whoever asks.
     Forbidden,
     /// No job has this id.
     JobNotFound,
     /// No schedule has this name.
     ScheduleNotFound,
+    /// No API key has this id.
+    KeyNotFound,
     /// There is nothing at this path.
     NotFound,
     /// The path does not take this method.
@@ -54,8 +58,9 @@ impl Code {
         match self {
             Self::MalformedRequest => 400,
             Self::ValidationFailed | Self::IdempotencyKeyReused => 422,
+            Self::Unauthenticated => 401,
             Self::Forbidden => 403,
-            Self::JobNotFound | Self::ScheduleNotFound | Self::NotFound => 404,
+            Self::JobNotFound | Self::ScheduleNotFound | Self::KeyNotFound | Self::NotFound => 404,
             Self::MethodNotAllowed => 405,
             Self::UnsupportedMediaType => 415,
             Self::PayloadTooLarge => 413,
@@ -72,9 +77,11 @@ impl Code {
             Self::MalformedRequest => "The request cannot be read",
             Self::ValidationFailed => "The request breaks a rule",
             Self::IdempotencyKeyReused => "The idempotency key was used for a different request",
+            Self::Unauthenticated => "A key is needed",
             Self::Forbidden => "This is not allowed",
             Self::JobNotFound => "There is no such job",
             Self::ScheduleNotFound => "There is no such schedule",
+            Self::KeyNotFound => "There is no such key",
             Self::NotFound => "There is nothing here",
             Self::MethodNotAllowed => "The method is not allowed here",
             Self::UnsupportedMediaType => "The body must be JSON",

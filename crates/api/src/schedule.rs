@@ -1,7 +1,7 @@
 //! Schedules and their ledger.
 
 use orchestrix_core::{
-    FieldError, Invalid, JobId, Timestamp,
+    FieldError, Invalid, JobId, Tenant, Timestamp,
     schedule::{Cadence, Misfire, NewSchedule, Outcome, Overlap, Reason, ScheduleName},
 };
 use orchestrix_store::{Backfill, Occurrence, Put, Schedule};
@@ -77,7 +77,8 @@ const SHOWN: [&str; 7] =
     ["nextTime", "nextFireAt", "lastFiredAt", "unfinishedJobs", "createdAt", "updatedAt", "tzdbVersion"];
 
 /// Reads a schedule, and whether it is said to be not paused: left out, what an operator paused stays so.
-pub fn read(name: ScheduleName, text: &str) -> Result<(NewSchedule, bool), Refusal> {
+/// A job that names no tenant is of `home`.
+pub fn read(name: ScheduleName, text: &str, home: &Tenant) -> Result<(NewSchedule, bool), Refusal> {
     let mut object = Object::read(text)?;
     // The name may be repeated in the body, as in what was answered; it must be the same.
     if let Some(repeated) = object.get::<String>("name", "a string")
@@ -91,7 +92,7 @@ pub fn read(name: ScheduleName, text: &str) -> Result<(NewSchedule, bool), Refus
     }
     let cadence = take_cadence(&mut object);
     let job = object.object("job").map(|mut inner| {
-        let job = job::take(&mut inner);
+        let job = job::take(&mut inner, home);
         (job, inner.end())
     });
     let job = match job {
@@ -424,7 +425,9 @@ mod tests {
     use super::*;
 
     fn fields(text: &str) -> Vec<String> {
-        let Err(Refusal::Invalid(invalid)) = read(ScheduleName::trusted("s"), text) else { panic!("taken: {text}") };
+        let Err(Refusal::Invalid(invalid)) = read(ScheduleName::trusted("s"), text, &Tenant::default()) else {
+            panic!("taken: {text}")
+        };
         let mut fields: Vec<String> = invalid.errors.into_iter().map(|error| error.field).collect();
         fields.sort_unstable();
         fields
@@ -435,9 +438,9 @@ mod tests {
         let text = r#"{"cron": "0 9 * * *", "timezone": "Europe/Berlin", "job": {"jobType": "report", "payload": {"a": 1.0}},
             "overlap": "buffer_one", "misfire": "catch_up", "catchUpLimit": 7, "jitterSeconds": 1.5,
             "startAt": "2027-01-01T00:00:00Z", "endAt": "2028-01-01T00:00:00Z", "paused": true, "note": "why"}"#;
-        let (schedule, _) = read(ScheduleName::trusted("s"), text).unwrap();
+        let (schedule, _) = read(ScheduleName::trusted("s"), text, &Tenant::default()).unwrap();
         let written = serde_json::to_string(&ScheduleRequest::from(&schedule)).unwrap();
-        assert_eq!(read(ScheduleName::trusted("s"), &written), Ok((schedule.clone(), false)));
+        assert_eq!(read(ScheduleName::trusted("s"), &written, &Tenant::default()), Ok((schedule.clone(), false)));
         let view = ScheduleView::from(&Schedule::new(schedule, "2026-01-01T00:00:00Z".parse().unwrap()));
         let shown = serde_json::to_string(&view).unwrap();
         assert!(shown.contains(r#"{"a": 1.0}"#), "{shown}");

@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 
 use orchestrix_core::{
-    IdempotencyKey, JobState, JobType, LimitKey, NewJob, OnDependencyFailure, Queue, Resources, WorkerName,
+    IdempotencyKey, JobState, JobType, KeyId, LimitKey, NewJob, OnDependencyFailure, Queue, Resources, Role,
+    WorkerName,
     schedule::{Cron, Misfire, NewSchedule, Outcome, Overlap, Reason, ScheduleName},
 };
-use orchestrix_store::{Directive, LogLevel, LogLine, ProgressUpdate};
+use orchestrix_store::{Directive, LogLevel, LogLine, NewKey, ProgressUpdate};
 use serde_json::Value;
 use utoipa::{
     PartialSchema, ToSchema,
@@ -75,6 +76,12 @@ schemas! {
     Parent = string().pattern(Some(format!("^({UUID}|ref:.+)$")));
     /// One queue, or `*` for all of them.
     QueueOrAll = text(1, Queue::MAX, r"^([A-Za-z0-9_.-]+|\*)$");
+    /// What people call an API key.
+    KeyName = text(1, NewKey::MAX_NAME, ONE_LINE);
+    /// The id of an API key.
+    KeyText = text(KeyId::LENGTH, KeyId::LENGTH, "^[a-z0-9]+$");
+    /// What an API key allows: jobs and reading schedules; working; all but keys; everything.
+    KeyRole = words(Role::ALL.iter().map(|it| it.as_str()));
     /// A job's id.
     Id = string().format(Some(SchemaFormat::Custom("uuid".into())));
     /// Proof that a worker owns a job. What is in it is nobody's business but the server's.

@@ -14,7 +14,7 @@ use crate::{
     configuration::{Configuration, template},
     dlq, doctor,
     failure::{self, Failure, say},
-    jobs, logs, migrate, nodes,
+    jobs, keys, logs, migrate, nodes,
     output::Format,
     queues, schedules, server, times, traces, worker, workers,
 };
@@ -140,6 +140,8 @@ pub(crate) enum Command {
     Workers(workers::Command),
     #[command(subcommand)]
     Nodes(nodes::Command),
+    #[command(subcommand)]
+    Keys(keys::Command),
     Config(template::Arguments),
     Doctor(doctor::Arguments),
     Completions(completions::Arguments),
@@ -160,7 +162,7 @@ impl Command {
     /// because of a slip in the path.
     pub(crate) fn makes_files(&self) -> bool {
         match self {
-            Self::Migrate(_) | Self::Jobs(jobs::Command::Enqueue(_)) => true,
+            Self::Migrate(_) | Self::Jobs(jobs::Command::Enqueue(_)) | Self::Keys(keys::Command::Create(_)) => true,
             Self::Schedules(command) => command.records(),
             _ => false,
         }

@@ -11,7 +11,7 @@
 //! | `output` | tables, JSON, lines of JSON |
 //! | `server` | the API, alone or with everything else |
 //! | `metrics` | the recorder of the process, and a page for what has no API |
-//! | `jobs`, `dlq`, `queues`, `schedules`, `workers`, `nodes`, `migrate`, `completions` | one group of commands each |
+//! | `jobs`, `dlq`, `queues`, `schedules`, `workers`, `nodes`, `keys`, `migrate`, `completions` | one group of commands each |
 //! | `traces` | spans for a collector, if the feature `otlp` is there |
 //! | `doctor` | what is wrong with a database, a server or this machine, and what to do |
 //! | `worker`, `builtin` | a worker, and the job types it knows |
@@ -35,6 +35,7 @@ mod each;
 mod failure;
 mod filter;
 mod jobs;
+mod keys;
 mod logs;
 mod metrics;
 mod migrate;
@@ -106,6 +107,7 @@ async fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Queues(command) => queues::run(command, &api, &output).await,
         Command::Schedules(command) => schedules::run(command, &api, &output).await,
         Command::Workers(command) => workers::run(command, &api, &output).await,
+        Command::Keys(command) => keys::run(command, &api, &output).await,
         Command::Nodes(command) => nodes::run(command, &api, &output).await,
         Command::Migrate(_)
         | Command::Completions(_)

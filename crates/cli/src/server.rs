@@ -9,9 +9,9 @@ use clap::{Args, ValueEnum, builder::TypedValueParser};
 use orchestrix_client::Client;
 use orchestrix_coordinator::{Coordinator, CoordinatorOptions};
 use orchestrix_core::NodeName;
-use orchestrix_server::{App, ServerOptions};
+use orchestrix_server::{App, Auth, ServerOptions, Tls};
 use orchestrix_sqlite::SqliteOptions;
-use orchestrix_store::{NodeInfo, Store};
+use orchestrix_store::{NodeInfo, PageRequest, Store};
 use orchestrix_worker::Worker;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::{
@@ -33,8 +33,12 @@ use crate::{
 #[command(after_help = "\
 SIGTERM or SIGINT lets requests that are being answered finish; a second one ends it at once, with exit code 1.
 
-Example:
-  orchestrix server --database postgres://app@db/app --no-auth")]
+It answers whoever shows a key. The first one is made straight on the database:
+  orchestrix keys create --role admin --database postgres://app@db/app
+
+Examples:
+  orchestrix server --database postgres://app@db/app --listen 0.0.0.0:8443 --tls-cert cert.pem --tls-key key.pem
+  orchestrix server --database sqlite:jobs.db --no-auth")]
 pub(crate) struct ServerArguments {
     /// Where to listen
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
@@ -44,9 +48,17 @@ pub(crate) struct ServerArguments {
     #[arg(long, value_enum, value_name = "ROLE", value_delimiter = ',', default_value = "api,coordinator")]
     roles: Vec<Role>,
 
-    /// Answer whoever asks; on loopback only
+    /// Answer whoever asks, without keys; on loopback only
     #[arg(long)]
     no_auth: bool,
+
+    /// Speak TLS with this certificate, a PEM file with the whole chain
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+
+    /// The private key of the certificate, a PEM file
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
 
     /// Its name among the nodes; by default the machine's and something random
     #[arg(long, value_name = "NAME")]
@@ -158,9 +170,9 @@ fn allow_connections() {
     }
 }
 
-async fn listen(address: SocketAddr) -> Result<TcpListener> {
-    if !address.ip().is_loopback() {
-        let text = format!("{address} can be reached from outside, and there are no keys yet: listen on 127.0.0.1");
+async fn listen(address: SocketAddr, auth: &Auth) -> Result<TcpListener> {
+    if !address.ip().is_loopback() && *auth != Auth::Keys {
+        let text = format!("{address} can be reached from outside, and nobody would need a key: listen on 127.0.0.1");
         return Err(Failure::Usage(text).into());
     }
     let listener = TcpListener::bind(address).await;
@@ -169,15 +181,13 @@ async fn listen(address: SocketAddr) -> Result<TcpListener> {
 
 pub(crate) async fn server(arguments: &ServerArguments, global: &Global) -> Result<Outcome> {
     global.no_server("server")?;
-    if !arguments.no_auth {
-        let text = "keys are not there yet: give --no-auth, which answers whoever asks, on loopback only";
-        return Err(Failure::Usage(text.into()).into());
-    }
+    let auth = if arguments.no_auth { Auth::Anybody } else { Auth::Keys };
+    let tls = arguments.tls()?;
     let metrics = metrics::install()?;
     allow_connections();
     let mut signals = Signals::new()?;
     let api = arguments.roles.contains(&Role::Api);
-    let listener = if api { Some(listen(arguments.listen).await?) } else { None };
+    let listener = if api { Some(listen(arguments.listen, &auth).await?) } else { None };
     let address = listener.as_ref().map(TcpListener::local_addr).transpose()?;
     let database = Database::of(global)?.staying();
     let place = database.to_string();
@@ -190,10 +200,19 @@ pub(crate) async fn server(arguments: &ServerArguments, global: &Global) -> Resu
     };
     let mut hello = format!("server on {place}: {}\n", names(&arguments.roles));
     if let Some(address) = address {
-        hello.push_str(&format!("listening on http://{address}\n"));
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        hello.push_str(&format!("listening on {scheme}://{address}\n"));
+        if !address.ip().is_loopback() && tls.is_none() {
+            hello.push_str("warning: without TLS whoever is in between reads keys and jobs: give --tls-cert and --tls-key, or put a proxy in front\n");
+        }
+        if auth == Auth::Keys {
+            hello.push_str(&keys_note(&*opened.store).await);
+        }
     }
     let stop = watch::Sender::new(false);
     let options = ServerOptions {
+        auth,
+        tls,
         concurrency: arguments.max_requests,
         queue: arguments.max_waiting,
         drain_timeout: arguments.drain_timeout,
@@ -226,7 +245,7 @@ pub(crate) async fn dev(arguments: &DevArguments, global: &Global) -> Result<Out
     global.no_server("dev")?;
     allow_connections();
     let mut signals = Signals::new()?;
-    let listener = listen(arguments.listen).await?;
+    let listener = listen(arguments.listen, &Auth::Anybody).await?;
     let address = listener.local_addr()?;
     let data = arguments.data.display();
     std::fs::create_dir_all(&arguments.data).with_context(|| format!("cannot make the directory {data}"))?;
@@ -274,7 +293,23 @@ fn names(roles: &[Role]) -> String {
     roles.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
+// Who starts it for the first time has no key yet, and would only be refused.
+async fn keys_note(store: &dyn Store) -> String {
+    match store.keys(&PageRequest::first(1)).await {
+        Ok(page) if page.items.is_empty() => {
+            "there is no key yet: orchestrix keys create --role admin --database URL makes the first\n".into()
+        }
+        _ => String::new(),
+    }
+}
+
 impl ServerArguments {
+    fn tls(&self) -> Result<Option<Tls>> {
+        let Some((certificates, key)) = self.tls_cert.as_ref().zip(self.tls_key.as_ref()) else { return Ok(None) };
+        let tls = Tls::read(certificates, key).map_err(|error| Failure::Usage(format!("TLS: {error}")))?;
+        Ok(Some(tls))
+    }
+
     fn node(&self, address: Option<SocketAddr>) -> Result<CoordinatorOptions> {
         let name = match &self.node_id {
             Some(name) => {

@@ -1,25 +1,99 @@
 //! What each route asks of a request, all on one page.
 
 use axum::http::Method;
+use orchestrix_core::Role;
 
 use crate::body::{MANY, ONE};
 
 /// What a route asks of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Access {
+    /// Who may.
+    pub(crate) who: Who,
+    /// Whether somebody who is bound to a tenant may: only where it is known whose things are.
+    pub(crate) bound: bool,
     /// How large a body it takes, if it is worked on at all: requests about the server itself take no turn, so that they are answered
     /// however much there is to do.
     pub(crate) body: Option<usize>,
+    /// Whether it goes into the audit.
+    pub(crate) audit: Audit,
+}
+
+/// Who may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Who {
+    /// Also those who say nothing of themselves.
+    Anybody,
+    /// Clients and operators.
+    Clients,
+    /// Workers and operators.
+    Workers,
+    Operators,
+    Admins,
+}
+
+/// Whether something goes into the audit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Audit {
+    No,
+    /// Without what was sent along: payloads are nobody's business there.
+    Bare,
+    Full,
+}
+
+impl Who {
+    /// Whether whoever has this role is one of them.
+    pub(crate) const fn has(self, role: Role) -> bool {
+        match self {
+            Self::Anybody => true,
+            Self::Clients => matches!(role, Role::Client | Role::Operator | Role::Admin),
+            Self::Workers => matches!(role, Role::Worker | Role::Operator | Role::Admin),
+            Self::Operators => matches!(role, Role::Operator | Role::Admin),
+            Self::Admins => matches!(role, Role::Admin),
+        }
+    }
 }
 
 /// Of the route that was found, or of none.
-pub(crate) fn access(_method: &Method, route: Option<&str>) -> Access {
-    let body = match route {
-        None | Some("/healthz" | "/readyz" | "/metrics" | "/openapi.json" | "/docs" | "/docs/" | "/docs/{*file}") => {
-            None
+pub(crate) fn access(method: &Method, route: Option<&str>) -> Access {
+    let reads = matches!(*method, Method::GET | Method::HEAD);
+    let Some(route) = route else { return Access { who: Who::Anybody, bound: true, body: None, audit: Audit::No } };
+    let (who, bound) = match route {
+        "/healthz" | "/readyz" | "/openapi.json" | "/docs" | "/docs/" | "/docs/{*file}" => (Who::Anybody, true),
+        "/metrics" => (Who::Operators, false),
+        "/ws" => (Who::Clients, true),
+        _ if is_at(route, "/jobs") => (Who::Clients, true),
+        _ if is_at(route, "/schedules") && reads => (Who::Clients, true),
+        _ if is_at(route, "/schedules") => (Who::Operators, true),
+        // Jobs are leased whosever they are.
+        _ if is_at(route, "/worker") => (Who::Workers, false),
+        _ if ["/admin/jobs", "/admin/operations", "/admin/audit"].iter().any(|place| is_at(route, place)) => {
+            (Who::Operators, true)
         }
-        Some("/jobs/batch" | "/worker/leases/complete-batch") => Some(MANY),
-        Some(_) => Some(ONE),
+        // It clears away whosever is old.
+        "/admin/dlq/purge" => (Who::Operators, false),
+        _ if is_at(route, "/admin/dlq") => (Who::Operators, true),
+        _ if is_at(route, "/admin/keys") => (Who::Admins, false),
+        // Queues, workers and nodes are everybody's.
+        _ if is_at(route, "/admin") => (Who::Operators, false),
+        // What nobody thought of is for nobody else.
+        _ => (Who::Admins, false),
     };
-    Access { body }
+    let body = match route {
+        "/healthz" | "/readyz" | "/metrics" | "/openapi.json" | "/docs" | "/docs/" | "/docs/{*file}" => None,
+        "/jobs/batch" | "/worker/leases/complete-batch" => Some(MANY),
+        _ => Some(ONE),
+    };
+    let audit = match who {
+        Who::Operators | Who::Admins if reads => Audit::No,
+        Who::Operators | Who::Admins if is_at(route, "/schedules") => Audit::Bare,
+        Who::Operators | Who::Admins => Audit::Full,
+        Who::Anybody | Who::Clients | Who::Workers => Audit::No,
+    };
+    Access { who, bound, body, audit }
+}
+
+// At this place, or below it.
+fn is_at(route: &str, place: &str) -> bool {
+    route.strip_prefix(place).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }

@@ -6,7 +6,14 @@ use orchestrix_store::Store;
 use tokio::sync::{Semaphore, watch};
 
 use crate::{
-    ServerOptions, body::Inlet, desk::Desk, gate::Gate, openapi::Document, reader::Reader, watcher::Watcher,
+    Auth, ServerOptions,
+    auth::{caller::Caller, keys::Keys},
+    body::Inlet,
+    desk::Desk,
+    gate::Gate,
+    openapi::Document,
+    reader::Reader,
+    watcher::Watcher,
     workers::Roster,
 };
 
@@ -16,6 +23,9 @@ pub struct App {
     pub(crate) options: ServerOptions,
     pub(crate) inlet: Inlet,
     pub(crate) gate: Gate,
+    pub(crate) keys: Keys,
+    /// Who asks where nobody shows a key.
+    pub(crate) host: Caller,
     pub(crate) reader: Reader,
     pub(crate) watcher: Watcher,
     pub(crate) desk: Desk,
@@ -34,6 +44,11 @@ impl App {
         Arc::new(Self {
             inlet: Inlet::new(&options),
             gate: Gate::new(&options),
+            keys: Keys::new(Arc::clone(&store)),
+            host: Caller::anything(match &options.auth {
+                Auth::Own(name) => name.clone(),
+                Auth::Anybody | Auth::Keys => "anybody".into(),
+            }),
             reader: Reader::new(Arc::clone(&store)),
             watcher: Watcher::new(Arc::clone(&store), options.watch_interval),
             desk: Desk::new(Arc::clone(&store), options.poll_interval),

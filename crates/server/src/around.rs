@@ -3,12 +3,12 @@
 //! One piece of middleware and not one for each of these: every one costs a boxed future and a copy of the way ahead, for every
 //! request and for as long as it waits.
 
-use std::{panic::AssertUnwindSafe, sync::Arc};
+use std::{net::IpAddr, panic::AssertUnwindSafe, sync::Arc};
 
 use axum::{
     body::{Body, Bytes},
     extract::{MatchedPath, Request, State},
-    http::Method,
+    http::{Method, request::Parts},
     middleware::Next,
     response::{IntoResponse, Response},
 };
@@ -18,8 +18,12 @@ use tokio::sync::OwnedSemaphorePermit;
 use tracing::Instrument;
 
 use crate::{
-    App,
-    access::{Access, access},
+    App, Auth,
+    access::{Access, Audit, Who, access},
+    auth::{
+        audit::{self, Deed, Line},
+        caller::Caller,
+    },
     body::Arrived,
     gate::Turn,
     host, meter,
@@ -33,7 +37,8 @@ pub(crate) async fn around(State(app): State<Arc<App>>, mut request: Request, ne
     let method = request.method().clone();
     let access = access(&method, route.as_ref().map(MatchedPath::as_str));
     let traced = Traced::begin(&mut request, route.as_ref(), app.options.trace_tie);
-    let answering = AssertUnwindSafe(answer(&app, access, request, next)).catch_unwind().instrument(traced.span());
+    let answering =
+        AssertUnwindSafe(answer(&app, access, traced.id(), request, next)).catch_unwind().instrument(traced.span());
     let response = answering.await.unwrap_or_else(|_| {
         traced.panicked();
         Refusal::new(Code::Internal, "something went wrong here; the log says what").into_response()
@@ -42,9 +47,16 @@ pub(crate) async fn around(State(app): State<Arc<App>>, mut request: Request, ne
     traced.end(response)
 }
 
-async fn answer(app: &App, access: Access, request: Request, next: Next) -> Response {
-    match admit(app, access, request).await {
-        Ok(Admitted { request, _turn, _room }) => next.run(request).await,
+async fn answer(app: &App, access: Access, request_id: &str, request: Request, next: Next) -> Response {
+    match admit(app, access, request_id, request).await {
+        Ok(Admitted { request, line, _turn, _room }) => {
+            let response = next.run(request).await;
+            if let Some(line) = line {
+                let outcome = audit::outcome(&response);
+                line.end(&outcome).await;
+            }
+            response
+        }
         Err(refusal) => refusal.into_response(),
     }
 }
@@ -52,21 +64,67 @@ async fn answer(app: &App, access: Access, request: Request, next: Next) -> Resp
 /// A request and what it holds until it is answered: the request itself is taken apart before its handler begins.
 struct Admitted {
     request: Request,
+    line: Option<Line>,
     _turn: Option<Turn>,
     _room: Option<OwnedSemaphorePermit>,
 }
 
-async fn admit(app: &App, access: Access, request: Request) -> Result<Admitted, Refusal> {
-    host::check(request.headers(), request.uri())?;
-    let Some(limit) = access.body else { return Ok(Admitted { request, _turn: None, _room: None }) };
+async fn admit(app: &App, access: Access, request_id: &str, request: Request) -> Result<Admitted, Refusal> {
     let (mut parts, body) = request.into_parts();
+    let caller = identify(app, access, &parts).await?;
+    let Some(limit) = access.body else {
+        return Ok(Admitted { request: Request::from_parts(parts, body), line: None, _turn: None, _room: None });
+    };
     let (bytes, room) = match parts.method {
         // They have none, and what they send all the same is not looked at.
         Method::GET | Method::HEAD | Method::DELETE => (Bytes::new(), None),
         _ => app.inlet.take(&parts.headers, body, limit).await?,
     };
     let turn = app.gate.turn().await?;
+    let line = match access.audit {
+        Audit::No => None,
+        audit => {
+            let route = parts.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
+            let deed = Deed {
+                caller: &caller,
+                action: format!("{} {route}", parts.method),
+                uri: &parts.uri,
+                body: (audit == Audit::Full).then_some(&bytes),
+                request_id,
+            };
+            Some(Line::begin(&app.store, deed).await?)
+        }
+    };
+    parts.extensions.insert(caller);
     parts.extensions.insert(turn.clone());
     parts.extensions.insert(Arrived(bytes));
-    Ok(Admitted { request: Request::from_parts(parts, Body::empty()), _turn: Some(turn), _room: room })
+    Ok(Admitted { request: Request::from_parts(parts, Body::empty()), line, _turn: Some(turn), _room: room })
 }
+
+// Who asks, if they may ask this.
+async fn identify(app: &App, access: Access, parts: &Parts) -> Result<Caller, Refusal> {
+    let caller = match &app.options.auth {
+        Auth::Anybody => {
+            host::check(&parts.headers, &parts.uri)?;
+            return Ok(app.host.clone());
+        }
+        Auth::Own(_) => return Ok(app.host.clone()),
+        // Nothing to hide, and nobody to be told apart.
+        Auth::Keys if access.who == Who::Anybody => return Ok(app.host.clone()),
+        Auth::Keys => {
+            let from = parts.extensions.get::<Peer>().map(|peer| peer.0);
+            app.keys.caller(&parts.headers, from).await?
+        }
+    };
+    if !access.who.has(caller.role()) {
+        return Err(Refusal::new(Code::Forbidden, format!("the key's role, {}, does not allow this", caller.role())));
+    }
+    if !access.bound && caller.tenant().is_some() {
+        return Err(Refusal::new(Code::Forbidden, "this is not for a key that is bound to a tenant"));
+    }
+    Ok(caller)
+}
+
+/// Where a request came from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Peer(pub(crate) IpAddr);

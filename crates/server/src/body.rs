@@ -33,7 +33,10 @@ impl Text {
     }
 
     /// What is said in it. A long one is read where it keeps no other request waiting.
-    pub(crate) async fn read<T: Send + 'static>(self, read: fn(&str) -> Result<T, job::Refusal>) -> Result<T, Refusal> {
+    pub(crate) async fn read<T: Send + 'static>(
+        self,
+        read: impl FnOnce(&str) -> Result<T, job::Refusal> + Send + 'static,
+    ) -> Result<T, Refusal> {
         let long = self.0.len() > LONG;
         let work = move || Ok(read(self.as_str()?)?);
         if !long {

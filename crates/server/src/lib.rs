@@ -16,7 +16,9 @@
 //! | `host` | whom a server without keys answers |
 //! | `around` | what is done for every request: let in, traced, counted |
 //! | `access` | what each route asks of a request |
+//! | `auth` | who asks, and what they are kept to |
 //! | `gate` | how many requests are worked on at once, and who is turned away |
+//! | `tls` | TLS on the server's own socket |
 //! | `local` | the same requests without a socket |
 //!
 //! It knows no database: only the `Store`. A request whose client is gone leaves no work half done: what the store was asked
@@ -27,6 +29,7 @@ mod admin;
 mod answer;
 mod app;
 mod around;
+mod auth;
 mod body;
 mod desk;
 mod gate;
@@ -43,13 +46,16 @@ mod refusal;
 mod router;
 mod schedules;
 mod serve;
+mod tls;
 mod trace;
 mod watcher;
 mod workers;
 
 pub use app::App;
+pub use auth::Auth;
 pub use local::Local;
 pub use meter::{Metrics, serve_metrics};
 pub use options::{ServerOptions, TraceTie};
 pub use router::router;
 pub use serve::serve;
+pub use tls::Tls;

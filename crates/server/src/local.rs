@@ -10,15 +10,16 @@ use axum::{
 use orchestrix_store::Store;
 use tower::ServiceExt;
 
-use crate::{App, ServerOptions, router};
+use crate::{App, Auth, ServerOptions, router};
 
 /// A server that is asked by calls.
 pub struct Local(Router);
 
 impl Local {
-    /// A server of this store. What it has in the background ends with it.
-    pub fn new(store: Arc<dyn Store>) -> Self {
-        Self(router(App::new(store, ServerOptions::default())))
+    /// A server of this store that is asked in this name. What it has in the background ends with it.
+    pub fn new(store: Arc<dyn Store>, name: impl Into<String>) -> Self {
+        let options = ServerOptions { auth: Auth::Own(name.into()), ..ServerOptions::default() };
+        Self(router(App::new(store, options)))
     }
 
     /// Answers one request: `path` with its question mark and all that follows, and a body of JSON if there is one.
@@ -56,7 +57,7 @@ mod tests {
 
     #[tokio::test]
     async fn requests_are_answered_as_over_a_socket() {
-        let local = Local::new(Arc::new(MemoryStore::new()));
+        let local = Local::new(Arc::new(MemoryStore::new()), "test");
         let (status, body) =
             local.call(Method::POST, "/jobs", Some(r#"{"jobType": "t", "queue": "q"}"#.into())).await.unwrap();
         assert_eq!(status, StatusCode::ACCEPTED, "{body:?}");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::Metrics;
+use crate::{Auth, Metrics, Tls};
 
 /// Ties the span of a request to a trace: is given the span and the W3C trace context that came with the request, and answers
 /// with the context of the span itself, which is then what is recorded with jobs.
@@ -11,6 +11,8 @@ pub type TraceTie = fn(&tracing::Span, Option<&str>) -> Option<String>;
 /// How a server behaves.
 #[derive(Debug, Clone)]
 pub struct ServerOptions {
+    /// Whom it answers.
+    pub auth: Auth,
     /// How many requests are worked on at once; the waits of long polls do not count.
     pub concurrency: usize,
     /// How many more may wait for their turn; whoever comes then is turned away.
@@ -35,6 +37,8 @@ pub struct ServerOptions {
     pub drain_timeout: Duration,
     /// What `GET /metrics` answers; without it there is no such page.
     pub metrics: Option<Metrics>,
+    /// Speaks in secret, with this certificate.
+    pub tls: Option<Tls>,
     /// For whoever exports traces; without it jobs are recorded with the trace context that came with the request.
     pub trace_tie: Option<TraceTie>,
 }
@@ -42,6 +46,7 @@ pub struct ServerOptions {
 impl Default for ServerOptions {
     fn default() -> Self {
         Self {
+            auth: Auth::Anybody,
             concurrency: 4_096,
             queue: 16_384,
             patience: Duration::from_secs(2),
@@ -54,6 +59,7 @@ impl Default for ServerOptions {
             poll_interval: Duration::from_secs(1),
             drain_timeout: Duration::from_secs(30),
             metrics: None,
+            tls: None,
             trace_tie: None,
         }
     }

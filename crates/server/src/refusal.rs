@@ -1,5 +1,7 @@
 //! Errors as they are answered: always `application/problem+json`.
 
+use std::time::Duration;
+
 use axum::{
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
@@ -9,21 +11,30 @@ use orchestrix_core::{Event, IllegalTransition};
 use orchestrix_store::StoreError;
 
 /// How long to wait before a request that was turned away is sent again, in seconds.
-const RETRY_AFTER: &str = "1";
+const RETRY_AFTER: u64 = 1;
 
 /// An answer that is not what was asked for.
 #[derive(Debug)]
-pub(crate) struct Refusal(pub(crate) Box<Problem>);
+pub(crate) struct Refusal(pub(crate) Box<Problem>, Option<Duration>);
 
 impl Refusal {
     pub(crate) fn new(code: Code, detail: impl Into<String>) -> Self {
-        Self(Box::new(Problem::new(code, detail)))
+        Self(Box::new(Problem::new(code, detail)), None)
+    }
+}
+
+impl Refusal {
+    /// For whoever should come again after this long.
+    pub(crate) fn wait(detail: &str, wait: Duration) -> Self {
+        let mut refusal = Self::new(Code::RateLimited, detail);
+        refusal.1 = Some(wait);
+        refusal
     }
 }
 
 impl From<Problem> for Refusal {
     fn from(problem: Problem) -> Self {
-        Self(Box::new(problem))
+        Self(Box::new(problem), None)
     }
 }
 
@@ -81,11 +92,16 @@ impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.0.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let retry = matches!(self.0.code, Code::Unavailable | Code::RateLimited);
+        let wait = self.1.map_or(RETRY_AFTER, |wait| wait.as_secs_f64().ceil().max(1.0) as u64);
+        let anonymous = self.0.code == Code::Unauthenticated;
         let mut response = status.into_response();
         // Whoever knows the request puts its id in and writes it: see `trace`.
         response.extensions_mut().insert(ProblemBody(self.0));
         if retry {
-            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER));
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(wait));
+        }
+        if anonymous {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         response
     }

@@ -2,6 +2,7 @@
 
 use std::{
     io,
+    net::IpAddr,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -13,18 +14,22 @@ use axum::{Router, http::Request};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
+    io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore},
 };
-
+use tokio_rustls::server::TlsStream;
 use tower::ServiceExt;
 
-use crate::{App, router};
+use crate::{App, Auth, Tls, around::Peer, router};
 
 /// The longest head of a request, and how much of a body is taken in at a time.
 const BUFFER: usize = 64 * 1024;
 /// How soon a socket is tried again that could not take a connection.
 const TRY_AGAIN: Duration = Duration::from_millis(100);
+
+/// How long it may take to come to terms on a secret connection.
+const GREETING: Duration = Duration::from_secs(10);
 
 /// How long an answer may take to be written, and leased jobs to be handed back, when the server ends.
 const LAST_WORDS: Duration = Duration::from_secs(2);
@@ -49,10 +54,17 @@ pub async fn serve(
             accepted = accept(&listener, &places) => accepted,
         };
         match accepted {
-            Ok((stream, place)) => {
-                let answering = answer(http.clone(), stream, router.clone(), Arc::clone(&app));
+            Ok((stream, peer, place)) => {
+                let (http, router, app) = (http.clone(), router.clone(), Arc::clone(&app));
                 tokio::spawn(async move {
-                    answering.await;
+                    match app.options.tls.clone() {
+                        None => answer(http, stream, peer, router, app).await,
+                        Some(tls) => {
+                            if let Some(stream) = greet(&tls, stream, &app).await {
+                                answer(http, stream, peer, router, app).await;
+                            }
+                        }
+                    }
                     drop(place);
                 });
             }
@@ -73,19 +85,45 @@ pub async fn serve(
     Ok(cut_off)
 }
 
-async fn accept(listener: &TcpListener, places: &Arc<Semaphore>) -> io::Result<(TcpStream, OwnedSemaphorePermit)> {
+// A connection that is spoken in secret. Who does not come to terms within the time of a head is let go.
+async fn greet(tls: &Tls, stream: TcpStream, app: &App) -> Option<TlsStream<TcpStream>> {
+    let greeted = tokio::select! {
+        greeted = tokio::time::timeout(app.options.idle_timeout.min(GREETING), tls.0.accept(stream)) => greeted,
+        () = app.closed() => return None,
+    };
+    match greeted {
+        Ok(Ok(stream)) => Some(stream),
+        Ok(Err(error)) => {
+            tracing::debug!(%error, "a connection could not be made secret");
+            None
+        }
+        Err(_) => None,
+    }
+}
+
+async fn accept(
+    listener: &TcpListener,
+    places: &Arc<Semaphore>,
+) -> io::Result<(TcpStream, IpAddr, OwnedSemaphorePermit)> {
     let place = Arc::clone(places).acquire_owned().await.map_err(io::Error::other)?;
-    let (stream, _) = listener.accept().await?;
+    let (stream, from) = listener.accept().await?;
     // Answers are written whole: to wait for more to send with them would only make them late.
     stream.set_nodelay(true)?;
-    Ok((stream, place))
+    Ok((stream, from.ip(), place))
 }
 
 // Until the connection ends, or the request that is being worked on when the server closes.
-async fn answer(http: http1::Builder, stream: TcpStream, router: Router, app: Arc<App>) {
+async fn answer<S>(http: http1::Builder, stream: S, peer: IpAddr, router: Router, app: Arc<App>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let busy = AtomicBool::new(false);
-    let service = service_fn(|request: Request<Incoming>| {
+    let by_key = app.options.auth == Auth::Keys;
+    let service = service_fn(|mut request: Request<Incoming>| {
         busy.store(true, Ordering::Relaxed);
+        if by_key {
+            request.extensions_mut().insert(Peer(peer));
+        }
         let answering = router.clone().oneshot(request);
         async {
             let answer = answering.await;

@@ -59,6 +59,10 @@ impl Traced {
         Self { id, span, begun: Instant::now() }
     }
 
+    pub(crate) fn id(&self) -> &str {
+        &self.id
+    }
+
     pub(crate) fn span(&self) -> Span {
         self.span.clone()
     }

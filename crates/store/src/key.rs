@@ -42,13 +42,19 @@ impl NewKey {
     /// The longest name, in characters.
     pub const MAX_NAME: usize = 128;
 
+    /// Checks a name.
+    pub fn check_name(name: &str) -> Result<(), FieldError> {
+        let length = name.chars().count();
+        if (1..=Self::MAX_NAME).contains(&length) && !name.contains(char::is_control) {
+            return Ok(());
+        }
+        let rule = format!("must have 1 to {} characters, none of them a control character", Self::MAX_NAME);
+        Err(FieldError::new("name", rule))
+    }
+
     /// Checks the name and the end.
     pub fn validate(&self) -> Result<(), FieldError> {
-        let length = self.name.chars().count();
-        if !(1..=Self::MAX_NAME).contains(&length) || self.name.contains(char::is_control) {
-            let rule = format!("must have 1 to {} characters, none of them a control character", Self::MAX_NAME);
-            return Err(FieldError::new("name", rule));
-        }
+        Self::check_name(&self.name)?;
         if self.expires_at.is_some_and(|time| time < Timestamp::UNIX_EPOCH) {
             return Err(FieldError::new("expiresAt", "must not lie before 1970"));
         }

@@ -9,6 +9,7 @@
 //! | [`explain`] | why a job is not running |
 //! | [`standing`] | where a job stands after a change |
 //! | [`dlq`] | giving dead jobs another chance, or forgetting them |
+//! | [`key`] | who may do what |
 //! | [`queue`], [`worker`], [`node`] | where jobs wait, who works, who leads |
 //!
 //! What stands behind a question mark is read like a body, as one object whose values are texts, so that everything wrong
@@ -19,6 +20,7 @@ pub mod dlq;
 pub mod explain;
 pub mod filter;
 pub mod job;
+pub mod key;
 pub mod node;
 pub mod page;
 pub mod queue;

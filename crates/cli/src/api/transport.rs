@@ -31,6 +31,13 @@ impl fmt::Display for Transport {
     }
 }
 
+// Whoever has the database may do anything, and is known by the name that the machine knows them by.
+fn who() -> String {
+    let user = std::env::var("USER").or_else(|_| std::env::var("LOGNAME"));
+    let user = user.ok().filter(|user| !user.is_empty() && user.len() <= 128 && !user.contains(char::is_control));
+    format!("local:{}", user.unwrap_or_else(|| rustix::process::getuid().as_raw().to_string()))
+}
+
 impl Transport {
     pub(super) async fn open(global: &Global, makes_files: bool) -> Result<Self> {
         if let Some(server) = global.server()? {
@@ -46,7 +53,7 @@ impl Transport {
         let database = Database::of(global)?;
         let place = database.to_string();
         let opened = Opened::of(database, global, makes_files).await?;
-        Ok(Self::Database { local: Local::new(Arc::clone(&opened.store)), opened, place })
+        Ok(Self::Database { local: Local::new(Arc::clone(&opened.store), who()), opened, place })
     }
 
     pub(super) async fn close(self) {

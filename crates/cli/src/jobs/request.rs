@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use orchestrix_api::job::{self, Refusal};
-use orchestrix_core::{NewJob, Start, Timestamp};
+use orchestrix_core::{NewJob, Start, Tenant, Timestamp};
 
 /// Reads one line.
 pub(crate) fn read(line: &str) -> Result<NewJob, String> {
-    job::read(line).map_err(|refusal| match refusal {
+    job::read(line, &Tenant::default()).map_err(|refusal| match refusal {
         // The position within the line follows; which line it was, the caller knows.
         Refusal::Malformed(malformed) => malformed.to_string().replace(" line 1", ""),
         Refusal::TooLarge(error) => error.to_string(),

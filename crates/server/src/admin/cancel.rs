@@ -7,6 +7,7 @@ use orchestrix_api::{admin::standing::Standing, schema::Id};
 
 use crate::{
     App,
+    auth::caller::Caller,
     jobs::{cancel::stop, id},
     openapi::problems::{Finished, NoSuchJob},
     params::Named,
@@ -24,8 +25,10 @@ use crate::{
 )]
 pub(crate) async fn cancel(
     State(app): State<Arc<App>>,
+    caller: Caller,
     Named(text): Named,
 ) -> Result<(StatusCode, Json<Standing>), Refusal> {
     let id = id(&text)?;
+    caller.owns(&app, id).await?;
     Ok((StatusCode::ACCEPTED, Json(Standing::of(id, stop(&app, id).await?))))
 }

@@ -12,7 +12,7 @@ use orchestrix_api::{
     },
 };
 
-use crate::{App, params::Params, refusal::Refusal};
+use crate::{App, auth::caller::Caller, params::Params, refusal::Refusal};
 
 /// Lists dead jobs that match, the newest first.
 #[utoipa::path(
@@ -23,7 +23,12 @@ use crate::{App, params::Params, refusal::Refusal};
     params(DeadRequest, PartRequest),
     responses((status = 200, description = "Dead jobs, the newest first.", body = Listed<JobItem>)),
 )]
-pub(crate) async fn dlq(State(app): State<Arc<App>>, asked: Params) -> Result<Json<Listed<JobItem>>, Refusal> {
-    let (filter, page) = filter::read_dead(&asked.0)?;
+pub(crate) async fn dlq(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    asked: Params,
+) -> Result<Json<Listed<JobItem>>, Refusal> {
+    let (mut filter, page) = filter::read_dead(&asked.0)?;
+    caller.keep(&mut filter)?;
     Ok(Json(Listed::of(app.store.list(&filter, &page).await?, JobItem::from)))
 }

@@ -10,7 +10,7 @@ use orchestrix_api::{
 use orchestrix_core::{Job, Timestamp};
 use orchestrix_store::{PageRequest, Result, Store, StoreError};
 
-use crate::{App, jobs::id, openapi::problems::NoSuchJob, params::Named, refusal::Refusal};
+use crate::{App, auth::caller::Caller, jobs::id, openapi::problems::NoSuchJob, params::Named, refusal::Refusal};
 
 /// Pages of workers, and of nodes, that are looked at.
 const MAX_PAGES: usize = 10;
@@ -29,9 +29,11 @@ const MAX_PAGES: usize = 10;
 )]
 pub(crate) async fn explain(
     State(app): State<Arc<App>>,
+    caller: Caller,
     Named(text): Named,
 ) -> std::result::Result<Json<Explanation>, Refusal> {
     let id = id(&text)?;
+    caller.owns(&app, id).await?;
     let job = app.store.get(id).await?.ok_or(StoreError::JobNotFound(id))?;
     let facts = gather(&*app.store, &job).await?;
     Ok(Json(orchestrix_api::admin::explain::explain(&job, &facts)))

@@ -6,7 +6,7 @@ use axum::{Json, extract::State};
 use orchestrix_api::{admin::job::JobDetails, schema::Id};
 use orchestrix_store::StoreError;
 
-use crate::{App, jobs::id, openapi::problems::NoSuchJob, params::Named, refusal::Refusal};
+use crate::{App, auth::caller::Caller, jobs::id, openapi::problems::NoSuchJob, params::Named, refusal::Refusal};
 
 /// Shows all of a job.
 #[utoipa::path(
@@ -17,8 +17,13 @@ use crate::{App, jobs::id, openapi::problems::NoSuchJob, params::Named, refusal:
     params(("jobId" = Id, Path, description = "The job's id.")),
     responses((status = 200, description = "All of the job.", body = JobDetails), (status = 404, response = NoSuchJob)),
 )]
-pub(crate) async fn job(State(app): State<Arc<App>>, Named(text): Named) -> Result<Json<JobDetails>, Refusal> {
+pub(crate) async fn job(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Named(text): Named,
+) -> Result<Json<JobDetails>, Refusal> {
     let id = id(&text)?;
+    caller.owns(&app, id).await?;
     let job = app.store.get(id).await?.ok_or(StoreError::JobNotFound(id))?;
     Ok(Json(JobDetails::from(job)))
 }

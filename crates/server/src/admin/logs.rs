@@ -15,6 +15,7 @@ use orchestrix_store::StoreError;
 
 use crate::{
     App,
+    auth::caller::Caller,
     jobs::id,
     openapi::problems::NoSuchJob,
     params::{Named, Params},
@@ -32,11 +33,13 @@ use crate::{
 )]
 pub(crate) async fn logs(
     State(app): State<Arc<App>>,
+    caller: Caller,
     Named(text): Named,
     asked: Params,
 ) -> Result<Json<Listed<LineView>>, Refusal> {
     let page = page::read(&asked.0, |text| text.parse().ok())?;
     let id = id(&text)?;
+    caller.owns(&app, id).await?;
     // Lines may outlive their job, which is then as if it had never been.
     app.store.summary(id).await?.ok_or(StoreError::JobNotFound(id))?;
     Ok(Json(Listed::of(app.store.logs(id, &page).await?, LineView::from)))

@@ -5,6 +5,7 @@ pub(crate) mod dlq;
 pub(crate) mod explain;
 pub(crate) mod job;
 pub(crate) mod jobs;
+pub(crate) mod keys;
 pub(crate) mod logs;
 pub(crate) mod nodes;
 pub(crate) mod priority;
@@ -38,4 +39,6 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(queue::get, queue::put))
         .routes(routes!(workers::workers))
         .routes(routes!(nodes::nodes))
+        .routes(routes!(keys::list, keys::create))
+        .routes(routes!(keys::revoke))
 }

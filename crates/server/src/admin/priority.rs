@@ -10,6 +10,7 @@ use orchestrix_api::{
 
 use crate::{
     App,
+    auth::caller::Caller,
     body::Text,
     jobs::id,
     openapi::problems::{Finished, NoSuchJob},
@@ -29,10 +30,12 @@ use crate::{
 )]
 pub(crate) async fn priority(
     State(app): State<Arc<App>>,
+    caller: Caller,
     Named(text): Named,
     body: Text,
 ) -> Result<Json<Standing>, Refusal> {
     let priority = standing::read_priority(body.as_str()?)?;
     let id = id(&text)?;
+    caller.owns(&app, id).await?;
     Ok(Json(Standing::of(id, app.store.reprioritize(id, priority).await?)))
 }

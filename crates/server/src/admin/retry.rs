@@ -7,6 +7,7 @@ use orchestrix_api::{admin::standing::Standing, schema::Id};
 
 use crate::{
     App,
+    auth::caller::Caller,
     jobs::id,
     openapi::problems::{NoSuchJob, NotRetryable},
     params::Named,
@@ -22,7 +23,12 @@ use crate::{
     params(("jobId" = Id, Path, description = "The job's id.")),
     responses((status = 200, description = "It waits for its turn.", body = Standing), (status = 404, response = NoSuchJob), (status = 409, response = NotRetryable)),
 )]
-pub(crate) async fn retry(State(app): State<Arc<App>>, Named(text): Named) -> Result<Json<Standing>, Refusal> {
+pub(crate) async fn retry(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Named(text): Named,
+) -> Result<Json<Standing>, Refusal> {
     let id = id(&text)?;
+    caller.owns(&app, id).await?;
     Ok(Json(Standing::of(id, app.store.retry(id).await?)))
 }

@@ -14,7 +14,7 @@ use orchestrix_api::{
 use orchestrix_core::FieldError;
 
 use super::create::{KEY, traceparent};
-use crate::{App, body::Text, openapi::problems::InvalidOrReused, refusal::Refusal};
+use crate::{App, auth::caller::Caller, body::Text, openapi::problems::InvalidOrReused, refusal::Refusal};
 
 /// Records jobs, all or none.
 #[utoipa::path(
@@ -30,6 +30,7 @@ use crate::{App, body::Text, openapi::problems::InvalidOrReused, refusal::Refusa
 )]
 pub(crate) async fn batch(
     State(app): State<Arc<App>>,
+    caller: Caller,
     headers: HeaderMap,
     body: Text,
 ) -> Result<(StatusCode, Json<BatchAccepted>), Refusal> {
@@ -37,7 +38,9 @@ pub(crate) async fn batch(
         let error = FieldError::new(KEY, "belongs to one job: each job of a batch has an idempotencyKey of its own");
         return Err(Problem::invalid(error.into()).into());
     }
-    let mut jobs = body.read(job::read_batch).await?;
+    let home = caller.home();
+    let mut jobs = body.read(move |text| job::read_batch(text, &home)).await?;
+    caller.may_record(&app, &jobs, |i| format!("jobs[{i}].dependsOn")).await?;
     let trace = traceparent(&headers);
     for job in &mut jobs {
         job.traceparent.clone_from(&trace);

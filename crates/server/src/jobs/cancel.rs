@@ -10,6 +10,7 @@ use orchestrix_store::StoreError;
 use super::id;
 use crate::{
     App, answer,
+    auth::caller::Caller,
     openapi::problems::{Finished, NoSuchJob},
     params::Named,
     refusal::Refusal,
@@ -30,9 +31,11 @@ use crate::{
 )]
 pub(crate) async fn cancel(
     State(app): State<Arc<App>>,
+    caller: Caller,
     Named(text): Named,
 ) -> Result<(StatusCode, Json<Accepted>), Refusal> {
     let id = id(&text)?;
+    caller.owns(&app, id).await?;
     Ok(answer::stands(id, stop(&app, id).await?))
 }
 

@@ -9,7 +9,7 @@ use orchestrix_api::{
 };
 use orchestrix_core::{FieldError, IdempotencyKey, NewJob};
 
-use crate::{App, answer, body::Text, openapi::problems::InvalidOrReused, refusal::Refusal};
+use crate::{App, answer, auth::caller::Caller, body::Text, openapi::problems::InvalidOrReused, refusal::Refusal};
 
 /// Records a job. Answered once it is durable.
 #[utoipa::path(
@@ -30,8 +30,14 @@ use crate::{App, answer, body::Text, openapi::problems::InvalidOrReused, refusal
         (status = 422, response = InvalidOrReused),
     ),
 )]
-pub(crate) async fn create(State(app): State<Arc<App>>, headers: HeaderMap, body: Text) -> Result<Response, Refusal> {
-    let mut job = job::read(body.as_str()?)?;
+pub(crate) async fn create(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    headers: HeaderMap,
+    body: Text,
+) -> Result<Response, Refusal> {
+    let mut job = job::read(body.as_str()?, &caller.home())?;
+    caller.may_record(&app, std::slice::from_ref(&job), |_| "dependsOn".into()).await?;
     take_key(&headers, &mut job)?;
     job.traceparent = traceparent(&headers);
     let correlation_id = job.correlation_id.clone();

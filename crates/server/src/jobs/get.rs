@@ -5,12 +5,14 @@ use std::{sync::Arc, time::Duration};
 use axum::{Extension, Json, extract::State};
 use orchestrix_api::{Problem, job::JobView, schema::Id, worker::MAX_WAIT};
 use orchestrix_core::{FieldError, Invalid};
+use orchestrix_store::StoreError;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::id;
 use crate::{
     App,
+    auth::caller::Caller,
     gate::Turn,
     openapi::problems::NoSuchJob,
     params::{Asked, Named},
@@ -49,6 +51,7 @@ impl Wait {
 )]
 pub(crate) async fn get(
     State(app): State<Arc<App>>,
+    caller: Caller,
     Named(text): Named,
     Asked(wait): Asked<Wait>,
     Extension(turn): Extension<Turn>,
@@ -56,6 +59,9 @@ pub(crate) async fn get(
     let wait = wait.read()?;
     let id = id(&text)?;
     let mut job = app.reader.find(id).await?;
+    if !caller.sees(&job.tenant) {
+        return Err(StoreError::JobNotFound(id).into());
+    }
     if !wait.is_zero() && !job.state.is_terminal() {
         turn.give_back();
         if let Ok(_waits) = app.waits.try_acquire() {

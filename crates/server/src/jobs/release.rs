@@ -9,6 +9,7 @@ use orchestrix_store::StoreError;
 use super::id;
 use crate::{
     App, answer,
+    auth::caller::Caller,
     openapi::problems::{Finished, NoSuchJob},
     params::Named,
     refusal::Refusal,
@@ -29,9 +30,11 @@ use crate::{
 )]
 pub(crate) async fn release(
     State(app): State<Arc<App>>,
+    caller: Caller,
     Named(text): Named,
 ) -> Result<(StatusCode, Json<Accepted>), Refusal> {
     let id = id(&text)?;
+    caller.owns(&app, id).await?;
     let state = match app.store.release_hold(id).await {
         // It is what was wanted: an answer that got lost may have been the first one's.
         Err(StoreError::IllegalTransition(transition)) if !transition.from.is_terminal() => transition.from,

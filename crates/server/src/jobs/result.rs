@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 use super::id;
 use crate::{
     App,
+    auth::caller::Caller,
     openapi::problems::{NoResult, NoSuchJob},
     params::Named,
     refusal::Refusal,
@@ -29,8 +30,13 @@ use crate::{
         (status = 409, response = NoResult),
     ),
 )]
-pub(crate) async fn result(State(app): State<Arc<App>>, Named(text): Named) -> Result<Json<ResultView>, Refusal> {
+pub(crate) async fn result(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Named(text): Named,
+) -> Result<Json<ResultView>, Refusal> {
     let id = id(&text)?;
+    caller.owns(&app, id).await?;
     let job = app.store.get(id).await?.ok_or(StoreError::JobNotFound(id))?;
     match job.state {
         JobState::Completed => {

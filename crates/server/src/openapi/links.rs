@@ -38,7 +38,7 @@ const LEADS: [Lead; 3] = [
 
 /// Adds the links to what is answered when all is well.
 pub(super) fn complete(document: &mut Value) {
-    for (_, operation) in super::operations(document) {
+    for (_, _, operation) in super::operations(document) {
         let Some(lead) = LEADS.iter().find(|lead| operation["operationId"] == lead.from) else { continue };
         let (name, place) = lead.parameter;
         let links: Map<String, Value> = lead

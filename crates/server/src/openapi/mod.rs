@@ -10,18 +10,26 @@ mod requests;
 
 use std::sync::Arc;
 
-use axum::{body::Bytes, extract::State, http::header, response::IntoResponse};
+use axum::{
+    body::Bytes,
+    extract::State,
+    http::{Method, header},
+    response::IntoResponse,
+};
 use orchestrix_api::{
     Problem,
-    schema::{States, Token},
+    schema::{KeyText, States, Token},
 };
 use serde_json::{Map, Value, json};
 use utoipa::OpenApi;
 
-use crate::App;
+use crate::{
+    App,
+    access::{Who, access},
+};
 use problems::{
-    Away, Fault, Finished, Invalid, InvalidOrReused, Lost, Malformed, NoResult, NoSuchJob, NoSuchQueue, NoSuchSchedule,
-    NotForYou, NotJson, NotKept, NotRetryable, Takes, TooLarge, TooMany,
+    Away, Fault, Finished, Invalid, InvalidOrReused, Lost, Malformed, NoKey, NoResult, NoSuchJob, NoSuchKey,
+    NoSuchQueue, NoSuchSchedule, NotForYou, NotJson, NotKept, NotRetryable, Takes, TooLarge, TooMany,
 };
 
 /// Requests that are about the server itself; they pass the gate by.
@@ -46,9 +54,9 @@ pub(crate) const OPERATIONS: &str = "operations";
         (name = "operations", description = "The server itself."),
     ),
     components(
-        schemas(Problem, States, Token),
+        schemas(Problem, KeyText, States, Token),
         responses(
-            Away, Fault, Finished, Invalid, InvalidOrReused, Lost, Malformed, NoResult, NoSuchJob, NoSuchQueue, NoSuchSchedule,
+            Away, Fault, Finished, Invalid, InvalidOrReused, Lost, Malformed, NoKey, NoResult, NoSuchJob, NoSuchKey, NoSuchQueue, NoSuchSchedule,
             NotForYou, NotJson, NotKept, NotRetryable, TooLarge, TooMany
         ),
     ),
@@ -97,9 +105,15 @@ fn complete(document: &mut Value) {
     });
     requests::complete(document);
     links::complete(document);
-    for (method, operation) in operations(document) {
+    components_of_keys(document);
+    for (path, method, operation) in operations(document) {
+        let needs_key = needs_key(path, method);
+        if needs_key {
+            operation.insert("security".into(), json!([{"key": []}]));
+        }
         let parameters = operation.get("parameters").and_then(Value::as_array);
         let takes = Takes {
+            needs_key,
             worked_on: operation["tags"] != json!([OPERATIONS]),
             has_body: operation.contains_key("requestBody"),
             may_have_body: matches!(method.as_str(), "post" | "put"),
@@ -116,10 +130,24 @@ fn complete(document: &mut Value) {
     problems.into_iter().flat_map(Map::values_mut).for_each(add_request_id);
 }
 
-fn operations(document: &mut Value) -> impl Iterator<Item = (&String, &mut Map<String, Value>)> {
-    let paths = document["paths"].as_object_mut();
-    let paths = paths.into_iter().flat_map(Map::values_mut).filter_map(Value::as_object_mut);
-    paths.flatten().filter_map(|(method, operation)| Some((method, operation.as_object_mut()?)))
+// A server that was told to answer whoever asks needs none.
+fn needs_key(path: &str, method: &str) -> bool {
+    let method = Method::from_bytes(method.to_ascii_uppercase().as_bytes()).unwrap_or_default();
+    access(&method, Some(path)).who != Who::Anybody
+}
+
+fn components_of_keys(document: &mut Value) {
+    document["components"]["securitySchemes"] = json!({
+        "key": {"type": "http", "scheme": "bearer", "description": "An API key. A server that was started with `--no-auth` asks for none."},
+    });
+}
+
+fn operations(document: &mut Value) -> impl Iterator<Item = (&String, &String, &mut Map<String, Value>)> {
+    let paths = document["paths"].as_object_mut().into_iter().flatten();
+    let paths = paths.filter_map(|(path, methods)| Some((path, methods.as_object_mut()?)));
+    paths.flat_map(|(path, methods)| {
+        methods.iter_mut().filter_map(move |(method, operation)| Some((path, method, operation.as_object_mut()?)))
+    })
 }
 
 // What a reference points to is dealt with where it lies.

@@ -38,12 +38,17 @@ problems! {
     Invalid = [ValidationFailed];
     /// Fields break rules; all of them are named. Or the key was used for a different request, whose job is named.
     InvalidOrReused = [ValidationFailed, IdempotencyKeyReused];
-    /// The request names another host than the server's address, or comes from a page of another place.
+    /// No key is shown, or one that is none or not any more.
+    NoKey = [Unauthenticated];
+    /// The key does not allow this, or another tenant is named. Where there are no keys: the request names another host than the server's address, or
+    /// comes from a page of another place.
     NotForYou = [Forbidden];
     /// This server keeps none.
     NotKept = [NotFound];
     /// There is no such job.
     NoSuchJob = [JobNotFound];
+    /// There is no such key.
+    NoSuchKey = [KeyNotFound];
     /// There is no such schedule.
     NoSuchSchedule = [ScheduleNotFound];
     /// The job has no result: it is not over, or it failed, or it was cancelled.
@@ -92,6 +97,7 @@ fn response(doc: &[&str], codes: &[Code]) -> Value {
 /// What an operation takes.
 #[derive(Clone, Copy)]
 pub(super) struct Takes {
+    pub(super) needs_key: bool,
     pub(super) worked_on: bool,
     pub(super) has_body: bool,
     pub(super) may_have_body: bool,
@@ -101,6 +107,9 @@ pub(super) struct Takes {
 /// What an operation may answer beside what its handler says.
 pub(super) fn shared(takes: Takes) -> Vec<(StatusCode, &'static str)> {
     let mut answers = vec![(StatusCode::FORBIDDEN, "NotForYou")];
+    if takes.needs_key {
+        answers.push((StatusCode::UNAUTHORIZED, "NoKey"));
+    }
     if takes.has_body || takes.has_query {
         answers.push((StatusCode::UNPROCESSABLE_ENTITY, "Invalid"));
     }

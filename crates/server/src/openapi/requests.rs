@@ -22,7 +22,7 @@ const ONCE: [&str; 5] = ["idempotencyKey", "runAt", "expiresAt", "dependsOn", "r
 /// Completes the schemas.
 pub(super) fn complete(document: &mut Value) {
     let mut bodies = BTreeSet::new();
-    for (_, operation) in super::operations(document) {
+    for (_, _, operation) in super::operations(document) {
         for parameter in operation.get_mut("parameters").and_then(Value::as_array_mut).into_iter().flatten() {
             // A parameter is there or not.
             not_null(&mut parameter["schema"]);

@@ -14,7 +14,9 @@ use orchestrix_core::{
 use orchestrix_store::{Backfill, Occurrence, PageRequest, Schedule, StoreError};
 
 use super::{find, name, unfinished};
-use crate::{App, body::Text, openapi::problems::NoSuchSchedule, params::Named, refusal::Refusal};
+use crate::{
+    App, auth::caller::Caller, body::Text, openapi::problems::NoSuchSchedule, params::Named, refusal::Refusal,
+};
 
 /// Creates jobs for times that have passed, or says which it would create.
 #[utoipa::path(
@@ -32,12 +34,13 @@ use crate::{App, body::Text, openapi::problems::NoSuchSchedule, params::Named, r
 )]
 pub(crate) async fn backfill(
     State(app): State<Arc<App>>,
+    caller: Caller,
     Named(text): Named,
     body: Text,
 ) -> Result<(StatusCode, Json<Backfilled>), Refusal> {
     let name = name(&text)?;
     let (range, dry_run) = schedule::read_backfill(body.as_str()?)?;
-    let schedule = find(&app, &name).await?;
+    let schedule = find(&app, &caller, &name).await?;
     let overlap = range.overlap.unwrap_or(schedule.definition.overlap);
     let planned = plan(&app, &schedule, &range, overlap).await?;
     let (status, fired, items) = match dry_run {

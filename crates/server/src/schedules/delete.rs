@@ -7,7 +7,7 @@ use orchestrix_api::schema::ScheduleId;
 use orchestrix_store::StoreError;
 
 use super::name;
-use crate::{App, openapi::problems::NoSuchSchedule, params::Named, refusal::Refusal};
+use crate::{App, auth::caller::Caller, openapi::problems::NoSuchSchedule, params::Named, refusal::Refusal};
 
 /// Forgets a schedule and its ledger. Jobs that it created stay.
 #[utoipa::path(
@@ -18,8 +18,13 @@ use crate::{App, openapi::problems::NoSuchSchedule, params::Named, refusal::Refu
     params(("name" = ScheduleId, Path, description = "The schedule's name.")),
     responses((status = 204, description = "It is gone."), (status = 404, response = NoSuchSchedule)),
 )]
-pub(crate) async fn delete(State(app): State<Arc<App>>, Named(text): Named) -> Result<StatusCode, Refusal> {
+pub(crate) async fn delete(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Named(text): Named,
+) -> Result<StatusCode, Refusal> {
     let name = name(&text)?;
+    caller.owns_named(&app, &name).await?;
     match app.store.delete_schedule(&name).await? {
         true => Ok(StatusCode::NO_CONTENT),
         false => Err(StoreError::ScheduleNotFound(name).into()),

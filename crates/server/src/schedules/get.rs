@@ -6,7 +6,7 @@ use axum::{Json, extract::State};
 use orchestrix_api::{schedule::ScheduleView, schema::ScheduleId};
 
 use super::{name, show};
-use crate::{App, openapi::problems::NoSuchSchedule, params::Named, refusal::Refusal};
+use crate::{App, auth::caller::Caller, openapi::problems::NoSuchSchedule, params::Named, refusal::Refusal};
 
 /// Shows a schedule.
 #[utoipa::path(
@@ -17,6 +17,10 @@ use crate::{App, openapi::problems::NoSuchSchedule, params::Named, refusal::Refu
     params(("name" = ScheduleId, Path, description = "The schedule's name.")),
     responses((status = 200, description = "The schedule.", body = ScheduleView), (status = 404, response = NoSuchSchedule)),
 )]
-pub(crate) async fn get(State(app): State<Arc<App>>, Named(text): Named) -> Result<Json<ScheduleView>, Refusal> {
-    Ok(Json(show(&app, &name(&text)?).await?))
+pub(crate) async fn get(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Named(text): Named,
+) -> Result<Json<ScheduleView>, Refusal> {
+    Ok(Json(show(&app, &caller, &name(&text)?).await?))
 }

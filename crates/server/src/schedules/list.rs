@@ -7,7 +7,7 @@ use orchestrix_api::{Listed, schedule::ScheduleView};
 use orchestrix_core::ScheduleName;
 
 use super::Part;
-use crate::{App, params::Asked, refusal::Refusal};
+use crate::{App, auth::caller::Caller, params::Asked, refusal::Refusal};
 
 /// Lists schedules by name.
 #[utoipa::path(
@@ -20,8 +20,11 @@ use crate::{App, params::Asked, refusal::Refusal};
 )]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
+    caller: Caller,
     Asked(part): Asked<Part>,
 ) -> Result<Json<Listed<ScheduleView>>, Refusal> {
     let page = part.read(|text| ScheduleName::new(text).ok())?;
-    Ok(Json(Listed::of(app.store.schedules(&page).await?, |schedule| ScheduleView::from(&schedule))))
+    let mut found = app.store.schedules(&page).await?;
+    found.items.retain(|schedule| caller.sees(&schedule.definition.job.tenant));
+    Ok(Json(Listed::of(found, |schedule| ScheduleView::from(&schedule))))
 }

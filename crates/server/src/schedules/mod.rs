@@ -16,21 +16,22 @@ use orchestrix_store::{PageRequest, Schedule, StoreError};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use crate::{App, refusal::Refusal};
+use crate::{App, auth::caller::Caller, refusal::Refusal};
 
 /// The name in a path. What is no name belongs to no schedule.
 pub(crate) fn name(text: &str) -> Result<ScheduleName, Refusal> {
     ScheduleName::new(text).map_err(|_| Refusal::new(Code::ScheduleNotFound, "there is no such schedule"))
 }
 
-pub(crate) async fn find(app: &App, name: &ScheduleName) -> Result<Schedule, Refusal> {
-    let found = app.store.schedule(name).await?;
-    Ok(found.ok_or_else(|| StoreError::ScheduleNotFound(name.clone()))?)
+pub(crate) async fn find(app: &App, caller: &Caller, name: &ScheduleName) -> Result<Schedule, Refusal> {
+    let found = app.store.schedule(name).await?.ok_or_else(|| StoreError::ScheduleNotFound(name.clone()))?;
+    caller.owns_schedule(&found)?;
+    Ok(found)
 }
 
 /// A schedule with those of its jobs that are not over.
-pub(crate) async fn show(app: &App, name: &ScheduleName) -> Result<ScheduleView, Refusal> {
-    let schedule = find(app, name).await?;
+pub(crate) async fn show(app: &App, caller: &Caller, name: &ScheduleName) -> Result<ScheduleView, Refusal> {
+    let schedule = find(app, caller, name).await?;
     let mut view = ScheduleView::from(&schedule);
     view.standing.unfinished_jobs = unfinished(app, &schedule).await?;
     Ok(view)

@@ -15,6 +15,7 @@ use utoipa::IntoParams;
 use super::{find, name};
 use crate::{
     App,
+    auth::caller::Caller,
     openapi::problems::NoSuchSchedule,
     params::{Asked, Named},
     refusal::Refusal,
@@ -60,12 +61,13 @@ impl Ahead {
 )]
 pub(crate) async fn next(
     State(app): State<Arc<App>>,
+    caller: Caller,
     Named(text): Named,
     Asked(ahead): Asked<Ahead>,
 ) -> Result<Json<Times>, Refusal> {
     let name = name(&text)?;
     let (count, after) = ahead.read().map_err(Problem::invalid)?;
-    let schedule = find(&app, &name).await?;
+    let schedule = find(&app, &caller, &name).await?;
     // What it has dealt with does not come again.
     let after = after.unwrap_or_else(|| schedule.counted_from.max(Timestamp::now()));
     Ok(Json(Times { times: schedule.definition.timing().upcoming(after, count) }))

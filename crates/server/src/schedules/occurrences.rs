@@ -8,6 +8,7 @@ use orchestrix_api::{Listed, schedule::OccurrenceView, schema::ScheduleId};
 use super::{Part, find, name};
 use crate::{
     App,
+    auth::caller::Caller,
     openapi::problems::NoSuchSchedule,
     params::{Asked, Named},
     refusal::Refusal,
@@ -24,11 +25,12 @@ use crate::{
 )]
 pub(crate) async fn occurrences(
     State(app): State<Arc<App>>,
+    caller: Caller,
     Named(text): Named,
     Asked(part): Asked<Part>,
 ) -> Result<Json<Listed<OccurrenceView>>, Refusal> {
     let name = name(&text)?;
     let page = part.read(|text| text.parse().ok())?;
-    find(&app, &name).await?;
+    find(&app, &caller, &name).await?;
     Ok(Json(Listed::of(app.store.occurrences(&name, &page).await?, OccurrenceView::from)))
 }

@@ -12,7 +12,7 @@ use orchestrix_core::{FieldError, Invalid, ScheduleName};
 use orchestrix_store::Put;
 
 use super::show;
-use crate::{App, body::Text, params::Named, refusal::Refusal};
+use crate::{App, auth::caller::Caller, body::Text, params::Named, refusal::Refusal};
 
 /// Sets a schedule up, or changes it.
 #[utoipa::path(
@@ -29,18 +29,21 @@ use crate::{App, body::Text, params::Named, refusal::Refusal};
 )]
 pub(crate) async fn put(
     State(app): State<Arc<App>>,
+    caller: Caller,
     Named(text): Named,
     body: Text,
 ) -> Result<(StatusCode, Json<ScheduleView>), Refusal> {
     let name = ScheduleName::new(&text)
         .map_err(|error| Problem::invalid(Invalid::from(FieldError::new("name", error.message))))?;
-    let (schedule, resume) = schedule::read(name.clone(), body.as_str()?)?;
+    let (schedule, resume) = schedule::read(name.clone(), body.as_str()?, &caller.home())?;
+    caller.may_record(&app, std::slice::from_ref(&schedule.job), |_| "job.dependsOn".into()).await?;
+    caller.owns_named(&app, &name).await?;
     let put = app.store.put_schedule(schedule).await?;
     if resume {
         app.store.resume_schedule(&name).await?;
     }
     let status = if put == Put::Created { StatusCode::CREATED } else { StatusCode::OK };
-    let mut schedule = show(&app, &name).await?;
+    let mut schedule = show(&app, &caller, &name).await?;
     schedule.standing.put = Some(schedule::put_word(put).into());
     Ok((status, Json(schedule)))
 }

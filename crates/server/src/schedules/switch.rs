@@ -10,7 +10,9 @@ use orchestrix_api::{
 use orchestrix_core::ScheduleName;
 
 use super::{name, show};
-use crate::{App, body::Text, openapi::problems::NoSuchSchedule, params::Named, refusal::Refusal};
+use crate::{
+    App, auth::caller::Caller, body::Text, openapi::problems::NoSuchSchedule, params::Named, refusal::Refusal,
+};
 
 /// Keeps a schedule from firing until it is resumed.
 #[utoipa::path(
@@ -24,13 +26,15 @@ use crate::{App, body::Text, openapi::problems::NoSuchSchedule, params::Named, r
 )]
 pub(crate) async fn pause(
     State(app): State<Arc<App>>,
+    caller: Caller,
     Named(text): Named,
     body: Text,
 ) -> Result<Json<ScheduleView>, Refusal> {
     let name = name(&text)?;
+    caller.owns_named(&app, &name).await?;
     let note = schedule::read_pause(body.as_str()?)?;
     let changed = app.store.pause_schedule(&name, note).await?;
-    switched(&app, &name, changed).await
+    switched(&app, &caller, &name, changed).await
 }
 
 /// Lets it fire again, from now on.
@@ -42,14 +46,24 @@ pub(crate) async fn pause(
     params(("name" = ScheduleId, Path, description = "The schedule's name.")),
     responses((status = 200, description = "The schedule.", body = ScheduleView), (status = 404, response = NoSuchSchedule)),
 )]
-pub(crate) async fn resume(State(app): State<Arc<App>>, Named(text): Named) -> Result<Json<ScheduleView>, Refusal> {
+pub(crate) async fn resume(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Named(text): Named,
+) -> Result<Json<ScheduleView>, Refusal> {
     let name = name(&text)?;
+    caller.owns_named(&app, &name).await?;
     let changed = app.store.resume_schedule(&name).await?;
-    switched(&app, &name, changed).await
+    switched(&app, &caller, &name, changed).await
 }
 
-async fn switched(app: &App, name: &ScheduleName, changed: bool) -> Result<Json<ScheduleView>, Refusal> {
-    let mut schedule = show(app, name).await?;
+async fn switched(
+    app: &App,
+    caller: &Caller,
+    name: &ScheduleName,
+    changed: bool,
+) -> Result<Json<ScheduleView>, Refusal> {
+    let mut schedule = show(app, caller, name).await?;
     schedule.standing.changed = Some(changed);
     Ok(Json(schedule))
 }

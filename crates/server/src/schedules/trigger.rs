@@ -6,7 +6,7 @@ use axum::{extract::State, response::Response};
 use orchestrix_api::{job::Accepted, schema::ScheduleId};
 
 use super::name;
-use crate::{App, answer, openapi::problems::NoSuchSchedule, params::Named, refusal::Refusal};
+use crate::{App, answer, auth::caller::Caller, openapi::problems::NoSuchSchedule, params::Named, refusal::Refusal};
 
 /// Creates the job of a schedule now, whatever the time.
 #[utoipa::path(
@@ -23,6 +23,12 @@ use crate::{App, answer, openapi::problems::NoSuchSchedule, params::Named, refus
         (status = 404, response = NoSuchSchedule),
     ),
 )]
-pub(crate) async fn trigger(State(app): State<Arc<App>>, Named(text): Named) -> Result<Response, Refusal> {
-    Ok(answer::accepted(app.store.trigger_schedule(&name(&text)?).await?.into()))
+pub(crate) async fn trigger(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Named(text): Named,
+) -> Result<Response, Refusal> {
+    let name = name(&text)?;
+    caller.owns_named(&app, &name).await?;
+    Ok(answer::accepted(app.store.trigger_schedule(&name).await?.into()))
 }

@@ -1,6 +1,7 @@
 //! A real server on real databases, and those who talk to it.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod access;
 mod openapi;
 mod python;
 mod remote_worker;

@@ -1,0 +1,129 @@
+//! `orchestrix keys`: who may use the API, and what they may do with it.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::{Args, Subcommand};
+use orchestrix_api::admin::key::{KeyMade, KeyRequest, KeyView, RateLimitView};
+use orchestrix_core::{KeyId, Role, Tenant, Timestamp};
+use serde::Serialize;
+
+use crate::{
+    api::{Api, Request},
+    failure::Outcome,
+    output::{Output, table},
+    times,
+};
+
+/// Make, list and revoke API keys
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Make a key, and show it once
+    #[command(after_help = "\
+The first one is made straight on the database, as nobody has a key yet.
+
+Examples:
+  orchestrix keys create --role admin --database postgres://app@db/app
+  orchestrix keys create --role client --tenant acme --name acme-web --expires 2160h")]
+    Create(Create),
+    /// Show every key, without its secret
+    #[command(after_help = "Example:\n  orchestrix keys list")]
+    List,
+    /// Take keys back; servers refuse them within two seconds
+    #[command(after_help = "Example:\n  orchestrix keys revoke 4fk20dm1q7ze")]
+    Revoke {
+        /// Their ids: what stands between ox_ and the next underscore
+        #[arg(required = true, value_name = "KEY_ID")]
+        ids: Vec<KeyId>,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Create {
+    /// What it allows: client (jobs), worker, operator (all but keys) or admin
+    #[arg(long, value_name = "ROLE")]
+    role: Role,
+
+    /// What people should call it; by default its role
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+
+    /// Bind it to a tenant: it acts in it alone
+    #[arg(long, value_name = "TENANT")]
+    tenant: Option<Tenant>,
+
+    /// After how long it ends; not at all, unless told otherwise
+    #[arg(long, value_name = "DURATION", value_parser = times::duration)]
+    expires: Option<Duration>,
+
+    /// How many requests a second it may make, of each server
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    rate: Option<u32>,
+}
+
+/// A key that was taken back.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Revoked {
+    key_id: KeyId,
+}
+
+pub(crate) async fn run(command: Command, api: &Api, output: &Output) -> Result<Outcome> {
+    match command {
+        Command::Create(create) => make(create, api, output).await?,
+        Command::List => list(api, output).await?,
+        Command::Revoke { ids } => revoke(ids, api, output).await?,
+    }
+    Ok(Outcome::DONE)
+}
+
+async fn make(create: Create, api: &Api, output: &Output) -> Result<()> {
+    let request = KeyRequest {
+        name: create.name.unwrap_or_else(|| create.role.to_string()),
+        role: create.role.to_string(),
+        tenant: create.tenant.map(|tenant| tenant.to_string()),
+        expires_at: None,
+        expires_in_seconds: create.expires.map(|expires| expires.as_secs_f64()),
+        rate_limit: create.rate.map(|count| RateLimitView { count, per_seconds: 1.0, burst: None }),
+    };
+    let made: KeyMade = api.call(Request::post("/admin/keys").with(&request)?).await?;
+    output.note(
+        "Keep it: it is not shown again. It is sent as Authorization: Bearer KEY, or stands in ORCHESTRIX_API_KEY.",
+    );
+    // By itself, so that it can be taken as it is.
+    output.show(&made, std::slice::from_ref(&made), || format!("{}\n", made.key))
+}
+
+async fn list(api: &Api, output: &Output) -> Result<()> {
+    let keys = api.gather(&Request::get("/admin/keys"), None, usize::MAX).await?;
+    let now = Timestamp::now();
+    output.page(&keys, |keys| {
+        table(["KEY", "NAME", "ROLE", "TENANT", "STATE", "CREATED", "EXPIRES"], keys.iter().map(|key| row(key, now)))
+    })
+}
+
+fn row(key: &KeyView, now: Timestamp) -> [String; 7] {
+    let state = match (key.revoked_at, key.expires_at) {
+        (Some(_), _) => "revoked",
+        (None, Some(end)) if end <= now => "expired",
+        _ => "good",
+    };
+    [
+        key.key_id.to_string(),
+        key.name.clone(),
+        key.role.to_string(),
+        key.tenant.as_ref().map_or_else(|| "any".into(), ToString::to_string),
+        state.into(),
+        times::relative(key.created_at, now),
+        key.expires_at.map_or_else(|| "-".into(), |end| times::relative(end, now)),
+    ]
+}
+
+async fn revoke(ids: Vec<KeyId>, api: &Api, output: &Output) -> Result<()> {
+    let mut revoked = Vec::new();
+    for key_id in ids {
+        api.tell(Request::delete(format!("/admin/keys/{key_id}"))).await?;
+        revoked.push(Revoked { key_id });
+    }
+    output.list(&revoked, || table(["REVOKED"], revoked.iter().map(|key| [key.key_id.to_string()])))
+}

@@ -1,0 +1,81 @@
+//! `GET /admin/keys`, `POST /admin/keys` and `DELETE /admin/keys/{keyId}`
+
+use std::sync::Arc;
+
+use axum::{Json, extract::State, http::StatusCode};
+use orchestrix_api::{
+    Code, Listed,
+    admin::{
+        key::{self, KeyMade, KeyRequest, KeyView},
+        page::{self, PartRequest},
+    },
+    schema::KeyText,
+};
+use orchestrix_core::{KeyId, Timestamp};
+use orchestrix_store::NewKey;
+
+use crate::{
+    App,
+    auth::secret::Shown,
+    body::Text,
+    openapi::problems::NoSuchKey,
+    params::{Named, Params},
+    refusal::Refusal,
+};
+
+/// Lists keys by id, without their secrets.
+#[utoipa::path(
+    get,
+    path = "/admin/keys",
+    tag = "admin",
+    operation_id = "listKeys",
+    params(PartRequest),
+    responses((status = 200, description = "Keys by id.", body = Listed<KeyView>)),
+)]
+pub(crate) async fn list(State(app): State<Arc<App>>, asked: Params) -> Result<Json<Listed<KeyView>>, Refusal> {
+    let page = page::read(&asked.0, |text| KeyId::new(text).ok())?;
+    Ok(Json(Listed::of(app.store.keys(&page).await?, KeyView::from)))
+}
+
+/// Makes a key. Its secret is in this answer and nowhere else.
+#[utoipa::path(
+    post,
+    path = "/admin/keys",
+    tag = "admin",
+    operation_id = "createKey",
+    request_body = KeyRequest,
+    responses((status = 201, description = "The key.", body = KeyMade)),
+)]
+pub(crate) async fn create(State(app): State<Arc<App>>, body: Text) -> Result<(StatusCode, Json<KeyMade>), Refusal> {
+    let wanted = key::read(body.as_str()?, Timestamp::now())?;
+    let shown = Shown::fresh();
+    let key = NewKey {
+        id: shown.id.clone(),
+        digest: shown.digest(),
+        name: wanted.name,
+        role: wanted.role,
+        tenant: wanted.tenant,
+        rate_limit: wanted.rate_limit,
+        expires_at: wanted.expires_at,
+    };
+    let made = app.store.create_key(key).await?;
+    Ok((StatusCode::CREATED, Json(KeyMade { key: shown.text(), view: made.into() })))
+}
+
+/// Takes a key back. Servers refuse it within two seconds.
+#[utoipa::path(
+    delete,
+    path = "/admin/keys/{keyId}",
+    tag = "admin",
+    operation_id = "revokeKey",
+    params(("keyId" = KeyText, Path, description = "The key's id.")),
+    responses((status = 204, description = "It is taken back."), (status = 404, response = NoSuchKey)),
+)]
+pub(crate) async fn revoke(State(app): State<Arc<App>>, Named(text): Named) -> Result<StatusCode, Refusal> {
+    let unknown = || Refusal::new(Code::KeyNotFound, "there is no such key");
+    let id = KeyId::new(&text).map_err(|_| unknown())?;
+    match app.store.revoke_key(&id).await? {
+        true => Ok(StatusCode::NO_CONTENT),
+        false => Err(unknown()),
+    }
+}

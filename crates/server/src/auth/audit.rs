@@ -1,0 +1,74 @@
+//! What operators do, written down before it is done, and how it went afterwards.
+//!
+//! This is done around handlers and not in them, so that none can forget it: whatever changes something and is for operators is
+//! written down. If it cannot be, it is not done.
+
+use std::sync::Arc;
+
+use axum::{body::Bytes, http::Uri, response::Response};
+use orchestrix_store::{NewAudit, Store};
+use serde_json::json;
+
+use super::caller::Caller;
+use crate::refusal::{ProblemBody, Refusal};
+
+/// What is about to be done.
+pub(crate) struct Deed<'a> {
+    pub(crate) caller: &'a Caller,
+    /// The method and the route.
+    pub(crate) action: String,
+    pub(crate) uri: &'a Uri,
+    /// What was sent along, if that may be kept.
+    pub(crate) body: Option<&'a Bytes>,
+    pub(crate) request_id: &'a str,
+}
+
+/// A line of the audit that waits for its end.
+pub(crate) struct Line {
+    store: Arc<dyn Store>,
+    seq: i64,
+}
+
+impl Line {
+    /// Writes down what is about to be done.
+    pub(crate) async fn begin(store: &Arc<dyn Store>, deed: Deed<'_>) -> Result<Self, Refusal> {
+        let mut target = deed.uri.path().to_owned();
+        target.truncate(NewAudit::MAX_TEXT);
+        let entry = NewAudit {
+            actor: deed.caller.name().to_owned(),
+            tenant: deed.caller.tenant().cloned(),
+            action: deed.action,
+            target: Some(target),
+            detail: deed.body.and_then(|body| detail(body)),
+            request_id: deed.request_id.to_owned(),
+        };
+        Ok(Self { seq: store.begin_audit(entry).await?, store: Arc::clone(store) })
+    }
+
+    /// Writes down how it went.
+    pub(crate) async fn end(self, outcome: &str) {
+        // It is done, and its line is there: only this word is missing.
+        if let Err(error) = self.store.end_audit(self.seq, outcome).await {
+            tracing::warn!(%error, seq = self.seq, outcome, "how it went could not be added to the audit");
+        }
+    }
+}
+
+/// How it went, in a word or two.
+pub(crate) fn outcome(response: &Response) -> String {
+    let status = response.status().as_u16();
+    match response.extensions().get::<ProblemBody>() {
+        Some(ProblemBody(problem)) => format!("{status} {}", problem.code.as_str()),
+        None => status.to_string(),
+    }
+}
+
+// As it was sent, if it is JSON and short enough.
+fn detail(body: &Bytes) -> Option<String> {
+    if body.is_empty() {
+        return None;
+    }
+    let text = std::str::from_utf8(body).ok().filter(|text| text.len() <= NewAudit::MAX_DETAIL);
+    let text = text.filter(|text| serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok());
+    Some(text.map_or_else(|| json!({"bytes": body.len()}).to_string(), ToOwned::to_owned))
+}

@@ -1,0 +1,79 @@
+//! How often something may be done: a bucket that fills with time.
+
+use std::time::{Duration, Instant};
+
+use orchestrix_core::RateLimit;
+
+/// What is left of a limit.
+#[derive(Debug)]
+pub(crate) struct Bucket {
+    limit: RateLimit,
+    left: f64,
+    at: Instant,
+}
+
+impl Bucket {
+    /// A full one.
+    pub(crate) fn new(limit: RateLimit, now: Instant) -> Self {
+        Self { limit, left: f64::from(limit.burst()), at: now }
+    }
+
+    pub(crate) const fn limit(&self) -> RateLimit {
+        self.limit
+    }
+
+    fn per_second(&self) -> f64 {
+        f64::from(self.limit.count()) / self.limit.per().as_secs_f64()
+    }
+
+    fn fill(&mut self, now: Instant) {
+        let passed = now.saturating_duration_since(self.at).as_secs_f64();
+        self.left = (self.left + passed * self.per_second()).min(f64::from(self.limit.burst()));
+        self.at = now;
+    }
+
+    /// Takes one, or says how long until there is one.
+    pub(crate) fn take(&mut self, now: Instant) -> Result<(), Duration> {
+        self.wait(now)?;
+        self.left -= 1.0;
+        Ok(())
+    }
+
+    /// How long until there is one, without taking it.
+    pub(crate) fn wait(&mut self, now: Instant) -> Result<(), Duration> {
+        self.fill(now);
+        if self.left >= 1.0 {
+            return Ok(());
+        }
+        Err(Duration::from_secs_f64((1.0 - self.left) / self.per_second()))
+    }
+
+    /// Whether nothing is missing from it.
+    pub(crate) fn is_full(&mut self, now: Instant) -> bool {
+        self.fill(now);
+        self.left >= f64::from(self.limit.burst())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn at_most_the_burst_at_once_and_the_rate_after_that() {
+        let begun = Instant::now();
+        let mut bucket = Bucket::new(RateLimit::new(10, Duration::from_secs(5), 3).unwrap(), begun);
+        assert!(bucket.is_full(begun));
+        for _ in 0..3 {
+            bucket.take(begun).unwrap();
+        }
+        let wait = bucket.take(begun).unwrap_err();
+        assert!((wait.as_secs_f64() - 0.5).abs() < 0.001, "{wait:?}");
+        let mut taken = 0;
+        for tenth in 0..100 {
+            taken += usize::from(bucket.take(begun + Duration::from_millis(100 * tenth)).is_ok());
+        }
+        assert!((18..=20).contains(&taken), "two a second for ten seconds, not {taken}");
+        assert!(bucket.is_full(begun + Duration::from_secs(60)));
+    }
+}

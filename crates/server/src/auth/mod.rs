@@ -1,0 +1,26 @@
+//! Who asks, and whether they may.
+//!
+//! | module | what it owns |
+//! |---|---|
+//! | `secret` | keys as their holders have them: made once, read from a header, compared |
+//! | `keys` | keys that were shown lately, so that not every request asks the store |
+//! | `bucket` | how often something may be done |
+//! | `caller` | who asks: what handlers know of them, and what they keep them to |
+//! | `audit` | what operators do, written down before it is done |
+
+pub(crate) mod audit;
+mod bucket;
+pub(crate) mod caller;
+pub(crate) mod keys;
+pub(crate) mod secret;
+
+/// Whom a server answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Auth {
+    /// Whoever asks by its address, from the same machine; no page of another place.
+    Anybody,
+    /// Whoever shows a key.
+    Keys,
+    /// The process it is part of, in this name.
+    Own(String),
+}
