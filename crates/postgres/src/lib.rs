@@ -36,6 +36,7 @@ mod operate;
 mod options;
 mod pace;
 mod prune;
+mod recent;
 mod record;
 mod row;
 mod runner;
@@ -58,8 +59,8 @@ use orchestrix_core::{
 use orchestrix_store::{
     Agenda, Backfill, ClaimRequest, Claimed, Directive, Enqueued, Epoch, Fence, Finish, FinishError, JobFilter,
     JobSummary, Leadership, LeaseStatus, LogEntry, LogLine, NodeInfo, NodeStatus, Occurrence, Page, PageRequest,
-    ProgressUpdate, Pruned, Put, QueueDepth, Result, Retention, Schedule, Store, StoreError, Swept, Wakeup, Wakeups,
-    WorkerInfo, WorkerStatus, enqueue::check_alone, wakeup::Waker,
+    ProgressUpdate, Pruned, Put, QueueDepth, Recent, Result, Retention, Schedule, Store, StoreError, Swept, Wakeup,
+    Wakeups, WorkerInfo, WorkerStatus, enqueue::check_alone, wakeup::Waker,
 };
 use tokio::task::AbortHandle;
 use tokio_postgres::Row;
@@ -430,6 +431,10 @@ impl Store for PostgresStore {
 
     async fn states(&self, ids: &[JobId]) -> Result<Vec<(JobId, JobState)>> {
         inspect::states(self, ids).await
+    }
+
+    async fn recent(&self, since: Option<Timestamp>, limit: usize) -> Result<Recent> {
+        recent::recent(self, since, limit).await
     }
 
     async fn get(&self, id: JobId) -> Result<Option<Job>> {

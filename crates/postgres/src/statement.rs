@@ -99,6 +99,7 @@ statements! {
     PRUNE_LOGS = "prune_logs" (INT8, INT8);
     PRUNE_OCCURRENCES = "prune_occurrences" (INT8, INT8);
     PRUNE_ROWS = "prune_rows" (INT8, INT8, INT8, INT8, INT8);
+    RECENT = "recent" (TIMESTAMPTZ, INT8);
     RECORD = "record" (
         UUID_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT2_ARRAY, INT2_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY
     );

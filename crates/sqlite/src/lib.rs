@@ -33,6 +33,7 @@ mod migrate;
 mod operate;
 mod options;
 mod prune;
+mod recent;
 mod record;
 mod row;
 mod schedule;
@@ -52,12 +53,13 @@ use orchestrix_core::{
 use orchestrix_store::{
     Agenda, Backfill, ClaimRequest, Claimed, Directive, Enqueued, Epoch, Fence, Finish, FinishError, JobFilter,
     JobSummary, Leadership, LeaseStatus, LogEntry, LogLine, NodeInfo, NodeStatus, Occurrence, Page, PageRequest,
-    ProgressUpdate, Pruned, Put, QueueDepth, Result, Retention, Schedule, Store, StoreError, Swept, Wakeups,
+    ProgressUpdate, Pruned, Put, QueueDepth, Recent, Result, Retention, Schedule, Store, StoreError, Swept, Wakeups,
     WorkerInfo, WorkerStatus,
     claim::check_tokens,
     coordination::check_term,
     housekeeping::{MAX_SWEEP, check_limit},
     inspect::MAX_LANES,
+    recent::MAX_RECENT,
     wakeup::Waker,
 };
 
@@ -352,6 +354,11 @@ impl Store for SqliteStore {
     async fn states(&self, ids: &[JobId]) -> Result<Vec<(JobId, JobState)>> {
         let ids = ids.to_vec();
         self.database().read(move |session| inspect::states(&session, &ids)).await
+    }
+
+    async fn recent(&self, since: Option<Timestamp>, limit: usize) -> Result<Recent> {
+        check_limit(limit, MAX_RECENT)?;
+        self.database().read(move |session| recent::recent(&session, since, limit)).await
     }
 
     async fn get(&self, id: JobId) -> Result<Option<Job>> {

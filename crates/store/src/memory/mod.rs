@@ -27,6 +27,7 @@ mod inspect;
 mod log;
 mod operate;
 mod prune;
+mod recent;
 mod row;
 mod schedule;
 mod settle;
@@ -49,8 +50,8 @@ use self::tables::Tables;
 use crate::{
     Agenda, Backfill, ClaimRequest, Claimed, Clock, Directive, Enqueued, Epoch, Fence, Finish, FinishError, JobFilter,
     JobSummary, Leadership, LeaseStatus, LogEntry, LogLine, NodeInfo, NodeStatus, Occurrence, Page, PageRequest,
-    ProgressUpdate, Pruned, Put, QueueDepth, Result, Retention, Schedule, Store, Swept, SystemClock, Wakeup, Wakeups,
-    WorkerInfo, WorkerStatus,
+    ProgressUpdate, Pruned, Put, QueueDepth, Recent, Result, Retention, Schedule, Store, Swept, SystemClock, Wakeup,
+    Wakeups, WorkerInfo, WorkerStatus,
     coordination::check_term,
     housekeeping::{MAX_SWEEP, check_limit},
     wakeup::Waker,
@@ -295,6 +296,10 @@ impl Store for MemoryStore {
 
     async fn summaries(&self, ids: &[JobId]) -> Result<Vec<JobSummary>> {
         Ok(self.with(|tables, _| tables.summaries(ids)))
+    }
+
+    async fn recent(&self, since: Option<Timestamp>, limit: usize) -> Result<Recent> {
+        self.with(|tables, now| tables.recent(since, limit, now))
     }
 
     async fn get(&self, id: JobId) -> Result<Option<Job>> {
