@@ -5,7 +5,9 @@ use std::sync::Arc;
 use orchestrix_store::Store;
 use tokio::sync::{Semaphore, watch};
 
-use crate::{ServerOptions, body::Inlet, desk::Desk, gate::Gate, reader::Reader, watcher::Watcher, workers::Roster};
+use crate::{
+    ServerOptions, body::Inlet, desk::Desk, gate::Gate, live::Feed, reader::Reader, watcher::Watcher, workers::Roster,
+};
 
 /// A server without its socket. Tasks that it has in the background end with it.
 pub struct App {
@@ -15,10 +17,13 @@ pub struct App {
     pub(crate) gate: Gate,
     pub(crate) reader: Reader,
     pub(crate) watcher: Watcher,
+    pub(crate) feed: Feed,
     pub(crate) desk: Desk,
     pub(crate) roster: Roster,
     /// Long polls that may still begin.
     pub(crate) waits: Semaphore,
+    /// How many more may follow jobs.
+    pub(crate) live: Arc<Semaphore>,
     /// Whether long polls should come to an end.
     closing: watch::Sender<bool>,
 }
@@ -31,16 +36,18 @@ impl App {
             gate: Gate::new(&options),
             reader: Reader::new(Arc::clone(&store)),
             watcher: Watcher::new(Arc::clone(&store), options.watch_interval),
+            feed: Feed::new(Arc::clone(&store), options.watch_interval, options.live_buffer),
             desk: Desk::new(Arc::clone(&store), options.poll_interval),
             roster: Roster::default(),
             waits: Semaphore::new(options.waits),
+            live: Arc::new(Semaphore::new(options.live)),
             closing: watch::Sender::new(false),
             store,
             options,
         })
     }
 
-    /// Answers every long poll at once, from now on.
+    /// Answers every long poll at once, and ends what follows jobs, from now on.
     pub fn close(&self) {
         self.closing.send_replace(true);
     }

@@ -14,7 +14,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use crate::{
     App, admin,
     body::{MANY, ONE},
-    gate, host, jobs, meter,
+    gate, host, jobs, live, meter,
     openapi::{self, Document, docs},
     operations,
     refusal::Refusal,
@@ -26,6 +26,8 @@ pub fn router(app: Arc<App>) -> Router {
     let worked_on = OpenApiRouter::new()
         .routes(routes!(jobs::create::create))
         .routes(routes!(jobs::get::get))
+        .routes(routes!(live::events::events))
+        .routes(routes!(live::socket::follow))
         .routes(routes!(jobs::result::result))
         .routes(routes!(jobs::cancel::cancel))
         .routes(routes!(jobs::release::release))

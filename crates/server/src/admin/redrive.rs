@@ -22,6 +22,7 @@ pub(crate) async fn redrive(State(app): State<Arc<App>>, body: Text) -> Result<J
     match dlq::read_redrive(body.as_str()?)? {
         Redrive::Matching(filter, limit) => {
             let retried = app.store.retry_many(&filter, limit).await?;
+            app.feed.stirred(&retried);
             let more = retried.len() >= limit;
             Ok(Json(Redriven { retried, refused: Vec::new(), more }))
         }
@@ -33,7 +34,10 @@ async fn named(app: &App, ids: Vec<JobId>) -> Result<Redriven, Refusal> {
     let mut redriven = Redriven { retried: Vec::new(), refused: Vec::new(), more: false };
     for job_id in ids {
         match app.store.retry(job_id).await {
-            Ok(_) => redriven.retried.push(job_id),
+            Ok(_) => {
+                app.feed.stirred(&[job_id]);
+                redriven.retried.push(job_id);
+            }
             Err(error @ (StoreError::JobNotFound(_) | StoreError::IllegalTransition(_))) => {
                 let problem = Refusal::from(error).0;
                 redriven.refused.push(RefusedJob { job_id, code: problem.code, detail: problem.detail });

@@ -24,5 +24,7 @@ use crate::{
 )]
 pub(crate) async fn retry(State(app): State<Arc<App>>, Named(text): Named) -> Result<Json<Standing>, Refusal> {
     let id = id(&text)?;
-    Ok(Json(Standing::of(id, app.store.retry(id).await?)))
+    let state = app.store.retry(id).await?;
+    app.feed.stirred(&[id]);
+    Ok(Json(Standing::of(id, state)))
 }
