@@ -1,7 +1,7 @@
 //! One who follows jobs: what he wants, and what he was told.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{HashMap, HashSet, hash_map::Entry},
     sync::Arc,
 };
 
@@ -61,9 +61,9 @@ impl Listener {
         let was_broad = self.is_broad();
         let mut known = Vec::new();
         for queue in wanted.queues {
-            if !self.queues.contains_key(&queue) {
-                known.extend(told.sight.picture(Some(&queue), false));
-                self.queues.insert(queue, number);
+            if let Entry::Vacant(vacant) = self.queues.entry(queue) {
+                known.extend(told.sight.picture(Some(vacant.key()), false));
+                vacant.insert(number);
             }
         }
         if wanted.all && self.all.is_none() {
@@ -74,13 +74,16 @@ impl Listener {
             told.sight.widen();
         }
         for id in wanted.jobs {
-            if !self.jobs.contains_key(&id) {
+            if let Entry::Vacant(vacant) = self.jobs.entry(id) {
                 known.extend(told.sight.watch(id));
-                self.jobs.insert(id, number);
+                vacant.insert(number);
             }
         }
         drop(told);
         self.shared.call();
+        // One that is wanted for several reasons is told once.
+        let mut there = HashSet::new();
+        known.retain(|news| there.insert(news.id()));
         self.mine(known)
     }
 

@@ -89,6 +89,10 @@ impl Sight {
             *count -= 1;
             if *count == 0 {
                 self.watched.remove(&id);
+                // With others it is forgotten in its time.
+                if !self.is_broad() {
+                    self.seen.remove(&id);
+                }
             }
         }
     }
@@ -109,9 +113,9 @@ impl Sight {
         }
     }
 
-    /// A job may have changed; it is worth a look if somebody could hear of it.
+    /// Jobs may have changed in a way that those who follow queues or all jobs would not hear of.
     pub(super) fn stir(&mut self, ids: &[JobId]) {
-        if !self.is_idle() {
+        if self.is_broad() {
             let room = MAX_RECENT.saturating_sub(self.fresh.len());
             self.fresh.extend(ids.iter().take(room));
         }

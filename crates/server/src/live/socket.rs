@@ -158,18 +158,18 @@ impl Talk {
                     format!("{}{}}}", seen.text, self.seq)
                 }
             };
-            written(timeout(self.patience, self.socket.feed(Message::text(text))).await)?;
+            written(&timeout(self.patience, self.socket.feed(Message::text(text))).await)?;
         }
-        written(timeout(self.patience, self.socket.flush()).await)
+        written(&timeout(self.patience, self.socket.flush()).await)
     }
 
     async fn say(&mut self, message: Message) -> Result<(), Gone> {
-        written(timeout(self.patience, self.socket.send(message)).await)
+        written(&timeout(self.patience, self.socket.send(message)).await)
     }
 }
 
 // Whoever takes nothing for so long is not waited for.
-fn written(result: Result<Result<(), axum::Error>, Elapsed>) -> Result<(), Gone> {
+fn written(result: &Result<Result<(), axum::Error>, Elapsed>) -> Result<(), Gone> {
     match result {
         Ok(Ok(())) => Ok(()),
         Ok(Err(_)) | Err(_) => Err(Gone),
