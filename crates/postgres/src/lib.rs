@@ -39,6 +39,7 @@ mod operation;
 mod options;
 mod pace;
 mod prune;
+mod recent;
 mod record;
 mod row;
 mod runner;
@@ -62,8 +63,8 @@ use orchestrix_store::{
     Advance, Agenda, ApiKey, AuditEntry, AuditFilter, Backfill, ClaimRequest, Claimed, Directive, Enqueued, Epoch,
     Fence, Finish, FinishError, JobFilter, JobSummary, KeyRecord, Leadership, LeaseStatus, LogEntry, LogLine, NewAudit,
     NewKey, NewOperation, NodeInfo, NodeStatus, Occurrence, Operation, Page, PageRequest, ProgressUpdate, Pruned, Put,
-    QueueDepth, Result, Retention, Schedule, Store, StoreError, Swept, Wakeup, Wakeups, WorkerInfo, WorkerStatus,
-    enqueue::check_alone, wakeup::Waker,
+    QueueDepth, Recent, Result, Retention, Schedule, Store, StoreError, Swept, Wakeup, Wakeups, WorkerInfo,
+    WorkerStatus, enqueue::check_alone, wakeup::Waker,
 };
 use tokio::task::AbortHandle;
 use tokio_postgres::Row;
@@ -466,6 +467,10 @@ impl Store for PostgresStore {
 
     async fn states(&self, ids: &[JobId]) -> Result<Vec<(JobId, JobState)>> {
         inspect::states(self, ids).await
+    }
+
+    async fn recent(&self, since: Option<Timestamp>, limit: usize) -> Result<Recent> {
+        recent::recent(self, since, limit).await
     }
 
     async fn get(&self, id: JobId) -> Result<Option<Job>> {

@@ -118,6 +118,7 @@ statements! {
     PRUNE_OCCURRENCES = "prune_occurrences" (INT8, INT8);
     PRUNE_OPERATIONS = "prune_operations" (INT8, INT8);
     PRUNE_ROWS = "prune_rows" (INT8, INT8, INT8, INT8, INT8);
+    RECENT = "recent" (TIMESTAMPTZ, INT8);
     RECORD = "record" (
         UUID_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT2_ARRAY, INT2_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY
     );

@@ -11,6 +11,7 @@ use crate::{
     body::Inlet,
     desk::Desk,
     gate::Gate,
+    live::Feed,
     openapi::Document,
     reader::Reader,
     watcher::Watcher,
@@ -28,12 +29,15 @@ pub struct App {
     pub(crate) host: Caller,
     pub(crate) reader: Reader,
     pub(crate) watcher: Watcher,
+    pub(crate) feed: Feed,
     pub(crate) desk: Desk,
     pub(crate) roster: Roster,
     /// What `GET /openapi.json` answers, once there are routes.
     pub(crate) document: OnceLock<Document>,
     /// Long polls that may still begin.
     pub(crate) waits: Semaphore,
+    /// How many more may follow jobs.
+    pub(crate) live: Arc<Semaphore>,
     /// Whether long polls should come to an end.
     closing: watch::Sender<bool>,
 }
@@ -51,17 +55,19 @@ impl App {
             }),
             reader: Reader::new(Arc::clone(&store)),
             watcher: Watcher::new(Arc::clone(&store), options.watch_interval),
+            feed: Feed::new(Arc::clone(&store), options.watch_interval, options.live_buffer),
             desk: Desk::new(Arc::clone(&store), options.poll_interval),
             roster: Roster::default(),
             document: OnceLock::new(),
             waits: Semaphore::new(options.waits),
+            live: Arc::new(Semaphore::new(options.live)),
             closing: watch::Sender::new(false),
             store,
             options,
         })
     }
 
-    /// Answers every long poll at once, from now on.
+    /// Answers every long poll at once, and ends what follows jobs, from now on.
     pub fn close(&self) {
         self.closing.send_replace(true);
     }

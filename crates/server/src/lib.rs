@@ -12,6 +12,7 @@
 //! | `refusal` | errors as they are answered |
 //! | `reader` | single jobs that are asked for; one look at the store for all who ask at the same time |
 //! | `watcher` | who waits for which job to change; one look at the store for all of them |
+//! | `live` | who follows jobs and is told of every change; one look at the store for all of them |
 //! | `desk` | workers that wait for jobs; one claim at a time for all that want the same |
 //! | `host` | whom a server without keys answers |
 //! | `around` | what is done for every request: let in, traced, counted |
@@ -35,6 +36,7 @@ mod desk;
 mod gate;
 mod host;
 mod jobs;
+mod live;
 mod local;
 mod meter;
 mod openapi;

@@ -21,6 +21,14 @@ pub struct ServerOptions {
     pub patience: Duration,
     /// How many long polls may be open; whoever comes then is answered at once.
     pub waits: usize,
+    /// How many may follow jobs at once, by events or over a WebSocket; whoever comes then is turned away.
+    pub live: usize,
+    /// How many batches of news are kept for one who follows jobs and is slow; he is told what he missed by the state of things.
+    pub live_buffer: usize,
+    /// How often the other side of a WebSocket is asked whether it is there; silence for twice as long ends it.
+    pub live_ping: Duration,
+    /// How long it may take nothing of what is written to it.
+    pub live_patience: Duration,
     /// How many connections may be open; whoever comes then waits to be let in.
     pub connections: usize,
     /// How long a connection may take to send the head of a request, or say nothing between two.
@@ -51,6 +59,10 @@ impl Default for ServerOptions {
             queue: 16_384,
             patience: Duration::from_secs(2),
             waits: 10_000,
+            live: 10_000,
+            live_buffer: 128,
+            live_ping: Duration::from_secs(15),
+            live_patience: Duration::from_secs(10),
             connections: 16_384,
             idle_timeout: Duration::from_secs(75),
             body_timeout: Duration::from_secs(30),

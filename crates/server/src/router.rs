@@ -14,7 +14,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use crate::{
     App, admin,
     around::around,
-    jobs, meter,
+    jobs, live, meter,
     openapi::{self, Document, docs},
     operations,
     refusal::Refusal,
@@ -31,6 +31,8 @@ pub fn router(app: Arc<App>) -> Router {
         .routes(routes!(jobs::create::create))
         .routes(routes!(jobs::batch::batch))
         .routes(routes!(jobs::get::get))
+        .routes(routes!(live::events::events))
+        .routes(routes!(live::socket::follow))
         .routes(routes!(jobs::result::result))
         .routes(routes!(jobs::cancel::cancel))
         .routes(routes!(jobs::release::release))

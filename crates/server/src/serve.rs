@@ -79,6 +79,9 @@ pub async fn serve(
     app.close();
     let all = u32::try_from(most).unwrap_or(u32::MAX);
     let _ = tokio::time::timeout(patience, places.acquire_many(all)).await;
+    // WebSockets have left their connections behind, and say goodbye.
+    let followers = u32::try_from(app.options.live).unwrap_or(u32::MAX);
+    let _ = tokio::time::timeout(LAST_WORDS, app.live.acquire_many(followers)).await;
     let cut_off = most - places.available_permits();
     // Jobs that were leased for polls which have just ended.
     let _ = tokio::time::timeout(LAST_WORDS, app.desk.cleared()).await;
@@ -131,7 +134,7 @@ where
             answer
         }
     });
-    let connection = http.serve_connection(TokioIo::new(stream), service);
+    let connection = http.serve_connection(TokioIo::new(stream), service).with_upgrades();
     tokio::pin!(connection);
     let ended = tokio::select! {
         ended = &mut connection => ended,

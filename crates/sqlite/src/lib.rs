@@ -36,6 +36,7 @@ mod operate;
 mod operation;
 mod options;
 mod prune;
+mod recent;
 mod record;
 mod row;
 mod schedule;
@@ -56,12 +57,13 @@ use orchestrix_store::{
     Advance, Agenda, ApiKey, AuditEntry, AuditFilter, Backfill, ClaimRequest, Claimed, Directive, Enqueued, Epoch,
     Fence, Finish, FinishError, JobFilter, JobSummary, KeyRecord, Leadership, LeaseStatus, LogEntry, LogLine, NewAudit,
     NewKey, NewOperation, NodeInfo, NodeStatus, Occurrence, Operation, Page, PageRequest, ProgressUpdate, Pruned, Put,
-    QueueDepth, Result, Retention, Schedule, Store, StoreError, Swept, Wakeups, WorkerInfo, WorkerStatus,
+    QueueDepth, Recent, Result, Retention, Schedule, Store, StoreError, Swept, Wakeups, WorkerInfo, WorkerStatus,
     audit::check_outcome,
     claim::check_tokens,
     coordination::check_term,
     housekeeping::{MAX_SWEEP, check_limit},
     inspect::MAX_LANES,
+    recent::MAX_RECENT,
     wakeup::Waker,
 };
 
@@ -396,6 +398,11 @@ impl Store for SqliteStore {
     async fn states(&self, ids: &[JobId]) -> Result<Vec<(JobId, JobState)>> {
         let ids = ids.to_vec();
         self.database().read(move |session| inspect::states(&session, &ids)).await
+    }
+
+    async fn recent(&self, since: Option<Timestamp>, limit: usize) -> Result<Recent> {
+        check_limit(limit, MAX_RECENT)?;
+        self.database().read(move |session| recent::recent(&session, since, limit)).await
     }
 
     async fn get(&self, id: JobId) -> Result<Option<Job>> {

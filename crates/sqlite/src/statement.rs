@@ -108,6 +108,9 @@ statements! {
     POSTPONE_SCHEDULE = "postpone_schedule";
     PROGRESS = "progress";
     PROMOTE = "promote";
+    RECENT_ENDED = "recent_ended";
+    RECENT_LEASED = "recent_leased";
+    RECENT_RECORDED = "recent_recorded";
     RECORD = "record";
     RECORD_ATTEMPT = "record_attempt";
     RECORD_DEPENDENCY = "record_dependency";

@@ -30,6 +30,7 @@ pub mod memory;
 pub mod metrics;
 pub mod operation;
 pub mod options;
+pub mod recent;
 pub mod schedule;
 pub mod standing;
 pub mod wakeup;
@@ -58,6 +59,7 @@ pub use log::{LogEntry, LogLevel, LogLine};
 pub use memory::MemoryStore;
 pub use operation::{Advance, BulkAction, NewOperation, Operation, OperationEnd, OperationState};
 pub use options::Options;
+pub use recent::{Glimpse, Recent};
 pub use schedule::{Backfill, Firing, Occurrence, Put, Schedule};
 pub use standing::Standing;
 pub use wakeup::{Polling, Wakeup, Wakeups};
@@ -257,6 +259,14 @@ pub trait Store: Any + Send + Sync {
     async fn states(&self, ids: &[JobId]) -> Result<Vec<(JobId, JobState)>> {
         Ok(self.summaries(ids).await?.into_iter().map(|job| (job.id, job.state)).collect())
     }
+
+    /// What happened lately, for whoever follows all jobs or those of a queue: every job that is leased, and those that were recorded
+    /// or ended from `since` on, as they stand at one moment, in any order, each at least once. At most `limit` of each kind; whether
+    /// there were more is told. The cost grows with what is shown, not with the backlog or with what is kept.
+    ///
+    /// Whatever ends in a transaction that took longer than `since` reaches back is shown as leased until its commit, and then no
+    /// longer shown: whoever follows looks it up by its id. A job counts as recorded at the time in its id, which is its maker's.
+    async fn recent(&self, since: Option<Timestamp>, limit: usize) -> Result<Recent>;
 
     /// All that is known of one job.
     async fn get(&self, id: JobId) -> Result<Option<Job>>;

@@ -62,6 +62,7 @@ passed_on! {
     forget_workers(fence: Fence, silence: Duration, limit: usize) -> Result<usize>;
     prune(fence: Fence, retention: &Retention, limit: usize) -> Result<Pruned>;
     summaries(ids: &[JobId]) -> Result<Vec<JobSummary>>;
+    recent(since: Option<Timestamp>, limit: usize) -> Result<Recent>;
     get(id: JobId) -> Result<Option<Job>>;
     list(filter: &JobFilter, page: &PageRequest<JobId>) -> Result<Page<JobSummary, JobId>>;
     logs(id: JobId, page: &PageRequest<i64>) -> Result<Page<LogEntry, i64>>;

@@ -7,6 +7,7 @@ pub(crate) mod http;
 mod jobs;
 mod limits;
 mod line;
+mod live;
 mod midway;
 mod outage;
 mod overload;

@@ -26,6 +26,7 @@ pub(crate) async fn redrive(
         Redrive::Matching(mut filter, limit) => {
             caller.keep(&mut filter)?;
             let retried = app.store.retry_many(&filter, limit).await?;
+            app.feed.stirred(&retried);
             let more = retried.len() >= limit;
             Ok(Json(Redriven { retried, refused: Vec::new(), more }))
         }
@@ -51,5 +52,6 @@ async fn named(app: &App, caller: &Caller, ids: Vec<JobId>) -> Result<Redriven, 
 async fn retry(app: &App, caller: &Caller, id: JobId) -> Result<(), Refusal> {
     caller.owns(app, id).await?;
     app.store.retry(id).await?;
+    app.feed.stirred(&[id]);
     Ok(())
 }

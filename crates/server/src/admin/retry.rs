@@ -30,5 +30,7 @@ pub(crate) async fn retry(
 ) -> Result<Json<Standing>, Refusal> {
     let id = id(&text)?;
     caller.owns(&app, id).await?;
-    Ok(Json(Standing::of(id, app.store.retry(id).await?)))
+    let state = app.store.retry(id).await?;
+    app.feed.stirred(&[id]);
+    Ok(Json(Standing::of(id, state)))
 }

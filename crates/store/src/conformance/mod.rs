@@ -43,6 +43,7 @@ mod overlap;
 mod progress;
 mod prune;
 mod random;
+mod recent;
 mod repeat;
 mod retry;
 mod schedules;
@@ -408,6 +409,15 @@ suite! {
         only_what_can_be_claimed_makes_a_lane,
         a_paused_queue_keeps_its_lanes,
         no_more_lanes_than_asked_for_are_listed_and_the_first_of_them,
+        limits_out_of_range_are_refused,
+    }
+    recent {
+        an_empty_store_shows_nothing_but_the_time,
+        without_a_time_what_is_leased_is_shown_and_nothing_else,
+        what_was_recorded_or_ended_since_is_shown_as_it_stands,
+        what_ended_before_is_not_shown,
+        a_job_that_is_no_longer_leased_is_not_shown_as_such,
+        no_more_of_a_kind_than_asked_for_is_shown_and_that_is_told,
         limits_out_of_range_are_refused,
     }
     apart {

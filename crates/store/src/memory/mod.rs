@@ -30,6 +30,7 @@ mod log;
 mod operate;
 mod operation;
 mod prune;
+mod recent;
 mod row;
 mod schedule;
 mod settle;
@@ -53,8 +54,8 @@ use crate::{
     Advance, Agenda, ApiKey, AuditEntry, AuditFilter, Backfill, ClaimRequest, Claimed, Clock, Directive, Enqueued,
     Epoch, Fence, Finish, FinishError, JobFilter, JobSummary, KeyRecord, Leadership, LeaseStatus, LogEntry, LogLine,
     NewAudit, NewKey, NewOperation, NodeInfo, NodeStatus, Occurrence, Operation, Page, PageRequest, ProgressUpdate,
-    Pruned, Put, QueueDepth, Result, Retention, Schedule, Store, Swept, SystemClock, Wakeup, Wakeups, WorkerInfo,
-    WorkerStatus,
+    Pruned, Put, QueueDepth, Recent, Result, Retention, Schedule, Store, Swept, SystemClock, Wakeup, Wakeups,
+    WorkerInfo, WorkerStatus,
     coordination::check_term,
     housekeeping::{MAX_SWEEP, check_limit},
     wakeup::Waker,
@@ -332,6 +333,10 @@ impl Store for MemoryStore {
 
     async fn summaries(&self, ids: &[JobId]) -> Result<Vec<JobSummary>> {
         Ok(self.with(|tables, _| tables.summaries(ids)))
+    }
+
+    async fn recent(&self, since: Option<Timestamp>, limit: usize) -> Result<Recent> {
+        self.with(|tables, now| tables.recent(since, limit, now))
     }
 
     async fn get(&self, id: JobId) -> Result<Option<Job>> {

@@ -56,6 +56,11 @@ impl Tables {
         self.rows.get(&id)
     }
 
+    /// The rows from this id on, the newest first.
+    pub(super) fn from(&self, id: JobId) -> impl Iterator<Item = &Row> {
+        self.rows.range(id..).rev().map(|(_, row)| row)
+    }
+
     /// The row of a job that should exist.
     pub(super) fn row(&self, id: JobId) -> Result<&Row> {
         self.find(id).ok_or(StoreError::JobNotFound(id))

@@ -1,0 +1,200 @@
+//! Live updates, followed by whoever asks another process than the one where things happen.
+
+mod browser;
+mod client;
+
+use serde_json::{Value, json};
+
+use self::client::{Events, Socket};
+use super::http::Server;
+use crate::{
+    support::{Place, places},
+    worker::Running,
+};
+
+fn sleeping(seconds: f64, queue: &str) -> Value {
+    json!({"jobType": "orchestrix.sleep", "payload": {"seconds": seconds}, "queue": queue, "leaseSeconds": 2})
+}
+
+#[test]
+fn who_follows_a_job_a_queue_or_all_hears_of_it_from_any_process_and_in_order() {
+    for place in places() {
+        let (near, far) = (Server::start(&place), Server::start(&place));
+        let mut broad: Vec<Socket> = [json!({"all": true}), json!({"queues": ["q"]})]
+            .into_iter()
+            .map(|wanted| Socket::following(&near, &wanted))
+            .collect();
+        let id = far.post("/jobs", &sleeping(0.5, "q")).accepted();
+        far.post("/jobs", &json!({"jobType": "other", "queue": "other"})).accepted();
+        for socket in &mut broad {
+            socket.until(&id, "PENDING");
+        }
+        let mut by_id = Socket::following(&near, &json!({"jobs": [id]}));
+        by_id.until(&id, "PENDING");
+        let mut events = Events::of(&near, &id, None);
+        assert_eq!(events.next("status")["status"], "PENDING");
+        let _worker = Running::start(&place, &["--queues", "q"]);
+        assert_eq!(events.next("status")["status"], "RUNNING");
+        let end = events.next("status");
+        assert_eq!(end["status"], "COMPLETED");
+        assert_eq!(end, far.get(&format!("/jobs/{id}")).json());
+        assert_eq!(events.rest(), 0, "the end is the last");
+        for socket in broad.iter_mut().chain([&mut by_id]) {
+            socket.until(&id, "RUNNING");
+            let end = socket.until(&id, "COMPLETED");
+            assert_eq!((&end["jobType"], &end["queue"]), (&"orchestrix.sleep".into(), &"q".into()));
+            assert!(end["at"].as_str().unwrap().ends_with('Z'), "{end}");
+            assert_eq!(socket.statuses(&id), ["PENDING", "RUNNING", "COMPLETED"]);
+            let numbers: Vec<u64> = socket.heard.iter().map(|event| event["seq"].as_u64().unwrap()).collect();
+            assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>());
+        }
+        assert!(broad[1].heard.iter().all(|event| event["queue"] == "q"), "{:?}", broad[1].heard);
+    }
+}
+
+#[test]
+fn a_job_whose_worker_was_killed_is_followed_to_its_end() {
+    for place in places() {
+        let server = Server::start(&place);
+        let mut socket = Socket::following(&server, &json!({"all": true}));
+        let first = Running::start(&place, &[]);
+        let id = server.post("/jobs", &sleeping(1.0, "q")).accepted();
+        socket.until(&id, "RUNNING");
+        first.signal("KILL");
+        let _second = Running::start(&place, &[]);
+        socket.until(&id, "COMPLETED");
+        let statuses = socket.statuses(&id);
+        assert!(statuses.windows(2).all(|two| two[0] != two[1]), "only changes are told: {statuses:?}");
+        let running = statuses.iter().filter(|status| **status == "RUNNING").count();
+        assert!(running >= 1 && statuses.last() == Some(&"COMPLETED"), "{statuses:?}");
+    }
+}
+
+#[test]
+fn lines_and_progress_are_told_and_go_on_after_the_last_that_was_had() {
+    for place in places() {
+        let (near, far) = (Server::start(&place), Server::start(&place));
+        let id = far.post("/jobs", &json!({"jobType": "t"})).accepted();
+        let token = lease(&far);
+        let say = |path: &str, body: Value| {
+            let answer = far.post(&format!("/worker/leases/{token}/{path}"), &body);
+            assert_eq!(answer.status, 200, "{answer:?}");
+        };
+        let line = |text: &str| json!({"lines": [{"level": "info", "message": text}]});
+        say("logs", line("one\ntwo"));
+        let mut events = Events::of(&near, &id, None);
+        assert_eq!(events.next("status")["status"], "RUNNING");
+        let first = events.next("log");
+        assert_eq!((&first["message"], &first["level"]), (&"one\ntwo".into(), &"info".into()));
+        let last = events.last_id.clone();
+        assert_eq!(last, first["seq"].to_string());
+        say("progress", json!({"percent": 50, "message": "half"}));
+        assert_eq!(events.next("progress"), json!({"percent": 50.0, "message": "half"}));
+        drop(events);
+        for text in ["three", "four"] {
+            say("logs", line(text));
+        }
+        let mut events = Events::of(&near, &id, Some(&last));
+        assert_eq!(events.next("status")["progress"]["percent"], 50.0);
+        assert_eq!(events.next("log")["message"], "three");
+        assert_eq!(events.next("log")["message"], "four");
+        say("logs", line("the last"));
+        say("complete", json!({}));
+        assert_eq!(events.next("log")["message"], "the last");
+        assert_eq!(events.next("status")["status"], "COMPLETED");
+        assert_eq!(events.rest(), 0);
+        // Whoever comes when all is over hears what there is to hear, and no more.
+        let mut late = Events::of(&near, &id, Some(&events.last_id));
+        assert_eq!(late.next("status")["status"], "COMPLETED");
+        assert_eq!(late.rest(), 0);
+    }
+}
+
+fn lease(server: &Server) -> String {
+    let ask = json!({"workerId": "w", "queues": ["*"], "max": 1, "waitSeconds": 10});
+    server.post("/worker/leases", &ask).json()["leases"][0]["leaseToken"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn what_cannot_be_followed_is_told_and_the_connection_goes_on() {
+    let place = Place::sqlite();
+    let server = Server::start(&place);
+    let unknown = "0199d0a4-8f3e-7c21-9b1f-2f6a3e1c5d70";
+    server.get(&format!("/jobs/{unknown}/events")).problem(404, "job_not_found");
+    server.get("/jobs/nonsense/events").problem(404, "job_not_found");
+    let id = server.post("/jobs", &json!({"jobType": "t", "delaySeconds": 1000})).accepted();
+    let odd = server.call("GET", &format!("/jobs/{id}/events"), &[("last-event-id", "x")], "");
+    assert_eq!(odd.bad_fields(), ["Last-Event-ID"]);
+    server.get("/ws").problem(400, "malformed_request");
+    let page = [
+        ("origin", "http://evil.example"),
+        ("connection", "upgrade"),
+        ("upgrade", "websocket"),
+        ("sec-websocket-version", "13"),
+        ("sec-websocket-key", "AAAAAAAAAAAAAAAAAAAAAA=="),
+    ];
+    server.call("GET", "/ws", &page, "").problem(403, "forbidden");
+
+    let mut socket = Socket::open(&server);
+    for (text, code) in [
+        ("{", "malformed_request"),
+        (r#"{"subscribe": {"everything": true}}"#, "validation_failed"),
+        ("{}", "validation_failed"),
+    ] {
+        socket.send(text);
+        let error = socket.next();
+        assert_eq!((&error["event"], &error["code"]), (&"error".into(), &code.into()), "{error}");
+    }
+    let many: Vec<String> = (0..1_001).map(|n| format!("0199d0a4-8f3e-7c21-9b1f-{n:012x}")).collect();
+    socket.send(&json!({"subscribe": {"jobs": many}}).to_string());
+    assert_eq!(socket.next()["code"], "validation_failed");
+    socket.send(&json!({"subscribe": {"jobs": ["nonsense", unknown, id]}}).to_string());
+    for _ in 0..2 {
+        let error = socket.next();
+        assert_eq!((&error["event"], &error["code"]), (&"error".into(), &"job_not_found".into()), "{error}");
+        assert!(["nonsense", unknown].contains(&error["jobId"].as_str().unwrap()), "{error}");
+    }
+    socket.until(&id, "PENDING");
+    socket.send(&json!({"unsubscribe": {"jobs": [id]}}).to_string());
+    socket.ping();
+    server.post(&format!("/jobs/{id}/cancel"), &json!({})).accepted();
+    // One that is followed from here on comes after all that could have been told of the other.
+    let next = server.post("/jobs", &json!({"jobType": "t", "delaySeconds": 1000})).accepted();
+    socket.send(&json!({"subscribe": {"jobs": [next]}}).to_string());
+    assert_eq!(socket.next()["jobId"], *next);
+    socket.send(&format!(r#"{{"subscribe": {{"jobs": ["{}"]}}}}"#, "x".repeat(70_000)));
+    assert_eq!(socket.closed(), Some(1009));
+}
+
+#[test]
+fn too_much_at_once_is_told_as_a_lag_and_then_how_things_stand() {
+    let place = Place::sqlite();
+    let server = Server::start(&place);
+    let id = server.post("/jobs", &json!({"jobType": "t", "queue": "q"})).accepted();
+    let token = lease(&server);
+    let mut socket = Socket::following(&server, &json!({"all": true}));
+    socket.until(&id, "RUNNING");
+    let jobs = vec![json!({"jobType": "x", "delaySeconds": 1000}); 10_000];
+    for _ in 0..2 {
+        assert_eq!(server.post("/jobs/batch", &json!({"jobs": jobs})).status, 202);
+    }
+    server.post(&format!("/worker/leases/{token}/complete"), &json!({}));
+    socket.until_event("lagged");
+    if !socket.statuses(&id).contains(&"COMPLETED") {
+        socket.until(&id, "COMPLETED");
+    }
+}
+
+#[test]
+fn a_server_that_ends_says_so_to_whoever_follows() {
+    let place = Place::sqlite();
+    let mut server = Server::start(&place);
+    let id = server.post("/jobs", &json!({"jobType": "t"})).accepted();
+    let mut socket = Socket::following(&server, &json!({"all": true}));
+    let mut events = Events::of(&server, &id, None);
+    assert_eq!(events.next("status")["status"], "PENDING");
+    server.signal("TERM");
+    assert_eq!(socket.closed(), Some(1001));
+    assert_eq!(events.rest(), 0);
+    assert_eq!(server.ended().code(), Some(0));
+}

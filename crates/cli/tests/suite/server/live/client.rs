@@ -1,0 +1,151 @@
+//! Those who follow: over a WebSocket, and by events.
+
+use std::{
+    io::{BufRead, BufReader, Write},
+    net::TcpStream,
+};
+
+use serde_json::{Value, json};
+use tungstenite::{Message, WebSocket, protocol::frame::coding::CloseCode};
+
+use crate::server::http::{LIMIT, Server};
+
+pub(super) struct Socket {
+    socket: WebSocket<TcpStream>,
+    /// Every status that was told.
+    pub(super) heard: Vec<Value>,
+}
+
+impl Socket {
+    pub(super) fn open(server: &Server) -> Self {
+        let stream = TcpStream::connect(&server.address).unwrap();
+        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        let (socket, _) = tungstenite::client(format!("ws://{}/ws", server.address), stream).unwrap();
+        Self { socket, heard: Vec::new() }
+    }
+
+    /// One that follows this, from here on.
+    pub(super) fn following(server: &Server, wanted: &Value) -> Self {
+        let mut socket = Self::open(server);
+        socket.send(&json!({"subscribe": wanted}).to_string());
+        socket.ping();
+        socket
+    }
+
+    pub(super) fn send(&mut self, text: &str) {
+        self.socket.send(Message::text(text)).unwrap();
+    }
+
+    /// Waits until the server has read all that was sent.
+    pub(super) fn ping(&mut self) {
+        self.socket.send(Message::Ping(Default::default())).unwrap();
+        loop {
+            match self.socket.read().unwrap() {
+                Message::Pong(_) => return,
+                Message::Text(text) => drop(self.note(&text)),
+                _ => {}
+            }
+        }
+    }
+
+    /// The next message.
+    pub(super) fn next(&mut self) -> Value {
+        loop {
+            if let Message::Text(text) = self.socket.read().unwrap() {
+                return self.note(&text);
+            }
+        }
+    }
+
+    fn note(&mut self, text: &str) -> Value {
+        let event: Value = serde_json::from_str(text).unwrap();
+        if event["event"] == "status" {
+            self.heard.push(event.clone());
+        }
+        event
+    }
+
+    /// What is told of a job when it has this status, now or before.
+    pub(super) fn until(&mut self, id: &str, status: &str) -> Value {
+        let is = |event: &Value| event["jobId"] == id && event["status"] == status;
+        if let Some(event) = self.heard.iter().find(|event| is(event)) {
+            return event.clone();
+        }
+        loop {
+            let event = self.next();
+            if is(&event) {
+                return event;
+            }
+        }
+    }
+
+    pub(super) fn until_event(&mut self, kind: &str) {
+        while self.next()["event"] != kind {}
+    }
+
+    /// All that was told of a job so far.
+    pub(super) fn statuses(&self, id: &str) -> Vec<&str> {
+        self.heard.iter().filter(|event| event["jobId"] == id).filter_map(|event| event["status"].as_str()).collect()
+    }
+
+    /// Waits for the end; what the server says with it.
+    pub(super) fn closed(&mut self) -> Option<u16> {
+        loop {
+            match self.socket.read() {
+                Ok(Message::Close(frame)) => return frame.map(|frame| CloseCode::into(frame.code)),
+                Ok(_) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+}
+
+/// The events of one job.
+pub(super) struct Events {
+    lines: std::io::Lines<BufReader<TcpStream>>,
+    pub(super) last_id: String,
+}
+
+impl Events {
+    pub(super) fn of(server: &Server, id: &str, last: Option<&str>) -> Self {
+        let mut stream = TcpStream::connect(&server.address).unwrap();
+        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        let last = last.map(|last| format!("last-event-id: {last}\r\n")).unwrap_or_default();
+        let request =
+            format!("GET /jobs/{id}/events HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n{last}\r\n", server.address);
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut lines = BufReader::new(stream).lines();
+        let mut head = lines.by_ref().map(Result::unwrap).take_while(|line| !line.is_empty());
+        assert_eq!(head.next().unwrap(), "HTTP/1.1 200 OK");
+        assert!(head.any(|line| line == "content-type: text/event-stream"));
+        Self { lines, last_id: String::new() }
+    }
+
+    fn read(&mut self) -> Option<(String, Value)> {
+        let mut kind = None;
+        let mut data = None;
+        // What is between are the lengths of parts of the answer.
+        for line in self.lines.by_ref().map(Result::unwrap) {
+            match line.split_once(": ") {
+                Some(("event", text)) => kind = Some(text.to_owned()),
+                Some(("data", text)) => data = Some(serde_json::from_str(text).unwrap()),
+                Some(("id", text)) => self.last_id = text.to_owned(),
+                _ if line.is_empty() && data.is_some() => return Some((kind?, data?)),
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// The next event, which must be of this kind.
+    pub(super) fn next(&mut self, kind: &str) -> Value {
+        let (told, data) = self.read().expect("another event");
+        assert_eq!(told, kind, "{data}");
+        data
+    }
+
+    /// How many events come until the end.
+    pub(super) fn rest(&mut self) -> usize {
+        std::iter::from_fn(|| self.read()).count()
+    }
+}

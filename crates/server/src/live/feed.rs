@@ -1,0 +1,173 @@
+//! The looks at the store for all who follow jobs, and who hears what they show.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::Duration,
+};
+
+use orchestrix_core::{JobId, Tenant};
+use orchestrix_store::{Result, Store, recent::MAX_RECENT};
+use tokio::{
+    sync::{Notify, broadcast},
+    time::Instant,
+};
+
+use super::{
+    listener::Listener,
+    sight::{News, Sight},
+};
+
+/// The most jobs that the store is asked about in one call.
+const CALL: usize = 1_000;
+/// The most news of one batch: what a slow listener leaves behind is counted in batches.
+const BATCH: usize = 500;
+/// How long those who begin to follow jobs are waited for, to look at their jobs together.
+const GATHER: Duration = Duration::from_millis(10);
+
+/// What one look showed, or a part of it.
+#[derive(Debug)]
+pub(super) struct Batch {
+    /// Rises with every batch.
+    pub(super) number: u64,
+    pub(super) news: Vec<News>,
+    /// There was more than the look could show.
+    pub(super) missed: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Shared {
+    sight: Mutex<Told>,
+    pub(super) batches: broadcast::Sender<Arc<Batch>>,
+    /// Told when somebody begins to follow.
+    somebody: Notify,
+}
+
+/// What was seen, and the number of the last batch that tells of it: both change under one lock, so that whoever begins to follow knows
+/// which batches are older than what he was told.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    pub(super) sight: Sight,
+    pub(super) number: u64,
+}
+
+impl Shared {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Told> {
+        self.sight.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Calls for a look.
+    pub(super) fn call(&self) {
+        self.somebody.notify_one();
+    }
+
+    fn publish<R>(&self, take: impl FnOnce(&mut Sight) -> (Vec<News>, R)) -> R {
+        let mut told = self.lock();
+        let (mut news, answer) = take(&mut told.sight);
+        while !news.is_empty() {
+            let rest = news.split_off(news.len().min(BATCH));
+            self.send(&mut told, news, false);
+            news = rest;
+        }
+        answer
+    }
+
+    // To nobody, if nobody listens any more.
+    fn send(&self, told: &mut Told, news: Vec<News>, missed: bool) {
+        told.number += 1;
+        let _ = self.batches.send(Arc::new(Batch { number: told.number, news, missed }));
+    }
+}
+
+/// Looks for whoever follows jobs.
+pub(crate) struct Feed(Arc<Shared>);
+
+impl Feed {
+    /// Ends when it is dropped. So many batches are kept for a listener that is slow.
+    pub(crate) fn new(store: Arc<dyn Store>, interval: Duration, buffer: usize) -> Self {
+        let shared = Arc::new(Shared {
+            sight: Mutex::default(),
+            batches: broadcast::Sender::new(buffer.max(1)),
+            somebody: Notify::new(),
+        });
+        tokio::spawn(look_on(store, Arc::downgrade(&shared), interval));
+        Self(shared)
+    }
+
+    /// One who follows nothing yet. Of another's jobs than this tenant's he hears nothing; `None` is not bound to any.
+    pub(crate) fn listen(&self, tenant: Option<Tenant>) -> Listener {
+        Listener::new(Arc::clone(&self.0), tenant)
+    }
+
+    /// Jobs were changed through this process in a way that leaves no trace for a look.
+    pub(crate) fn stirred(&self, ids: &[JobId]) {
+        self.0.lock().sight.stir(ids);
+        self.0.call();
+    }
+}
+
+async fn look_on(store: Arc<dyn Store>, shared: Weak<Shared>, interval: Duration) {
+    let mut next = Instant::now();
+    loop {
+        let Some(shared) = shared.upgrade() else { return };
+        let (idle, fresh) = {
+            let mut told = shared.lock();
+            (told.sight.is_idle(), told.sight.take_fresh())
+        };
+        if idle {
+            // A server that is gone is noticed within a second.
+            let _ = tokio::time::timeout(Duration::from_secs(1), shared.somebody.notified()).await;
+            continue;
+        }
+        let looked = match next <= Instant::now() {
+            true => {
+                let begun = Instant::now();
+                let looked = look(&*store, &shared, fresh).await;
+                // A store that is slow is left alone for as long as it took.
+                next = (begun + interval).max(Instant::now() + begun.elapsed());
+                looked
+            }
+            false => look_up(&*store, &shared, fresh).await,
+        };
+        if let Err(error) = looked {
+            tracing::debug!(%error, "jobs that somebody follows could not be looked at");
+            next = Instant::now() + interval;
+        }
+        tokio::select! {
+            () = tokio::time::sleep_until(next) => {}
+            () = shared.somebody.notified() => tokio::time::sleep(GATHER).await,
+        }
+    }
+}
+
+async fn look(store: &dyn Store, shared: &Shared, mut ids: Vec<JobId>) -> Result<()> {
+    let (since, broad, asked) = {
+        let sight = &mut shared.lock().sight;
+        (sight.begin(), sight.is_broad(), sight.asked())
+    };
+    if broad {
+        let recent = store.recent(since, MAX_RECENT).await.inspect_err(|_| shared.lock().sight.put_back(&ids))?;
+        ids.extend(shared.publish(|sight| sight.take_recent(recent)));
+    }
+    for some in asked.chunks(CALL) {
+        let states = store.states(some).await.inspect_err(|_| shared.lock().sight.put_back(&ids))?;
+        ids.extend(shared.publish(|sight| sight.take_states(some, &states)));
+    }
+    look_up(store, shared, ids).await?;
+    let mut told = shared.lock();
+    told.sight.tidy();
+    if told.sight.take_missed() {
+        shared.send(&mut told, Vec::new(), true);
+    }
+    Ok(())
+}
+
+// Whatever could not be looked up is looked up next time.
+async fn look_up(store: &dyn Store, shared: &Shared, mut ids: Vec<JobId>) -> Result<()> {
+    ids.sort_unstable();
+    ids.dedup();
+    for (n, some) in ids.chunks(CALL).enumerate() {
+        let found = store.summaries(some).await.inspect_err(|_| shared.lock().sight.put_back(&ids[n * CALL..]))?;
+        shared.publish(|sight| (sight.take_found(some, found), ()));
+    }
+    Ok(())
+}

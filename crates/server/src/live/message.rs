@@ -1,0 +1,93 @@
+//! What is said over a WebSocket, in both directions.
+
+use orchestrix_api::Code;
+use orchestrix_core::{JobId, Queue};
+use orchestrix_store::Glimpse;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::jobs::id;
+
+/// The longest message that is read, in bytes.
+pub(super) const LONGEST: usize = 64 * 1024;
+
+/// What somebody follows, or no longer.
+#[derive(Debug, Default)]
+pub(super) struct Wanted {
+    pub(super) jobs: Vec<JobId>,
+    pub(super) queues: Vec<Queue>,
+    pub(super) all: bool,
+}
+
+/// What is asked for.
+#[derive(Debug, Default)]
+pub(super) struct Ask {
+    pub(super) unsubscribe: Wanted,
+    pub(super) subscribe: Wanted,
+    /// What is no id, so that no job has it.
+    pub(super) unknown: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Asked {
+    subscribe: Option<Named>,
+    unsubscribe: Option<Named>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Named {
+    jobs: Vec<String>,
+    queues: Vec<Queue>,
+    all: bool,
+}
+
+/// Reads a message; what is wrong with it.
+pub(super) fn read(text: &str) -> Result<Ask, (Code, String)> {
+    let asked: Asked = serde_json::from_str(text).map_err(|error| {
+        let code = if error.is_data() { Code::ValidationFailed } else { Code::MalformedRequest };
+        (code, error.to_string())
+    })?;
+    if asked.subscribe.is_none() && asked.unsubscribe.is_none() {
+        return Err((Code::ValidationFailed, "says neither subscribe nor unsubscribe".into()));
+    }
+    let mut unknown = Vec::new();
+    let mut wanted = |named: Option<Named>| {
+        let Named { jobs, queues, all } = named.unwrap_or_default();
+        let mut known = Vec::with_capacity(jobs.len());
+        for text in jobs {
+            match id(&text) {
+                Ok(id) => known.push(id),
+                Err(_) => unknown.push(text),
+            }
+        }
+        Wanted { jobs: known, queues, all }
+    };
+    let (unsubscribe, subscribe) = (wanted(asked.unsubscribe), wanted(asked.subscribe));
+    Ok(Ask { unsubscribe, subscribe, unknown })
+}
+
+/// What is told of a job, but for the number and the end: those are each listener's own.
+pub(super) fn status(job: &Glimpse) -> String {
+    // Names need no escapes: see their rules in `core`.
+    format!(
+        r#"{{"event":"status","jobId":"{}","jobType":"{}","queue":"{}","status":"{}","at":"{}","seq":"#,
+        job.id,
+        job.job_type,
+        job.queue,
+        job.status(),
+        job.at
+    )
+}
+
+pub(super) const LAGGED: &str = r#"{"event":"lagged"}"#;
+
+pub(super) fn error(code: Code, message: &str) -> String {
+    json!({"event": "error", "code": code, "message": message}).to_string()
+}
+
+pub(super) fn unknown(id: &str) -> String {
+    let message = format!("there is no job {id}");
+    json!({"event": "error", "code": Code::JobNotFound, "message": message, "jobId": id}).to_string()
+}

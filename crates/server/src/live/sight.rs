@@ -1,0 +1,260 @@
+//! What was seen of jobs, and what of that is news. It only computes: who looks and who is told is `feed`'s.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use orchestrix_core::{JobId, JobState, JobStatus, Queue, Timestamp};
+use orchestrix_store::{Glimpse, JobSummary, Recent, recent::MAX_RECENT};
+
+use super::message;
+
+/// How far a look reaches back before the last one, and how far every so many looks.
+const SLACK: Duration = Duration::from_millis(500);
+const LONG_SLACK: Duration = Duration::from_secs(2);
+pub(super) const LONG_EVERY: u64 = 5;
+/// How long a job is remembered that no look shows any more; longer than any look reaches back.
+const WAITING_KEPT: Duration = Duration::from_secs(5);
+const ENDED_KEPT: Duration = Duration::from_secs(60);
+/// The most that are remembered of what ended.
+const MOST_ENDED: usize = 20_000;
+/// How often, in looks, and how many of the jobs are looked at again that somebody could give another chance.
+const AGAIN_EVERY: u64 = 10;
+const MOST_AGAIN: usize = 1_000;
+
+/// A job as it was seen, and what is said of it.
+#[derive(Debug)]
+pub(super) struct Sighting {
+    pub(super) job: Glimpse,
+    /// The message, but for its number and its end.
+    pub(super) text: String,
+}
+
+/// What whoever follows a job is told.
+#[derive(Debug, Clone)]
+pub(super) enum News {
+    Job(Arc<Sighting>),
+    /// There is no such job.
+    Unknown(JobId),
+}
+
+#[derive(Debug)]
+struct Seen {
+    sighting: Arc<Sighting>,
+    /// The last look that showed it, by the store's clock.
+    shown: Timestamp,
+}
+
+/// What was seen.
+#[derive(Debug, Default)]
+pub(super) struct Sight {
+    /// How many follow each job by its id.
+    watched: HashMap<JobId, usize>,
+    /// Jobs to be looked at before the next look at all.
+    fresh: Vec<JobId>,
+    /// How many follow queues or all jobs.
+    broad: usize,
+    seen: HashMap<JobId, Seen>,
+    leased: HashSet<JobId>,
+    /// The last moment that was looked at.
+    now: Option<Timestamp>,
+    looks: u64,
+    /// Whether there was more than a look could show, and nobody was told yet.
+    missed: bool,
+}
+
+impl Sight {
+    pub(super) fn is_idle(&self) -> bool {
+        self.watched.is_empty() && self.broad == 0
+    }
+
+    pub(super) fn is_broad(&self) -> bool {
+        self.broad > 0
+    }
+
+    /// Somebody follows a job; what is known of it.
+    pub(super) fn watch(&mut self, id: JobId) -> Option<News> {
+        *self.watched.entry(id).or_default() += 1;
+        let known = self.seen.get(&id).map(|seen| News::Job(Arc::clone(&seen.sighting)));
+        if known.is_none() {
+            self.fresh.push(id);
+        }
+        known
+    }
+
+    pub(super) fn unwatch(&mut self, id: JobId) {
+        if let Some(count) = self.watched.get_mut(&id) {
+            *count -= 1;
+            if *count == 0 {
+                self.watched.remove(&id);
+                // With others it is forgotten in its time.
+                if !self.is_broad() {
+                    self.seen.remove(&id);
+                }
+            }
+        }
+    }
+
+    /// Somebody follows queues or all jobs.
+    pub(super) fn widen(&mut self) {
+        self.broad += 1;
+    }
+
+    pub(super) fn narrow(&mut self) {
+        self.broad -= 1;
+        if self.broad == 0 {
+            // Whoever comes next begins anew: what is remembered would be of long ago by then.
+            let watched = &self.watched;
+            self.seen.retain(|id, _| watched.contains_key(id));
+            self.leased.clear();
+            (self.now, self.missed) = (None, false);
+        }
+    }
+
+    /// Jobs may have changed in a way that those who follow queues or all jobs would not hear of.
+    pub(super) fn stir(&mut self, ids: &[JobId]) {
+        if self.is_broad() {
+            let room = MAX_RECENT.saturating_sub(self.fresh.len());
+            self.fresh.extend(ids.iter().take(room));
+        }
+    }
+
+    /// These could not be looked at.
+    pub(super) fn put_back(&mut self, ids: &[JobId]) {
+        self.fresh.extend(ids);
+    }
+
+    pub(super) fn take_fresh(&mut self) -> Vec<JobId> {
+        std::mem::take(&mut self.fresh)
+    }
+
+    /// What runs now and, with `ended`, what ended lately; of one queue or of all.
+    pub(super) fn picture(&self, queue: Option<&Queue>, ended: bool) -> Vec<News> {
+        let shown = |seen: &&Seen| {
+            let job = &seen.sighting.job;
+            queue.is_none_or(|queue| *queue == job.queue)
+                && (self.leased.contains(&job.id) || ended && job.state.is_terminal())
+        };
+        self.seen.values().filter(shown).map(|seen| News::Job(Arc::clone(&seen.sighting))).collect()
+    }
+
+    /// A job that somebody follows, as it was last seen.
+    pub(super) fn known(&self, id: JobId) -> Option<News> {
+        self.seen.get(&id).map(|seen| News::Job(Arc::clone(&seen.sighting)))
+    }
+
+    /// Begins a look: from when on what happened lately is to be shown.
+    pub(super) fn begin(&mut self) -> Option<Timestamp> {
+        self.looks += 1;
+        let slack = if self.looks.is_multiple_of(LONG_EVERY) { LONG_SLACK } else { SLACK };
+        self.now.map(|now| now - slack)
+    }
+
+    /// Jobs to be asked for by their ids: those that somebody follows and that may still change (one that was not seen yet is fresh), and
+    /// now and then those that ended lately and could be given another chance.
+    pub(super) fn asked(&self) -> Vec<JobId> {
+        let state = |id: &JobId| self.seen.get(id).map(|seen| seen.sighting.job.state);
+        let may_change = |id: &&JobId| state(id).is_some_and(|state| state != JobState::Completed);
+        let mut ids: Vec<JobId> = self.watched.keys().filter(may_change).copied().collect();
+        if self.is_broad() && self.looks.is_multiple_of(AGAIN_EVERY) {
+            let retriable = |seen: &&Seen| matches!(seen.sighting.job.state, JobState::Dead | JobState::Cancelled);
+            let again = self.seen.values().filter(retriable).map(|seen| seen.sighting.job.id);
+            ids.extend(again.filter(|id| !self.watched.contains_key(id)).take(MOST_AGAIN));
+        }
+        ids
+    }
+
+    /// Takes in what happened lately; what of it is news, and which jobs are to be looked up.
+    pub(super) fn take_recent(&mut self, recent: Recent) -> (Vec<News>, Vec<JobId>) {
+        let now = recent.now;
+        self.missed |= recent.more;
+        let before = std::mem::take(&mut self.leased);
+        let mut shown = HashSet::with_capacity(recent.jobs.len());
+        let mut news = Vec::new();
+        for job in recent.jobs {
+            shown.insert(job.id);
+            news.extend(self.note(job, now));
+        }
+        let gone = before.into_iter().filter(|id| !shown.contains(id)).take(MAX_RECENT).collect();
+        self.now = Some(now);
+        (news, gone)
+    }
+
+    /// Of these states, whose jobs are to be looked up: they are not as they were last seen. Those that were asked for and are not
+    /// there are unknown.
+    pub(super) fn take_states(&mut self, asked: &[JobId], states: &[(JobId, JobState)]) -> (Vec<News>, Vec<JobId>) {
+        let status = |id: &JobId| self.seen.get(id).map(|seen| seen.sighting.job.status());
+        let changed =
+            states.iter().filter(|(id, state)| status(id) != Some(state.status())).map(|(id, _)| *id).collect();
+        let there: HashSet<JobId> = states.iter().map(|(id, _)| *id).collect();
+        (self.forget(asked, &there), changed)
+    }
+
+    /// Takes in jobs that were looked up.
+    pub(super) fn take_found(&mut self, asked: &[JobId], found: Vec<JobSummary>) -> Vec<News> {
+        let there: HashSet<JobId> = found.iter().map(|job| job.id).collect();
+        let mut news = self.forget(asked, &there);
+        for job in found {
+            // Only what was shown lately is forgotten by its time, and there is none before the first look.
+            let now = self.now.unwrap_or(job.updated_at);
+            news.extend(self.note(job.into(), now));
+        }
+        news
+    }
+
+    fn forget(&mut self, asked: &[JobId], there: &HashSet<JobId>) -> Vec<News> {
+        let gone = asked.iter().filter(|id| !there.contains(id));
+        gone.filter_map(|id| {
+            self.seen.remove(id);
+            self.leased.remove(id);
+            self.watched.remove(id).map(|_| News::Unknown(*id))
+        })
+        .collect()
+    }
+
+    fn note(&mut self, job: Glimpse, now: Timestamp) -> Option<News> {
+        if job.state.is_leased() {
+            self.leased.insert(job.id);
+        } else {
+            self.leased.remove(&job.id);
+        }
+        if let Some(seen) = self.seen.get_mut(&job.id)
+            && seen.sighting.job.status() == job.status()
+        {
+            seen.shown = now;
+            return None;
+        }
+        let sighting = Arc::new(Sighting { text: message::status(&job), job });
+        self.seen.insert(sighting.job.id, Seen { sighting: Arc::clone(&sighting), shown: now });
+        Some(News::Job(sighting))
+    }
+
+    /// Forgets what no look will show again; at the end of each.
+    pub(super) fn tidy(&mut self) {
+        let Self { watched, leased, seen, now: Some(now), .. } = self else { return };
+        let held = |id: &JobId| watched.contains_key(id) || leased.contains(id);
+        let is_over = |status: JobStatus| status.is_terminal();
+        seen.retain(|id, seen| {
+            let kept = if is_over(seen.sighting.job.status()) { ENDED_KEPT } else { WAITING_KEPT };
+            held(id) || seen.shown >= *now - kept
+        });
+        let mut ended: Vec<(Timestamp, JobId)> = seen
+            .iter()
+            .filter(|(id, seen)| is_over(seen.sighting.job.status()) && !held(id))
+            .map(|(id, seen)| (seen.shown, *id))
+            .collect();
+        if ended.len() > MOST_ENDED {
+            ended.sort_unstable();
+            for (_, id) in &ended[..ended.len() - MOST_ENDED] {
+                seen.remove(id);
+            }
+        }
+    }
+
+    /// Whether those who follow queues or all jobs are to be told that there was more than a look could show; about once a second.
+    pub(super) fn take_missed(&mut self) -> bool {
+        self.looks.is_multiple_of(LONG_EVERY) && std::mem::take(&mut self.missed)
+    }
+}

@@ -1,0 +1,177 @@
+//! `GET /ws`
+
+use std::{pin::pin, sync::Arc, time::Duration};
+
+use axum::{
+    extract::{
+        State,
+        ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code, rejection::WebSocketUpgradeRejection},
+    },
+    response::Response,
+};
+use futures_util::SinkExt;
+use orchestrix_api::Code;
+use tokio::time::{Instant, error::Elapsed, interval, timeout};
+
+use super::{
+    listener::{Heard, Listener},
+    message::{self, LAGGED, LONGEST, Wanted},
+    place,
+    sight::News,
+};
+use crate::{App, openapi::problems::Malformed, refusal::Refusal};
+
+/// What is read and written at a time: messages are small, and there are many connections.
+const BUFFER: usize = 4 * 1024;
+/// How long the other side gets to say goodbye.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// Follows jobs over a WebSocket: those that are named, those of queues, or all of them.
+#[utoipa::path(
+    get,
+    path = "/ws",
+    tag = "jobs",
+    operation_id = "followJobs",
+    responses(
+        (status = 101, description = "A WebSocket. Send `{\"subscribe\": {\"jobs\": […], \"queues\": […], \"all\": true}}`, or `unsubscribe` with the same \
+            parts, each in a message of at most 64 KiB: up to 1,000 jobs and 100 queues. Told are `{\"event\": \"status\", \"jobId\", \"jobType\", \"queue\", \
+            \"status\", \"at\", \"seq\"}`: of a job that is named its status now and at every change, of a queue or all jobs what runs now and every change. \
+            `{\"event\": \"lagged\"}` says that some were lost, since you read too slowly or too much changed at once; what you follow is then told anew. \
+            `{\"event\": \"error\", \"code\", \"message\"}` says what was wrong with a message, with `jobId` if there is no such job; the connection goes on."),
+        (status = 400, response = Malformed),
+    ),
+)]
+pub(crate) async fn follow(
+    State(app): State<Arc<App>>,
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+) -> Result<Response, Refusal> {
+    let upgrade = upgrade.map_err(|error| {
+        Refusal::new(Code::MalformedRequest, format!("a WebSocket must be asked for here: {}", error.body_text()))
+    })?;
+    let place = place(&app)?;
+    let upgrade = upgrade
+        .read_buffer_size(BUFFER)
+        .write_buffer_size(BUFFER)
+        .max_write_buffer_size(8 * LONGEST)
+        .max_message_size(LONGEST)
+        .max_frame_size(LONGEST);
+    Ok(upgrade.on_upgrade(move |socket| async move {
+        let listener = app.feed.listen(None);
+        Talk { socket, listener, seq: 0, patience: app.options.live_patience }.go_on(&app).await;
+        drop(place);
+    }))
+}
+
+/// A connection that ends: the other side is gone, or takes nothing.
+struct Gone;
+
+struct Talk {
+    socket: WebSocket,
+    listener: Listener,
+    seq: u64,
+    patience: Duration,
+}
+
+impl Talk {
+    async fn go_on(mut self, app: &App) {
+        if let Ok(code) = self.until_it_ends(app).await {
+            let frame = CloseFrame { code, reason: "".into() };
+            if self.say(Message::Close(Some(frame))).await.is_ok() {
+                let answered = async { while let Some(Ok(_)) = self.socket.recv().await {} };
+                let _ = timeout(LAST_WORDS, answered).await;
+            }
+        }
+    }
+
+    // With what the other side is told in the end.
+    async fn until_it_ends(&mut self, app: &App) -> Result<u16, Gone> {
+        let mut closed = pin!(app.closed());
+        let every = app.options.live_ping;
+        let mut pings = interval(every);
+        pings.reset();
+        // Since when the other side has been silent though it was asked.
+        let mut asked: Option<Instant> = None;
+        loop {
+            tokio::select! {
+                () = &mut closed => return Ok(close_code::AWAY),
+                message = self.socket.recv() => {
+                    asked = None;
+                    match message {
+                        Some(Ok(Message::Text(text))) => self.answer(&text).await?,
+                        Some(Ok(Message::Binary(_))) => {
+                            self.complain(Code::MalformedRequest, "messages are text").await?;
+                        }
+                        Some(Ok(_)) => {}
+                        // Too long, or not what the protocol allows.
+                        Some(Err(error)) if error.to_string().contains("too long") => return Ok(close_code::SIZE),
+                        Some(Err(_)) | None => return Err(Gone),
+                    }
+                }
+                heard = self.listener.hear() => match heard {
+                    Heard::Batch(batch) => {
+                        let news = self.listener.wanted(&batch);
+                        self.tell(news).await?;
+                    }
+                    Heard::Lagged => {
+                        self.say(Message::text(LAGGED)).await?;
+                        let news = self.listener.resync();
+                        self.tell(news).await?;
+                    }
+                },
+                _ = pings.tick() => {
+                    if asked.get_or_insert_with(Instant::now).elapsed() >= 2 * every {
+                        return Err(Gone);
+                    }
+                    self.say(Message::Ping(Default::default())).await?;
+                }
+            }
+        }
+    }
+
+    async fn answer(&mut self, text: &str) -> Result<(), Gone> {
+        let ask = match message::read(text) {
+            Ok(ask) => ask,
+            Err((code, text)) => return self.complain(code, &text).await,
+        };
+        self.listener.leave(&ask.unsubscribe);
+        if let Some(refusal) = self.listener.refuses(&ask.subscribe) {
+            return self.complain(Code::ValidationFailed, &refusal).await;
+        }
+        for id in &ask.unknown {
+            self.say(Message::text(message::unknown(id))).await?;
+        }
+        let Wanted { jobs, queues, all } = ask.subscribe;
+        let known = self.listener.follow(Wanted { jobs, queues, all });
+        self.tell(known).await
+    }
+
+    async fn complain(&mut self, code: Code, text: &str) -> Result<(), Gone> {
+        self.say(Message::text(message::error(code, text))).await
+    }
+
+    async fn tell(&mut self, news: Vec<News>) -> Result<(), Gone> {
+        for one in news {
+            let text = match one {
+                News::Unknown(id) => message::unknown(&id.to_string()),
+                News::Job(seen) => {
+                    self.seq += 1;
+                    format!("{}{}}}", seen.text, self.seq)
+                }
+            };
+            written(&timeout(self.patience, self.socket.feed(Message::text(text))).await)?;
+        }
+        written(&timeout(self.patience, self.socket.flush()).await)
+    }
+
+    async fn say(&mut self, message: Message) -> Result<(), Gone> {
+        written(&timeout(self.patience, self.socket.send(message)).await)
+    }
+}
+
+// Whoever takes nothing for so long is not waited for.
+fn written(result: &Result<Result<(), axum::Error>, Elapsed>) -> Result<(), Gone> {
+    match result {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(_)) | Err(_) => Err(Gone),
+    }
+}

@@ -1,0 +1,332 @@
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use orchestrix_api::Code;
+use orchestrix_core::{JobId, JobState, JobStatus, JobType, LeaseToken, NewJob, Queue, Tenant, Timestamp, WorkerName};
+use orchestrix_store::{
+    ClaimRequest, Clock, Finish, Glimpse, MemoryStore, Recent, Store, SystemClock, Verdict, recent::MAX_RECENT,
+};
+use tokio::time::timeout;
+
+use super::{
+    Feed,
+    listener::{Heard, Listener, MOST_JOBS},
+    message::{self, Wanted},
+    sight::{News, Sight},
+};
+
+const INTERVAL: Duration = Duration::from_millis(200);
+/// Far longer than a look takes to come.
+const A_WHILE: Duration = Duration::from_secs(5);
+
+/// Every verb of the store in memory asks for the time once.
+#[derive(Debug, Default)]
+struct Counting(AtomicUsize);
+
+impl Clock for Counting {
+    fn now(&self) -> Timestamp {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        SystemClock.now()
+    }
+}
+
+fn feed(buffer: usize) -> (Arc<dyn Store>, Feed) {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let feed = Feed::new(Arc::clone(&store), INTERVAL, buffer);
+    (store, feed)
+}
+
+fn all() -> Wanted {
+    Wanted { all: true, ..Wanted::default() }
+}
+
+fn jobs(ids: &[JobId]) -> Wanted {
+    Wanted { jobs: ids.to_vec(), ..Wanted::default() }
+}
+
+fn job() -> NewJob {
+    NewJob::new(JobType::new("t").unwrap())
+}
+
+async fn enqueue(store: &dyn Store) -> JobId {
+    store.enqueue(job()).await.unwrap().id
+}
+
+async fn claim(store: &dyn Store, limit: usize) -> Vec<LeaseToken> {
+    let claimed = store.claim(&ClaimRequest::any(WorkerName::new("w").unwrap(), limit)).await.unwrap();
+    claimed.into_iter().map(|claimed| claimed.token).collect()
+}
+
+async fn finish(store: &dyn Store, tokens: &[LeaseToken], verdict: Verdict) {
+    let items = tokens.iter().map(|token| Finish { token: *token, verdict: verdict.clone() }).collect();
+    store.finish(items).await.unwrap().into_iter().for_each(|end| drop(end.unwrap()));
+}
+
+fn fatal() -> Verdict {
+    Verdict::Fail { error: "no use".into(), retryable: false, retry_after: None }
+}
+
+/// What is told, of which job; no status for one that is unknown.
+type Line = (JobId, Option<JobStatus>);
+
+fn lines(news: Vec<News>) -> Vec<Line> {
+    let line = |news: News| match news {
+        News::Job(seen) => (seen.job.id, Some(seen.job.status())),
+        News::Unknown(id) => (id, None),
+    };
+    news.into_iter().map(line).collect()
+}
+
+/// What is heard until nothing more comes.
+async fn heard(listener: &mut Listener) -> Vec<Line> {
+    let mut all = Vec::new();
+    while let Ok(heard) = timeout(A_WHILE, listener.hear()).await {
+        let Heard::Batch(batch) = heard else { panic!("{heard:?}") };
+        all.extend(lines(listener.wanted(&batch)));
+    }
+    all
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_asked_of_the_store_while_nobody_follows() {
+    let clock = Arc::new(Counting::default());
+    let asked = || clock.0.load(Ordering::Relaxed);
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::with_clock(Arc::clone(&clock) as Arc<dyn Clock>));
+    let feed = Feed::new(store, INTERVAL, 8);
+    let mut listener = feed.listen(None);
+    feed.stirred(&[JobId::new(Timestamp::UNIX_EPOCH, [0; 10])]);
+    tokio::time::sleep(A_WHILE).await;
+    assert_eq!(asked(), 0, "one who follows nothing is nobody");
+    listener.follow(all());
+    tokio::time::sleep(A_WHILE).await;
+    let looks = asked();
+    let expected = A_WHILE.as_millis() as usize / INTERVAL.as_millis() as usize;
+    assert!((expected / 2..=2 * expected).contains(&looks), "{looks} looks");
+    listener.leave(&all());
+    tokio::time::sleep(INTERVAL).await;
+    let before = asked();
+    tokio::time::sleep(A_WHILE).await;
+    assert_eq!(asked(), before);
+    listener.follow(jobs(&[JobId::new(Timestamp::UNIX_EPOCH, [0; 10])]));
+    tokio::time::sleep(A_WHILE).await;
+    assert_eq!(asked(), before + 1, "what is unknown is looked up once");
+    drop(listener);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_follows_all_hears_of_every_job_in_order_and_of_its_end() {
+    let (store, feed) = feed(64);
+    let mut listener = feed.listen(None);
+    assert_eq!(lines(listener.follow(all())), []);
+    assert_eq!(heard(&mut listener).await, []);
+    let id = enqueue(&*store).await;
+    assert_eq!(heard(&mut listener).await, [(id, Some(JobStatus::Pending))]);
+    let tokens = claim(&*store, 1).await;
+    assert_eq!(heard(&mut listener).await, [(id, Some(JobStatus::Running))]);
+    // It leaves no trace but that it is no longer leased.
+    finish(&*store, &tokens, Verdict::Snooze(Duration::from_secs(60))).await;
+    assert_eq!(heard(&mut listener).await, [(id, Some(JobStatus::Pending))]);
+    store.cancel(id).await.unwrap();
+    assert_eq!(heard(&mut listener).await, [(id, Some(JobStatus::Cancelled))]);
+    // Too fast for any look but the last.
+    let fast = enqueue(&*store).await;
+    let tokens = claim(&*store, 1).await;
+    finish(&*store, &tokens, Verdict::DONE).await;
+    assert_eq!(heard(&mut listener).await, [(fast, Some(JobStatus::Completed))]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_follows_a_queue_hears_what_runs_there_and_nothing_of_others() {
+    let (store, feed) = feed(64);
+    let queue = Queue::new("q").unwrap();
+    let in_queue = || NewJob { queue: queue.clone(), ..job() };
+    let runs = store.enqueue(in_queue()).await.unwrap().id;
+    enqueue(&*store).await;
+    claim(&*store, 2).await;
+    let wanted = || Wanted { queues: vec![queue.clone()], ..Wanted::default() };
+    let mut first = feed.listen(None);
+    first.follow(wanted());
+    assert_eq!(heard(&mut first).await, [(runs, Some(JobStatus::Running))]);
+    let mut second = feed.listen(None);
+    assert_eq!(lines(second.follow(wanted())), [(runs, Some(JobStatus::Running))], "known by now");
+    let waits = store.enqueue(in_queue()).await.unwrap().id;
+    enqueue(&*store).await;
+    assert_eq!(heard(&mut second).await, [(waits, Some(JobStatus::Pending))]);
+    let mut bound = feed.listen(Some(Tenant::new("acme").unwrap()));
+    assert_eq!(lines(bound.follow(wanted())), []);
+    store.cancel(waits).await.unwrap();
+    assert_eq!(heard(&mut bound).await, [], "another's");
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_follows_a_job_hears_how_it_stands_and_every_change() {
+    let (store, feed) = feed(64);
+    let (id, other) = (enqueue(&*store).await, enqueue(&*store).await);
+    let unknown = JobId::new(Timestamp::UNIX_EPOCH, [7; 10]);
+    let mut listener = feed.listen(None);
+    listener.follow(jobs(&[id, unknown]));
+    assert_eq!(heard(&mut listener).await, [(unknown, None), (id, Some(JobStatus::Pending))]);
+    let mut second = feed.listen(None);
+    assert_eq!(lines(second.follow(jobs(&[id]))), [(id, Some(JobStatus::Pending))]);
+    let mut bound = feed.listen(Some(Tenant::new("acme").unwrap()));
+    assert_eq!(lines(bound.follow(jobs(&[id]))), [(id, None)], "another's job is not there");
+    let tokens = claim(&*store, 2).await;
+    finish(&*store, &tokens, fatal()).await;
+    assert_eq!(heard(&mut listener).await, [(id, Some(JobStatus::Failed))]);
+    store.retry(id).await.unwrap();
+    store.retry(other).await.unwrap();
+    assert_eq!(heard(&mut listener).await, [(id, Some(JobStatus::Pending))]);
+    second.leave(&jobs(&[id]));
+    store.cancel(id).await.unwrap();
+    assert_eq!(heard(&mut listener).await, [(id, Some(JobStatus::Cancelled))], "though another left");
+    assert_eq!(heard(&mut second).await, [], "who left hears nothing more");
+    assert_eq!(heard(&mut bound).await, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_chance_for_a_job_is_heard_by_those_who_follow_all() {
+    let (store, feed) = feed(64);
+    let id = enqueue(&*store).await;
+    let mut listener = feed.listen(None);
+    listener.follow(all());
+    let tokens = claim(&*store, 1).await;
+    heard(&mut listener).await;
+    finish(&*store, &tokens, fatal()).await;
+    assert_eq!(heard(&mut listener).await, [(id, Some(JobStatus::Failed))]);
+    // By another process: it is found by looking again.
+    store.retry(id).await.unwrap();
+    assert_eq!(heard(&mut listener).await, [(id, Some(JobStatus::Pending))]);
+    let mut later = feed.listen(None);
+    later.follow(all());
+    store.cancel(id).await.unwrap();
+    assert_eq!(heard(&mut later).await, [(id, Some(JobStatus::Cancelled))]);
+    store.retry(id).await.unwrap();
+    feed.stirred(&[id]);
+    let soon = timeout(INTERVAL / 2, later.hear()).await.unwrap();
+    let Heard::Batch(batch) = soon else { panic!("{soon:?}") };
+    assert_eq!(lines(later.wanted(&batch)), [(id, Some(JobStatus::Pending))], "by this one: at once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_listener_is_told_that_it_lags_and_then_how_things_stand() {
+    let (store, feed) = feed(2);
+    let (ends, runs) = (enqueue(&*store).await, enqueue(&*store).await);
+    let mut slow = feed.listen(None);
+    slow.follow(all());
+    let mut by_id = feed.listen(None);
+    by_id.follow(jobs(&[ends]));
+    assert_eq!(heard(&mut by_id).await.len(), 1);
+    let tokens = claim(&*store, 2).await;
+    for n in 0..8 {
+        tokio::time::sleep(2 * INTERVAL).await;
+        let id = enqueue(&*store).await;
+        if n == 4 {
+            let mine: Vec<LeaseToken> = tokens.iter().filter(|token| token.job == ends).copied().collect();
+            finish(&*store, &mine, Verdict::DONE).await;
+        }
+        store.cancel(id).await.unwrap();
+    }
+    tokio::time::sleep(A_WHILE).await;
+    for listener in [&mut slow, &mut by_id] {
+        let lagged = timeout(A_WHILE, listener.hear()).await.unwrap();
+        assert!(matches!(lagged, Heard::Lagged), "{lagged:?}");
+    }
+    let now = lines(slow.resync());
+    assert!(now.contains(&(ends, Some(JobStatus::Completed))), "{now:?}");
+    assert!(now.contains(&(runs, Some(JobStatus::Running))), "{now:?}");
+    assert_eq!(lines(by_id.resync()), [(ends, Some(JobStatus::Completed))]);
+    // From here on as before, and nothing twice.
+    let id = enqueue(&*store).await;
+    assert_eq!(heard(&mut slow).await, [(id, Some(JobStatus::Pending))]);
+    assert_eq!(heard(&mut by_id).await, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn too_much_at_once_is_a_lag_for_those_who_follow_all() {
+    let (store, feed) = feed(1_000);
+    let id = enqueue(&*store).await;
+    let mut broad = feed.listen(None);
+    broad.follow(all());
+    let mut by_id = feed.listen(None);
+    by_id.follow(jobs(&[id]));
+    heard(&mut broad).await;
+    for _ in 0..2 {
+        store.enqueue_many(vec![job(); MAX_RECENT / 2 + 1]).await.unwrap();
+    }
+    let lagged = async {
+        loop {
+            if matches!(broad.hear().await, Heard::Lagged) {
+                break;
+            }
+        }
+    };
+    timeout(A_WHILE, lagged).await.unwrap();
+    assert_eq!(heard(&mut by_id).await, [(id, Some(JobStatus::Pending))]);
+}
+
+fn glimpse(id: JobId, state: JobState) -> Glimpse {
+    Glimpse {
+        id,
+        job_type: JobType::new("t").unwrap(),
+        queue: Queue::new("q").unwrap(),
+        tenant: Tenant::new("default").unwrap(),
+        state,
+        at: Timestamp::UNIX_EPOCH,
+    }
+}
+
+#[test]
+fn an_end_that_was_long_in_its_transaction_is_looked_up_when_the_job_is_leased_no_more() {
+    let mut sight = Sight::default();
+    sight.widen();
+    let id = JobId::new(Timestamp::UNIX_EPOCH, [1; 10]);
+    let look = |jobs: Vec<Glimpse>, second: i64| Recent {
+        now: Timestamp::from_second(1_000_000 + second).unwrap(),
+        jobs,
+        more: false,
+    };
+    assert_eq!(sight.begin(), None);
+    let (news, gone) = sight.take_recent(look(vec![glimpse(id, JobState::Running)], 0));
+    assert_eq!((lines(news), gone), (vec![(id, Some(JobStatus::Running))], vec![]));
+    // It stays leased while its end is not committed, however long that takes.
+    for second in 1..20 {
+        let since = sight.begin().unwrap();
+        assert!(since < look(Vec::new(), second - 1).now, "it reaches back");
+        let (news, gone) = sight.take_recent(look(vec![glimpse(id, JobState::Running)], second));
+        assert_eq!((lines(news), gone), (vec![], vec![]));
+        sight.tidy();
+    }
+    let (news, gone) = sight.take_recent(look(Vec::new(), 20));
+    assert_eq!((lines(news), gone), (vec![], vec![id]));
+}
+
+#[test]
+fn what_cannot_be_followed_is_refused_and_what_is_no_id_is_unknown() {
+    let code = |text: &str| message::read(text).unwrap_err().0;
+    assert_eq!(code("{"), Code::MalformedRequest);
+    for text in
+        ["{}", r#"{"subscribe": {"job": []}}"#, r#"{"subscribe": {"queues": ["a b"]}}"#, "[]", r#"{"follow": 1}"#]
+    {
+        assert_eq!(code(text), Code::ValidationFailed, "{text}");
+    }
+    let ask = message::read(r#"{"subscribe": {"jobs": ["nonsense"]}, "unsubscribe": {"all": true}}"#).unwrap();
+    assert_eq!((ask.unknown, ask.subscribe.jobs.len(), ask.unsubscribe.all), (vec!["nonsense".to_owned()], 0, true));
+}
+
+#[tokio::test]
+async fn no_more_jobs_than_allowed_are_followed() {
+    let (_store, feed) = feed(8);
+    let ids: Vec<JobId> =
+        (0..=MOST_JOBS).map(|n| JobId::new(Timestamp::from_second(n as i64).unwrap(), [0; 10])).collect();
+    let mut listener = feed.listen(None);
+    assert!(listener.refuses(&jobs(&ids)).is_some());
+    assert!(listener.refuses(&jobs(&ids[1..])).is_none());
+    listener.follow(jobs(&ids[1..]));
+    assert!(listener.refuses(&jobs(&ids[1..])).is_none(), "the same again");
+    assert!(listener.refuses(&jobs(&ids[..1])).is_some());
+}

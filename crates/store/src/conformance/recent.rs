@@ -1,0 +1,120 @@
+//! What happened lately.
+
+use std::collections::BTreeMap;
+
+use orchestrix_core::{JobId, JobState, NewJob, Tenant, Timestamp};
+
+use super::{Harness, fixture::*};
+use crate::{Glimpse, Recent, Verdict, recent::MAX_RECENT};
+
+async fn recent(h: &Harness, since: Option<Timestamp>, limit: usize) -> Recent {
+    h.store.recent(since, limit).await.expect("a valid limit")
+}
+
+/// All that is shown, each once; what is shown twice must be the same.
+fn each(recent: Recent) -> BTreeMap<JobId, Glimpse> {
+    let mut each: BTreeMap<JobId, Glimpse> = BTreeMap::new();
+    for job in recent.jobs {
+        let first = each.entry(job.id).or_insert_with(|| job.clone());
+        assert_eq!(*first, job);
+    }
+    each
+}
+
+fn states(recent: Recent) -> BTreeMap<JobId, JobState> {
+    each(recent).into_iter().map(|(id, job)| (id, job.state)).collect()
+}
+
+/// Whoever makes an id may go by another clock than the store, so this is before every id.
+const EVER: Timestamp = Timestamp::UNIX_EPOCH;
+
+pub(super) async fn an_empty_store_shows_nothing_but_the_time(h: &Harness) {
+    for since in [None, Some(h.now().await)] {
+        let expected = Recent { now: h.now().await, jobs: Vec::new(), more: false };
+        assert_eq!(recent(h, since, 10).await, expected);
+    }
+}
+
+pub(super) async fn without_a_time_what_is_leased_is_shown_and_nothing_else(h: &Harness) {
+    let done = h.start(job("done")).await;
+    h.end(&done, Verdict::DONE).await;
+    let running = h.start(job("running")).await;
+    h.enqueue(job("pending")).await;
+    assert_eq!(states(recent(h, None, 10).await), [(running.id(), JobState::Running)].into());
+}
+
+pub(super) async fn what_was_recorded_or_ended_since_is_shown_as_it_stands(h: &Harness) {
+    let completed = h.start(job("t")).await;
+    h.end(&completed, Verdict::DONE).await;
+    let dead = h.dead(job("t")).await;
+    let cancelled = h.enqueue(job("t")).await;
+    h.store.cancel(cancelled).await.expect("a job that waits");
+    let tenant = Tenant::new("acme").expect("a valid tenant");
+    let running = h.start(NewJob { queue: queue("q"), tenant: tenant.clone(), ..job("kind") }).await;
+    let pending = h.enqueue(job("t")).await;
+    let shown = each(recent(h, Some(EVER), 10).await);
+    let states: BTreeMap<JobId, JobState> = shown.iter().map(|(id, job)| (*id, job.state)).collect();
+    let expected = [
+        (completed.id(), JobState::Completed),
+        (dead, JobState::Dead),
+        (cancelled, JobState::Cancelled),
+        (running.id(), JobState::Running),
+        (pending, JobState::Pending),
+    ];
+    assert_eq!(states, expected.into());
+    let glimpse = Glimpse {
+        id: running.id(),
+        job_type: job_type("kind"),
+        queue: queue("q"),
+        tenant,
+        state: JobState::Running,
+        at: h.job(running.id()).await.updated_at,
+    };
+    assert_eq!(shown[&running.id()], glimpse);
+    assert_eq!(shown[&dead].at, h.job(dead).await.updated_at);
+}
+
+pub(super) async fn what_ended_before_is_not_shown(h: &Harness) {
+    let early = h.start(job("t")).await;
+    h.end(&early, Verdict::DONE).await;
+    let dead = h.dead(job("t")).await;
+    h.advance(secs(10)).await;
+    let since = h.now().await;
+    let late = h.start(job("t")).await;
+    h.advance(secs(1)).await;
+    h.end(&late, Verdict::DONE).await;
+    let shown = states(recent(h, Some(since), 10).await);
+    assert_eq!(shown.get(&late.id()), Some(&JobState::Completed), "{shown:?}");
+    assert_eq!((shown.get(&early.id()), shown.get(&dead)), (None, None), "{shown:?}");
+}
+
+pub(super) async fn a_job_that_is_no_longer_leased_is_not_shown_as_such(h: &Harness) {
+    let claimed = h.start(job("t")).await;
+    h.end(&claimed, Verdict::fail("not yet")).await;
+    assert_eq!(states(recent(h, None, 10).await), BTreeMap::new());
+    h.start_again(claimed.id()).await;
+    assert_eq!(states(recent(h, None, 10).await), [(claimed.id(), JobState::Running)].into());
+}
+
+pub(super) async fn no_more_of_a_kind_than_asked_for_is_shown_and_that_is_told(h: &Harness) {
+    h.enqueue_many(vec![job("t"); 3]).await;
+    assert!(!recent(h, Some(EVER), 3).await.more);
+    let shown = recent(h, Some(EVER), 2).await;
+    assert!(shown.more && each(shown).len() == 2);
+    let claimed = h.claim_all().await;
+    assert!(!recent(h, None, 3).await.more);
+    let shown = recent(h, None, 2).await;
+    assert!(shown.more && each(shown).len() == 2);
+    for claimed in &claimed {
+        h.end(claimed, Verdict::DONE).await;
+    }
+    assert!(!recent(h, Some(EVER), 3).await.more);
+    let shown = recent(h, Some(EVER), 2).await;
+    assert!(shown.more && each(shown).len() >= 2);
+}
+
+pub(super) async fn limits_out_of_range_are_refused(h: &Harness) {
+    for limit in [0, MAX_RECENT + 1] {
+        assert_eq!(bad_fields(h.store.recent(None, limit).await), ["limit"]);
+    }
+}
