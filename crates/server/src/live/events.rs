@@ -56,6 +56,7 @@ const LAST_EVENT: &str = "last-event-id";
 )]
 pub(crate) async fn events(
     State(app): State<Arc<App>>,
+    caller: Caller,
     Named(text): Named,
     headers: HeaderMap,
     Extension(turn): Extension<Turn>,
@@ -64,6 +65,9 @@ pub(crate) async fn events(
     let id = id(&text)?;
     let place = place(&app)?;
     let job = app.reader.find(id).await?;
+    if !caller.sees(&job.tenant) {
+        return Err(StoreError::JobNotFound(id).into());
+    }
     turn.give_back();
     let watch = app.watcher.watch(id, job.status());
     let follow = Follow {

@@ -19,7 +19,7 @@ use super::{
     place,
     sight::News,
 };
-use crate::{App, openapi::problems::Malformed, refusal::Refusal};
+use crate::{App, auth::caller::Caller, openapi::problems::Malformed, refusal::Refusal};
 
 /// What is read and written at a time: messages are small, and there are many connections.
 const BUFFER: usize = 4 * 1024;
@@ -43,6 +43,7 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 )]
 pub(crate) async fn follow(
     State(app): State<Arc<App>>,
+    caller: Caller,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Refusal> {
     let upgrade = upgrade.map_err(|error| {
@@ -56,7 +57,7 @@ pub(crate) async fn follow(
         .max_message_size(LONGEST)
         .max_frame_size(LONGEST);
     Ok(upgrade.on_upgrade(move |socket| async move {
-        let listener = app.feed.listen(None);
+        let listener = app.feed.listen(caller.tenant().cloned());
         Talk { socket, listener, seq: 0, patience: app.options.live_patience }.go_on(&app).await;
         drop(place);
     }))

@@ -31,6 +31,8 @@ const ROUTES: &[(&str, &str, bool)] = &[
     ("GET /jobs/{jobId}/result", CLIENTS, true),
     ("POST /jobs/{jobId}/cancel", CLIENTS, true),
     ("POST /jobs/{jobId}/release", CLIENTS, true),
+    ("GET /jobs/{jobId}/events", CLIENTS, true),
+    ("GET /ws", CLIENTS, true),
     ("GET /schedules", CLIENTS, true),
     ("GET /schedules/{name}", CLIENTS, true),
     ("GET /schedules/{name}/next", CLIENTS, true),
