@@ -22,6 +22,12 @@ pub enum Code {
     JobNotFound,
     /// No schedule has this name.
     ScheduleNotFound,
+    /// No operation has this id.
+    OperationNotFound,
+    /// No worker has this name.
+    WorkerNotFound,
+    /// As many operations are under way as may be.
+    TooManyOperations,
     /// There is nothing at this path.
     NotFound,
     /// The path does not take this method.
@@ -55,11 +61,20 @@ impl Code {
             Self::MalformedRequest => 400,
             Self::ValidationFailed | Self::IdempotencyKeyReused => 422,
             Self::Forbidden => 403,
-            Self::JobNotFound | Self::ScheduleNotFound | Self::NotFound => 404,
+            Self::JobNotFound
+            | Self::ScheduleNotFound
+            | Self::OperationNotFound
+            | Self::WorkerNotFound
+            | Self::NotFound => 404,
             Self::MethodNotAllowed => 405,
             Self::UnsupportedMediaType => 415,
             Self::PayloadTooLarge => 413,
-            Self::NotFinished | Self::JobFinished | Self::JobFailed | Self::JobCancelled | Self::LeaseLost => 409,
+            Self::NotFinished
+            | Self::JobFinished
+            | Self::JobFailed
+            | Self::JobCancelled
+            | Self::LeaseLost
+            | Self::TooManyOperations => 409,
             Self::RateLimited => 429,
             Self::Unavailable => 503,
             Self::Internal => 500,
@@ -75,6 +90,9 @@ impl Code {
             Self::Forbidden => "This is not allowed",
             Self::JobNotFound => "There is no such job",
             Self::ScheduleNotFound => "There is no such schedule",
+            Self::OperationNotFound => "There is no such operation",
+            Self::WorkerNotFound => "There is no such worker",
+            Self::TooManyOperations => "Too many operations are under way",
             Self::NotFound => "There is nothing here",
             Self::MethodNotAllowed => "The method is not allowed here",
             Self::UnsupportedMediaType => "The body must be JSON",

@@ -8,6 +8,7 @@ mod jobs;
 mod limits;
 mod line;
 mod midway;
+mod operate;
 mod outage;
 mod overload;
 mod quiet;

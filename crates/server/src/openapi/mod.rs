@@ -13,14 +13,15 @@ use std::sync::Arc;
 use axum::{Extension, http::header, response::IntoResponse};
 use orchestrix_api::{
     Problem,
-    schema::{States, Token},
+    schema::{AuditText, States, Token},
 };
 use serde_json::{Map, Value, json};
 use utoipa::OpenApi;
 
 use problems::{
-    Away, Fault, Finished, Invalid, InvalidOrReused, Lost, Malformed, NoResult, NoSuchJob, NoSuchQueue, NoSuchSchedule,
-    NotForYou, NotJson, NotKept, NotRetryable, Takes, TooLarge, TooMany,
+    Away, Fault, Finished, Invalid, InvalidOrReused, Lost, Malformed, NoResult, NoSuchJob, NoSuchOperation,
+    NoSuchQueue, NoSuchSchedule, NoSuchWorker, NotForYou, NotJson, NotKept, NotRetryable, Takes, TooLarge, TooMany,
+    TooManyAtOnce,
 };
 
 /// Requests that are about the server itself; they pass the gate by.
@@ -45,10 +46,10 @@ pub(crate) const OPERATIONS: &str = "operations";
         (name = "operations", description = "The server itself."),
     ),
     components(
-        schemas(Problem, States, Token),
+        schemas(AuditText, Problem, States, Token),
         responses(
-            Away, Fault, Finished, Invalid, InvalidOrReused, Lost, Malformed, NoResult, NoSuchJob, NoSuchQueue, NoSuchSchedule,
-            NotForYou, NotJson, NotKept, NotRetryable, TooLarge, TooMany
+            Away, Fault, Finished, Invalid, InvalidOrReused, Lost, Malformed, NoResult, NoSuchJob, NoSuchOperation, NoSuchQueue,
+            NoSuchSchedule, NoSuchWorker, NotForYou, NotJson, NotKept, NotRetryable, TooLarge, TooMany, TooManyAtOnce
         ),
     ),
 )]
