@@ -26,6 +26,12 @@ pub enum Code {
     ScheduleNotFound,
     /// No API key has this id.
     KeyNotFound,
+    /// No operation has this id.
+    OperationNotFound,
+    /// No worker has this name.
+    WorkerNotFound,
+    /// As many operations are under way as may be.
+    TooManyOperations,
     /// There is nothing at this path.
     NotFound,
     /// The path does not take this method.
@@ -60,11 +66,21 @@ impl Code {
             Self::ValidationFailed | Self::IdempotencyKeyReused => 422,
             Self::Unauthenticated => 401,
             Self::Forbidden => 403,
-            Self::JobNotFound | Self::ScheduleNotFound | Self::KeyNotFound | Self::NotFound => 404,
+            Self::JobNotFound
+            | Self::ScheduleNotFound
+            | Self::KeyNotFound
+            | Self::OperationNotFound
+            | Self::WorkerNotFound
+            | Self::NotFound => 404,
             Self::MethodNotAllowed => 405,
             Self::UnsupportedMediaType => 415,
             Self::PayloadTooLarge => 413,
-            Self::NotFinished | Self::JobFinished | Self::JobFailed | Self::JobCancelled | Self::LeaseLost => 409,
+            Self::NotFinished
+            | Self::JobFinished
+            | Self::JobFailed
+            | Self::JobCancelled
+            | Self::LeaseLost
+            | Self::TooManyOperations => 409,
             Self::RateLimited => 429,
             Self::Unavailable => 503,
             Self::Internal => 500,
@@ -82,6 +98,9 @@ impl Code {
             Self::JobNotFound => "There is no such job",
             Self::ScheduleNotFound => "There is no such schedule",
             Self::KeyNotFound => "There is no such key",
+            Self::OperationNotFound => "There is no such operation",
+            Self::WorkerNotFound => "There is no such worker",
+            Self::TooManyOperations => "Too many operations are under way",
             Self::NotFound => "There is nothing here",
             Self::MethodNotAllowed => "The method is not allowed here",
             Self::UnsupportedMediaType => "The body must be JSON",

@@ -7,7 +7,7 @@ use orchestrix_core::{
     WorkerName,
     schedule::{Cron, Misfire, NewSchedule, Outcome, Overlap, Reason, ScheduleName},
 };
-use orchestrix_store::{Directive, LogLevel, LogLine, NewKey, ProgressUpdate};
+use orchestrix_store::{Directive, LogLevel, LogLine, NewAudit, NewKey, ProgressUpdate};
 use serde_json::Value;
 use utoipa::{
     PartialSchema, ToSchema,
@@ -110,6 +110,10 @@ schemas! {
     States = string().pattern(Some(states()));
     /// How serious a line is.
     Level = words(LogLevel::ALL.iter().map(|it| it.as_str()));
+    /// What an operation does to jobs.
+    ActionWord = words(["retry", "cancel", "priority"]);
+    /// Who, what or to what, as it stands in the audit.
+    AuditText = text(1, NewAudit::MAX_TEXT, ONE_LINE);
     /// What a worker should do.
     WorkerDirective = words([Directive::Run, Directive::Drain, Directive::Stop].map(Directive::as_str));
 }

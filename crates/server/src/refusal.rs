@@ -52,6 +52,10 @@ impl From<StoreError> for Refusal {
             StoreError::ScheduleNotFound(name) => {
                 Self::new(Code::ScheduleNotFound, format!("there is no schedule {name}"))
             }
+            StoreError::OperationNotFound(id) => {
+                Self::new(Code::OperationNotFound, format!("there is no operation {id}"))
+            }
+            error @ StoreError::TooManyOperations(_) => Self::new(Code::TooManyOperations, error.to_string()),
             StoreError::IdempotencyKeyReused { existing } => {
                 let problem = Problem::new(Code::IdempotencyKeyReused, format!("it stands for job {existing}"));
                 Problem { job_id: Some(existing), ..problem }.into()

@@ -2,7 +2,7 @@
 
 use orchestrix_core::{FieldError, JobId, JobState, JobType, Queue, Tag, Tenant, Timestamp};
 use orchestrix_store::{JobFilter, PageRequest};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::page;
@@ -11,8 +11,8 @@ use crate::schema::{Line, Name, States, Time, TypeName};
 use crate::{Object, job::Refusal};
 
 /// Which jobs; all that is given must match.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema, utoipa::IntoParams))]
 #[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
 pub struct FilterRequest {
@@ -85,6 +85,22 @@ pub struct DeadRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Time>), param(value_type = Option<Time>))]
     pub to: Option<Timestamp>,
+}
+
+impl From<JobFilter> for FilterRequest {
+    fn from(filter: JobFilter) -> Self {
+        let state = filter.states.iter().map(|state| state.as_str()).collect::<Vec<_>>().join(",");
+        Self {
+            state: (!state.is_empty()).then_some(state),
+            queue: filter.queue.map(Into::into),
+            job_type: filter.job_type.map(Into::into),
+            tenant: filter.tenant.map(Into::into),
+            tag: filter.tag.map(Into::into),
+            q: filter.text,
+            from: filter.from,
+            to: filter.to,
+        }
+    }
 }
 
 impl From<FilterRequest> for DeadRequest {
@@ -172,7 +188,7 @@ fn text(text: &str) -> Result<String, FieldError> {
 }
 
 // Not every database holds times before our era.
-fn take_time(object: &mut Object<'_>, field: &str) -> Option<Timestamp> {
+pub(super) fn take_time(object: &mut Object<'_>, field: &str) -> Option<Timestamp> {
     const YEAR_1: i64 = -62_135_596_800;
     let time = object.time(field)?;
     match time.as_second() >= YEAR_1 {

@@ -11,18 +11,23 @@
 //! | [`dlq`] | giving dead jobs another chance, or forgetting them |
 //! | [`key`] | who may do what |
 //! | [`queue`], [`worker`], [`node`] | where jobs wait, who works, who leads |
+//! | [`operation`] | one action on many jobs |
+//! | [`audit`], [`stats`] | who did what, and how the whole stands |
 //!
 //! What stands behind a question mark is read like a body, as one object whose values are texts, so that everything wrong
 //! with it is told at once, names that nobody knows too.
 
 pub mod attempt;
+pub mod audit;
 pub mod dlq;
 pub mod explain;
 pub mod filter;
 pub mod job;
 pub mod key;
 pub mod node;
+pub mod operation;
 pub mod page;
 pub mod queue;
 pub mod standing;
+pub mod stats;
 pub mod worker;

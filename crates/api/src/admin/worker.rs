@@ -71,6 +71,18 @@ impl WorkerView {
     }
 }
 
+/// What a worker is told to do from now on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Directed {
+    /// Its name.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub worker_id: WorkerName,
+    /// `run`, `drain` or `stop`; it hears of it with its next heartbeat.
+    pub directive: String,
+}
+
 /// A kind of jobs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -1,5 +1,6 @@
 //! What the leader does, each in a file of its own: a bounded step, and when the next one is due.
 
+mod bulk;
 mod expire;
 mod fire;
 mod fold;
@@ -32,6 +33,7 @@ pub(crate) fn all() -> Vec<Box<dyn Service>> {
         Box::new(forget::Forget),
         Box::new(fold::Fold),
         Box::new(retain::Retain),
+        Box::new(bulk::Bulk),
         Box::<measure::Measure>::default(),
     ]
 }

@@ -7,7 +7,7 @@ use std::{collections::HashSet, sync::Arc};
 use axum::{extract::FromRequestParts, http::request::Parts};
 use orchestrix_api::{Code, Problem};
 use orchestrix_core::{DependsOn, FieldError, Invalid, JobId, NewJob, Role, ScheduleName, Tenant};
-use orchestrix_store::{JobFilter, Schedule, StoreError};
+use orchestrix_store::{JobFilter, Operation, Schedule, StoreError};
 
 use crate::{App, refusal::Refusal};
 
@@ -80,6 +80,11 @@ impl Caller {
             None => Ok(()),
             Some(_) => app.store.schedule(name).await?.map_or(Ok(()), |schedule| self.owns_schedule(&schedule)),
         }
+    }
+
+    /// Whether somebody who acts in the same tenant began this; whoever is bound to none sees all.
+    pub(crate) fn began(&self, operation: &Operation) -> bool {
+        self.tenant().is_none_or(|own| operation.tenant.as_ref() == Some(own))
     }
 
     /// Refuses to act for another tenant.

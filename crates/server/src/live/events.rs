@@ -23,7 +23,10 @@ use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::place;
-use crate::{App, gate::Turn, jobs::id, openapi::problems::NoSuchJob, params::Named, refusal::Refusal, watcher::Watch};
+use crate::{
+    App, auth::caller::Caller, gate::Turn, jobs::id, openapi::problems::NoSuchJob, params::Named, refusal::Refusal,
+    watcher::Watch,
+};
 
 /// How often the progress and the log of a job that runs are looked at.
 const LOOK: Duration = Duration::from_millis(500);

@@ -64,7 +64,9 @@ async fn claim(store: &dyn Store, limit: usize) -> Vec<LeaseToken> {
 
 async fn finish(store: &dyn Store, tokens: &[LeaseToken], verdict: Verdict) {
     let items = tokens.iter().map(|token| Finish { token: *token, verdict: verdict.clone() }).collect();
-    store.finish(items).await.unwrap().into_iter().for_each(|end| drop(end.unwrap()));
+    store.finish(items).await.unwrap().into_iter().for_each(|end| {
+        end.unwrap();
+    });
 }
 
 fn fatal() -> Verdict {

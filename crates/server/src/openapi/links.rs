@@ -9,11 +9,16 @@ struct Lead {
     to: &'static [&'static str],
 }
 
-const LEADS: [Lead; 3] = [
+const LEADS: [Lead; 4] = [
     Lead {
         from: "createJob",
         parameter: ("jobId", "$response.body#/jobId"),
         to: &["getJob", "getResult", "cancelJob", "releaseJob"],
+    },
+    Lead {
+        from: "beginOperation",
+        parameter: ("id", "$response.body#/operationId"),
+        to: &["getOperation", "abortOperation"],
     },
     Lead {
         from: "putSchedule",

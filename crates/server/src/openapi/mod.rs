@@ -18,7 +18,7 @@ use axum::{
 };
 use orchestrix_api::{
     Problem,
-    schema::{KeyText, States, Token},
+    schema::{AuditText, KeyText, States, Token},
 };
 use serde_json::{Map, Value, json};
 use utoipa::OpenApi;
@@ -29,7 +29,8 @@ use crate::{
 };
 use problems::{
     Away, Fault, Finished, Invalid, InvalidOrReused, Lost, Malformed, NoKey, NoResult, NoSuchJob, NoSuchKey,
-    NoSuchQueue, NoSuchSchedule, NotForYou, NotJson, NotKept, NotRetryable, Takes, TooLarge, TooMany,
+    NoSuchOperation, NoSuchQueue, NoSuchSchedule, NoSuchWorker, NotForYou, NotJson, NotKept, NotRetryable, Takes,
+    TooLarge, TooMany, TooManyAtOnce,
 };
 
 /// Requests that are about the server itself; they pass the gate by.
@@ -54,10 +55,10 @@ pub(crate) const OPERATIONS: &str = "operations";
         (name = "operations", description = "The server itself."),
     ),
     components(
-        schemas(Problem, KeyText, States, Token),
+        schemas(AuditText, KeyText, Problem, States, Token),
         responses(
-            Away, Fault, Finished, Invalid, InvalidOrReused, Lost, Malformed, NoKey, NoResult, NoSuchJob, NoSuchKey, NoSuchQueue, NoSuchSchedule,
-            NotForYou, NotJson, NotKept, NotRetryable, TooLarge, TooMany
+            Away, Fault, Finished, Invalid, InvalidOrReused, Lost, Malformed, NoKey, NoResult, NoSuchJob, NoSuchKey, NoSuchOperation,
+            NoSuchQueue, NoSuchSchedule, NoSuchWorker, NotForYou, NotJson, NotKept, NotRetryable, TooLarge, TooMany, TooManyAtOnce
         ),
     ),
 )]

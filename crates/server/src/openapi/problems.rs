@@ -51,6 +51,12 @@ problems! {
     NoSuchKey = [KeyNotFound];
     /// There is no such schedule.
     NoSuchSchedule = [ScheduleNotFound];
+    /// There is no such operation.
+    NoSuchOperation = [OperationNotFound];
+    /// There is no such worker.
+    NoSuchWorker = [WorkerNotFound];
+    /// As many operations are under way as may be: wait for one to end, or abort one.
+    TooManyAtOnce = [TooManyOperations];
     /// The job has no result: it is not over, or it failed, or it was cancelled.
     NoResult = [NotFinished, JobFailed, JobCancelled];
     /// The job is over.

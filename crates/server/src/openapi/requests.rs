@@ -39,6 +39,7 @@ pub(super) fn complete(document: &mut Value) {
     jobs(schemas);
     schedules(schemas);
     redrives(schemas);
+    bulk(schemas);
     endings(schemas);
     let bodies = reachable(bodies, schemas);
     for (name, schema) in schemas {
@@ -115,6 +116,20 @@ fn redrives(schemas: &mut Map<String, Value>) {
     schemas["RedriveRequest"]["oneOf"] = json!([
         {"required": ["filter"], "properties": {"filter": {"type": "object"}, "jobIds": {"type": "null"}}},
         {"required": ["jobIds"], "properties": {"jobIds": {"type": "array"}, "filter": {"type": "null"}}},
+    ]);
+}
+
+// An urgency goes with one action, and every job is meant only if that is said.
+fn bulk(schemas: &mut Map<String, Value>) {
+    schemas["BulkRequest"]["allOf"] = json!([
+        {"oneOf": [
+            {"properties": {"action": {"enum": ["retry", "cancel"]}, "priority": {"type": "null"}}},
+            {"required": ["priority"], "properties": {"action": {"const": "priority"}, "priority": {"type": "integer"}}},
+        ]},
+        {"oneOf": [
+            {"required": ["filter"], "properties": {"filter": {"type": "object", "minProperties": 1}, "all": {"enum": [false, null]}}},
+            {"required": ["all"], "properties": {"all": {"const": true}, "filter": {"type": "null"}}},
+        ]},
     ]);
 }
 

@@ -60,6 +60,13 @@ const ROUTES: &[(&str, &str, bool)] = &[
     ("POST /admin/jobs/{jobId}/retry", OPERATORS, true),
     ("POST /admin/jobs/{jobId}/cancel", OPERATORS, true),
     ("POST /admin/jobs/{jobId}/priority", OPERATORS, true),
+    ("POST /admin/jobs/bulk", OPERATORS, true),
+    ("GET /admin/operations", OPERATORS, true),
+    ("GET /admin/operations/{id}", OPERATORS, true),
+    ("POST /admin/operations/{id}/abort", OPERATORS, true),
+    ("GET /admin/audit", OPERATORS, true),
+    ("GET /admin/stats", OPERATORS, false),
+    ("POST /admin/workers/{workerId}/drain", OPERATORS, false),
     ("GET /admin/dlq", OPERATORS, true),
     ("POST /admin/dlq/redrive", OPERATORS, true),
     ("POST /admin/dlq/purge", OPERATORS, false),
@@ -157,6 +164,8 @@ fn filled(route: &str, id: &str, name: &str) -> String {
         .replace("{name}", name)
         .replace("{leaseToken}", token)
         .replace("{keyId}", "nobodyknows1")
+        .replace("{id}", id)
+        .replace("{workerId}", "w9")
 }
 
 #[tokio::test]
@@ -251,6 +260,7 @@ async fn who_is_bound_to_a_tenant_acts_in_it_alone() {
         ("GET /admin/jobs?tenant=other", json!({})),
         ("GET /admin/dlq?tenant=other", json!({})),
         ("POST /admin/dlq/redrive", json!({"filter": {"tenant": "other"}})),
+        ("POST /admin/jobs/bulk", json!({"action": "cancel", "filter": {"tenant": "other"}})),
     ] {
         let (status, answer) = place.ask(what, key, &body).await;
         assert_eq!(
@@ -295,6 +305,22 @@ async fn who_is_bound_to_a_tenant_acts_in_it_alone() {
     assert!(
         list["items"].as_array().unwrap().iter().all(|job| job["tenant"] == "acme") && list["items"][1].is_object()
     );
+    // What they begin is done to their own alone, and what others began and did is not there.
+    let theirs = json!({"action": "cancel", "filter": {"state": "pending"}});
+    let other = place.key("operator", Some("other")).await;
+    let (status, answer) = place.ask("POST /admin/jobs/bulk", Some(&other), &theirs).await;
+    assert_eq!(status, StatusCode::ACCEPTED, "{answer}");
+    let id = answer["operationId"].as_str().unwrap();
+    let operation = place.store.operation(id.parse().unwrap()).await.unwrap().unwrap();
+    assert_eq!(operation.filter.tenant.unwrap().as_str(), "other");
+    for what in [format!("GET /admin/operations/{id}"), format!("POST /admin/operations/{id}/abort")] {
+        assert_eq!(place.ask(&what, key, &json!({})).await.0, StatusCode::NOT_FOUND, "{what}");
+        assert_ne!(place.ask(&what, Some(&other), &json!({})).await.0, StatusCode::NOT_FOUND, "{what}");
+    }
+    assert_eq!(place.ask("GET /admin/operations", key, &json!({})).await.1["items"], json!([]));
+    let (_, list) = place.ask("GET /admin/audit", key, &json!({})).await;
+    let own = |entry: &Value| entry["tenant"] == "acme" && entry["actor"].as_str().unwrap().starts_with("key:");
+    assert!(list["items"].as_array().unwrap().iter().all(own) && list["items"][0].is_object(), "{list}");
     let (_, list) = place.ask("GET /schedules", key, &json!({})).await;
     let names: Vec<&str> = list["items"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["mine"]);

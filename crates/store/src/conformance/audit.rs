@@ -47,7 +47,7 @@ pub(super) async fn a_deed_is_on_record_before_and_after_it_was_done(h: &Harness
     let at = h.now().await;
     let NewAudit { actor, tenant, action, target, detail, request_id } = entry;
     let recorded = AuditEntry { seq, at, actor, tenant, action, target, detail, request_id, outcome: None };
-    assert_eq!(all(h, &AuditFilter::default()).await, [recorded.clone()]);
+    assert_eq!(all(h, &AuditFilter::default()).await, std::slice::from_ref(&recorded));
     h.advance(secs(1)).await;
     assert!(end(h, seq, "202").await);
     assert!(!end(h, seq, "500").await, "what was said first stands");

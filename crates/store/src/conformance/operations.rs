@@ -44,8 +44,8 @@ fn unknown() -> OperationId {
     OperationId::after(None, Timestamp::UNIX_EPOCH, rand::random())
 }
 
-fn not_there<T: std::fmt::Debug>(result: Result<T>, id: OperationId) {
-    assert!(matches!(&result, Err(StoreError::OperationNotFound(unknown)) if *unknown == id), "{result:?}");
+fn not_there<T: std::fmt::Debug>(result: &Result<T>, id: OperationId) {
+    assert!(matches!(result, Err(StoreError::OperationNotFound(unknown)) if *unknown == id), "{result:?}");
 }
 
 pub(super) async fn an_operation_is_known_as_it_was_begun(h: &Harness) {
@@ -177,8 +177,8 @@ pub(super) async fn an_operation_that_is_over_stays_as_it_is(h: &Harness) {
         assert_eq!(find(h, id).await, before);
     }
     let id = unknown();
-    not_there(h.store.abort_operation(id).await, id);
-    not_there(h.store.advance_operation(Fence::NONE, id, step(None, 1)).await, id);
+    not_there(&h.store.abort_operation(id).await, id);
+    not_there(&h.store.advance_operation(Fence::NONE, id, step(None, 1)).await, id);
 }
 
 pub(super) async fn a_deposed_leader_moves_no_operation_on(h: &Harness) {

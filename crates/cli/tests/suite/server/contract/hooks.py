@@ -15,6 +15,7 @@ schemathesis.openapi.format("time-zone", st.sampled_from(ZONES) | st.from_regex(
 BEYOND_SCHEMAS = {
     "Idempotency-Key": "is that of the body, if both are there",
     "cursor": "is one that was answered",
+    "filter": "says something, where it must: null says nothing",
     "retry.maxSeconds": "is no less than baseSeconds",
     "dependsOn": "names jobs that there are",
     "ref": "is there once in a batch",

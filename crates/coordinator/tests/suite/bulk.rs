@@ -1,0 +1,127 @@
+//! Operations on many jobs, worked off by whoever leads.
+
+use std::{sync::Arc, time::Duration};
+
+use orchestrix_core::{JobState, NewJob, NodeName, OperationId, Priority, Queue};
+use orchestrix_postgres::{PostgresOptions, PostgresStore};
+use orchestrix_store::{
+    BulkAction, Finish, JobFilter, Leadership, MemoryStore, NewOperation, Operation, OperationState, PageRequest,
+    Store, Verdict,
+};
+use orchestrix_testkit::{TestDatabase, psql};
+
+use crate::support::{claim, job, leading, start, until};
+
+fn memory() -> Arc<dyn Store> {
+    Arc::new(MemoryStore::new())
+}
+
+fn in_queue(name: &str) -> NewJob {
+    NewJob { queue: Queue::trusted(name), ..job("t") }
+}
+
+fn of_queue(name: &str) -> JobFilter {
+    JobFilter { queue: Some(Queue::trusted(name)), ..JobFilter::default() }
+}
+
+async fn begin(store: &dyn Store, action: BulkAction, filter: JobFilter, dry_run: bool) -> OperationId {
+    let wanted = NewOperation { action, filter, dry_run, actor: "ann".into(), tenant: None };
+    store.begin_operation(wanted).await.unwrap().id
+}
+
+async fn over(store: &dyn Store, id: OperationId) -> Operation {
+    until("it is over", async || {
+        store.operation(id).await.unwrap().filter(|operation| operation.state != OperationState::Running)
+    })
+    .await
+}
+
+async fn count(store: &dyn Store, filter: &JobFilter) -> usize {
+    let mut n = 0;
+    let mut page = PageRequest::first(1_000);
+    loop {
+        let part = store.list(filter, &page).await.unwrap();
+        n += part.items.len();
+        let Some(next) = part.next else { return n };
+        page = PageRequest::after(next, 1_000);
+    }
+}
+
+fn counts(operation: &Operation) -> (OperationState, u64, u64, u64) {
+    (operation.state, operation.matched, operation.changed, operation.refused)
+}
+
+#[tokio::test]
+async fn every_job_that_matches_is_changed_and_no_other() {
+    let store = memory();
+    // More than two pages of one queue, and jobs of another between them.
+    store.enqueue_many((0..2_402).map(|n| in_queue(if n % 2 == 0 { "a" } else { "b" })).collect()).await.unwrap();
+    let dry = begin(&*store, BulkAction::Cancel, of_queue("a"), true).await;
+    let real = begin(&*store, BulkAction::Cancel, of_queue("a"), false).await;
+    let node = start(&store, "a");
+    assert_eq!(counts(&over(&*store, dry).await), (OperationState::Done, 1_201, 0, 0));
+    assert_eq!(counts(&over(&*store, real).await), (OperationState::Done, 1_201, 1_201, 0));
+    let cancelled = JobFilter { states: vec![JobState::Cancelled], ..of_queue("a") };
+    assert_eq!(count(&*store, &cancelled).await, 1_201);
+    let pending = JobFilter { states: vec![JobState::Pending], ..of_queue("b") };
+    assert_eq!(count(&*store, &pending).await, 1_201);
+    let bulk = &node.status().services["bulk"];
+    assert_eq!((bulk.moved, bulk.failures), (1_201, 0));
+}
+
+#[tokio::test]
+async fn jobs_are_retried_and_made_urgent_where_they_can_be() {
+    let store = memory();
+    for _ in 0..3 {
+        store.enqueue(in_queue("a")).await.unwrap();
+        let token = claim(&*store).await.unwrap().token;
+        let verdict = Verdict::Fail { error: "no use".into(), retryable: false, retry_after: None };
+        store.finish(vec![Finish { token, verdict }]).await.unwrap();
+    }
+    store.enqueue(in_queue("a")).await.unwrap();
+    let token = claim(&*store).await.unwrap().token;
+    store.finish(vec![Finish { token, verdict: Verdict::DONE }]).await.unwrap();
+    let _node = start(&store, "a");
+    let retried = begin(&*store, BulkAction::Retry, JobFilter::default(), false).await;
+    assert_eq!(counts(&over(&*store, retried).await), (OperationState::Done, 3, 3, 0));
+    let urgent = BulkAction::Priority(Priority::new(7).unwrap());
+    let urgent = begin(&*store, urgent, of_queue("a"), false).await;
+    assert_eq!(counts(&over(&*store, urgent).await), (OperationState::Done, 3, 3, 0), "the completed one is no match");
+    for _ in 0..3 {
+        assert_eq!(claim(&*store).await.unwrap().priority.get(), 7);
+    }
+    let none = JobFilter { states: vec![JobState::Completed], ..JobFilter::default() };
+    let none = begin(&*store, BulkAction::Retry, none, false).await;
+    assert_eq!(counts(&over(&*store, none).await), (OperationState::Done, 0, 0, 0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_operation_goes_on_where_it_stood_when_another_took_over_in_the_middle() {
+    const JOBS: usize = 4_000;
+    let database = tokio::task::block_in_place(|| TestDatabase::create("bulk").unwrap());
+    let store: Arc<dyn Store> = Arc::new(PostgresStore::open(PostgresOptions::new(database.url())).await.unwrap());
+    store.enqueue_many(vec![in_queue("a"); JOBS]).await.unwrap();
+    let node = start(&store, "a");
+    let epoch = leading(&node).await.epoch;
+    let id = begin(&*store, BulkAction::Cancel, of_queue("a"), false).await;
+    until("it has begun", async || store.operation(id).await.unwrap().filter(|now| now.changed > 0)).await;
+    // As if its term had run out unnoticed.
+    let usurper = NodeName::trusted("usurper");
+    until("another leads", async || {
+        let sql = "UPDATE orchestrix.leader_term SET ends_at = now() - interval '1 second'";
+        tokio::task::block_in_place(|| psql(database.url(), sql).unwrap());
+        let led = store.campaign(&usurper, Duration::from_secs(1), None).await.unwrap();
+        matches!(led, Leadership::Leading(_)).then_some(())
+    })
+    .await;
+    let middle = store.operation(id).await.unwrap().unwrap();
+    assert_eq!(middle.state, OperationState::Running, "it was over too soon to tell anything");
+    let done = over(&*store, id).await;
+    assert!(node.status().epoch > epoch, "not by the leader of then");
+    assert_eq!((done.state, done.refused), (OperationState::Done, 0));
+    // What was done of one page before the takeover is not counted.
+    assert!((JOBS - 500..=JOBS).contains(&usize::try_from(done.changed).unwrap()), "{done:?}");
+    let cancelled = JobFilter { states: vec![JobState::Cancelled], ..of_queue("a") };
+    assert_eq!(count(&*store, &cancelled).await, JOBS);
+    node.shutdown().await;
+}

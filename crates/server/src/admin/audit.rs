@@ -1,0 +1,35 @@
+//! `GET /admin/audit`
+
+use std::sync::Arc;
+
+use axum::{Json, extract::State};
+use orchestrix_api::{
+    Listed,
+    admin::{
+        audit::{self, AuditRequest, AuditView},
+        page::PartRequest,
+    },
+};
+
+use crate::{App, auth::caller::Caller, params::Params, refusal::Refusal};
+
+/// Lists who did what, the newest first.
+#[utoipa::path(
+    get,
+    path = "/admin/audit",
+    tag = "admin",
+    operation_id = "listAudit",
+    params(AuditRequest, PartRequest),
+    responses((status = 200, description = "Entries that match, the newest first.", body = Listed<AuditView>)),
+)]
+pub(crate) async fn audit(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    asked: Params,
+) -> Result<Json<Listed<AuditView>>, Refusal> {
+    let (mut filter, page) = audit::read_list(&asked.0)?;
+    if let Some(own) = caller.tenant() {
+        filter.tenant = Some(own.clone());
+    }
+    Ok(Json(Listed::of(app.store.audit(&filter, &page).await?, AuditView::from)))
+}

@@ -1,0 +1,34 @@
+//! `GET /admin/operations`
+
+use std::sync::Arc;
+
+use axum::{Json, extract::State};
+use orchestrix_api::{
+    Listed,
+    admin::{
+        operation::OperationView,
+        page::{self, PartRequest},
+    },
+};
+
+use crate::{App, auth::caller::Caller, params::Params, refusal::Refusal};
+
+/// Lists operations on many jobs, the newest first.
+#[utoipa::path(
+    get,
+    path = "/admin/operations",
+    tag = "admin",
+    operation_id = "listOperations",
+    params(PartRequest),
+    responses((status = 200, description = "Operations, the newest first.", body = Listed<OperationView>)),
+)]
+pub(crate) async fn operations(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    asked: Params,
+) -> Result<Json<Listed<OperationView>>, Refusal> {
+    let page = page::read(&asked.0, |text| text.parse().ok())?;
+    let mut found = app.store.operations(&page).await?;
+    found.items.retain(|operation| caller.began(operation));
+    Ok(Json(Listed::of(found, OperationView::from)))
+}
