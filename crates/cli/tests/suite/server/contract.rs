@@ -1,7 +1,7 @@
 //! The server against its own description: schemathesis sends what the description allows and what it forbids, follows its links, and
 //! checks that every answer is one that is described.
 //!
-//! All its checks are on. Two of them find nothing to do while there are no keys: `ignored_auth` and `object_level_authorization`.
+//! All its checks are on, and so are keys: what needs one is also asked for without, and with one that is none.
 
 use std::{path::Path, process::Command};
 
@@ -21,13 +21,16 @@ fn the_server_keeps_to_its_description_on_postgres() {
 }
 
 fn keeps_to_its_description(place: &Place) {
-    let server = Server::start(place);
+    let made = place.json(&["keys", "create", "--role", "admin"]);
+    let key = made["key"].as_str().unwrap();
+    let server = Server::start_keyed(place, &[]);
     let settings = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/server/contract");
     let ran = Ran::of(
         Command::new(schemathesis().unwrap())
             .arg("--config-file")
             .arg(settings.join("schemathesis.toml"))
             .args(["run", &format!("http://{}/openapi.json", server.address), "--checks", "all", "--no-color"])
+            .args(["--header", &format!("Authorization: Bearer {key}")])
             .env("SCHEMATHESIS_HOOKS", "hooks")
             .env("PYTHONPATH", &settings)
             .env("PYTHONDONTWRITEBYTECODE", "1")

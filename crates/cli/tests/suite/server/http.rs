@@ -39,6 +39,11 @@ impl Server {
         Self::of(place.command(&[&["server", "--no-auth", "--listen", "127.0.0.1:0"], arguments].concat()))
     }
 
+    /// One that answers whoever shows a key.
+    pub(crate) fn start_keyed(place: &Place, arguments: &[&str]) -> Self {
+        Self::of(place.command(&[&["server", "--listen", "127.0.0.1:0"], arguments].concat()))
+    }
+
     pub(crate) fn of(mut command: Command) -> Self {
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stderr.take().unwrap()).lines();
