@@ -10,13 +10,13 @@ use clap::{
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::{
-    completions,
+    audit, completions,
     configuration::{Configuration, template},
     dlq, doctor,
     failure::{self, Failure, say},
-    jobs, logs, migrate, nodes,
+    jobs, logs, migrate, nodes, operations,
     output::Format,
-    queues, schedules, server, times, traces, worker, workers,
+    queues, schedules, server, stats, times, traces, worker, workers,
 };
 
 /// Work done later, surely, and visibly.
@@ -140,6 +140,11 @@ pub(crate) enum Command {
     Workers(workers::Command),
     #[command(subcommand)]
     Nodes(nodes::Command),
+    #[command(subcommand)]
+    Operations(operations::Command),
+    #[command(subcommand)]
+    Audit(audit::Command),
+    Stats(stats::Arguments),
     Config(template::Arguments),
     Doctor(doctor::Arguments),
     Completions(completions::Arguments),
