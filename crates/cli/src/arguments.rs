@@ -10,13 +10,13 @@ use clap::{
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::{
-    completions,
+    audit, completions,
     configuration::{Configuration, template},
     dlq, doctor,
     failure::{self, Failure, say},
-    jobs, keys, logs, migrate, nodes,
+    jobs, keys, logs, migrate, nodes, operations,
     output::Format,
-    queues, schedules, server, times, traces, worker, workers,
+    queues, schedules, server, stats, times, traces, worker, workers,
 };
 
 /// Work done later, surely, and visibly.
@@ -142,6 +142,11 @@ pub(crate) enum Command {
     Nodes(nodes::Command),
     #[command(subcommand)]
     Keys(keys::Command),
+    #[command(subcommand)]
+    Operations(operations::Command),
+    #[command(subcommand)]
+    Audit(audit::Command),
+    Stats(stats::Arguments),
     Config(template::Arguments),
     Doctor(doctor::Arguments),
     Completions(completions::Arguments),

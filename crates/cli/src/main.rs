@@ -11,7 +11,7 @@
 //! | `output` | tables, JSON, lines of JSON |
 //! | `server` | the API, alone or with everything else |
 //! | `metrics` | the recorder of the process, and a page for what has no API |
-//! | `jobs`, `dlq`, `queues`, `schedules`, `workers`, `nodes`, `keys`, `migrate`, `completions` | one group of commands each |
+//! | `jobs`, `dlq`, `operations`, `queues`, `schedules`, `workers`, `nodes`, `keys`, `audit`, `stats`, `migrate`, `completions` | one group of commands each |
 //! | `traces` | spans for a collector, if the feature `otlp` is there |
 //! | `doctor` | what is wrong with a database, a server or this machine, and what to do |
 //! | `worker`, `builtin` | a worker, and the job types it knows |
@@ -22,6 +22,7 @@
 
 mod api;
 mod arguments;
+mod audit;
 mod builtin;
 mod completions;
 mod configuration;
@@ -40,10 +41,12 @@ mod logs;
 mod metrics;
 mod migrate;
 mod nodes;
+mod operations;
 mod output;
 mod queues;
 mod schedules;
 mod server;
+mod stats;
 mod times;
 mod traces;
 mod unserved;
@@ -109,6 +112,9 @@ async fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Workers(command) => workers::run(command, &api, &output).await,
         Command::Keys(command) => keys::run(command, &api, &output).await,
         Command::Nodes(command) => nodes::run(command, &api, &output).await,
+        Command::Operations(command) => operations::run(command, &api, &output).await,
+        Command::Audit(command) => audit::run(command, &api, &output).await,
+        Command::Stats(stats::Arguments {}) => stats::run(&api, &output).await,
         Command::Migrate(_)
         | Command::Completions(_)
         | Command::Config(_)

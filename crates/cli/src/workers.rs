@@ -1,25 +1,32 @@
 //! `orchestrix workers`: who works, on what, and which jobs wait for nobody.
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::Subcommand;
-use orchestrix_api::admin::worker::{LaneView, WorkerView, Workers};
-use orchestrix_core::Timestamp;
+use orchestrix_api::admin::worker::{Directed, LaneView, WorkerView, Workers};
+use orchestrix_core::{Timestamp, WorkerName};
 use serde::Serialize;
 
 use crate::{
-    api::{Api, MOST, Request},
-    failure::Outcome,
+    api::{Api, MOST, Request, escaped},
+    failure::{self, Outcome},
     output::{Format, Output, table},
     times,
     unserved::nobody_takes,
 };
 
-/// Look at workers
+/// Look at workers, let them drain
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Show every worker, and the types of jobs that none of them takes
     #[command(after_help = "Example:\n  orchestrix workers list")]
     List,
+    /// Tell workers to take nothing new and to end when what they run is done
+    #[command(after_help = "Example:\n  orchestrix workers drain worker-1")]
+    Drain {
+        /// The workers
+        #[arg(required = true, value_name = "WORKER")]
+        workers: Vec<WorkerName>,
+    },
 }
 
 /// Workers as one document.
@@ -30,7 +37,33 @@ struct Shown {
 }
 
 pub(crate) async fn run(command: Command, api: &Api, output: &Output) -> Result<Outcome> {
-    let Command::List = command;
+    match command {
+        Command::List => list(api, output).await,
+        Command::Drain { workers } => drain(&workers, api, output).await,
+    }
+}
+
+// One that is not known leaves the others standing.
+async fn drain(workers: &[WorkerName], api: &Api, output: &Output) -> Result<Outcome> {
+    let mut told: Vec<Directed> = Vec::new();
+    let mut refused = Vec::new();
+    for name in workers {
+        // To tell it again is fine.
+        let drain = Request::post(format!("/admin/workers/{}/drain", escaped(name.as_str()))).repeatable();
+        match api.call(drain).await.with_context(|| format!("worker {name}")) {
+            Ok(directed) => told.push(directed),
+            Err(error) => refused.push(error),
+        }
+    }
+    if !told.is_empty() || refused.is_empty() {
+        let row = |worker: &Directed| [worker.worker_id.to_string(), worker.directive.clone()];
+        output.list(&told, || table(["WORKER", "DIRECTIVE"], told.iter().map(row)))?;
+    }
+    let outcomes: Vec<Outcome> = refused.iter().map(failure::report).collect();
+    Ok(outcomes.first().copied().unwrap_or(Outcome::DONE))
+}
+
+async fn list(api: &Api, output: &Output) -> Result<Outcome> {
     let shown = gather(api).await?;
     let Shown { items, unserved } = &shown;
     let now = Timestamp::now();

@@ -21,7 +21,7 @@ use orchestrix_store::PageRequest;
 use serde::de::DeserializeOwned;
 
 pub(crate) use error::{ApiError, Refused};
-pub(crate) use request::Request;
+pub(crate) use request::{Request, escaped};
 
 use crate::{arguments::Global, output::Page};
 use transport::Transport;

@@ -123,6 +123,13 @@ impl Request {
     }
 }
 
+/// A name as it stands in a path.
+pub(crate) fn escaped(text: &str) -> String {
+    let mut into = String::new();
+    escape(text, &mut into);
+    into
+}
+
 fn escape(text: &str, into: &mut String) {
     for byte in text.bytes() {
         match byte {

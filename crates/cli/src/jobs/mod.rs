@@ -1,5 +1,6 @@
 //! `orchestrix jobs`: record jobs, look at them, change their fate.
 
+mod bulk;
 mod cancel;
 mod enqueue;
 mod explain;
@@ -40,6 +41,7 @@ pub(crate) enum Command {
     },
     List(list::Arguments),
     Cancel(cancel::Arguments),
+    Bulk(bulk::Arguments),
     /// Give dead or cancelled jobs another chance
     #[command(after_help = "Example:\n  orchestrix jobs retry 0199d0a4-8f3e-7c21-9b1f-2f6a3e1c5d70")]
     Retry(Ids),
@@ -64,6 +66,7 @@ pub(crate) async fn run(command: Command, api: &Api, output: &Output) -> Result<
         Command::Get { id } => get::run(id, api, output).await,
         Command::Explain { id } => explain::run(id, api, output).await,
         Command::List(arguments) => list::run(&arguments, api, output).await,
+        Command::Bulk(arguments) => bulk::run(&arguments, api, output).await,
         Command::Cancel(arguments) => cancel::run(&arguments, api, output).await,
         Command::Retry(Ids { ids }) => each(&ids, output, async |id| retry(id, api).await).await,
         Command::Release(Ids { ids }) => {

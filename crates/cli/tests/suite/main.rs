@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod builtin;
+mod bulk;
 mod change;
 mod configuration;
 mod doctor;

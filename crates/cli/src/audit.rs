@@ -1,0 +1,71 @@
+//! `orchestrix audit`: who did what.
+
+use anyhow::Result;
+use clap::Subcommand;
+use orchestrix_api::admin::audit::{AuditRequest, AuditView};
+use orchestrix_core::{Tenant, Timestamp};
+
+use crate::{
+    api::{Api, Request},
+    failure::Outcome,
+    jobs::list,
+    output::{Output, table},
+    times,
+};
+
+/// Look at who did what
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// List what was done, newest first
+    #[command(after_help = "Example:\n  orchestrix audit list --action queue.pause --from 24h")]
+    List {
+        /// Done by this actor
+        #[arg(long)]
+        actor: Option<String>,
+        /// Done by somebody who is bound to this tenant
+        #[arg(long)]
+        tenant: Option<Tenant>,
+        /// This action
+        #[arg(long)]
+        action: Option<String>,
+        /// Done to this
+        #[arg(long)]
+        target: Option<String>,
+        /// Done at or after this time, or as long ago as this: 2h
+        #[arg(long, value_name = "TIME", value_parser = times::past_time)]
+        from: Option<Timestamp>,
+        /// Done before this time, or longer ago than this: 2h
+        #[arg(long, value_name = "TIME", value_parser = times::past_time)]
+        to: Option<Timestamp>,
+        /// At most so many
+        #[arg(long, value_name = "N", default_value_t = 50, value_parser = list::limit())]
+        limit: usize,
+        /// Go on after this entry, as the previous list said
+        #[arg(long, value_name = "SEQ")]
+        cursor: Option<i64>,
+    },
+}
+
+pub(crate) async fn run(command: Command, api: &Api, output: &Output) -> Result<Outcome> {
+    let Command::List { actor, tenant, action, target, from, to, limit, cursor } = command;
+    let question = AuditRequest { actor, tenant: tenant.map(Into::into), action, target, from, to };
+    let list = Request::get("/admin/audit").asking(&question)?;
+    let page = api.gather(&list, cursor.map(|seq| seq.to_string()), limit).await?;
+    let now = Timestamp::now();
+    output.page(&page, |entries| {
+        let row = |entry: &AuditView| {
+            let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".into());
+            [
+                entry.seq.to_string(),
+                times::relative(entry.at, now),
+                entry.actor.clone(),
+                entry.action.clone(),
+                or_none(&entry.target),
+                or_none(&entry.outcome),
+                entry.request_id.clone(),
+            ]
+        };
+        table(["SEQ", "AT", "ACTOR", "ACTION", "TARGET", "OUTCOME", "REQUEST"], entries.iter().map(row))
+    })?;
+    Ok(Outcome::DONE)
+}
