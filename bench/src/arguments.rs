@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::{backend::Backend, figure::Figure};
+use crate::{admin, backend::Backend, figure::Figure};
 
 pub(crate) const HELP: &str = "\
 cargo xtask bench store postgres|sqlite [--quick] [--only NAME,…] [--rounds N] [--strict]
@@ -10,6 +10,7 @@ cargo xtask bench worker postgres|sqlite [--quick] [--only NAME,…] [--rounds N
 cargo xtask bench coordinator           [--quick] [--only NAME,…] [--rounds N] [--strict]
 cargo xtask bench schedules             [--quick] [--only NAME,…] [--rounds N] [--strict]
 cargo xtask bench http                  [--quick] [--only NAME,…] [--rounds N] [--strict]
+cargo xtask bench admin                 [--quick] [--finished N] [--pending N] [--plans DIR] [--rounds N] [--strict]
 
     --quick       a tenth of every count: a smoke run, whose numbers say little
     --only NAMES  of a store, some of: single, bulk, drain, finished, pending, xmin (postgres), memory, latency;
@@ -17,7 +18,11 @@ cargo xtask bench http                  [--quick] [--only NAME,…] [--rounds N]
                   of the coordinator, some of: promotion, punctuality, idle, reaping;
                   of schedules, some of: load, burst;
                   of the HTTP server, some of: health, post, get, overload, growth, waits
-    --rounds N    how often each figure and its limit are measured, in turns; 3 unless told otherwise
+    --rounds N    how often each figure and its limit are measured, in turns; 3 unless told otherwise; of admin, how often
+                  each page is asked for; 20 unless told otherwise
+    --finished N, --pending N
+                  of admin, how many jobs there are: 10,000,000 and 1,000,000 unless told otherwise
+    --plans DIR   of admin, write the plans of the statements behind each page into files there
     --strict      exit with 1 if a target is missed
 ";
 
@@ -90,6 +95,8 @@ pub(crate) struct Request {
 #[derive(Debug)]
 pub(crate) enum Command {
     Help,
+    /// Asks for pages over very many jobs.
+    Admin(admin::Request),
     Measure(Request),
     /// Claims and completes jobs and prints how much memory that took; `memory` starts itself this way.
     DrainAlone {
@@ -111,6 +118,7 @@ impl Command {
         match first.as_deref() {
             Some("coordinator") => return measure(Subject::Coordinator, arguments),
             Some("schedules") => return measure(Subject::Schedules, arguments),
+            Some("admin") => return admin::Request::parse(arguments).map(Self::Admin),
             Some("http") => return measure(Subject::Http, arguments),
             _ => {}
         }
@@ -202,6 +210,15 @@ mod tests {
     }
 
     #[test]
+    fn pages_are_asked_for_over_as_many_jobs_as_one_likes() {
+        let Ok(Command::Admin(request)) = parse("admin --quick --pending 2000 --plans there") else {
+            panic!("not a run")
+        };
+        assert_eq!((request.finished, request.pending, request.rounds), (100_000, 2_000, 20));
+        assert_eq!(request.plans, Some("there".into()));
+    }
+
+    #[test]
     fn what_is_not_known_is_refused() {
         for line in [
             "store mysql",
@@ -215,6 +232,10 @@ mod tests {
             "schedules --only idle",
             "http --only single",
             "http sqlite",
+            "admin --only jobs",
+            "admin --rounds 0",
+            "admin --finished 10",
+            "admin --plans",
             "worker --only drain",
             "worker mysql",
         ] {

@@ -11,9 +11,11 @@
 //! | `schedules` | what schedules cost the node that leads |
 //! | `coordinator` | what a running coordinator does, and what it costs others meanwhile |
 //! | `http` | the server as a process, under wrk |
+//! | `admin` | pages over millions of jobs |
 //! | `postgres`, `sqlite` | where it does so, what is counted there, and the limits |
 //! | `measure` | ours and the limit, in turns |
 
+mod admin;
 mod arguments;
 mod backend;
 mod backlog;
@@ -68,6 +70,7 @@ async fn run() -> Result<ExitCode> {
         Command::Help => print!("{}", arguments::HELP),
         Command::DrainAlone { url, jobs } => memory::drain_alone(&url, jobs).await?,
         Command::WorkAlone { url, jobs } => worker::work_alone(&url, jobs).await?,
+        Command::Admin(request) => return admin::run(&server().await?, &request).await,
         Command::Measure(request) => {
             let report = match request.subject.backend() {
                 Backend::Postgres => measure_all(&server().await?, &request).await?,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// A bar with one step per measurement, and a line for each result so far.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Progress(ProgressBar);
 
 impl Progress {

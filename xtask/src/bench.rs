@@ -12,6 +12,10 @@ const BENCH_POSTGRES: &str = "ORCHESTRIX_BENCH_POSTGRES";
 /// Checkpoints come when the benchmark asks for them, and not by chance in one of two measurements that are compared.
 const SETTINGS: [(&str, &str); 3] = [("max_wal_size", "16GB"), ("min_wal_size", "2GB"), ("checkpoint_timeout", "1h")];
 
+/// Plans of statements are read back from the server's log, which is one file for that.
+const LOG: [(&str, &str); 4] =
+    [("logging_collector", "on"), ("log_rotation_age", "0"), ("log_rotation_size", "0"), ("log_line_prefix", "")];
+
 /// Runs the benchmark that the arguments name.
 pub(crate) fn run(arguments: Vec<String>) -> Result<()> {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
@@ -19,20 +23,21 @@ pub(crate) fn run(arguments: Vec<String>) -> Result<()> {
             // wrk sends the requests, to the command that people run.
             tools::ensure_wrk()?;
             Step::cargo("build the server", "build --release -p orchestrix-cli").run()?;
-            on_postgres(arguments)
+            on_postgres(arguments, &[])
         }
-        ["store" | "worker", "postgres", ..] | ["coordinator" | "schedules", ..] => on_postgres(arguments),
+        ["admin", ..] => on_postgres(arguments, &LOG),
+        ["store" | "worker", "postgres", ..] | ["coordinator" | "schedules", ..] => on_postgres(arguments, &[]),
         ["store" | "worker", "sqlite", ..] => on_sqlite(arguments),
         _ => bail!(
-            "there is: cargo xtask bench store|worker postgres|sqlite [ARGUMENTS], cargo xtask bench coordinator|schedules|http [ARGUMENTS]"
+            "there is: cargo xtask bench store|worker postgres|sqlite [ARGUMENTS], cargo xtask bench coordinator|schedules|http|admin [ARGUMENTS]"
         ),
     }
 }
 
-fn on_postgres(arguments: Vec<String>) -> Result<()> {
+fn on_postgres(arguments: Vec<String>, more: &[(&str, &str)]) -> Result<()> {
     // Built before the server starts, so that it is measured fresh and on a quiet machine.
     build()?;
-    let server = tools::start_postgres_with(Durability::Durable, &SETTINGS)?;
+    let server = tools::start_postgres_with(Durability::Durable, &[&SETTINGS, more].concat())?;
     bench(arguments).env(BENCH_POSTGRES, server.base_url()).run()
 }
 

@@ -44,6 +44,10 @@ cargo xtask bench http [ARGUMENTS]
     what the library records, jobs looked at, jobs accepted when far too many clients come, and the memory of a million
     requests and of 5,000 long polls.
 
+cargo xtask bench admin [ARGUMENTS]
+    Asks for every page that operators and clients look at, with every filter, over ten million finished and a million pending
+    jobs on such a server, and prints how long each takes. With --plans DIR it leaves the plans of the statements there.
+
 cargo xtask mutants [NAME …]
     Plants known bugs in a copy of the tree, one at a time, and runs the tests, which must notice; prints which did.
     NAME chooses those whose names hold it. Takes a minute or two for each.

@@ -10,7 +10,7 @@ use std::time::Instant;
 use anyhow::{Result, ensure};
 use tokio_postgres::Client;
 
-pub(crate) use self::server::Server;
+pub(crate) use self::server::{Server, connect};
 use crate::{
     arguments::Request,
     backend::Backend,

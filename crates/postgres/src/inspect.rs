@@ -98,23 +98,18 @@ pub(crate) async fn list(
         )
         .await?;
     let mut items = Vec::new();
-    let mut last_looked: Option<Uuid> = None;
-    let mut looked = 0;
+    let mut horizon: Option<JobId> = None;
     for row in &rows {
-        if let Some(n) = row.get::<_, Option<i64>>(19) {
-            looked = usize::try_from(n).unwrap_or(0);
-            last_looked = row.get(18);
-        } else {
-            items.push(row::summary(row)?);
+        match row.get::<_, Option<Uuid>>(18) {
+            Some(id) => horizon = Some(JobId::from_uuid(id)),
+            None => items.push(row::summary(row)?),
         }
     }
     let next = if items.len() > page.limit {
         items.truncate(page.limit);
         items.last().map(|job| job.id)
-    } else if looked >= scan {
-        last_looked.map(JobId::from_uuid)
     } else {
-        None
+        horizon
     };
     Ok(Page { items, next })
 }

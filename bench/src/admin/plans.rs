@@ -1,0 +1,80 @@
+//! What the server does for each page: the plans of the statements that were sent, as it carried them out.
+//!
+//! `auto_explain` writes them to the server's log, which is read back between two marks. So nothing needs to know which statements a page
+//! takes, and each is explained with the parameters it had.
+
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, ensure};
+use orchestrix_server::Local;
+use tokio_postgres::Client;
+
+use super::{ask::get, landmarks::Landmarks, pages};
+use crate::{backend, measure::Database, progress::Progress};
+
+/// The last of so many is written: the server makes a plan for any parameters only after five for given ones.
+const TIMES: usize = 7;
+/// How long a mark may take to come through to the log.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+const SETTINGS: [(&str, &str); 4] = [
+    ("session_preload_libraries", "auto_explain"),
+    ("auto_explain.log_min_duration", "0"),
+    ("auto_explain.log_analyze", "on"),
+    ("auto_explain.log_buffers", "on"),
+];
+
+/// Writes a file for each page into the directory.
+pub(super) async fn write(
+    directory: &Path,
+    client: &Client,
+    database: &Database,
+    landmarks: &Landmarks,
+    progress: &Progress,
+) -> Result<()> {
+    let log: Option<String> = client.query_one("SELECT pg_current_logfile()", &[]).await?.get(0);
+    ensure!(log.is_some(), "the server must have logging_collector on; cargo xtask bench sees to it");
+    std::fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
+    for (name, value) in SETTINGS {
+        client.batch_execute(&format!("ALTER DATABASE {} SET {name} = '{value}'", database.name)).await?;
+    }
+    // Connections that are opened from here on explain what they are sent.
+    let local = Local::new(backend::open(&database.url).await?);
+    for (n, page) in pages::ALL.iter().enumerate() {
+        progress.step(format!("plans of {}", page.path));
+        let path = landmarks.fill(page.path);
+        for _ in 1..TIMES {
+            get(&local, &path, page.status).await?;
+        }
+        let from = mark(client, &format!("before {n}")).await?;
+        get(&local, &path, page.status).await?;
+        let to = mark(client, &format!("after {n}")).await?;
+        let text: String =
+            client.query_one("SELECT pg_read_file(pg_current_logfile(), $1, $2)", &[&from, &(to - from)]).await?.get(0);
+        let name: String = page.path.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+        let file = directory.join(format!("{n:02}{name}.txt"));
+        std::fs::write(&file, format!("GET {path}\n\n{text}")).with_context(|| file.display().to_string())?;
+        progress.done();
+    }
+    Ok(())
+}
+
+/// Writes a line to the server's log and waits until it is there; answers how long the log is then. Whatever was written before has come
+/// before it.
+async fn mark(client: &Client, what: &str) -> Result<i64> {
+    let line = format!("mark: {what}.");
+    client.batch_execute(&format!("DO $$ BEGIN RAISE LOG '{line}'; END $$")).await?;
+    let clock = Instant::now();
+    loop {
+        let sql = "SELECT size, strpos(pg_read_file(pg_current_logfile(), greatest(size - 2000, 0), 2000), $1) > 0 FROM pg_stat_file(pg_current_logfile())";
+        let row = client.query_one(sql, &[&line]).await?;
+        if row.get(1) {
+            return Ok(row.get(0));
+        }
+        ensure!(clock.elapsed() < PATIENCE, "the log does not show what is written to it");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}

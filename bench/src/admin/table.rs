@@ -1,0 +1,95 @@
+//! The table at the end.
+
+use std::{fmt, time::Duration};
+
+use super::{Request, ask::Seen};
+use crate::sample::thousands;
+
+/// What a page may take.
+const TARGET: Duration = Duration::from_millis(50);
+
+/// All pages that were asked for.
+#[derive(Debug)]
+pub(super) struct Table<'a> {
+    request: &'a Request,
+    seen: Vec<Seen>,
+}
+
+impl<'a> Table<'a> {
+    pub(super) fn new(request: &'a Request) -> Self {
+        Self { request, seen: Vec::new() }
+    }
+
+    pub(super) fn add(&mut self, seen: Seen) {
+        self.seen.push(seen);
+    }
+
+    /// Whether a page took too long, more often than not.
+    pub(super) fn missed(&self) -> bool {
+        self.seen.iter().any(|seen| seen.median() > TARGET)
+    }
+}
+
+impl Seen {
+    fn median(&self) -> Duration {
+        self.took[self.took.len() / 2]
+    }
+
+    fn worst(&self) -> Duration {
+        self.took[self.took.len() - 1]
+    }
+
+    fn cells(&self) -> [String; 6] {
+        let verdict = match (self.median() > TARGET, self.worst() > TARGET) {
+            (true, _) => "MISS",
+            (false, true) => "once",
+            _ => "",
+        };
+        let items = match (self.items, &self.followed) {
+            (Some(items), None) => items.to_string(),
+            (Some(_), Some(on)) => {
+                format!(
+                    "0, {} {} parts, {:.0} ms",
+                    if on.ended { "then after" } else { "nor in" },
+                    on.parts,
+                    millis(on.took)
+                )
+            }
+            (None, _) => String::new(),
+        };
+        let (median, worst) = (format!("{:.1}", millis(self.median())), format!("{:.1}", millis(self.worst())));
+        [self.path.to_owned(), median, worst, verdict.to_owned(), thousands(self.bytes as f64), items]
+    }
+}
+
+/// The line of a page by itself.
+impl fmt::Display for Seen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [path, median, worst, verdict, _, items] = self.cells();
+        write!(f, "{path}: {median} ms, at worst {worst}  {verdict}  {items}")
+    }
+}
+
+fn millis(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1000.0
+}
+
+impl fmt::Display for Table<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let head = ["page", "p50, ms", "worst, ms", "verdict", "bytes", "items"].map(str::to_owned);
+        let lines: Vec<[String; 6]> = std::iter::once(head).chain(self.seen.iter().map(Seen::cells)).collect();
+        let widths: [usize; 6] = std::array::from_fn(|i| lines.iter().map(|line| line[i].len()).max().unwrap_or(0));
+        for line in &lines {
+            let cells: Vec<String> = line.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+            writeln!(f, "{}", cells.join("  ").trim_end())?;
+        }
+        let Request { finished, pending, rounds, .. } = self.request;
+        writeln!(
+            f,
+            "\n{} finished and {} pending jobs; each page {rounds} times, one after the other. The target is {} ms: MISS, its median is over\nit; once, some answer was.",
+            thousands(*finished as f64),
+            thousands(*pending as f64),
+            TARGET.as_millis()
+        )
+    }
+}
