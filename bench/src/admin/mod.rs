@@ -68,7 +68,7 @@ pub(crate) async fn run(server: &Server, request: &Request) -> Result<ExitCode> 
     let progress = Progress::new(fill::steps(request) + pages::ALL.len() * (1 + usize::from(request.plans.is_some())));
     let database = server.create_database().await?;
     let client = postgres::connect(&database.url).await?;
-    let local = Local::new(backend::open(&database.url).await?);
+    let local = Local::new(backend::open(&database.url).await?, "local:bench");
     fill::fill(&client, &local, &database.url, request, &progress).await?;
     server.checkpoint().await?;
 
