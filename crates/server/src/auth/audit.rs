@@ -39,7 +39,7 @@ impl Line {
             tenant: deed.caller.tenant().cloned(),
             action: deed.action,
             target: Some(target),
-            detail: deed.body.and_then(|body| detail(body)),
+            detail: deed.body.and_then(detail),
             request_id: deed.request_id.to_owned(),
         };
         Ok(Self { seq: store.begin_audit(entry).await?, store: Arc::clone(store) })
