@@ -325,8 +325,7 @@ impl From<&NewJob> for JobRequest {
                 })
                 .collect(),
             on_dependency_failure: Some(job.on_dependency_failure),
-            // Left out it is that of whoever sends it.
-            tenant: (job.tenant != Tenant::default()).then(|| job.tenant.to_string()),
+            tenant: Some(job.tenant.to_string()),
             concurrency_key: job.concurrency_key.as_ref().map(ToString::to_string),
             rate_limit_key: job.rate_limit_key.as_ref().map(ToString::to_string),
             resources: job.resources.iter().map(|(name, amount)| (name.to_string(), amount as f64 / 1000.0)).collect(),

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use clap::{Args, Subcommand};
+use clap::{
+    Args, Subcommand,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
 use orchestrix_api::admin::key::{KeyMade, KeyRequest, KeyView, RateLimitView};
 use orchestrix_core::{KeyId, Role, Tenant, Timestamp};
 use serde::Serialize;
@@ -41,7 +44,7 @@ Examples:
 #[derive(Debug, Args)]
 pub(crate) struct Create {
     /// What it allows: client (jobs), worker, operator (all but keys) or admin
-    #[arg(long, value_name = "ROLE")]
+    #[arg(long, value_name = "ROLE", value_parser = role())]
     role: Role,
 
     /// What people should call it; by default its role
@@ -59,6 +62,10 @@ pub(crate) struct Create {
     /// How many requests a second it may make, of each server
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     rate: Option<u32>,
+}
+
+fn role() -> impl TypedValueParser<Value = Role> {
+    PossibleValuesParser::new(Role::ALL.map(Role::as_str)).try_map(|text| text.parse::<Role>())
 }
 
 /// A key that was taken back.

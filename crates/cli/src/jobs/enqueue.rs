@@ -116,7 +116,7 @@ pub(crate) async fn run(arguments: Arguments, api: &Api, output: &Output) -> Res
 }
 
 async fn enqueue(job: &NewJob, api: &Api) -> Result<Accepted> {
-    let request = Request::post("/jobs").with(&JobRequest::from(job))?;
+    let request = Request::post("/jobs").with(&asked(job))?;
     Ok(api.call(once(request, std::slice::from_ref(job))).await?)
 }
 
@@ -124,7 +124,7 @@ async fn enqueue_many(jobs: &[NewJob], api: &Api) -> Result<Vec<Accepted>> {
     if jobs.is_empty() {
         return Ok(Vec::new());
     }
-    let batch = BatchRequest { jobs: jobs.iter().map(JobRequest::from).collect() };
+    let batch = BatchRequest { jobs: jobs.iter().map(asked).collect() };
     let request = Request::post("/jobs/batch").with(&batch)?;
     Ok(api.call::<BatchAccepted>(once(request, jobs)).await?.jobs)
 }
@@ -182,4 +182,10 @@ fn read_jobs(file: &Path) -> Result<Vec<NewJob>> {
         wrong.push(format!("  and {more} more"));
     }
     Err(Failure::Usage(format!("nothing was recorded, for in {name}\n{}", wrong.join("\n"))).into())
+}
+
+// A tenant that nobody named is left out: it is that of the key, if the key has one.
+fn asked(job: &NewJob) -> JobRequest {
+    let tenant = (job.tenant != Tenant::default()).then(|| job.tenant.to_string());
+    JobRequest { tenant, ..JobRequest::from(job) }
 }

@@ -46,7 +46,7 @@ fn one_action_is_taken_on_all_jobs_that_match() {
         assert_eq!(
             counted,
             json!({"operationId": id, "action": "cancel", "filter": {"queue": "q", "to": null}, "dryRun": true,
-                   "state": "done", "matched": 3, "changed": 0, "refused": 0, "actor": "anonymous",
+                   "state": "done", "matched": 3, "changed": 0, "refused": 0, "actor": "anybody",
                    "createdAt": null, "updatedAt": null, "finishedAt": null})
         );
         assert!(wanted.iter().all(|id| state(id) == "pending"));

@@ -24,6 +24,8 @@ BEYOND_SCHEMAS = {
     "timezone": "is a zone that there is",
     "everySeconds": "has no more than six decimals",
     "jitterSeconds": "is no more than everySeconds",
+    "expiresInSeconds": "is more than nothing, and not there beside expiresAt",
+    "tenant": "is not there for a worker's key",
     "runAt": "lies in the years that its pattern says by UTC, too",
     "expiresAt": "the same",
     "startAt": "the same",
