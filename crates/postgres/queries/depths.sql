@@ -1,8 +1,10 @@
 -- How many unfinished jobs a page of queues holds, by state, and which of them are paused: at least one row of each queue that may have
 -- something to say. $1 after which queue, $2 how many. Relies on the primary keys; changes that are not folded yet are few.
+-- A queue has at most ten states, so ten times as many rows have as many queues: to ask for them by DISTINCT reads the whole table as long as
+-- nobody has counted how many there are.
 WITH page AS MATERIALIZED (
     SELECT queue FROM (
-        (SELECT DISTINCT queue FROM orchestrix.depth WHERE queue > $1 ORDER BY queue LIMIT $2)
+        (SELECT queue FROM orchestrix.depth WHERE queue > $1 ORDER BY queue, state LIMIT $2 * 10)
         UNION
         (SELECT DISTINCT queue COLLATE "C" FROM orchestrix.depth_delta WHERE queue COLLATE "C" > $1 ORDER BY 1 LIMIT $2)
         UNION
