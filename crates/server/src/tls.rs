@@ -40,7 +40,7 @@ impl Tls {
         let config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .and_then(|config| config.with_no_client_auth().with_single_cert(chain, secret))
-            .map_err(|error| cannot(certificates, &error))?;
+            .map_err(|error| cannot(key, &format_args!("does not go with {}: {error}", certificates.display())))?;
         Ok(Self(TlsAcceptor::from(Arc::new(config))))
     }
 }

@@ -9,7 +9,7 @@ use std::{
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use orchestrix_api::job::{Accepted, BatchAccepted, BatchRequest, JobRequest};
-use orchestrix_core::{DependsOn, IdempotencyKey, JobId, JobType, NewJob, OnDependencyFailure, Timestamp};
+use orchestrix_core::{DependsOn, IdempotencyKey, JobId, JobType, NewJob, OnDependencyFailure, Tenant, Timestamp};
 
 use crate::{
     api::{Api, Request},

@@ -1,6 +1,7 @@
 //! The real command on real databases.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod auth;
 mod builtin;
 mod bulk;
 mod change;

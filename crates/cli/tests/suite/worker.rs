@@ -1,6 +1,7 @@
 //! A worker as a process: how it begins and how it ends.
 
 use std::{
+    cell::RefCell,
     fs,
     io::{BufRead, BufReader},
     process::{Child, Command, Stdio},
@@ -24,6 +25,7 @@ pub(crate) struct Running {
     child: Child,
     hello: String,
     said: Receiver<String>,
+    heard: RefCell<Vec<String>>,
 }
 
 impl Running {
@@ -37,12 +39,12 @@ impl Running {
         Self::of(bare(&[&["worker", "--server", server], flags].concat()))
     }
 
-    fn of(mut command: Command) -> Self {
+    pub(crate) fn of(mut command: Command) -> Self {
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let (tell, said) = mpsc::channel();
         thread::spawn(move || lines.map_while(Result::ok).try_for_each(|line| tell.send(line)));
-        let mut running = Self { child, hello: String::new(), said };
+        let mut running = Self { child, hello: String::new(), said, heard: RefCell::default() };
         running.hello = running.says("worker ");
         running
     }
@@ -53,8 +55,12 @@ impl Running {
         loop {
             let line = self.said.recv_timeout(deadline.saturating_duration_since(Instant::now()));
             match line {
-                Ok(line) if line.contains(text) => return line,
-                Ok(_) => {}
+                Ok(line) => {
+                    self.heard.borrow_mut().push(line.clone());
+                    if line.contains(text) {
+                        return line;
+                    }
+                }
                 Err(error) => panic!("the worker did not say {text:?}: {error}"),
             }
         }
@@ -63,6 +69,15 @@ impl Running {
     /// What it has said and nobody has read yet; after its end, all of it.
     pub(crate) fn unread(&self) -> Vec<String> {
         self.said.iter().collect()
+    }
+
+    /// Ends it, and gives all that it said.
+    pub(crate) fn last_words(mut self) -> Vec<String> {
+        self.signal("TERM");
+        assert_eq!(self.ended(), Some(0));
+        let mut lines = self.heard.take();
+        lines.extend(self.unread());
+        lines
     }
 
     pub(crate) fn signal(&self, name: &str) {

@@ -33,7 +33,7 @@ impl Line {
     /// Writes down what is about to be done.
     pub(crate) async fn begin(store: &Arc<dyn Store>, deed: Deed<'_>) -> Result<Self, Refusal> {
         let mut target = deed.uri.path().to_owned();
-        target.truncate(NewAudit::MAX_TEXT);
+        target.truncate(target.floor_char_boundary(NewAudit::MAX_TEXT));
         let entry = NewAudit {
             actor: deed.caller.name().to_owned(),
             tenant: deed.caller.tenant().cloned(),
@@ -71,4 +71,26 @@ fn detail(body: &Bytes) -> Option<String> {
     let text = std::str::from_utf8(body).ok().filter(|text| text.len() <= NewAudit::MAX_DETAIL);
     let text = text.filter(|text| serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok());
     Some(text.map_or_else(|| json!({"bytes": body.len()}).to_string(), ToOwned::to_owned))
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::{Method, StatusCode};
+    use orchestrix_store::{AuditFilter, MemoryStore, PageRequest};
+
+    use super::*;
+    use crate::Local;
+
+    #[tokio::test]
+    async fn what_is_too_long_is_cut_between_letters() {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        // A letter of two bytes stands where it is cut.
+        let path = format!("/admin/queues/x{}", "é".repeat(NewAudit::MAX_TEXT));
+        let local = Local::new(Arc::clone(&store), "test");
+        let (status, _) = local.call(Method::PUT, &path, Some(r#"{"paused": true}"#.into())).await.unwrap();
+        assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
+        let entries = store.audit(&AuditFilter::default(), &PageRequest::first(2)).await.unwrap().items;
+        let target = entries[0].target.as_deref().unwrap();
+        assert!(target.len() == NewAudit::MAX_TEXT - 1 && path.starts_with(target), "{target}");
+    }
 }

@@ -51,7 +51,8 @@ impl Keys {
         if let Some(answer) = self.remembered(&shown) {
             return answer;
         }
-        if let Some(from) = from
+        if !self.was_good(&shown)
+            && let Some(from) = from
             && let Some(bucket) = lock(&self.wrong).get_mut(&from)
             && let Err(wait) = bucket.wait(Instant::now())
         {
@@ -63,7 +64,7 @@ impl Keys {
             record => {
                 // As long as with a key that is known.
                 let _ = record.is_none() && shown.is(None);
-                lock(&self.known).remove(&shown.id);
+                self.forget(&shown);
                 Err(self.refuse(true, from))
             }
         }
@@ -75,6 +76,19 @@ impl Keys {
         let mut known = lock(&self.known);
         let key = known.get_mut(&shown.id).filter(|key| key.until > now && shown.is(Some(&key.digest)))?;
         Some(key.take(now))
+    }
+
+    // Whether it was good when it was last looked at, however long ago: whoever shows it does not guess.
+    fn was_good(&self, shown: &Shown) -> bool {
+        lock(&self.known).get(&shown.id).is_some_and(|key| shown.is(Some(&key.digest)))
+    }
+
+    // What is known of a key is not lost to whoever guesses at its secret.
+    fn forget(&self, shown: &Shown) {
+        let mut known = lock(&self.known);
+        if known.get(&shown.id).is_some_and(|key| shown.is(Some(&key.digest))) {
+            known.remove(&shown.id);
+        }
     }
 
     fn remember(&self, shown: &Shown, record: KeyRecord, asked_at: Instant) -> Result<Caller, Refusal> {
@@ -211,6 +225,15 @@ mod tests {
         let elsewhere = Some("10.0.0.7".parse().unwrap());
         assert_eq!(code(keys.caller(&with(&fresh.text()), elsewhere).await), None);
         assert_eq!(code(keys.caller(&with(&fresh.text()), HERE).await), None, "it is known now");
+        // Nor whoever was known, and comes again after a while.
+        for key in [&shown, &fresh] {
+            lock(&keys.known).get_mut(&key.id).unwrap().until = Instant::now();
+            assert_eq!(code(keys.caller(&with(&key.text()), HERE).await), None);
+        }
+        store.revoke_key(&fresh.id).await.unwrap();
+        lock(&keys.known).get_mut(&fresh.id).unwrap().until = Instant::now();
+        assert_eq!(code(keys.caller(&with(&fresh.text()), HERE).await), Some(Code::Unauthenticated));
+        assert_eq!(code(keys.caller(&with(&fresh.text()), HERE).await), Some(Code::RateLimited), "known no more");
     }
 
     #[tokio::test]
@@ -222,6 +245,10 @@ mod tests {
         assert_eq!(code(keys.caller(&with(&shown.text()), HERE).await), None);
         lock(&keys.known).get_mut(&shown.id).unwrap().until = Instant::now();
         assert_eq!(code(keys.caller(&with(&shown.text()), HERE).await), None);
+        assert_eq!(code(keys.caller(&with(&shown.text()), HERE).await), Some(Code::RateLimited));
+        // A wrong secret does not make it anew.
+        let guess = shown.text().replace(&shown.text()[20..30], "0123456789");
+        assert_eq!(code(keys.caller(&with(&guess), HERE).await), Some(Code::Unauthenticated));
         assert_eq!(code(keys.caller(&with(&shown.text()), HERE).await), Some(Code::RateLimited));
     }
 }

@@ -44,14 +44,20 @@ impl Server {
         Self::of(place.command(&[&["server", "--listen", "127.0.0.1:0"], arguments].concat()))
     }
 
-    pub(crate) fn of(mut command: Command) -> Self {
+    pub(crate) fn of(command: Command) -> Self {
+        Self::speaking("http://", command)
+    }
+
+    /// Starts one that says where it listens in this way.
+    pub(crate) fn speaking(scheme: &str, mut command: Command) -> Self {
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let (tell, said) = mpsc::channel();
         thread::spawn(move || lines.map_while(Result::ok).try_for_each(|line| tell.send(line)));
         let mut server = Self { child, said: Mutex::new(said), heard: Mutex::default(), address: String::new() };
-        let line = server.says("http://");
-        let address = line.split("http://").nth(1).unwrap().split([';', ' ', '/']).next().unwrap();
+        let line = server.says(scheme);
+        // In a line of JSON a quotation mark or an escaped end of line follows.
+        let address = line.split(scheme).nth(1).unwrap().split([';', ' ', '/', '"', '\\']).next().unwrap();
         server.address = address.to_owned();
         server
     }

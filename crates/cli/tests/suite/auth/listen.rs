@@ -1,0 +1,45 @@
+//! Where a server may be reached from, and by whom.
+
+use super::guarded;
+use crate::{
+    server::http::Server,
+    support::{Place, Ran, bare},
+};
+
+#[test]
+fn nobody_outside_reaches_a_server_that_asks_for_no_key() {
+    let place = Place::sqlite();
+    let text = "can be reached from outside, and nobody would need a key: listen on 127.0.0.1";
+    for address in ["0.0.0.0:0", "[::]:0"] {
+        place.run(&["server", "--no-auth", "--listen", address]).ended(2, text);
+        let mut dev = bare(&["dev", "--listen", address]);
+        Ran::of(dev.current_dir(place.folder())).ended(2, text);
+    }
+    assert!(!place.folder().join("orchestrix-data").exists(), "nothing was begun");
+    let server = Server::of(place.command(&["server", "--listen", "0.0.0.0:0"]));
+    server.says("warning: without TLS whoever is in between reads keys and jobs: give --tls-cert and --tls-key");
+    server.get("/jobs/x").problem(401, "unauthenticated");
+    assert_eq!(server.get("/healthz").status, 200);
+}
+
+#[test]
+fn no_page_of_another_place_is_let_in() {
+    let place = Place::sqlite();
+    let key = format!("Bearer {}", place.key("admin", &[]));
+    let origin = [("origin", "https://elsewhere.example")];
+    let preflight =
+        [("access-control-request-method", "POST"), ("access-control-request-headers", "authorization, content-type")];
+    let known = [("authorization", key.as_str())];
+    for server in [guarded(&place), Server::start(&place)] {
+        for path in ["/jobs", "/admin/keys", "/schedules", "/healthz", "/openapi.json", "/nowhere"] {
+            for answer in [
+                server.call("OPTIONS", path, &[&origin[..], &preflight].concat(), ""),
+                server.call("OPTIONS", path, &[&origin[..], &preflight, &known].concat(), ""),
+                server.call("GET", path, &[&origin[..], &known].concat(), ""),
+            ] {
+                let allows = answer.headers.iter().any(|(name, _)| name.starts_with("access-control-"));
+                assert!(!allows, "{path}: {answer:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! TLS on the server's own socket.
+
+use std::{
+    fs,
+    io::{Read, Write},
+    net::TcpStream,
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned, pki_types::CertificateDer};
+
+use crate::{
+    server::http::{Answer, LIMIT, Server},
+    support::{Place, Ran, bare},
+};
+
+/// Somebody to be trusted, and what they vouch for.
+struct Certified {
+    root: CertificateDer<'static>,
+    /// Files in the place's folder.
+    root_file: PathBuf,
+    certificate: PathBuf,
+    key: PathBuf,
+}
+
+impl Certified {
+    fn new(place: &Place, name: &str) -> Self {
+        let mut root = CertificateParams::new([]).unwrap();
+        root.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let root = CertifiedIssuer::self_signed(root, KeyPair::generate().unwrap()).unwrap();
+        let key = KeyPair::generate().unwrap();
+        let server = CertificateParams::new(["127.0.0.1".to_owned()]).unwrap().signed_by(&key, &root).unwrap();
+        let write = |what: &str, text: String| {
+            let path = place.folder().join(format!("{name}-{what}.pem"));
+            fs::write(&path, text).unwrap();
+            path
+        };
+        Self {
+            root: root.der().clone(),
+            root_file: write("root", root.pem()),
+            certificate: write("cert", server.pem()),
+            key: write("key", key.serialize_pem()),
+        }
+    }
+
+    fn flags(&self) -> [&str; 4] {
+        ["--tls-cert", self.certificate.to_str().unwrap(), "--tls-key", self.key.to_str().unwrap()]
+    }
+
+    fn server(&self, place: &Place, flags: &[&str]) -> Server {
+        let arguments = [&["server", "--listen", "127.0.0.1:0"], flags, &self.flags()].concat();
+        Server::speaking("https://", place.command(&arguments))
+    }
+
+    /// A connection of somebody who trusts this root alone, before a word was said on it.
+    fn connect(&self, server: &Server) -> StreamOwned<ClientConnection, TcpStream> {
+        let mut roots = RootCertStore::empty();
+        roots.add(self.root.clone()).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+        let config = config.with_root_certificates(roots).with_no_client_auth();
+        let connection = ClientConnection::new(Arc::new(config), "127.0.0.1".try_into().unwrap()).unwrap();
+        let stream = TcpStream::connect(&server.address).unwrap();
+        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        StreamOwned::new(connection, stream)
+    }
+}
+
+const HEALTH: &[u8] = b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n";
+
+#[test]
+fn whoever_trusts_the_certificate_is_answered_and_nobody_in_plain_words() {
+    let place = Place::sqlite();
+    let key = place.key("operator", &[]);
+    let ours = Certified::new(&place, "ours");
+    let server = ours.server(&place, &[]);
+    let mut stream = ours.connect(&server);
+    stream.write_all(HEALTH).unwrap();
+    let mut answer = Vec::new();
+    // It may end without a goodbye.
+    let _ = stream.read_to_end(&mut answer);
+    assert_eq!(Answer::read(&answer).status, 200);
+
+    let mut plain = TcpStream::connect(&server.address).unwrap();
+    plain.set_read_timeout(Some(LIMIT)).unwrap();
+    plain.write_all(HEALTH).unwrap();
+    let mut answer = Vec::new();
+    let _ = plain.read_to_end(&mut answer);
+    assert!(!String::from_utf8_lossy(&answer).contains("HTTP/"), "{answer:?}");
+
+    let theirs = Certified::new(&place, "theirs");
+    assert!(theirs.connect(&server).write_all(HEALTH).is_err(), "not whom they trust");
+
+    // The command trusts what it is told to.
+    let list = |roots: &PathBuf| {
+        let url = format!("https://{}", server.address);
+        let mut command = bare(&["jobs", "list", "--server", &url, "--connect-timeout", "5s"]);
+        Ran::of(command.env("SSL_CERT_FILE", roots).env_remove("SSL_CERT_DIR").env("ORCHESTRIX_API_KEY", &key))
+    };
+    list(&ours.root_file).done();
+    list(&theirs.root_file).ended(5, "certificate");
+}
+
+#[test]
+fn files_that_do_not_do_are_named() {
+    let place = Place::sqlite();
+    let (ours, theirs) = (Certified::new(&place, "ours"), Certified::new(&place, "theirs"));
+    let [certificate, key, other] = [&ours.certificate, &ours.key, &theirs.key].map(|path| path.to_str().unwrap());
+    let empty = place.folder().join("empty.pem");
+    fs::write(&empty, "").unwrap();
+    let (empty, away) = (empty.to_str().unwrap(), "/nowhere/file.pem");
+    for (certificate, key, named) in [
+        (certificate, other, "theirs-key.pem: does not go with "),
+        (certificate, certificate, "ours-cert.pem: "),
+        (certificate, empty, "empty.pem: "),
+        (certificate, away, "/nowhere/file.pem: "),
+        (empty, key, "empty.pem: holds no certificate"),
+        (away, key, "/nowhere/file.pem: "),
+        (key, key, "ours-key.pem: "),
+    ] {
+        place.run(&["server", "--tls-cert", certificate, "--tls-key", key]).ended(2, named);
+    }
+    place.run(&["server", "--tls-cert", certificate]).ended(2, "--tls-key");
+    place.run(&["server", "--tls-key", key]).ended(2, "--tls-cert");
+}
+
+#[test]
+fn who_says_nothing_does_not_hold_up_the_end() {
+    let place = Place::sqlite();
+    let ours = Certified::new(&place, "ours");
+    let mut server = ours.server(&place, &["--drain-timeout", "60s"]);
+    let silent = TcpStream::connect(&server.address).unwrap();
+    let mut greeted = ours.connect(&server);
+    greeted.conn.complete_io(&mut greeted.sock).unwrap();
+    // Accepted in order, so the silent one has been, too.
+    let begun = Instant::now();
+    server.signal("TERM");
+    assert_eq!(server.ended().code(), Some(0));
+    assert!(begun.elapsed() < Duration::from_secs(9), "{:?}", begun.elapsed());
+    drop(silent);
+}
