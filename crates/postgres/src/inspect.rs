@@ -16,10 +16,11 @@ use uuid::Uuid;
 
 use crate::{
     PostgresStore,
+    database::Params,
     row::{self, corrupt, count, state, sweep_limit},
     statement::{
-        DEPTH, DEPTHS, FOLD, GET, LANES, LIST, LOGS, OLDEST, OPEN_STATES, OPEN_SUMMARIES, STATES, SUMMARIES, SUMMARY,
-        Statement,
+        DEPTH, DEPTHS, FOLD, GET, LANES, LIST, LIST_LEASED, LOGS, OLDEST, OPEN_STATES, OPEN_SUMMARIES, STATES,
+        SUMMARIES, SUMMARY, Statement,
     },
 };
 
@@ -74,29 +75,23 @@ pub(crate) async fn list(
         return Ok(Page { items: Vec::new(), next: None });
     }
     let before = page.cursor.map_or(Uuid::max(), |id| id.as_uuid());
-    let scan = if *filter == JobFilter::default() { page.limit + 1 } else { MAX_SCAN };
+    let scan = if *filter == JobFilter::default() { page.limit + 1 } else { MAX_SCAN } as i64;
     let states: Option<Vec<&str>> =
         (!filter.states.is_empty()).then(|| filter.states.iter().map(|state| state.as_str()).collect());
-    let rows = store
-        .database()
-        .query(
-            &LIST,
-            &[
-                &before,
-                &(scan as i64),
-                &states,
-                &filter.queue.as_ref().map(AsRef::<str>::as_ref),
-                &filter.job_type.as_ref().map(AsRef::<str>::as_ref),
-                &filter.tenant.as_ref().map(AsRef::<str>::as_ref),
-                &filter.tag.as_ref().map(AsRef::<str>::as_ref),
-                &filter.text,
-                &filter.from.map(bound),
-                &filter.to.map(bound),
-                &(page.limit as i64 + 1),
-                &places(&filter.states),
-            ],
-        )
-        .await?;
+    let queue = filter.queue.as_ref().map(AsRef::<str>::as_ref);
+    let job_type = filter.job_type.as_ref().map(AsRef::<str>::as_ref);
+    let tenant = filter.tenant.as_ref().map(AsRef::<str>::as_ref);
+    let tag = filter.tag.as_ref().map(AsRef::<str>::as_ref);
+    let (from, to) = (filter.from.map(bound), filter.to.map(bound));
+    let (places, give) = (places(&filter.states), page.limit as i64 + 1);
+    let rows = if is_leased(&filter.states) {
+        let params: Params<'_> = &[&before, &states, &queue, &job_type, &tenant, &tag, &filter.text, &from, &to, &give];
+        store.database().query(&LIST_LEASED, params).await?
+    } else {
+        let params: Params<'_> =
+            &[&before, &scan, &states, &queue, &job_type, &tenant, &tag, &filter.text, &from, &to, &give, &places];
+        store.database().query(&LIST, params).await?
+    };
     let mut items = Vec::new();
     let mut horizon: Option<JobId> = None;
     for row in &rows {
@@ -119,6 +114,11 @@ pub(crate) fn bound(time: Timestamp) -> Timestamp {
     let micros = time.as_nanosecond().div_euclid(1_000) + i128::from(time.as_nanosecond().rem_euclid(1_000) > 0);
     let micros = i64::try_from(micros).unwrap_or(i64::MAX);
     Timestamp::from_microsecond(micros).unwrap_or(Timestamp::MAX).max(Timestamp::UNIX_EPOCH)
+}
+
+// Whether only jobs that somebody owns are in these states.
+fn is_leased(states: &[JobState]) -> bool {
+    !states.is_empty() && states.iter().all(|state| matches!(state, JobState::Dispatched | JobState::Running))
 }
 
 // The tables that hold jobs of these states; a list of dead jobs must not look through millions of completed ones.

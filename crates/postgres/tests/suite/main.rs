@@ -8,6 +8,7 @@ mod crash;
 mod input;
 mod jobs;
 mod life;
+mod lists;
 mod locks;
 mod migrations;
 mod plans;

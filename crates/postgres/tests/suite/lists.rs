@@ -1,0 +1,51 @@
+//! Lists over more jobs than one page looks at.
+
+use orchestrix_core::{JobId, JobState, JobType, NewJob};
+use orchestrix_postgres::PostgresStore;
+use orchestrix_store::{ClaimRequest, JobFilter, PageRequest, Store, inspect::MAX_SCAN};
+
+use crate::{
+    jobs::{job, worker},
+    support,
+};
+
+/// Two jobs that are looked for, and behind them so many that a page from the newest on ends at the second.
+async fn buried(store: &PostgresStore) -> [JobId; 2] {
+    let old = store.enqueue(job("wanted")).await.expect("recorded").id;
+    let edge = store.enqueue(job("wanted")).await.expect("recorded").id;
+    let others: Vec<NewJob> = vec![job("other"); MAX_SCAN - 1];
+    store.enqueue_many(others).await.expect("recorded");
+    [old, edge]
+}
+
+#[tokio::test]
+async fn a_page_ends_where_it_has_looked_at_enough_and_the_next_begins_there() {
+    let (store, _database) = support::store().await;
+    let [old, edge] = buried(&store).await;
+    let filter = JobFilter { job_type: Some(JobType::trusted("wanted")), ..JobFilter::default() };
+    let first = store.list(&filter, &PageRequest::first(10)).await.expect("a page");
+    let ids = |page: &[orchestrix_store::JobSummary]| page.iter().map(|job| job.id).collect::<Vec<_>>();
+    assert_eq!((ids(&first.items), first.next), (vec![edge], Some(edge)));
+    let second = store.list(&filter, &PageRequest::after(edge, 10)).await.expect("a page");
+    assert_eq!((ids(&second.items), second.next), (vec![old], None));
+    let full = store.list(&filter, &PageRequest::first(1)).await.expect("a page");
+    assert_eq!((ids(&full.items), full.next), (vec![edge], Some(edge)));
+}
+
+#[tokio::test]
+async fn what_runs_is_on_the_first_page_however_many_wait() {
+    let (store, _database) = support::store().await;
+    let ids = buried(&store).await;
+    let request =
+        ClaimRequest { job_types: Some(vec![JobType::trusted("wanted")]), ..ClaimRequest::any(worker("w"), 10) };
+    assert_eq!(store.claim(&request).await.expect("a claim").len(), 2);
+    let filter = JobFilter { states: vec![JobState::Running, JobState::Dispatched], ..JobFilter::default() };
+    let page = store.list(&filter, &PageRequest::first(10)).await.expect("a page");
+    let mut found: Vec<JobId> = page.items.iter().map(|job| job.id).collect();
+    found.reverse();
+    assert_eq!((found, page.next), (ids.to_vec(), None));
+    let page = store.list(&filter, &PageRequest::first(1)).await.expect("a page");
+    assert_eq!((page.items[0].id, page.next), (ids[1], Some(ids[1])));
+    let page = store.list(&filter, &PageRequest::after(ids[1], 1)).await.expect("a page");
+    assert_eq!((page.items[0].id, page.next), (ids[0], None));
+}
