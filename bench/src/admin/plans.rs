@@ -55,7 +55,7 @@ pub(super) async fn write(
         let text: String =
             client.query_one("SELECT pg_read_file(pg_current_logfile(), $1, $2)", &[&from, &(to - from)]).await?.get(0);
         let name: String = page.path.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-        let file = directory.join(format!("{n:02}{name}.txt"));
+        let file = directory.join(format!("{n:03}{name}.txt"));
         std::fs::write(&file, format!("GET {path}\n\n{text}")).with_context(|| file.display().to_string())?;
         progress.done();
     }
