@@ -30,6 +30,7 @@ pub(crate) struct Keys {
     store: Arc<dyn Store>,
     known: Mutex<HashMap<KeyId, Known>>,
     wrong: Mutex<HashMap<IpAddr, Bucket>>,
+    looking: tokio::sync::Mutex<()>,
 }
 
 /// A key that was good when it was looked at.
@@ -42,7 +43,7 @@ struct Known {
 
 impl Keys {
     pub(crate) fn new(store: Arc<dyn Store>) -> Self {
-        Self { store, known: Mutex::default(), wrong: Mutex::default() }
+        Self { store, known: Mutex::default(), wrong: Mutex::default(), looking: tokio::sync::Mutex::default() }
     }
 
     /// Who shows a key with this request.
@@ -51,12 +52,16 @@ impl Keys {
         if let Some(answer) = self.remembered(&shown) {
             return answer;
         }
-        if !self.was_good(&shown)
-            && let Some(from) = from
-            && let Some(bucket) = lock(&self.wrong).get_mut(&from)
-            && let Err(wait) = bucket.wait(Instant::now())
-        {
-            return Err(Refusal::wait("too many keys that are none came from this address", wait));
+        // Keys that nobody knows are looked at one after the other: many guesses at once would all be let in before the first is
+        // found out. Those who bring the same new key at the same time wait for one look.
+        let mut _alone = None;
+        if !self.was_good(&shown) {
+            self.not_guessing(from)?;
+            _alone = Some(self.looking.lock().await);
+            if let Some(answer) = self.remembered(&shown) {
+                return answer;
+            }
+            self.not_guessing(from)?;
         }
         let asked_at = Instant::now();
         match self.store.key(&shown.id).await?.filter(KeyRecord::valid) {
@@ -76,6 +81,14 @@ impl Keys {
         let mut known = lock(&self.known);
         let key = known.get_mut(&shown.id).filter(|key| key.until > now && shown.is(Some(&key.digest)))?;
         Some(key.take(now))
+    }
+
+    // Refuses an address that too many keys came from that are none.
+    fn not_guessing(&self, from: Option<IpAddr>) -> Result<(), Refusal> {
+        match from.and_then(|from| lock(&self.wrong).get_mut(&from).map(|bucket| bucket.wait(Instant::now()))) {
+            Some(Err(wait)) => Err(Refusal::wait("too many keys that are none came from this address", wait)),
+            _ => Ok(()),
+        }
     }
 
     // Whether it was good when it was last looked at, however long ago: whoever shows it does not guess.
@@ -234,6 +247,18 @@ mod tests {
         lock(&keys.known).get_mut(&fresh.id).unwrap().until = Instant::now();
         assert_eq!(code(keys.caller(&with(&fresh.text()), HERE).await), Some(Code::Unauthenticated));
         assert_eq!(code(keys.caller(&with(&fresh.text()), HERE).await), Some(Code::RateLimited), "known no more");
+    }
+
+    #[tokio::test]
+    async fn many_guesses_at_once_are_as_many_as_one_after_the_other() {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let keys = Keys::new(Arc::clone(&store));
+        let guesses: Vec<HeaderMap> = (0..3 * WRONG.0).map(|_| with(&Shown::fresh().text())).collect();
+        let answers = futures_util::future::join_all(guesses.iter().map(|guess| keys.caller(guess, HERE))).await;
+        let answers: Vec<_> = answers.into_iter().map(code).collect();
+        let refused = answers.iter().filter(|code| **code == Some(Code::Unauthenticated)).count();
+        let turned_away = answers.iter().filter(|code| **code == Some(Code::RateLimited)).count();
+        assert_eq!((refused, turned_away), (WRONG.0 as usize, 2 * WRONG.0 as usize));
     }
 
     #[tokio::test]
