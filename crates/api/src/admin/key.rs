@@ -85,8 +85,8 @@ pub fn read(text: &str, now: Timestamp) -> Result<Wanted, Refusal> {
         object.bad("expiresInSeconds", "excludes expiresAt");
     }
     let within = within.and_then(|within| {
-        let end = orchestrix_core::NewJob::MAX_DELAY.gt(&within).then(|| now.checked_add(within).ok()).flatten();
-        object.keep("expiresInSeconds", end.ok_or_else(|| FieldError::new("", "must be less than ten years")))
+        let end = orchestrix_core::NewJob::MAX_DELAY.ge(&within).then(|| now.checked_add(within).ok()).flatten();
+        object.keep("expiresInSeconds", end.ok_or_else(|| FieldError::new("", "must be at most ten years")))
     });
     let expires_at = at.or(within);
     if expires_at.is_some_and(|end| end <= now) {
