@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use crate::admin::key;
 use orchestrix_core::{
     IdempotencyKey, JobState, JobType, KeyId, LimitKey, NewJob, OnDependencyFailure, Queue, Resources, Role,
     WorkerName,
@@ -94,6 +95,8 @@ schemas! {
     Amounts = amounts();
     /// Seconds, fractions allowed; ten years at most.
     Delay = number(0.0, NewJob::MAX_DELAY.as_secs_f64());
+    /// Seconds, fractions allowed; from a millisecond to ten years.
+    Lifetime = number(key::LIFETIME.start().as_secs_f64(), key::LIFETIME.end().as_secs_f64());
     /// A number of jobs.
     Slots = integer(0, u64::from(u32::MAX));
     /// What becomes of a job when one that it waits for failed.

@@ -27,6 +27,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { version: 4, name: "schedules", sql: include_str!("../migrations/0004_schedules.sql") },
     Migration { version: 5, name: "kept_occurrences", sql: include_str!("../migrations/0005_kept_occurrences.sql") },
     Migration { version: 6, name: "operate", sql: include_str!("../migrations/0006_operate.sql") },
+    Migration { version: 7, name: "live", sql: include_str!("../migrations/0007_live.sql") },
 ];
 
 /// The newest version this program knows.

@@ -1,12 +1,17 @@
 //! API keys: who may do what. The secret is answered once, when the key is made.
 
-use orchestrix_core::{FieldError, KeyId, RateLimit, Role, Tenant, Timestamp};
+use std::{ops::RangeInclusive, time::Duration};
+
+use orchestrix_core::{FieldError, KeyId, NewJob, RateLimit, Role, Tenant, Timestamp};
 use orchestrix_store::{ApiKey, NewKey};
 use serde::{Deserialize, Serialize};
 
 #[cfg(feature = "openapi")]
-use crate::schema::{Delay, KeyName, KeyRole, Name, Time};
+use crate::schema::{KeyName, KeyRole, Lifetime, Name, Time};
 use crate::{Object, job::Refusal};
+
+/// How long a key may last that ends after a time.
+pub(crate) const LIFETIME: RangeInclusive<Duration> = Duration::from_millis(1)..=NewJob::MAX_DELAY;
 
 /// A key that should be made.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -29,7 +34,7 @@ pub struct KeyRequest {
     pub expires_at: Option<Timestamp>,
     /// After how long it ends.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<Delay>))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Lifetime>))]
     pub expires_in_seconds: Option<f64>,
     /// How often it may be used, of each server; as often as one likes, unless told otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -85,12 +90,12 @@ pub fn read(text: &str, now: Timestamp) -> Result<Wanted, Refusal> {
         object.bad("expiresInSeconds", "excludes expiresAt");
     }
     let within = within.and_then(|within| {
-        let end = (within <= orchestrix_core::NewJob::MAX_DELAY).then(|| now.checked_add(within).ok()).flatten();
-        object.keep("expiresInSeconds", end.ok_or_else(|| FieldError::new("", "must be at most ten years")))
+        let end = LIFETIME.contains(&within).then(|| now.checked_add(within).ok()).flatten();
+        object.keep("expiresInSeconds", end.ok_or_else(|| FieldError::new("", "must be from 0.001 to ten years")))
     });
     let expires_at = at.or(within);
-    if expires_at.is_some_and(|end| end <= now) {
-        object.bad(if at.is_some() { "expiresAt" } else { "expiresInSeconds" }, "is over already");
+    if at.is_some_and(|end| end <= now) {
+        object.bad("expiresAt", "is over already");
     }
     let rate_limit = take_rate_limit(&mut object);
     object.end()?;
