@@ -24,8 +24,6 @@ use crate::{
 const PAGE: usize = 500;
 /// Between looks for an operation.
 const IDLE: Duration = Duration::from_secs(1);
-/// How much of a reason is kept.
-const REASON: usize = 1_000;
 
 pub(super) struct Bulk;
 
@@ -61,8 +59,9 @@ impl Service for Bulk {
 }
 
 fn failed(operation: &Operation, error: &StoreError) -> Advance {
-    let reason: String = error.to_string().replace('\0', " ").chars().take(REASON).collect();
-    let end = Some(OperationEnd::Failed(reason));
+    // What a database says is for whoever runs it, and not for every operator of a tenant.
+    tracing::error!(operation = %operation.id, %error, "an operation cannot go on");
+    let end = Some(OperationEnd::Failed("something went wrong; the log of the leader says what".into()));
     Advance { from_cursor: operation.cursor, cursor: operation.cursor, end, ..Advance::default() }
 }
 

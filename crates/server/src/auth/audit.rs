@@ -9,7 +9,7 @@ use axum::{body::Bytes, http::Uri, response::Response};
 use orchestrix_store::{NewAudit, Store};
 use serde_json::json;
 
-use super::caller::Caller;
+use super::{caller::Caller, secret::Shown};
 use crate::refusal::{ProblemBody, Refusal};
 
 /// What is about to be done.
@@ -32,7 +32,7 @@ pub(crate) struct Line {
 impl Line {
     /// Writes down what is about to be done.
     pub(crate) async fn begin(store: &Arc<dyn Store>, deed: Deed<'_>) -> Result<Self, Refusal> {
-        let mut target = deed.uri.path().to_owned();
+        let mut target = without_secrets(deed.uri.path());
         target.truncate(target.floor_char_boundary(NewAudit::MAX_TEXT));
         let entry = NewAudit {
             actor: deed.caller.name().to_owned(),
@@ -63,6 +63,15 @@ pub(crate) fn outcome(response: &Response) -> String {
     }
 }
 
+// Somebody may have put a whole key where its id belongs.
+fn without_secrets(path: &str) -> String {
+    let part = |part: &str| match Shown::read(part) {
+        Some(key) => format!("ox_{}_…", key.id),
+        None => part.to_owned(),
+    };
+    path.split('/').map(part).collect::<Vec<_>>().join("/")
+}
+
 // As it was sent, if it is JSON and short enough.
 fn detail(body: &Bytes) -> Option<String> {
     if body.is_empty() {
@@ -80,6 +89,18 @@ mod tests {
 
     use super::*;
     use crate::Local;
+
+    #[tokio::test]
+    async fn a_key_that_was_put_into_a_path_is_not_written_down() {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let local = Local::new(Arc::clone(&store), "test");
+        let key = Shown::fresh();
+        let path = format!("/admin/keys/{}", key.text());
+        let (status, _) = local.call(Method::DELETE, &path, None).await.unwrap();
+        assert_eq!(status, StatusCode::NOT_FOUND);
+        let entries = store.audit(&AuditFilter::default(), &PageRequest::first(2)).await.unwrap().items;
+        assert_eq!(entries[0].target, Some(format!("/admin/keys/ox_{}_…", key.id)));
+    }
 
     #[tokio::test]
     async fn what_is_too_long_is_cut_between_letters() {

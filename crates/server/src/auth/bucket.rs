@@ -29,7 +29,8 @@ impl Bucket {
     fn fill(&mut self, now: Instant) {
         let passed = now.saturating_duration_since(self.at).as_secs_f64();
         self.left = (self.left + passed * self.per_second()).min(f64::from(self.limit.burst()));
-        self.at = now;
+        // Those who ask at the same time may come in any order.
+        self.at = self.at.max(now);
     }
 
     /// Takes one, or says how long until there is one.

@@ -21,6 +21,8 @@ use crate::refusal::Refusal;
 
 /// How long what was seen of a key is believed.
 const FRESH: Duration = Duration::from_millis(1_500);
+/// How long somebody waits whose key nobody knows yet.
+const PATIENCE: Duration = Duration::from_secs(2);
 /// The most keys and addresses that are remembered; with more, those that matter least are forgotten.
 const MOST: usize = 10_000;
 /// Keys that are none, from one address: so many at once, and so many a minute.
@@ -57,7 +59,10 @@ impl Keys {
         let mut _alone = None;
         if !self.was_good(&shown) {
             self.not_guessing(from)?;
-            _alone = Some(self.looking.lock().await);
+            let looking = tokio::time::timeout(PATIENCE, self.looking.lock()).await;
+            _alone = Some(
+                looking.map_err(|_| Refusal::new(Code::Unavailable, "keys cannot be looked at in time; try again"))?,
+            );
             if let Some(answer) = self.remembered(&shown) {
                 return answer;
             }

@@ -168,6 +168,10 @@ impl Sight {
 
     /// Takes in what happened lately; what of it is news, and which jobs are to be looked up.
     pub(super) fn take_recent(&mut self, recent: Recent) -> (Vec<News>, Vec<JobId>) {
+        // The last who followed queues or all jobs has left meanwhile: whoever comes next begins anew.
+        if !self.is_broad() {
+            return (Vec::new(), Vec::new());
+        }
         let now = recent.now;
         self.missed |= recent.more;
         let before = std::mem::take(&mut self.leased);

@@ -12,9 +12,9 @@ use crate::support::{LIMIT, TERM, job, until};
 
 /// Writes down every job that becomes claimable, and in which epoch.
 const AUDIT: &str = "
-    CREATE TABLE audit (job BLOB NOT NULL, epoch INTEGER NOT NULL);
+    CREATE TABLE noted (job BLOB NOT NULL, epoch INTEGER NOT NULL);
     CREATE TRIGGER note AFTER UPDATE OF state ON job WHEN OLD.state = 'scheduled' AND NEW.state = 'pending'
-    BEGIN INSERT INTO audit SELECT NEW.id, epoch FROM leader; END";
+    BEGIN INSERT INTO noted SELECT NEW.id, epoch FROM leader; END";
 
 /// A directory that goes with the test.
 struct Directory(PathBuf);
@@ -46,13 +46,13 @@ async fn of_two_processes_on_a_file_one_leads_and_the_other_when_it_was_killed()
         let start = Start::After(Duration::from_millis(50 * n));
         store.enqueue(NewJob { start, ..job("later") }).await.unwrap();
     }
-    let promoted = || -> i64 { connection.query_row("SELECT count(*) FROM audit", (), |row| row.get(0)).unwrap() };
+    let promoted = || -> i64 { connection.query_row("SELECT count(*) FROM noted", (), |row| row.get(0)).unwrap() };
     until("some are promoted", async || (promoted() > 3).then_some(())).await;
     nodes[leader].kill();
     nodes[1 - leader].until("it leads", |now| now.leading && now.epoch == epoch + 1).await;
     until("all are promoted", async || (promoted() >= JOBS).then_some(())).await;
 
-    let sql = "SELECT count(*), count(DISTINCT job), min(epoch), max(epoch) FROM audit";
+    let sql = "SELECT count(*), count(DISTINCT job), min(epoch), max(epoch) FROM noted";
     let found: (i64, i64, i64, i64) =
         connection.query_row(sql, (), |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))).unwrap();
     assert_eq!(found, (JOBS, JOBS, epoch, epoch + 1), "each once, some by either");
