@@ -25,16 +25,10 @@ pub(crate) async fn heartbeat(State(app): State<Arc<App>>, body: Text) -> Result
     tokens.dedup();
     let answers = app.store.heartbeat(&tokens).await?;
     let held: HashMap<LeaseToken, LeaseStatus> = tokens.into_iter().zip(answers).collect();
-    let directive = match app.store.heartbeat_worker(&beat.worker, beat.free_slots.unwrap_or_default()).await? {
+    let free = beat.free_slots.unwrap_or_default();
+    let directive = match app.store.heartbeat_worker(&beat.worker, free).await? {
         Some(directive) => directive,
-        None => {
-            // What it serves is told when it next asks for jobs.
-            let concurrency = beat.slots.or(beat.free_slots).unwrap_or_default();
-            let info = WorkerInfo { name: beat.worker.clone(), queues: Queues::All, job_types: None, concurrency };
-            app.store.register_worker(&info).await?;
-            app.roster.remove(&beat.worker);
-            Directive::Run
-        }
+        None => make_known(&app, &beat, free).await?,
     };
     let state = |(text, token): (String, Option<LeaseToken>)| {
         let status = token.and_then(|token| held.get(&token).copied()).unwrap_or(LeaseStatus::Lost);
@@ -42,4 +36,17 @@ pub(crate) async fn heartbeat(State(app): State<Arc<App>>, body: Text) -> Result
     };
     let leases = beat.tokens.into_iter().map(state).collect();
     Ok(Json(HeartbeatAnswer { leases, directive: directive.to_string() }))
+}
+
+// What it serves is told when it next asks for jobs.
+async fn make_known(app: &App, beat: &Beat, free: u32) -> Result<Directive, Refusal> {
+    let _alone = app.roster.alone().await;
+    if let Some(directive) = app.store.heartbeat_worker(&beat.worker, free).await? {
+        return Ok(directive);
+    }
+    let concurrency = beat.slots.or(beat.free_slots).unwrap_or_default();
+    let info = WorkerInfo { name: beat.worker.clone(), queues: Queues::All, job_types: None, concurrency };
+    app.store.register_worker(&info).await?;
+    app.roster.remove(&beat.worker);
+    Ok(Directive::Run)
 }

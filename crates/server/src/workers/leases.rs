@@ -72,6 +72,7 @@ async fn shown(app: &App, ask: &Ask) -> Result<Directive, Refusal> {
     match app.store.heartbeat_worker(&info.name, free).await? {
         Some(Directive::Run) if app.roster.has(&info) => Ok(Directive::Run),
         Some(Directive::Run) | None => {
+            let _alone = app.roster.alone().await;
             app.store.register_worker(&info).await?;
             app.roster.add(&info);
             Ok(Directive::Run)

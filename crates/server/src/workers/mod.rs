@@ -27,7 +27,7 @@ pub(crate) fn token(text: &str) -> Result<LeaseToken, Refusal> {
 
 /// What workers last said of themselves here, so that only news are written down.
 #[derive(Default)]
-pub(crate) struct Roster(Mutex<HashMap<WorkerName, u64>>);
+pub(crate) struct Roster(Mutex<HashMap<WorkerName, u64>>, tokio::sync::Mutex<()>);
 
 impl Roster {
     /// The most that are remembered; past that all are forgotten, and each is written down once more.
@@ -35,6 +35,12 @@ impl Roster {
 
     fn lock(&self) -> MutexGuard<'_, HashMap<WorkerName, u64>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// For whoever writes a worker down: a first heartbeat that comes beside the first request for jobs must not write over what that one
+    /// says of the worker, of which it knows nothing.
+    pub(crate) async fn alone(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.1.lock().await
     }
 
     /// Whether this is what it last said.
