@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use orchestrix_core::{
-    DependsOn, IdempotencyKey, JobState, JobType, Json, NewJob, OnDependencyFailure, Priority, Timestamp, WorkerName,
+    DependsOn, IdempotencyKey, JobId, JobState, JobType, Json, NewJob, OnDependencyFailure, Priority, Start, Timestamp,
+    WorkerName,
 };
 use orchestrix_postgres::{PostgresOptions, PostgresStore};
 use orchestrix_store::{ClaimRequest, Claimed, Fence, Finish, JobFilter, PageRequest, Retention, Store, Verdict};
@@ -130,9 +131,11 @@ async fn a_key_that_somebody_holds_on_to_stops_nobody_else() {
     let holding = client.transaction().await.unwrap();
     holding.execute("SELECT orchestrix.enqueue('t', idempotency_key => 'k')", &[]).await.unwrap();
     let keyed = |key: &str| NewJob { idempotency_key: Some(IdempotencyKey::new(key).unwrap()), ..job("t") };
+    // It comes last, in a batch with most of the others.
     let waiting = tokio::spawn({
-        let (store, job) = (store.clone(), keyed("k"));
-        async move { store.enqueue(job).await }
+        let store = store.clone();
+        let jobs: Vec<_> = (0..20).map(|i| keyed(&format!("beside-{i}"))).chain([keyed("k")]).collect();
+        async move { futures_util::future::join_all(jobs.into_iter().map(|job| store.enqueue(job))).await }
     });
     let watch = connect(database.url()).await;
     let blocked = "SELECT count(*) > 0 FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'";
@@ -143,11 +146,14 @@ async fn a_key_that_somebody_holds_on_to_stops_nobody_else() {
         for _ in 0..20 {
             store.enqueue(job("t")).await.unwrap();
         }
+        store.enqueue(keyed("another")).await.unwrap();
     };
-    tokio::time::timeout(Duration::from_secs(8), others).await.expect("jobs without a key wait for nobody");
+    tokio::time::timeout(Duration::from_secs(8), others).await.expect("nobody else waits for whoever holds the key");
     assert!(!waiting.is_finished());
     holding.commit().await.unwrap();
-    assert!(waiting.await.unwrap().unwrap().duplicate);
+    let mut answers = waiting.await.unwrap();
+    assert!(answers.pop().unwrap().unwrap().duplicate);
+    assert!(answers.into_iter().all(|answer| !answer.unwrap().duplicate));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -233,4 +239,41 @@ async fn plans_made_while_the_table_was_small_search_the_key_when_it_has_grown()
     let before = rows_scanned().await;
     whole_round(20).await;
     assert!(rows_scanned().await - before < 50_000, "the table was scanned from end to end");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn those_that_wait_are_found_at_once_behind_all_that_is_pending() {
+    let (store, _database) = store().await;
+    let later = Timestamp::now() + Duration::from_secs(3_600);
+    let mut waiting = Vec::new();
+    for name in ["early", "late"] {
+        let timed = NewJob { start: Start::At(later), ..job(name) };
+        let held = NewJob { hold: true, ..job(name) };
+        for new in [timed, held] {
+            waiting.push(store.enqueue(new).await.unwrap().id);
+        }
+    }
+    // More than one part of a list looks at.
+    for _ in 0..3 {
+        store.enqueue_many((0..5_000).map(|_| job("pending")).collect()).await.unwrap();
+    }
+    let list = async |states: &[JobState], name: Option<&str>, page: PageRequest<JobId>| {
+        let job_type = name.map(|name| JobType::new(name).unwrap());
+        let filter = JobFilter { states: states.to_vec(), job_type, ..JobFilter::default() };
+        let found = store.list(&filter, &page).await.unwrap();
+        (found.items.into_iter().map(|job| job.id).collect::<Vec<_>>(), found.next)
+    };
+    let (scheduled, created) = (JobState::Scheduled, JobState::Created);
+    let all = || PageRequest::first(10);
+    assert_eq!(list(&[scheduled], None, all()).await, (vec![waiting[2], waiting[0]], None));
+    assert_eq!(list(&[created], Some("early"), all()).await, (vec![waiting[1]], None));
+    // Of several states, and one named twice, in one order and page by page.
+    let both = [created, scheduled, created];
+    let newest_first: Vec<JobId> = waiting.iter().rev().copied().collect();
+    assert_eq!(list(&both, None, all()).await, (newest_first.clone(), None));
+    let (first, next) = list(&both, None, PageRequest::first(3)).await;
+    assert_eq!((&first[..], next), (&newest_first[..3], Some(newest_first[2])));
+    let (rest, next) = list(&both, None, PageRequest::after(newest_first[2], 3)).await;
+    assert_eq!((&rest[..], next), (&newest_first[3..], None));
+    assert_eq!(list(&[JobState::Retrying], None, all()).await, (vec![], None));
 }
