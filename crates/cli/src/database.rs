@@ -41,9 +41,10 @@ impl Database {
         let scheme = url.split_once(':').map_or("", |(scheme, _)| scheme);
         match scheme {
             "postgres" | "postgresql" => {
-                let config = tokio_postgres::Config::from_str(url)
+                let (url, pooled) = pooled(url)?;
+                let config = tokio_postgres::Config::from_str(&url)
                     .map_err(|error| usage(format!("--database is not a valid PostgreSQL URL: {}", causes(&error))))?;
-                let defaults = PostgresOptions::new(url);
+                let defaults = if pooled { PostgresOptions::pooled(url) } else { PostgresOptions::new(url) };
                 let options = PostgresOptions {
                     // One command at a time asks, and nobody waits for jobs.
                     connections: 2,
@@ -61,11 +62,12 @@ impl Database {
         }
     }
 
-    /// The same for a process that stays: it does much at once, and wants to hear of new jobs.
+    /// The same for a process that stays: it does much at once, and wants to hear of new jobs, which it cannot through a pooler.
     pub(crate) fn staying(self) -> Self {
         match self {
             Self::Postgres { options, place } => {
-                let PostgresOptions { connections, listen, .. } = PostgresOptions::new("");
+                let PostgresOptions { connections, .. } = PostgresOptions::new("");
+                let listen = options.prepare;
                 Self::Postgres { options: PostgresOptions { connections, listen, ..options }, place }
             }
             other => other,
@@ -174,6 +176,22 @@ fn sqlite_version(path: &Path) -> Result<i32> {
     read().with_context(|| format!("cannot read {}", path.display()))
 }
 
+/// What a URL says where a pooler in transaction mode is in between.
+pub(crate) const POOLED: &str = "?pgbouncer=true";
+
+/// The URL without what is not PostgreSQL's to know, and whether a pooler is in between.
+fn pooled(url: &str) -> Result<(String, bool)> {
+    let Some((place, settings)) = url.split_once('?') else { return Ok((url.to_owned(), false)) };
+    let (ours, theirs): (Vec<&str>, Vec<&str>) =
+        settings.split('&').partition(|setting| setting.starts_with("pgbouncer="));
+    let pooled = match ours[..] {
+        [] | ["pgbouncer=false"] => false,
+        ["pgbouncer=true"] => true,
+        _ => return Err(usage(format!("--database: pgbouncer is true or false, once, as in {POOLED}"))),
+    };
+    Ok((if theirs.is_empty() { place.to_owned() } else { format!("{place}?{}", theirs.join("&")) }, pooled))
+}
+
 fn place(config: &tokio_postgres::Config) -> String {
     let host = match config.get_hosts().first() {
         Some(Host::Tcp(name)) => name.clone(),
@@ -194,5 +212,27 @@ fn causes(error: &tokio_postgres::Error) -> String {
     match std::error::Error::source(error) {
         Some(cause) => cause.to_string(),
         None => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pooler_is_named_in_the_url_and_the_server_does_not_hear_of_it() {
+        let read = |settings: &str| pooled(&format!("postgres://u@h/d{settings}"));
+        for (settings, left, is) in [
+            ("", "", false),
+            ("?pgbouncer=true", "", true),
+            ("?pgbouncer=false", "", false),
+            ("?sslmode=disable", "?sslmode=disable", false),
+            ("?a=1&pgbouncer=true&b=2", "?a=1&b=2", true),
+        ] {
+            assert_eq!(read(settings).unwrap(), (format!("postgres://u@h/d{left}"), is), "{settings}");
+        }
+        for bad in ["?pgbouncer=yes", "?pgbouncer=", "?pgbouncer=true&pgbouncer=true"] {
+            assert!(read(bad).is_err(), "{bad}");
+        }
     }
 }

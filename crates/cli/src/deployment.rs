@@ -1,4 +1,4 @@
-//! What stands in `deploy/` is held to what this program takes: every command line, and every variable.
+//! What stands in `deploy/` and in `docs/production.md` is held to what this program takes: every command line, every flag, and every variable.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -7,11 +7,16 @@ use clap::Command;
 use crate::arguments::Cli;
 
 /// Files, and how many command lines each of them has.
-const FILES: [(&str, usize); 4] =
-    [("Dockerfile", 2), ("compose.yaml", 4), ("orchestrix.service", 1), ("orchestrix-worker.service", 1)];
+const FILES: [(&str, usize); 5] = [
+    ("deploy/Dockerfile", 2),
+    ("deploy/compose.yaml", 4),
+    ("deploy/orchestrix.service", 1),
+    ("deploy/orchestrix-worker.service", 1),
+    ("docs/production.md", 13),
+];
 
 fn read(name: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy").join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name);
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
@@ -47,6 +52,41 @@ fn command_lines(text: &str) -> Vec<Vec<String>> {
     lines.collect()
 }
 
+/// What stands in backticks, and lines of blocks between fences.
+fn in_backticks(text: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    let mut fenced = false;
+    for line in text.lines() {
+        if line.starts_with("```") {
+            fenced = !fenced;
+        } else if fenced {
+            found.push(line);
+        } else {
+            // Every second part is between two of them.
+            found.extend(line.split('`').skip(1).step_by(2));
+        }
+    }
+    found
+}
+
+/// The same of a page for people, where capital letters stand for something.
+fn command_lines_for_people(text: &str) -> Vec<Vec<String>> {
+    let lines = in_backticks(text).into_iter().filter_map(|code| code.strip_prefix("orchestrix "));
+    let words = |line: &str| {
+        let words = line.split_whitespace().take_while(|word| *word != "#").map(|word| match word {
+            "ID" => "0199d0a4-8f3e-7c21-9b1f-2f6a3e1c5d70".to_owned(),
+            word => word.trim_matches('\'').to_owned(),
+        });
+        words.collect()
+    };
+    lines.map(words).collect()
+}
+
+fn flags(command: &Command, known: &mut BTreeSet<String>) {
+    known.extend(command.get_arguments().filter_map(|argument| Some(format!("--{}", argument.get_long()?))));
+    command.get_subcommands().for_each(|inner| flags(inner, known));
+}
+
 fn variables(command: &Command, known: &mut BTreeSet<String>) {
     let names = command.get_arguments().filter_map(|argument| argument.get_env());
     known.extend(names.map(|name| name.to_string_lossy().into_owned()));
@@ -56,7 +96,11 @@ fn variables(command: &Command, known: &mut BTreeSet<String>) {
 #[test]
 fn every_command_line_is_one_that_is_taken() {
     for (name, count) in FILES {
-        let lines = command_lines(&read(name));
+        let text = read(name);
+        let lines = match name.ends_with(".md") {
+            true => command_lines_for_people(&text),
+            false => command_lines(&text),
+        };
         assert_eq!(lines.len(), count, "{name}: {lines:?}");
         for line in lines {
             let words = ["orchestrix".to_owned()].into_iter().chain(line.clone());
@@ -64,6 +108,21 @@ fn every_command_line_is_one_that_is_taken() {
             assert!(taken.is_ok(), "{name}: {line:?}: {}", taken.unwrap_err());
         }
     }
+}
+
+#[test]
+fn every_flag_that_people_read_of_is_there() {
+    let mut known = BTreeSet::new();
+    flags(&Cli::with_environment(), &mut known);
+    let text = read("docs/production.md");
+    let said: BTreeSet<&str> = in_backticks(&text)
+        .into_iter()
+        .flat_map(|code| code.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '-'))
+        .filter(|word| word.starts_with("--"))
+        .collect();
+    assert!(said.contains("--drain-timeout"), "{said:?}");
+    let unknown: Vec<_> = said.iter().filter(|word| !known.contains(**word)).collect();
+    assert!(unknown.is_empty(), "{unknown:?}");
 }
 
 #[test]
@@ -84,7 +143,7 @@ fn every_variable_is_one_that_is_read() {
 
 #[test]
 fn whoever_drains_has_time_for_it() {
-    for name in ["compose.yaml", "orchestrix.service", "orchestrix-worker.service"] {
+    for name in ["deploy/compose.yaml", "deploy/orchestrix.service", "deploy/orchestrix-worker.service"] {
         let text = read(name);
         let seconds = |after: &str| -> Vec<u32> {
             let found = text

@@ -7,6 +7,7 @@ use thiserror::Error;
 
 use crate::{
     api::{ApiError, Refused},
+    database::POOLED,
     logs,
 };
 
@@ -123,6 +124,10 @@ fn advice(error: &anyhow::Error) -> Vec<String> {
         }
         (Some(ApiError::Unknown { doubt, .. }), _) => vec![(*doubt).into()],
         (_, Some(StoreError::Unavailable(_))) => vec![database()],
+        // What a pooler says to settings that belong to a connection of one's own.
+        (_, Some(error)) if error.to_string().contains("unsupported startup parameter") => {
+            vec![format!("a pooler in transaction mode is in between: end --database with {POOLED}")]
+        }
         _ => Vec::new(),
     }
 }

@@ -58,12 +58,12 @@ pub(super) fn listening(found: Listening) -> Check {
         Listening::Pooled => Check::warning(
             NAME,
             "a pooler in transaction mode is in between: LISTEN does not work through it, so new jobs are found by polling",
-            "name the database itself in --database of servers and workers; in Rust, PostgresOptions::pooled does without LISTEN",
+            "where that is too slow, name the database itself in --database of servers and workers",
         ),
         Listening::Deaf => Check::warning(
             NAME,
             "LISTEN hears nothing, so new jobs are found by polling",
-            "is a pooler or a proxy in between? name the database itself in --database of servers and workers",
+            "is a pooler or a proxy in between? name the database itself in --database of servers and workers, or end it with ?pgbouncer=true",
         ),
     }
 }
