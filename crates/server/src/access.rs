@@ -1,12 +1,16 @@
 //! What each route asks of a request, all on one page.
 
 use axum::http::Method;
-use orchestrix_core::Role;
+use orchestrix_api::{
+    admin::{dlq, key, operation, queue, standing},
+    schedule,
+};
+use orchestrix_core::{Role, Timestamp};
 
 use crate::body::{MANY, ONE};
 
 /// What a route asks of a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Access {
     /// Who may.
     pub(crate) who: Who,
@@ -33,12 +37,28 @@ pub(crate) enum Who {
 }
 
 /// Whether something goes into the audit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) enum Audit {
     No,
-    /// Without what was sent along: payloads are nobody's business there.
-    Bare,
-    Full,
+    /// If an operator does it: a client may do it too, and fills no audit.
+    OfOperators,
+    /// Whoever does it; with what was sent along, if the route says which bodies are worth keeping.
+    Always(Option<Keep>),
+}
+
+/// Whether a body is one that its route understands. Such a one is kept whole, and what is not understood is not kept at all: nobody knows
+/// what is in it.
+pub(crate) type Keep = fn(&str) -> bool;
+
+impl Audit {
+    /// Whether what somebody with this role does is written down, and what of their body.
+    pub(crate) fn of(self, role: Role) -> Option<Option<Keep>> {
+        match self {
+            Self::No => None,
+            Self::OfOperators => Who::Operators.has(role).then_some(None),
+            Self::Always(keep) => Some(keep),
+        }
+    }
 }
 
 impl Who {
@@ -86,11 +106,28 @@ pub(crate) fn access(method: &Method, route: Option<&str>) -> Access {
     };
     let audit = match who {
         Who::Operators | Who::Admins if reads => Audit::No,
-        Who::Operators | Who::Admins if is_at(route, "/schedules") => Audit::Bare,
-        Who::Operators | Who::Admins => Audit::Full,
+        Who::Operators | Who::Admins => Audit::Always(keep(method, route)),
+        Who::Clients if matches!(route, "/jobs/{jobId}/cancel" | "/jobs/{jobId}/release") => Audit::OfOperators,
         Who::Anybody | Who::Clients | Who::Workers => Audit::No,
     };
     Access { who, bound, body, audit }
+}
+
+// Whatever is not here is not kept: a definition of a schedule has a payload in it, and what is sent by a method that a route does not have
+// may be anything.
+fn keep(method: &Method, route: &str) -> Option<Keep> {
+    let keep: Keep = match (method.as_str(), route) {
+        ("PUT", "/admin/queues/{name}") => |text| queue::read(text).is_ok(),
+        ("POST", "/admin/jobs/{jobId}/priority") => |text| standing::read_priority(text).is_ok(),
+        ("POST", "/admin/jobs/bulk") => |text| operation::read(text).is_ok(),
+        ("POST", "/admin/dlq/redrive") => |text| dlq::read_redrive(text).is_ok(),
+        ("POST", "/admin/dlq/purge") => |text| dlq::read_purge(text).is_ok(),
+        ("POST", "/admin/keys") => |text| key::read(text, Timestamp::now()).is_ok(),
+        ("POST", "/schedules/{name}/pause") => |text| schedule::read_pause(text).is_ok(),
+        ("POST", "/schedules/{name}/backfill") => |text| schedule::read_backfill(text).is_ok(),
+        _ => return None,
+    };
+    Some(keep)
 }
 
 // At this place, or below it.

@@ -19,14 +19,16 @@ use tracing::Instrument;
 
 use crate::{
     App, Auth,
-    access::{Access, Audit, Who, access},
+    access::{Access, Who, access},
     auth::{
         audit::{self, Deed, Line},
         caller::Caller,
     },
     body::Arrived,
     gate::Turn,
-    host, meter,
+    host,
+    live::take_key,
+    meter,
     refusal::Refusal,
     trace::Traced,
 };
@@ -71,6 +73,7 @@ struct Admitted {
 
 async fn admit(app: &App, access: Access, request_id: &str, request: Request) -> Result<Admitted, Refusal> {
     let (mut parts, body) = request.into_parts();
+    take_key(&mut parts.headers);
     let caller = identify(app, access, &parts).await?;
     let Some(limit) = access.body else {
         return Ok(Admitted { request: Request::from_parts(parts, body), line: None, _turn: None, _room: None });
@@ -81,15 +84,15 @@ async fn admit(app: &App, access: Access, request_id: &str, request: Request) ->
         _ => app.inlet.take(&parts.headers, body, limit).await?,
     };
     let turn = app.gate.turn().await?;
-    let line = match access.audit {
-        Audit::No => None,
-        audit => {
+    let line = match access.audit.of(caller.role()) {
+        None => None,
+        Some(keep) => {
             let route = parts.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
             let deed = Deed {
                 caller: &caller,
                 action: format!("{} {route}", parts.method),
                 uri: &parts.uri,
-                body: (audit == Audit::Full).then_some(&bytes),
+                body: keep.and_then(|keep| std::str::from_utf8(&bytes).ok().filter(|text| keep(text))),
                 request_id,
             };
             Some(Line::begin(&app.store, deed).await?)

@@ -2,6 +2,7 @@
 
 mod audit;
 mod canary;
+mod explain;
 mod keys;
 mod listen;
 mod roles;

@@ -6,13 +6,13 @@ use axum::{Json, extract::State, http::StatusCode};
 use orchestrix_api::{
     Code, Listed,
     admin::{
-        key::{self, KeyMade, KeyRequest, KeyView},
+        key::{self, KeyMade, KeyRequest, KeyView, Wanted},
         page::{self, PartRequest},
     },
     schema::KeyText,
 };
 use orchestrix_core::{KeyId, Timestamp};
-use orchestrix_store::NewKey;
+use orchestrix_store::{NewKey, Store, StoreError};
 
 use crate::{
     App,
@@ -22,6 +22,9 @@ use crate::{
     params::{Named, Params},
     refusal::Refusal,
 };
+
+/// How many ids are drawn at most: that one is taken, of so many, is next to impossible.
+const DRAWS: usize = 3;
 
 /// Lists keys by id, without their secrets.
 #[utoipa::path(
@@ -48,18 +51,29 @@ pub(crate) async fn list(State(app): State<Arc<App>>, asked: Params) -> Result<J
 )]
 pub(crate) async fn create(State(app): State<Arc<App>>, body: Text) -> Result<(StatusCode, Json<KeyMade>), Refusal> {
     let wanted = key::read(body.as_str()?, Timestamp::now())?;
-    let shown = Shown::fresh();
-    let key = NewKey {
-        id: shown.id.clone(),
-        digest: shown.digest(),
-        name: wanted.name,
-        role: wanted.role,
-        tenant: wanted.tenant,
-        rate_limit: wanted.rate_limit,
-        expires_at: wanted.expires_at,
-    };
-    let made = app.store.create_key(key).await?;
-    Ok((StatusCode::CREATED, Json(KeyMade { key: shown.text(), view: made.into() })))
+    Ok((StatusCode::CREATED, Json(make(&*app.store, wanted, Shown::fresh).await?)))
+}
+
+// An id that somebody has already is drawn again.
+async fn make(store: &dyn Store, wanted: Wanted, draw: impl Fn() -> Shown) -> Result<KeyMade, StoreError> {
+    let mut draws = 0;
+    loop {
+        let shown = draw();
+        let key = NewKey {
+            id: shown.id.clone(),
+            digest: shown.digest(),
+            name: wanted.name.clone(),
+            role: wanted.role,
+            tenant: wanted.tenant.clone(),
+            rate_limit: wanted.rate_limit,
+            expires_at: wanted.expires_at,
+        };
+        draws += 1;
+        match store.create_key(key).await {
+            Err(StoreError::KeyExists(_)) if draws < DRAWS => {}
+            made => return Ok(KeyMade { key: shown.text(), view: made?.into() }),
+        }
+    }
 }
 
 /// Takes a key back. Servers refuse it within two seconds.
@@ -77,5 +91,28 @@ pub(crate) async fn revoke(State(app): State<Arc<App>>, Named(text): Named) -> R
     match app.store.revoke_key(&id).await? {
         true => Ok(StatusCode::NO_CONTENT),
         false => Err(unknown()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use orchestrix_store::MemoryStore;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_id_that_somebody_has_is_drawn_again() {
+        let store = MemoryStore::new();
+        let wanted = || key::read(r#"{"name": "n", "role": "client"}"#, Timestamp::now()).unwrap();
+        let taken = make(&store, wanted(), Shown::fresh).await.unwrap().key;
+        let again = || Shown::read(&taken).unwrap();
+        let drawn = RefCell::new(vec![Shown::fresh(), again(), again()]);
+        let made = make(&store, wanted(), || drawn.borrow_mut().pop().unwrap()).await.unwrap();
+        assert_ne!(made.key, taken);
+        assert!(drawn.into_inner().is_empty());
+        let refused = make(&store, wanted(), again).await.map(drop);
+        assert!(matches!(refused, Err(StoreError::KeyExists(_))), "not for ever: {refused:?}");
     }
 }

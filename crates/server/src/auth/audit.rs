@@ -1,11 +1,12 @@
 //! What operators do, written down before it is done, and how it went afterwards.
 //!
 //! This is done around handlers and not in them, so that none can forget it: whatever changes something and is for operators is
-//! written down. If it cannot be, it is not done.
+//! written down. If it cannot be, it is not done. Of what was sent along only that is kept which the route understands and names as worth
+//! keeping (`access`): payloads, and what nobody knows, never are.
 
 use std::sync::Arc;
 
-use axum::{body::Bytes, http::Uri, response::Response};
+use axum::{http::Uri, response::Response};
 use orchestrix_store::{NewAudit, Store};
 use serde_json::json;
 
@@ -18,8 +19,8 @@ pub(crate) struct Deed<'a> {
     /// The method and the route.
     pub(crate) action: String,
     pub(crate) uri: &'a Uri,
-    /// What was sent along, if that may be kept.
-    pub(crate) body: Option<&'a Bytes>,
+    /// What was sent along, if it is worth keeping.
+    pub(crate) body: Option<&'a str>,
     pub(crate) request_id: &'a str,
 }
 
@@ -72,14 +73,14 @@ fn without_secrets(path: &str) -> String {
     path.split('/').map(part).collect::<Vec<_>>().join("/")
 }
 
-// As it was sent, if it is JSON and short enough.
-fn detail(body: &Bytes) -> Option<String> {
-    if body.is_empty() {
-        return None;
+// As it was sent, if it is short enough. A request that says nothing has no particulars.
+fn detail(body: &str) -> Option<String> {
+    let body = body.trim();
+    match body.len() {
+        0 => None,
+        1..=NewAudit::MAX_DETAIL => Some(body.to_owned()),
+        bytes => Some(json!({ "bytes": bytes }).to_string()),
     }
-    let text = std::str::from_utf8(body).ok().filter(|text| text.len() <= NewAudit::MAX_DETAIL);
-    let text = text.filter(|text| serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok());
-    Some(text.map_or_else(|| json!({"bytes": body.len()}).to_string(), ToOwned::to_owned))
 }
 
 #[cfg(test)]

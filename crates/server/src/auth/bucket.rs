@@ -77,4 +77,34 @@ mod tests {
         assert!((18..=20).contains(&taken), "two a second for ten seconds, not {taken}");
         assert!(bucket.is_full(begun + Duration::from_secs(60)));
     }
+
+    #[test]
+    fn time_that_seems_to_go_back_gives_nothing_and_is_not_counted_twice() {
+        let begun = Instant::now() + Duration::from_secs(60);
+        let mut bucket = Bucket::new(RateLimit::new(1, Duration::from_secs(1), 2).unwrap(), begun);
+        for _ in 0..2 {
+            bucket.take(begun).unwrap();
+        }
+        // Those who ask at the same time come in any order: each looked at the clock before it took the lock.
+        for back in [0, 1, 30, 60] {
+            let wait = bucket.take(begun - Duration::from_secs(back)).unwrap_err();
+            assert_eq!(wait, Duration::from_secs(1), "{back} s back");
+        }
+        let wait = bucket.take(begun + Duration::from_millis(500)).unwrap_err();
+        assert!((wait.as_secs_f64() - 0.5).abs() < 0.001, "{wait:?}");
+        bucket.take(begun + Duration::from_secs(1)).unwrap();
+        bucket.take(begun + Duration::from_secs(1)).unwrap_err();
+    }
+
+    #[test]
+    fn however_long_it_stands_it_holds_no_more_than_the_burst() {
+        let begun = Instant::now();
+        let mut bucket = Bucket::new(RateLimit::new(1, Duration::from_secs(1), 2).unwrap(), begun);
+        let years = begun + Duration::from_secs(100 * 365 * 24 * 3600);
+        for at in [begun, years] {
+            bucket.take(at).unwrap();
+            bucket.take(at).unwrap();
+            assert_eq!(bucket.take(at).unwrap_err(), Duration::from_secs(1));
+        }
+    }
 }

@@ -6,7 +6,7 @@ use std::{collections::HashSet, sync::Arc};
 
 use axum::{extract::FromRequestParts, http::request::Parts};
 use orchestrix_api::{Code, Problem};
-use orchestrix_core::{DependsOn, FieldError, Invalid, JobId, NewJob, Role, ScheduleName, Tenant};
+use orchestrix_core::{DependsOn, FieldError, Invalid, JobId, NewJob, Role, Tenant};
 use orchestrix_store::{JobFilter, Operation, Schedule, StoreError};
 
 use crate::{App, refusal::Refusal};
@@ -71,14 +71,6 @@ impl Caller {
         match self.sees(&schedule.definition.job.tenant) {
             true => Ok(()),
             false => Err(StoreError::ScheduleNotFound(schedule.definition.name.clone()).into()),
-        }
-    }
-
-    /// The same by its name. One that is not there is nobody's.
-    pub(crate) async fn owns_named(&self, app: &App, name: &ScheduleName) -> Result<(), Refusal> {
-        match self.tenant() {
-            None => Ok(()),
-            Some(_) => app.store.schedule(name).await?.map_or(Ok(()), |schedule| self.owns_schedule(&schedule)),
         }
     }
 

@@ -3,7 +3,9 @@
 //! | module | what it owns |
 //! |---|---|
 //! | `secret` | keys as their holders have them: made once, read from a header, compared |
-//! | `keys` | keys that were shown lately, so that not every request asks the store |
+//! | `keys` | who shows a key, and what those are told who show one that is none |
+//! | `memory` | what was seen of keys lately, so that not every request asks the store |
+//! | `looks` | looks at the store for keys, so many at once |
 //! | `bucket` | how often something may be done |
 //! | `caller` | who asks: what handlers know of them, and what they keep them to |
 //! | `audit` | what operators do, written down before it is done |
@@ -12,6 +14,8 @@ pub(crate) mod audit;
 mod bucket;
 pub(crate) mod caller;
 pub(crate) mod keys;
+mod looks;
+mod memory;
 pub(crate) mod secret;
 
 /// Whom a server answers.

@@ -129,7 +129,7 @@ fn a_key_is_used_as_often_as_it_may_be() {
 }
 
 #[test]
-fn whoever_guesses_is_slowed_down_and_nobody_who_is_known() {
+fn whoever_shows_wrong_keys_is_slowed_down_and_nobody_else() {
     let place = Place::sqlite();
     let [known, fresh] = [place.key("client", &[]), place.key("client", &[])];
     let server = guarded(&place);
@@ -142,7 +142,6 @@ fn whoever_guesses_is_slowed_down_and_nobody_who_is_known() {
     assert_eq!(server.with(&known, "GET", "/schedules", "").status, 200);
     // Without a key nothing is guessed.
     server.get("/schedules").problem(401, "unauthenticated");
-    eventually("a key that is good gets through in the end", || {
-        (server.with(&fresh, "GET", "/schedules", "").status == 200).then_some(())
-    });
+    // One that is good is not held up, though nobody has seen it here before.
+    assert_eq!(server.with(&fresh, "GET", "/schedules", "").status, 200);
 }

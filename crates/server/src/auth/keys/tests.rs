@@ -1,0 +1,213 @@
+use futures_util::future::join_all;
+use orchestrix_core::Role;
+use orchestrix_store::{MemoryStore, NewKey};
+
+use super::*;
+use crate::auth::looks::PATIENCE;
+
+const HERE: Option<IpAddr> = Some(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST));
+
+fn with(key: &str) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    headers.insert(header::AUTHORIZATION, format!("Bearer {key}").parse().unwrap());
+    headers
+}
+
+fn place() -> (Arc<dyn Store>, Keys) {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    (Arc::clone(&store), Keys::new(store))
+}
+
+async fn make(store: &Arc<dyn Store>, rate_limit: Option<RateLimit>) -> Shown {
+    let shown = Shown::fresh();
+    let key = NewKey {
+        id: shown.id.clone(),
+        digest: shown.digest(),
+        name: "n".into(),
+        role: Role::Client,
+        tenant: None,
+        rate_limit,
+        expires_at: None,
+    };
+    store.create_key(key).await.unwrap();
+    shown
+}
+
+impl Keys {
+    async fn told(&self, key: &str) -> Option<Code> {
+        self.caller(&with(key), HERE).await.err().map(|refusal| refusal.0.code)
+    }
+
+    /// As if it had been looked at so long ago.
+    fn age(&self, shown: &Shown, by: Duration) {
+        let mut good = lock(&self.memory.good);
+        let known = Arc::get_mut(good.get_mut(&shown.id).unwrap()).unwrap();
+        known.again -= by;
+        known.until -= by;
+    }
+}
+
+/// The same id with another secret.
+fn wrong_secret(shown: &Shown) -> String {
+    let text = shown.text();
+    format!("{}{}", &text[..text.len() - 64], "0".repeat(64))
+}
+
+const LONG: Duration = Duration::from_secs(2);
+const NO: Option<Code> = Some(Code::Unauthenticated);
+const SLOWER: Option<Code> = Some(Code::RateLimited);
+
+#[tokio::test]
+async fn a_key_is_good_until_it_is_taken_back_and_no_longer_than_a_moment_after() {
+    let (store, keys) = place();
+    let shown = make(&store, None).await;
+    assert_eq!(keys.told(&shown.text()).await, None);
+    store.revoke_key(&shown.id).await.unwrap();
+    keys.age(&shown, LONG);
+    assert_eq!(keys.told(&shown.text()).await, NO);
+    assert!(!keys.memory.has_met(&shown.id), "nothing is believed any more");
+    let refusal = keys.caller(&HeaderMap::new(), HERE).await.unwrap_err();
+    assert_eq!(refusal.0.code, Code::Unauthenticated);
+}
+
+#[tokio::test]
+async fn wrong_keys_are_slowed_down_and_hold_up_no_good_one_from_the_same_address() {
+    let (store, keys) = place();
+    let (shown, fresh) = (make(&store, None).await, make(&store, None).await);
+    assert_eq!(keys.told(&shown.text()).await, None);
+    // A wrong secret of a right id is as wrong as any other.
+    for _ in 0..WRONG.0 / 2 {
+        assert_eq!(keys.told(&wrong_secret(&shown)).await, NO);
+        assert_eq!(keys.told(&Shown::fresh().text()).await, NO);
+    }
+    let none = Shown::fresh().text();
+    for wrong in [&wrong_secret(&shown), &wrong_secret(&fresh), &none, &none, "nonsense"] {
+        assert_eq!(keys.told(wrong).await, SLOWER);
+    }
+    // Whoever is known, and whoever is not.
+    assert_eq!(keys.told(&shown.text()).await, None);
+    assert_eq!(keys.told(&fresh.text()).await, None);
+    let other = make(&store, None).await;
+    assert_eq!(keys.told(&other.text()).await, None);
+    keys.age(&other, LONG);
+    assert_eq!(keys.told(&other.text()).await, None, "nor whoever comes again after a while");
+    // Nothing was taken by those who were good.
+    assert_eq!(keys.caller(&with(&none), Some("10.0.0.7".parse().unwrap())).await.unwrap_err().0.code, NO.unwrap());
+}
+
+#[tokio::test]
+async fn many_wrong_keys_at_once_are_as_many_as_one_after_the_other() {
+    let (_store, keys) = place();
+    let guesses: Vec<String> = (0..3 * WRONG.0).map(|_| Shown::fresh().text()).collect();
+    let answers = join_all(guesses.iter().map(|guess| keys.told(guess))).await;
+    let count = |code| answers.iter().filter(|answer| **answer == code).count();
+    assert_eq!((count(NO), count(SLOWER)), (WRONG.0 as usize, 2 * WRONG.0 as usize));
+}
+
+#[tokio::test]
+async fn a_key_is_used_as_often_as_it_may_be_also_when_it_is_looked_at_again() {
+    let (store, keys) = place();
+    let limit = RateLimit::new(1, Duration::from_secs(3_600), 2).unwrap();
+    let shown = make(&store, Some(limit)).await;
+    assert_eq!(keys.told(&shown.text()).await, None);
+    keys.age(&shown, LONG);
+    assert_eq!(keys.told(&shown.text()).await, None);
+    assert_eq!(keys.told(&shown.text()).await, SLOWER);
+    // A wrong secret does not make it anew.
+    keys.age(&shown, LONG);
+    assert_eq!(keys.told(&wrong_secret(&shown)).await, NO);
+    assert_eq!(keys.told(&shown.text()).await, SLOWER);
+}
+
+#[tokio::test]
+async fn all_who_show_the_same_key_at_once_share_one_look() {
+    let (store, keys) = place();
+    let (new, met) = (make(&store, None).await, make(&store, None).await);
+    assert_eq!(keys.told(&met.text()).await, None);
+    keys.age(&met, LONG);
+    for (key, line) in [(&new, Line::New), (&met, Line::Met)] {
+        let held = keys.looks.hold(line).await;
+        let (right, wrong) = (key.text(), wrong_secret(key));
+        let asked = async {
+            let right = join_all((0..20).map(|_| keys.told(&right)));
+            futures_util::join!(right, keys.told(&wrong))
+        };
+        let release = async {
+            // All have asked by the time that this is polled.
+            assert_eq!(keys.looks.count(), 1);
+            drop(held);
+        };
+        let ((right, wrong), ()) = futures_util::join!(asked, release);
+        assert!(right.iter().all(Option::is_none), "{right:?}");
+        assert_eq!(wrong, NO);
+        assert_eq!(keys.looks.count(), 0);
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_is_used_is_looked_at_again_while_nobody_waits() {
+    let (store, keys) = place();
+    let shown = make(&store, None).await;
+    assert_eq!(keys.told(&shown.text()).await, None);
+    let soon = Duration::from_millis(1_100);
+    keys.age(&shown, soon);
+    let held = keys.looks.hold(Line::Met).await;
+    for _ in 0..10 {
+        assert_eq!(keys.told(&shown.text()).await, None);
+    }
+    assert_eq!(keys.looks.count(), 1);
+    drop(held);
+    // Joins the look, and is answered when it is over.
+    keys.looks.look(&shown.id, Line::Met).await.unwrap().unwrap();
+    let Belief::Good(known) = keys.memory.of(&shown.id, Instant::now()) else { panic!("forgotten") };
+    assert!(known.again > Instant::now(), "it was seen just now");
+    drop(known);
+    // One that was taken back meanwhile is not believed because somebody has just used it.
+    store.revoke_key(&shown.id).await.unwrap();
+    keys.age(&shown, soon);
+    assert_eq!(keys.told(&shown.text()).await, None);
+    let _ = keys.looks.look(&shown.id, Line::Met).await;
+    assert_eq!(keys.told(&shown.text()).await, NO);
+}
+
+#[tokio::test]
+async fn a_look_that_began_too_long_ago_is_not_joined() {
+    let (store, keys) = place();
+    let shown = make(&store, None).await;
+    let _held = keys.looks.hold(Line::New).await;
+    let first = keys.looks.begin(&shown.id, Line::New).unwrap();
+    assert!(keys.looks.begin(&shown.id, Line::New).unwrap().same_channel(&first));
+    keys.looks.age(&shown.id, Line::New, LONG);
+    assert!(!keys.looks.begin(&shown.id, Line::New).unwrap().same_channel(&first));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_waits_for_a_look_for_ever_nor_do_more_than_have_room() {
+    let (store, keys) = place();
+    let [good, other] = [make(&store, None).await, make(&store, None).await];
+    // Everybody from here is doubted.
+    for _ in 0..WRONG.0 {
+        assert_eq!(keys.told("nonsense").await, NO);
+    }
+    let held = keys.looks.hold(Line::Doubted).await;
+    let begun = tokio::time::Instant::now();
+    assert_eq!(keys.told(&good.text()).await, Some(Code::Unavailable));
+    assert_eq!(begun.elapsed(), PATIENCE);
+    while keys.looks.count() > 0 {
+        tokio::task::yield_now().await;
+    }
+    let (width, length) = Line::Doubted.width_and_length();
+    let waiting: Vec<_> =
+        (0..width + length).map(|_| keys.looks.begin(&Shown::fresh().id, Line::Doubted).unwrap()).collect();
+    assert_eq!(keys.told(&good.text()).await, SLOWER);
+    // Others do not wait for them.
+    let from = Some("10.0.0.7".parse().unwrap());
+    assert!(keys.caller(&with(&other.text()), from).await.is_ok());
+    assert_eq!(begun.elapsed(), PATIENCE);
+    for mut look in waiting {
+        look.wait_for(|shown| matches!(shown, Some(Err(_)))).await.unwrap();
+    }
+    assert_eq!(begun.elapsed(), 2 * PATIENCE);
+    drop(held);
+    assert_eq!(keys.told(&good.text()).await, None, "and those who come later find room");
+}
