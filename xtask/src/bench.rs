@@ -25,11 +25,20 @@ pub(crate) fn run(arguments: Vec<String>) -> Result<()> {
             Step::cargo("build the server", "build --release -p orchestrix-cli").run()?;
             on_postgres(arguments, &[])
         }
+        // A server and a worker are the command that people run.
+        ["live", .., "--on", "sqlite"] | ["live", "--on", "sqlite", ..] => {
+            Step::cargo("build the server", "build --release -p orchestrix-cli").run()?;
+            on_sqlite(arguments)
+        }
+        ["live", ..] => {
+            Step::cargo("build the server", "build --release -p orchestrix-cli").run()?;
+            on_postgres(arguments, &[])
+        }
         ["admin", ..] => on_postgres(arguments, &LOG),
         ["store" | "worker", "postgres", ..] | ["coordinator" | "schedules", ..] => on_postgres(arguments, &[]),
         ["store" | "worker", "sqlite", ..] => on_sqlite(arguments),
         _ => bail!(
-            "there is: cargo xtask bench store|worker postgres|sqlite [ARGUMENTS], cargo xtask bench coordinator|schedules|http|admin [ARGUMENTS]"
+            "there is: cargo xtask bench store|worker postgres|sqlite [ARGUMENTS], cargo xtask bench coordinator|schedules|http|admin|live [ARGUMENTS]"
         ),
     }
 }

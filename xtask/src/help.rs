@@ -44,6 +44,9 @@ cargo xtask bench http [ARGUMENTS]
     what the library records, jobs looked at, jobs accepted when far too many clients come, and the memory of a million
     requests and of 5,000 long polls.
 
+cargo xtask bench live [ARGUMENTS]
+    Measures live updates: a server and a worker on a private PostgreSQL and on SQLite, jobs at a steady rate, and those who follow them.
+
 cargo xtask bench admin [ARGUMENTS]
     Asks for every page that operators and clients look at, with every filter, over ten million finished and a million pending
     jobs on such a server, and prints how long each takes. With --plans DIR it leaves the plans of the statements there.

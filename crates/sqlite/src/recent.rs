@@ -1,52 +1,71 @@
 //! What happened lately.
 
-use orchestrix_core::{JobId, JobState, JobType, Queue, Tenant, Timestamp};
-use orchestrix_store::{Glimpse, Recent};
-use rusqlite::Params;
+use orchestrix_core::{JobId, JobState, JobType, Queue, Tenant};
+use orchestrix_store::{Glimpse, Lately, Recent, recent::LeasePlace};
+use rusqlite::Row;
+use uuid::Uuid;
 
 use crate::{
     error::Result,
     row::{Columns, micros},
     session::Session,
-    statement::{RECENT_ENDED, RECENT_LEASED, RECENT_RECORDED, Statement},
+    statement::{RECENT_ENDED, RECENT_LEASED, RECENT_RECORDED},
 };
 
-pub(crate) fn recent(session: &Session<'_>, since: Option<Timestamp>, limit: usize) -> Result<Recent> {
-    let mut recent = Recent { now: session.now, jobs: Vec::new(), more: false };
-    // One more than is shown tells whether there are more.
-    show(session, &mut recent, limit, RECENT_LEASED, [limit + 1])?;
-    if let Some(since) = since {
-        let first = JobId::new(since, [0; 10]).as_uuid();
-        show(session, &mut recent, limit, RECENT_RECORDED, (first, limit + 1))?;
-        for state in JobState::ALL.into_iter().filter(|state| state.is_terminal()) {
-            show(session, &mut recent, limit, RECENT_ENDED, (state.as_str(), micros(since), limit + 1))?;
+pub(crate) fn recent(session: &Session<'_>, lately: &Lately) -> Result<Recent> {
+    let mut recent = Recent { now: session.now, jobs: Vec::new(), more: false, leased_next: None };
+    let limit = lately.limit;
+    let (expires_at, after) = match lately.leased_after {
+        Some(place) => (micros(place.expires_at), place.id.as_uuid()),
+        None => (0, Uuid::nil()),
+    };
+    let mut last = None;
+    // Of each kind one more than is shown is asked for: it tells whether there are more.
+    session.each(RECENT_LEASED, (expires_at, after, limit + 1), |row| {
+        if recent.jobs.len() == limit {
+            recent.leased_next = last;
+            return Ok(false);
         }
+        let job = glimpse(row)?;
+        last = Some(LeasePlace { expires_at: Columns(row).time(6)?, id: job.id });
+        recent.jobs.push(job);
+        Ok(true)
+    })?;
+    let mut show = |shown: usize, row: &Row<'_>| {
+        let room = shown < limit;
+        match room {
+            true => recent.jobs.push(glimpse(row)?),
+            false => recent.more = true,
+        }
+        Ok(room)
+    };
+    if let Some(since) = lately.recorded_since {
+        let mut shown = 0;
+        session.each(RECENT_RECORDED, (JobId::new(since, [0; 10]).as_uuid(), limit + 1), |row| {
+            shown += 1;
+            show(shown - 1, row)
+        })?;
+    }
+    for state in JobState::ALL.into_iter().filter(|state| state.is_terminal()) {
+        let reach = lately.cancelled_since.filter(|_| state == JobState::Cancelled);
+        let Some(since) = lately.ended_since.into_iter().chain(reach).min() else { continue };
+        let mut shown = 0;
+        session.each(RECENT_ENDED, (state.as_str(), micros(since), limit + 1), |row| {
+            shown += 1;
+            show(shown - 1, row)
+        })?;
     }
     Ok(recent)
 }
 
-fn show(
-    session: &Session<'_>,
-    recent: &mut Recent,
-    limit: usize,
-    statement: Statement,
-    params: impl Params,
-) -> Result<()> {
-    let before = recent.jobs.len();
-    session.each(statement, params, |row| {
-        if recent.jobs.len() - before == limit {
-            recent.more = true;
-            return Ok(false);
-        }
-        let row = Columns(row);
-        recent.jobs.push(Glimpse {
-            id: row.id(0)?,
-            state: row.state(1)?,
-            job_type: JobType::trusted(row.text(2)?),
-            queue: Queue::trusted(row.text(3)?),
-            tenant: Tenant::trusted(row.text(4)?),
-            at: row.time(5)?,
-        });
-        Ok(true)
+fn glimpse(row: &Row<'_>) -> Result<Glimpse> {
+    let row = Columns(row);
+    Ok(Glimpse {
+        id: row.id(0)?,
+        state: row.state(1)?,
+        job_type: JobType::trusted(row.text(2)?),
+        queue: Queue::trusted(row.text(3)?),
+        tenant: Tenant::trusted(row.text(4)?),
+        at: row.time(5)?,
     })
 }

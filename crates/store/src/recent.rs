@@ -2,10 +2,48 @@
 
 use orchestrix_core::{JobId, JobState, JobStatus, JobType, Queue, Tenant, Timestamp};
 
-use crate::JobSummary;
+use crate::{JobSummary, Result, housekeeping::check_limit};
 
 /// The most jobs of one kind that [`Store::recent`](crate::Store::recent) shows.
 pub const MAX_RECENT: usize = 10_000;
+
+/// What is to be shown of what happened lately.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lately {
+    /// Jobs that were recorded from then on; without it, none of those.
+    pub recorded_since: Option<Timestamp>,
+    /// Jobs that ended from then on, in whichever way.
+    pub ended_since: Option<Timestamp>,
+    /// Jobs that were cancelled from then on, which may reach back further: a job that nobody owns is cancelled in a transaction that may
+    /// have taken long, and then counts as cancelled when it began.
+    pub cancelled_since: Option<Timestamp>,
+    /// Leased jobs behind this place; without it, from the first on.
+    pub leased_after: Option<LeasePlace>,
+    /// The most of each kind.
+    pub limit: usize,
+}
+
+impl Lately {
+    /// What is leased, from the first on, and nothing else.
+    pub const fn leased(limit: usize) -> Self {
+        Self { recorded_since: None, ended_since: None, cancelled_since: None, leased_after: None, limit }
+    }
+
+    /// Refuses limits out of range.
+    pub fn validate(&self) -> Result<()> {
+        Ok(check_limit(self.limit, MAX_RECENT)?)
+    }
+}
+
+/// A place among leased jobs, which stand in the order in which their leases run out. One whose lease is renewed moves on: whoever goes
+/// through all of them meets it again rather than not at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LeasePlace {
+    /// When the lease runs out.
+    pub expires_at: Timestamp,
+    /// Whose.
+    pub id: JobId,
+}
 
 /// What happened lately, as it stood at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,8 +52,10 @@ pub struct Recent {
     pub now: Timestamp,
     /// The jobs; one that is of two kinds may be there twice, the same.
     pub jobs: Vec<Glimpse>,
-    /// Whether there were more than the limit allows.
+    /// Whether more were recorded or ended than the limit allows.
     pub more: bool,
+    /// Where to go on, if more are leased than the limit allows.
+    pub leased_next: Option<LeasePlace>,
 }
 
 /// A job as those see it who follow many.

@@ -20,9 +20,9 @@ use orchestrix_api::{
 use orchestrix_core::{FieldError, Invalid, JobId, JobStatus};
 use orchestrix_store::{JobSummary, LogEntry, PageRequest, StoreError};
 use serde_json::{Value, json};
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Interval, interval};
 
-use super::place;
+use super::place::Place;
 use crate::{
     App, auth::caller::Caller, gate::Turn, jobs::id, openapi::problems::NoSuchJob, params::Named, refusal::Refusal,
     watcher::Watch,
@@ -53,7 +53,7 @@ const LAST_EVENT: &str = "last-event-id";
     responses(
         (status = 200, content_type = "text/event-stream", body = String, description = "Events `status` (what `GET /jobs/{jobId}` shows: \
             now and at every change), `progress` (`percent`, `message`) and `log` (`seq`, `at`, `level`, `message`). The stream ends with the job, after \
-            its last line."),
+            its last line, and when the key is good no longer."),
         (status = 404, response = NoSuchJob),
     ),
 )]
@@ -66,13 +66,15 @@ pub(crate) async fn events(
 ) -> Result<Response, Refusal> {
     let after = last_event(&headers)?;
     let id = id(&text)?;
-    let place = place(&app)?;
+    let place = app.live.take(&caller)?;
     let job = app.reader.find(id).await?;
     if !caller.sees(&job.tenant) {
         return Err(StoreError::JobNotFound(id).into());
     }
     turn.give_back();
     let watch = app.watcher.watch(id, job.status());
+    let mut looks = interval(place.every());
+    looks.reset();
     let follow = Follow {
         app,
         id,
@@ -83,7 +85,8 @@ pub(crate) async fn events(
         speaks: false,
         behind: false,
         ended: false,
-        _place: place,
+        place,
+        looks,
     };
     let events = stream::unfold((follow, Some(job)), async |(mut follow, first)| {
         let event = follow.next(first).await?;
@@ -117,7 +120,9 @@ struct Follow {
     /// Whether it has said more already.
     behind: bool,
     ended: bool,
-    _place: OwnedSemaphorePermit,
+    place: Place,
+    /// When to ask whether the place is still good.
+    looks: Interval,
 }
 
 impl Follow {
@@ -135,6 +140,10 @@ impl Follow {
             let wait = if self.behind { Duration::ZERO } else { LOOK };
             tokio::select! {
                 () = self.app.closed() => return None,
+                _ = self.looks.tick() => match self.place.is_good().await {
+                    true => continue,
+                    false => return None,
+                },
                 () = self.watch.stirred() => {}
                 () = tokio::time::sleep(wait), if self.speaks => {}
             }

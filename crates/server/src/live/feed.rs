@@ -6,7 +6,7 @@ use std::{
 };
 
 use orchestrix_core::{JobId, Tenant};
-use orchestrix_store::{Result, Store, recent::MAX_RECENT};
+use orchestrix_store::{Lately, Result, Store};
 use tokio::{
     sync::{Notify, broadcast},
     time::Instant,
@@ -140,13 +140,17 @@ async fn look_on(store: Arc<dyn Store>, shared: Weak<Shared>, interval: Duration
 }
 
 async fn look(store: &dyn Store, shared: &Shared, mut ids: Vec<JobId>) -> Result<()> {
-    let (since, broad, asked) = {
+    if shared.lock().sight.lacks_time() {
+        let recent = store.recent(&Lately::leased(1)).await.inspect_err(|_| shared.lock().sight.put_back(&ids))?;
+        shared.lock().sight.set_time(recent.now);
+    }
+    let (lately, asked) = {
         let sight = &mut shared.lock().sight;
-        (sight.begin(), sight.is_broad(), sight.asked())
+        (sight.begin(), sight.asked())
     };
-    if broad {
-        let recent = store.recent(since, MAX_RECENT).await.inspect_err(|_| shared.lock().sight.put_back(&ids))?;
-        ids.extend(shared.publish(|sight| sight.take_recent(recent)));
+    if let Some(lately) = lately {
+        let recent = store.recent(&lately).await.inspect_err(|_| shared.lock().sight.put_back(&ids))?;
+        ids.extend(shared.publish(|sight| sight.take_recent(&lately, recent)));
     }
     for some in asked.chunks(CALL) {
         let states = store.states(some).await.inspect_err(|_| shared.lock().sight.put_back(&ids))?;

@@ -118,7 +118,7 @@ impl Listener {
 
     /// Begins to hear anew: all that is known now of what he follows, what ended lately included.
     pub(super) fn resync(&mut self) -> Vec<News> {
-        let told = self.shared.lock();
+        let mut told = self.shared.lock();
         self.batches = self.batches.resubscribe();
         let mut known = Vec::new();
         match &mut self.all {
@@ -130,8 +130,17 @@ impl Listener {
         }
         self.queues.values_mut().chain(self.jobs.values_mut()).for_each(|number| *number = told.number);
         let there: HashSet<JobId> = known.iter().map(News::id).collect();
-        known.extend(self.jobs.keys().filter(|id| !there.contains(id)).filter_map(|id| told.sight.known(*id)));
+        let mut lost = Vec::new();
+        for id in self.jobs.keys().filter(|id| !there.contains(id)) {
+            match told.sight.known(*id) {
+                Some(news) => known.push(news),
+                // It is still to be looked up, or he did not hear that there is none.
+                None => lost.push(*id),
+            }
+        }
+        told.sight.put_back(&lost);
         drop(told);
+        self.shared.call();
         self.mine(known)
     }
 
@@ -156,12 +165,10 @@ impl Listener {
             let id = news.id();
             match &news {
                 News::Job(seen) if self.tenant.as_ref().is_none_or(|tenant| *tenant == seen.job.tenant) => Some(news),
-                News::Job(_) => self.jobs.remove(&id).map(|_| {
+                News::Job(_) | News::Unknown(_) => self.jobs.remove(&id).map(|_| {
                     self.shared.lock().sight.unwatch(id);
                     News::Unknown(id)
                 }),
-                // The feed has forgotten it already.
-                News::Unknown(_) => self.jobs.remove(&id).map(|_| news),
             }
         };
         news.into_iter().filter_map(mine).collect()

@@ -7,17 +7,20 @@ use std::{
 };
 
 use orchestrix_core::{JobId, JobState, JobStatus, Queue, Timestamp};
-use orchestrix_store::{Glimpse, JobSummary, Recent, recent::MAX_RECENT};
+use orchestrix_store::{Glimpse, JobSummary, Lately, Recent, recent::MAX_RECENT};
 
-use super::message;
+use super::{leased::Leased, message};
 
-/// How far a look reaches back before the last one, and how far every so many looks.
+/// How far a look reaches back before the last one, and how far, every so many looks, for what was recorded.
 const SLACK: Duration = Duration::from_millis(500);
 const LONG_SLACK: Duration = Duration::from_secs(2);
 pub(super) const LONG_EVERY: u64 = 5;
+/// How far, and how often, for what was cancelled: longer than any statement may take, in any store.
+const CANCELLED_SLACK: Duration = Duration::from_secs(60);
+const CANCELLED_EVERY: u64 = 25;
 /// How long a job is remembered that no look shows any more; longer than any look reaches back.
 const WAITING_KEPT: Duration = Duration::from_secs(5);
-const ENDED_KEPT: Duration = Duration::from_secs(60);
+const ENDED_KEPT: Duration = Duration::from_secs(90);
 /// The most that are remembered of what ended.
 const MOST_ENDED: usize = 20_000;
 /// How often, in looks, and how many of the jobs are looked at again that somebody could give another chance.
@@ -53,13 +56,15 @@ pub(super) struct Sight {
     /// How many follow each job by its id.
     watched: HashMap<JobId, usize>,
     /// Jobs to be looked at before the next look at all.
-    fresh: Vec<JobId>,
+    fresh: HashSet<JobId>,
     /// How many follow queues or all jobs.
     broad: usize,
     seen: HashMap<JobId, Seen>,
-    leased: HashSet<JobId>,
+    leased: Leased,
     /// The last moment that was looked at.
     now: Option<Timestamp>,
+    /// Whether nothing was looked at yet but the time.
+    first: bool,
     looks: u64,
     /// Whether there was more than a look could show, and nobody was told yet.
     missed: bool,
@@ -79,11 +84,12 @@ impl Sight {
         *self.watched.entry(id).or_default() += 1;
         let known = self.seen.get(&id).map(|seen| News::Job(Arc::clone(&seen.sighting)));
         if known.is_none() {
-            self.fresh.push(id);
+            self.fresh.insert(id);
         }
         known
     }
 
+    /// Somebody follows a job no longer. Only whoever followed it says so, once: nobody else takes anything off the count.
     pub(super) fn unwatch(&mut self, id: JobId) {
         if let Some(count) = self.watched.get_mut(&id) {
             *count -= 1;
@@ -92,9 +98,15 @@ impl Sight {
                 // With others it is forgotten in its time.
                 if !self.is_broad() {
                     self.seen.remove(&id);
+                    self.fresh.remove(&id);
                 }
             }
         }
+    }
+
+    /// Whether anybody could want to hear of a job.
+    fn concerns(&self, id: JobId) -> bool {
+        self.is_broad() || self.watched.contains_key(&id)
     }
 
     /// Somebody follows queues or all jobs.
@@ -108,7 +120,8 @@ impl Sight {
             // Whoever comes next begins anew: what is remembered would be of long ago by then.
             let watched = &self.watched;
             self.seen.retain(|id, _| watched.contains_key(id));
-            self.leased.clear();
+            self.fresh.retain(|id| watched.contains_key(id));
+            self.leased = Leased::default();
             (self.now, self.missed) = (None, false);
         }
     }
@@ -121,13 +134,14 @@ impl Sight {
         }
     }
 
-    /// These could not be looked at.
+    /// These could not be looked at, or nothing is known of them.
     pub(super) fn put_back(&mut self, ids: &[JobId]) {
-        self.fresh.extend(ids);
+        let wanted: Vec<JobId> = ids.iter().copied().filter(|id| self.concerns(*id)).collect();
+        self.fresh.extend(wanted);
     }
 
     pub(super) fn take_fresh(&mut self) -> Vec<JobId> {
-        std::mem::take(&mut self.fresh)
+        std::mem::take(&mut self.fresh).into_iter().collect()
     }
 
     /// What runs now and, with `ended`, what ended lately; of one queue or of all.
@@ -135,7 +149,7 @@ impl Sight {
         let shown = |seen: &&Seen| {
             let job = &seen.sighting.job;
             queue.is_none_or(|queue| *queue == job.queue)
-                && (self.leased.contains(&job.id) || ended && job.state.is_terminal())
+                && (self.leased.contains(job.id) || ended && job.state.is_terminal())
         };
         self.seen.values().filter(shown).map(|seen| News::Job(Arc::clone(&seen.sighting))).collect()
     }
@@ -145,11 +159,32 @@ impl Sight {
         self.seen.get(&id).map(|seen| News::Job(Arc::clone(&seen.sighting)))
     }
 
-    /// Begins a look: from when on what happened lately is to be shown.
-    pub(super) fn begin(&mut self) -> Option<Timestamp> {
+    /// Whether the store's time is to be asked for before the first look at what happened lately.
+    pub(super) fn lacks_time(&self) -> bool {
+        self.is_broad() && self.now.is_none()
+    }
+
+    pub(super) fn set_time(&mut self, now: Timestamp) {
+        if self.lacks_time() {
+            (self.now, self.first) = (Some(now), true);
+        }
+    }
+
+    /// Begins a look: what of what happened lately is to be shown. The first shows what is leased, and what was cancelled before, so that
+    /// nobody is told of that later.
+    pub(super) fn begin(&mut self) -> Option<Lately> {
         self.looks += 1;
-        let slack = if self.looks.is_multiple_of(LONG_EVERY) { LONG_SLACK } else { SLACK };
-        self.now.map(|now| now - slack)
+        let now = self.now.filter(|_| self.is_broad())?;
+        let mut lately = Lately { leased_after: self.leased.next(), ..Lately::leased(MAX_RECENT) };
+        if !self.first {
+            let slack = if self.looks.is_multiple_of(LONG_EVERY) { LONG_SLACK } else { SLACK };
+            lately.recorded_since = Some(now - slack);
+            lately.ended_since = Some(self.leased.all_shown_since().unwrap_or(now).min(now) - SLACK);
+        }
+        if self.first || self.looks.is_multiple_of(CANCELLED_EVERY) {
+            lately.cancelled_since = Some(now - CANCELLED_SLACK);
+        }
+        Some(lately)
     }
 
     /// Jobs to be asked for by their ids: those that somebody follows and that may still change (one that was not seen yet is fresh), and
@@ -166,24 +201,24 @@ impl Sight {
         ids
     }
 
-    /// Takes in what happened lately; what of it is news, and which jobs are to be looked up.
-    pub(super) fn take_recent(&mut self, recent: Recent) -> (Vec<News>, Vec<JobId>) {
+    /// Takes in what happened lately, as it was asked for; what of it is news, and which jobs are to be looked up.
+    pub(super) fn take_recent(&mut self, lately: &Lately, recent: Recent) -> (Vec<News>, Vec<JobId>) {
         // The last who followed queues or all jobs has left meanwhile: whoever comes next begins anew.
-        if !self.is_broad() {
+        if self.now.is_none() || !self.is_broad() || lately.leased_after != self.leased.next() {
             return (Vec::new(), Vec::new());
         }
         let now = recent.now;
-        self.missed |= recent.more;
-        let before = std::mem::take(&mut self.leased);
-        let mut shown = HashSet::with_capacity(recent.jobs.len());
+        let first = std::mem::take(&mut self.first);
+        self.missed |= recent.more && !first;
+        self.leased.begin(now);
         let mut news = Vec::new();
         for job in recent.jobs {
-            shown.insert(job.id);
-            news.extend(self.note(job, now));
+            let tells = !first || job.state.is_leased();
+            news.extend(self.note(job, now).filter(|_| tells));
         }
-        let gone = before.into_iter().filter(|id| !shown.contains(id)).take(MAX_RECENT).collect();
+        self.missed |= self.leased.turn(recent.leased_next);
         self.now = Some(now);
-        (news, gone)
+        (news, self.leased.take_gone(MAX_RECENT))
     }
 
     /// Of these states, whose jobs are to be looked up: they are not as they were last seen. Those that were asked for and are not
@@ -208,21 +243,26 @@ impl Sight {
         news
     }
 
+    // Whoever follows one of them hears so and then follows it no longer: see `Listener`. Until then it is not asked for again.
     fn forget(&mut self, asked: &[JobId], there: &HashSet<JobId>) -> Vec<News> {
         let gone = asked.iter().filter(|id| !there.contains(id));
         gone.filter_map(|id| {
             self.seen.remove(id);
-            self.leased.remove(id);
-            self.watched.remove(id).map(|_| News::Unknown(*id))
+            self.leased.remove(*id);
+            self.watched.contains_key(id).then_some(News::Unknown(*id))
         })
         .collect()
     }
 
     fn note(&mut self, job: Glimpse, now: Timestamp) -> Option<News> {
-        if job.state.is_leased() {
+        // Whoever wanted to know has left while it was looked up.
+        if !self.concerns(job.id) {
+            return None;
+        }
+        if self.is_broad() && job.state.is_leased() {
             self.leased.insert(job.id);
         } else {
-            self.leased.remove(&job.id);
+            self.leased.remove(job.id);
         }
         if let Some(seen) = self.seen.get_mut(&job.id)
             && seen.sighting.job.status() == job.status()
@@ -238,7 +278,7 @@ impl Sight {
     /// Forgets what no look will show again; at the end of each.
     pub(super) fn tidy(&mut self) {
         let Self { watched, leased, seen, now: Some(now), .. } = self else { return };
-        let held = |id: &JobId| watched.contains_key(id) || leased.contains(id);
+        let held = |id: &JobId| watched.contains_key(id) || leased.contains(*id);
         let is_over = |status: JobStatus| status.is_terminal();
         seen.retain(|id, seen| {
             let kept = if is_over(seen.sighting.job.status()) { ENDED_KEPT } else { WAITING_KEPT };

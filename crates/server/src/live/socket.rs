@@ -16,7 +16,8 @@ use tokio::time::{Instant, error::Elapsed, interval, timeout};
 use super::{
     listener::{Heard, Listener},
     message::{self, LAGGED, LONGEST, Wanted},
-    place,
+    place::Place,
+    protocol::PROTOCOL,
     sight::News,
 };
 use crate::{App, auth::caller::Caller, openapi::problems::Malformed, refusal::Refusal};
@@ -37,7 +38,9 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
             parts, each in a message of at most 64 KiB: up to 1,000 jobs and 100 queues. Told are `{\"event\": \"status\", \"jobId\", \"jobType\", \"queue\", \
             \"status\", \"at\", \"seq\"}`: of a job that is named its status now and at every change, of a queue or all jobs what runs now and every change. \
             `{\"event\": \"lagged\"}` says that some were lost, since you read too slowly or too much changed at once; what you follow is then told anew. \
-            `{\"event\": \"error\", \"code\", \"message\"}` says what was wrong with a message, with `jobId` if there is no such job; the connection goes on."),
+            `{\"event\": \"error\", \"code\", \"message\"}` says what was wrong with a message, with `jobId` if there is no such job; the connection goes on. \
+            A page, which cannot set headers here, shows its key as a protocol: `new WebSocket(url, [\"orchestrix\", \"orchestrix.key.\" + KEY])`; the answer is \
+            `orchestrix`. Close codes: 1001, the server ends; 1008, the key is good no longer; 1009, a message was too long."),
         (status = 400, response = Malformed),
     ),
 )]
@@ -49,8 +52,9 @@ pub(crate) async fn follow(
     let upgrade = upgrade.map_err(|error| {
         Refusal::new(Code::MalformedRequest, format!("a WebSocket must be asked for here: {}", error.body_text()))
     })?;
-    let place = place(&app)?;
+    let place = app.live.take(&caller)?;
     let upgrade = upgrade
+        .protocols([PROTOCOL])
         .read_buffer_size(BUFFER)
         .write_buffer_size(BUFFER)
         .max_write_buffer_size(8 * LONGEST)
@@ -58,8 +62,7 @@ pub(crate) async fn follow(
         .max_frame_size(LONGEST);
     Ok(upgrade.on_upgrade(move |socket| async move {
         let listener = app.feed.listen(caller.tenant().cloned());
-        Talk { socket, listener, seq: 0, patience: app.options.live_patience }.go_on(&app).await;
-        drop(place);
+        Talk { socket, listener, place, seq: 0, patience: app.options.live_patience }.go_on(&app).await;
     }))
 }
 
@@ -69,6 +72,7 @@ struct Gone;
 struct Talk {
     socket: WebSocket,
     listener: Listener,
+    place: Place,
     seq: u64,
     patience: Duration,
 }
@@ -90,6 +94,8 @@ impl Talk {
         let every = app.options.live_ping;
         let mut pings = interval(every);
         pings.reset();
+        let mut looks = interval(self.place.every());
+        looks.reset();
         // Since when the other side has been silent though it was asked.
         let mut asked: Option<Instant> = None;
         loop {
@@ -119,6 +125,11 @@ impl Talk {
                         self.tell(news).await?;
                     }
                 },
+                _ = looks.tick() => {
+                    if !self.place.is_good().await {
+                        return Ok(close_code::POLICY);
+                    }
+                }
                 _ = pings.tick() => {
                     if asked.get_or_insert_with(Instant::now).elapsed() >= 2 * every {
                         return Err(Gone);

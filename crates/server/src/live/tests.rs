@@ -1,3 +1,5 @@
+mod sight;
+
 use std::{
     sync::{
         Arc,
@@ -7,9 +9,9 @@ use std::{
 };
 
 use orchestrix_api::Code;
-use orchestrix_core::{JobId, JobState, JobStatus, JobType, LeaseToken, NewJob, Queue, Tenant, Timestamp, WorkerName};
+use orchestrix_core::{JobId, JobStatus, JobType, LeaseToken, NewJob, Queue, Tenant, Timestamp, WorkerName};
 use orchestrix_store::{
-    ClaimRequest, Clock, Finish, Glimpse, MemoryStore, Recent, Store, SystemClock, Verdict, recent::MAX_RECENT,
+    ClaimRequest, Clock, Finish, ManualClock, MemoryStore, Store, SystemClock, Verdict, recent::MAX_RECENT,
 };
 use tokio::time::timeout;
 
@@ -17,7 +19,7 @@ use super::{
     Feed,
     listener::{Heard, Listener, MOST_JOBS},
     message::{self, Wanted},
-    sight::{News, Sight},
+    sight::News,
 };
 
 const INTERVAL: Duration = Duration::from_millis(200);
@@ -39,6 +41,14 @@ fn feed(buffer: usize) -> (Arc<dyn Store>, Feed) {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let feed = Feed::new(Arc::clone(&store), INTERVAL, buffer);
     (store, feed)
+}
+
+/// The same on a clock that moves when it is told to, with room for very much.
+fn feed_on_a_still_clock() -> (Arc<ManualClock>, Arc<dyn Store>, Feed) {
+    let clock = Arc::new(ManualClock::new(Timestamp::now()));
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::with_clock(Arc::clone(&clock) as Arc<dyn Clock>));
+    let feed = Feed::new(Arc::clone(&store), INTERVAL, 1_000);
+    (clock, store, feed)
 }
 
 fn all() -> Wanted {
@@ -250,7 +260,7 @@ async fn a_slow_listener_is_told_that_it_lags_and_then_how_things_stand() {
 
 #[tokio::test(start_paused = true)]
 async fn too_much_at_once_is_a_lag_for_those_who_follow_all() {
-    let (store, feed) = feed(1_000);
+    let (clock, store, feed) = feed_on_a_still_clock();
     let id = enqueue(&*store).await;
     let mut broad = feed.listen(None);
     broad.follow(all());
@@ -268,43 +278,53 @@ async fn too_much_at_once_is_a_lag_for_those_who_follow_all() {
         }
     };
     timeout(A_WHILE, lagged).await.unwrap();
+    clock.advance(Duration::from_secs(60));
     assert_eq!(heard(&mut by_id).await, [(id, Some(JobStatus::Pending))]);
 }
 
-fn glimpse(id: JobId, state: JobState) -> Glimpse {
-    Glimpse {
-        id,
-        job_type: JobType::new("t").unwrap(),
-        queue: Queue::new("q").unwrap(),
-        tenant: Tenant::new("default").unwrap(),
-        state,
-        at: Timestamp::UNIX_EPOCH,
-    }
+#[tokio::test(start_paused = true)]
+async fn whoever_leaves_a_job_that_is_unknown_takes_nothing_from_others_who_follow_it() {
+    let (store, feed) = feed(64);
+    let unknown = JobId::new(Timestamp::UNIX_EPOCH, [7; 10]);
+    let (mut first, mut second) = (feed.listen(None), feed.listen(None));
+    first.follow(jobs(&[unknown]));
+    tokio::time::sleep(A_WHILE).await;
+    // It was not found, which the first has not heard yet.
+    second.follow(jobs(&[unknown]));
+    first.leave(&jobs(&[unknown]));
+    assert_eq!(heard(&mut second).await, [(unknown, None)], "though another left");
+    let id = enqueue(&*store).await;
+    second.follow(jobs(&[id]));
+    assert_eq!(heard(&mut second).await, [(id, Some(JobStatus::Pending))]);
 }
 
-#[test]
-fn an_end_that_was_long_in_its_transaction_is_looked_up_when_the_job_is_leased_no_more() {
-    let mut sight = Sight::default();
-    sight.widen();
-    let id = JobId::new(Timestamp::UNIX_EPOCH, [1; 10]);
-    let look = |jobs: Vec<Glimpse>, second: i64| Recent {
-        now: Timestamp::from_second(1_000_000 + second).unwrap(),
-        jobs,
-        more: false,
-    };
-    assert_eq!(sight.begin(), None);
-    let (news, gone) = sight.take_recent(look(vec![glimpse(id, JobState::Running)], 0));
-    assert_eq!((lines(news), gone), (vec![(id, Some(JobStatus::Running))], vec![]));
-    // It stays leased while its end is not committed, however long that takes.
-    for second in 1..20 {
-        let since = sight.begin().unwrap();
-        assert!(since < look(Vec::new(), second - 1).now, "it reaches back");
-        let (news, gone) = sight.take_recent(look(vec![glimpse(id, JobState::Running)], second));
-        assert_eq!((lines(news), gone), (vec![], vec![]));
-        sight.tidy();
+#[tokio::test(start_paused = true)]
+async fn fifty_thousand_leased_jobs_are_followed_without_a_lag_and_each_is_told_when_it_is_leased_no_more() {
+    const MANY: usize = 5 * MAX_RECENT;
+    let (clock, store, feed) = feed_on_a_still_clock();
+    for _ in 0..5 {
+        store.enqueue_many(vec![job(); MAX_RECENT]).await.unwrap();
     }
-    let (news, gone) = sight.take_recent(look(Vec::new(), 20));
-    assert_eq!((lines(news), gone), (vec![], vec![id]));
+    // None of them was recorded lately.
+    clock.advance(Duration::from_secs(60));
+    let mut tokens = Vec::new();
+    while tokens.len() < MANY {
+        tokens.extend(claim(&*store, 1_000).await);
+    }
+    let mut listener = feed.listen(None);
+    listener.follow(all());
+    let running = heard(&mut listener).await;
+    assert_eq!(running.len(), MANY, "each once");
+    assert!(running.iter().all(|(_, status)| *status == Some(JobStatus::Running)));
+    // All at once, and some of them leave no other trace.
+    for some in tokens.chunks(1_000) {
+        finish(&*store, some, Verdict::Release).await;
+    }
+    let waiting = heard(&mut listener).await;
+    assert_eq!(waiting.len(), MANY);
+    assert!(waiting.iter().all(|(_, status)| *status == Some(JobStatus::Pending)));
+    let mut later = feed.listen(None);
+    assert_eq!(lines(later.follow(all())), [], "nothing runs");
 }
 
 #[test]

@@ -5,10 +5,14 @@ use std::collections::BTreeMap;
 use orchestrix_core::{JobId, JobState, NewJob, Tenant, Timestamp};
 
 use super::{Harness, fixture::*};
-use crate::{Glimpse, Recent, Verdict, recent::MAX_RECENT};
+use crate::{Glimpse, Lately, Recent, Verdict, recent::MAX_RECENT};
+
+async fn look(h: &Harness, lately: Lately) -> Recent {
+    h.store.recent(&lately).await.expect("a valid limit")
+}
 
 async fn recent(h: &Harness, since: Option<Timestamp>, limit: usize) -> Recent {
-    h.store.recent(since, limit).await.expect("a valid limit")
+    look(h, Lately { recorded_since: since, ended_since: since, ..Lately::leased(limit) }).await
 }
 
 /// All that is shown, each once; what is shown twice must be the same.
@@ -30,7 +34,7 @@ const EVER: Timestamp = Timestamp::UNIX_EPOCH;
 
 pub(super) async fn an_empty_store_shows_nothing_but_the_time(h: &Harness) {
     for since in [None, Some(h.now().await)] {
-        let expected = Recent { now: h.now().await, jobs: Vec::new(), more: false };
+        let expected = Recent { now: h.now().await, jobs: Vec::new(), more: false, leased_next: None };
         assert_eq!(recent(h, since, 10).await, expected);
     }
 }
@@ -102,9 +106,6 @@ pub(super) async fn no_more_of_a_kind_than_asked_for_is_shown_and_that_is_told(h
     let shown = recent(h, Some(EVER), 2).await;
     assert!(shown.more && each(shown).len() == 2);
     let claimed = h.claim_all().await;
-    assert!(!recent(h, None, 3).await.more);
-    let shown = recent(h, None, 2).await;
-    assert!(shown.more && each(shown).len() == 2);
     for claimed in &claimed {
         h.end(claimed, Verdict::DONE).await;
     }
@@ -113,8 +114,61 @@ pub(super) async fn no_more_of_a_kind_than_asked_for_is_shown_and_that_is_told(h
     assert!(shown.more && each(shown).len() >= 2);
 }
 
+pub(super) async fn leased_jobs_are_shown_a_page_at_a_time_each_once(h: &Harness) {
+    // Some leases run out at the same moment, some later.
+    h.enqueue_many(vec![job("t"); 3]).await;
+    let mut leased: Vec<JobId> = h.claim_all().await.iter().map(|claimed| claimed.id()).collect();
+    h.advance(secs(1)).await;
+    leased.push(h.start(job("late")).await.id());
+    leased.sort_unstable();
+    assert_eq!(recent(h, None, 4).await.leased_next, None);
+    for limit in 1..=3 {
+        let mut lately = Lately::leased(limit);
+        let mut shown = Vec::new();
+        loop {
+            let page = look(h, lately).await;
+            assert!(page.jobs.len() <= limit && !page.more, "{page:?}");
+            shown.extend(page.jobs.iter().map(|job| job.id));
+            assert!(shown.len() <= leased.len(), "{shown:?}");
+            match page.leased_next {
+                Some(_) => lately.leased_after = page.leased_next,
+                None => break,
+            }
+        }
+        shown.sort_unstable();
+        assert_eq!(shown, leased, "{limit} at a time");
+    }
+}
+
+pub(super) async fn what_was_cancelled_is_shown_from_further_back_and_nothing_else(h: &Harness) {
+    let completed = h.start(job("t")).await;
+    h.end(&completed, Verdict::DONE).await;
+    h.dead(job("t")).await;
+    let before = h.enqueue(job("t")).await;
+    h.store.cancel(before).await.expect("a job that waits");
+    h.advance(secs(10)).await;
+    let reach = h.now().await;
+    let cancelled = h.enqueue(job("t")).await;
+    h.store.cancel(cancelled).await.expect("a job that waits");
+    let other = h.start(job("t")).await;
+    h.end(&other, Verdict::DONE).await;
+    h.advance(secs(10)).await;
+    for since in [None, Some(h.now().await)] {
+        let lately =
+            Lately { recorded_since: since, ended_since: since, cancelled_since: Some(reach), ..Lately::leased(10) };
+        let shown = states(look(h, lately).await);
+        assert_eq!(shown.get(&cancelled), Some(&JobState::Cancelled), "{shown:?}");
+        assert!([before, completed.id(), other.id()].iter().all(|id| !shown.contains_key(id)), "{shown:?}");
+    }
+    let late = h.enqueue(job("t")).await;
+    h.store.cancel(late).await.expect("a job that waits");
+    let lately = Lately { cancelled_since: Some(reach), ..Lately::leased(1) };
+    let shown = look(h, lately).await;
+    assert!(shown.more && each(shown).len() == 1);
+}
+
 pub(super) async fn limits_out_of_range_are_refused(h: &Harness) {
     for limit in [0, MAX_RECENT + 1] {
-        assert_eq!(bad_fields(h.store.recent(None, limit).await), ["limit"]);
+        assert_eq!(bad_fields(h.store.recent(&Lately::leased(limit)).await), ["limit"]);
     }
 }

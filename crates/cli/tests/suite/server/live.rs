@@ -167,25 +167,6 @@ fn what_cannot_be_followed_is_told_and_the_connection_goes_on() {
 }
 
 #[test]
-fn too_much_at_once_is_told_as_a_lag_and_then_how_things_stand() {
-    let place = Place::sqlite();
-    let server = Server::start(&place);
-    let id = server.post("/jobs", &json!({"jobType": "t", "queue": "q"})).accepted();
-    let token = lease(&server);
-    let mut socket = Socket::following(&server, &json!({"all": true}));
-    socket.until(&id, "RUNNING");
-    let jobs = vec![json!({"jobType": "x", "delaySeconds": 1000}); 10_000];
-    for _ in 0..2 {
-        assert_eq!(server.post("/jobs/batch", &json!({"jobs": jobs})).status, 202);
-    }
-    server.post(&format!("/worker/leases/{token}/complete"), &json!({}));
-    socket.until_event("lagged");
-    if !socket.statuses(&id).contains(&"COMPLETED") {
-        socket.until(&id, "COMPLETED");
-    }
-}
-
-#[test]
 fn a_server_that_ends_says_so_to_whoever_follows() {
     let place = Place::sqlite();
     let mut server = Server::start(&place);

@@ -155,3 +155,41 @@ fn a_browser_follows_a_job_and_comes_back_by_itself_when_the_server_was_away() {
     let statuses = browser.run("heard.filter(e => e[0] == 'status').map(e => e[1].status).join()");
     assert_eq!(statuses, "PENDING,RUNNING,RUNNING,COMPLETED", "told anew after the connection was lost");
 }
+
+const FOLLOW_WITH_KEY: &str = r#"
+    window.heard = [];
+    window.socket = new WebSocket(`ws://${location.host}/ws`, ['orchestrix', 'orchestrix.key.KEY']);
+    socket.onopen = () => { heard.push({spoken: socket.protocol}); socket.send(JSON.stringify({subscribe: {jobs: ['JOB']}})); };
+    socket.onmessage = e => heard.push(JSON.parse(e.data));
+    socket.onclose = e => heard.push({closed: e.code});
+"#;
+
+#[test]
+fn a_browser_shows_its_key_as_a_protocol_and_nobody_writes_it_down() {
+    let place = Place::sqlite();
+    fs::create_dir_all(place.folder().join("browser")).unwrap();
+    let mut browser = Browser::start(&place);
+    let server = Server::start_keyed(&place, &["--log", "trace"]);
+    let made = place.run(&["keys", "create", "--role", "client"]).done();
+    let key = made.stdout.trim_end();
+    let bearer = format!("Bearer {key}");
+    let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
+    let id = server.call("POST", "/jobs", &headers, r#"{"jobType": "t"}"#).accepted();
+    let home = format!("http://{}/healthz", server.address);
+    browser.ask("Page.navigate", &json!({"url": home}));
+    browser.until(&format!("location.href == '{home}' && document.readyState == 'complete'"));
+    browser.run(&FOLLOW_WITH_KEY.replace("JOB", &id).replace("KEY", key));
+    browser.until("heard.length == 2 && heard[0].spoken == 'orchestrix' && heard[1].status == 'PENDING'");
+    browser.run("socket.close()");
+    browser.until("heard.some(e => e.closed)");
+    // With a wrong one, or none, no connection is made.
+    for wrong in [key.replace("ox_", "ox_0"), "none".to_owned()] {
+        browser.run(&FOLLOW_WITH_KEY.replace("JOB", &id).replace("KEY", &wrong));
+        browser.until("heard.length == 1 && heard[0].closed == 1006");
+    }
+    let secret = key.rsplit('_').next().unwrap();
+    let said = server.last_words();
+    assert!(said.iter().any(|line| line.contains("/ws")), "it says that there was such a request: {said:?}");
+    let told: Vec<&String> = said.iter().filter(|line| line.contains(secret)).collect();
+    assert!(told.is_empty(), "{told:?}");
+}

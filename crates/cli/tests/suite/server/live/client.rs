@@ -79,10 +79,6 @@ impl Socket {
         }
     }
 
-    pub(super) fn until_event(&mut self, kind: &str) {
-        while self.next()["event"] != kind {}
-    }
-
     /// All that was told of a job so far.
     pub(super) fn statuses(&self, id: &str) -> Vec<&str> {
         self.heard.iter().filter(|event| event["jobId"] == id).filter_map(|event| event["status"].as_str()).collect()

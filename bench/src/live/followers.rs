@@ -1,0 +1,185 @@
+//! Those who follow: over WebSockets, and by events.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, ensure};
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
+    net::TcpStream,
+    sync::{mpsc, oneshot},
+    task::JoinSet,
+};
+
+use super::{
+    ledger::{Follower, Ledger},
+    socket::{self, Frame},
+};
+
+/// How often one of very many says that it is there.
+const A_WHILE: Duration = Duration::from_secs(5);
+
+/// Tasks that end only if something is wrong, or with the measurement.
+pub(super) type Tasks = JoinSet<Result<()>>;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct News {
+    event: String,
+    job_id: Option<String>,
+    status: Option<String>,
+    at: Option<Timestamp>,
+}
+
+/// What the follower of jobs by their ids is to say.
+#[derive(Debug)]
+enum Say {
+    Follow(String),
+    Leave(String),
+    Pong,
+}
+
+/// Follows a queue or all jobs from here on.
+pub(super) async fn broad(
+    tasks: &mut Tasks,
+    address: &str,
+    who: Follower,
+    wanted: &Value,
+    ledger: &Arc<Ledger>,
+) -> Result<()> {
+    let (mut incoming, mut outgoing) = socket::open(address).await?;
+    outgoing.say(&json!({"subscribe": wanted}).to_string()).await?;
+    outgoing.ping().await?;
+    let (ledger, (begun, begins)) = (Arc::clone(ledger), oneshot::channel());
+    let mut begun = Some(begun);
+    tasks.spawn(async move {
+        loop {
+            match incoming.next().await? {
+                Frame::Text(text) => drop(note(&ledger, who, &text)?),
+                Frame::Ping => outgoing.pong().await?,
+                // All that was said before is read.
+                Frame::Pong => drop(begun.take().map(|begun| begun.send(()))),
+                Frame::Other => {}
+            }
+        }
+    });
+    begins.await.context("the follower has ended")
+}
+
+/// Follows jobs by their ids, each from the moment that it is sent.
+pub(super) async fn by_job(
+    tasks: &mut Tasks,
+    address: &str,
+    ledger: &Arc<Ledger>,
+) -> Result<mpsc::UnboundedSender<String>> {
+    let (mut incoming, mut outgoing) = socket::open(address).await?;
+    let (ids, mut named) = mpsc::unbounded_channel::<String>();
+    let (say, mut said) = mpsc::unbounded_channel();
+    let also = say.clone();
+    tasks.spawn(async move {
+        while let Some(id) = named.recv().await {
+            also.send(Say::Follow(id))?;
+        }
+        std::future::pending().await
+    });
+    tasks.spawn(async move {
+        while let Some(next) = said.recv().await {
+            match next {
+                Say::Follow(id) => outgoing.say(&json!({"subscribe": {"jobs": [id]}}).to_string()).await?,
+                Say::Leave(id) => outgoing.say(&json!({"unsubscribe": {"jobs": [id]}}).to_string()).await?,
+                Say::Pong => outgoing.pong().await?,
+            }
+        }
+        Ok(())
+    });
+    let ledger = Arc::clone(ledger);
+    tasks.spawn(async move {
+        loop {
+            match incoming.next().await? {
+                Frame::Text(text) => {
+                    if let Some(over) = note(&ledger, Follower::ByJob, &text)? {
+                        say.send(Say::Leave(over))?;
+                    }
+                }
+                Frame::Ping => say.send(Say::Pong)?,
+                Frame::Pong | Frame::Other => {}
+            }
+        }
+    });
+    Ok(ids)
+}
+
+// Which job is over, if one is.
+fn note(ledger: &Ledger, who: Follower, text: &str) -> Result<Option<String>> {
+    let news: News = serde_json::from_str(text)?;
+    match (news.event.as_str(), news.job_id, news.status, news.at) {
+        ("status", Some(id), Some(status), Some(at)) => Ok(ledger.heard(who, &id, &status, at)?.then_some(id)),
+        ("lagged", ..) => {
+            ledger.lagged(who);
+            Ok(None)
+        }
+        _ => anyhow::bail!("{}: {text}", who.name()),
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct View {
+    status: String,
+    updated_at: Timestamp,
+    finished_at: Option<Timestamp>,
+}
+
+/// Follows the events of one job to its end.
+pub(super) async fn events(address: String, id: String, ledger: Arc<Ledger>) -> Result<()> {
+    let mut stream = TcpStream::connect(&address).await?;
+    let ask = format!("GET /jobs/{id}/events HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+    stream.write_all(ask.as_bytes()).await?;
+    let mut lines = BufReader::new(stream).lines();
+    let first = lines.next_line().await?.context("no answer")?;
+    ensure!(first.starts_with("HTTP/1.1 200"), "events are answered with {first}");
+    let mut kind = String::new();
+    while let Some(line) = lines.next_line().await? {
+        match line.split_once(": ") {
+            Some(("event", text)) => kind = text.to_owned(),
+            Some(("data", text)) if kind == "status" => {
+                let view: View = serde_json::from_str(text)?;
+                let at = view.finished_at.unwrap_or(view.updated_at);
+                ledger.heard(Follower::Events, &id, &view.status, at)?;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Takes whatever comes over a WebSocket and looks at none of it.
+pub(super) async fn crowd(tasks: &mut Tasks, address: &str, wanted: &Value) -> Result<()> {
+    let (mut incoming, mut outgoing) = socket::open(address).await?;
+    outgoing.say(&json!({"subscribe": wanted}).to_string()).await?;
+    tasks.spawn(async move {
+        let mut said = Instant::now();
+        loop {
+            ensure!(incoming.skip().await? > 0, "the server closed the connection");
+            // Said without being asked, so that nothing has to be looked at: whoever says anything is there.
+            if said.elapsed() > A_WHILE {
+                outgoing.pong().await?;
+                said = Instant::now();
+            }
+        }
+    });
+    Ok(())
+}
+
+/// Whether all of them are still there.
+pub(super) fn check(tasks: &mut Tasks) -> Result<()> {
+    while let Some(ended) = tasks.try_join_next() {
+        ended??;
+    }
+    Ok(())
+}

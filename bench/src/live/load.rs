@@ -1,0 +1,99 @@
+//! Jobs at a steady rate, recorded over HTTP as any client would.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
+    net::TcpStream,
+    sync::mpsc,
+    task::JoinSet,
+};
+
+/// Connections that jobs are recorded over.
+const CONNECTIONS: usize = 16;
+
+/// What is recorded.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Load {
+    pub(super) rate: usize,
+    pub(super) seconds: usize,
+    /// Over so many queues, in turns.
+    pub(super) queues: usize,
+}
+
+/// A job that was recorded.
+#[derive(Debug, Clone)]
+pub(super) struct Recorded {
+    pub(super) id: String,
+    /// Which one it is, and the number of its queue.
+    pub(super) n: usize,
+    pub(super) queue: usize,
+}
+
+impl Load {
+    /// Records all of it at its rate, and tells of each job when it was answered.
+    pub(super) async fn send(self, address: &str, told: impl Fn(&Recorded) + Send + Sync + 'static) -> Result<usize> {
+        let (count, told) = (self.rate * self.seconds, Arc::new(told));
+        let mut connections = JoinSet::new();
+        let (ask, asked) = mpsc::channel::<usize>(count.max(1));
+        let asked = Arc::new(tokio::sync::Mutex::new(asked));
+        for _ in 0..CONNECTIONS {
+            let (address, asked, told) = (address.to_owned(), Arc::clone(&asked), Arc::clone(&told));
+            connections.spawn(async move {
+                let mut stream = BufReader::new(TcpStream::connect(&address).await?);
+                stream.get_ref().set_nodelay(true)?;
+                loop {
+                    let next = asked.lock().await.recv().await;
+                    let Some(n) = next else { return Ok::<_, anyhow::Error>(()) };
+                    let id = record(&mut stream, &address, n, n % self.queues).await?;
+                    told(&Recorded { id, n, queue: n % self.queues });
+                }
+            });
+        }
+        let begun = Instant::now();
+        for n in 0..count {
+            let due = begun + Duration::from_secs_f64(n as f64 / self.rate as f64);
+            tokio::time::sleep_until(due.into()).await;
+            ask.send(n).await?;
+        }
+        drop(ask);
+        while let Some(done) = connections.join_next().await {
+            done??;
+        }
+        Ok(count)
+    }
+}
+
+pub(super) fn queue(n: usize) -> String {
+    format!("q-{n}")
+}
+
+// Jobs take from nothing to a little: some are over before anybody could look, and some run for several looks.
+async fn record(stream: &mut BufReader<TcpStream>, address: &str, n: usize, of: usize) -> Result<String> {
+    let seconds = (n % 8) as f64 / 10.0;
+    let body = json!({"jobType": "orchestrix.sleep", "payload": {"seconds": seconds}, "queue": queue(of)}).to_string();
+    let head = format!(
+        "POST /jobs HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    stream.get_mut().write_all(format!("{head}{body}").as_bytes()).await?;
+    let (mut line, mut length) = (String::new(), 0);
+    stream.read_line(&mut line).await?;
+    ensure!(line.starts_with("HTTP/1.1 202"), "a job is answered with {line}");
+    while line != "\r\n" {
+        line.clear();
+        ensure!(stream.read_line(&mut line).await? > 0, "the connection ended");
+        if let Some(text) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+            length = text.trim().parse()?;
+        }
+    }
+    let mut answer = vec![0; length];
+    stream.read_exact(&mut answer).await?;
+    let answer: Value = serde_json::from_slice(&answer)?;
+    Ok(answer["jobId"].as_str().context("the answer has no id")?.to_owned())
+}

@@ -1,0 +1,120 @@
+//! One end of a WebSocket: as little of it as a follower needs.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
+    net::{
+        TcpStream,
+        tcp::{OwnedReadHalf, OwnedWriteHalf},
+    },
+    time::timeout,
+};
+
+/// How long a server may take to answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// The longest message that is expected.
+const LONGEST: u64 = 1024 * 1024;
+
+const TEXT: u8 = 1;
+const CLOSE: u8 = 8;
+const PING: u8 = 9;
+const PONG: u8 = 10;
+
+/// What comes.
+pub(super) struct Incoming(BufReader<OwnedReadHalf>);
+
+/// What is said.
+pub(super) struct Outgoing(OwnedWriteHalf);
+
+/// What was read.
+pub(super) enum Frame {
+    Text(String),
+    Ping,
+    Pong,
+    Other,
+}
+
+/// Opens one.
+pub(super) async fn open(address: &str) -> Result<(Incoming, Outgoing)> {
+    let (incoming, mut outgoing) = TcpStream::connect(address).await?.into_split();
+    let ask = format!(
+        "GET /ws HTTP/1.1\r\nhost: {address}\r\nconnection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n\
+         sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+    );
+    outgoing.write_all(ask.as_bytes()).await?;
+    let mut incoming = BufReader::new(incoming);
+    let mut line = String::new();
+    let head = async {
+        incoming.read_line(&mut line).await?;
+        ensure!(line.starts_with("HTTP/1.1 101"), "no WebSocket is given: {line}");
+        loop {
+            line.clear();
+            ensure!(incoming.read_line(&mut line).await? > 0, "the connection ended");
+            if line == "\r\n" {
+                return Ok(());
+            }
+        }
+    };
+    timeout(PATIENCE, head).await.context("no answer")??;
+    Ok((Incoming(incoming), Outgoing(outgoing)))
+}
+
+impl Outgoing {
+    pub(super) async fn say(&mut self, text: &str) -> Result<()> {
+        self.send(TEXT, text.as_bytes()).await
+    }
+
+    pub(super) async fn ping(&mut self) -> Result<()> {
+        self.send(PING, &[]).await
+    }
+
+    pub(super) async fn pong(&mut self) -> Result<()> {
+        self.send(PONG, &[]).await
+    }
+
+    // A client's frames are masked; a mask of nothing but zeros changes nothing.
+    async fn send(&mut self, kind: u8, payload: &[u8]) -> Result<()> {
+        let mut frame = vec![0x80 | kind];
+        match payload.len() {
+            length @ 0..126 => frame.push(0x80 | length as u8),
+            length => {
+                frame.push(0x80 | 126);
+                frame.extend(u16::try_from(length).context("the message is too long")?.to_be_bytes());
+            }
+        }
+        frame.extend([0; 4]);
+        frame.extend(payload);
+        Ok(self.0.write_all(&frame).await?)
+    }
+}
+
+impl Incoming {
+    /// The next frame.
+    pub(super) async fn next(&mut self) -> Result<Frame> {
+        let [kind, length] = [self.0.read_u8().await?, self.0.read_u8().await?];
+        let length = match length {
+            126 => u64::from(self.0.read_u16().await?),
+            127 => self.0.read_u64().await?,
+            length => u64::from(length),
+        };
+        ensure!(length <= LONGEST, "a message of {length} bytes");
+        let mut payload = vec![0; length as usize];
+        self.0.read_exact(&mut payload).await?;
+        match kind & 0x0f {
+            TEXT => Ok(Frame::Text(String::from_utf8(payload)?)),
+            PING => Ok(Frame::Ping),
+            PONG => Ok(Frame::Pong),
+            CLOSE => bail!("the server closed the connection"),
+            _ => Ok(Frame::Other),
+        }
+    }
+
+    /// Takes whatever comes and looks at none of it; how much there was, or nothing at the end.
+    pub(super) async fn skip(&mut self) -> Result<usize> {
+        let there = self.0.fill_buf().await?.len();
+        self.0.consume(there);
+        Ok(there)
+    }
+}

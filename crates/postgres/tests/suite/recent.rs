@@ -1,0 +1,28 @@
+//! What ended lately, among very many that have just ended.
+
+use orchestrix_core::Timestamp;
+use orchestrix_store::{Lately, Store};
+
+use crate::support;
+
+/// A few ranges' worth, in the partition of those whose day has none.
+const FILL: &str = "
+    ALTER TABLE orchestrix.history_default SET (autovacuum_enabled = off);
+    INSERT INTO orchestrix.history (
+        id, created_at, finished_at, eligible_at, started_at, lease_secret, state, lease_counter, lease_ms, rank, attempts, max_attempts,
+        losses, has_parents, has_dependents, payload_apart, queue, job_type, tenant, worker, payload)
+    SELECT gen_random_uuid(), at, at, at, at, gen_random_uuid(), 'completed', 1, 30000, 0, 1, 10, 0, false, false, false, 'q', 't', 'default', 'w',
+           repeat('x', 300)
+    FROM (SELECT now() - interval '1 hour' AS at FROM generate_series(1, 10000)) AS n";
+
+#[tokio::test]
+async fn a_look_leaves_nothing_without_a_summary_though_no_vacuum_ever_comes() {
+    let (store, database) = support::store().await;
+    let client = support::connect(database.url()).await;
+    client.batch_execute(FILL).await.expect("filled");
+    let lately = Lately { ended_since: Some(Timestamp::now()), ..Lately::leased(10) };
+    assert_eq!(store.recent(&lately).await.expect("a look").jobs, []);
+    let sql = "SELECT brin_summarize_new_values(inhrelid) FROM pg_inherits WHERE inhparent = 'orchestrix.history_finished'::regclass";
+    let left: Vec<i32> = client.query(sql, &[]).await.expect("ranges").iter().map(|row| row.get(0)).collect();
+    assert!(!left.is_empty() && left.iter().all(|count| *count == 0), "{left:?}");
+}

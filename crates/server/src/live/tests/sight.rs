@@ -1,0 +1,129 @@
+//! What is made of looks, without a store.
+
+use orchestrix_core::{JobId, JobState, JobStatus, JobType, Queue, Tenant, Timestamp};
+use orchestrix_store::{Glimpse, Lately, MemoryStore, Recent, Store, recent::LeasePlace};
+
+use super::{enqueue, lines};
+use crate::live::sight::Sight;
+
+fn glimpse(id: JobId, state: JobState) -> Glimpse {
+    Glimpse {
+        id,
+        job_type: JobType::new("t").unwrap(),
+        queue: Queue::new("q").unwrap(),
+        tenant: Tenant::new("default").unwrap(),
+        state,
+        at: Timestamp::UNIX_EPOCH,
+    }
+}
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(1_000_000 + second).unwrap()
+}
+
+fn look(jobs: Vec<Glimpse>, second: i64) -> Recent {
+    Recent { now: at(second), jobs, more: false, leased_next: None }
+}
+
+/// What the first look of one who follows all jobs shows.
+fn sight_at_start(sight: &mut Sight) -> Lately {
+    sight.widen();
+    assert_eq!(sight.begin(), None);
+    assert!(sight.lacks_time());
+    sight.set_time(at(0));
+    sight.begin().unwrap()
+}
+
+#[test]
+fn an_end_that_was_long_in_its_transaction_is_looked_up_when_the_job_is_leased_no_more() {
+    let mut sight = Sight::default();
+    sight.widen();
+    let id = JobId::new(Timestamp::UNIX_EPOCH, [1; 10]);
+    let lately = sight_at_start(&mut sight);
+    let (news, gone) = sight.take_recent(&lately, look(vec![glimpse(id, JobState::Running)], 0));
+    assert_eq!((lines(news), gone), (vec![(id, Some(JobStatus::Running))], vec![]));
+    // It stays leased while its end is not committed, however long that takes.
+    for second in 1..20 {
+        let lately = sight.begin().unwrap();
+        assert!(lately.ended_since < Some(at(second - 1)), "it reaches back");
+        let (news, gone) = sight.take_recent(&lately, look(vec![glimpse(id, JobState::Running)], second));
+        assert_eq!((lines(news), gone), (vec![], vec![]));
+        sight.tidy();
+    }
+    let lately = sight.begin().unwrap();
+    let (news, gone) = sight.take_recent(&lately, look(Vec::new(), 20));
+    assert_eq!((lines(news), gone), (vec![], vec![id]));
+}
+
+#[test]
+fn leased_jobs_are_gone_when_a_whole_round_did_not_show_them_and_none_is_before() {
+    let mut sight = Sight::default();
+    let [first, second] = [1, 2].map(|n| JobId::new(Timestamp::UNIX_EPOCH, [n; 10]));
+    let running = |id| vec![glimpse(id, JobState::Running)];
+    let page = |jobs, n, next: Option<JobId>| Recent {
+        leased_next: next.map(|id| LeasePlace { expires_at: at(n), id }),
+        ..look(jobs, n)
+    };
+    let lately = sight_at_start(&mut sight);
+    sight.take_recent(&lately, page(running(first), 0, Some(first)));
+    for round in 1..4 {
+        // The second page of one round and the first of the next.
+        let lately = sight.begin().unwrap();
+        assert_eq!(lately.leased_after.unwrap().id, first);
+        assert!(lately.ended_since < Some(at(2 * round - 2)), "what the round has not shown yet may end meanwhile");
+        let (_, gone) = sight.take_recent(&lately, page(running(second), 2 * round - 1, None));
+        assert_eq!(gone, []);
+        let lately = sight.begin().unwrap();
+        assert_eq!(lately.leased_after, None);
+        let (_, gone) = sight.take_recent(&lately, page(running(first), 2 * round, Some(first)));
+        assert_eq!(gone, []);
+    }
+    let lately = sight.begin().unwrap();
+    let (_, gone) = sight.take_recent(&lately, page(Vec::new(), 8, None));
+    assert_eq!(gone, [second]);
+}
+
+#[test]
+fn what_was_cancelled_long_before_its_commit_is_told_and_what_was_before_all_is_not() {
+    let mut sight = Sight::default();
+    let [before, late] = [1, 2].map(|n| JobId::new(Timestamp::UNIX_EPOCH, [n; 10]));
+    let cancelled = |id| glimpse(id, JobState::Cancelled);
+    let lately = sight_at_start(&mut sight);
+    assert!(lately.cancelled_since.is_some() && lately.ended_since.is_none(), "{lately:?}");
+    let (news, _) = sight.take_recent(&lately, look(vec![cancelled(before)], 0));
+    assert_eq!(lines(news), []);
+    let mut told = Vec::new();
+    // Looks come faster than that; it must be found within a few seconds of them all the same.
+    for n in 0..30 {
+        let lately = sight.begin().unwrap();
+        let shown = match lately.cancelled_since {
+            Some(since) => {
+                assert!(since <= at(-59), "it reaches back a minute: {since}");
+                vec![cancelled(before), cancelled(late)]
+            }
+            None => Vec::new(),
+        };
+        told.extend(lines(sight.take_recent(&lately, look(shown, n / 15)).0));
+        sight.tidy();
+    }
+    assert_eq!(told, [(late, Some(JobStatus::Cancelled))]);
+}
+
+#[test]
+fn nothing_is_kept_of_a_job_that_nobody_follows_when_it_was_looked_up() {
+    let store = MemoryStore::new();
+    let mut sight = Sight::default();
+    let found = futures_util::FutureExt::now_or_never(async {
+        let id = enqueue(&store).await;
+        sight.watch(id);
+        assert_eq!(sight.take_fresh(), [id]);
+        let found = store.summaries(&[id]).await.unwrap();
+        sight.unwatch(id);
+        (id, found)
+    });
+    let (id, found) = found.unwrap();
+    assert_eq!(lines(sight.take_found(&[id], found)), []);
+    assert!(sight.is_idle() && sight.known(id).is_none());
+    sight.put_back(&[id]);
+    assert_eq!(sight.take_fresh(), [], "nor is it looked up again");
+}

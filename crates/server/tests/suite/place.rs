@@ -1,0 +1,91 @@
+//! A server with keys and whatever is asked of it, without a socket.
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    body::{Body, to_bytes},
+    http::{Request, StatusCode, header},
+};
+use orchestrix_core::{JobState, WorkerName};
+use orchestrix_server::{App, Auth, Local, ServerOptions, router};
+use orchestrix_store::{ClaimRequest, Finish, MemoryStore, Store, Verdict};
+use serde_json::{Value, json};
+use tower::ServiceExt;
+
+/// A server with keys, its store, and whoever may do anything with it.
+pub(crate) struct Place {
+    pub(crate) store: Arc<dyn Store>,
+    server: Router,
+    pub(crate) local: Local,
+}
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let options = ServerOptions { auth: Auth::Keys, ..ServerOptions::default() };
+        let server = router(App::new(Arc::clone(&store), options));
+        let local = Local::new(Arc::clone(&store), "local:test");
+        Self { store, server, local }
+    }
+
+    pub(crate) async fn key(&self, role: &str, tenant: Option<&str>) -> String {
+        let body = json!({"name": "n", "role": role, "tenant": tenant}).to_string();
+        let (status, body) = self.local.call("POST".parse().unwrap(), "/admin/keys", Some(body)).await.unwrap();
+        assert_eq!(status, StatusCode::CREATED);
+        let made: Value = serde_json::from_slice(&body).unwrap();
+        made["key"].as_str().unwrap().to_owned()
+    }
+
+    pub(crate) async fn ask(&self, what: &str, key: Option<&str>, body: &Value) -> (StatusCode, Value) {
+        let (method, path) = what.split_once(' ').unwrap();
+        let mut request = Request::builder().method(method).uri(path);
+        if let Some(key) = key {
+            request = request.header(header::AUTHORIZATION, format!("Bearer {key}"));
+        }
+        let body = if matches!(method, "POST" | "PUT") { body.to_string() } else { String::new() };
+        let request =
+            request.header(header::CONTENT_TYPE, "application/json").header(header::CONTENT_LENGTH, body.len());
+        let response = self.server.clone().oneshot(request.body(Body::from(body)).unwrap()).await.unwrap();
+        let status = response.status();
+        if status == StatusCode::UNAUTHORIZED {
+            assert_eq!(response.headers()[header::WWW_AUTHENTICATE], "Bearer");
+        }
+        let body = to_bytes(response.into_body(), usize::MAX).await.unwrap();
+        (status, serde_json::from_slice(&body).unwrap_or_default())
+    }
+
+    /// A job of this tenant.
+    pub(crate) async fn job(&self, tenant: &str) -> String {
+        let body = json!({"jobType": "t", "tenant": tenant, "queue": tenant, "maxAttempts": 1}).to_string();
+        let (_, body) = self.local.call("POST".parse().unwrap(), "/jobs", Some(body)).await.unwrap();
+        let made: Value = serde_json::from_slice(&body).unwrap();
+        made["jobId"].as_str().unwrap().to_owned()
+    }
+
+    /// One that has failed for good.
+    pub(crate) async fn dead_job(&self, tenant: &str) -> String {
+        let id = self.job(tenant).await;
+        let claimed = self.store.claim(&ClaimRequest::any(WorkerName::new("w").unwrap(), 1_000)).await.unwrap();
+        for job in claimed {
+            let verdict = match job.id().to_string() == id {
+                true => Verdict::Fail { error: "e".into(), retryable: false, retry_after: None },
+                false => Verdict::Release,
+            };
+            self.store.finish(vec![Finish { token: job.token, verdict }]).await.unwrap();
+        }
+        assert_eq!(self.state(&id).await, JobState::Dead);
+        id
+    }
+
+    pub(crate) async fn state(&self, id: &str) -> JobState {
+        self.store.summary(id.parse().unwrap()).await.unwrap().unwrap().state
+    }
+
+    pub(crate) async fn schedule(&self, name: &str, tenant: &str) {
+        let body = json!({"everySeconds": 3600, "job": {"jobType": "t", "tenant": tenant}}).to_string();
+        let path = format!("/schedules/{name}");
+        let (status, _) = self.local.call("PUT".parse().unwrap(), &path, Some(body)).await.unwrap();
+        assert_eq!(status, StatusCode::CREATED);
+    }
+}
