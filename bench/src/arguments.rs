@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::{admin, backend::Backend, figure::Figure};
+use crate::{admin, backend::Backend, figure::Figure, live};
 
 pub(crate) const HELP: &str = "\
 cargo xtask bench store postgres|sqlite [--quick] [--only NAME,…] [--rounds N] [--strict]
@@ -11,18 +11,23 @@ cargo xtask bench coordinator           [--quick] [--only NAME,…] [--rounds N]
 cargo xtask bench schedules             [--quick] [--only NAME,…] [--rounds N] [--strict]
 cargo xtask bench http                  [--quick] [--only NAME,…] [--rounds N] [--strict]
 cargo xtask bench admin                 [--quick] [--finished N] [--pending N] [--plans DIR] [--rounds N] [--strict]
+cargo xtask bench live                  [--quick] [--on postgres|sqlite] [--seconds N] [--rate N] [--sockets N] [--burst N] [--strict]
 
     --quick       a tenth of every count: a smoke run, whose numbers say little
     --only NAMES  of a store, some of: single, bulk, drain, finished, pending, xmin (postgres), memory, latency;
                   of a worker, some of: run, start, footprint;
                   of the coordinator, some of: promotion, punctuality, idle, reaping;
                   of schedules, some of: load, burst;
-                  of the HTTP server, some of: health, post, get, overload, growth, waits
+                  of the HTTP server, some of: health, post, get, keys, overload, growth, waits
     --rounds N    how often each figure and its limit are measured, in turns; 3 unless told otherwise; of admin, how often
                   each page is asked for; 20 unless told otherwise
     --finished N, --pending N
                   of admin, how many jobs there are: 10,000,000 and 1,000,000 unless told otherwise
     --plans DIR   of admin, write the plans of the statements behind each page into files there
+    --on NAME     of live, the one database to do it on
+    --seconds N, --rate N, --sockets N, --burst N
+                  of live, how long jobs are recorded, how many a second, how many WebSockets there are at once, and how many jobs end
+                  at once before the last measurement: 30, 300, 1,000 and 500,000 unless told otherwise
     --strict      exit with 1 if a target is missed
 ";
 
@@ -97,6 +102,8 @@ pub(crate) enum Command {
     Help,
     /// Asks for pages over very many jobs.
     Admin(admin::Request),
+    /// Follows jobs.
+    Live(live::Request),
     Measure(Request),
     /// Claims and completes jobs and prints how much memory that took; `memory` starts itself this way.
     DrainAlone {
@@ -119,6 +126,7 @@ impl Command {
             Some("coordinator") => return measure(Subject::Coordinator, arguments),
             Some("schedules") => return measure(Subject::Schedules, arguments),
             Some("admin") => return admin::Request::parse(arguments).map(Self::Admin),
+            Some("live") => return live::Request::parse(arguments).map(Self::Live),
             Some("http") => return measure(Subject::Http, arguments),
             _ => {}
         }
@@ -219,6 +227,14 @@ mod tests {
     }
 
     #[test]
+    fn jobs_are_followed_on_both_databases_or_on_one() {
+        let Ok(Command::Live(request)) = parse("live --quick --on sqlite --rate 50") else { panic!("not a run") };
+        assert_eq!((request.on, request.seconds, request.rate), (Some(Backend::Sqlite), 3, 50));
+        let Ok(Command::Live(request)) = parse("live") else { panic!("not a run") };
+        assert_eq!((request.on, request.sockets, request.burst), (None, 1_000, 500_000));
+    }
+
+    #[test]
     fn what_is_not_known_is_refused() {
         for line in [
             "store mysql",
@@ -236,6 +252,10 @@ mod tests {
             "admin --rounds 0",
             "admin --finished 10",
             "admin --plans",
+            "live postgres",
+            "live --on mysql",
+            "live --rate 0",
+            "live --seconds",
             "worker --only drain",
             "worker mysql",
         ] {

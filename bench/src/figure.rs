@@ -29,6 +29,7 @@ pub(crate) enum Figure {
     Health,
     Post,
     Get,
+    Keys,
     Overload,
     Growth,
     Waits,
@@ -62,7 +63,8 @@ impl Figure {
     pub(crate) const SCHEDULES: [Self; 2] = [Self::Load, Self::Burst];
 
     /// Those of the HTTP server.
-    pub(crate) const HTTP: [Self; 6] = [Self::Health, Self::Post, Self::Get, Self::Overload, Self::Growth, Self::Waits];
+    pub(crate) const HTTP: [Self; 7] =
+        [Self::Health, Self::Post, Self::Get, Self::Keys, Self::Overload, Self::Growth, Self::Waits];
 
     pub(crate) const fn name(self) -> &'static str {
         match self {
@@ -86,6 +88,7 @@ impl Figure {
             Self::Health => "health",
             Self::Post => "post",
             Self::Get => "get",
+            Self::Keys => "keys",
             Self::Overload => "overload",
             Self::Growth => "growth",
             Self::Waits => "waits",
@@ -110,6 +113,7 @@ impl Figure {
             (Self::Run | Self::Overload, _) => Target::Ratio(0.8),
             (Self::Post, _) => Target::Ratio(0.6),
             (Self::Get, _) => Target::Ratio(5.0),
+            (Self::Keys, _) => Target::Ratio(0.95),
             (Self::Growth, _) => Target::Most(10.0, "% off the middle"),
             (Self::Waits, _) => Target::Bytes(200 * 1024 * 1024),
             (Self::Footprint, _) => Target::Bytes(60 * 1024 * 1024),
@@ -127,6 +131,7 @@ impl Figure {
             | (Self::Latency, Backend::Sqlite) => 1,
             (Self::Latency, Backend::Postgres) | (Self::Punctuality, _) => 2,
             (Self::Reaping | Self::Burst, _) => rounds,
+            (Self::Keys, _) => 4 * rounds,
             (Self::Overload, _) => http::overload_steps(rounds),
             _ => 2 * rounds,
         }

@@ -12,6 +12,7 @@
 //! | `coordinator` | what a running coordinator does, and what it costs others meanwhile |
 //! | `http` | the server as a process, under wrk |
 //! | `admin` | pages over millions of jobs |
+//! | `live` | those who follow jobs |
 //! | `postgres`, `sqlite` | where it does so, what is counted there, and the limits |
 //! | `measure` | ours and the limit, in turns |
 
@@ -26,6 +27,7 @@ mod figure;
 mod http;
 mod jobs;
 mod latency;
+mod live;
 mod measure;
 mod memory;
 mod postgres;
@@ -70,6 +72,13 @@ async fn run() -> Result<ExitCode> {
         Command::Help => print!("{}", arguments::HELP),
         Command::DrainAlone { url, jobs } => memory::drain_alone(&url, jobs).await?,
         Command::WorkAlone { url, jobs } => worker::work_alone(&url, jobs).await?,
+        Command::Live(request) => {
+            let server = match request.on {
+                Some(Backend::Sqlite) => None,
+                _ => Some(server().await?),
+            };
+            return live::run(server.as_ref(), &request).await;
+        }
         Command::Admin(request) => return admin::run(&server().await?, &request).await,
         Command::Measure(request) => {
             let report = match request.subject.backend() {

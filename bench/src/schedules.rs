@@ -54,7 +54,9 @@ async fn record(store: &Arc<dyn Store>, count: usize, cron: impl Fn(usize) -> St
         callers.spawn(async move {
             for (n, cron) in some {
                 let cadence = Cadence::cron(&cron, "UTC")?;
-                store.put_schedule(NewSchedule::new(ScheduleName::new(format!("bench-{n}"))?, cadence, job(n))).await?;
+                store
+                    .put_schedule(None, NewSchedule::new(ScheduleName::new(format!("bench-{n}"))?, cadence, job(n)))
+                    .await?;
             }
             anyhow::Ok(())
         });

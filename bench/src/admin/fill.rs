@@ -21,6 +21,7 @@ const IDS: &str = include_str!("ids.sql");
 const FINISHED: &str = include_str!("finished.sql");
 const OTHERS: &str = include_str!("others.sql");
 const SCHEDULE: &str = r#"{"cron": "0 9 * * 1-5", "timezone": "Europe/Berlin", "job": {"jobType": "type-1", "payload": {"report": "daily"}}}"#;
+const OPERATION: &str = r#"{"action": "cancel", "filter": {"queue": "queue-3", "state": "pending"}, "dryRun": true}"#;
 
 /// How many steps of the progress bar it takes.
 pub(super) const fn steps(request: &Request) -> usize {
@@ -44,9 +45,11 @@ pub(super) async fn fill(
     progress.step("finished jobs");
     finish(url, &written(FINISHED), request.finished, progress).await?;
     progress.step("all other rows");
-    // One that was asked for, so that it is as the store would write it; the others are its copies.
+    // One of each that was asked for, so that it is as the store would write it; the others are its copies.
     let (status, body) = local.call(Method::PUT, "/schedules/bench", Some(SCHEDULE.into())).await?;
     ensure!(status == StatusCode::CREATED, "{status}: {body:?}");
+    let (status, body) = local.call(Method::POST, "/admin/jobs/bulk", Some(OPERATION.into())).await?;
+    ensure!(status == StatusCode::ACCEPTED, "{status}: {body:?}");
     client.batch_execute(&written(OTHERS)).await.context("others.sql")?;
     progress.done();
     progress.step("statistics");

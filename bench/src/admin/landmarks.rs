@@ -20,6 +20,11 @@ const STATEMENTS: &[(&str, &str)] = &[
     // With a hundred thousand lines.
     ("dead", "SELECT id::text FROM orchestrix.dead ORDER BY id DESC LIMIT 1"),
     ("line", "SELECT (max(seq) - 5000)::text FROM orchestrix.log"),
+    (
+        "operation",
+        "SELECT id::text FROM orchestrix.operation WHERE state = 'done' ORDER BY id DESC OFFSET 5000 LIMIT 1",
+    ),
+    ("entry", "SELECT (max(seq) / 2)::text FROM orchestrix.audit"),
     ("unknown", "SELECT bench_id(now() - interval '3 days', 0)::text"),
     // Before all that is pending; in the middle of what is finished; and the last page.
     ("waiting", "SELECT orchestrix.id_floor(now() - interval '5 hours')::text"),

@@ -67,3 +67,20 @@ FROM orchestrix.schedule, generate_series(1, 10000) AS i WHERE name = 'bench';
 INSERT INTO orchestrix.occurrence
 SELECT 'bench', timestamptz '{now}' - i * interval '1 minute', timestamptz '{now}' - i * interval '1 minute', 1, 'fired', NULL, gen_random_uuid(), '{now}'
 FROM generate_series(1, 100000) AS i;
+
+-- The one operation that there is ten thousand times over, of which it alone goes on; as many keys; and an entry of the audit for each ten jobs that
+-- finished, of which the oldest are the only ones by their actor.
+INSERT INTO orchestrix.operation (id, action, priority, filter, dry_run, state, matched, changed, created_at, updated_at, finished_at, actor, tenant)
+SELECT bench_id(at, i), action, priority, filter, dry_run, 'done', 1000, 1000, at, at, at, 'key:operator' || i % 1000, CASE WHEN i % 2 = 0 THEN 'tenant-' || i % 100 END
+FROM (SELECT o.*, i, timestamptz '{now}' - i * interval '1 minute' AS at FROM orchestrix.operation AS o, generate_series(1, 10000) AS i) AS n;
+INSERT INTO orchestrix.api_key (id, digest, name, role, tenant, created_at, revoked_at)
+SELECT lpad(i::text, 12, 'k'), sha256(i::text::bytea), 'key ' || i, (ARRAY['client', 'worker', 'operator', 'admin'])[1 + i % 4],
+    CASE WHEN i % 4 <> 1 THEN 'tenant-' || i % 100 END, '{now}', CASE WHEN i % 10 = 0 THEN timestamptz '{now}' END
+FROM generate_series(1, 10000) AS i;
+INSERT INTO orchestrix.audit (at, actor, tenant, action, target, detail, request_id, outcome)
+SELECT at, CASE WHEN i <= 100 THEN 'key:rare' ELSE 'key:operator' || i % 1000 END, CASE WHEN i % 2 = 0 THEN 'tenant-' || i % 100 END,
+    CASE WHEN i % 3 = 0 THEN 'PUT /admin/queues/{name}' ELSE 'POST /admin/jobs/{jobId}/cancel' END,
+    CASE WHEN i % 3 = 0 THEN '/admin/queues/queue-' || i % 20 ELSE '/admin/jobs/' || bench_id(at, i) || '/cancel' END,
+    CASE WHEN i % 3 = 0 THEN '{"paused": true}' END, gen_random_uuid()::text, CASE WHEN i % 3 = 0 THEN '200' ELSE '202' END
+FROM (SELECT i, timestamptz '{now}' - interval '7 days' + i * (interval '7 days' / ({finished} / 10)) AS at
+      FROM generate_series(1, {finished}::bigint / 10) AS i) AS n;

@@ -4,6 +4,8 @@
 --   post        jobs with a payload of some fifty bytes, no two alike: those that the library's side records
 --   get FILE    looks at the jobs whose ids are the lines of FILE
 --   mix FILE N  jobs with keys and ever new queues and types, looks, and requests that are wrong; N tells runs apart
+--
+-- A last argument key=KEY is a key that is shown with every request.
 
 local threads = 0
 
@@ -75,6 +77,11 @@ local function mix(ids, run)
 end
 
 function init(args)
+   local key = args[#args]:match("^key=(.*)$")
+   if key then
+      JSON["authorization"] = "Bearer " .. key
+      wrk.headers["authorization"] = "Bearer " .. key
+   end
    if args[1] == "post" then
       request = post
    elseif args[1] == "health" then

@@ -8,11 +8,9 @@ mod wrk;
 
 use anyhow::Result;
 
+pub(crate) use self::server::{HttpServer, allow_connections};
+use self::sides::{Get, Plain};
 pub(crate) use self::{growth::growth, waits::waits};
-use self::{
-    server::allow_connections,
-    sides::{Get, Plain},
-};
 use crate::{
     arguments::Request,
     figure::Figure,
@@ -55,6 +53,16 @@ pub(crate) async fn health(pair: &Pair<'_, Server>, request: &Request) -> Result
         pair.compare(&Plain::health(CONNECTIONS, request.scale), &Plain::post(CONNECTIONS, request.scale)).await?;
     row.written.clear();
     Ok(row)
+}
+
+/// Measures what asking for a key costs, of the least and of the most that a request does: the same requests to a server that asks for none.
+pub(crate) async fn keys(pair: &Pair<'_, Server>, request: &Request) -> Result<Vec<Row>> {
+    let get = || Get::new(CONNECTIONS, request.scale);
+    let post = || Plain::post(CONNECTIONS, request.scale);
+    let looks = pair.compare(&get()?.with_key(), &get()?).await?;
+    let posts = pair.compare(&post().with_key(), &post()).await?;
+    let named = |row: Row, what: &str| Row { figure: format!("{}, {what}", row.figure), ..row };
+    Ok(vec![named(looks, "get"), named(posts, "post")])
 }
 
 /// Measures how many jobs are accepted when far more clients come than can be served, beside the most that ever are.

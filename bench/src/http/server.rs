@@ -3,13 +3,14 @@
 use std::{
     fs,
     io::{BufRead, BufReader},
+    path::PathBuf,
     process::{Child, Command, Stdio},
     sync::mpsc,
     thread,
     time::Duration,
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// How long a server may take to come up.
@@ -20,14 +21,32 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) struct HttpServer {
     child: Child,
     address: String,
+    key: Option<String>,
 }
 
 impl HttpServer {
     /// Starts the command that lies beside this program, on a port of its own.
     pub(crate) async fn start(url: &str) -> Result<Self> {
-        let program = std::env::current_exe()?.with_file_name("orchestrix");
+        Self::start_with(url, &["--no-auth"]).await
+    }
+
+    /// The same of a server that asks for keys, and one that is good.
+    pub(crate) async fn start_keyed(url: &str) -> Result<Self> {
+        let made = Command::new(program()?)
+            .args(["keys", "create", "--role", "client"])
+            .env("ORCHESTRIX_DATABASE_URL", url)
+            .output()?;
+        ensure!(made.status.success(), "no key was made: {}", String::from_utf8_lossy(&made.stderr));
+        let mut server = Self::start_with(url, &[]).await?;
+        server.key = Some(String::from_utf8(made.stdout)?.trim().to_owned());
+        Ok(server)
+    }
+
+    async fn start_with(url: &str, flags: &[&str]) -> Result<Self> {
+        let program = program()?;
         let mut child = Command::new(&program)
-            .args(["server", "--no-auth", "--listen", "127.0.0.1:0"])
+            .args(["server", "--listen", "127.0.0.1:0"])
+            .args(flags)
             .env("ORCHESTRIX_DATABASE_URL", url)
             .stdin(Stdio::null())
             .stderr(Stdio::piped())
@@ -45,7 +64,7 @@ impl HttpServer {
                 }
             }
         });
-        let mut server = Self { child, address: String::new() };
+        let mut server = Self { child, address: String::new(), key: None };
         match tokio::task::spawn_blocking(move || told.recv_timeout(PATIENCE)).await? {
             Ok(address) => server.address = address,
             Err(error) => bail!("the server does not come up: {error}"),
@@ -57,6 +76,11 @@ impl HttpServer {
         &self.address
     }
 
+    /// What is shown with every request.
+    pub(crate) fn key(&self) -> Option<&str> {
+        self.key.as_deref()
+    }
+
     /// How many bytes of memory it holds.
     pub(crate) fn resident(&self) -> Result<u64> {
         let path = format!("/proc/{}/status", self.child.id());
@@ -65,6 +89,10 @@ impl HttpServer {
         let kilobytes: u64 = line.trim().trim_end_matches("kB").trim().parse()?;
         Ok(kilobytes * 1024)
     }
+}
+
+fn program() -> Result<PathBuf> {
+    Ok(std::env::current_exe()?.with_file_name("orchestrix"))
 }
 
 impl Drop for HttpServer {

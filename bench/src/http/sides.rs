@@ -20,24 +20,37 @@ fn seconds(scale: Scale) -> usize {
 }
 const WARM: usize = 1;
 
+async fn start(url: &str, keyed: bool) -> Result<HttpServer> {
+    match keyed {
+        true => HttpServer::start_keyed(url).await,
+        false => HttpServer::start(url).await,
+    }
+}
+
 /// `POST /jobs`, or something that needs no jobs either.
 #[derive(Debug)]
 pub(crate) struct Plain {
     what: &'static str,
     connections: usize,
     scale: Scale,
+    keyed: bool,
     told: RefCell<Told>,
 }
 
 impl Plain {
     /// `POST /jobs`.
     pub(crate) fn post(connections: usize, scale: Scale) -> Self {
-        Self { what: "post", connections, scale, told: RefCell::default() }
+        Self { what: "post", connections, scale, keyed: false, told: RefCell::default() }
     }
 
     /// `GET /healthz`.
     pub(crate) fn health(connections: usize, scale: Scale) -> Self {
         Self { what: "health", ..Self::post(connections, scale) }
+    }
+
+    /// The same by whoever shows a key.
+    pub(crate) fn with_key(self) -> Self {
+        Self { keyed: true, ..self }
     }
 
     /// What the latest run saw besides jobs.
@@ -71,7 +84,7 @@ impl Side for Plain {
     }
 
     async fn open(&self, url: &str) -> Result<HttpServer> {
-        HttpServer::start(url).await
+        start(url, self.keyed).await
     }
 
     async fn warm(&self, server: &mut HttpServer) -> Result<u64> {
@@ -91,13 +104,20 @@ const JOBS: usize = 100_000;
 pub(crate) struct Get {
     connections: usize,
     scale: Scale,
+    keyed: bool,
     ids: PathBuf,
 }
 
 impl Get {
     pub(crate) fn new(connections: usize, scale: Scale) -> Result<Self> {
         let ids = std::env::temp_dir().join(format!("orchestrix-bench-{}.ids", std::process::id()));
-        Ok(Self { connections, scale, ids })
+        Ok(Self { connections, scale, keyed: false, ids })
+    }
+
+    /// The same by whoever shows a key.
+    pub(crate) fn with_key(mut self) -> Self {
+        self.keyed = true;
+        self
     }
 
     /// The file that holds the ids of the jobs, once they have been recorded.
@@ -140,7 +160,7 @@ impl Side for Get {
     }
 
     async fn open(&self, url: &str) -> Result<HttpServer> {
-        HttpServer::start(url).await
+        start(url, self.keyed).await
     }
 
     async fn warm(&self, server: &mut HttpServer) -> Result<u64> {

@@ -48,6 +48,7 @@ pub(crate) async fn send(server: &HttpServer, load: Load<'_>) -> Result<Told> {
         .arg(format!("http://{}", server.address()))
         .arg("--")
         .args(load.arguments)
+        .args(server.key().map(|key| format!("key={key}")))
         .kill_on_drop(true)
         .output()
         .await

@@ -87,6 +87,7 @@ impl Place for Server {
             Figure::Health => http::health(&pair, request).await?,
             Figure::Post => http::post(&pair, request).await?,
             Figure::Get => http::get(&pair, request).await?,
+            Figure::Keys => return http::keys(&pair, request).await,
             Figure::Overload => return http::overload(&pair, request, progress).await,
             Figure::Growth => http::growth(self, request, progress).await?,
             Figure::Waits => http::waits(self, request, progress).await?,
@@ -100,6 +101,13 @@ pub(crate) async fn fill_finished(url: &str, count: usize) -> Result<()> {
     let client = server::connect(url).await?;
     client.execute(include_str!("sql/fill_history.sql"), &[&(count as i64)]).await?;
     Ok(())
+}
+
+/// Lets the server clean up by itself, or keeps it from it.
+pub(crate) async fn set_autovacuum(url: &str, on: bool) -> Result<()> {
+    let client = server::connect(url).await?;
+    client.batch_execute(&format!("ALTER SYSTEM SET autovacuum = {on}")).await?;
+    Ok(client.batch_execute("SELECT pg_reload_conf()").await?)
 }
 
 /// Begins a transaction that keeps whatever dies from now on from being cleaned up, as long as the client lives.

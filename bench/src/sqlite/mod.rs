@@ -75,6 +75,7 @@ impl Place for Files {
             | Figure::Health
             | Figure::Post
             | Figure::Get
+            | Figure::Keys
             | Figure::Overload
             | Figure::Growth
             | Figure::Waits => {
