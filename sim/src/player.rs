@@ -196,22 +196,22 @@ impl Player {
             Step::Nodes => self.jobs.observe(&store.nodes(&PageRequest::first(100)).await),
             Step::Agenda => self.jobs.observe(&store.agenda().await.map(observe::agenda)),
             Step::PutSchedule(series) => {
-                self.jobs.observe(&store.put_schedule(schedule::new_schedule(series, self.start)).await)
+                self.jobs.observe(&store.put_schedule(None, schedule::new_schedule(series, self.start)).await)
             }
-            Step::DeleteSchedule(name) => self.jobs.observe(&store.delete_schedule(&schedule::name(name)).await),
+            Step::DeleteSchedule(name) => self.jobs.observe(&store.delete_schedule(None, &schedule::name(name)).await),
             Step::PauseSchedule(name, note) => {
-                self.jobs.observe(&store.pause_schedule(&schedule::name(name), note.map(Into::into)).await)
+                self.jobs.observe(&store.pause_schedule(None, &schedule::name(name), note.map(Into::into)).await)
             }
-            Step::ResumeSchedule(name) => self.jobs.observe(&store.resume_schedule(&schedule::name(name)).await),
+            Step::ResumeSchedule(name) => self.jobs.observe(&store.resume_schedule(None, &schedule::name(name)).await),
             Step::TriggerSchedule(name) => {
-                let answer = store.trigger_schedule(&schedule::name(name)).await;
+                let answer = store.trigger_schedule(None, &schedule::name(name)).await;
                 answer.iter().for_each(|job| self.jobs.meet(job.id));
                 self.jobs.observe(&answer)
             }
             Step::BackfillSchedule(name, from, to, overlap) => {
                 let (from, to) = (request::at(self.start, *from), request::at(self.start, *to));
                 let range = Backfill { from, to, overlap: *overlap };
-                let answer = store.backfill_schedule(&schedule::name(name), &range).await;
+                let answer = store.backfill_schedule(None, &schedule::name(name), &range).await;
                 self.meet_scheduled().await;
                 self.jobs.observe(&answer)
             }
@@ -303,7 +303,7 @@ impl Player {
         let mut all = Vec::new();
         let mut page = PageRequest::<ScheduleName>::first(limit);
         loop {
-            let part = self.harness.store.schedules(&page).await?;
+            let part = self.harness.store.schedules(None, &page).await?;
             full_unless_last(part.items.len(), limit, part.next.is_none())?;
             all.extend(part.items);
             let Some(next) = part.next else { return Ok(all) };
@@ -315,7 +315,7 @@ impl Player {
         let mut all = Vec::new();
         let mut page = PageRequest::<Timestamp>::first(limit);
         loop {
-            let part = self.harness.store.occurrences(name, &page).await?;
+            let part = self.harness.store.occurrences(None, name, &page).await?;
             full_unless_last(part.items.len(), limit, part.next.is_none())?;
             all.extend(part.items);
             let Some(next) = part.next else { return Ok(all) };

@@ -195,6 +195,6 @@ impl Recurring<'_> {
     /// Records it, or changes the one of that name.
     pub async fn put(self) -> Result<Put> {
         let client = self.client;
-        Ok(client.store().put_schedule(self.build()?).await?)
+        Ok(client.store().put_schedule(None, self.build()?).await?)
     }
 }

@@ -21,6 +21,8 @@ pub struct CoordinatorOptions {
     pub dead_after: Duration,
     /// Lost leases in a row that kill a job.
     pub crash_loop: u16,
+    /// How often in a row one page of an operation on many jobs may be refused, while the database answers, before the operation has failed.
+    pub bulk_tries: u32,
     /// How long finished jobs and logs are kept.
     pub retention: Retention,
 }
@@ -34,6 +36,7 @@ impl CoordinatorOptions {
             heartbeat: Duration::from_secs(10),
             dead_after: Duration::from_secs(30),
             crash_loop: Lifecycle::CRASH_LOOP,
+            bulk_tries: 10,
             retention: Retention::default(),
         }
     }

@@ -4,12 +4,12 @@ use orchestrix_core::Tenant;
 use orchestrix_store::{
     AuditEntry, AuditFilter, NewAudit, Page, PageRequest, Result, StoreError, audit::check_outcome, inspect::MAX_SCAN,
 };
-use tokio_postgres::Row;
+use tokio_postgres::{Row, types::ToSql};
 
 use crate::{
     PostgresStore,
     inspect::bound,
-    statement::{AUDIT, BEGIN_AUDIT, END_AUDIT},
+    statement::{AUDIT, AUDIT_PLACE, BEGIN_AUDIT, END_AUDIT, TENANT_AUDIT},
 };
 
 pub(crate) async fn begin(store: &PostgresStore, entry: &NewAudit) -> Result<i64> {
@@ -38,24 +38,28 @@ pub(crate) async fn list(
     if texts.into_iter().flatten().any(|text| text.contains('\0')) {
         return Ok(Page { items: Vec::new(), next: None });
     }
-    let scan = if *filter == AuditFilter::default() { page.limit + 1 } else { MAX_SCAN };
-    let rows = store
-        .database()
-        .query(
-            &AUDIT,
-            &[
-                &page.cursor.unwrap_or(i64::MAX),
-                &(scan as i64),
-                &filter.actor,
-                &filter.tenant.as_ref().map(Tenant::as_str),
-                &filter.action,
-                &filter.target,
-                &filter.from.map(bound),
-                &filter.to.map(bound),
-                &(page.limit as i64 + 1),
-            ],
-        )
-        .await?;
+    let cursor = match page.cursor {
+        Some(seq) => match store.database().query(&AUDIT_PLACE, &[&seq]).await?.first() {
+            Some(row) => Some((row.get(0), seq)),
+            // All that came before it is forgotten.
+            None => return Ok(Page { items: Vec::new(), next: None }),
+        },
+        None => None,
+    };
+    let (time, number) = filter.before(cursor);
+    let time = bound(time);
+    let from = filter.from.map(bound);
+    let scan = if filter.is_exact() { page.limit + 1 } else { MAX_SCAN };
+    let (look, give) = (scan as i64, page.limit as i64 + 1);
+    let AuditFilter { actor, action, target, .. } = filter;
+    let rows = match &filter.tenant {
+        Some(own) => {
+            let params: [&(dyn ToSql + Sync); 9] =
+                [&time, &number, &from, &look, actor, action, target, &give, &own.as_str()];
+            store.database().query(&TENANT_AUDIT, &params).await?
+        }
+        None => store.database().query(&AUDIT, &[&time, &number, &from, &look, actor, action, target, &give]).await?,
+    };
     let mut items = Vec::new();
     let mut last_looked: Option<i64> = None;
     let mut looked = 0;

@@ -3,7 +3,7 @@
 use std::{collections::HashSet, time::Duration};
 
 use orchestrix_core::{FieldError, Overlap, ScheduleName, Timestamp, schedule::Outcome};
-use orchestrix_store::{Backfill, Enqueued, Fence, Occurrence, Result, StoreError};
+use orchestrix_store::{Backfill, Enqueued, Fence, Occurrence, Result, StoreError, Within};
 
 use crate::{
     PostgresStore,
@@ -16,16 +16,16 @@ use crate::{
     work::Work,
 };
 
-pub(crate) async fn trigger(store: &PostgresStore, name: &ScheduleName) -> Result<Enqueued> {
+pub(crate) async fn trigger(store: &PostgresStore, within: Within<'_>, name: &ScheduleName) -> Result<Enqueued> {
     let work = store.database().transaction(Fence::NONE).await?;
-    let answer = trigger_in(&work, store.database().options.inline_payload, name).await;
+    let answer = trigger_in(&work, store.database().options.inline_payload, within, name).await;
     let mut done = work.conclude(answer).await?;
     done.tell(store, Fence::NONE).await;
     done.recorded.first().copied().ok_or_else(|| StoreError::Backend("a job was not recorded".into()))
 }
 
-async fn trigger_in(work: &Work<'_>, inline_payload: usize, name: &ScheduleName) -> Result<Done> {
-    let (schedule, now) = lock_known(work, name).await?;
+async fn trigger_in(work: &Work<'_>, inline_payload: usize, within: Within<'_>, name: &ScheduleName) -> Result<Done> {
+    let (schedule, now) = lock_known(work, within, name).await?;
     let mut nominal = schedule.beside_its_times(now);
     while !ledger::known(work, &[(name, nominal)]).await?.is_empty() {
         nominal = schedule.beside_its_times(nominal + Duration::from_micros(1));
@@ -37,16 +37,27 @@ async fn trigger_in(work: &Work<'_>, inline_payload: usize, name: &ScheduleName)
     write_down(work, inline_payload, vec![decided], &[]).await
 }
 
-pub(crate) async fn backfill(store: &PostgresStore, name: &ScheduleName, range: &Backfill) -> Result<usize> {
+pub(crate) async fn backfill(
+    store: &PostgresStore,
+    within: Within<'_>,
+    name: &ScheduleName,
+    range: &Backfill,
+) -> Result<usize> {
     let work = store.database().transaction(Fence::NONE).await?;
-    let answer = backfill_in(&work, store.database().options.inline_payload, name, range).await;
+    let answer = backfill_in(&work, store.database().options.inline_payload, within, name, range).await;
     let mut done = work.conclude(answer).await?;
     done.tell(store, Fence::NONE).await;
     Ok(done.recorded.len())
 }
 
-async fn backfill_in(work: &Work<'_>, inline_payload: usize, name: &ScheduleName, range: &Backfill) -> Result<Done> {
-    let (schedule, now) = lock_known(work, name).await?;
+async fn backfill_in(
+    work: &Work<'_>,
+    inline_payload: usize,
+    within: Within<'_>,
+    name: &ScheduleName,
+    range: &Backfill,
+) -> Result<Done> {
+    let (schedule, now) = lock_known(work, within, name).await?;
     let range = range.until_now(now)?;
     let times = range.times(&schedule)?;
     let asked: Vec<_> = times.iter().map(|time| (name, *time)).collect();

@@ -24,7 +24,7 @@ pub(crate) fn sqlx_error(error: sqlx::Error) -> StoreError {
 
 // In the server's own words: an error itself would only say that it came from there.
 fn server_error(code: &str, message: &str) -> StoreError {
-    sorted(is_passing(code), format!("{message} ({code})"))
+    sorted(is_passing(code) && !is_pooler(message), format!("{message} ({code})"))
 }
 
 fn sorted(passing: bool, words: String) -> StoreError {
@@ -62,6 +62,11 @@ fn caused_by_io(error: &tokio_postgres::Error) -> bool {
 fn is_passing(code: &str) -> bool {
     matches!(code.get(..2), Some("08" | "40" | "53" | "55" | "57"))
         || code == SqlState::READ_ONLY_SQL_TRANSACTION.code()
+}
+
+// A pooler that knows nothing of settings of a connection says so every time, with the code of a line that broke.
+fn is_pooler(message: &str) -> bool {
+    message.starts_with("unsupported startup parameter")
 }
 
 /// The message with the server's own words, which the error alone leaves out.

@@ -19,8 +19,8 @@ use crate::{
     database::Params,
     row::{self, corrupt, count, state, sweep_limit},
     statement::{
-        DEPTH, DEPTHS, FOLD, GET, LANES, LIST, LIST_LEASED, LOGS, OLDEST, OPEN_STATES, OPEN_SUMMARIES, STATES,
-        SUMMARIES, SUMMARY, Statement,
+        DEPTH, DEPTHS, FOLD, GET, LANES, LIST, LIST_LEASED, LIST_WAITING, LOGS, OLDEST, OPEN_STATES, OPEN_SUMMARIES,
+        STATES, SUMMARIES, SUMMARY, Statement,
     },
 };
 
@@ -75,7 +75,10 @@ pub(crate) async fn list(
         return Ok(Page { items: Vec::new(), next: None });
     }
     let before = page.cursor.map_or(Uuid::max(), |id| id.as_uuid());
-    let scan = if *filter == JobFilter::default() { page.limit + 1 } else { MAX_SCAN } as i64;
+    let waits = only_wait(&filter.states);
+    // Where every row that is looked at is one that is asked for, there is no need to look at more.
+    let all = JobFilter { states: if waits { filter.states.clone() } else { Vec::new() }, ..JobFilter::default() };
+    let scan = if *filter == all { page.limit + 1 } else { MAX_SCAN } as i64;
     let states: Option<Vec<&str>> =
         (!filter.states.is_empty()).then(|| filter.states.iter().map(|state| state.as_str()).collect());
     let queue = filter.queue.as_ref().map(AsRef::<str>::as_ref);
@@ -87,6 +90,10 @@ pub(crate) async fn list(
     let rows = if is_leased(&filter.states) {
         let params: Params<'_> = &[&before, &states, &queue, &job_type, &tenant, &tag, &filter.text, &from, &to, &give];
         store.database().query(&LIST_LEASED, params).await?
+    } else if waits {
+        let params: Params<'_> =
+            &[&before, &scan, &states, &queue, &job_type, &tenant, &tag, &filter.text, &from, &to, &give];
+        store.database().query(&LIST_WAITING, params).await?
     } else {
         let params: Params<'_> =
             &[&before, &scan, &states, &queue, &job_type, &tenant, &tag, &filter.text, &from, &to, &give, &places];
@@ -119,6 +126,12 @@ pub(crate) fn bound(time: Timestamp) -> Timestamp {
 // Whether only jobs that somebody owns are in these states.
 fn is_leased(states: &[JobState]) -> bool {
     !states.is_empty() && states.iter().all(|state| matches!(state, JobState::Dispatched | JobState::Running))
+}
+
+// Whether only jobs that wait for something besides their turn are in these states.
+fn only_wait(states: &[JobState]) -> bool {
+    use JobState::{Blocked, Created, Retrying, Scheduled};
+    !states.is_empty() && states.iter().all(|state| matches!(state, Created | Blocked | Scheduled | Retrying))
 }
 
 // The tables that hold jobs of these states; a list of dead jobs must not look through millions of completed ones.

@@ -4,8 +4,8 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use orchestrix_core::{JobId, ScheduleName, Timestamp};
-use orchestrix_store::{Occurrence, Page, PageRequest, Result, Schedule, StoreError};
+use orchestrix_core::{JobId, ScheduleName, Tenant, Timestamp};
+use orchestrix_store::{Occurrence, Page, PageRequest, Result, Schedule, StoreError, Within};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
@@ -37,14 +37,16 @@ fn read(row: &Row) -> Result<Occurrence> {
 
 pub(crate) async fn list(
     store: &PostgresStore,
+    within: Within<'_>,
     name: &ScheduleName,
     page: &PageRequest<Timestamp>,
 ) -> Result<Page<Occurrence, Timestamp>> {
     page.validate()?;
     // No line is older than what the server can hold.
     let before = page.cursor.map(|time| time.max(Timestamp::UNIX_EPOCH));
-    let rows = store.database().query(&OCCURRENCES, &[&name.as_str(), &before, &(page.limit as i64 + 1)]).await?;
-    if rows.is_empty() && schedule::find_row(store, name).await?.is_none() {
+    let (tenant, limit) = (within.map(Tenant::as_str), page.limit as i64 + 1);
+    let rows = store.database().query(&OCCURRENCES, &[&name.as_str(), &before, &limit, &tenant]).await?;
+    if rows.is_empty() && !schedule::is_there(store, within, name).await? {
         return Err(StoreError::ScheduleNotFound(name.clone()));
     }
     let items: Vec<Occurrence> = rows.iter().take(page.limit).map(read).collect::<Result<_>>()?;

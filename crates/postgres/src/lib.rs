@@ -61,10 +61,10 @@ use orchestrix_core::{
 };
 use orchestrix_store::{
     Advance, Agenda, ApiKey, AuditEntry, AuditFilter, Backfill, ClaimRequest, Claimed, Directive, Enqueued, Epoch,
-    Fence, Finish, FinishError, JobFilter, JobSummary, KeyRecord, Leadership, LeaseStatus, LogEntry, LogLine, NewAudit,
-    NewKey, NewOperation, NodeInfo, NodeStatus, Occurrence, Operation, Page, PageRequest, ProgressUpdate, Pruned, Put,
-    QueueDepth, Recent, Result, Retention, Schedule, Store, StoreError, Swept, Wakeup, Wakeups, WorkerInfo,
-    WorkerStatus, enqueue::check_alone, wakeup::Waker,
+    Fence, Finish, FinishError, JobFilter, JobSummary, KeyRecord, Lately, Leadership, LeaseStatus, LogEntry, LogLine,
+    NewAudit, NewKey, NewOperation, NodeInfo, NodeStatus, Occurrence, Operation, Page, PageRequest, ProgressUpdate,
+    Pruned, Put, QueueDepth, Recent, Result, Retention, Schedule, Store, StoreError, Swept, Wakeup, Wakeups, Within,
+    WorkerInfo, WorkerStatus, enqueue::check_alone, operation::Unreadable, wakeup::Waker,
 };
 use tokio::task::AbortHandle;
 use tokio_postgres::Row;
@@ -81,6 +81,7 @@ use crate::{
     database::Database,
     lanes::{Lanes, Place},
     pace::Pace,
+    recent::Summaries,
     wakeup::Notifier,
 };
 
@@ -102,6 +103,8 @@ pub(crate) struct Inner {
     pub(crate) waker: Waker,
     listener: std::sync::OnceLock<AbortHandle>,
     pace: Pace,
+    unreadable: Unreadable,
+    summaries: Summaries,
 }
 
 impl Drop for Inner {
@@ -124,13 +127,15 @@ impl PostgresStore {
             Self::check_version(&database).await?;
         }
         let inner = Arc::new(Inner {
-            coalescer: Coalescer::start(database.clone()),
+            coalescer: Coalescer::new(&database),
             notifier: Notifier::start(database.clone()),
             database,
             lanes: Arc::default(),
             waker: Waker::default(),
             listener: std::sync::OnceLock::new(),
             pace: Pace::default(),
+            unreadable: Unreadable::default(),
+            summaries: Summaries::default(),
         });
         if options.listen {
             let task = tokio::spawn(wakeup::listen(options, Arc::downgrade(&inner)));
@@ -147,13 +152,15 @@ impl PostgresStore {
         }
         let database = Database::new(PostgresOptions { connections, ..self.database().options.clone() })?;
         Ok(Self(Arc::new(Inner {
-            coalescer: Coalescer::start(database.clone()),
+            coalescer: Coalescer::new(&database),
             notifier: Notifier::start(database.clone()),
             database,
             lanes: Arc::clone(&self.0.lanes),
             waker: self.0.waker.clone(),
             listener: std::sync::OnceLock::new(),
             pace: Pace::default(),
+            unreadable: Unreadable::default(),
+            summaries: Summaries::default(),
         })))
     }
 
@@ -185,6 +192,10 @@ impl PostgresStore {
 
     pub(crate) fn pace(&self) -> &Pace {
         &self.0.pace
+    }
+
+    pub(crate) fn unreadable(&self) -> &Unreadable {
+        &self.0.unreadable
     }
 
     pub(crate) fn database(&self) -> &Database {
@@ -369,28 +380,28 @@ impl Store for PostgresStore {
         audit::end(self, seq, outcome).await
     }
 
-    async fn put_schedule(&self, schedule: NewSchedule) -> Result<Put> {
-        schedule::put(self, schedule).await
+    async fn put_schedule(&self, within: Within<'_>, schedule: NewSchedule) -> Result<Put> {
+        schedule::put(self, within, schedule).await
     }
 
-    async fn delete_schedule(&self, name: &ScheduleName) -> Result<bool> {
-        schedule::delete(self, name).await
+    async fn delete_schedule(&self, within: Within<'_>, name: &ScheduleName) -> Result<bool> {
+        schedule::delete(self, within, name).await
     }
 
-    async fn pause_schedule(&self, name: &ScheduleName, note: Option<String>) -> Result<bool> {
-        schedule::pause(self, name, note).await
+    async fn pause_schedule(&self, within: Within<'_>, name: &ScheduleName, note: Option<String>) -> Result<bool> {
+        schedule::pause(self, within, name, note).await
     }
 
-    async fn resume_schedule(&self, name: &ScheduleName) -> Result<bool> {
-        schedule::resume(self, name).await
+    async fn resume_schedule(&self, within: Within<'_>, name: &ScheduleName) -> Result<bool> {
+        schedule::resume(self, within, name).await
     }
 
-    async fn trigger_schedule(&self, name: &ScheduleName) -> Result<Enqueued> {
-        by_hand::trigger(self, name).await
+    async fn trigger_schedule(&self, within: Within<'_>, name: &ScheduleName) -> Result<Enqueued> {
+        by_hand::trigger(self, within, name).await
     }
 
-    async fn backfill_schedule(&self, name: &ScheduleName, range: &Backfill) -> Result<usize> {
-        by_hand::backfill(self, name, range).await
+    async fn backfill_schedule(&self, within: Within<'_>, name: &ScheduleName, range: &Backfill) -> Result<usize> {
+        by_hand::backfill(self, within, name, range).await
     }
 
     async fn promote(&self, fence: Fence, limit: usize) -> Result<Swept> {
@@ -469,8 +480,8 @@ impl Store for PostgresStore {
         inspect::states(self, ids).await
     }
 
-    async fn recent(&self, since: Option<Timestamp>, limit: usize) -> Result<Recent> {
-        recent::recent(self, since, limit).await
+    async fn recent(&self, lately: &Lately) -> Result<Recent> {
+        recent::recent(self, lately).await
     }
 
     async fn get(&self, id: JobId) -> Result<Option<Job>> {
@@ -505,24 +516,33 @@ impl Store for PostgresStore {
         schedule::find(self, name).await
     }
 
-    async fn schedules(&self, page: &PageRequest<ScheduleName>) -> Result<Page<Schedule, ScheduleName>> {
-        schedule::list(self, page).await
+    async fn schedules(
+        &self,
+        within: Within<'_>,
+        page: &PageRequest<ScheduleName>,
+    ) -> Result<Page<Schedule, ScheduleName>> {
+        schedule::list(self, within, page).await
     }
 
     async fn occurrences(
         &self,
+        within: Within<'_>,
         name: &ScheduleName,
         page: &PageRequest<Timestamp>,
     ) -> Result<Page<Occurrence, Timestamp>> {
-        ledger::list(self, name, page).await
+        ledger::list(self, within, name, page).await
     }
 
     async fn operation(&self, id: OperationId) -> Result<Option<Operation>> {
         operation::find(self, id).await
     }
 
-    async fn operations(&self, page: &PageRequest<OperationId>) -> Result<Page<Operation, OperationId>> {
-        operation::list(self, page).await
+    async fn operations(
+        &self,
+        within: Within<'_>,
+        page: &PageRequest<OperationId>,
+    ) -> Result<Page<Operation, OperationId>> {
+        operation::list(self, within, page).await
     }
 
     async fn open_operations(&self, limit: usize) -> Result<Vec<Operation>> {

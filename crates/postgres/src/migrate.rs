@@ -28,6 +28,8 @@ const MIGRATIONS: &[Migration] = &[
     Migration { version: 5, name: "kept_occurrences", sql: include_str!("../migrations/0005_kept_occurrences.sql") },
     Migration { version: 6, name: "operate", sql: include_str!("../migrations/0006_operate.sql") },
     Migration { version: 7, name: "live", sql: include_str!("../migrations/0007_live.sql") },
+    Migration { version: 8, name: "tenants", sql: include_str!("../migrations/0008_tenants.sql") },
+    Migration { version: 9, name: "waiting", sql: include_str!("../migrations/0009_waiting.sql") },
 ];
 
 /// The newest version this program knows.

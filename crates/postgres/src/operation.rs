@@ -3,7 +3,7 @@
 use orchestrix_core::{JobId, OperationId, Priority, Tenant, Timestamp};
 use orchestrix_store::{
     Advance, BulkAction, Fence, JobFilter, NewOperation, Operation, OperationEnd, Page, PageRequest, Result,
-    StoreError, housekeeping::check_limit,
+    StoreError, Within, housekeeping::check_limit,
 };
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -12,8 +12,8 @@ use crate::{
     PostgresStore,
     row::corrupt,
     statement::{
-        ABORT_OPERATION, ADVANCE_OPERATION, BEGIN_OPERATION, FIND_OPERATION, LOCK_OPERATIONS, OPEN_OPERATIONS,
-        OPERATIONS, TIME,
+        ABORT_OPERATION, ADVANCE_OPERATION, BEGIN_OPERATION, COUNT_OPERATIONS, FIND_OPERATION, LOCK_OPERATIONS,
+        OPEN_OPERATIONS, OPERATIONS, TENANT_OPERATIONS, TIME,
     },
     work::Work,
 };
@@ -28,10 +28,11 @@ pub(crate) async fn begin(store: &PostgresStore, operation: NewOperation) -> Res
 
 async fn insert(work: &Work<'_>, operation: NewOperation) -> Result<Operation> {
     work.query(&LOCK_OPERATIONS, &[]).await?;
-    let open = work.query(&OPEN_OPERATIONS, &[&(NewOperation::MAX_OPEN as i64)]).await?.len();
-    if open >= NewOperation::MAX_OPEN {
-        return Err(StoreError::TooManyOperations(open));
-    }
+    let tenant = operation.tenant.as_ref().map(Tenant::as_str);
+    let open = work.query(&COUNT_OPERATIONS, &[&tenant]).await?;
+    let open = open.first().ok_or_else(|| StoreError::Backend("the server does not count".into()))?;
+    let count = |column: usize| usize::try_from(open.get::<_, i64>(column)).unwrap_or(0);
+    NewOperation::check_open(count(0), count(1))?;
     let latest = work.query(&OPERATIONS, &[&Uuid::max(), &1i64]).await?;
     let latest = latest.first().map(|row| OperationId::from_uuid(row.get(0)));
     let rows = work.query(&TIME, &[]).await?;
@@ -95,19 +96,46 @@ pub(crate) async fn find(store: &PostgresStore, id: OperationId) -> Result<Optio
 
 pub(crate) async fn list(
     store: &PostgresStore,
+    within: Within<'_>,
     page: &PageRequest<OperationId>,
 ) -> Result<Page<Operation, OperationId>> {
     page.validate()?;
-    let before = page.cursor.map_or(Uuid::max(), |id| id.as_uuid());
-    let rows = store.database().query(&OPERATIONS, &[&before, &(page.limit as i64 + 1)]).await?;
-    let items: Vec<Operation> = rows.iter().take(page.limit).map(read).collect::<Result<_>>()?;
-    let next = (rows.len() > page.limit).then(|| items.last().map(|operation| operation.id)).flatten();
-    Ok(Page { items, next })
+    let (before, limit) = (page.cursor.map_or(Uuid::max(), |id| id.as_uuid()), page.limit as i64 + 1);
+    let mut rows = match within {
+        Some(own) => store.database().query(&TENANT_OPERATIONS, &[&before, &limit, &own.as_str()]).await?,
+        None => store.database().query(&OPERATIONS, &[&before, &limit]).await?,
+    };
+    let more = rows.len() > page.limit;
+    rows.truncate(page.limit);
+    let next = rows.last().map(id).filter(|_| more);
+    Ok(Page { items: readable(store, &rows), next })
 }
 
 pub(crate) async fn open(store: &PostgresStore, limit: usize) -> Result<Vec<Operation>> {
     check_limit(limit, NewOperation::MAX_OPEN)?;
-    store.database().query(&OPEN_OPERATIONS, &[&(limit as i64)]).await?.iter().map(read).collect()
+    let rows = store.database().query(&OPEN_OPERATIONS, &[&(limit as i64)]).await?;
+    let mut open = readable(store, &rows);
+    if open.len() < rows.len() {
+        // Those behind the ones that were left out.
+        let rows = store.database().query(&OPEN_OPERATIONS, &[&(NewOperation::MAX_OPEN as i64)]).await?;
+        open = readable(store, &rows);
+        open.truncate(limit);
+    }
+    Ok(open)
+}
+
+// None keeps others from being seen.
+fn readable(store: &PostgresStore, rows: &[Row]) -> Vec<Operation> {
+    let warn = |row: &Row, error: &StoreError| {
+        if store.unreadable().is_new(id(row)) {
+            tracing::warn!(operation = %id(row), %error, "left out: this program cannot read it");
+        }
+    };
+    rows.iter().filter_map(|row| read(row).inspect_err(|error| warn(row, error)).ok()).collect()
+}
+
+fn id(row: &Row) -> OperationId {
+    OperationId::from_uuid(row.get(0))
 }
 
 fn read(row: &Row) -> Result<Operation> {
@@ -115,7 +143,7 @@ fn read(row: &Row) -> Result<Operation> {
     let action = priority.and_then(|priority| BulkAction::parse(row.get(1), priority));
     let count = |column: usize| u64::try_from(row.get::<_, i64>(column)).unwrap_or(0);
     Ok(Operation {
-        id: OperationId::from_uuid(row.get(0)),
+        id: id(row),
         action: action.map_err(|error| corrupt("action", error))?,
         filter: JobFilter::read(row.get(3)).map_err(|error| corrupt("filter", error))?,
         dry_run: row.get(4),

@@ -4,8 +4,8 @@
 
 use orchestrix_core::{JobId, NewSchedule, ScheduleName, Timestamp};
 use orchestrix_store::{
-    Fence, Page, PageRequest, Put, Result, Schedule, StoreError,
-    schedule::{read_definition, write_definition},
+    Fence, Page, PageRequest, Put, Result, Schedule, StoreError, Within, is_within,
+    schedule::{check_put, read_definition, write_definition},
 };
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -15,7 +15,7 @@ use crate::{
     row::corrupt,
     statement::{
         CREATE_SCHEDULE, DELETE_LEDGER, DELETE_SCHEDULE, EDIT_SCHEDULE, FIND_SCHEDULE, LOCK_SCHEDULE, PAUSE_SCHEDULE,
-        SCHEDULES, TIME,
+        SCHEDULES, TENANT_SCHEDULES, TIME,
     },
     work::Work,
 };
@@ -57,15 +57,28 @@ async fn lock(work: &Work<'_>, name: &ScheduleName) -> Result<(Option<Row>, Time
 }
 
 // The same for a schedule that must be there.
-async fn lock_row(work: &Work<'_>, name: &ScheduleName) -> Result<(Row, Timestamp)> {
+async fn lock_row(work: &Work<'_>, within: Within<'_>, name: &ScheduleName) -> Result<(Row, Timestamp)> {
     let (row, now) = lock(work, name).await?;
-    Ok((row.ok_or_else(|| StoreError::ScheduleNotFound(name.clone()))?, now))
+    Ok((row.filter(|row| is_row_within(row, within)).ok_or_else(|| unknown(name))?, now))
 }
 
 /// Keeps a schedule from others that must be there; what it is, and the time.
-pub(crate) async fn lock_known(work: &Work<'_>, name: &ScheduleName) -> Result<(Schedule, Timestamp)> {
-    let (row, now) = lock_row(work, name).await?;
+pub(crate) async fn lock_known(
+    work: &Work<'_>,
+    within: Within<'_>,
+    name: &ScheduleName,
+) -> Result<(Schedule, Timestamp)> {
+    let (row, now) = lock_row(work, within, name).await?;
     Ok((read(&row)?, now))
+}
+
+// By its column, which is there for definitions too that this program cannot read.
+fn is_row_within(row: &Row, within: Within<'_>) -> bool {
+    is_within(row.get(11), within)
+}
+
+fn unknown(name: &ScheduleName) -> StoreError {
+    StoreError::ScheduleNotFound(name.clone())
 }
 
 fn written(definition: &NewSchedule) -> Result<String> {
@@ -87,10 +100,10 @@ async fn edit(work: &Work<'_>, schedule: &Schedule) -> Result<()> {
     work.query(&EDIT_SCHEDULE, &params).await.map(drop)
 }
 
-pub(crate) async fn put(store: &PostgresStore, definition: NewSchedule) -> Result<Put> {
-    definition.validate()?;
+pub(crate) async fn put(store: &PostgresStore, within: Within<'_>, definition: NewSchedule) -> Result<Put> {
+    check_put(within, &definition)?;
     let work = store.database().transaction(Fence::NONE).await?;
-    let answer = put_in(&work, &definition).await;
+    let answer = put_in(&work, within, &definition).await;
     let (put, timed) = work.conclude(answer).await?;
     if timed {
         store.wake_timers();
@@ -98,11 +111,14 @@ pub(crate) async fn put(store: &PostgresStore, definition: NewSchedule) -> Resul
     Ok(put)
 }
 
-async fn put_in(work: &Work<'_>, definition: &NewSchedule) -> Result<(Put, bool)> {
+async fn put_in(work: &Work<'_>, within: Within<'_>, definition: &NewSchedule) -> Result<(Put, bool)> {
     let name = definition.name.as_str();
     for _ in 0..ROUNDS {
         let (known, now) = lock(work, &definition.name).await?;
         if let Some(row) = known {
+            if !is_row_within(&row, within) {
+                return Err(unknown(&definition.name));
+            }
             let Some(schedule) = edited(work, &row, definition, now).await? else { return Ok((Put::Unchanged, false)) };
             edit(work, &schedule).await?;
             return Ok((Put::Updated, schedule.next_fire_at.is_some()));
@@ -137,19 +153,27 @@ async fn edited(work: &Work<'_>, row: &Row, definition: &NewSchedule, now: Times
 
 /// The ledger goes in parts, the last of it with the schedule: a long one must not be too much for one statement. A crash in between
 /// leaves the schedule with what is left of it.
-pub(crate) async fn delete(store: &PostgresStore, name: &ScheduleName) -> Result<bool> {
-    if find_row(store, name).await?.is_none() {
-        return Ok(false);
+pub(crate) async fn delete(store: &PostgresStore, within: Within<'_>, name: &ScheduleName) -> Result<bool> {
+    loop {
+        let work = store.database().transaction(Fence::NONE).await?;
+        let answer = delete_in(&work, within, name).await;
+        if let Some(there) = work.conclude(answer).await? {
+            return Ok(there);
+        }
     }
-    while delete_lines(&store.database().work(Fence::NONE).await?, name).await? {}
-    let work = store.database().transaction(Fence::NONE).await?;
-    let answer = async {
-        let there = !work.query(&DELETE_SCHEDULE, &[&name.as_str()]).await?.is_empty();
-        while there && delete_lines(&work, name).await? {}
-        Ok(there)
-    };
-    let answer = answer.await;
-    work.conclude(answer).await
+}
+
+// `None` while there may be more of its ledger. Whoever adds to it needs the row, which is locked: it only gets shorter.
+async fn delete_in(work: &Work<'_>, within: Within<'_>, name: &ScheduleName) -> Result<Option<bool>> {
+    let (row, _) = lock(work, name).await?;
+    if !row.is_some_and(|row| is_row_within(&row, within)) {
+        return Ok(Some(false));
+    }
+    if delete_lines(work, name).await? {
+        return Ok(None);
+    }
+    work.query(&DELETE_SCHEDULE, &[&name.as_str()]).await?;
+    Ok(Some(true))
 }
 
 // Whether there may be more.
@@ -158,10 +182,15 @@ async fn delete_lines(work: &Work<'_>, name: &ScheduleName) -> Result<bool> {
     Ok(i64::try_from(deleted).is_ok_and(|deleted| deleted >= LEDGER_BATCH))
 }
 
-pub(crate) async fn pause(store: &PostgresStore, name: &ScheduleName, note: Option<String>) -> Result<bool> {
+pub(crate) async fn pause(
+    store: &PostgresStore,
+    within: Within<'_>,
+    name: &ScheduleName,
+    note: Option<String>,
+) -> Result<bool> {
     let work = store.database().transaction(Fence::NONE).await?;
     let answer = async {
-        let (row, now) = lock_row(&work, name).await?;
+        let (row, now) = lock_row(&work, within, name).await?;
         match read(&row) {
             Ok(mut schedule) => {
                 let ran = schedule.pause(note, now)?;
@@ -180,10 +209,10 @@ pub(crate) async fn pause(store: &PostgresStore, name: &ScheduleName, note: Opti
     work.conclude(answer).await
 }
 
-pub(crate) async fn resume(store: &PostgresStore, name: &ScheduleName) -> Result<bool> {
+pub(crate) async fn resume(store: &PostgresStore, within: Within<'_>, name: &ScheduleName) -> Result<bool> {
     let work = store.database().transaction(Fence::NONE).await?;
     let answer = async {
-        let (mut schedule, now) = lock_known(&work, name).await?;
+        let (mut schedule, now) = lock_known(&work, within, name).await?;
         let Some(passed) = schedule.resume(now) else { return Ok((false, false)) };
         if let Some(line) = passed {
             ledger::record_passed(&work, &schedule, line).await?;
@@ -199,9 +228,14 @@ pub(crate) async fn resume(store: &PostgresStore, name: &ScheduleName) -> Result
     Ok(was_paused)
 }
 
-/// The row of a schedule that may not be readable.
-pub(crate) async fn find_row(store: &PostgresStore, name: &ScheduleName) -> Result<Option<Row>> {
+// The row of a schedule that may not be readable.
+async fn find_row(store: &PostgresStore, name: &ScheduleName) -> Result<Option<Row>> {
     Ok(store.database().query(&FIND_SCHEDULE, &[&name.as_str()]).await?.pop())
+}
+
+/// Whether there is one, readable or not.
+pub(crate) async fn is_there(store: &PostgresStore, within: Within<'_>, name: &ScheduleName) -> Result<bool> {
+    Ok(find_row(store, name).await?.is_some_and(|row| is_row_within(&row, within)))
 }
 
 pub(crate) async fn find(store: &PostgresStore, name: &ScheduleName) -> Result<Option<Schedule>> {
@@ -210,11 +244,16 @@ pub(crate) async fn find(store: &PostgresStore, name: &ScheduleName) -> Result<O
 
 pub(crate) async fn list(
     store: &PostgresStore,
+    within: Within<'_>,
     page: &PageRequest<ScheduleName>,
 ) -> Result<Page<Schedule, ScheduleName>> {
     page.validate()?;
     let after = page.cursor.as_ref().map_or("", ScheduleName::as_str);
-    let rows = store.database().query(&SCHEDULES, &[&after, &(page.limit as i64 + 1)]).await?;
+    let limit = page.limit as i64 + 1;
+    let rows = match within {
+        Some(own) => store.database().query(&TENANT_SCHEDULES, &[&after, &limit, &own.as_str()]).await?,
+        None => store.database().query(&SCHEDULES, &[&after, &limit]).await?,
+    };
     let found = rows.first().map_or(0, |row| usize::try_from(row.get::<_, i64>(11)).unwrap_or(0));
     let shown = &rows[..rows.len().min(page.limit)];
     let next = (found > shown.len()).then(|| shown.last().map(|row| ScheduleName::trusted(row.get(0)))).flatten();

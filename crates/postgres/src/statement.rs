@@ -33,12 +33,14 @@ statements! {
     AGENDA = "agenda" (TEXT);
     API_KEYS = "api_keys" (TEXT, INT8);
     APPEND_LOGS = "append_logs" (UUID, INT4, UUID, TIMESTAMPTZ_ARRAY, TEXT_ARRAY, TEXT_ARRAY);
-    AUDIT = "audit" (INT8, INT8, TEXT, TEXT, TEXT, TEXT, TIMESTAMPTZ, TIMESTAMPTZ, INT8);
+    AUDIT = "audit" (TIMESTAMPTZ, INT8, TIMESTAMPTZ, INT8, TEXT, TEXT, TEXT, INT8);
+    AUDIT_PLACE = "audit_place" (INT8);
     BEGIN_AUDIT = "begin_audit" (TEXT, TEXT, TEXT, TEXT, TEXT, TEXT);
     BEGIN_OPERATION = "begin_operation" (UUID, TEXT, INT2, TEXT, BOOL, TIMESTAMPTZ, TEXT, TEXT);
     BOUND_LOCKS = "bound_locks" (INT8);
     CLAIM = "claim" (TEXT_ARRAY, TEXT_ARRAY, INT2_ARRAY, TIMESTAMPTZ_ARRAY, UUID_ARRAY, INT4_ARRAY, TEXT, UUID);
     COMPLETE = "complete" (UUID_ARRAY, INT4_ARRAY, UUID_ARRAY, TEXT_ARRAY);
+    COUNT_OPERATIONS = "count_operations" (TEXT);
     CREATE_KEY = "create_key" (TEXT, BYTEA, TEXT, TEXT, TEXT, INT8, INT8, INT8, TIMESTAMPTZ);
     CREATE_SCHEDULE = "create_schedule" (TEXT, TEXT, BOOL, TIMESTAMPTZ, TIMESTAMPTZ, TIMESTAMPTZ, TEXT);
     DELETE_LEDGER = "delete_ledger" (TEXT, INT8);
@@ -82,6 +84,7 @@ statements! {
     LANES = "lanes" (TEXT_ARRAY, TEXT_ARRAY, INT8);
     LIST = "list" (UUID, INT8, TEXT_ARRAY, TEXT, TEXT, TEXT, TEXT, TEXT, TIMESTAMPTZ, TIMESTAMPTZ, INT8, TEXT_ARRAY);
     LIST_LEASED = "list_leased" (UUID, TEXT_ARRAY, TEXT, TEXT, TEXT, TEXT, TEXT, TIMESTAMPTZ, TIMESTAMPTZ, INT8);
+    LIST_WAITING = "list_waiting" (UUID, INT8, TEXT_ARRAY, TEXT, TEXT, TEXT, TEXT, TEXT, TIMESTAMPTZ, TIMESTAMPTZ, INT8);
     LOCK_OPERATIONS = "lock_operations" ();
     LOCK_PARENTS = "lock_parents" (UUID_ARRAY);
     LOCK_SCHEDULE = "lock_schedule" (TEXT);
@@ -96,7 +99,7 @@ statements! {
     NEXT_TIMEOUT = "next_timeout" ();
     NODES = "nodes" (TEXT, INT8);
     NOTIFY = "notify" (TEXT);
-    OCCURRENCES = "occurrences" (TEXT, TIMESTAMPTZ, INT8);
+    OCCURRENCES = "occurrences" (TEXT, TIMESTAMPTZ, INT8, TEXT);
     OLDEST = "oldest" (TEXT, TEXT, INT8);
     OPEN_EDGES = "open_edges" (INT8, UUID_ARRAY);
     OPEN_OPERATIONS = "open_operations" (INT8);
@@ -119,7 +122,7 @@ statements! {
     PRUNE_OCCURRENCES = "prune_occurrences" (INT8, INT8);
     PRUNE_OPERATIONS = "prune_operations" (INT8, INT8);
     PRUNE_ROWS = "prune_rows" (INT8, INT8, INT8, INT8, INT8);
-    RECENT = "recent" (TIMESTAMPTZ, INT8);
+    RECENT = "recent" (TIMESTAMPTZ, INT8, TIMESTAMPTZ, TIMESTAMPTZ, TIMESTAMPTZ, UUID);
     RECORD = "record" (
         UUID_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT2_ARRAY, INT2_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY
     );
@@ -150,10 +153,14 @@ statements! {
     );
     STATES = "states" (UUID_ARRAY);
     STILL_KEPT = "still_kept" (TEXT, INT8, INT8);
+    SUMMARIZE = "summarize" ();
     SUMMARIES = "summaries" (UUID_ARRAY);
     SUMMARY = "summary" (UUID);
     SURVEY = "survey" (TEXT_ARRAY, TEXT_ARRAY, INT2_ARRAY, TIMESTAMPTZ_ARRAY, UUID_ARRAY, INT4);
     TAKE_OVER = "take_over" (TEXT, INT8);
+    TENANT_AUDIT = "tenant_audit" (TIMESTAMPTZ, INT8, TIMESTAMPTZ, INT8, TEXT, TEXT, TEXT, INT8, TEXT);
+    TENANT_OPERATIONS = "tenant_operations" (UUID, INT8, TEXT);
+    TENANT_SCHEDULES = "tenant_schedules" (TEXT, INT8, TEXT);
     TERM = "term" ();
     TIME = "time" ();
     UNBLOCK = "unblock" (UUID_ARRAY, UUID_ARRAY, BOOL_ARRAY);

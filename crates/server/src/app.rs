@@ -11,7 +11,7 @@ use crate::{
     body::Inlet,
     desk::Desk,
     gate::Gate,
-    live::Feed,
+    live::{Feed, Places},
     openapi::Document,
     reader::Reader,
     watcher::Watcher,
@@ -36,8 +36,8 @@ pub struct App {
     pub(crate) document: OnceLock<Document>,
     /// Long polls that may still begin.
     pub(crate) waits: Semaphore,
-    /// How many more may follow jobs.
-    pub(crate) live: Arc<Semaphore>,
+    /// Who may follow jobs.
+    pub(crate) live: Arc<Places>,
     /// Whether long polls should come to an end.
     closing: watch::Sender<bool>,
 }
@@ -60,7 +60,7 @@ impl App {
             roster: Roster::default(),
             document: OnceLock::new(),
             waits: Semaphore::new(options.waits),
-            live: Arc::new(Semaphore::new(options.live)),
+            live: Places::new(Arc::clone(&store), &options),
             closing: watch::Sender::new(false),
             store,
             options,

@@ -19,6 +19,7 @@
 //! | `access` | what each route asks of a request |
 //! | `auth` | who asks, and what they are kept to |
 //! | `gate` | how many requests are worked on at once, and who is turned away |
+//! | `patient` | connections whose other side takes nothing |
 //! | `tls` | TLS on the server's own socket |
 //! | `local` | the same requests without a socket |
 //!
@@ -43,6 +44,7 @@ mod openapi;
 mod operations;
 mod options;
 mod params;
+mod patient;
 mod reader;
 mod refusal;
 mod router;

@@ -23,9 +23,12 @@ pub struct ServerOptions {
     pub waits: usize,
     /// How many may follow jobs at once, by events or over a WebSocket; whoever comes then is turned away.
     pub live: usize,
+    /// How many of them one key may have.
+    pub live_share: usize,
     /// How many batches of news are kept for one who follows jobs and is slow; he is told what he missed by the state of things.
     pub live_buffer: usize,
-    /// How often the other side of a WebSocket is asked whether it is there; silence for twice as long ends it.
+    /// How often the other side of a WebSocket is asked whether it is there; silence for twice as long ends it. So often, and every 15 s at
+    /// least, the keys of those who follow jobs are looked at again.
     pub live_ping: Duration,
     /// How long it may take nothing of what is written to it.
     pub live_patience: Duration,
@@ -33,6 +36,8 @@ pub struct ServerOptions {
     pub connections: usize,
     /// How long a connection may take to send the head of a request, or say nothing between two.
     pub idle_timeout: Duration,
+    /// How long a connection may take nothing of what is written to it, whatever that is.
+    pub write_timeout: Duration,
     /// How long a body may take to arrive.
     pub body_timeout: Duration,
     /// How many bytes of large bodies may be held at once.
@@ -60,11 +65,13 @@ impl Default for ServerOptions {
             patience: Duration::from_secs(2),
             waits: 10_000,
             live: 10_000,
+            live_share: 5_000,
             live_buffer: 128,
             live_ping: Duration::from_secs(15),
             live_patience: Duration::from_secs(10),
             connections: 16_384,
             idle_timeout: Duration::from_secs(75),
+            write_timeout: Duration::from_secs(30),
             body_timeout: Duration::from_secs(30),
             body_room: 256 * 1024 * 1024,
             watch_interval: Duration::from_millis(200),

@@ -21,7 +21,7 @@ use tokio::{
 use tokio_rustls::server::TlsStream;
 use tower::ServiceExt;
 
-use crate::{App, Auth, Tls, around::Peer, router};
+use crate::{App, Auth, Tls, around::Peer, patient::Patient, router};
 
 /// The longest head of a request, and how much of a body is taken in at a time.
 const BUFFER: usize = 64 * 1024;
@@ -80,8 +80,7 @@ pub async fn serve(
     let all = u32::try_from(most).unwrap_or(u32::MAX);
     let _ = tokio::time::timeout(patience, places.acquire_many(all)).await;
     // WebSockets have left their connections behind, and say goodbye.
-    let followers = u32::try_from(app.options.live).unwrap_or(u32::MAX);
-    let _ = tokio::time::timeout(LAST_WORDS, app.live.acquire_many(followers)).await;
+    let _ = tokio::time::timeout(LAST_WORDS, app.live.cleared()).await;
     let cut_off = most - places.available_permits();
     // Jobs that were leased for polls which have just ended.
     let _ = tokio::time::timeout(LAST_WORDS, app.desk.cleared()).await;
@@ -134,6 +133,7 @@ where
             answer
         }
     });
+    let stream = Patient::new(stream, app.options.write_timeout);
     let connection = http.serve_connection(TokioIo::new(stream), service).with_upgrades();
     tokio::pin!(connection);
     let ended = tokio::select! {

@@ -1,2 +1,4 @@
--- Entries of the audit, the newest first; read row by row until there are enough. ?1 before which number.
-SELECT seq, at, actor, tenant, action, target, detail, request_id, outcome FROM audit WHERE seq < ?1 ORDER BY seq DESC
+-- Entries of the audit, the newest first; read row by row until there are enough. ?1 and ?2 before which time and number, ?3 from which time.
+-- Relies on audit_at.
+SELECT seq, at, actor, tenant, action, target, detail, request_id, outcome FROM audit
+WHERE (at, seq) < (?1, ?2) AND at >= ?3 ORDER BY at DESC, seq DESC

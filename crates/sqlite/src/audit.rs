@@ -8,7 +8,7 @@ use crate::{
     error::{Result, corrupt},
     row::{Columns, micros},
     session::{Session, Transaction},
-    statement::{AUDIT, BEGIN_AUDIT, END_AUDIT},
+    statement::{AUDIT, AUDIT_PLACE, BEGIN_AUDIT, END_AUDIT, TENANT_AUDIT},
 };
 
 impl Transaction<'_> {
@@ -36,11 +36,21 @@ pub(crate) fn list(
     filter: &AuditFilter,
     page: &PageRequest<i64>,
 ) -> Result<Page<AuditEntry, i64>> {
+    let cursor = match page.cursor {
+        Some(seq) => match session.first(AUDIT_PLACE, [seq], |row| Columns(row).time(0))? {
+            Some(at) => Some((at, seq)),
+            // All that came before it is forgotten.
+            None => return Ok(Page { items: Vec::new(), next: None }),
+        },
+        None => None,
+    };
+    let (time, number) = filter.before(cursor);
+    let (time, from) = (micros(time), filter.from.map_or(i64::MIN, micros));
     let mut items = Vec::new();
     let mut last = None;
     let mut looked = 0;
     let mut more = false;
-    session.each(AUDIT, [page.cursor.unwrap_or(i64::MAX)], |row| {
+    let visit = |row: &Row<'_>| {
         if items.len() == page.limit || looked == MAX_SCAN {
             more = true;
             return Ok(false);
@@ -50,7 +60,11 @@ pub(crate) fn list(
         looked += 1;
         items.extend(Some(entry).filter(|entry| filter.matches(entry)));
         Ok(true)
-    })?;
+    };
+    match &filter.tenant {
+        Some(own) => session.each(TENANT_AUDIT, params![time, number, from, own.as_str()], visit)?,
+        None => session.each(AUDIT, params![time, number, from], visit)?,
+    }
     Ok(Page { items, next: last.filter(|_| more) })
 }
 

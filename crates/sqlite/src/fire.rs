@@ -7,7 +7,7 @@ use std::{cell::Cell, collections::HashSet, time::Duration};
 
 use orchestrix_core::{FieldError, JobId, Overlap, ScheduleName, schedule::Outcome, tzdb_version};
 use orchestrix_store::{
-    Backfill, Enqueued, Firing, Occurrence, Schedule, StoreError, Swept,
+    Backfill, Enqueued, Firing, Occurrence, Schedule, StoreError, Swept, Within,
     clock::{later, until},
 };
 use rusqlite::params;
@@ -121,7 +121,7 @@ impl<'a> Transaction<'a> {
     // With its next time by this program's time-zone database. One that this program cannot read is put off: a newer one may have
     // written it, and it must not keep the others waiting.
     fn readable(&mut self, name: &ScheduleName) -> Result<Option<Schedule>> {
-        match schedule::expect(self, name) {
+        match schedule::expect(self, None, name) {
             Ok(mut schedule) => {
                 if schedule.tzdb != tzdb_version() {
                     schedule.recompute();
@@ -153,8 +153,8 @@ impl<'a> Transaction<'a> {
         Ok(self.carry_out(firing, unfinished, Self::record_line)?.len())
     }
 
-    pub(crate) fn trigger_schedule(&mut self, name: &ScheduleName) -> Result<Enqueued> {
-        let schedule = schedule::expect(self, name)?;
+    pub(crate) fn trigger_schedule(&mut self, within: Within<'_>, name: &ScheduleName) -> Result<Enqueued> {
+        let schedule = schedule::expect(self, within, name)?;
         let mut nominal = schedule.beside_its_times(self.now);
         while ledger::find(self, name, nominal)?.is_some() {
             nominal = schedule.beside_its_times(nominal + Duration::from_micros(1));
@@ -164,8 +164,13 @@ impl<'a> Transaction<'a> {
         recorded.first().copied().ok_or_else(|| StoreError::Backend("a job was not recorded".into()).into())
     }
 
-    pub(crate) fn backfill_schedule(&mut self, name: &ScheduleName, range: &Backfill) -> Result<usize> {
-        let schedule = schedule::expect(self, name)?;
+    pub(crate) fn backfill_schedule(
+        &mut self,
+        within: Within<'_>,
+        name: &ScheduleName,
+        range: &Backfill,
+    ) -> Result<usize> {
+        let schedule = schedule::expect(self, within, name)?;
         let range = range.until_now(self.now)?;
         let mut times = Vec::new();
         for time in range.times(&schedule)? {

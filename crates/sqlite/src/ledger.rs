@@ -1,7 +1,7 @@
 //! The lines of schedules' ledgers. A nominal time has one.
 
 use orchestrix_core::{JobId, ScheduleName, Timestamp};
-use orchestrix_store::{Occurrence, Page, PageRequest, Schedule, StoreError};
+use orchestrix_store::{Occurrence, Page, PageRequest, Schedule, StoreError, Within};
 use rusqlite::{Row, params};
 
 use crate::{
@@ -33,14 +33,15 @@ pub(crate) fn find(session: &Session<'_>, name: &ScheduleName, nominal: Timestam
 
 pub(crate) fn list(
     session: &Session<'_>,
+    within: Within<'_>,
     name: &ScheduleName,
     page: &PageRequest<Timestamp>,
 ) -> Result<Page<Occurrence, Timestamp>> {
-    let before = page.cursor.map_or(i64::MAX, micros);
-    let mut items = session.all(OCCURRENCES, params![name.as_str(), before, page.limit + 1], read)?;
-    if items.is_empty() && !schedule::is_there(session, name)? {
+    if !schedule::is_there(session, within, name)? {
         return Err(StoreError::ScheduleNotFound(name.clone()).into());
     }
+    let before = page.cursor.map_or(i64::MAX, micros);
+    let mut items = session.all(OCCURRENCES, params![name.as_str(), before, page.limit + 1], read)?;
     let more = items.len() > page.limit;
     items.truncate(page.limit);
     let next = items.last().map(|line| line.nominal).filter(|_| more);

@@ -55,15 +55,17 @@ use orchestrix_core::{
 };
 use orchestrix_store::{
     Advance, Agenda, ApiKey, AuditEntry, AuditFilter, Backfill, ClaimRequest, Claimed, Directive, Enqueued, Epoch,
-    Fence, Finish, FinishError, JobFilter, JobSummary, KeyRecord, Leadership, LeaseStatus, LogEntry, LogLine, NewAudit,
-    NewKey, NewOperation, NodeInfo, NodeStatus, Occurrence, Operation, Page, PageRequest, ProgressUpdate, Pruned, Put,
-    QueueDepth, Recent, Result, Retention, Schedule, Store, StoreError, Swept, Wakeups, WorkerInfo, WorkerStatus,
+    Fence, Finish, FinishError, JobFilter, JobSummary, KeyRecord, Lately, Leadership, LeaseStatus, LogEntry, LogLine,
+    NewAudit, NewKey, NewOperation, NodeInfo, NodeStatus, Occurrence, Operation, Page, PageRequest, ProgressUpdate,
+    Pruned, Put, QueueDepth, Recent, Result, Retention, Schedule, Store, StoreError, Swept, Wakeups, Within,
+    WorkerInfo, WorkerStatus,
     audit::check_outcome,
     claim::check_tokens,
     coordination::check_term,
     housekeeping::{MAX_SWEEP, check_limit},
     inspect::MAX_LANES,
-    recent::MAX_RECENT,
+    operation::Unreadable,
+    schedule::check_put,
     wakeup::Waker,
 };
 
@@ -92,6 +94,7 @@ pub struct SqliteStore(Arc<Inner>);
 struct Inner {
     database: Database,
     waker: Waker,
+    unreadable: Unreadable,
 }
 
 impl SqliteStore {
@@ -99,7 +102,17 @@ impl SqliteStore {
     pub async fn open(options: SqliteOptions) -> Result<Self> {
         let waker = Waker::default();
         let database = Database::open(options, waker.clone()).await?;
-        Ok(Self(Arc::new(Inner { database, waker })))
+        Ok(Self(Arc::new(Inner { database, waker, unreadable: Unreadable::default() })))
+    }
+
+    // None that this program cannot read keeps others from being seen.
+    fn readable(&self, found: Vec<operation::Found>) -> Vec<Operation> {
+        let warn = |id, error: &StoreError| {
+            if self.0.unreadable.is_new(id) {
+                tracing::warn!(operation = %id, %error, "left out: this program cannot read it");
+            }
+        };
+        found.into_iter().filter_map(|(id, read)| read.inspect_err(|error| warn(id, error)).ok()).collect()
     }
 
     /// Ends what is under way and closes the file, so that all of it is in one: a store that is merely dropped does so in its
@@ -267,39 +280,40 @@ impl Store for SqliteStore {
         self.database().write(move |transaction| transaction.end_audit(seq, &outcome)).await
     }
 
-    async fn put_schedule(&self, schedule: NewSchedule) -> Result<Put> {
-        schedule.validate()?;
-        self.database().write(move |transaction| transaction.put_schedule(schedule)).await
+    async fn put_schedule(&self, within: Within<'_>, schedule: NewSchedule) -> Result<Put> {
+        check_put(within, &schedule)?;
+        let within = within.cloned();
+        self.database().write(move |transaction| transaction.put_schedule(within.as_ref(), schedule)).await
     }
 
-    async fn delete_schedule(&self, name: &ScheduleName) -> Result<bool> {
+    async fn delete_schedule(&self, within: Within<'_>, name: &ScheduleName) -> Result<bool> {
         loop {
-            let name = name.clone();
-            let deleted = self.database().write(move |transaction| transaction.delete_schedule(&name)).await?;
-            if let Some(there) = deleted {
+            let (within, name) = (within.cloned(), name.clone());
+            let delete = move |transaction: &mut Transaction<'_>| transaction.delete_schedule(within.as_ref(), &name);
+            if let Some(there) = self.database().write(delete).await? {
                 return Ok(there);
             }
         }
     }
 
-    async fn pause_schedule(&self, name: &ScheduleName, note: Option<String>) -> Result<bool> {
-        let name = name.clone();
-        self.database().write(move |transaction| transaction.pause_schedule(&name, note)).await
+    async fn pause_schedule(&self, within: Within<'_>, name: &ScheduleName, note: Option<String>) -> Result<bool> {
+        let (within, name) = (within.cloned(), name.clone());
+        self.database().write(move |transaction| transaction.pause_schedule(within.as_ref(), &name, note)).await
     }
 
-    async fn resume_schedule(&self, name: &ScheduleName) -> Result<bool> {
-        let name = name.clone();
-        self.database().write(move |transaction| transaction.resume_schedule(&name)).await
+    async fn resume_schedule(&self, within: Within<'_>, name: &ScheduleName) -> Result<bool> {
+        let (within, name) = (within.cloned(), name.clone());
+        self.database().write(move |transaction| transaction.resume_schedule(within.as_ref(), &name)).await
     }
 
-    async fn trigger_schedule(&self, name: &ScheduleName) -> Result<Enqueued> {
-        let name = name.clone();
-        self.database().write(move |transaction| transaction.trigger_schedule(&name)).await
+    async fn trigger_schedule(&self, within: Within<'_>, name: &ScheduleName) -> Result<Enqueued> {
+        let (within, name) = (within.cloned(), name.clone());
+        self.database().write(move |transaction| transaction.trigger_schedule(within.as_ref(), &name)).await
     }
 
-    async fn backfill_schedule(&self, name: &ScheduleName, range: &Backfill) -> Result<usize> {
-        let (name, range) = (name.clone(), range.clone());
-        self.database().write(move |transaction| transaction.backfill_schedule(&name, &range)).await
+    async fn backfill_schedule(&self, within: Within<'_>, name: &ScheduleName, range: &Backfill) -> Result<usize> {
+        let (within, name, range) = (within.cloned(), name.clone(), range.clone());
+        self.database().write(move |transaction| transaction.backfill_schedule(within.as_ref(), &name, &range)).await
     }
 
     async fn promote(&self, fence: Fence, limit: usize) -> Result<Swept> {
@@ -400,9 +414,10 @@ impl Store for SqliteStore {
         self.database().read(move |session| inspect::states(&session, &ids)).await
     }
 
-    async fn recent(&self, since: Option<Timestamp>, limit: usize) -> Result<Recent> {
-        check_limit(limit, MAX_RECENT)?;
-        self.database().read(move |session| recent::recent(&session, since, limit)).await
+    async fn recent(&self, lately: &Lately) -> Result<Recent> {
+        lately.validate()?;
+        let lately = *lately;
+        self.database().read(move |session| recent::recent(&session, &lately)).await
     }
 
     async fn get(&self, id: JobId) -> Result<Option<Job>> {
@@ -448,35 +463,49 @@ impl Store for SqliteStore {
         self.database().read(move |session| schedule::find(&session, &name)).await
     }
 
-    async fn schedules(&self, page: &PageRequest<ScheduleName>) -> Result<Page<Schedule, ScheduleName>> {
+    async fn schedules(
+        &self,
+        within: Within<'_>,
+        page: &PageRequest<ScheduleName>,
+    ) -> Result<Page<Schedule, ScheduleName>> {
         page.validate()?;
-        let page = page.clone();
-        self.database().read(move |session| schedule::list(&session, &page)).await
+        let (within, page) = (within.cloned(), page.clone());
+        self.database().read(move |session| schedule::list(&session, within.as_ref(), &page)).await
     }
 
     async fn occurrences(
         &self,
+        within: Within<'_>,
         name: &ScheduleName,
         page: &PageRequest<Timestamp>,
     ) -> Result<Page<Occurrence, Timestamp>> {
         page.validate()?;
-        let (name, page) = (name.clone(), page.clone());
-        self.database().read(move |session| ledger::list(&session, &name, &page)).await
+        let (within, name, page) = (within.cloned(), name.clone(), page.clone());
+        self.database().read(move |session| ledger::list(&session, within.as_ref(), &name, &page)).await
     }
 
     async fn operation(&self, id: OperationId) -> Result<Option<Operation>> {
         self.database().read(move |session| operation::find(&session, id)).await
     }
 
-    async fn operations(&self, page: &PageRequest<OperationId>) -> Result<Page<Operation, OperationId>> {
+    async fn operations(
+        &self,
+        within: Within<'_>,
+        page: &PageRequest<OperationId>,
+    ) -> Result<Page<Operation, OperationId>> {
         page.validate()?;
-        let page = page.clone();
-        self.database().read(move |session| operation::list(&session, &page)).await
+        let (within, page) = (within.cloned(), page.clone());
+        let (found, next) =
+            self.database().read(move |session| operation::list(&session, within.as_ref(), &page)).await?;
+        Ok(Page { items: self.readable(found), next })
     }
 
     async fn open_operations(&self, limit: usize) -> Result<Vec<Operation>> {
         check_limit(limit, NewOperation::MAX_OPEN)?;
-        self.database().read(move |session| operation::open(&session, limit)).await
+        let found = self.database().read(|session| operation::open(&session)).await?;
+        let mut open = self.readable(found);
+        open.truncate(limit);
+        Ok(open)
     }
 
     async fn key(&self, id: &KeyId) -> Result<Option<KeyRecord>> {

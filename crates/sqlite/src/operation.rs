@@ -2,25 +2,28 @@
 
 use orchestrix_core::{JobId, OperationId, Priority, Tenant};
 use orchestrix_store::{
-    Advance, BulkAction, JobFilter, NewOperation, Operation, OperationEnd, Page, PageRequest, StoreError,
+    Advance, BulkAction, JobFilter, NewOperation, Operation, OperationEnd, PageRequest, StoreError, Within,
 };
 use rusqlite::{Row, params};
 use uuid::Uuid;
 
 use crate::{
-    error::{Result, corrupt},
+    error::{Fault, Result, corrupt},
     row::{Columns, micros},
     session::{Session, Transaction},
-    statement::{ABORT_OPERATION, ADVANCE_OPERATION, BEGIN_OPERATION, FIND_OPERATION, OPEN_OPERATIONS, OPERATIONS},
+    statement::{
+        ABORT_OPERATION, ADVANCE_OPERATION, BEGIN_OPERATION, COUNT_OPERATIONS, FIND_OPERATION, LATEST_OPERATION,
+        OPEN_OPERATIONS, OPERATIONS, TENANT_OPERATIONS,
+    },
 };
 
 impl Transaction<'_> {
     pub(crate) fn begin_operation(&mut self, operation: NewOperation) -> Result<Operation> {
-        let open = open(self, NewOperation::MAX_OPEN)?.len();
-        if open >= NewOperation::MAX_OPEN {
-            return Err(StoreError::TooManyOperations(open).into());
-        }
-        let latest = list(self, &PageRequest::first(1))?.items.pop().map(|operation| operation.id);
+        let counts = |row: &Row<'_>| Ok((Columns(row).get(0)?, Columns(row).get(1)?));
+        let tenant = operation.tenant.as_ref().map(Tenant::as_str);
+        let (all, own) = self.first(COUNT_OPERATIONS, [tenant], counts)?.unwrap_or_default();
+        NewOperation::check_open(all, own)?;
+        let latest = self.first(LATEST_OPERATION, [], id)?;
         let operation = operation.begun(OperationId::after(latest, self.now, rand::random()), self.now);
         self.write_one(
             BEGIN_OPERATION,
@@ -73,17 +76,40 @@ pub(crate) fn find(session: &Session<'_>, id: OperationId) -> Result<Option<Oper
     session.first(FIND_OPERATION, [id.as_uuid()], read)
 }
 
-pub(crate) fn list(session: &Session<'_>, page: &PageRequest<OperationId>) -> Result<Page<Operation, OperationId>> {
-    let before = page.cursor.map_or(Uuid::max(), |id| id.as_uuid());
-    let mut items = session.all(OPERATIONS, params![before, page.limit + 1], read)?;
-    let more = items.len() > page.limit;
-    items.truncate(page.limit);
-    let next = items.last().map(|operation| operation.id).filter(|_| more);
-    Ok(Page { items, next })
+/// An operation that this program may not be able to read.
+pub(crate) type Found = (OperationId, Result<Operation, StoreError>);
+
+pub(crate) fn list(
+    session: &Session<'_>,
+    within: Within<'_>,
+    page: &PageRequest<OperationId>,
+) -> Result<(Vec<Found>, Option<OperationId>)> {
+    let (before, limit) = (page.cursor.map_or(Uuid::max(), |id| id.as_uuid()), page.limit + 1);
+    let mut found = match within {
+        Some(own) => session.all(TENANT_OPERATIONS, params![before, limit, own.as_str()], attempt)?,
+        None => session.all(OPERATIONS, params![before, limit], attempt)?,
+    };
+    let more = found.len() > page.limit;
+    found.truncate(page.limit);
+    let next = found.last().map(|(id, _)| *id).filter(|_| more);
+    Ok((found, next))
 }
 
-pub(crate) fn open(session: &Session<'_>, limit: usize) -> Result<Vec<Operation>> {
-    session.all(OPEN_OPERATIONS, [limit], read)
+/// All that run: of those behind the ones that cannot be read as many may be wanted.
+pub(crate) fn open(session: &Session<'_>) -> Result<Vec<Found>> {
+    session.all(OPEN_OPERATIONS, [NewOperation::MAX_OPEN], attempt)
+}
+
+fn attempt(row: &Row<'_>) -> Result<Found> {
+    match read(row) {
+        Ok(operation) => Ok((operation.id, Ok(operation))),
+        Err(Fault::Store(error @ StoreError::Backend(_))) => Ok((id(row)?, Err(error))),
+        Err(fault) => Err(fault),
+    }
+}
+
+fn id(row: &Row<'_>) -> Result<OperationId> {
+    Ok(OperationId::from_uuid(Columns(row).get(0)?))
 }
 
 fn read(row: &Row<'_>) -> Result<Operation> {

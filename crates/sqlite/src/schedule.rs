@@ -2,7 +2,7 @@
 
 use orchestrix_core::{JobId, NewSchedule, ScheduleName};
 use orchestrix_store::{
-    Page, PageRequest, Put, Schedule, StoreError,
+    Page, PageRequest, Put, Schedule, StoreError, Within, is_within,
     schedule::{read_definition, write_definition},
 };
 use rusqlite::{Row, params};
@@ -12,7 +12,9 @@ use crate::{
     error::{Fault, Result, corrupt},
     row::{Columns, micros},
     session::{Session, Transaction},
-    statement::{DELETE_LINES, DELETE_SCHEDULE, FIND_SCHEDULE, KEEP_SCHEDULE, PAUSE_SCHEDULE, SCHEDULES},
+    statement::{
+        DELETE_LINES, DELETE_SCHEDULE, FIND_SCHEDULE, KEEP_SCHEDULE, PAUSE_SCHEDULE, SCHEDULES, TENANT_SCHEDULES,
+    },
 };
 
 /// Lines of a ledger that one operation deletes: others want to write too.
@@ -64,19 +66,40 @@ pub(crate) fn find(session: &Session<'_>, name: &ScheduleName) -> Result<Option<
 }
 
 /// Looks up a schedule that should be there.
-pub(crate) fn expect(session: &Session<'_>, name: &ScheduleName) -> Result<Schedule> {
-    find(session, name)?.ok_or_else(|| StoreError::ScheduleNotFound(name.clone()).into())
+pub(crate) fn expect(session: &Session<'_>, within: Within<'_>, name: &ScheduleName) -> Result<Schedule> {
+    match is_there(session, within, name)? {
+        true => find(session, name)?.ok_or_else(|| unknown(name)),
+        false => Err(unknown(name)),
+    }
 }
 
 /// Whether a schedule is there, readable or not.
-pub(crate) fn is_there(session: &Session<'_>, name: &ScheduleName) -> Result<bool> {
-    Ok(session.first(FIND_SCHEDULE, [name.as_str()], |_| Ok(()))?.is_some())
+pub(crate) fn is_there(session: &Session<'_>, within: Within<'_>, name: &ScheduleName) -> Result<bool> {
+    let there = session.first(FIND_SCHEDULE, [name.as_str()], |row| is_row_within(row, within))?;
+    Ok(there.unwrap_or(false))
 }
 
-pub(crate) fn list(session: &Session<'_>, page: &PageRequest<ScheduleName>) -> Result<Page<Schedule, ScheduleName>> {
+// By its column, which is there for definitions too that this program cannot read.
+fn is_row_within(row: &Row<'_>, within: Within<'_>) -> Result<bool> {
+    Ok(is_within(Columns(row).text_or_null(11)?, within))
+}
+
+fn unknown(name: &ScheduleName) -> Fault {
+    StoreError::ScheduleNotFound(name.clone()).into()
+}
+
+pub(crate) fn list(
+    session: &Session<'_>,
+    within: Within<'_>,
+    page: &PageRequest<ScheduleName>,
+) -> Result<Page<Schedule, ScheduleName>> {
     let after = page.cursor.as_ref().map_or("", ScheduleName::as_str);
     let read = |row: &Row<'_>| Ok((ScheduleName::trusted(Columns(row).text(0)?), attempt(row)?));
-    let mut found = session.all(SCHEDULES, params![after, page.limit + 1], read)?;
+    let limit = page.limit + 1;
+    let mut found = match within {
+        Some(own) => session.all(TENANT_SCHEDULES, params![after, limit, own.as_str()], read)?,
+        None => session.all(SCHEDULES, params![after, limit], read)?,
+    };
     let more = found.len() > page.limit;
     found.truncate(page.limit);
     let next = found.last().map(|(name, _)| name.clone()).filter(|_| more);
@@ -90,8 +113,11 @@ pub(crate) fn list(session: &Session<'_>, page: &PageRequest<ScheduleName>) -> R
 }
 
 impl Transaction<'_> {
-    pub(crate) fn put_schedule(&mut self, definition: NewSchedule) -> Result<Put> {
+    pub(crate) fn put_schedule(&mut self, within: Within<'_>, definition: NewSchedule) -> Result<Put> {
         let known = self.first(FIND_SCHEDULE, [definition.name.as_str()], |row| {
+            if !is_row_within(row, within)? {
+                return Err(unknown(&definition.name));
+            }
             Ok(match attempt(row)? {
                 Ok(schedule) => Ok(schedule),
                 Err(error) => Err((error, beside(row, definition.clone())?)),
@@ -118,17 +144,28 @@ impl Transaction<'_> {
 
     /// Forgets a schedule with its ledger; whether there was one. `None` while there may be more of its ledger: ask again. A crash in
     /// between leaves the schedule with what is left of it.
-    pub(crate) fn delete_schedule(&mut self, name: &ScheduleName) -> Result<Option<bool>> {
+    pub(crate) fn delete_schedule(&mut self, within: Within<'_>, name: &ScheduleName) -> Result<Option<bool>> {
+        if !is_there(self, within, name)? {
+            return Ok(Some(false));
+        }
         if self.write(DELETE_LINES, params![name.as_str(), LEDGER_BATCH])? == LEDGER_BATCH {
             return Ok(None);
         }
         Ok(Some(self.write(DELETE_SCHEDULE, [name.as_str()])? > 0))
     }
 
-    pub(crate) fn pause_schedule(&mut self, name: &ScheduleName, note: Option<String>) -> Result<bool> {
+    pub(crate) fn pause_schedule(
+        &mut self,
+        within: Within<'_>,
+        name: &ScheduleName,
+        note: Option<String>,
+    ) -> Result<bool> {
+        if !is_there(self, within, name)? {
+            return Err(unknown(name));
+        }
         let known = self
             .first(FIND_SCHEDULE, [name.as_str()], |row| Ok((attempt(row)?, Columns(row).get::<bool>(10)?)))?
-            .ok_or_else(|| StoreError::ScheduleNotFound(name.clone()))?;
+            .ok_or_else(|| unknown(name))?;
         match known {
             (Ok(mut schedule), _) => {
                 let ran = schedule.pause(note, self.now)?;
@@ -144,8 +181,8 @@ impl Transaction<'_> {
         }
     }
 
-    pub(crate) fn resume_schedule(&mut self, name: &ScheduleName) -> Result<bool> {
-        let mut schedule = expect(self, name)?;
+    pub(crate) fn resume_schedule(&mut self, within: Within<'_>, name: &ScheduleName) -> Result<bool> {
+        let mut schedule = expect(self, within, name)?;
         let Some(passed) = schedule.resume(self.now) else { return Ok(false) };
         if let Some(line) = passed {
             self.record_line(&schedule, &line)?;

@@ -29,12 +29,14 @@ statements! {
     ATTEMPT = "attempt";
     ATTEMPTS = "attempts";
     AUDIT = "audit";
+    AUDIT_PLACE = "audit_place";
     BEGIN_AUDIT = "begin_audit";
     BEGIN_OPERATION = "begin_operation";
     CHECKPOINT = "checkpoint";
     CLAIM = "claim";
     CLAIMABLE = "claimable";
     COUNT = "count";
+    COUNT_OPERATIONS = "count_operations";
     CREATE_KEY = "create_key";
     DELETE_LINES = "delete_lines";
     DELETE_SCHEDULE = "delete_schedule";
@@ -74,6 +76,7 @@ statements! {
     KEEP_CHECKPOINT = "keep_checkpoint";
     KEEP_SCHEDULE = "keep_schedule";
     LANE = "lane";
+    LATEST_OPERATION = "latest_operation";
     LEAD = "lead";
     LEADER = "leader";
     LIST = "list";
@@ -130,6 +133,9 @@ statements! {
     SETTLE = "settle";
     SETTLED = "settled";
     SUMMARY = "summary";
+    TENANT_AUDIT = "tenant_audit";
+    TENANT_OPERATIONS = "tenant_operations";
+    TENANT_SCHEDULES = "tenant_schedules";
     TURN_EDGE = "turn_edge";
     UNBLOCK = "unblock";
     WORKERS = "workers";
@@ -146,8 +152,10 @@ mod tests {
 
     /// Statements that may begin at one end of a table or an index, since they stop early or the table is small.
     const SCANS: &[(&str, &str)] = &[
+        ("count_operations", "an index of at most a hundred"),
         ("diagnose_dead", "a limited number of entries of an index that holds nothing else"),
         ("forget_audit", "a limited number of entries from the oldest on"),
+        ("latest_operation", "the last row"),
         ("next_due", "the first entry of an index that holds nothing else"),
         ("next_settled", "the first row of a table that is empty but for a moment"),
         ("old_logs", "a limited number of lines from the oldest on"),

@@ -3,6 +3,8 @@
 
 use orchestrix_core::{FieldError, Invalid, Tenant, Timestamp};
 
+use crate::clock::cut;
+
 /// What somebody is about to do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NewAudit {
@@ -102,5 +104,43 @@ impl AuditFilter {
             && self.target.as_ref().is_none_or(|target| Some(target) == entry.target.as_ref())
             && self.from.is_none_or(|from| entry.at >= from)
             && self.to.is_none_or(|to| entry.at < to)
+    }
+    /// Entries that match and come after the one at `cursor`, in the order of lists, are before this place: the time it gives, and of entries
+    /// of that very time the number. Lists go by time first, so that a stretch of it is found however much has happened since; numbers
+    /// decide between entries of one moment.
+    pub fn before(&self, cursor: Option<(Timestamp, i64)>) -> (Timestamp, i64) {
+        let end = (self.to.map_or(Timestamp::MAX, ceiling), i64::MIN);
+        cursor.map_or(end, |cursor| cursor.min(end))
+    }
+
+    /// Whether stores find what matches by nothing but tenant and time, and so without looking at what does not.
+    pub const fn is_exact(&self) -> bool {
+        self.actor.is_none() && self.action.is_none() && self.target.is_none()
+    }
+}
+
+// Up to whole microseconds, which entries have.
+fn ceiling(time: Timestamp) -> Timestamp {
+    let floor = cut(time);
+    if floor == time {
+        return floor;
+    }
+    Timestamp::from_microsecond(floor.as_microsecond().saturating_add(1)).unwrap_or(Timestamp::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_goes_on_from_its_cursor_or_the_end_of_the_time_asked_for_whichever_is_earlier() {
+        let time = |micros| Timestamp::from_microsecond(micros).unwrap();
+        let all = AuditFilter::default();
+        assert_eq!(all.before(None), (Timestamp::MAX, i64::MIN));
+        assert_eq!(all.before(Some((time(7), 3))), (time(7), 3));
+        let to = AuditFilter { to: Some(Timestamp::from_nanosecond(5_001).unwrap()), ..all };
+        assert_eq!(to.before(None), (time(6), i64::MIN), "an entry of the fifth microsecond is before it");
+        assert_eq!(to.before(Some((time(7), 3))), (time(6), i64::MIN));
+        assert_eq!(to.before(Some((time(5), 3))), (time(5), 3));
     }
 }

@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 
 /// Which jobs; every part that is set must match.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+// A part that this program does not know must not be passed over: the filter would match jobs that it was to leave out.
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct JobFilter {
     /// In any of these states; empty for all.
     pub states: Vec<JobState>,

@@ -34,6 +34,7 @@ pub mod recent;
 pub mod schedule;
 pub mod standing;
 pub mod wakeup;
+pub mod within;
 pub mod worker;
 
 use std::{any::Any, sync::Arc, time::Duration};
@@ -59,10 +60,11 @@ pub use log::{LogEntry, LogLevel, LogLine};
 pub use memory::MemoryStore;
 pub use operation::{Advance, BulkAction, NewOperation, Operation, OperationEnd, OperationState};
 pub use options::Options;
-pub use recent::{Glimpse, Recent};
+pub use recent::{Glimpse, Lately, Recent};
 pub use schedule::{Backfill, Firing, Occurrence, Put, Schedule};
 pub use standing::Standing;
 pub use wakeup::{Polling, Wakeup, Wakeups};
+pub use within::{Within, is_within};
 pub use worker::{Directive, WorkerInfo, WorkerStatus};
 
 /// Durable storage of jobs. See the [crate documentation](crate) for what every implementation keeps.
@@ -139,7 +141,8 @@ pub trait Store: Any + Send + Sync {
 
     // ---- operations on many jobs ----
 
-    /// Begins an operation, on jobs recorded until now. At most [`NewOperation::MAX_OPEN`] are under way at once.
+    /// Begins an operation, on jobs recorded until now. At most [`NewOperation::MAX_OPEN`] are under way at once, of one tenant at most
+    /// [`NewOperation::MAX_OPEN_EACH`]; those who are bound to none count as one.
     async fn begin_operation(&self, operation: NewOperation) -> Result<Operation>;
 
     /// Stops an operation that runs; answers how it stands. What a step under way still does is not counted.
@@ -166,23 +169,26 @@ pub trait Store: Any + Send + Sync {
     /// Sets a schedule up, or changes it. The same again changes nothing. One with other times counts them from now on, and what had
     /// passed of the old ones is one line of the ledger; any other edit leaves its times alone. Its ledger stays. A schedule that this
     /// program cannot read is replaced.
-    async fn put_schedule(&self, schedule: NewSchedule) -> Result<Put>;
+    ///
+    /// Names are everybody's: one belongs to the tenant that took it first, until it is deleted or put within none. Within a tenant, what
+    /// is put must be that tenant's, and a name that is another's is answered by [`StoreError::ScheduleNotFound`].
+    async fn put_schedule(&self, within: Within<'_>, schedule: NewSchedule) -> Result<Put>;
 
     /// Forgets a schedule and its ledger; its jobs stay. Whether there was one.
-    async fn delete_schedule(&self, name: &ScheduleName) -> Result<bool>;
+    async fn delete_schedule(&self, within: Within<'_>, name: &ScheduleName) -> Result<bool>;
 
     /// Stops a schedule, with a note for people; whether it ran.
-    async fn pause_schedule(&self, name: &ScheduleName, note: Option<String>) -> Result<bool>;
+    async fn pause_schedule(&self, within: Within<'_>, name: &ScheduleName, note: Option<String>) -> Result<bool>;
 
     /// Lets a schedule go on from now; whether it was paused. What passed meanwhile is one line of the ledger.
-    async fn resume_schedule(&self, name: &ScheduleName) -> Result<bool>;
+    async fn resume_schedule(&self, within: Within<'_>, name: &ScheduleName) -> Result<bool>;
 
     /// Creates one job of a schedule now, whatever else runs and whether or not it is paused.
-    async fn trigger_schedule(&self, name: &ScheduleName) -> Result<Enqueued>;
+    async fn trigger_schedule(&self, within: Within<'_>, name: &ScheduleName) -> Result<Enqueued>;
 
     /// Creates jobs for nominal times of a past range that did not fire; answers how many. All or nothing. Times that the schedule
     /// itself will still deal with are left to it.
-    async fn backfill_schedule(&self, name: &ScheduleName, range: &Backfill) -> Result<usize>;
+    async fn backfill_schedule(&self, within: Within<'_>, name: &ScheduleName, range: &Backfill) -> Result<usize>;
 
     // ---- housekeeping, in bounded steps, in the name of whoever leads ----
 
@@ -260,13 +266,14 @@ pub trait Store: Any + Send + Sync {
         Ok(self.summaries(ids).await?.into_iter().map(|job| (job.id, job.state)).collect())
     }
 
-    /// What happened lately, for whoever follows all jobs or those of a queue: every job that is leased, and those that were recorded
-    /// or ended from `since` on, as they stand at one moment, in any order, each at least once. At most `limit` of each kind; whether
+    /// What happened lately, for whoever follows all jobs or those of a queue: jobs that are leased, a page at a time, and those that were
+    /// recorded or ended since then, as they stand at one moment, in any order, each at least once. At most so many of each kind; whether
     /// there were more is told. The cost grows with what is shown, not with the backlog or with what is kept.
     ///
-    /// Whatever ends in a transaction that took longer than `since` reaches back is shown as leased until its commit, and then no
-    /// longer shown: whoever follows looks it up by its id. A job counts as recorded at the time in its id, which is its maker's.
-    async fn recent(&self, since: Option<Timestamp>, limit: usize) -> Result<Recent>;
+    /// A leased job that ends in a transaction which took longer than the look reaches back is shown as leased until its commit, and then no
+    /// longer shown: whoever follows looks it up by its id. Only a cancel ends a job that is not leased, and for it one may reach back further.
+    /// A job counts as recorded at the time in its id, which is its maker's.
+    async fn recent(&self, lately: &Lately) -> Result<Recent>;
 
     /// All that is known of one job.
     async fn get(&self, id: JobId) -> Result<Option<Job>>;
@@ -297,11 +304,16 @@ pub trait Store: Any + Send + Sync {
     async fn schedule(&self, name: &ScheduleName) -> Result<Option<Schedule>>;
 
     /// Schedules by name. One that this program cannot read is left out, with a warning.
-    async fn schedules(&self, page: &PageRequest<ScheduleName>) -> Result<Page<Schedule, ScheduleName>>;
+    async fn schedules(
+        &self,
+        within: Within<'_>,
+        page: &PageRequest<ScheduleName>,
+    ) -> Result<Page<Schedule, ScheduleName>>;
 
     /// Lines of a schedule's ledger, newest nominal time first.
     async fn occurrences(
         &self,
+        within: Within<'_>,
         name: &ScheduleName,
         page: &PageRequest<Timestamp>,
     ) -> Result<Page<Occurrence, Timestamp>>;
@@ -309,10 +321,15 @@ pub trait Store: Any + Send + Sync {
     /// One operation.
     async fn operation(&self, id: OperationId) -> Result<Option<Operation>>;
 
-    /// Operations, newest first.
-    async fn operations(&self, page: &PageRequest<OperationId>) -> Result<Page<Operation, OperationId>>;
+    /// Operations, newest first. One that this program cannot read is left out, with a warning.
+    async fn operations(
+        &self,
+        within: Within<'_>,
+        page: &PageRequest<OperationId>,
+    ) -> Result<Page<Operation, OperationId>>;
 
-    /// Up to `limit` operations that run, oldest first.
+    /// Up to `limit` operations that run, the one first whose last turn is the longest ago. One that this program cannot read is left
+    /// out, with a warning.
     async fn open_operations(&self, limit: usize) -> Result<Vec<Operation>>;
 
     /// One key, with what is needed to check who shows it.

@@ -2,71 +2,20 @@
 //!
 //! An operation goes through the jobs that match its filter from the newest to the oldest. How far it has come is in its cursor,
 //! and a step counts only if nobody has moved the cursor since it began: a leader that dies in the middle leaves at most one
-//! step to be done again, and every action is one that may be.
+//! step to be done again, and every action is one that may be. Operations take turns: the next step is one of the operation whose last
+//! was the longest ago.
+
+mod action;
+mod unreadable;
 
 use std::{fmt, str::FromStr};
 
-use orchestrix_core::{Event, FieldError, JobId, JobState, OperationId, Priority, Tenant, Timestamp};
+use orchestrix_core::{FieldError, JobId, OperationId, Tenant, Timestamp};
 
-use crate::{JobFilter, clock::cut};
+pub use action::BulkAction;
+pub use unreadable::Unreadable;
 
-/// What is done to each job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BulkAction {
-    /// Another chance for dead and cancelled ones.
-    Retry,
-    /// An end to unfinished ones.
-    Cancel,
-    /// This urgency for unfinished ones.
-    Priority(Priority),
-}
-
-impl BulkAction {
-    /// The action as APIs spell it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Retry => "retry",
-            Self::Cancel => "cancel",
-            Self::Priority(_) => "priority",
-        }
-    }
-
-    /// The urgency it gives, if it gives one.
-    pub const fn priority(self) -> Option<Priority> {
-        match self {
-            Self::Priority(priority) => Some(priority),
-            Self::Retry | Self::Cancel => None,
-        }
-    }
-
-    /// Reads the action, which for `priority` needs one.
-    pub fn parse(text: &str, priority: Option<Priority>) -> Result<Self, FieldError> {
-        match (text, priority) {
-            ("retry", None) => Ok(Self::Retry),
-            ("cancel", None) => Ok(Self::Cancel),
-            ("priority", Some(priority)) => Ok(Self::Priority(priority)),
-            ("priority", None) => Err(FieldError::new("priority", "must be given")),
-            ("retry" | "cancel", Some(_)) => Err(FieldError::new("priority", "goes only with the action priority")),
-            _ => Err(FieldError::new("action", "must be retry, cancel or priority")),
-        }
-    }
-
-    /// Whether a job in this state can take it.
-    pub fn suits(self, state: JobState) -> bool {
-        match self {
-            Self::Retry => state.next(Event::Redrive).is_ok(),
-            Self::Cancel | Self::Priority(_) => !state.is_terminal(),
-        }
-    }
-
-    /// `filter` without the states that cannot take it; `None` if nothing is left.
-    pub fn narrow(self, filter: &JobFilter) -> Option<JobFilter> {
-        let suited = JobState::ALL.into_iter().filter(|state| self.suits(*state));
-        let states: Vec<JobState> =
-            suited.filter(|state| filter.states.is_empty() || filter.states.contains(state)).collect();
-        (!states.is_empty()).then(|| JobFilter { states, ..filter.clone() })
-    }
-}
+use crate::{JobFilter, StoreError, clock::cut};
 
 /// How an operation stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -131,6 +80,8 @@ pub struct NewOperation {
 impl NewOperation {
     /// The most operations that may be under way at once.
     pub const MAX_OPEN: usize = 100;
+    /// The most of them that may be of one tenant, or of those who are bound to none: nobody keeps all others out.
+    pub const MAX_OPEN_EACH: usize = 20;
     /// The longest filter, in bytes as it is kept.
     pub const MAX_FILTER: usize = 8 * 1024;
     /// The longest name of whoever wants it, in bytes.
@@ -146,6 +97,14 @@ impl NewOperation {
             return Err(FieldError::new("filter", format!("must have at most {} bytes", Self::MAX_FILTER)));
         }
         Ok(())
+    }
+
+    /// Refuses one more where as many are under way as may be, in all or of the same tenant.
+    pub fn check_open(all: usize, own: usize) -> Result<(), StoreError> {
+        if own >= Self::MAX_OPEN_EACH {
+            return Err(StoreError::TooManyOperations(own));
+        }
+        if all >= Self::MAX_OPEN { Err(StoreError::TooManyOperations(all)) } else { Ok(()) }
     }
 
     /// What it is once it has begun. Jobs recorded after `now` are none of its: it would never come to an end.
@@ -196,7 +155,7 @@ pub struct Operation {
     pub refused: u64,
     /// When it was begun.
     pub created_at: Timestamp,
-    /// When it last moved.
+    /// When it last had a turn, or was stopped.
     pub updated_at: Timestamp,
     /// When it was over.
     pub finished_at: Option<Timestamp>,
@@ -264,33 +223,5 @@ impl Advance {
             return Err(FieldError::new("error", rule));
         }
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_action_is_asked_only_of_jobs_that_can_take_it() {
-        let all = JobFilter::default();
-        let states = |action: BulkAction, filter: &JobFilter| action.narrow(filter).map(|filter| filter.states);
-        assert_eq!(states(BulkAction::Retry, &all).unwrap(), [JobState::Dead, JobState::Cancelled]);
-        let some = JobFilter { states: vec![JobState::Dead, JobState::Running], ..all.clone() };
-        assert_eq!(states(BulkAction::Retry, &some).unwrap(), [JobState::Dead]);
-        assert_eq!(states(BulkAction::Cancel, &some).unwrap(), [JobState::Running]);
-        let done = JobFilter { states: vec![JobState::Completed], ..all };
-        assert_eq!(states(BulkAction::Cancel, &done), None);
-    }
-
-    #[test]
-    fn a_priority_is_given_just_where_it_is_meant() {
-        let five = Priority::new(5).unwrap();
-        for action in [BulkAction::Retry, BulkAction::Cancel, BulkAction::Priority(five)] {
-            assert_eq!(BulkAction::parse(action.as_str(), action.priority()), Ok(action));
-        }
-        assert_eq!(BulkAction::parse("priority", None).unwrap_err().field, "priority");
-        assert_eq!(BulkAction::parse("cancel", Some(five)).unwrap_err().field, "priority");
-        assert_eq!(BulkAction::parse("purge", None).unwrap_err().field, "action");
     }
 }

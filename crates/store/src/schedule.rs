@@ -14,9 +14,20 @@ use orchestrix_core::{
     schedule::{NewSchedule, Outcome, Overlap, Reason, Span, plan},
 };
 
+use crate::{StoreError, Within};
+
 pub use backfill::Backfill;
 pub use definition::{read_definition, write_definition};
 pub use firing::Firing;
+
+/// Checks what is to be put: within a tenant, only what is that tenant's.
+pub fn check_put(within: Within<'_>, definition: &NewSchedule) -> Result<(), StoreError> {
+    definition.validate()?;
+    match within {
+        Some(own) if *own != definition.job.tenant => Err(FieldError::new("job.tenant", "must be their own").into()),
+        _ => Ok(()),
+    }
+}
 
 /// A schedule as it stands.
 #[derive(Debug, Clone, PartialEq)]

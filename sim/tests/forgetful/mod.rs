@@ -62,7 +62,7 @@ passed_on! {
     forget_workers(fence: Fence, silence: Duration, limit: usize) -> Result<usize>;
     prune(fence: Fence, retention: &Retention, limit: usize) -> Result<Pruned>;
     summaries(ids: &[JobId]) -> Result<Vec<JobSummary>>;
-    recent(since: Option<Timestamp>, limit: usize) -> Result<Recent>;
+    recent(lately: &Lately) -> Result<Recent>;
     get(id: JobId) -> Result<Option<Job>>;
     list(filter: &JobFilter, page: &PageRequest<JobId>) -> Result<Page<JobSummary, JobId>>;
     logs(id: JobId, page: &PageRequest<i64>) -> Result<Page<LogEntry, i64>>;
@@ -73,7 +73,7 @@ passed_on! {
     abort_operation(id: OperationId) -> Result<Operation>;
     advance_operation(fence: Fence, id: OperationId, step: Advance) -> Result<Operation>;
     operation(id: OperationId) -> Result<Option<Operation>>;
-    operations(page: &PageRequest<OperationId>) -> Result<Page<Operation, OperationId>>;
+    operations(within: Within<'_>, page: &PageRequest<OperationId>) -> Result<Page<Operation, OperationId>>;
     open_operations(limit: usize) -> Result<Vec<Operation>>;
     create_key(key: NewKey) -> Result<ApiKey>;
     revoke_key(id: &KeyId) -> Result<bool>;
@@ -92,16 +92,16 @@ passed_on! {
     campaign(node: &NodeName, term: Duration, held: Option<Epoch>) -> Result<Leadership>;
     resign(node: &NodeName, epoch: Epoch) -> Result<bool>;
     nodes(page: &PageRequest<NodeName>) -> Result<Page<NodeStatus, NodeName>>;
-    put_schedule(schedule: NewSchedule) -> Result<Put>;
-    delete_schedule(name: &ScheduleName) -> Result<bool>;
-    pause_schedule(name: &ScheduleName, note: Option<String>) -> Result<bool>;
-    resume_schedule(name: &ScheduleName) -> Result<bool>;
-    trigger_schedule(name: &ScheduleName) -> Result<Enqueued>;
-    backfill_schedule(name: &ScheduleName, range: &Backfill) -> Result<usize>;
+    put_schedule(within: Within<'_>, schedule: NewSchedule) -> Result<Put>;
+    delete_schedule(within: Within<'_>, name: &ScheduleName) -> Result<bool>;
+    pause_schedule(within: Within<'_>, name: &ScheduleName, note: Option<String>) -> Result<bool>;
+    resume_schedule(within: Within<'_>, name: &ScheduleName) -> Result<bool>;
+    trigger_schedule(within: Within<'_>, name: &ScheduleName) -> Result<Enqueued>;
+    backfill_schedule(within: Within<'_>, name: &ScheduleName, range: &Backfill) -> Result<usize>;
     fire(fence: Fence, limit: usize) -> Result<Swept>;
     schedule(name: &ScheduleName) -> Result<Option<Schedule>>;
-    schedules(page: &PageRequest<ScheduleName>) -> Result<Page<Schedule, ScheduleName>>;
-    occurrences(name: &ScheduleName, page: &PageRequest<Timestamp>) -> Result<Page<Occurrence, Timestamp>>;
+    schedules(within: Within<'_>, page: &PageRequest<ScheduleName>) -> Result<Page<Schedule, ScheduleName>>;
+    occurrences(within: Within<'_>, name: &ScheduleName, page: &PageRequest<Timestamp>) -> Result<Page<Occurrence, Timestamp>>;
     {
         async fn reprioritize(&self, id: JobId, priority: Priority) -> Result<JobState> {
             let before = self.store.get(id).await?.map(|job| job.priority);

@@ -120,7 +120,7 @@ pub struct OperationView {
     /// When it was begun.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub created_at: Timestamp,
-    /// When it last moved.
+    /// When it last had a turn, or was stopped.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub updated_at: Timestamp,
     /// When it was over.

@@ -16,6 +16,7 @@ mod logs;
 mod metrics;
 mod migrate;
 mod operate;
+mod pooler;
 mod remote;
 mod schedules;
 mod server;

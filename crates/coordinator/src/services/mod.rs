@@ -33,7 +33,7 @@ pub(crate) fn all() -> Vec<Box<dyn Service>> {
         Box::new(forget::Forget),
         Box::new(fold::Fold),
         Box::new(retain::Retain),
-        Box::new(bulk::Bulk),
+        Box::<bulk::Bulk>::default(),
         Box::<measure::Measure>::default(),
     ]
 }

@@ -2,15 +2,16 @@
 
 use std::{sync::Arc, time::Duration};
 
-use orchestrix_core::{JobState, NewJob, NodeName, OperationId, Priority, Queue};
+use orchestrix_coordinator::{Coordinator, CoordinatorOptions};
+use orchestrix_core::{JobState, NewJob, NodeName, OperationId, Priority, Queue, Timestamp};
 use orchestrix_postgres::{PostgresOptions, PostgresStore};
 use orchestrix_store::{
     BulkAction, Finish, JobFilter, Leadership, MemoryStore, NewOperation, Operation, OperationState, PageRequest,
     Store, Verdict,
 };
-use orchestrix_testkit::{TestDatabase, psql};
+use orchestrix_testkit::{PostgresServer, TestDatabase, psql};
 
-use crate::support::{claim, job, leading, start, until};
+use crate::support::{claim, job, leading, options, start, until};
 
 fn memory() -> Arc<dyn Store> {
     Arc::new(MemoryStore::new())
@@ -124,4 +125,88 @@ async fn an_operation_goes_on_where_it_stood_when_another_took_over_in_the_middl
     let cancelled = JobFilter { states: vec![JobState::Cancelled], ..of_queue("a") };
     assert_eq!(count(&*store, &cancelled).await, JOBS);
     node.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_small_operation_is_not_kept_waiting_by_a_large_one_that_came_first() {
+    let store = memory();
+    store.enqueue_many((0..5_000).map(|_| in_queue("large")).collect()).await.unwrap();
+    store.enqueue_many((0..10).map(|_| in_queue("small")).collect()).await.unwrap();
+    let large = begin(&*store, BulkAction::Cancel, of_queue("large"), false).await;
+    let small = begin(&*store, BulkAction::Cancel, of_queue("small"), false).await;
+    let _node = start(&store, "a");
+    let (large, small) = (over(&*store, large).await, over(&*store, small).await);
+    assert_eq!(counts(&large), (OperationState::Done, 5_000, 5_000, 0));
+    assert_eq!(counts(&small), (OperationState::Done, 10, 10, 0));
+    assert!(small.finished_at < large.finished_at, "{:?} and {:?}", small.finished_at, large.finished_at);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_operation_that_is_refused_at_the_same_place_again_and_again_fails_and_holds_up_no_other() {
+    let database = tokio::task::block_in_place(|| TestDatabase::create("bulk").unwrap());
+    let short = Duration::from_millis(100);
+    let limits = PostgresOptions { lock_timeout: short, ..PostgresOptions::new(database.url()) };
+    let store: Arc<dyn Store> = Arc::new(PostgresStore::open(limits).await.unwrap());
+    let held = store.enqueue(in_queue("held")).await.unwrap().id;
+    store.enqueue(in_queue("free")).await.unwrap();
+    let (client, connection) = tokio_postgres::connect(database.url(), tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client.batch_execute("BEGIN; SELECT FROM orchestrix.job WHERE queue = 'held' FOR UPDATE").await.unwrap();
+
+    let refused = begin(&*store, BulkAction::Cancel, of_queue("held"), false).await;
+    let free = begin(&*store, BulkAction::Cancel, of_queue("free"), false).await;
+    let node = Coordinator::start(Arc::clone(&store), CoordinatorOptions { bulk_tries: 3, ..options("a") }).unwrap();
+    let (refused, free) = (over(&*store, refused).await, over(&*store, free).await);
+    assert_eq!(counts(&free), (OperationState::Done, 1, 1, 0));
+    assert!(free.finished_at < refused.finished_at, "it did not wait");
+    assert_eq!(counts(&refused), (OperationState::Failed, 0, 0, 0));
+    let error = refused.error.unwrap();
+    assert!(error.contains("refused 3 times in a row") && !error.contains("timeout"), "{error}");
+
+    // One that is let go in time goes on.
+    let patient = begin(&*store, BulkAction::Cancel, of_queue("held"), false).await;
+    until("it has had a turn", async || {
+        let now = store.operation(patient).await.unwrap().unwrap();
+        (now.updated_at > now.created_at).then_some(())
+    })
+    .await;
+    client.batch_execute("ROLLBACK").await.unwrap();
+    assert_eq!(counts(&over(&*store, patient).await), (OperationState::Done, 1, 1, 0));
+    assert_eq!(store.get(held).await.unwrap().unwrap().state, JobState::Cancelled);
+    node.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_operation_waits_for_a_database_that_is_away() {
+    const JOBS: usize = 3_000;
+    const TRIES: u32 = 3;
+    let mut server = tokio::task::block_in_place(|| PostgresServer::builder().start().unwrap());
+    let store = PostgresStore::open(PostgresOptions::new(server.url("postgres"))).await.unwrap();
+    let store: Arc<dyn Store> = Arc::new(store);
+    store.enqueue_many(vec![in_queue("a"); JOBS]).await.unwrap();
+    let node = Coordinator::start(
+        Arc::clone(&store),
+        CoordinatorOptions { bulk_tries: TRIES, term: Duration::from_secs(30), ..options("a") },
+    );
+    let node = node.unwrap();
+    leading(&node).await;
+    let id = begin(&*store, BulkAction::Cancel, of_queue("a"), false).await;
+    until("it has begun", async || store.operation(id).await.unwrap().filter(|now| now.changed > 0)).await;
+    tokio::task::block_in_place(|| server.kill().unwrap());
+    let failures = || node.status().services["bulk"].failures;
+    let before = failures();
+    // More often than it may be refused.
+    let enough = before + u64::from(TRIES) + 1;
+    until("it failed again and again", async || (failures() >= enough).then_some(())).await;
+    let back = Timestamp::now();
+    tokio::task::block_in_place(|| server.restart().unwrap());
+    let done = until("it is over", async || {
+        let now = store.operation(id).await.ok()??;
+        (now.state != OperationState::Running).then_some(now)
+    })
+    .await;
+    assert!(done.finished_at > Some(back), "it was over too soon to tell anything");
+    assert_eq!((done.state, done.error.as_deref()), (OperationState::Done, None));
+    node.shutdown().await;
+    tokio::task::block_in_place(|| drop(server));
 }

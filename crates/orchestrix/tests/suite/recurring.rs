@@ -43,7 +43,7 @@ async fn a_declared_schedule_fires_by_itself_and_declaring_it_again_changes_noth
     tokio::time::timeout(Duration::from_secs(30), three).await.expect("three ticks");
     assert_eq!(declare().await.unwrap(), Put::Unchanged);
     let name = "ticks".parse().unwrap();
-    let ledger = client.store().occurrences(&name, &PageRequest::first(100)).await.unwrap().items;
+    let ledger = client.store().occurrences(None, &name, &PageRequest::first(100)).await.unwrap().items;
     assert!(ledger.len() >= 3 && ledger.iter().all(|line| line.outcome == Outcome::Fired), "{ledger:?}");
     assert!(ledger.windows(2).all(|pair| pair[0].nominal > pair[1].nominal), "each time once: {ledger:?}");
     let _ = worker.shutdown().await;

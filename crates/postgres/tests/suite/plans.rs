@@ -158,7 +158,7 @@ async fn read_plan(client: &Client, sql: &str) -> Value {
 }
 
 /// A connection with the settings that the store gives its own.
-async fn connect_like_a_store(database: &TestDatabase) -> Client {
+pub(crate) async fn connect_like_a_store(database: &TestDatabase) -> Client {
     let server = orchestrix_testkit::test_postgres().unwrap().split_once('@').unwrap().1;
     let recorder = Recorder::start(server);
     let _store = PostgresStore::open(PostgresOptions::new(recorder.url(database.url()))).await.unwrap();

@@ -48,7 +48,7 @@ impl Scene {
         let client = support::connect(&url).await;
         let store = open(&url).await;
         for schedule in schedules {
-            store.put_schedule(schedule).await.unwrap();
+            store.put_schedule(None, schedule).await.unwrap();
         }
         Self { _database: database, clock, url, client, store }
     }
@@ -62,7 +62,7 @@ impl Scene {
     }
 
     async fn lines(&self, text: &str) -> Vec<Occurrence> {
-        self.store.occurrences(&name(text), &PageRequest::first(1_000)).await.unwrap().items
+        self.store.occurrences(None, &name(text), &PageRequest::first(1_000)).await.unwrap().items
     }
 
     async fn fired(&self, text: &str) -> usize {
@@ -96,7 +96,7 @@ async fn a_job_that_breaks_a_rule_keeps_no_other_schedule_waiting() {
     assert!(scene.is_put_off("bad", MINUTE).await);
     assert_eq!(scene.fire().await, 0);
     // Mended, it goes on.
-    assert_eq!(scene.store.put_schedule(minutely("bad")).await.unwrap(), Put::Updated);
+    assert_eq!(scene.store.put_schedule(None, minutely("bad")).await.unwrap(), Put::Updated);
     assert_eq!(scene.fire().await, 1);
     assert_eq!(scene.fired("bad").await, 1);
     books::assert_balanced(&scene.client).await;
@@ -207,7 +207,7 @@ async fn whoever_waited_for_a_schedule_goes_by_the_time_after_that() {
     let store = scene.store.clone();
     let putting = tokio::spawn(async move {
         let edited = NewSchedule { jitter: Duration::from_millis(1), ..minutely("s") };
-        store.put_schedule(edited).await
+        store.put_schedule(None, edited).await
     });
     until_waiting(&scene.client, 1).await;
     scene.clock.advance(MINUTE * 10).await;
@@ -222,14 +222,14 @@ async fn whoever_waited_for_a_schedule_goes_by_the_time_after_that() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_schedule_that_nobody_can_read_is_left_out_of_lists_and_can_be_stopped_replaced_and_deleted() {
     let scene = Scene::with(["a", "b", "c"].map(minutely)).await;
-    scene.store.trigger_schedule(&name("b")).await.unwrap();
+    scene.store.trigger_schedule(None, &name("b")).await.unwrap();
     let before = scene.schedule("b").await;
     let spoil = "UPDATE orchestrix.schedule SET definition = '{\"new\": 1}' WHERE name <> 'a'";
     scene.sql(spoil).await;
     let mut names = Vec::new();
     let mut page = PageRequest::first(1);
     for _ in 0..3 {
-        let part = scene.store.schedules(&page).await.unwrap();
+        let part = scene.store.schedules(None, &page).await.unwrap();
         names.extend(part.items.into_iter().map(|schedule| schedule.definition.name));
         let Some(next) = part.next else { break };
         page = PageRequest::after(next, 1);
@@ -239,25 +239,25 @@ async fn a_schedule_that_nobody_can_read_is_left_out_of_lists_and_can_be_stopped
     assert_eq!(scene.lines("b").await.len(), 1);
     assert_eq!(scene.lines("c").await, [], "it is there");
 
-    assert!(scene.store.pause_schedule(&name("b"), Some("broken".into())).await.unwrap());
-    assert!(!scene.store.pause_schedule(&name("b"), None).await.unwrap(), "it did not run");
+    assert!(scene.store.pause_schedule(None, &name("b"), Some("broken".into())).await.unwrap());
+    assert!(!scene.store.pause_schedule(None, &name("b"), None).await.unwrap(), "it did not run");
     let paused = "SELECT count(*) FROM orchestrix.schedule WHERE paused AND next_fire_at IS NULL AND name = 'b'";
     assert_eq!(scene.number(paused).await, 1);
-    assert!(matches!(scene.store.resume_schedule(&name("b")).await, Err(StoreError::Backend(_))));
+    assert!(matches!(scene.store.resume_schedule(None, &name("b")).await, Err(StoreError::Backend(_))));
 
     scene.clock.advance(MINUTE).await;
     let now = scene.clock.now().await;
-    assert_eq!(scene.store.put_schedule(minutely("b")).await.unwrap(), Put::Updated);
+    assert_eq!(scene.store.put_schedule(None, minutely("b")).await.unwrap(), Put::Updated);
     let after = scene.schedule("b").await;
     assert_eq!(after.definition, NewSchedule { paused: true, ..minutely("b") }, "it stays paused");
     assert_eq!((after.created_at, after.updated_at, after.counted_from), (before.created_at, now, now));
     assert_eq!((after.open_jobs, after.last_fired_at), (before.open_jobs, before.last_fired_at));
-    assert!(scene.store.resume_schedule(&name("b")).await.unwrap());
+    assert!(scene.store.resume_schedule(None, &name("b")).await.unwrap());
 
-    assert_eq!(scene.store.put_schedule(minutely("c")).await.unwrap(), Put::Updated);
+    assert_eq!(scene.store.put_schedule(None, minutely("c")).await.unwrap(), Put::Updated);
     assert!(scene.schedule("c").await.next_fire_at.is_some_and(|time| time > now), "it goes on");
     scene.sql(spoil).await;
-    assert!(scene.store.delete_schedule(&name("c")).await.unwrap());
+    assert!(scene.store.delete_schedule(None, &name("c")).await.unwrap());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -266,6 +266,6 @@ async fn a_schedule_that_breaks_a_newer_rule_can_be_paused() {
     let spoil =
         "UPDATE orchestrix.schedule SET definition = jsonb_set(definition::jsonb, '{job,max_attempts}', '0')::json";
     scene.sql(spoil).await;
-    assert!(scene.store.pause_schedule(&name("s"), Some("broken".into())).await.unwrap());
+    assert!(scene.store.pause_schedule(None, &name("s"), Some("broken".into())).await.unwrap());
     assert_eq!(scene.schedule("s").await.definition.note.as_deref(), Some("broken"));
 }

@@ -57,7 +57,7 @@ impl Scene {
     /// The same, with one schedule that has just come due.
     async fn with(schedule: NewSchedule) -> Self {
         let scene = Self::new().await;
-        scene.store.put_schedule(schedule).await.unwrap();
+        scene.store.put_schedule(None, schedule).await.unwrap();
         scene.clock.advance(MINUTE / 2).await;
         scene
     }
@@ -82,7 +82,7 @@ impl Scene {
     }
 
     async fn lines(&self, text: &str) -> Vec<Occurrence> {
-        self.store.occurrences(&name(text), &PageRequest::first(1_000)).await.unwrap().items
+        self.store.occurrences(None, &name(text), &PageRequest::first(1_000)).await.unwrap().items
     }
 
     /// Begins to fire and stops where the line is written, behind `holder`.
@@ -116,7 +116,7 @@ async fn of_many_who_fire_at_once_one_fires_each_schedule() {
     const SCHEDULES: usize = 40;
     let scene = Scene::new().await;
     for i in 0..SCHEDULES {
-        scene.store.put_schedule(minutely(&format!("s{i}"))).await.unwrap();
+        scene.store.put_schedule(None, minutely(&format!("s{i}"))).await.unwrap();
     }
     let stores: [PostgresStore; 4] = open_many(&scene.url).await;
     for round in 1..=10 {
@@ -205,10 +205,10 @@ async fn whoever_takes_over_waits_for_a_firing_and_finds_it_done() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_firing_that_is_killed_between_jobs_and_lines_leaves_neither() {
     let scene = Scene::new().await;
-    scene.store.put_schedule(NewSchedule { overlap: Overlap::CancelRunning, ..minutely("s") }).await.unwrap();
-    let Enqueued { id: running, .. } = scene.store.trigger_schedule(&name("s")).await.unwrap();
+    scene.store.put_schedule(None, NewSchedule { overlap: Overlap::CancelRunning, ..minutely("s") }).await.unwrap();
+    let Enqueued { id: running, .. } = scene.store.trigger_schedule(None, &name("s")).await.unwrap();
     assert_eq!(claim_soon(&scene.store).await.id(), running);
-    let Enqueued { id: waiting, .. } = scene.store.trigger_schedule(&name("s")).await.unwrap();
+    let Enqueued { id: waiting, .. } = scene.store.trigger_schedule(None, &name("s")).await.unwrap();
     scene.clock.advance(MINUTE / 2).await;
     let before = scene.schedule("s").await;
     assert_eq!(before.open_jobs, [running, waiting]);
@@ -239,7 +239,7 @@ async fn schedules_that_are_put_at_once_are_created_once() {
         let text = format!("s{round}");
         let puts = together(stores.clone().map(|store| {
             let schedule = minutely(&text);
-            async move { store.put_schedule(schedule).await.unwrap() }
+            async move { store.put_schedule(None, schedule).await.unwrap() }
         }));
         let created = puts.await.into_iter().filter(|put| *put == orchestrix_store::Put::Created).count();
         assert_eq!(created, 1);
@@ -252,7 +252,7 @@ async fn jobs_that_wait_for_each_other_are_of_their_own_schedule() {
     for text in ["a", "b", "c"] {
         let catch_up = orchestrix_core::Misfire::CatchUp;
         let schedule = NewSchedule { overlap: Overlap::BufferOne, misfire: catch_up, ..minutely(text) };
-        scene.store.put_schedule(schedule).await.unwrap();
+        scene.store.put_schedule(None, schedule).await.unwrap();
     }
     scene.clock.advance(MINUTE * 2).await;
     assert_eq!(fire(&scene.store).await, 3);
@@ -274,9 +274,9 @@ async fn jobs_that_wait_for_each_other_are_of_their_own_schedule() {
 async fn a_backfill_takes_times_out_of_a_line_over_many_and_leaves_the_rest() {
     let scene = Scene::new().await;
     let schedule = NewSchedule { overlap: Overlap::Allow, paused: true, ..minutely("s") };
-    scene.store.put_schedule(schedule).await.unwrap();
+    scene.store.put_schedule(None, schedule).await.unwrap();
     scene.clock.advance(MINUTE * 10).await;
-    assert!(scene.store.resume_schedule(&name("s")).await.unwrap());
+    assert!(scene.store.resume_schedule(None, &name("s")).await.unwrap());
     let time = |minute: u32| format!("2026-01-01T00:{minute:02}:00Z").parse::<Timestamp>().unwrap();
     let shapes = || async {
         let lines = scene.lines("s").await;
@@ -286,7 +286,7 @@ async fn a_backfill_takes_times_out_of_a_line_over_many_and_leaves_the_rest() {
     let fill = |from, to| {
         let range = Backfill { from: time(from), to: time(to), overlap: None };
         let store = &scene.store;
-        async move { store.backfill_schedule(&name("s"), &range).await.unwrap() }
+        async move { store.backfill_schedule(None, &name("s"), &range).await.unwrap() }
     };
     assert_eq!(fill(3, 5).await, 2);
     let one = |minute| (time(minute), time(minute), 1, true);
@@ -301,8 +301,8 @@ async fn a_backfill_takes_times_out_of_a_line_over_many_and_leaves_the_rest() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_schedule_that_this_program_cannot_read_keeps_nobody_waiting() {
     let scene = Scene::with(minutely("bad")).await;
-    scene.store.put_schedule(minutely("good")).await.unwrap();
-    scene.store.put_schedule(NewSchedule { paused: true, ..minutely("paused") }).await.unwrap();
+    scene.store.put_schedule(None, minutely("good")).await.unwrap();
+    scene.store.put_schedule(None, NewSchedule { paused: true, ..minutely("paused") }).await.unwrap();
     scene.clock.advance(MINUTE).await;
     let spoil = "UPDATE orchestrix.schedule SET definition = '{}', tzdb = '1999a' WHERE name <> 'good'";
     scene.client.batch_execute(spoil).await.unwrap();
@@ -322,7 +322,7 @@ async fn a_schedule_that_this_program_cannot_read_keeps_nobody_waiting() {
 async fn next_times_of_another_time_zone_database_are_computed_anew() {
     let scene = Scene::new().await;
     for text in ["older", "newer", "paused", "same"] {
-        scene.store.put_schedule(NewSchedule { paused: text == "paused", ..minutely(text) }).await.unwrap();
+        scene.store.put_schedule(None, NewSchedule { paused: text == "paused", ..minutely(text) }).await.unwrap();
     }
     let before = scene.schedule("older").await;
     let sql = "UPDATE orchestrix.schedule SET tzdb = CASE name WHEN 'newer' THEN '9999z' ELSE '1999a' END,
@@ -348,11 +348,11 @@ async fn large_payloads_make_pages_and_steps_shorter_and_nothing_is_left_out() {
     let payload = orchestrix_core::Json::trusted(&text);
     for i in 0..SCHEDULES {
         let job = orchestrix_core::NewJob { payload: payload.clone(), ..job("t") };
-        scene.store.put_schedule(NewSchedule { job, ..minutely(&format!("s{i:02}")) }).await.unwrap();
+        scene.store.put_schedule(None, NewSchedule { job, ..minutely(&format!("s{i:02}")) }).await.unwrap();
     }
-    let first = scene.store.schedules(&PageRequest::first(100)).await.unwrap();
+    let first = scene.store.schedules(None, &PageRequest::first(100)).await.unwrap();
     assert!(first.items.len() < SCHEDULES, "all at once");
-    let rest = scene.store.schedules(&PageRequest { cursor: first.next, limit: 100 }).await.unwrap();
+    let rest = scene.store.schedules(None, &PageRequest { cursor: first.next, limit: 100 }).await.unwrap();
     assert_eq!((first.items.len() + rest.items.len(), rest.next), (SCHEDULES, None));
     scene.clock.advance(MINUTE).await;
     let first = scene.store.fire(Fence::NONE, 100).await.unwrap();
@@ -376,9 +376,9 @@ async fn a_long_ledger_goes_with_its_schedule_and_no_other_does() {
     let scene = Scene::with(minutely("s")).await;
     scene.client.batch_execute(&ledger("s", 25_000)).await.unwrap();
     scene.client.batch_execute(&ledger("t", 10)).await.unwrap();
-    assert!(scene.store.delete_schedule(&name("s")).await.unwrap());
+    assert!(scene.store.delete_schedule(None, &name("s")).await.unwrap());
     assert_eq!(scene.number("SELECT count(*) FROM orchestrix.occurrence").await, 10);
-    assert!(!scene.store.delete_schedule(&name("s")).await.unwrap());
+    assert!(!scene.store.delete_schedule(None, &name("s")).await.unwrap());
     assert_eq!(fire(&scene.store).await, 0);
 }
 
@@ -456,7 +456,7 @@ mod heavy {
             let store = Arc::clone(&store);
             async move {
                 for i in (part..SCHEDULES).step_by(4) {
-                    store.put_schedule(minutely(&format!("s{i}"))).await.unwrap();
+                    store.put_schedule(None, minutely(&format!("s{i}"))).await.unwrap();
                 }
             }
         }));

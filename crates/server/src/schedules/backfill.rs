@@ -42,36 +42,47 @@ pub(crate) async fn backfill(
     let (range, dry_run) = schedule::read_backfill(body.as_str()?)?;
     let schedule = find(&app, &caller, &name).await?;
     let overlap = range.overlap.unwrap_or(schedule.definition.overlap);
-    let planned = plan(&app, &schedule, &range, overlap).await?;
+    let planned = plan(&app, &caller, &schedule, &range, overlap).await?;
     let (status, fired, items) = match dry_run {
         true => {
             let fired = planned.iter().filter(|line| line.outcome == Outcome::Fired).count();
             let items = planned.iter().cloned().map(OccurrenceView::from).collect();
             (StatusCode::OK, fired, Some(items))
         }
-        false => (StatusCode::ACCEPTED, app.store.backfill_schedule(&name, &range).await?, None),
+        false => (StatusCode::ACCEPTED, app.store.backfill_schedule(caller.tenant(), &name, &range).await?, None),
     };
     let skipped = planned.len().saturating_sub(fired);
     Ok((status, Json(Backfilled { overlap, fired, skipped, dry_run, items })))
 }
 
 // What the store would decide now; it decides anew when it is asked to.
-async fn plan(app: &App, schedule: &Schedule, range: &Backfill, overlap: Overlap) -> Result<Vec<Occurrence>, Refusal> {
+async fn plan(
+    app: &App,
+    caller: &Caller,
+    schedule: &Schedule,
+    range: &Backfill,
+    overlap: Overlap,
+) -> Result<Vec<Occurrence>, Refusal> {
     let now = Timestamp::now();
     let mut times = range.until_now(now).map_err(StoreError::from)?.times(schedule).map_err(StoreError::from)?;
-    let fired = fired(app, schedule, range).await?;
+    let fired = fired(app, caller, schedule, range).await?;
     times.retain(|time| !fired.contains(time));
     let unfinished = unfinished(app, schedule).await?;
     Ok(schedule.backfill(&times, overlap, &unfinished, now).lines)
 }
 
 // As many lines as a range may hold times, and as many again for what was done by hand in between.
-async fn fired(app: &App, schedule: &Schedule, range: &Backfill) -> Result<HashSet<Timestamp>, Refusal> {
+async fn fired(
+    app: &App,
+    caller: &Caller,
+    schedule: &Schedule,
+    range: &Backfill,
+) -> Result<HashSet<Timestamp>, Refusal> {
     let most = 2 * Backfill::MAX / PageRequest::<()>::MAX_LIMIT;
     let mut fired = HashSet::new();
     let mut page = PageRequest::after(range.to, PageRequest::<()>::MAX_LIMIT);
     for _ in 0..most {
-        let found = app.store.occurrences(&schedule.definition.name, &page).await?;
+        let found = app.store.occurrences(caller.tenant(), &schedule.definition.name, &page).await?;
         let lines = found.items.iter().filter(|line| line.outcome == Outcome::Fired);
         fired.extend(lines.map(|line| line.nominal));
         match found.next {

@@ -24,8 +24,7 @@ pub(crate) async fn delete(
     Named(text): Named,
 ) -> Result<StatusCode, Refusal> {
     let name = name(&text)?;
-    caller.owns_named(&app, &name).await?;
-    match app.store.delete_schedule(&name).await? {
+    match app.store.delete_schedule(caller.tenant(), &name).await? {
         true => Ok(StatusCode::NO_CONTENT),
         false => Err(StoreError::ScheduleNotFound(name).into()),
     }

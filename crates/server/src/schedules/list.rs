@@ -24,7 +24,6 @@ pub(crate) async fn list(
     Asked(part): Asked<Part>,
 ) -> Result<Json<Listed<ScheduleView>>, Refusal> {
     let page = part.read(|text| ScheduleName::new(text).ok())?;
-    let mut found = app.store.schedules(&page).await?;
-    found.items.retain(|schedule| caller.sees(&schedule.definition.job.tenant));
+    let found = app.store.schedules(caller.tenant(), &page).await?;
     Ok(Json(Listed::of(found, |schedule| ScheduleView::from(&schedule))))
 }

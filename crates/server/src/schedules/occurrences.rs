@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::{Json, extract::State};
 use orchestrix_api::{Listed, schedule::OccurrenceView, schema::ScheduleId};
 
-use super::{Part, find, name};
+use super::{Part, name};
 use crate::{
     App,
     auth::caller::Caller,
@@ -31,6 +31,5 @@ pub(crate) async fn occurrences(
 ) -> Result<Json<Listed<OccurrenceView>>, Refusal> {
     let name = name(&text)?;
     let page = part.read(|text| text.parse().ok())?;
-    find(&app, &caller, &name).await?;
-    Ok(Json(Listed::of(app.store.occurrences(&name, &page).await?, OccurrenceView::from)))
+    Ok(Json(Listed::of(app.store.occurrences(caller.tenant(), &name, &page).await?, OccurrenceView::from)))
 }

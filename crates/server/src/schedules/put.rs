@@ -12,9 +12,13 @@ use orchestrix_core::{FieldError, Invalid, ScheduleName};
 use orchestrix_store::Put;
 
 use super::show;
-use crate::{App, auth::caller::Caller, body::Text, params::Named, refusal::Refusal};
+use crate::{
+    App, auth::caller::Caller, body::Text, openapi::problems::NoSuchSchedule, params::Named, refusal::Refusal,
+};
 
 /// Sets a schedule up, or changes it.
+///
+/// A name belongs to the tenant that took it first: to a key of another it is not there.
 #[utoipa::path(
     put,
     path = "/schedules/{name}",
@@ -25,6 +29,7 @@ use crate::{App, auth::caller::Caller, body::Text, params::Named, refusal::Refus
     responses(
         (status = 200, description = "It was there, and is now as asked for.", body = ScheduleView),
         (status = 201, description = "It is new.", body = ScheduleView),
+        (status = 404, response = NoSuchSchedule),
     ),
 )]
 pub(crate) async fn put(
@@ -37,10 +42,9 @@ pub(crate) async fn put(
         .map_err(|error| Problem::invalid(Invalid::from(FieldError::new("name", error.message))))?;
     let (schedule, resume) = schedule::read(name.clone(), body.as_str()?, &caller.home())?;
     caller.may_record(&app, std::slice::from_ref(&schedule.job), |_| "job.dependsOn".into()).await?;
-    caller.owns_named(&app, &name).await?;
-    let put = app.store.put_schedule(schedule).await?;
+    let put = app.store.put_schedule(caller.tenant(), schedule).await?;
     if resume {
-        app.store.resume_schedule(&name).await?;
+        app.store.resume_schedule(caller.tenant(), &name).await?;
     }
     let status = if put == Put::Created { StatusCode::CREATED } else { StatusCode::OK };
     let mut schedule = show(&app, &caller, &name).await?;

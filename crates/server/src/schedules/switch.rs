@@ -31,9 +31,8 @@ pub(crate) async fn pause(
     body: Text,
 ) -> Result<Json<ScheduleView>, Refusal> {
     let name = name(&text)?;
-    caller.owns_named(&app, &name).await?;
     let note = schedule::read_pause(body.as_str()?)?;
-    let changed = app.store.pause_schedule(&name, note).await?;
+    let changed = app.store.pause_schedule(caller.tenant(), &name, note).await?;
     switched(&app, &caller, &name, changed).await
 }
 
@@ -52,8 +51,7 @@ pub(crate) async fn resume(
     Named(text): Named,
 ) -> Result<Json<ScheduleView>, Refusal> {
     let name = name(&text)?;
-    caller.owns_named(&app, &name).await?;
-    let changed = app.store.resume_schedule(&name).await?;
+    let changed = app.store.resume_schedule(caller.tenant(), &name).await?;
     switched(&app, &caller, &name, changed).await
 }
 

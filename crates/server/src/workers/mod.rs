@@ -66,3 +66,6 @@ impl Roster {
         hasher.finish()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,6 +2,9 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod access;
+mod audit;
+mod live;
 mod openapi;
+mod place;
 mod python;
 mod remote_worker;

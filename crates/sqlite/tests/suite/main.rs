@@ -9,6 +9,7 @@ mod faults;
 mod group_commit;
 mod jobs;
 mod migrations;
+mod operations;
 mod process;
 mod races;
 mod schedules;

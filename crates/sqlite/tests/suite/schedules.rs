@@ -70,7 +70,7 @@ async fn overdue(folder: &Folder) {
             end_at: Some(begin + Duration::from_secs(TIMES)),
             ..every(1, &format!("s{i}"))
         };
-        assert_eq!(store.put_schedule(schedule).await.unwrap(), Put::Created);
+        assert_eq!(store.put_schedule(None, schedule).await.unwrap(), Put::Created);
     }
     store.close().await;
 }
@@ -154,8 +154,8 @@ async fn a_time_that_another_time_zone_database_gave_is_computed_anew() {
     let store = open_at(&folder, &clock).await;
     let connection = connect(&folder.file());
     for other in ["1999a", "9999z"] {
-        store.put_schedule(every(3600, "s")).await.unwrap();
-        store.put_schedule(NewSchedule { paused: true, ..every(3600, "paused") }).await.unwrap();
+        store.put_schedule(None, every(3600, "s")).await.unwrap();
+        store.put_schedule(None, NewSchedule { paused: true, ..every(3600, "paused") }).await.unwrap();
         let before = store.schedule(&name("s")).await.unwrap();
         // As if it were due by now.
         let stale = "UPDATE schedule SET tzdb = ?1, next_nominal = next_nominal - 7200000000, next_fire_at = next_fire_at - 7200000000";
@@ -182,7 +182,7 @@ async fn a_schedule_that_this_program_cannot_fire_keeps_no_other_waiting() {
     let store = open_at(&folder, &clock).await;
     // One that nobody can read, and one whose job breaks a rule.
     for called in ["a", "b", "c"] {
-        store.put_schedule(every(3600, called)).await.unwrap();
+        store.put_schedule(None, every(3600, called)).await.unwrap();
     }
     let connection = connect(&folder.file());
     connection.execute_batch("CREATE TEMP TABLE kept AS SELECT name, definition FROM schedule").unwrap();
@@ -211,7 +211,7 @@ async fn whatever_is_refused_of_one_schedule_is_fired_of_the_others() {
     let clock = Arc::new(ManualClock::new(half_past()));
     let store = open_at(&folder, &clock).await;
     for called in ["a", "b", "c", "d"] {
-        store.put_schedule(every(3600, called)).await.unwrap();
+        store.put_schedule(None, every(3600, called)).await.unwrap();
     }
     let connection = connect(&folder.file());
     // A line of one that nobody can read, and one whose line is refused after its job was written.
@@ -239,44 +239,44 @@ async fn a_schedule_that_nobody_can_read_is_left_out_of_lists_and_can_be_stopped
     let clock = Arc::new(ManualClock::new(Timestamp::now()));
     let store = open_at(&folder, &clock).await;
     for called in ["a", "b", "c"] {
-        store.put_schedule(every(3600, called)).await.unwrap();
+        store.put_schedule(None, every(3600, called)).await.unwrap();
     }
-    store.trigger_schedule(&name("b")).await.unwrap();
+    store.trigger_schedule(None, &name("b")).await.unwrap();
     let before = store.schedule(&name("b")).await.unwrap().unwrap();
     let connection = connect(&folder.file());
     let spoil = "UPDATE schedule SET definition = '{\"new\":1}' WHERE name <> 'a'";
     connection.execute_batch(spoil).unwrap();
-    let first = store.schedules(&PageRequest::first(2)).await.unwrap();
+    let first = store.schedules(None, &PageRequest::first(2)).await.unwrap();
     assert_eq!(first.items.iter().map(|it| it.definition.name.as_str()).collect::<Vec<_>>(), ["a"]);
     let next = first.next.expect("there are more");
-    let rest = store.schedules(&PageRequest::after(next, 2)).await.unwrap();
+    let rest = store.schedules(None, &PageRequest::after(next, 2)).await.unwrap();
     assert_eq!((rest.items, rest.next), (vec![], None));
-    assert_eq!(store.occurrences(&name("c"), &PageRequest::first(1)).await.unwrap().items, [], "it is there");
+    assert_eq!(store.occurrences(None, &name("c"), &PageRequest::first(1)).await.unwrap().items, [], "it is there");
 
-    assert!(store.pause_schedule(&name("b"), Some("broken".into())).await.unwrap());
-    assert!(!store.pause_schedule(&name("b"), None).await.unwrap(), "it did not run");
-    store.resume_schedule(&name("b")).await.expect_err("nobody knows its times");
+    assert!(store.pause_schedule(None, &name("b"), Some("broken".into())).await.unwrap());
+    assert!(!store.pause_schedule(None, &name("b"), None).await.unwrap(), "it did not run");
+    store.resume_schedule(None, &name("b")).await.expect_err("nobody knows its times");
 
     clock.advance(60 * SECOND);
-    assert_eq!(store.put_schedule(every(3600, "b")).await.unwrap(), Put::Updated);
+    assert_eq!(store.put_schedule(None, every(3600, "b")).await.unwrap(), Put::Updated);
     let after = store.schedule(&name("b")).await.unwrap().unwrap();
     assert_eq!(after.definition, NewSchedule { paused: true, ..every(3600, "b") }, "it stays paused");
     assert_eq!((after.created_at, after.open_jobs), (before.created_at, before.open_jobs));
-    assert!(store.resume_schedule(&name("b")).await.unwrap());
-    assert_eq!(store.put_schedule(every(3600, "c")).await.unwrap(), Put::Updated);
+    assert!(store.resume_schedule(None, &name("b")).await.unwrap());
+    assert_eq!(store.put_schedule(None, every(3600, "c")).await.unwrap(), Put::Updated);
     assert!(store.schedule(&name("c")).await.unwrap().unwrap().next_fire_at.is_some());
     connection.execute_batch(spoil).unwrap();
-    assert!(store.delete_schedule(&name("c")).await.unwrap());
+    assert!(store.delete_schedule(None, &name("c")).await.unwrap());
 }
 
 #[tokio::test]
 async fn a_schedule_that_breaks_a_newer_rule_can_be_paused() {
     let folder = Folder::new();
     let store = open(&folder.file()).await;
-    store.put_schedule(every(3600, "s")).await.unwrap();
+    store.put_schedule(None, every(3600, "s")).await.unwrap();
     let spoil = "UPDATE schedule SET definition = json_set(definition, '$.job.max_attempts', 0)";
     connect(&folder.file()).execute_batch(spoil).unwrap();
-    assert!(store.pause_schedule(&name("s"), Some("broken".into())).await.unwrap());
+    assert!(store.pause_schedule(None, &name("s"), Some("broken".into())).await.unwrap());
 }
 
 #[tokio::test]
@@ -285,17 +285,17 @@ async fn a_long_ledger_is_deleted_with_its_schedule_and_no_other() {
     let store = open(&folder.file()).await;
     let connection = connect(&folder.file());
     for called in ["a", "b"] {
-        store.put_schedule(every(3600, called)).await.unwrap();
+        store.put_schedule(None, every(3600, called)).await.unwrap();
     }
     let fill = "WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < ?2)
         INSERT INTO occurrence (schedule, nominal, until, count, outcome, reason, at) SELECT ?1, i, i, 1, 'missed', 'late', i FROM n";
     for (called, lines) in [("a", 20_000), ("b", 5)] {
         connection.execute(fill, (called, lines)).unwrap();
     }
-    assert!(store.delete_schedule(&name("a")).await.unwrap());
-    assert!(!store.delete_schedule(&name("a")).await.unwrap());
+    assert!(store.delete_schedule(None, &name("a")).await.unwrap());
+    assert!(!store.delete_schedule(None, &name("a")).await.unwrap());
     assert_eq!(number(&connection, "SELECT count(*) FROM occurrence"), 5);
-    assert_eq!(store.occurrences(&name("b"), &PageRequest::first(10)).await.unwrap().items.len(), 5);
+    assert_eq!(store.occurrences(None, &name("b"), &PageRequest::first(10)).await.unwrap().items.len(), 5);
 }
 
 #[tokio::test]
@@ -304,14 +304,14 @@ async fn whatever_begins_to_wait_for_its_time_is_hinted_at_and_so_are_the_jobs()
     let store = open(&folder.file()).await;
     let (mut timers, mut jobs) = (store.timers(), store.subscribe());
     let schedule = every(3600, "s");
-    store.put_schedule(NewSchedule { paused: true, ..schedule.clone() }).await.unwrap();
+    store.put_schedule(None, NewSchedule { paused: true, ..schedule.clone() }).await.unwrap();
     assert!(tokio::time::timeout(Duration::ZERO, timers.next()).await.is_err(), "it is paused");
-    store.resume_schedule(&name("s")).await.unwrap();
+    store.resume_schedule(None, &name("s")).await.unwrap();
     tokio::time::timeout(LIMIT, timers.next()).await.expect("a hint that it goes on");
-    store.put_schedule(NewSchedule { misfire: Misfire::Skip, ..schedule }).await.unwrap();
+    store.put_schedule(None, NewSchedule { misfire: Misfire::Skip, ..schedule }).await.unwrap();
     tokio::time::timeout(LIMIT, timers.next()).await.expect("a hint that it changed");
     let queue = job("tick").queue;
-    store.trigger_schedule(&name("s")).await.unwrap();
+    store.trigger_schedule(None, &name("s")).await.unwrap();
     let hint = tokio::time::timeout(LIMIT, jobs.next()).await.expect("a hint of its job");
     assert_eq!(hint, Wakeup::Queue(queue));
 }

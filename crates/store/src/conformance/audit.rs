@@ -106,6 +106,33 @@ pub(super) async fn every_part_of_a_filter_of_deeds_must_match(h: &Harness) {
     }
 }
 
+pub(super) async fn a_stretch_of_time_is_read_page_by_page(h: &Harness) {
+    let start = h.now().await;
+    let mut begun = Vec::new();
+    for n in 0..20 {
+        begun.push(begin(h, new("ann", "look")).await);
+        // Two of each moment.
+        if n % 2 == 1 {
+            h.advance(secs(1)).await;
+        }
+    }
+    let filter = AuditFilter { from: Some(start + secs(3)), to: Some(start + secs(7)), ..AuditFilter::default() };
+    let mut listed = Vec::new();
+    let mut page = PageRequest::first(3);
+    loop {
+        let part = h.store.audit(&filter, &page).await.expect("a valid page");
+        assert!(part.items.len() == 3 || part.next.is_none(), "a page in the middle is full");
+        listed.extend(part.items.into_iter().map(|entry| entry.seq));
+        let Some(next) = part.next else { break };
+        page = PageRequest::after(next, 3);
+    }
+    let mut expected = begun[6..14].to_vec();
+    expected.reverse();
+    assert_eq!(listed, expected);
+    let beyond = h.store.audit(&AuditFilter::default(), &PageRequest::after(begun[0], 3)).await.expect("a valid page");
+    assert_eq!((beyond.items, beyond.next), (vec![], None), "nothing comes before the first");
+}
+
 pub(super) async fn a_deed_that_breaks_a_rule_is_refused(h: &Harness) {
     let long = "x".repeat(NewAudit::MAX_TEXT + 1);
     let bad = NewAudit {

@@ -13,11 +13,11 @@ use crate::{Backfill, Fence, JobFilter, PageRequest, Result, Retention, Swept};
 const DAY: Duration = secs(24 * 3600);
 
 async fn trigger(h: &Harness) -> crate::Enqueued {
-    h.store.trigger_schedule(&schedule_name("s")).await.expect("a schedule")
+    h.store.trigger_schedule(None, &schedule_name("s")).await.expect("a schedule")
 }
 
 async fn backfill(h: &Harness, from: Timestamp, to: Timestamp, overlap: Option<Overlap>) -> Result<usize> {
-    h.store.backfill_schedule(&schedule_name("s"), &Backfill { from, to, overlap }).await
+    h.store.backfill_schedule(None, &schedule_name("s"), &Backfill { from, to, overlap }).await
 }
 
 pub(super) async fn a_job_by_hand_comes_at_once_and_moves_nothing(h: &Harness) {
@@ -206,7 +206,7 @@ pub(super) async fn a_ledger_shows_the_newest_first_page_by_page(h: &Harness) {
     let mut times = Vec::new();
     let mut page = PageRequest::first(4);
     loop {
-        let part = h.store.occurrences(&name, &page).await.expect("a valid page");
+        let part = h.store.occurrences(None, &name, &page).await.expect("a valid page");
         times.push(part.items.iter().map(|line| line.nominal).collect::<Vec<_>>());
         let Some(next) = part.next else { break };
         page = PageRequest::after(next, 4);
@@ -214,7 +214,7 @@ pub(super) async fn a_ledger_shows_the_newest_first_page_by_page(h: &Harness) {
     let at = |seconds| from + secs(seconds);
     assert_eq!(times, [vec![at(300), at(240), at(180), at(120)], vec![at(60), at(0)]]);
     for limit in [0, 1_001] {
-        assert_eq!(bad_fields(h.store.occurrences(&name, &PageRequest::first(limit)).await), ["limit"]);
+        assert_eq!(bad_fields(h.store.occurrences(None, &name, &PageRequest::first(limit)).await), ["limit"]);
     }
 }
 

@@ -189,11 +189,11 @@ pub(super) async fn what_schedules_do_counts(h: &Harness) {
     h.fire_at(first).await;
     // The first is unfinished.
     h.fire_at(first + secs(60)).await;
-    h.store.trigger_schedule(&name).await.expect("it is there");
+    h.store.trigger_schedule(None, &name).await.expect("it is there");
     // Two are missed, the third fires in the place of all but is skipped.
     h.fire_at(first + secs(240)).await;
     let range = Backfill { from: first + secs(60), to: first + secs(61), overlap: Some(Overlap::Allow) };
-    assert_eq!(h.store.backfill_schedule(&name, &range).await.expect("a valid range"), 1);
+    assert_eq!(h.store.backfill_schedule(None, &name, &range).await.expect("a valid range"), 1);
     assert_eq!(
         counted(name.as_str()),
         ["jobs_enqueued tick 3", "schedule_fires fired 3", "schedule_fires missed 2", "schedule_fires skipped 2",]

@@ -248,10 +248,10 @@ pub(super) async fn the_agenda_says_when_the_next_is_due(h: &Harness) {
     assert_eq!(next().await, Some(Duration::ZERO));
     h.fire().await;
     assert_eq!(next().await, Some(secs(3599)));
-    h.store.pause_schedule(&schedule_name("s"), None).await.expect("a schedule");
+    h.store.pause_schedule(None, &schedule_name("s"), None).await.expect("a schedule");
     assert_eq!(next().await, None);
-    h.store.resume_schedule(&schedule_name("s")).await.expect("a schedule");
+    h.store.resume_schedule(None, &schedule_name("s")).await.expect("a schedule");
     assert_eq!(next().await, Some(secs(3599)));
-    h.store.delete_schedule(&schedule_name("s")).await.expect("a store that answers");
+    h.store.delete_schedule(None, &schedule_name("s")).await.expect("a store that answers");
     assert_eq!(next().await, None);
 }

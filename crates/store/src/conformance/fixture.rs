@@ -258,7 +258,7 @@ impl Harness {
     }
 
     pub(super) async fn put(&self, schedule: NewSchedule) -> Put {
-        self.store.put_schedule(schedule).await.expect("a valid schedule")
+        self.store.put_schedule(None, schedule).await.expect("a valid schedule")
     }
 
     /// Sets up the schedule "s"; its first nominal time.
@@ -292,7 +292,7 @@ impl Harness {
     /// The ledger of the schedule "s", oldest first.
     pub(super) async fn ledger(&self) -> Vec<Occurrence> {
         let page = PageRequest::first(1_000);
-        let page = self.store.occurrences(&schedule_name("s"), &page).await.expect("a schedule that exists");
+        let page = self.store.occurrences(None, &schedule_name("s"), &page).await.expect("a schedule that exists");
         assert_eq!(page.next, None, "longer than a page");
         page.items.into_iter().rev().collect()
     }

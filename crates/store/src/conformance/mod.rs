@@ -48,6 +48,7 @@ mod repeat;
 mod retry;
 mod schedules;
 mod sweep;
+mod tenants;
 mod time_out;
 mod wakeup;
 mod worker;
@@ -359,7 +360,9 @@ suite! {
         of_many_who_take_the_same_step_one_counts,
         an_operation_that_is_over_stays_as_it_is,
         a_deposed_leader_moves_no_operation_on,
-        operations_are_listed_newest_first_and_open_ones_oldest_first,
+        operations_are_listed_newest_first,
+        open_operations_take_turns,
+        no_tenant_has_more_than_twenty_under_way,
         no_more_than_a_hundred_run_at_once,
         operations_are_forgotten_so_long_after_they_were_over,
     }
@@ -376,6 +379,7 @@ suite! {
         the_newest_come_first_page_by_page,
         every_part_of_a_filter_of_deeds_must_match,
         a_deed_that_breaks_a_rule_is_refused,
+        a_stretch_of_time_is_read_page_by_page,
         deeds_are_forgotten_by_their_age_the_oldest_first,
     }
     prune {
@@ -418,6 +422,8 @@ suite! {
         what_ended_before_is_not_shown,
         a_job_that_is_no_longer_leased_is_not_shown_as_such,
         no_more_of_a_kind_than_asked_for_is_shown_and_that_is_told,
+        leased_jobs_are_shown_a_page_at_a_time_each_once,
+        what_was_cancelled_is_shown_from_further_back_and_nothing_else,
         limits_out_of_range_are_refused,
     }
     apart {
@@ -474,6 +480,14 @@ suite! {
         a_deleted_schedule_is_forgotten_with_its_ledger_and_its_jobs_stay,
         an_unknown_schedule_is_refused_by_its_name,
         schedules_are_listed_by_name_page_by_page,
+    }
+    tenants {
+        a_page_of_schedules_holds_those_of_the_tenant_alone,
+        a_page_of_operations_holds_those_of_the_tenant_alone,
+        a_page_of_the_audit_holds_deeds_of_the_tenant_alone,
+        no_verb_reaches_a_schedule_of_another,
+        a_name_is_its_tenants_until_it_is_given_away_or_free_again,
+        of_tenants_that_take_a_name_at_once_one_has_it,
     }
     firing {
         an_occurrence_has_a_job_and_a_line,

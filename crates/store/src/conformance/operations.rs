@@ -197,7 +197,7 @@ pub(super) async fn a_deposed_leader_moves_no_operation_on(h: &Harness) {
     assert_eq!(moved.cursor, Some(job_id(1)));
 }
 
-pub(super) async fn operations_are_listed_newest_first_and_open_ones_oldest_first(h: &Harness) {
+pub(super) async fn operations_are_listed_newest_first(h: &Harness) {
     let mut ids = Vec::new();
     for _ in 0..5 {
         ids.push(begin(h).await);
@@ -206,7 +206,7 @@ pub(super) async fn operations_are_listed_newest_first_and_open_ones_oldest_firs
     let mut listed = Vec::new();
     let mut page = PageRequest::first(2);
     loop {
-        let part = h.store.operations(&page).await.expect("a valid page");
+        let part = h.store.operations(None, &page).await.expect("a valid page");
         assert!(part.items.len() <= 2);
         listed.extend(part.items.into_iter().map(|operation| operation.id));
         let Some(next) = part.next else { break };
@@ -214,31 +214,67 @@ pub(super) async fn operations_are_listed_newest_first_and_open_ones_oldest_firs
     }
     let newest_first: Vec<OperationId> = ids.iter().rev().copied().collect();
     assert_eq!(listed, newest_first);
+}
+
+pub(super) async fn open_operations_take_turns(h: &Harness) {
+    let mut ids = Vec::new();
+    for _ in 0..4 {
+        ids.push(begin(h).await);
+        h.advance(secs(1)).await;
+    }
+    h.store.abort_operation(ids[1]).await.expect("an operation that runs");
     let open = |limit| async move {
         let open = h.store.open_operations(limit).await.expect("a valid limit");
         open.into_iter().map(|operation| operation.id).collect::<Vec<_>>()
     };
-    assert_eq!(open(100).await, [ids[0], ids[2], ids[3], ids[4]]);
+    assert_eq!(open(100).await, [ids[0], ids[2], ids[3]], "the one that has waited the longest first");
     assert_eq!(open(2).await, [ids[0], ids[2]]);
+    advance(h, ids[0], step(None, 1)).await;
+    assert_eq!(open(100).await, [ids[2], ids[3], ids[0]], "it had its turn");
+    h.advance(secs(1)).await;
+    advance(h, ids[2], step(Some(9), 1)).await;
+    assert_eq!(open(1).await, [ids[2]], "a step that does not count is no turn");
+    advance(h, ids[2], Advance::default()).await;
+    assert_eq!(open(100).await, [ids[3], ids[0], ids[2]], "one that moves nothing is");
     assert_eq!(bad_fields(h.store.open_operations(0).await), ["limit"]);
     assert_eq!(bad_fields(h.store.open_operations(101).await), ["limit"]);
 }
 
-pub(super) async fn no_more_than_a_hundred_run_at_once(h: &Harness) {
-    let first = begin(h).await;
-    let others = (1..NewOperation::MAX_OPEN + 4).map(|_| {
+// Begins so many at once; how many were refused because there were `limit`.
+async fn begin_at_once(h: &Harness, wanted: impl Iterator<Item = Option<Tenant>>, limit: usize) -> usize {
+    let tasks = wanted.map(|tenant| {
         let store = std::sync::Arc::clone(&h.store);
-        tokio::spawn(async move { store.begin_operation(new()).await })
+        tokio::spawn(async move { store.begin_operation(NewOperation { tenant, ..new() }).await })
     });
     let mut refused = 0;
-    for task in others.collect::<Vec<_>>() {
+    for task in tasks.collect::<Vec<_>>() {
         match task.await.expect("no panic") {
             Ok(_) => {}
-            Err(StoreError::TooManyOperations(NewOperation::MAX_OPEN)) => refused += 1,
+            Err(StoreError::TooManyOperations(open)) if open == limit => refused += 1,
             Err(error) => panic!("refused for another reason: {error:?}"),
         }
     }
-    assert_eq!(refused, 4);
+    refused
+}
+
+pub(super) async fn no_tenant_has_more_than_twenty_under_way(h: &Harness) {
+    let each = NewOperation::MAX_OPEN_EACH;
+    // Those who are bound to none are as one.
+    for tenant in [Some(Tenant::trusted("acme")), None, Some(Tenant::trusted("other"))] {
+        let first = h.store.begin_operation(NewOperation { tenant: tenant.clone(), ..new() }).await;
+        let first = first.expect("others do not count").id;
+        let more = std::iter::repeat_n(tenant.clone(), each + 3);
+        assert_eq!(begin_at_once(h, more, each).await, 4, "{tenant:?}");
+        h.store.abort_operation(first).await.expect("an operation that runs");
+        h.store.begin_operation(NewOperation { tenant, ..new() }).await.expect("there is room again");
+    }
+}
+
+pub(super) async fn no_more_than_a_hundred_run_at_once(h: &Harness) {
+    let first = begin(h).await;
+    // Of none of ten tenants as many as it may have.
+    let tenants = (0..NewOperation::MAX_OPEN + 3).map(|n| Some(Tenant::trusted(&format!("t{}", n % 10))));
+    assert_eq!(begin_at_once(h, tenants, NewOperation::MAX_OPEN).await, 4);
     h.store.abort_operation(first).await.expect("an operation that runs");
     begin(h).await;
 }
@@ -255,7 +291,7 @@ pub(super) async fn operations_are_forgotten_so_long_after_they_were_over(h: &Ha
     h.advance(secs(98)).await;
     let known = || async {
         while h.store.prune(Fence::NONE, &retention, 10).await.expect("a valid limit").more {}
-        let page = h.store.operations(&PageRequest::first(10)).await.expect("a valid page");
+        let page = h.store.operations(None, &PageRequest::first(10)).await.expect("a valid page");
         page.items.into_iter().map(|operation| operation.id).collect::<Vec<_>>()
     };
     assert_eq!(known().await, [first, running], "the one that was over a hundred seconds ago");

@@ -43,7 +43,7 @@ pub(super) async fn a_job_that_will_be_tried_again_is_unfinished(h: &Harness) {
 
 pub(super) async fn a_job_started_by_hand_counts_as_unfinished(h: &Harness) {
     let t = times(h.begin(with(Overlap::Skip)).await);
-    h.store.trigger_schedule(&schedule_name("s")).await.expect("a schedule");
+    h.store.trigger_schedule(None, &schedule_name("s")).await.expect("a schedule");
     h.fire_at(t[0]).await;
     assert_eq!(h.lines().await[1..], [overlapped(t[0])]);
     let running = h.claim_one().await;
@@ -68,7 +68,7 @@ pub(super) async fn what_runs_where_all_may_is_seen_by_a_stricter_rule(h: &Harne
     let range = |overlap| Backfill { from: t[0] - secs(60), to: t[0], overlap: Some(overlap) };
     let name = schedule_name("s");
     h.advance(secs(1)).await;
-    assert_eq!(h.store.backfill_schedule(&name, &range(Overlap::Skip)).await.expect("a valid range"), 0);
+    assert_eq!(h.store.backfill_schedule(None, &name, &range(Overlap::Skip)).await.expect("a valid range"), 0);
     h.put(with(Overlap::Skip)).await;
     h.fire_at(t[1]).await;
     assert_eq!(h.lines().await, [overlapped(t[0] - secs(60)), fired(t[0]), overlapped(t[1])]);
@@ -83,7 +83,7 @@ pub(super) async fn where_all_may_run_the_latest_are_remembered_within_bounds(h:
     let fill = async |until: u64, times: u64| {
         let to = first - secs(60 * until);
         let range = Backfill { from: to - secs(60 * times), to, overlap: None };
-        assert_eq!(h.store.backfill_schedule(&name, &range).await.expect("a valid range") as u64, times);
+        assert_eq!(h.store.backfill_schedule(None, &name, &range).await.expect("a valid range") as u64, times);
     };
     fill(10, Schedule::ASK_OVER as u64).await;
     for claimed in h.claim_all().await {

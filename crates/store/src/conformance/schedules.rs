@@ -66,7 +66,7 @@ pub(super) async fn a_schedule_is_known_as_it_was_put(h: &Harness) {
     let kept = h.schedule().await;
     assert_eq!(kept.definition, NewSchedule { paused: true, note: definition.note, ..edited.clone() });
     assert_eq!((kept.next_nominal, kept.next_fire_at), (None, None));
-    assert!(h.store.resume_schedule(&schedule_name("s")).await.expect("a store that answers"));
+    assert!(h.store.resume_schedule(None, &schedule_name("s")).await.expect("a store that answers"));
     let next = edited.timing().upcoming(start, 1).pop();
     let kept = h.schedule().await;
     assert_eq!((kept.next_nominal, kept.next_fire_at), (next, next));
@@ -125,13 +125,13 @@ pub(super) async fn an_edit_in_a_pause_tells_what_had_passed_in_it(h: &Harness) 
     let name = schedule_name("s");
     let first = h.begin(every(60)).await;
     h.fire_at(first).await;
-    h.store.pause_schedule(&name, None).await.expect("a schedule");
+    h.store.pause_schedule(None, &name, None).await.expect("a schedule");
     h.advance(secs(200)).await;
     h.put(every(3600)).await;
     let line = h.ledger().await.pop().expect("a line");
     assert_eq!((line.nominal, line.until, line.count), (first + secs(60), first + secs(180), 3));
     assert_eq!((line.outcome, line.reason), (Outcome::Skipped, Some(Reason::Paused)));
-    h.store.resume_schedule(&name).await.expect("a schedule");
+    h.store.resume_schedule(None, &name).await.expect("a schedule");
     assert_eq!(h.ledger().await.len(), 2, "none is told twice");
 }
 
@@ -169,30 +169,30 @@ pub(super) async fn every_bad_field_is_named_and_nothing_is_kept(h: &Harness) {
         },
         ..every(60)
     };
-    let mut fields = bad_fields(h.store.put_schedule(bad.clone()).await);
+    let mut fields = bad_fields(h.store.put_schedule(None, bad.clone()).await);
     fields.sort_unstable();
     let expected =
         ["catchUpLimit", "endAt", "jitterSeconds", "job.dependsOn", "job.idempotencyKey", "job.maxAttempts", "note"];
     assert_eq!(fields, expected);
-    assert_eq!(h.store.schedules(&PageRequest::first(10)).await.expect("a valid page").items, []);
+    assert_eq!(h.store.schedules(None, &PageRequest::first(10)).await.expect("a valid page").items, []);
     h.begin(every(60)).await;
     let before = h.schedule().await;
-    bad_fields(h.store.put_schedule(bad).await);
+    bad_fields(h.store.put_schedule(None, bad).await);
     assert_eq!(h.schedule().await, before);
 }
 
 pub(super) async fn a_paused_schedule_does_not_fire_and_says_why(h: &Harness) {
     let name = schedule_name("s");
     let first = h.begin(every(60)).await;
-    assert!(h.store.pause_schedule(&name, Some("broken".into())).await.expect("a schedule"));
+    assert!(h.store.pause_schedule(None, &name, Some("broken".into())).await.expect("a schedule"));
     let paused = h.schedule().await;
     assert_eq!((paused.definition.paused, paused.definition.note.as_deref()), (true, Some("broken")));
     assert_eq!((paused.next_nominal, paused.next_fire_at), (None, None));
     assert_eq!(h.fire_at(first + secs(120)).await.count, 0);
     assert_eq!((h.ledger().await, h.listed(&JobFilter::default()).await), (vec![], vec![]));
-    assert!(!h.store.pause_schedule(&name, None).await.expect("a schedule"), "it did not run");
+    assert!(!h.store.pause_schedule(None, &name, None).await.expect("a schedule"), "it did not run");
     assert_eq!(h.schedule().await, paused, "nothing new was said");
-    assert!(!h.store.pause_schedule(&name, Some("still".into())).await.expect("a schedule"));
+    assert!(!h.store.pause_schedule(None, &name, Some("still".into())).await.expect("a schedule"));
     assert_eq!(h.schedule().await.definition.note.as_deref(), Some("still"));
 }
 
@@ -200,7 +200,7 @@ pub(super) async fn a_note_that_is_too_long_is_refused(h: &Harness) {
     h.begin(every(60)).await;
     let before = h.schedule().await;
     let long = Some("x".repeat(NewSchedule::MAX_NOTE + 1));
-    assert_eq!(bad_fields(h.store.pause_schedule(&schedule_name("s"), long).await), ["note"]);
+    assert_eq!(bad_fields(h.store.pause_schedule(None, &schedule_name("s"), long).await), ["note"]);
     assert_eq!(h.schedule().await, before);
 }
 
@@ -208,9 +208,9 @@ pub(super) async fn what_passed_in_a_pause_is_one_line_and_is_not_fired(h: &Harn
     let name = schedule_name("s");
     let first = h.begin(NewSchedule { misfire: Misfire::CatchUp, ..every(60) }).await;
     h.fire_at(first).await;
-    h.store.pause_schedule(&name, Some("broken".into())).await.expect("a schedule");
+    h.store.pause_schedule(None, &name, Some("broken".into())).await.expect("a schedule");
     h.advance(secs(200)).await;
-    assert!(h.store.resume_schedule(&name).await.expect("a schedule"));
+    assert!(h.store.resume_schedule(None, &name).await.expect("a schedule"));
     assert_eq!(h.fire().await.count, 0, "to resume fires nothing by itself");
     let line = h.ledger().await.pop().expect("a line");
     assert_eq!((line.nominal, line.until, line.count), (first + secs(60), first + secs(180), 3));
@@ -219,7 +219,7 @@ pub(super) async fn what_passed_in_a_pause_is_one_line_and_is_not_fired(h: &Harn
     let resumed = h.schedule().await;
     assert_eq!((resumed.definition.paused, resumed.definition.note), (false, None));
     assert_eq!(resumed.next_nominal, Some(first + secs(240)));
-    assert!(!h.store.resume_schedule(&name).await.expect("a schedule"), "it ran");
+    assert!(!h.store.resume_schedule(None, &name).await.expect("a schedule"), "it ran");
     h.store.cancel(h.job_of(first).await.id).await.expect("a waiting job");
     h.fire_at(first + secs(240)).await;
     assert_eq!(h.lines().await.last(), Some(&fired(first + secs(240))));
@@ -229,9 +229,9 @@ pub(super) async fn a_pause_between_two_times_leaves_no_line(h: &Harness) {
     let name = schedule_name("s");
     let first = h.begin(every(60)).await;
     h.fire_at(first).await;
-    h.store.pause_schedule(&name, None).await.expect("a schedule");
+    h.store.pause_schedule(None, &name, None).await.expect("a schedule");
     h.advance(secs(59)).await;
-    h.store.resume_schedule(&name).await.expect("a schedule");
+    h.store.resume_schedule(None, &name).await.expect("a schedule");
     assert_eq!(h.lines().await, [fired(first)]);
     assert_eq!(h.schedule().await.next_nominal, Some(first + secs(60)));
 }
@@ -242,8 +242,8 @@ pub(super) async fn what_was_filled_in_a_pause_is_not_passed_over(h: &Harness) {
     let first = every(60).cadence.next_after(h.now().await).expect("an interval goes on");
     h.pass_until(first + secs(150)).await;
     let range = Backfill { from: first, to: first + secs(1), overlap: None };
-    assert_eq!(h.store.backfill_schedule(&name, &range).await.expect("a valid range"), 1);
-    h.store.resume_schedule(&name).await.expect("a schedule");
+    assert_eq!(h.store.backfill_schedule(None, &name, &range).await.expect("a valid range"), 1);
+    h.store.resume_schedule(None, &name).await.expect("a schedule");
     let ledger = h.ledger().await;
     assert_eq!((ledger[0].nominal, ledger[0].outcome, ledger[0].count), (first, Outcome::Fired, 1));
     assert_eq!((ledger[1].nominal, ledger[1].until, ledger[1].count), (first + secs(60), first + secs(120), 2));
@@ -255,8 +255,8 @@ pub(super) async fn a_deleted_schedule_is_forgotten_with_its_ledger_and_its_jobs
     let first = h.begin(every(60)).await;
     h.fire_at(first).await;
     let id = h.job_of(first).await.id;
-    assert!(h.store.delete_schedule(&name).await.expect("a store that answers"));
-    assert!(!h.store.delete_schedule(&name).await.expect("a store that answers"));
+    assert!(h.store.delete_schedule(None, &name).await.expect("a store that answers"));
+    assert!(!h.store.delete_schedule(None, &name).await.expect("a store that answers"));
     assert_eq!(h.store.schedule(&name).await.expect("a store that answers"), None);
     h.advance(secs(600)).await;
     assert_eq!(h.fire().await, crate::Swept::default());
@@ -277,11 +277,11 @@ pub(super) async fn an_unknown_schedule_is_refused_by_its_name(h: &Harness) {
         Err(StoreError::ScheduleNotFound(unknown)) => assert_eq!(unknown, name),
         other => panic!("not refused as unknown: {other:?}"),
     };
-    unknown(h.store.pause_schedule(&name, None).await.map(drop));
-    unknown(h.store.resume_schedule(&name).await.map(drop));
-    unknown(h.store.trigger_schedule(&name).await.map(drop));
-    unknown(h.store.backfill_schedule(&name, &range).await.map(drop));
-    unknown(h.store.occurrences(&name, &PageRequest::first(10)).await.map(drop));
+    unknown(h.store.pause_schedule(None, &name, None).await.map(drop));
+    unknown(h.store.resume_schedule(None, &name).await.map(drop));
+    unknown(h.store.trigger_schedule(None, &name).await.map(drop));
+    unknown(h.store.backfill_schedule(None, &name, &range).await.map(drop));
+    unknown(h.store.occurrences(None, &name, &PageRequest::first(10)).await.map(drop));
 }
 
 pub(super) async fn schedules_are_listed_by_name_page_by_page(h: &Harness) {
@@ -291,12 +291,12 @@ pub(super) async fn schedules_are_listed_by_name_page_by_page(h: &Harness) {
     let mut names = Vec::new();
     let mut page = PageRequest::first(2);
     loop {
-        let part = h.store.schedules(&page).await.expect("a valid page");
+        let part = h.store.schedules(None, &page).await.expect("a valid page");
         names.extend(part.items.into_iter().map(|schedule| schedule.definition.name.to_string()));
         let Some(next) = part.next else { break };
         page = PageRequest::after(next, 2);
     }
     assert_eq!(names, ["C", "a-1", "a.1", "b", "d"], "in the order of their bytes");
-    assert_eq!(bad_fields(h.store.schedules(&PageRequest::first(0)).await), ["limit"]);
-    assert_eq!(bad_fields(h.store.schedules(&PageRequest::first(1_001)).await), ["limit"]);
+    assert_eq!(bad_fields(h.store.schedules(None, &PageRequest::first(0)).await), ["limit"]);
+    assert_eq!(bad_fields(h.store.schedules(None, &PageRequest::first(1_001)).await), ["limit"]);
 }

@@ -1,15 +1,16 @@
 //! Who did what.
 
-use std::{collections::BTreeMap, ops::Bound};
+use std::collections::BTreeMap;
 
 use orchestrix_core::Timestamp;
 
 use crate::{AuditEntry, AuditFilter, NewAudit, Page, PageRequest, Result, audit::check_outcome, inspect::MAX_SCAN};
 
-/// Entries by number, which is the order they were begun in.
+/// Entries by time, and of one moment by number; and the times of numbers.
 #[derive(Debug, Default)]
 pub(super) struct Audit {
-    entries: BTreeMap<i64, AuditEntry>,
+    entries: BTreeMap<(Timestamp, i64), AuditEntry>,
+    times: BTreeMap<i64, Timestamp>,
     last: i64,
 }
 
@@ -20,25 +21,38 @@ impl Audit {
         let NewAudit { actor, tenant, action, target, detail, request_id } = entry;
         let (seq, at, outcome) = (self.last, now, None);
         let entry = AuditEntry { seq, at, actor, tenant, action, target, detail, request_id, outcome };
-        self.entries.insert(seq, entry);
+        self.entries.insert((at, seq), entry);
+        self.times.insert(seq, at);
         Ok(seq)
     }
 
     pub(super) fn end(&mut self, seq: i64, outcome: &str) -> Result<bool> {
         check_outcome(outcome)?;
-        let Some(entry) = self.entries.get_mut(&seq).filter(|entry| entry.outcome.is_none()) else { return Ok(false) };
+        let Some(at) = self.times.get(&seq) else { return Ok(false) };
+        let open = self.entries.get_mut(&(*at, seq)).filter(|entry| entry.outcome.is_none());
+        let Some(entry) = open else { return Ok(false) };
         entry.outcome = Some(outcome.into());
         Ok(true)
     }
 
     pub(super) fn page(&self, filter: &AuditFilter, page: &PageRequest<i64>) -> Result<Page<AuditEntry, i64>> {
         page.validate()?;
-        let before = page.cursor.map_or(Bound::Unbounded, Bound::Excluded);
-        let mut entries = self.entries.range((Bound::Unbounded, before)).rev();
+        let cursor = match page.cursor {
+            Some(seq) => match self.times.range(..=seq).next_back() {
+                Some((_, at)) => Some((*at, seq)),
+                // All that came before it is forgotten.
+                None => return Ok(Page { items: Vec::new(), next: None }),
+            },
+            None => None,
+        };
+        let entries = self.entries.range(..filter.before(cursor)).rev().map(|(_, entry)| entry);
+        let entries = entries.take_while(|entry| filter.from.is_none_or(|from| entry.at >= from));
+        let own = |entry: &&AuditEntry| filter.tenant.is_none() || entry.tenant == filter.tenant;
+        let mut entries = entries.filter(own);
         let mut items = Vec::new();
         let mut last = None;
-        for (seq, entry) in entries.by_ref().take(MAX_SCAN) {
-            last = Some(*seq);
+        for entry in entries.by_ref().take(MAX_SCAN) {
+            last = Some(entry.seq);
             items.extend(filter.matches(entry).then(|| entry.clone()));
             if items.len() == page.limit {
                 break;
@@ -51,7 +65,9 @@ impl Audit {
     pub(super) fn prune(&mut self, until: Timestamp, limit: usize) -> usize {
         let mut count = 0;
         while count < limit && self.has_any(until) {
-            self.entries.pop_first();
+            if let Some(((_, seq), _)) = self.entries.pop_first() {
+                self.times.remove(&seq);
+            }
             count += 1;
         }
         count
@@ -59,6 +75,6 @@ impl Audit {
 
     /// Whether there are entries from `until` or before.
     pub(super) fn has_any(&self, until: Timestamp) -> bool {
-        self.entries.first_key_value().is_some_and(|(_, entry)| entry.at <= until)
+        self.entries.first_key_value().is_some_and(|((at, _), _)| *at <= until)
     }
 }

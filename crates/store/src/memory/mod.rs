@@ -52,10 +52,10 @@ use orchestrix_core::{
 use self::tables::Tables;
 use crate::{
     Advance, Agenda, ApiKey, AuditEntry, AuditFilter, Backfill, ClaimRequest, Claimed, Clock, Directive, Enqueued,
-    Epoch, Fence, Finish, FinishError, JobFilter, JobSummary, KeyRecord, Leadership, LeaseStatus, LogEntry, LogLine,
-    NewAudit, NewKey, NewOperation, NodeInfo, NodeStatus, Occurrence, Operation, Page, PageRequest, ProgressUpdate,
-    Pruned, Put, QueueDepth, Recent, Result, Retention, Schedule, Store, Swept, SystemClock, Wakeup, Wakeups,
-    WorkerInfo, WorkerStatus,
+    Epoch, Fence, Finish, FinishError, JobFilter, JobSummary, KeyRecord, Lately, Leadership, LeaseStatus, LogEntry,
+    LogLine, NewAudit, NewKey, NewOperation, NodeInfo, NodeStatus, Occurrence, Operation, Page, PageRequest,
+    ProgressUpdate, Pruned, Put, QueueDepth, Recent, Result, Retention, Schedule, Store, Swept, SystemClock, Wakeup,
+    Wakeups, Within, WorkerInfo, WorkerStatus,
     coordination::check_term,
     housekeeping::{MAX_SWEEP, check_limit},
     wakeup::Waker,
@@ -234,28 +234,28 @@ impl Store for MemoryStore {
         self.with(|tables, _| tables.audit.end(seq, outcome))
     }
 
-    async fn put_schedule(&self, schedule: NewSchedule) -> Result<Put> {
-        self.with(|tables, now| tables.put_schedule(schedule, now))
+    async fn put_schedule(&self, within: Within<'_>, schedule: NewSchedule) -> Result<Put> {
+        self.with(|tables, now| tables.put_schedule(within, schedule, now))
     }
 
-    async fn delete_schedule(&self, name: &ScheduleName) -> Result<bool> {
-        Ok(self.with(|tables, _| tables.schedules.delete(name)))
+    async fn delete_schedule(&self, within: Within<'_>, name: &ScheduleName) -> Result<bool> {
+        Ok(self.with(|tables, _| tables.schedules.delete(within, name)))
     }
 
-    async fn pause_schedule(&self, name: &ScheduleName, note: Option<String>) -> Result<bool> {
-        self.with(|tables, now| tables.schedules.pause(name, note, now))
+    async fn pause_schedule(&self, within: Within<'_>, name: &ScheduleName, note: Option<String>) -> Result<bool> {
+        self.with(|tables, now| tables.schedules.pause(within, name, note, now))
     }
 
-    async fn resume_schedule(&self, name: &ScheduleName) -> Result<bool> {
-        self.with(|tables, now| tables.resume_schedule(name, now))
+    async fn resume_schedule(&self, within: Within<'_>, name: &ScheduleName) -> Result<bool> {
+        self.with(|tables, now| tables.resume_schedule(within, name, now))
     }
 
-    async fn trigger_schedule(&self, name: &ScheduleName) -> Result<Enqueued> {
-        self.with(|tables, now| tables.trigger_schedule(name, now))
+    async fn trigger_schedule(&self, within: Within<'_>, name: &ScheduleName) -> Result<Enqueued> {
+        self.with(|tables, now| tables.trigger_schedule(within, name, now))
     }
 
-    async fn backfill_schedule(&self, name: &ScheduleName, range: &Backfill) -> Result<usize> {
-        self.with(|tables, now| tables.backfill_schedule(name, range, now))
+    async fn backfill_schedule(&self, within: Within<'_>, name: &ScheduleName, range: &Backfill) -> Result<usize> {
+        self.with(|tables, now| tables.backfill_schedule(within, name, range, now))
     }
 
     async fn promote(&self, fence: Fence, limit: usize) -> Result<Swept> {
@@ -335,8 +335,8 @@ impl Store for MemoryStore {
         Ok(self.with(|tables, _| tables.summaries(ids)))
     }
 
-    async fn recent(&self, since: Option<Timestamp>, limit: usize) -> Result<Recent> {
-        self.with(|tables, now| tables.recent(since, limit, now))
+    async fn recent(&self, lately: &Lately) -> Result<Recent> {
+        self.with(|tables, now| tables.recent(lately, now))
     }
 
     async fn get(&self, id: JobId) -> Result<Option<Job>> {
@@ -371,24 +371,33 @@ impl Store for MemoryStore {
         Ok(self.with(|tables, _| tables.schedules.find(name).cloned()))
     }
 
-    async fn schedules(&self, page: &PageRequest<ScheduleName>) -> Result<Page<Schedule, ScheduleName>> {
-        self.with(|tables, _| tables.schedules.page(page))
+    async fn schedules(
+        &self,
+        within: Within<'_>,
+        page: &PageRequest<ScheduleName>,
+    ) -> Result<Page<Schedule, ScheduleName>> {
+        self.with(|tables, _| tables.schedules.page(within, page))
     }
 
     async fn occurrences(
         &self,
+        within: Within<'_>,
         name: &ScheduleName,
         page: &PageRequest<Timestamp>,
     ) -> Result<Page<Occurrence, Timestamp>> {
-        self.with(|tables, _| tables.schedules.occurrences(name, page))
+        self.with(|tables, _| tables.schedules.occurrences(within, name, page))
     }
 
     async fn operation(&self, id: OperationId) -> Result<Option<Operation>> {
         Ok(self.with(|tables, _| tables.operations.find(id)))
     }
 
-    async fn operations(&self, page: &PageRequest<OperationId>) -> Result<Page<Operation, OperationId>> {
-        self.with(|tables, _| tables.operations.page(page))
+    async fn operations(
+        &self,
+        within: Within<'_>,
+        page: &PageRequest<OperationId>,
+    ) -> Result<Page<Operation, OperationId>> {
+        self.with(|tables, _| tables.operations.page(within, page))
     }
 
     async fn open_operations(&self, limit: usize) -> Result<Vec<Operation>> {

@@ -2,11 +2,11 @@
 
 use std::{collections::BTreeMap, ops::Bound};
 
-use orchestrix_core::{OperationId, Timestamp};
+use orchestrix_core::{OperationId, Tenant, Timestamp};
 
 use crate::{
-    Advance, NewOperation, Operation, OperationEnd, OperationState, Page, PageRequest, Result, StoreError,
-    housekeeping::check_limit,
+    Advance, NewOperation, Operation, OperationEnd, OperationState, Page, PageRequest, Result, StoreError, Within,
+    housekeeping::check_limit, is_within,
 };
 
 /// Operations by id, which is the order they were begun in.
@@ -16,10 +16,8 @@ pub(super) struct Operations(BTreeMap<OperationId, Operation>);
 impl Operations {
     pub(super) fn begin(&mut self, operation: NewOperation, now: Timestamp) -> Result<Operation> {
         operation.validate()?;
-        let open = self.running().count();
-        if open >= NewOperation::MAX_OPEN {
-            return Err(StoreError::TooManyOperations(open));
-        }
+        let own = self.running().filter(|open| open.tenant == operation.tenant).count();
+        NewOperation::check_open(self.running().count(), own)?;
         let last = self.0.last_key_value().map(|(id, _)| *id);
         let operation = operation.begun(OperationId::after(last, now, rand::random()), now);
         self.0.insert(operation.id, operation.clone());
@@ -57,10 +55,15 @@ impl Operations {
         self.0.get(&id).cloned()
     }
 
-    pub(super) fn page(&self, page: &PageRequest<OperationId>) -> Result<Page<Operation, OperationId>> {
+    pub(super) fn page(
+        &self,
+        within: Within<'_>,
+        page: &PageRequest<OperationId>,
+    ) -> Result<Page<Operation, OperationId>> {
         page.validate()?;
         let before = page.cursor.map_or(Bound::Unbounded, Bound::Excluded);
-        let mut operations = self.0.range((Bound::Unbounded, before)).rev().map(|(_, operation)| operation);
+        let operations = self.0.range((Bound::Unbounded, before)).rev().map(|(_, operation)| operation);
+        let mut operations = operations.filter(|one| is_within(one.tenant.as_ref().map(Tenant::as_str), within));
         let items: Vec<Operation> = operations.by_ref().take(page.limit).cloned().collect();
         let next = operations.next().and_then(|_| items.last()).map(|operation| operation.id);
         Ok(Page { items, next })
@@ -68,7 +71,9 @@ impl Operations {
 
     pub(super) fn open(&self, limit: usize) -> Result<Vec<Operation>> {
         check_limit(limit, NewOperation::MAX_OPEN)?;
-        Ok(self.running().take(limit).cloned().collect())
+        let mut open: Vec<&Operation> = self.running().collect();
+        open.sort_by_key(|operation| (operation.updated_at, operation.id));
+        Ok(open.into_iter().take(limit).cloned().collect())
     }
 
     /// Forgets up to `limit` of those that were over at `until` or before; says how many.

@@ -10,7 +10,8 @@ use orchestrix_core::{JobId, NewSchedule, Overlap, ScheduleName, Timestamp, sche
 
 use super::tables::Tables;
 use crate::{
-    Backfill, Enqueued, Firing, Occurrence, Page, PageRequest, Put, Result, Schedule, StoreError, Swept, clock::until,
+    Backfill, Enqueued, Firing, Occurrence, Page, PageRequest, Put, Result, Schedule, StoreError, Swept, Within,
+    clock::until, is_within, schedule::check_put,
 };
 
 /// Every schedule, and which is due next.
@@ -29,8 +30,9 @@ impl Schedules {
         self.rows.get(name)
     }
 
-    fn row(&self, name: &ScheduleName) -> Result<&Schedule> {
-        self.find(name).ok_or_else(|| StoreError::ScheduleNotFound(name.clone()))
+    fn row(&self, within: Within<'_>, name: &ScheduleName) -> Result<&Schedule> {
+        let found = self.find(name).filter(|schedule| is_there(schedule, within));
+        found.ok_or_else(|| StoreError::ScheduleNotFound(name.clone()))
     }
 
     fn knows(&self, name: &ScheduleName, nominal: Timestamp) -> bool {
@@ -52,13 +54,22 @@ impl Schedules {
         Some(schedule)
     }
 
-    pub(super) fn delete(&mut self, name: &ScheduleName) -> bool {
+    pub(super) fn delete(&mut self, within: Within<'_>, name: &ScheduleName) -> bool {
+        if self.row(within, name).is_err() {
+            return false;
+        }
         self.ledgers.remove(name);
         self.take_out(name).is_some()
     }
 
-    pub(super) fn pause(&mut self, name: &ScheduleName, note: Option<String>, now: Timestamp) -> Result<bool> {
-        let mut schedule = self.row(name)?.clone();
+    pub(super) fn pause(
+        &mut self,
+        within: Within<'_>,
+        name: &ScheduleName,
+        note: Option<String>,
+        now: Timestamp,
+    ) -> Result<bool> {
+        let mut schedule = self.row(within, name)?.clone();
         let ran = schedule.pause(note, now)?;
         self.put(schedule);
         Ok(ran)
@@ -69,10 +80,15 @@ impl Schedules {
         self.due.first().map(|(time, _)| until(now, *time))
     }
 
-    pub(super) fn page(&self, page: &PageRequest<ScheduleName>) -> Result<Page<Schedule, ScheduleName>> {
+    pub(super) fn page(
+        &self,
+        within: Within<'_>,
+        page: &PageRequest<ScheduleName>,
+    ) -> Result<Page<Schedule, ScheduleName>> {
         page.validate()?;
         let after = page.cursor.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
-        let mut rows = self.rows.range::<ScheduleName, _>((after, Bound::Unbounded)).map(|(_, schedule)| schedule);
+        let rows = self.rows.range::<ScheduleName, _>((after, Bound::Unbounded)).map(|(_, schedule)| schedule);
+        let mut rows = rows.filter(|schedule| is_there(schedule, within));
         let items: Vec<Schedule> = rows.by_ref().take(page.limit).cloned().collect();
         let next = rows.next().and_then(|_| items.last()).map(|schedule| schedule.definition.name.clone());
         Ok(Page { items, next })
@@ -80,11 +96,12 @@ impl Schedules {
 
     pub(super) fn occurrences(
         &self,
+        within: Within<'_>,
         name: &ScheduleName,
         page: &PageRequest<Timestamp>,
     ) -> Result<Page<Occurrence, Timestamp>> {
         page.validate()?;
-        self.row(name)?;
+        self.row(within, name)?;
         let before = page.cursor.map_or(Bound::Unbounded, Bound::Excluded);
         let ledger = self.ledgers.get(name).into_iter();
         let mut lines = ledger.flat_map(|ledger| ledger.range((Bound::Unbounded, before)).rev()).map(|(_, line)| line);
@@ -136,14 +153,21 @@ impl Schedules {
     }
 }
 
+fn is_there(schedule: &Schedule, within: Within<'_>) -> bool {
+    is_within(Some(schedule.definition.job.tenant.as_str()), within)
+}
+
 fn past(ledger: &Ledger, oldest: Timestamp) -> impl Iterator<Item = Timestamp> {
     let lines = ledger.range(..=oldest).filter(move |(_, line)| line.until.max(line.at) <= oldest);
     lines.map(|(nominal, _)| *nominal)
 }
 
 impl Tables {
-    pub(super) fn put_schedule(&mut self, definition: NewSchedule, now: Timestamp) -> Result<Put> {
-        definition.validate()?;
+    pub(super) fn put_schedule(&mut self, within: Within<'_>, definition: NewSchedule, now: Timestamp) -> Result<Put> {
+        check_put(within, &definition)?;
+        if self.schedules.find(&definition.name).is_some() {
+            self.schedules.row(within, &definition.name)?;
+        }
         let (schedule, put) = match self.schedules.find(&definition.name).cloned() {
             None => (Schedule::new(definition, now), Put::Created),
             Some(old) => {
@@ -160,8 +184,8 @@ impl Tables {
         Ok(put)
     }
 
-    pub(super) fn resume_schedule(&mut self, name: &ScheduleName, now: Timestamp) -> Result<bool> {
-        let mut schedule = self.schedules.row(name)?.clone();
+    pub(super) fn resume_schedule(&mut self, within: Within<'_>, name: &ScheduleName, now: Timestamp) -> Result<bool> {
+        let mut schedule = self.schedules.row(within, name)?.clone();
         let Some(passed) = schedule.resume(now) else { return Ok(false) };
         if let Some(line) = passed {
             self.schedules.write(&schedule, line);
@@ -171,8 +195,13 @@ impl Tables {
         Ok(true)
     }
 
-    pub(super) fn trigger_schedule(&mut self, name: &ScheduleName, now: Timestamp) -> Result<Enqueued> {
-        let schedule = self.schedules.row(name)?.clone();
+    pub(super) fn trigger_schedule(
+        &mut self,
+        within: Within<'_>,
+        name: &ScheduleName,
+        now: Timestamp,
+    ) -> Result<Enqueued> {
+        let schedule = self.schedules.row(within, name)?.clone();
         let mut nominal = schedule.beside_its_times(now);
         while self.schedules.knows(name, nominal) {
             nominal = schedule.beside_its_times(nominal + Duration::from_micros(1));
@@ -182,8 +211,14 @@ impl Tables {
         Ok(enqueued[0])
     }
 
-    pub(super) fn backfill_schedule(&mut self, name: &ScheduleName, range: &Backfill, now: Timestamp) -> Result<usize> {
-        let schedule = self.schedules.row(name)?.clone();
+    pub(super) fn backfill_schedule(
+        &mut self,
+        within: Within<'_>,
+        name: &ScheduleName,
+        range: &Backfill,
+        now: Timestamp,
+    ) -> Result<usize> {
+        let schedule = self.schedules.row(within, name)?.clone();
         let range = range.until_now(now)?;
         let mut times = range.times(&schedule)?;
         if let Some(ledger) = self.schedules.ledgers.get(name) {
@@ -200,7 +235,7 @@ impl Tables {
         let due = self.schedules.due.iter().take_while(|(time, _)| *time <= now).take(limit);
         let due: Vec<ScheduleName> = due.map(|(_, name)| name.clone()).collect();
         for name in &due {
-            let schedule = self.schedules.row(name)?;
+            let schedule = self.schedules.row(None, name)?;
             let unfinished = self.unfinished(schedule, schedule.definition.overlap);
             let known = |nominal| self.schedules.knows(name, nominal);
             let firing = schedule.fire_unless(known, &unfinished, now, Schedule::MAX_FIRED);

@@ -106,7 +106,7 @@ async fn times_of_a_pause_are_one_line_and_what_fires_on_time_has_no_reason() {
     let hour_ago = Timestamp::now() - Duration::from_secs(3_600);
     let store = place.store_at(hour_ago).await;
     let schedule = NewSchedule { overlap: Overlap::Allow, ..every(Duration::from_secs(60)) };
-    store.put_schedule(NewSchedule { paused: true, ..schedule }).await.unwrap();
+    store.put_schedule(None, NewSchedule { paused: true, ..schedule }).await.unwrap();
     store.close().await;
     place.run(&["schedules", "resume", "s"]).done();
     let ledger = place.json(&["schedules", "occurrences", "s"]);
@@ -131,7 +131,7 @@ async fn times_of_a_pause_are_one_line_and_what_fires_on_time_has_no_reason() {
 async fn a_schedule_that_nobody_fires_is_called_overdue() {
     let place = Place::sqlite();
     let store = place.store_at(Timestamp::now() - Duration::from_secs(3_600)).await;
-    store.put_schedule(every(Duration::from_secs(60))).await.unwrap();
+    store.put_schedule(None, every(Duration::from_secs(60))).await.unwrap();
     store.close().await;
     place.run(&["schedules", "get", "s"]).ended(0, "it is overdue: `orchestrix nodes list`");
     assert!(place.run(&["schedules", "list"]).done().stdout.contains("ago)"));

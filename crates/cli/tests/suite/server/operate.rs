@@ -1,7 +1,7 @@
 //! What operators do to many jobs at once and to workers, and how they look at the whole.
 
 use orchestrix_core::{Tenant, WorkerName};
-use orchestrix_store::{NewAudit, Queues, WorkerInfo};
+use orchestrix_store::{NewAudit, NewOperation, Queues, WorkerInfo};
 use serde_json::{Value, json};
 
 use super::http::Server;
@@ -83,7 +83,7 @@ fn an_operation_is_stopped_while_nobody_works_on_it() {
         let stopped = server.send("POST", &format!("{operation}/abort"), "");
         assert_eq!((stopped.status, &stopped.json()["state"]), (202, &json!("aborted")));
         assert_eq!(server.get("/admin/stats").json()["openOperations"], 0);
-        for _ in 0..100 {
+        for _ in 0..NewOperation::MAX_OPEN_EACH {
             begin(&server, &json!({"action": "retry", "all": true, "dryRun": true}));
         }
         let more = server.post("/admin/jobs/bulk", &json!({"action": "retry", "all": true}));

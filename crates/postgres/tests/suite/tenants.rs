@@ -1,0 +1,118 @@
+//! One tenant's things among many of others: found by their own indexes, and compared under the lock of the row.
+
+use std::time::Duration;
+
+use orchestrix_core::{Cadence, NewJob, NewSchedule, ScheduleName, Tenant, Timestamp};
+use orchestrix_postgres::PostgresStore;
+use orchestrix_store::{Backfill, PageRequest, Put, Result, Store, StoreError};
+
+use crate::{
+    jobs::job,
+    locks::{Holder, until_waiting},
+    plans::connect_like_a_store,
+    support,
+};
+
+/// A statement, the types of its parameters, arguments in SQL, and the index that it relies on.
+const LISTS: [(&str, &str, &str, &str); 5] = [
+    (include_str!("../../queries/tenant_schedules.sql"), "text, int8, text", "'', 101, 'acme'", "schedule_tenant"),
+    (
+        include_str!("../../queries/tenant_operations.sql"),
+        "uuid, int8, text",
+        "'ffffffff-ffff-ffff-ffff-ffffffffffff', 101, 'acme'",
+        "operation_tenant",
+    ),
+    (include_str!("../../queries/open_operations.sql"), "int8", "1", "operation_turn"),
+    (
+        include_str!("../../queries/audit.sql"),
+        "timestamptz, int8, timestamptz, int8, text, text, text, int8",
+        "now() - interval '5 hours', 7, now() - interval '6 hours', 101, NULL, NULL, NULL, 101",
+        "audit_at",
+    ),
+    (
+        include_str!("../../queries/tenant_audit.sql"),
+        "timestamptz, int8, timestamptz, int8, text, text, text, int8, text",
+        "now() - interval '5 hours', 7, now() - interval '6 hours', 101, NULL, NULL, NULL, 101, 'acme'",
+        "audit_tenant",
+    ),
+];
+
+const FILL: &str = "
+    INSERT INTO orchestrix.schedule (name, definition, paused, created_at, updated_at, counted_from, open_jobs, tzdb)
+    SELECT 's' || n, json_build_object('job', json_build_object('tenant', CASE WHEN n % 1000 = 0 THEN 'acme' ELSE 'other' END)), true,
+           now(), now(), now(), '{}', ''
+    FROM generate_series(1, 20000) AS n;
+    INSERT INTO orchestrix.operation (id, action, filter, dry_run, state, created_at, updated_at, finished_at, actor, tenant)
+    SELECT gen_random_uuid(), 'cancel', '{}', false, CASE WHEN n % 1000 = 0 THEN 'running' ELSE 'done' END, now(), now(),
+           CASE WHEN n % 1000 = 0 THEN NULL ELSE now() END, 'ann', CASE WHEN n % 1000 = 1 THEN 'acme' ELSE 'other' END
+    FROM generate_series(1, 20000) AS n;
+    INSERT INTO orchestrix.audit (at, actor, tenant, action, request_id)
+    SELECT now() - n * interval '1 second', 'ann', CASE WHEN n % 1000 = 0 THEN 'acme' ELSE 'other' END, 'look', 'r'
+    FROM generate_series(1, 50000) AS n";
+
+#[tokio::test]
+async fn what_is_of_one_tenant_or_time_is_found_by_its_index() {
+    let database = support::database();
+    let client = connect_like_a_store(&database).await;
+    client.batch_execute(FILL).await.unwrap();
+    for statistics in ["without statistics", "with statistics"] {
+        for mode in ["force_generic_plan", "force_custom_plan"] {
+            client.batch_execute(&format!("SET plan_cache_mode = {mode}")).await.unwrap();
+            for (sql, types, arguments, index) in LISTS {
+                client.batch_execute(&format!("PREPARE list ({types}) AS {sql}")).await.unwrap();
+                let rows = client.query(&format!("EXPLAIN (COSTS OFF) EXECUTE list ({arguments})"), &[]).await.unwrap();
+                let plan: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+                let plan = plan.join("\n");
+                let ordered = plan.contains(&format!("using {index} on")) && !plan.contains("Seq Scan");
+                assert!(ordered, "{mode}, {statistics}, not by {index}:\n{plan}");
+                client.batch_execute("DEALLOCATE list").await.unwrap();
+            }
+        }
+        client.batch_execute("ANALYZE").await.unwrap();
+    }
+}
+
+fn name() -> ScheduleName {
+    ScheduleName::new("s").unwrap()
+}
+
+fn of(owner: &Tenant) -> NewSchedule {
+    let cadence = Cadence::every(Duration::from_secs(3600)).unwrap();
+    NewSchedule::new(name(), cadence, NewJob { tenant: owner.clone(), ..job("t") })
+}
+
+/// Calls a verb within `acme` on a schedule that is theirs, and that somebody gives to another tenant while the verb waits for its row.
+async fn given_away<T>(verb: impl AsyncFnOnce(PostgresStore, Tenant) -> Result<T>) -> Result<T> {
+    let (store, database) = support::store().await;
+    let client = support::connect(database.url()).await;
+    let acme = Tenant::new("acme").unwrap();
+    assert_eq!(store.put_schedule(None, of(&acme)).await.unwrap(), Put::Created);
+    let give =
+        "UPDATE orchestrix.schedule SET definition = jsonb_set(definition::jsonb, '{job,tenant}', '\"other\"')::json";
+    let holder = Holder::with(database.url(), give).await;
+    let asked = verb(store.clone(), acme);
+    let (answer, ()) = tokio::join!(asked, async {
+        until_waiting(&client, 1).await;
+        holder.commit().await;
+    });
+    let kept = store.schedule(&name()).await.unwrap().expect("it is there");
+    assert_eq!((kept.definition.job.tenant.as_str(), kept.definition.paused), ("other", false));
+    assert_eq!(store.occurrences(None, &name(), &PageRequest::first(10)).await.unwrap().items, []);
+    answer
+}
+
+fn not_there<T: std::fmt::Debug>(answer: &Result<T>) {
+    assert!(matches!(answer, Err(StoreError::ScheduleNotFound(_))), "{answer:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_becomes_anothers_while_a_verb_waits_for_it_is_left_alone() {
+    not_there(&given_away(async |store, acme| store.put_schedule(Some(&acme), of(&acme)).await).await);
+    not_there(&given_away(async |store, acme| store.pause_schedule(Some(&acme), &name(), None).await).await);
+    not_there(&given_away(async |store, acme| store.resume_schedule(Some(&acme), &name()).await).await);
+    not_there(&given_away(async |store, acme| store.trigger_schedule(Some(&acme), &name()).await).await);
+    let to = Timestamp::now();
+    let range = Backfill { from: to - Duration::from_secs(7200), to, overlap: None };
+    not_there(&given_away(async move |store, acme| store.backfill_schedule(Some(&acme), &name(), &range).await).await);
+    assert!(!given_away(async |store, acme| store.delete_schedule(Some(&acme), &name()).await).await.unwrap());
+}

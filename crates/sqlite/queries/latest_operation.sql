@@ -1,0 +1,2 @@
+-- The latest operation.
+SELECT id FROM operation ORDER BY id DESC LIMIT 1

@@ -1,0 +1,171 @@
+//! What belongs to another tenant is not there: not in lists, not in their cursors, not for any verb.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use orchestrix_core::{NewJob, NewSchedule, OperationId, ScheduleName, Tenant};
+
+use super::{Harness, fixture::*};
+use crate::{
+    AuditFilter, Backfill, BulkAction, JobFilter, NewAudit, NewOperation, PageRequest, Put, Result, StoreError,
+};
+
+fn tenant(name: &str) -> Tenant {
+    Tenant::new(name).expect("a valid name")
+}
+
+// Every minute, a job of this tenant.
+fn of(owner: &str, name: &str) -> NewSchedule {
+    let job = NewJob { tenant: tenant(owner), ..job("tick") };
+    NewSchedule { name: schedule_name(name), job, ..every(60) }
+}
+
+fn not_there<T: std::fmt::Debug>(result: &Result<T>) {
+    assert!(matches!(result, Err(StoreError::ScheduleNotFound(name)) if name.as_str() == "s"), "{result:?}");
+}
+
+pub(super) async fn a_page_of_schedules_holds_those_of_the_tenant_alone(h: &Harness) {
+    // The cursor of a page that was cut down afterwards would be one of the others.
+    let mut own = Vec::new();
+    for n in 0..30 {
+        let owner = if n % 7 == 3 { "acme" } else { "other" };
+        let schedule = of(owner, &format!("s{n:02}"));
+        own.extend((owner == "acme").then(|| schedule.name.clone()));
+        h.put(schedule).await;
+    }
+    let acme = tenant("acme");
+    let mut listed = Vec::new();
+    let mut page = PageRequest::<ScheduleName>::first(2);
+    loop {
+        let part = h.store.schedules(Some(&acme), &page).await.expect("a valid page");
+        assert!(part.items.len() == 2 || part.next.is_none(), "a page in the middle is full");
+        listed.extend(part.items.into_iter().map(|schedule| schedule.definition.name));
+        let Some(next) = part.next else { break };
+        assert_eq!(Some(&next), listed.last(), "a cursor is one of their own");
+        page = PageRequest::after(next, 2);
+    }
+    assert_eq!((own.len(), listed), (4, own));
+    let none = h.store.schedules(Some(&tenant("nobody")), &PageRequest::first(10)).await.expect("a valid page");
+    assert_eq!((none.items, none.next), (vec![], None));
+}
+
+pub(super) async fn a_page_of_operations_holds_those_of_the_tenant_alone(h: &Harness) {
+    let mut own: Vec<OperationId> = Vec::new();
+    for n in 0..18 {
+        let owner = [Some(tenant("other")), Some(tenant("acme")), None][n % 3].clone();
+        let (action, filter, actor) = (BulkAction::Cancel, JobFilter::default(), "ann".into());
+        let wanted = NewOperation { action, filter, dry_run: true, actor, tenant: owner };
+        let begun = h.store.begin_operation(wanted).await.expect("a valid operation");
+        own.extend((n % 3 == 1).then_some(begun.id));
+    }
+    own.reverse();
+    let acme = tenant("acme");
+    let mut listed = Vec::new();
+    let mut page = PageRequest::first(4);
+    loop {
+        let part = h.store.operations(Some(&acme), &page).await.expect("a valid page");
+        assert!(part.items.len() == 4 || part.next.is_none(), "a page in the middle is full");
+        listed.extend(part.items.into_iter().map(|operation| operation.id));
+        let Some(next) = part.next else { break };
+        assert_eq!(Some(&next), listed.last(), "a cursor is one of their own");
+        page = PageRequest::after(next, 4);
+    }
+    assert_eq!(listed, own);
+}
+
+pub(super) async fn a_page_of_the_audit_holds_deeds_of_the_tenant_alone(h: &Harness) {
+    let mut own = Vec::new();
+    for n in 0..12 {
+        let owner = [Some(tenant("other")), Some(tenant("acme")), None][n % 3].clone();
+        let (actor, action, request_id) = ("ann".into(), "look".into(), "r".into());
+        let entry = NewAudit { actor, action, request_id, tenant: owner, ..NewAudit::default() };
+        let seq = h.store.begin_audit(entry).await.expect("a valid entry");
+        own.extend((n % 3 == 1).then_some(seq));
+        if n % 2 == 0 {
+            h.advance(secs(1)).await;
+        }
+    }
+    own.reverse();
+    // By the index alone, and by looking at what else they did.
+    for actor in [None, Some("ann".to_owned())] {
+        let filter = AuditFilter { tenant: Some(tenant("acme")), actor, ..AuditFilter::default() };
+        let mut listed = Vec::new();
+        let mut page = PageRequest::first(1);
+        loop {
+            let part = h.store.audit(&filter, &page).await.expect("a valid page");
+            listed.extend(part.items.into_iter().map(|entry| entry.seq));
+            let Some(next) = part.next else { break };
+            assert!(own.contains(&next), "a cursor is one of their own");
+            page = PageRequest::after(next, 1);
+        }
+        assert_eq!(listed, own);
+    }
+}
+
+pub(super) async fn no_verb_reaches_a_schedule_of_another(h: &Harness) {
+    let (acme, other) = (tenant("acme"), tenant("other"));
+    let first = h.begin(of("acme", "s")).await;
+    h.fire_at(first + secs(600)).await;
+    let (before, ledger) = (h.schedule().await, h.ledger().await);
+    let jobs = h.listed(&JobFilter::default()).await.len();
+    let name = schedule_name("s");
+    let range = Backfill { from: first - secs(600), to: first, overlap: None };
+    let page = PageRequest::first(10);
+
+    let theirs = Some(&other);
+    not_there(&h.store.put_schedule(theirs, NewSchedule { jitter: secs(7), ..of("other", "s") }).await);
+    not_there(&h.store.pause_schedule(theirs, &name, Some("mine now".into())).await);
+    not_there(&h.store.resume_schedule(theirs, &name).await);
+    not_there(&h.store.trigger_schedule(theirs, &name).await);
+    not_there(&h.store.backfill_schedule(theirs, &name, &range).await);
+    not_there(&h.store.occurrences(theirs, &name, &page).await);
+    assert!(!h.store.delete_schedule(theirs, &name).await.expect("a store that answers"));
+    assert_eq!((h.schedule().await, h.ledger().await), (before, ledger));
+    assert_eq!(h.listed(&JobFilter::default()).await.len(), jobs);
+
+    let own = Some(&acme);
+    let edited = NewSchedule { catch_up_limit: 7, ..of("acme", "s") };
+    assert_eq!(h.store.put_schedule(own, edited).await.expect("a valid schedule"), Put::Updated);
+    assert!(h.store.pause_schedule(own, &name, None).await.expect("their own"));
+    assert!(h.store.resume_schedule(own, &name).await.expect("their own"));
+    h.store.trigger_schedule(own, &name).await.expect("their own");
+    h.store.backfill_schedule(own, &name, &range).await.expect("their own");
+    assert_ne!(h.store.occurrences(own, &name, &page).await.expect("their own").items, []);
+    assert!(h.store.delete_schedule(own, &name).await.expect("a store that answers"));
+}
+
+pub(super) async fn a_name_is_its_tenants_until_it_is_given_away_or_free_again(h: &Harness) {
+    let (acme, other) = (tenant("acme"), tenant("other"));
+    let foreign = h.store.put_schedule(Some(&acme), of("other", "s")).await;
+    assert_eq!(bad_fields(foreign), ["job.tenant"]);
+    assert_eq!(h.store.put_schedule(Some(&acme), of("acme", "s")).await.expect("a free name"), Put::Created);
+    // Whoever keeps to none may give it to another.
+    assert_eq!(h.put(of("other", "s")).await, Put::Updated);
+    not_there(&h.store.put_schedule(Some(&acme), of("acme", "s")).await);
+    let list = h.store.schedules(Some(&other), &PageRequest::first(10)).await.expect("a valid page");
+    assert_eq!(list.items.len(), 1);
+    assert!(h.store.delete_schedule(Some(&other), &schedule_name("s")).await.expect("a store that answers"));
+    assert_eq!(h.store.put_schedule(Some(&acme), of("acme", "s")).await.expect("a free name"), Put::Created);
+}
+
+pub(super) async fn of_tenants_that_take_a_name_at_once_one_has_it(h: &Harness) {
+    let owners: Vec<String> = (0..8).map(|n| format!("t{n}")).collect();
+    let tasks = owners.iter().cloned().map(|owner| {
+        let store = Arc::clone(&h.store);
+        tokio::spawn(async move {
+            let put = store.put_schedule(Some(&tenant(&owner)), of(&owner, "s")).await;
+            (owner, put)
+        })
+    });
+    let mut has = BTreeSet::new();
+    for task in tasks.collect::<Vec<_>>() {
+        match task.await.expect("no panic") {
+            (owner, Ok(put)) => {
+                assert_eq!(put, Put::Created);
+                has.insert(owner);
+            }
+            (_, refused) => not_there(&refused),
+        }
+    }
+    let kept = h.schedule().await.definition.job.tenant;
+    assert_eq!(has.into_iter().collect::<Vec<_>>(), [kept.as_str()]);
+}
