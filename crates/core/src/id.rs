@@ -31,13 +31,25 @@ impl JobId {
     pub const fn as_uuid(&self) -> Uuid {
         self.0
     }
+
+    /// A place in the order of ids that `self` is not before and `below`, a lesser one, is: what both begin with, one bit more, and
+    /// nothing after that. It parts them without telling either of them.
+    pub fn parted_from(self, below: Self) -> Self {
+        let (own, below) = (self.0.as_u128(), below.0.as_u128());
+        let alike = (own ^ below).leading_zeros();
+        Self(Uuid::from_u128(own & !u128::MAX.checked_shr(alike + 1).unwrap_or(0)))
+    }
 }
 
-/// Makes ids that only rise, so that jobs recorded together are claimed in the order they were given.
+/// Makes ids that only rise, so that jobs recorded together are claimed in the order they were given. None can be told from its neighbours:
+/// there are random bits between any two.
 #[derive(Debug, Default)]
 pub struct JobIds {
     last: u128,
 }
+
+/// Bits of a UUID v7 beside its time, its version and its variant: 12 before the variant and 62 after it.
+const FREE_BITS: u32 = 74;
 
 impl JobIds {
     /// Begins with nothing made.
@@ -45,11 +57,24 @@ impl JobIds {
         Self { last: 0 }
     }
 
-    /// Makes the next id: of `now` and 80 random bits, or right after the last one if that would not be greater.
+    /// Makes the next id: of `now` and 80 random bits, or, if that would not be greater, up to 2^40 after the last one.
     pub fn next(&mut self, now: Timestamp, random: [u8; 10]) -> JobId {
-        self.last = JobId::new(now, random).0.as_u128().max(self.last + 1);
+        let fresh = JobId::new(now, random).0.as_u128();
+        let [a, b, c, d, e, ..] = random;
+        self.last = match fresh > self.last {
+            true => fresh,
+            false => later(self.last, 1 + u64::from_be_bytes([0, 0, 0, a, b, c, d, e])),
+        };
         JobId(Uuid::from_u128(self.last))
     }
+}
+
+// Counts in the free bits alone; what they cannot hold goes on in the milliseconds.
+fn later(id: u128, by: u64) -> u128 {
+    let free = (id >> 64 & 0xfff) << 62 | id & (u128::MAX >> 66);
+    let count = (id >> 80 << FREE_BITS | free) + u128::from(by);
+    let (millis, a, b) = (count >> FREE_BITS, count >> 62 & 0xfff, count & (u128::MAX >> 66));
+    millis << 80 | 0x7 << 76 | a << 64 | 0b10 << 62 | b
 }
 
 /// The identity of an operation: a UUID v7 like a [`JobId`].
@@ -124,6 +149,24 @@ mod tests {
         assert_eq!(second.to_string().parse(), Ok(second));
     }
 
+    fn plain(id: u128) -> u128 {
+        let bits: String = format!("{id:0128b}")
+            .char_indices()
+            .filter(|(i, _)| !matches!(i, 48..52 | 64..66))
+            .map(|(_, bit)| bit)
+            .collect();
+        u128::from_str_radix(&bits, 2).expect("bits")
+    }
+
+    #[test]
+    fn neighbours_are_parted_by_the_greater_one() {
+        let id = |number| JobId(Uuid::from_u128(number));
+        assert_eq!(id(8).parted_from(id(7)), id(8));
+        assert_eq!(id(9).parted_from(id(8)), id(9));
+        assert_eq!(id(0b1011_0111).parted_from(id(0b1010_1100)), id(0b1011_0000));
+        assert_eq!(id(u128::MAX).parted_from(id(0)), id(1 << 127));
+    }
+
     proptest! {
         #[test]
         fn ids_only_rise_whatever_the_clock_does(steps in proptest::collection::vec((0i64..3, any::<[u8; 10]>()), 1..200)) {
@@ -134,8 +177,39 @@ mod tests {
                 let id = ids.next(now, random);
                 prop_assert!(last.is_none_or(|last| id > last));
                 prop_assert_eq!(id.as_uuid().get_version_num(), 7);
+                prop_assert_eq!(id.as_uuid().get_variant(), uuid::Variant::RFC4122);
                 last = Some(id);
             }
+        }
+
+        #[test]
+        fn ids_of_one_moment_have_random_bits_between_them(random in proptest::collection::vec(any::<[u8; 10]>(), 2..50)) {
+            let now = Timestamp::from_millisecond(1_700_000_000_000).expect("a time");
+            let mut ids = JobIds::new();
+            // So near to the end of its millisecond that those after it go on in the next.
+            let first = ids.next(now, [0xff; 10]).as_uuid().as_u128();
+            let mut expected = first;
+            for random in random {
+                let id = ids.next(now, random).as_uuid().as_u128();
+                let step = random[..5].iter().fold(0, |step, byte| step << 8 | u128::from(*byte)) + 1;
+                // Both as a count of steps, without version and variant.
+                prop_assert_eq!(plain(id), plain(expected) + step);
+                expected = id;
+            }
+            prop_assert_eq!(first >> 80, 1_700_000_000_000);
+            prop_assert_eq!(expected >> 80, 1_700_000_000_001);
+        }
+
+        #[test]
+        fn what_parts_two_ids_is_between_them_and_tells_neither(a in any::<u128>(), b in any::<u128>()) {
+            prop_assume!(a != b);
+            let id = |number| JobId(Uuid::from_u128(number));
+            let (above, below) = (a.max(b), a.min(b));
+            let parting = id(above).parted_from(id(below));
+            prop_assert!(id(below) < parting && parting <= id(above));
+            // Whatever comes after the first bit in which they differ makes no difference.
+            let same = u128::MAX.checked_shr((above ^ below).leading_zeros() + 1).unwrap_or(0);
+            prop_assert_eq!(parting, id(above | same).parted_from(id(below & !same)));
         }
     }
 }

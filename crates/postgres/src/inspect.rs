@@ -100,18 +100,23 @@ pub(crate) async fn list(
         store.database().query(&LIST, params).await?
     };
     let mut items = Vec::new();
-    let mut horizon: Option<JobId> = None;
+    let mut ends: Vec<JobId> = Vec::new();
     for row in &rows {
         match row.get::<_, Option<Uuid>>(18) {
-            Some(id) => horizon = Some(JobId::from_uuid(id)),
+            Some(id) => ends.push(JobId::from_uuid(id)),
             None => items.push(row::summary(row)?),
         }
     }
+    ends.sort_unstable();
     let next = if items.len() > page.limit {
         items.truncate(page.limit);
         items.last().map(|job| job.id)
     } else {
-        horizon
+        match ends[..] {
+            // Neither may be one of those that were asked for.
+            [next, last] => Some(last.parted_from(next)),
+            _ => None,
+        }
     };
     Ok(Page { items, next })
 }

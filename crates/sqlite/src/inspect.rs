@@ -65,15 +65,17 @@ pub(crate) fn list(
 ) -> Result<Page<JobSummary, JobId>> {
     let before = page.cursor.map_or(Uuid::max(), |id| id.as_uuid());
     let mut items = Vec::new();
-    let mut last = None;
+    let mut last: Option<JobId> = None;
     let (mut looked, mut passed) = (0, 0);
-    let mut more = false;
+    let mut next = None;
     session.each(source(&filter.states), [before], |row| {
+        let id = Columns(row).id(0)?;
         if items.len() == page.limit || looked == MAX_SCAN || passed == MAX_PASSED {
-            more = true;
+            // Neither may be one of those that were asked for.
+            next = last.map(|last| last.parted_from(id));
             return Ok(false);
         }
-        last = Some(Columns(row).id(0)?);
+        last = Some(id);
         if !filter.states.is_empty() && !filter.states.contains(&Columns(row).state(1)?) {
             passed += 1;
             return Ok(true);
@@ -82,7 +84,7 @@ pub(crate) fn list(
         items.extend(Some(row::summary(row)?).filter(|job| filter.matches(job)));
         Ok(true)
     })?;
-    Ok(Page { items, next: last.filter(|_| more) })
+    Ok(Page { items, next })
 }
 
 // An index of what is not finished would cost every job more than lists are worth: rows in other states are passed over,

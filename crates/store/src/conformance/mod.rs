@@ -482,6 +482,7 @@ suite! {
         schedules_are_listed_by_name_page_by_page,
     }
     tenants {
+        a_cursor_is_no_job_of_another_tenant,
         a_page_of_schedules_holds_those_of_the_tenant_alone,
         a_page_of_operations_holds_those_of_the_tenant_alone,
         a_page_of_the_audit_holds_deeds_of_the_tenant_alone,

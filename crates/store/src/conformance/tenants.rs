@@ -7,6 +7,7 @@ use orchestrix_core::{NewJob, NewSchedule, OperationId, ScheduleName, Tenant};
 use super::{Harness, fixture::*};
 use crate::{
     AuditFilter, Backfill, BulkAction, JobFilter, NewAudit, NewOperation, PageRequest, Put, Result, StoreError,
+    inspect::MAX_SCAN,
 };
 
 fn tenant(name: &str) -> Tenant {
@@ -46,6 +47,28 @@ pub(super) async fn a_page_of_schedules_holds_those_of_the_tenant_alone(h: &Harn
     assert_eq!((own.len(), listed), (4, own));
     let none = h.store.schedules(Some(&tenant("nobody")), &PageRequest::first(10)).await.expect("a valid page");
     assert_eq!((none.items, none.next), (vec![], None));
+}
+
+pub(super) async fn a_cursor_is_no_job_of_another_tenant(h: &Harness) {
+    let of = |owner: &str| NewJob { tenant: tenant(owner), ..job("any") };
+    let own = h.enqueue(of("acme")).await;
+    let mut others = BTreeSet::new();
+    // More than one page looks at, recorded in the same moment.
+    for _ in 0..3 {
+        others.extend(h.enqueue_many(vec![of("other"); MAX_SCAN / 2]).await);
+    }
+    let filter = JobFilter { tenant: Some(tenant("acme")), ..JobFilter::default() };
+    let (mut page, mut listed, mut parts) = (PageRequest::first(10), Vec::new(), 0);
+    loop {
+        let part = h.store.list(&filter, &page).await.expect("a valid page");
+        listed.extend(part.items.into_iter().map(|job| job.id));
+        parts += 1;
+        let Some(next) = part.next else { break };
+        assert!(!others.contains(&next), "{next} is another's");
+        assert!(page.cursor.is_none_or(|before| next < before), "it goes on");
+        page = PageRequest::after(next, 10);
+    }
+    assert_eq!((listed, parts), (vec![own], 2), "it is not on the first page, and found on the second");
 }
 
 pub(super) async fn a_page_of_operations_holds_those_of_the_tenant_alone(h: &Harness) {

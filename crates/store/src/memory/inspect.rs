@@ -33,7 +33,9 @@ impl Tables {
                 break;
             }
         }
-        Ok(Page { items, next: ids.next().and(last) })
+        // Neither may be one of those that were asked for.
+        let next = last.zip(ids.next()).map(|(last, next)| last.parted_from(next));
+        Ok(Page { items, next })
     }
 
     pub(super) fn depths(&self, page: &PageRequest<Queue>, now: Timestamp) -> Result<Page<QueueDepth, Queue>> {
