@@ -1,6 +1,6 @@
 -- What happened lately: what is leased, what was recorded (by the time in its id), what ended and what was cancelled. $1 since when recorded, $2 how
 -- many of each, $3 since when ended, $4 since when cancelled (null: nothing of the kind), $5 and $6 behind which lease and id (null: from the first
--- on). One statement, so that all of it is of one moment. Relies on job_lease, the primary key, history_finished and dead_finished. The first row
+-- on), $7 how many that were recorded. One statement, so that all of it is of one moment. Relies on job_lease, the primary key, history_finished and dead_finished. The first row
 -- is the time.
 SELECT 0 AS kind, NULL::uuid AS id, NULL::text AS state, NULL::text AS job_type, NULL::text AS queue, NULL::text AS tenant, now() AS at,
        NULL::timestamptz AS lease
@@ -9,7 +9,7 @@ UNION ALL
  WHERE lease_expires_at IS NOT NULL AND (lease_expires_at, id) > (coalesce($5, '-infinity'), coalesce($6, '00000000-0000-0000-0000-000000000000'))
  ORDER BY lease_expires_at, id LIMIT $2)
 UNION ALL
-(SELECT 2, id, state::text, job_type, queue, tenant, updated_at, NULL FROM orchestrix.job WHERE id >= orchestrix.id_floor($1) ORDER BY id DESC LIMIT $2)
+(SELECT 2, id, state::text, job_type, queue, tenant, updated_at, NULL FROM orchestrix.job WHERE id >= orchestrix.id_floor($1) ORDER BY id DESC LIMIT $7)
 UNION ALL
 (SELECT 3, id, state::text, job_type, queue, tenant, finished_at, NULL FROM orchestrix.history WHERE finished_at >= $3 LIMIT $2)
 UNION ALL

@@ -10,11 +10,15 @@ use std::{
 };
 
 use orchestrix_core::{JobId, JobType, Queue, Tenant, Timestamp};
-use orchestrix_store::{Glimpse, Lately, Recent, Result, StoreError, recent::LeasePlace};
+use orchestrix_store::{
+    Glimpse, Lately, Recent, Result, StoreError,
+    recent::{LeasePlace, RECORDED_TIMES},
+};
 use tokio_postgres::Row;
 
 use crate::{
     PostgresStore,
+    database::Params,
     row::state,
     statement::{RECENT, SUMMARIZE},
 };
@@ -22,6 +26,7 @@ use crate::{
 /// The kinds of rows beside the time: leased, recorded, in history, dead, cancelled.
 const KINDS: usize = 5;
 const LEASED: usize = 1;
+const RECORDED: usize = 2;
 
 /// How often summaries are made while somebody looks. Once all have one it takes a few milliseconds.
 const SUMMARIZE_EVERY: Duration = Duration::from_secs(5);
@@ -50,33 +55,35 @@ pub(crate) async fn recent(store: &PostgresStore, lately: &Lately) -> Result<Rec
             tracing::debug!(%error, "what ended lately could not be summarized");
         }
     }
-    let limit = lately.limit;
+    let limit = |kind: usize| if kind == RECORDED { RECORDED_TIMES * lately.limit } else { lately.limit };
     let (lease, id) = lately.leased_after.map(|place| (place.expires_at, place.id.as_uuid())).unzip();
     // Of each kind one more than is shown is asked for: it tells whether there are more.
-    let most = limit as i64 + 1;
+    let [most, most_recorded] = [LEASED, RECORDED].map(|kind| limit(kind) as i64 + 1);
     let Lately { recorded_since, ended_since, cancelled_since, .. } = lately;
-    let rows =
-        store.database().query(&RECENT, &[recorded_since, &most, ended_since, cancelled_since, &lease, &id]).await?;
+    let params: Params<'_> = &[recorded_since, &most, ended_since, cancelled_since, &lease, &id, &most_recorded];
+    let rows = store.database().query(&RECENT, params).await?;
     let mut now = None;
     let mut counts = [0; KINDS + 1];
-    let mut last = None;
+    let (mut first, mut last) = (None, None);
     let mut jobs = Vec::with_capacity(rows.len());
     for row in &rows {
         let kind = usize::try_from(row.get::<_, i32>(0)).unwrap_or(0).min(KINDS);
         counts[kind] += 1;
         if kind == 0 {
             now = Some(row.get(6));
-        } else if counts[kind] <= limit {
+        } else if counts[kind] <= limit(kind) {
             let job = glimpse(row)?;
             if kind == LEASED {
-                last = Some(LeasePlace { expires_at: row.get(7), id: job.id });
+                let expires_at = row.get(7);
+                first.get_or_insert(expires_at);
+                last = Some(LeasePlace { expires_at, id: job.id });
             }
             jobs.push(job);
         }
     }
     let now: Timestamp = now.ok_or_else(|| StoreError::Backend("the time is missing".into()))?;
-    let leased_next = last.filter(|_| counts[LEASED] > limit);
-    Ok(Recent { now, jobs, more: counts[LEASED + 1..].iter().any(|count| *count > limit), leased_next })
+    let more = (RECORDED..=KINDS).any(|kind| counts[kind] > limit(kind));
+    Ok(Recent { now, jobs, more, leased_from: first, leased_next: last.filter(|_| counts[LEASED] > limit(LEASED)) })
 }
 
 fn glimpse(row: &Row) -> Result<Glimpse> {

@@ -28,6 +28,12 @@ impl Reader {
         Self(sender)
     }
 
+    /// One that nobody answers.
+    #[cfg(test)]
+    pub(crate) fn away() -> Self {
+        Self(mpsc::channel(1).0)
+    }
+
     /// The job as it stands.
     pub(crate) async fn find(&self, id: JobId) -> Result<JobSummary> {
         let ended = || StoreError::Unavailable("the server ends".into());

@@ -1,7 +1,10 @@
 //! What happened lately.
 
 use orchestrix_core::{JobId, JobState, JobType, Queue, Tenant};
-use orchestrix_store::{Glimpse, Lately, Recent, recent::LeasePlace};
+use orchestrix_store::{
+    Glimpse, Lately, Recent,
+    recent::{LeasePlace, RECORDED_TIMES},
+};
 use rusqlite::Row;
 use uuid::Uuid;
 
@@ -13,7 +16,7 @@ use crate::{
 };
 
 pub(crate) fn recent(session: &Session<'_>, lately: &Lately) -> Result<Recent> {
-    let mut recent = Recent { now: session.now, jobs: Vec::new(), more: false, leased_next: None };
+    let mut recent = Recent { now: session.now, jobs: Vec::new(), more: false, leased_from: None, leased_next: None };
     let limit = lately.limit;
     let (expires_at, after) = match lately.leased_after {
         Some(place) => (micros(place.expires_at), place.id.as_uuid()),
@@ -27,11 +30,13 @@ pub(crate) fn recent(session: &Session<'_>, lately: &Lately) -> Result<Recent> {
             return Ok(false);
         }
         let job = glimpse(row)?;
-        last = Some(LeasePlace { expires_at: Columns(row).time(6)?, id: job.id });
+        let expires_at = Columns(row).time(6)?;
+        recent.leased_from.get_or_insert(expires_at);
+        last = Some(LeasePlace { expires_at, id: job.id });
         recent.jobs.push(job);
         Ok(true)
     })?;
-    let mut show = |shown: usize, row: &Row<'_>| {
+    let mut show = |shown: usize, limit: usize, row: &Row<'_>| {
         let room = shown < limit;
         match room {
             true => recent.jobs.push(glimpse(row)?),
@@ -40,10 +45,10 @@ pub(crate) fn recent(session: &Session<'_>, lately: &Lately) -> Result<Recent> {
         Ok(room)
     };
     if let Some(since) = lately.recorded_since {
-        let mut shown = 0;
+        let (mut shown, limit) = (0, RECORDED_TIMES * limit);
         session.each(RECENT_RECORDED, (JobId::new(since, [0; 10]).as_uuid(), limit + 1), |row| {
             shown += 1;
-            show(shown - 1, row)
+            show(shown - 1, limit, row)
         })?;
     }
     for state in JobState::ALL.into_iter().filter(|state| state.is_terminal()) {
@@ -52,7 +57,7 @@ pub(crate) fn recent(session: &Session<'_>, lately: &Lately) -> Result<Recent> {
         let mut shown = 0;
         session.each(RECENT_ENDED, (state.as_str(), micros(since), limit + 1), |row| {
             shown += 1;
-            show(shown - 1, row)
+            show(shown - 1, limit, row)
         })?;
     }
     Ok(recent)

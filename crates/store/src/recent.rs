@@ -7,6 +7,10 @@ use crate::{JobSummary, Result, housekeeping::check_limit};
 /// The most jobs of one kind that [`Store::recent`](crate::Store::recent) shows.
 pub const MAX_RECENT: usize = 10_000;
 
+/// How many times as many are shown of those that were recorded: they come in batches of ten thousand, and whoever looks for those that were
+/// long in their transactions meets each of them several times.
+pub const RECORDED_TIMES: usize = 5;
+
 /// What is to be shown of what happened lately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lately {
@@ -19,7 +23,7 @@ pub struct Lately {
     pub cancelled_since: Option<Timestamp>,
     /// Leased jobs behind this place; without it, from the first on.
     pub leased_after: Option<LeasePlace>,
-    /// The most of each kind.
+    /// The most of each kind; of those that were recorded [`RECORDED_TIMES`] as many.
     pub limit: usize,
 }
 
@@ -54,6 +58,8 @@ pub struct Recent {
     pub jobs: Vec<Glimpse>,
     /// Whether more were recorded or ended than the limit allows.
     pub more: bool,
+    /// When the first lease runs out of those that are shown.
+    pub leased_from: Option<Timestamp>,
     /// Where to go on, if more are leased than the limit allows.
     pub leased_next: Option<LeasePlace>,
 }

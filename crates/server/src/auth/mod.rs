@@ -11,7 +11,7 @@
 //! | `audit` | what operators do, written down before it is done |
 
 pub(crate) mod audit;
-mod bucket;
+pub(crate) mod bucket;
 pub(crate) mod caller;
 pub(crate) mod keys;
 mod looks;

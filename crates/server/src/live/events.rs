@@ -72,27 +72,14 @@ pub(crate) async fn events(
         return Err(StoreError::JobNotFound(id).into());
     }
     turn.give_back();
-    let watch = app.watcher.watch(id, job.status());
-    let mut looks = interval(place.every());
-    looks.reset();
-    let follow = Follow {
-        app,
-        id,
-        watch,
-        last: None,
-        after,
-        events: VecDeque::new(),
-        speaks: false,
-        behind: false,
-        ended: false,
-        place,
-        looks,
-    };
+    let follow = Follow::new(app, &job, after, place);
     let events = stream::unfold((follow, Some(job)), async |(mut follow, first)| {
         let event = follow.next(first).await?;
         Some((Ok::<_, Infallible>(event), (follow, None)))
     });
-    Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response())
+    // nginx, for one, would hold events back until there are some kilobytes of them.
+    let unbuffered = [("x-accel-buffering", "no")];
+    Ok((unbuffered, Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE))).into_response())
 }
 
 fn last_event(headers: &HeaderMap) -> Result<i64, Refusal> {
@@ -105,8 +92,8 @@ fn last_event(headers: &HeaderMap) -> Result<i64, Refusal> {
 }
 
 /// One who follows a job.
-struct Follow {
-    app: Arc<App>,
+pub(super) struct Follow {
+    pub(super) app: Arc<App>,
     id: JobId,
     watch: Watch,
     /// What was told of it.
@@ -126,7 +113,26 @@ struct Follow {
 }
 
 impl Follow {
-    async fn next(&mut self, first: Option<JobSummary>) -> Option<Event> {
+    pub(super) fn new(app: Arc<App>, job: &JobSummary, after: i64, place: Place) -> Self {
+        let watch = app.watcher.watch(job.id, job.status());
+        let mut looks = interval(place.every());
+        looks.reset();
+        Self {
+            app,
+            id: job.id,
+            watch,
+            last: None,
+            after,
+            events: VecDeque::new(),
+            speaks: false,
+            behind: false,
+            ended: false,
+            place,
+            looks,
+        }
+    }
+
+    pub(super) async fn next(&mut self, first: Option<JobSummary>) -> Option<Event> {
         if let Some(job) = first {
             self.take(job).await;
         }
@@ -151,9 +157,10 @@ impl Follow {
                 Ok(job) => self.take(job).await,
                 // Its retention is over.
                 Err(StoreError::JobNotFound(_)) => self.ended = true,
+                // What stirred it will not do so again.
                 Err(error) => {
                     tracing::debug!(%error, "a job that somebody follows could not be looked at");
-                    tokio::time::sleep(LOOK).await;
+                    (self.speaks, self.behind) = (true, false);
                 }
             }
         }
@@ -173,7 +180,8 @@ impl Follow {
         if progress.is_some() && progress != progress_seen && seen.is_some() {
             self.push("progress", &json!(progress), COME_AGAIN);
         }
-        let ran = status == JobStatus::Running || over || seen == Some(JobStatus::Running);
+        // It may also have left lines that were not read yet.
+        let ran = status == JobStatus::Running || over || seen == Some(JobStatus::Running) || self.speaks;
         let all = if ran { self.take_lines().await } else { true };
         self.speaks = status == JobStatus::Running || !all;
         if over && all {

@@ -48,6 +48,17 @@ pub(super) struct Shared {
 pub(super) struct Told {
     pub(super) sight: Sight,
     pub(super) number: u64,
+    /// How things stood after the batch of this number: many fall behind at once.
+    picture: Option<(u64, Vec<News>)>,
+}
+
+impl Told {
+    /// How things stand, for whoever fell behind.
+    pub(super) fn picture(&mut self) -> &[News] {
+        let Self { sight, number, picture } = self;
+        let kept = picture.take().filter(|(of, _)| of == number);
+        &picture.insert(kept.unwrap_or_else(|| (*number, sight.picture()))).1
+    }
 }
 
 impl Shared {

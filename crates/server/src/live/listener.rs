@@ -5,8 +5,12 @@ use std::{
     sync::Arc,
 };
 
+use orchestrix_api::Code;
 use orchestrix_core::{JobId, Queue, Tenant};
-use tokio::sync::broadcast::{self, error::RecvError};
+use tokio::sync::broadcast::{
+    self,
+    error::{RecvError, TryRecvError},
+};
 
 use super::{
     feed::{Batch, Shared},
@@ -18,13 +22,9 @@ use super::{
 pub(super) const MOST_JOBS: usize = 1_000;
 pub(super) const MOST_QUEUES: usize = 100;
 
-/// What a listener hears.
+/// Something he did not hear in time; what he follows is to be told anew.
 #[derive(Debug)]
-pub(super) enum Heard {
-    Batch(Arc<Batch>),
-    /// Some of it he did not hear in time; what he follows is to be told anew.
-    Lagged,
-}
+pub(super) struct Lagged;
 
 /// One who follows jobs. With each thing that he follows stands the last batch that is older than what he was told of it.
 #[derive(Debug)]
@@ -44,31 +44,43 @@ impl Listener {
     }
 
     /// Why so much cannot be followed.
-    pub(super) fn refuses(&self, wanted: &Wanted) -> Option<String> {
-        fn all<T: Eq + std::hash::Hash>(now: &HashMap<T, u64>, more: &[T]) -> usize {
-            now.len() + more.iter().filter(|one| !now.contains_key(one)).collect::<HashSet<_>>().len()
+    pub(super) fn refuses(&self, wanted: &Wanted) -> Option<(Code, String)> {
+        fn new<T: Eq + std::hash::Hash>(now: &HashMap<T, u64>, more: &[T]) -> usize {
+            more.iter().filter(|one| !now.contains_key(one)).collect::<HashSet<_>>().len()
         }
-        let (jobs, queues) = (all(&self.jobs, &wanted.jobs), all(&self.queues, &wanted.queues));
-        (jobs > MOST_JOBS || queues > MOST_QUEUES).then(|| {
-            format!("one connection may follow {MOST_JOBS} jobs and {MOST_QUEUES} queues by name, and all jobs")
+        let (jobs, queues) = (new(&self.jobs, &wanted.jobs), new(&self.queues, &wanted.queues));
+        if self.jobs.len() + jobs > MOST_JOBS || self.queues.len() + queues > MOST_QUEUES {
+            let text =
+                format!("one connection may follow {MOST_JOBS} jobs and {MOST_QUEUES} queues by name, and all jobs");
+            return Some((Code::ValidationFailed, text));
+        }
+        (jobs > self.shared.lock().sight.room()).then(|| {
+            (Code::RateLimited, "more jobs are followed by their ids than this server allows; try again later".into())
         })
     }
 
-    /// Follows these too; what is known of them by now. The rest is heard.
-    pub(super) fn follow(&mut self, wanted: Wanted) -> Vec<News> {
-        let mut told = self.shared.lock();
+    /// Follows these too; what he has not heard yet of the others, and what is known of these by now. The rest is heard.
+    pub(super) fn follow(&mut self, wanted: Wanted) -> Result<Vec<News>, Lagged> {
+        let shared = Arc::clone(&self.shared);
+        let mut told = shared.lock();
+        // It is older than what is known now, and must be told before it.
+        let unheard = self.unheard();
         let number = told.number;
         let was_broad = self.is_broad();
         let mut known = Vec::new();
+        let mut queues = HashSet::new();
         for queue in wanted.queues {
             if let Entry::Vacant(vacant) = self.queues.entry(queue) {
-                known.extend(told.sight.picture(Some(vacant.key()), false));
+                queues.insert(vacant.key().clone());
                 vacant.insert(number);
             }
         }
-        if wanted.all && self.all.is_none() {
-            known.extend(told.sight.picture(None, false));
+        let all = wanted.all && self.all.is_none();
+        if all {
             self.all = Some(number);
+        }
+        if all || !queues.is_empty() {
+            known = told.sight.running(|queue| all || queues.contains(queue));
         }
         if !was_broad && self.is_broad() {
             told.sight.widen();
@@ -80,11 +92,29 @@ impl Listener {
             }
         }
         drop(told);
-        self.shared.call();
+        shared.call();
+        let mut news = Vec::new();
+        for batch in unheard? {
+            news.extend(self.wanted(&batch));
+        }
         // One that is wanted for several reasons is told once.
         let mut there = HashSet::new();
         known.retain(|news| there.insert(news.id()));
-        self.mine(known)
+        news.extend(self.mine(known));
+        Ok(news)
+    }
+
+    // The batches that were sent and not heard.
+    fn unheard(&mut self) -> Result<Vec<Arc<Batch>>, Lagged> {
+        let mut batches = Vec::new();
+        loop {
+            match self.batches.try_recv() {
+                Ok(batch) if batch.missed && self.is_broad() => return Err(Lagged),
+                Ok(batch) => batches.push(batch),
+                Err(TryRecvError::Lagged(_)) => return Err(Lagged),
+                Err(TryRecvError::Empty | TryRecvError::Closed) => return Ok(batches),
+            }
+        }
     }
 
     /// Follows these no longer.
@@ -106,29 +136,31 @@ impl Listener {
     }
 
     /// What is heard next.
-    pub(super) async fn hear(&mut self) -> Heard {
+    pub(super) async fn hear(&mut self) -> Result<Arc<Batch>, Lagged> {
         match self.batches.recv().await {
-            Ok(batch) if batch.missed && self.is_broad() => Heard::Lagged,
-            Ok(batch) => Heard::Batch(batch),
-            Err(RecvError::Lagged(_)) => Heard::Lagged,
+            Ok(batch) if batch.missed && self.is_broad() => Err(Lagged),
+            Ok(batch) => Ok(batch),
+            Err(RecvError::Lagged(_)) => Err(Lagged),
             // The server ends, and whoever listens is told otherwise.
             Err(RecvError::Closed) => std::future::pending().await,
         }
     }
 
-    /// Begins to hear anew: all that is known now of what he follows, what ended lately included.
+    /// Begins to hear anew: how what he follows stands now, as far as it runs, ran or ended lately, or is followed by its id. Of a queue
+    /// or of all jobs whatever is not among it does not run.
     pub(super) fn resync(&mut self) -> Vec<News> {
         let mut told = self.shared.lock();
         self.batches = self.batches.resubscribe();
-        let mut known = Vec::new();
-        match &mut self.all {
-            Some(number) => {
-                *number = told.number;
-                known.extend(told.sight.picture(None, true));
-            }
-            None => known.extend(self.queues.keys().flat_map(|queue| told.sight.picture(Some(queue), true))),
-        }
-        self.queues.values_mut().chain(self.jobs.values_mut()).for_each(|number| *number = told.number);
+        let his = |news: &&News| match news {
+            News::Job(seen) => self.all.is_some() || self.queues.contains_key(&seen.job.queue),
+            News::Unknown(_) => false,
+        };
+        let mut known: Vec<News> = match self.is_broad() {
+            true => told.picture().iter().filter(his).cloned().collect(),
+            false => Vec::new(),
+        };
+        let numbers = self.queues.values_mut().chain(self.jobs.values_mut()).chain(&mut self.all);
+        numbers.for_each(|number| *number = told.number);
         let there: HashSet<JobId> = known.iter().map(News::id).collect();
         let mut lost = Vec::new();
         for id in self.jobs.keys().filter(|id| !there.contains(id)) {

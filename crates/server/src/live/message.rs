@@ -82,6 +82,7 @@ pub(super) fn status(job: &Glimpse) -> String {
 }
 
 pub(super) const LAGGED: &str = r#"{"event":"lagged"}"#;
+pub(super) const SYNCED: &str = r#"{"event":"synced"}"#;
 
 pub(super) fn error(code: Code, message: &str) -> String {
     json!({"event": "error", "code": code, "message": message}).to_string()

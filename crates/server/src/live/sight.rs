@@ -1,12 +1,13 @@
 //! What was seen of jobs, and what of that is news. It only computes: who looks and who is told is `feed`'s.
 
 use std::{
+    cmp::Reverse,
     collections::{HashMap, HashSet},
     sync::Arc,
     time::Duration,
 };
 
-use orchestrix_core::{JobId, JobState, JobStatus, Queue, Timestamp};
+use orchestrix_core::{JobId, JobState, Queue, Timestamp};
 use orchestrix_store::{Glimpse, JobSummary, Lately, Recent, recent::MAX_RECENT};
 
 use super::{leased::Leased, message};
@@ -18,11 +19,14 @@ pub(super) const LONG_EVERY: u64 = 5;
 /// How far, and how often, for what was cancelled: longer than any statement may take, in any store.
 const CANCELLED_SLACK: Duration = Duration::from_secs(60);
 const CANCELLED_EVERY: u64 = 25;
-/// How long a job is remembered that no look shows any more; longer than any look reaches back.
+/// How long a job is remembered that no look shows any more, one that only waited and one that ran or ended; longer than any look reaches back.
 const WAITING_KEPT: Duration = Duration::from_secs(5);
-const ENDED_KEPT: Duration = Duration::from_secs(90);
-/// The most that are remembered of what ended.
-const MOST_ENDED: usize = 20_000;
+const OVER_KEPT: Duration = Duration::from_secs(90);
+/// The most that are remembered of what ran or ended, and the latest of them that somebody is told of who fell behind.
+const MOST_OVER: usize = 20_000;
+const TOLD_ANEW: usize = 1_000;
+/// The most jobs that are followed by their ids: all of them are asked for at every look.
+const MOST_WATCHED: usize = 100_000;
 /// How often, in looks, and how many of the jobs are looked at again that somebody could give another chance.
 const AGAIN_EVERY: u64 = 10;
 const MOST_AGAIN: usize = 1_000;
@@ -48,6 +52,15 @@ struct Seen {
     sighting: Arc<Sighting>,
     /// The last look that showed it, by the store's clock.
     shown: Timestamp,
+    /// Whether it was seen leased before, though it is no longer.
+    ran: bool,
+}
+
+impl Seen {
+    /// Whether whoever knew it as running, or as waiting, would wonder what became of it.
+    fn is_over(&self) -> bool {
+        self.ran || self.sighting.job.status().is_terminal()
+    }
 }
 
 /// What was seen.
@@ -55,8 +68,9 @@ struct Seen {
 pub(super) struct Sight {
     /// How many follow each job by its id.
     watched: HashMap<JobId, usize>,
-    /// Jobs to be looked at before the next look at all.
+    /// Jobs to be looked at before the next look at all: those that somebody follows, and others.
     fresh: HashSet<JobId>,
+    stirred: HashSet<JobId>,
     /// How many follow queues or all jobs.
     broad: usize,
     seen: HashMap<JobId, Seen>,
@@ -79,6 +93,11 @@ impl Sight {
         self.broad > 0
     }
 
+    /// How many more may be followed by their ids.
+    pub(super) fn room(&self) -> usize {
+        MOST_WATCHED.saturating_sub(self.watched.len())
+    }
+
     /// Somebody follows a job; what is known of it.
     pub(super) fn watch(&mut self, id: JobId) -> Option<News> {
         *self.watched.entry(id).or_default() += 1;
@@ -95,10 +114,10 @@ impl Sight {
             *count -= 1;
             if *count == 0 {
                 self.watched.remove(&id);
+                self.fresh.remove(&id);
                 // With others it is forgotten in its time.
                 if !self.is_broad() {
                     self.seen.remove(&id);
-                    self.fresh.remove(&id);
                 }
             }
         }
@@ -120,7 +139,7 @@ impl Sight {
             // Whoever comes next begins anew: what is remembered would be of long ago by then.
             let watched = &self.watched;
             self.seen.retain(|id, _| watched.contains_key(id));
-            self.fresh.retain(|id| watched.contains_key(id));
+            self.stirred.clear();
             self.leased = Leased::default();
             (self.now, self.missed) = (None, false);
         }
@@ -129,29 +148,44 @@ impl Sight {
     /// Jobs may have changed in a way that those who follow queues or all jobs would not hear of.
     pub(super) fn stir(&mut self, ids: &[JobId]) {
         if self.is_broad() {
-            let room = MAX_RECENT.saturating_sub(self.fresh.len());
-            self.fresh.extend(ids.iter().take(room));
+            let room = MAX_RECENT.saturating_sub(self.stirred.len());
+            self.stirred.extend(ids.iter().take(room));
         }
     }
 
     /// These could not be looked at, or nothing is known of them.
     pub(super) fn put_back(&mut self, ids: &[JobId]) {
-        let wanted: Vec<JobId> = ids.iter().copied().filter(|id| self.concerns(*id)).collect();
-        self.fresh.extend(wanted);
+        let (watched, others): (Vec<JobId>, Vec<JobId>) = ids.iter().partition(|id| self.watched.contains_key(id));
+        self.fresh.extend(watched);
+        self.stir(&others);
     }
 
     pub(super) fn take_fresh(&mut self) -> Vec<JobId> {
-        std::mem::take(&mut self.fresh).into_iter().collect()
+        let fresh = std::mem::take(&mut self.fresh).into_iter();
+        fresh.chain(std::mem::take(&mut self.stirred)).collect()
     }
 
-    /// What runs now and, with `ended`, what ended lately; of one queue or of all.
-    pub(super) fn picture(&self, queue: Option<&Queue>, ended: bool) -> Vec<News> {
-        let shown = |seen: &&Seen| {
-            let job = &seen.sighting.job;
-            queue.is_none_or(|queue| *queue == job.queue)
-                && (self.leased.contains(job.id) || ended && job.state.is_terminal())
-        };
-        self.seen.values().filter(shown).map(|seen| News::Job(Arc::clone(&seen.sighting))).collect()
+    /// What runs now, in the queues that are wanted.
+    pub(super) fn running(&self, wanted: impl Fn(&Queue) -> bool) -> Vec<News> {
+        let runs = |seen: &&Seen| wanted(&seen.sighting.job.queue) && self.leased.contains(seen.sighting.job.id);
+        self.seen.values().filter(runs).map(|seen| News::Job(Arc::clone(&seen.sighting))).collect()
+    }
+
+    /// What runs now, and the latest of what ran or ended: how things stand, for whoever fell behind.
+    pub(super) fn picture(&self) -> Vec<News> {
+        let mut over: Vec<&Arc<Sighting>> = self
+            .seen
+            .values()
+            .filter(|seen| seen.is_over() && !self.leased.contains(seen.sighting.job.id))
+            .map(|seen| &seen.sighting)
+            .collect();
+        if over.len() > TOLD_ANEW {
+            over.select_nth_unstable_by_key(TOLD_ANEW, |sighting| Reverse(sighting.job.at));
+            over.truncate(TOLD_ANEW);
+        }
+        let mut picture = self.running(|_| true);
+        picture.extend(over.into_iter().map(|sighting| News::Job(Arc::clone(sighting))));
+        picture
     }
 
     /// A job that somebody follows, as it was last seen.
@@ -171,7 +205,7 @@ impl Sight {
     }
 
     /// Begins a look: what of what happened lately is to be shown. The first shows what is leased, and what was cancelled before, so that
-    /// nobody is told of that later.
+    /// nobody is told of that later but those who follow such a job by its id.
     pub(super) fn begin(&mut self) -> Option<Lately> {
         self.looks += 1;
         let now = self.now.filter(|_| self.is_broad())?;
@@ -210,10 +244,10 @@ impl Sight {
         let now = recent.now;
         let first = std::mem::take(&mut self.first);
         self.missed |= recent.more && !first;
-        self.leased.begin(now);
+        self.leased.begin(now, recent.leased_from);
         let mut news = Vec::new();
         for job in recent.jobs {
-            let tells = !first || job.state.is_leased();
+            let tells = !first || job.state.is_leased() || self.watched.contains_key(&job.id);
             news.extend(self.note(job, now).filter(|_| tells));
         }
         self.missed |= self.leased.turn(recent.leased_next);
@@ -270,8 +304,9 @@ impl Sight {
             seen.shown = now;
             return None;
         }
+        let ran = self.seen.get(&job.id).is_some_and(|seen| seen.ran || seen.sighting.job.state.is_leased());
         let sighting = Arc::new(Sighting { text: message::status(&job), job });
-        self.seen.insert(sighting.job.id, Seen { sighting: Arc::clone(&sighting), shown: now });
+        self.seen.insert(sighting.job.id, Seen { sighting: Arc::clone(&sighting), shown: now, ran });
         Some(News::Job(sighting))
     }
 
@@ -279,19 +314,15 @@ impl Sight {
     pub(super) fn tidy(&mut self) {
         let Self { watched, leased, seen, now: Some(now), .. } = self else { return };
         let held = |id: &JobId| watched.contains_key(id) || leased.contains(*id);
-        let is_over = |status: JobStatus| status.is_terminal();
         seen.retain(|id, seen| {
-            let kept = if is_over(seen.sighting.job.status()) { ENDED_KEPT } else { WAITING_KEPT };
+            let kept = if seen.is_over() { OVER_KEPT } else { WAITING_KEPT };
             held(id) || seen.shown >= *now - kept
         });
-        let mut ended: Vec<(Timestamp, JobId)> = seen
-            .iter()
-            .filter(|(id, seen)| is_over(seen.sighting.job.status()) && !held(id))
-            .map(|(id, seen)| (seen.shown, *id))
-            .collect();
-        if ended.len() > MOST_ENDED {
-            ended.sort_unstable();
-            for (_, id) in &ended[..ended.len() - MOST_ENDED] {
+        let over = seen.iter().filter(|(id, seen)| seen.is_over() && !held(id));
+        let mut over: Vec<(Timestamp, JobId)> = over.map(|(id, seen)| (seen.shown, *id)).collect();
+        if over.len() > MOST_OVER {
+            over.sort_unstable();
+            for (_, id) in &over[..over.len() - MOST_OVER] {
                 seen.remove(id);
             }
         }

@@ -11,19 +11,29 @@ use axum::{
 };
 use futures_util::SinkExt;
 use orchestrix_api::Code;
+use orchestrix_core::RateLimit;
 use tokio::time::{Instant, error::Elapsed, interval, timeout};
 
 use super::{
-    listener::{Heard, Listener},
-    message::{self, LAGGED, LONGEST, Wanted},
+    listener::{Lagged, Listener},
+    message::{self, LAGGED, LONGEST, SYNCED},
     place::Place,
     protocol::PROTOCOL,
     sight::News,
 };
-use crate::{App, auth::caller::Caller, openapi::problems::Malformed, refusal::Refusal};
+use crate::{
+    App,
+    auth::{bucket::Bucket, caller::Caller},
+    openapi::problems::Malformed,
+    refusal::Refusal,
+};
 
 /// What is read and written at a time: messages are small, and there are many connections.
 const BUFFER: usize = 4 * 1024;
+/// Messages of one connection that are answered: so many at once, and so many a second.
+const ASKS: (u32, u32) = (50, 10);
+/// How many times as long as it may take nothing the other side gets to take all that one look showed.
+const SLOWEST: u32 = 3;
 /// How long the other side gets to say goodbye.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
@@ -37,7 +47,8 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
         (status = 101, description = "A WebSocket. Send `{\"subscribe\": {\"jobs\": […], \"queues\": […], \"all\": true}}`, or `unsubscribe` with the same \
             parts, each in a message of at most 64 KiB: up to 1,000 jobs and 100 queues. Told are `{\"event\": \"status\", \"jobId\", \"jobType\", \"queue\", \
             \"status\", \"at\", \"seq\"}`: of a job that is named its status now and at every change, of a queue or all jobs what runs now and every change. \
-            `{\"event\": \"lagged\"}` says that some were lost, since you read too slowly or too much changed at once; what you follow is then told anew. \
+            `{\"event\": \"lagged\"}` says that some were lost, since you read too slowly or too much changed at once; what you follow is then told anew, up to \
+            `{\"event\": \"synced\"}`: jobs that are named, and of queues and all jobs what runs and what ran or ended lately. What is not among it does not run. \
             `{\"event\": \"error\", \"code\", \"message\"}` says what was wrong with a message, with `jobId` if there is no such job; the connection goes on. \
             A page, which cannot set headers here, shows its key as a protocol: `new WebSocket(url, [\"orchestrix\", \"orchestrix.key.\" + KEY])`; the answer is \
             `orchestrix`. Close codes: 1001, the server ends; 1008, the key is good no longer; 1009, a message was too long."),
@@ -62,7 +73,8 @@ pub(crate) async fn follow(
         .max_frame_size(LONGEST);
     Ok(upgrade.on_upgrade(move |socket| async move {
         let listener = app.feed.listen(caller.tenant().cloned());
-        Talk { socket, listener, place, seq: 0, patience: app.options.live_patience }.go_on(&app).await;
+        let asks = Bucket::new(asks(), std::time::Instant::now());
+        Talk { socket, listener, place, asks, seq: 0, patience: app.options.live_patience }.go_on(&app).await;
     }))
 }
 
@@ -73,8 +85,13 @@ struct Talk {
     socket: WebSocket,
     listener: Listener,
     place: Place,
+    asks: Bucket,
     seq: u64,
     patience: Duration,
+}
+
+fn asks() -> RateLimit {
+    RateLimit::new(ASKS.1, Duration::from_secs(1), ASKS.0).expect("the limit is within what may be set")
 }
 
 impl Talk {
@@ -100,7 +117,14 @@ impl Talk {
         let mut asked: Option<Instant> = None;
         loop {
             tokio::select! {
+                // An answer that waits to be read is read before anybody is said not to have answered.
+                biased;
                 () = &mut closed => return Ok(close_code::AWAY),
+                _ = looks.tick() => {
+                    if !self.place.is_good().await {
+                        return Ok(close_code::POLICY);
+                    }
+                }
                 message = self.socket.recv() => {
                     asked = None;
                     match message {
@@ -114,54 +138,63 @@ impl Talk {
                         Some(Err(_)) | None => return Err(Gone),
                     }
                 }
-                heard = self.listener.hear() => match heard {
-                    Heard::Batch(batch) => {
-                        let news = self.listener.wanted(&batch);
-                        self.tell(news).await?;
-                    }
-                    Heard::Lagged => {
-                        self.say(Message::text(LAGGED)).await?;
-                        let news = self.listener.resync();
-                        self.tell(news).await?;
-                    }
-                },
-                _ = looks.tick() => {
-                    if !self.place.is_good().await {
-                        return Ok(close_code::POLICY);
-                    }
-                }
                 _ = pings.tick() => {
                     if asked.get_or_insert_with(Instant::now).elapsed() >= 2 * every {
                         return Err(Gone);
                     }
                     self.say(Message::Ping(Default::default())).await?;
                 }
+                heard = self.listener.hear() => {
+                    let news = heard.map(|batch| self.listener.wanted(&batch));
+                    self.tell_or_begin_anew(news).await?;
+                }
             }
         }
     }
 
     async fn answer(&mut self, text: &str) -> Result<(), Gone> {
+        // Whoever asks more often than that waits, and what he sends meanwhile is not read.
+        if let Err(wait) = self.asks.take(std::time::Instant::now()) {
+            tokio::time::sleep(wait).await;
+        }
         let ask = match message::read(text) {
             Ok(ask) => ask,
             Err((code, text)) => return self.complain(code, &text).await,
         };
         self.listener.leave(&ask.unsubscribe);
-        if let Some(refusal) = self.listener.refuses(&ask.subscribe) {
-            return self.complain(Code::ValidationFailed, &refusal).await;
+        if let Some((code, text)) = self.listener.refuses(&ask.subscribe) {
+            return self.complain(code, &text).await;
         }
         for id in &ask.unknown {
             self.say(Message::text(message::unknown(id))).await?;
         }
-        let Wanted { jobs, queues, all } = ask.subscribe;
-        let known = self.listener.follow(Wanted { jobs, queues, all });
-        self.tell(known).await
+        let news = self.listener.follow(ask.subscribe);
+        self.tell_or_begin_anew(news).await
     }
 
     async fn complain(&mut self, code: Code, text: &str) -> Result<(), Gone> {
         self.say(Message::text(message::error(code, text))).await
     }
 
+    async fn tell_or_begin_anew(&mut self, news: Result<Vec<News>, Lagged>) -> Result<(), Gone> {
+        match news {
+            Ok(news) => self.tell(news).await,
+            Err(Lagged) => {
+                self.say(Message::text(LAGGED)).await?;
+                let news = self.listener.resync();
+                self.tell(news).await?;
+                self.say(Message::text(SYNCED)).await
+            }
+        }
+    }
+
+    // Whoever takes it, but takes it slowly, is not waited for either: meanwhile nothing else of him is looked at.
     async fn tell(&mut self, news: Vec<News>) -> Result<(), Gone> {
+        let longest = SLOWEST * self.patience;
+        timeout(longest, self.tell_all(news)).await.unwrap_or(Err(Gone))
+    }
+
+    async fn tell_all(&mut self, news: Vec<News>) -> Result<(), Gone> {
         for one in news {
             let text = match one {
                 News::Unknown(id) => message::unknown(&id.to_string()),

@@ -1,3 +1,4 @@
+mod events;
 mod sight;
 
 use std::{
@@ -11,13 +12,14 @@ use std::{
 use orchestrix_api::Code;
 use orchestrix_core::{JobId, JobStatus, JobType, LeaseToken, NewJob, Queue, Tenant, Timestamp, WorkerName};
 use orchestrix_store::{
-    ClaimRequest, Clock, Finish, ManualClock, MemoryStore, Store, SystemClock, Verdict, recent::MAX_RECENT,
+    ClaimRequest, Clock, Finish, ManualClock, MemoryStore, Store, SystemClock, Verdict,
+    recent::{MAX_RECENT, RECORDED_TIMES},
 };
 use tokio::time::timeout;
 
 use super::{
     Feed,
-    listener::{Heard, Listener, MOST_JOBS},
+    listener::{Listener, MOST_JOBS},
     message::{self, Wanted},
     sight::News,
 };
@@ -98,8 +100,7 @@ fn lines(news: Vec<News>) -> Vec<Line> {
 async fn heard(listener: &mut Listener) -> Vec<Line> {
     let mut all = Vec::new();
     while let Ok(heard) = timeout(A_WHILE, listener.hear()).await {
-        let Heard::Batch(batch) = heard else { panic!("{heard:?}") };
-        all.extend(lines(listener.wanted(&batch)));
+        all.extend(lines(listener.wanted(&heard.unwrap())));
     }
     all
 }
@@ -114,7 +115,7 @@ async fn nothing_is_asked_of_the_store_while_nobody_follows() {
     feed.stirred(&[JobId::new(Timestamp::UNIX_EPOCH, [0; 10])]);
     tokio::time::sleep(A_WHILE).await;
     assert_eq!(asked(), 0, "one who follows nothing is nobody");
-    listener.follow(all());
+    listener.follow(all()).unwrap();
     tokio::time::sleep(A_WHILE).await;
     let looks = asked();
     let expected = A_WHILE.as_millis() as usize / INTERVAL.as_millis() as usize;
@@ -124,7 +125,7 @@ async fn nothing_is_asked_of_the_store_while_nobody_follows() {
     let before = asked();
     tokio::time::sleep(A_WHILE).await;
     assert_eq!(asked(), before);
-    listener.follow(jobs(&[JobId::new(Timestamp::UNIX_EPOCH, [0; 10])]));
+    listener.follow(jobs(&[JobId::new(Timestamp::UNIX_EPOCH, [0; 10])])).unwrap();
     tokio::time::sleep(A_WHILE).await;
     assert_eq!(asked(), before + 1, "what is unknown is looked up once");
     drop(listener);
@@ -134,7 +135,7 @@ async fn nothing_is_asked_of_the_store_while_nobody_follows() {
 async fn whoever_follows_all_hears_of_every_job_in_order_and_of_its_end() {
     let (store, feed) = feed(64);
     let mut listener = feed.listen(None);
-    assert_eq!(lines(listener.follow(all())), []);
+    assert_eq!(lines(listener.follow(all()).unwrap()), []);
     assert_eq!(heard(&mut listener).await, []);
     let id = enqueue(&*store).await;
     assert_eq!(heard(&mut listener).await, [(id, Some(JobStatus::Pending))]);
@@ -162,15 +163,15 @@ async fn whoever_follows_a_queue_hears_what_runs_there_and_nothing_of_others() {
     claim(&*store, 2).await;
     let wanted = || Wanted { queues: vec![queue.clone()], ..Wanted::default() };
     let mut first = feed.listen(None);
-    first.follow(wanted());
+    first.follow(wanted()).unwrap();
     assert_eq!(heard(&mut first).await, [(runs, Some(JobStatus::Running))]);
     let mut second = feed.listen(None);
-    assert_eq!(lines(second.follow(wanted())), [(runs, Some(JobStatus::Running))], "known by now");
+    assert_eq!(lines(second.follow(wanted()).unwrap()), [(runs, Some(JobStatus::Running))], "known by now");
     let waits = store.enqueue(in_queue()).await.unwrap().id;
     enqueue(&*store).await;
     assert_eq!(heard(&mut second).await, [(waits, Some(JobStatus::Pending))]);
     let mut bound = feed.listen(Some(Tenant::new("acme").unwrap()));
-    assert_eq!(lines(bound.follow(wanted())), []);
+    assert_eq!(lines(bound.follow(wanted()).unwrap()), []);
     store.cancel(waits).await.unwrap();
     assert_eq!(heard(&mut bound).await, [], "another's");
 }
@@ -181,12 +182,12 @@ async fn whoever_follows_a_job_hears_how_it_stands_and_every_change() {
     let (id, other) = (enqueue(&*store).await, enqueue(&*store).await);
     let unknown = JobId::new(Timestamp::UNIX_EPOCH, [7; 10]);
     let mut listener = feed.listen(None);
-    listener.follow(jobs(&[id, unknown]));
+    listener.follow(jobs(&[id, unknown])).unwrap();
     assert_eq!(heard(&mut listener).await, [(unknown, None), (id, Some(JobStatus::Pending))]);
     let mut second = feed.listen(None);
-    assert_eq!(lines(second.follow(jobs(&[id]))), [(id, Some(JobStatus::Pending))]);
+    assert_eq!(lines(second.follow(jobs(&[id])).unwrap()), [(id, Some(JobStatus::Pending))]);
     let mut bound = feed.listen(Some(Tenant::new("acme").unwrap()));
-    assert_eq!(lines(bound.follow(jobs(&[id]))), [(id, None)], "another's job is not there");
+    assert_eq!(lines(bound.follow(jobs(&[id])).unwrap()), [(id, None)], "another's job is not there");
     let tokens = claim(&*store, 2).await;
     finish(&*store, &tokens, fatal()).await;
     assert_eq!(heard(&mut listener).await, [(id, Some(JobStatus::Failed))]);
@@ -205,7 +206,7 @@ async fn another_chance_for_a_job_is_heard_by_those_who_follow_all() {
     let (store, feed) = feed(64);
     let id = enqueue(&*store).await;
     let mut listener = feed.listen(None);
-    listener.follow(all());
+    listener.follow(all()).unwrap();
     let tokens = claim(&*store, 1).await;
     heard(&mut listener).await;
     finish(&*store, &tokens, fatal()).await;
@@ -214,14 +215,13 @@ async fn another_chance_for_a_job_is_heard_by_those_who_follow_all() {
     store.retry(id).await.unwrap();
     assert_eq!(heard(&mut listener).await, [(id, Some(JobStatus::Pending))]);
     let mut later = feed.listen(None);
-    later.follow(all());
+    later.follow(all()).unwrap();
     store.cancel(id).await.unwrap();
     assert_eq!(heard(&mut later).await, [(id, Some(JobStatus::Cancelled))]);
     store.retry(id).await.unwrap();
     feed.stirred(&[id]);
-    let soon = timeout(INTERVAL / 2, later.hear()).await.unwrap();
-    let Heard::Batch(batch) = soon else { panic!("{soon:?}") };
-    assert_eq!(lines(later.wanted(&batch)), [(id, Some(JobStatus::Pending))], "by this one: at once");
+    let soon = timeout(INTERVAL / 2, later.hear()).await.unwrap().unwrap();
+    assert_eq!(lines(later.wanted(&soon)), [(id, Some(JobStatus::Pending))], "by this one: at once");
 }
 
 #[tokio::test(start_paused = true)]
@@ -229,9 +229,9 @@ async fn a_slow_listener_is_told_that_it_lags_and_then_how_things_stand() {
     let (store, feed) = feed(2);
     let (ends, runs) = (enqueue(&*store).await, enqueue(&*store).await);
     let mut slow = feed.listen(None);
-    slow.follow(all());
+    slow.follow(all()).unwrap();
     let mut by_id = feed.listen(None);
-    by_id.follow(jobs(&[ends]));
+    by_id.follow(jobs(&[ends])).unwrap();
     assert_eq!(heard(&mut by_id).await.len(), 1);
     let tokens = claim(&*store, 2).await;
     for n in 0..8 {
@@ -245,8 +245,7 @@ async fn a_slow_listener_is_told_that_it_lags_and_then_how_things_stand() {
     }
     tokio::time::sleep(A_WHILE).await;
     for listener in [&mut slow, &mut by_id] {
-        let lagged = timeout(A_WHILE, listener.hear()).await.unwrap();
-        assert!(matches!(lagged, Heard::Lagged), "{lagged:?}");
+        timeout(A_WHILE, listener.hear()).await.unwrap().unwrap_err();
     }
     let now = lines(slow.resync());
     assert!(now.contains(&(ends, Some(JobStatus::Completed))), "{now:?}");
@@ -259,25 +258,64 @@ async fn a_slow_listener_is_told_that_it_lags_and_then_how_things_stand() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn whoever_follows_more_hears_first_what_he_has_not_heard_yet() {
+    let (store, feed) = feed(64);
+    let id = enqueue(&*store).await;
+    let mut listener = feed.listen(None);
+    listener.follow(all()).unwrap();
+    heard(&mut listener).await;
+    let tokens = claim(&*store, 1).await;
+    tokio::time::sleep(A_WHILE).await;
+    finish(&*store, &tokens, Verdict::DONE).await;
+    tokio::time::sleep(A_WHILE).await;
+    // Both are waiting to be heard.
+    let [runs, done] = [JobStatus::Running, JobStatus::Completed].map(|status| (id, Some(status)));
+    let mut told = lines(listener.follow(jobs(&[id])).unwrap());
+    told.extend(heard(&mut listener).await);
+    assert_eq!(told, [runs, done, done]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_follows_more_and_did_not_hear_in_time_begins_anew() {
+    let (store, feed) = feed(2);
+    let mut listener = feed.listen(None);
+    listener.follow(all()).unwrap();
+    heard(&mut listener).await;
+    for _ in 0..4 {
+        enqueue(&*store).await;
+        tokio::time::sleep(2 * INTERVAL).await;
+    }
+    let id = enqueue(&*store).await;
+    assert!(listener.follow(jobs(&[id])).is_err());
+    assert_eq!(lines(listener.resync()), [], "nothing runs or ran, and the job is still to be looked up");
+    assert_eq!(heard(&mut listener).await, [(id, Some(JobStatus::Pending))]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_was_cancelled_before_is_told_to_one_who_follows_it_and_all_others() {
+    let (store, feed) = feed(64);
+    let id = enqueue(&*store).await;
+    store.cancel(id).await.unwrap();
+    let mut listener = feed.listen(None);
+    listener.follow(Wanted { jobs: vec![id], ..all() }).unwrap();
+    assert_eq!(heard(&mut listener).await, [(id, Some(JobStatus::Cancelled))]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn too_much_at_once_is_a_lag_for_those_who_follow_all() {
     let (clock, store, feed) = feed_on_a_still_clock();
     let id = enqueue(&*store).await;
     let mut broad = feed.listen(None);
-    broad.follow(all());
+    broad.follow(all()).unwrap();
     let mut by_id = feed.listen(None);
-    by_id.follow(jobs(&[id]));
+    by_id.follow(jobs(&[id])).unwrap();
     heard(&mut broad).await;
-    for _ in 0..2 {
-        store.enqueue_many(vec![job(); MAX_RECENT / 2 + 1]).await.unwrap();
+    store.enqueue_many(vec![job(); MAX_RECENT]).await.unwrap();
+    assert_eq!(heard(&mut broad).await.len(), MAX_RECENT, "as many as one request may record are told");
+    for _ in 0..RECORDED_TIMES {
+        store.enqueue_many(vec![job(); MAX_RECENT]).await.unwrap();
     }
-    let lagged = async {
-        loop {
-            if matches!(broad.hear().await, Heard::Lagged) {
-                break;
-            }
-        }
-    };
-    timeout(A_WHILE, lagged).await.unwrap();
+    timeout(A_WHILE, async { while broad.hear().await.is_ok() {} }).await.unwrap();
     clock.advance(Duration::from_secs(60));
     assert_eq!(heard(&mut by_id).await, [(id, Some(JobStatus::Pending))]);
 }
@@ -287,14 +325,14 @@ async fn whoever_leaves_a_job_that_is_unknown_takes_nothing_from_others_who_foll
     let (store, feed) = feed(64);
     let unknown = JobId::new(Timestamp::UNIX_EPOCH, [7; 10]);
     let (mut first, mut second) = (feed.listen(None), feed.listen(None));
-    first.follow(jobs(&[unknown]));
+    first.follow(jobs(&[unknown])).unwrap();
     tokio::time::sleep(A_WHILE).await;
     // It was not found, which the first has not heard yet.
-    second.follow(jobs(&[unknown]));
+    second.follow(jobs(&[unknown])).unwrap();
     first.leave(&jobs(&[unknown]));
     assert_eq!(heard(&mut second).await, [(unknown, None)], "though another left");
     let id = enqueue(&*store).await;
-    second.follow(jobs(&[id]));
+    second.follow(jobs(&[id])).unwrap();
     assert_eq!(heard(&mut second).await, [(id, Some(JobStatus::Pending))]);
 }
 
@@ -312,7 +350,7 @@ async fn fifty_thousand_leased_jobs_are_followed_without_a_lag_and_each_is_told_
         tokens.extend(claim(&*store, 1_000).await);
     }
     let mut listener = feed.listen(None);
-    listener.follow(all());
+    listener.follow(all()).unwrap();
     let running = heard(&mut listener).await;
     assert_eq!(running.len(), MANY, "each once");
     assert!(running.iter().all(|(_, status)| *status == Some(JobStatus::Running)));
@@ -324,7 +362,7 @@ async fn fifty_thousand_leased_jobs_are_followed_without_a_lag_and_each_is_told_
     assert_eq!(waiting.len(), MANY);
     assert!(waiting.iter().all(|(_, status)| *status == Some(JobStatus::Pending)));
     let mut later = feed.listen(None);
-    assert_eq!(lines(later.follow(all())), [], "nothing runs");
+    assert_eq!(lines(later.follow(all()).unwrap()), [], "nothing runs");
 }
 
 #[test]
@@ -348,7 +386,7 @@ async fn no_more_jobs_than_allowed_are_followed() {
     let mut listener = feed.listen(None);
     assert!(listener.refuses(&jobs(&ids)).is_some());
     assert!(listener.refuses(&jobs(&ids[1..])).is_none());
-    listener.follow(jobs(&ids[1..]));
+    listener.follow(jobs(&ids[1..])).unwrap();
     assert!(listener.refuses(&jobs(&ids[1..])).is_none(), "the same again");
     assert!(listener.refuses(&jobs(&ids[..1])).is_some());
 }

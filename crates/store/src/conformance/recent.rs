@@ -4,8 +4,13 @@ use std::collections::BTreeMap;
 
 use orchestrix_core::{JobId, JobState, NewJob, Tenant, Timestamp};
 
+use uuid::Uuid;
+
 use super::{Harness, fixture::*};
-use crate::{Glimpse, Lately, Recent, Verdict, recent::MAX_RECENT};
+use crate::{
+    Glimpse, Lately, Recent, Verdict,
+    recent::{LeasePlace, MAX_RECENT, RECORDED_TIMES},
+};
 
 async fn look(h: &Harness, lately: Lately) -> Recent {
     h.store.recent(&lately).await.expect("a valid limit")
@@ -34,7 +39,8 @@ const EVER: Timestamp = Timestamp::UNIX_EPOCH;
 
 pub(super) async fn an_empty_store_shows_nothing_but_the_time(h: &Harness) {
     for since in [None, Some(h.now().await)] {
-        let expected = Recent { now: h.now().await, jobs: Vec::new(), more: false, leased_next: None };
+        let (now, jobs) = (h.now().await, Vec::new());
+        let expected = Recent { now, jobs, more: false, leased_from: None, leased_next: None };
         assert_eq!(recent(h, since, 10).await, expected);
     }
 }
@@ -101,17 +107,18 @@ pub(super) async fn a_job_that_is_no_longer_leased_is_not_shown_as_such(h: &Harn
 }
 
 pub(super) async fn no_more_of_a_kind_than_asked_for_is_shown_and_that_is_told(h: &Harness) {
-    h.enqueue_many(vec![job("t"); 3]).await;
+    const RECORDED: usize = 2 * RECORDED_TIMES + 1;
+    h.enqueue_many(vec![job("t"); RECORDED]).await;
     assert!(!recent(h, Some(EVER), 3).await.more);
     let shown = recent(h, Some(EVER), 2).await;
-    assert!(shown.more && each(shown).len() == 2);
+    assert!(shown.more && each(shown).len() == RECORDED - 1);
     let claimed = h.claim_all().await;
     for claimed in &claimed {
         h.end(claimed, Verdict::DONE).await;
     }
-    assert!(!recent(h, Some(EVER), 3).await.more);
-    let shown = recent(h, Some(EVER), 2).await;
-    assert!(shown.more && each(shown).len() >= 2);
+    assert!(!recent(h, Some(EVER), RECORDED).await.more);
+    let shown = recent(h, Some(EVER), RECORDED - 1).await;
+    assert!(shown.more && each(shown).len() >= RECORDED - 1);
 }
 
 pub(super) async fn leased_jobs_are_shown_a_page_at_a_time_each_once(h: &Harness) {
@@ -121,7 +128,15 @@ pub(super) async fn leased_jobs_are_shown_a_page_at_a_time_each_once(h: &Harness
     h.advance(secs(1)).await;
     leased.push(h.start(job("late")).await.id());
     leased.sort_unstable();
-    assert_eq!(recent(h, None, 4).await.leased_next, None);
+    let all = recent(h, None, 4).await;
+    assert_eq!(all.leased_next, None);
+    // A look that begins there shows all of them, and one that begins later does not.
+    let begins = all.leased_from.expect("a first lease");
+    for (expires_at, shown) in [(begins, 4), (begins + secs(1), 1)] {
+        let leased_after = Some(LeasePlace { expires_at, id: JobId::from_uuid(Uuid::nil()) });
+        let page = look(h, Lately { leased_after, ..Lately::leased(4) }).await;
+        assert_eq!((page.jobs.len(), page.leased_from), (shown, Some(expires_at)));
+    }
     for limit in 1..=3 {
         let mut lately = Lately::leased(limit);
         let mut shown = Vec::new();

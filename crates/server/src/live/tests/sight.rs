@@ -1,5 +1,7 @@
 //! What is made of looks, without a store.
 
+use std::collections::HashMap;
+
 use orchestrix_core::{JobId, JobState, JobStatus, JobType, Queue, Tenant, Timestamp};
 use orchestrix_store::{Glimpse, Lately, MemoryStore, Recent, Store, recent::LeasePlace};
 
@@ -22,7 +24,7 @@ fn at(second: i64) -> Timestamp {
 }
 
 fn look(jobs: Vec<Glimpse>, second: i64) -> Recent {
-    Recent { now: at(second), jobs, more: false, leased_next: None }
+    Recent { now: at(second), jobs, more: false, leased_from: None, leased_next: None }
 }
 
 /// What the first look of one who follows all jobs shows.
@@ -74,7 +76,7 @@ fn leased_jobs_are_gone_when_a_whole_round_did_not_show_them_and_none_is_before(
         let (_, gone) = sight.take_recent(&lately, page(running(second), 2 * round - 1, None));
         assert_eq!(gone, []);
         let lately = sight.begin().unwrap();
-        assert_eq!(lately.leased_after, None);
+        assert!(lately.leased_after.unwrap().expires_at < at(0), "from the beginning");
         let (_, gone) = sight.take_recent(&lately, page(running(first), 2 * round, Some(first)));
         assert_eq!(gone, []);
     }
@@ -107,6 +109,81 @@ fn what_was_cancelled_long_before_its_commit_is_told_and_what_was_before_all_is_
         sight.tidy();
     }
     assert_eq!(told, [(late, Some(JobStatus::Cancelled))]);
+}
+
+#[test]
+fn who_follows_a_job_by_its_id_hears_that_it_was_cancelled_though_others_begin_to_follow_all() {
+    let mut sight = Sight::default();
+    let [told, fresh, nobodys] = [1, 2, 3].map(|n| JobId::new(Timestamp::UNIX_EPOCH, [n; 10]));
+    sight.watch(told);
+    assert_eq!(sight.take_recent(&Lately::leased(1), look(Vec::new(), 0)).0.len(), 0);
+    let lately = sight_at_start(&mut sight);
+    sight.watch(fresh);
+    let cancelled = [told, fresh, nobodys].map(|id| glimpse(id, JobState::Cancelled)).to_vec();
+    let (news, _) = sight.take_recent(&lately, look(cancelled, 0));
+    assert_eq!(lines(news), [told, fresh].map(|id| (id, Some(JobStatus::Cancelled))));
+}
+
+#[test]
+fn a_round_begins_behind_leases_that_are_over_and_before_any_that_may_come() {
+    let mut sight = Sight::default();
+    let id = JobId::new(Timestamp::UNIX_EPOCH, [1; 10]);
+    let round = |sight: &mut Sight, from: Option<Timestamp>, now: i64| {
+        let lately = sight.begin().unwrap();
+        let jobs = from.map(|_| glimpse(id, JobState::Running)).into_iter().collect();
+        sight.take_recent(&lately, Recent { leased_from: from, ..look(jobs, now) });
+        sight.begin().unwrap().leased_after.unwrap().expires_at
+    };
+    assert_eq!(sight_at_start(&mut sight).leased_after, None);
+    // One whose lease ran out long ago and that nobody has taken back is shown at every round.
+    assert_eq!(round(&mut sight, Some(at(-500)), 0), at(-560));
+    assert_eq!(round(&mut sight, Some(at(-500)), 100), at(-560));
+    assert_eq!(round(&mut sight, Some(at(700)), 200), at(140), "a lease of a second may yet be committed");
+    assert_eq!(round(&mut sight, None, 300), at(240));
+}
+
+#[test]
+fn whoever_fell_behind_is_told_what_runs_what_ran_and_what_ended_last() {
+    let mut sight = Sight::default();
+    let id = |n: u8| JobId::new(Timestamp::UNIX_EPOCH, [n; 10]);
+    let (waits, again) = (glimpse(id(1), JobState::Pending), glimpse(id(2), JobState::Running));
+    let lately = sight_at_start(&mut sight);
+    sight.take_recent(&lately, look(vec![waits, again.clone(), glimpse(id(3), JobState::Running)], 0));
+    let lately = sight.begin().unwrap();
+    let ended = |n: u32| Glimpse {
+        at: at(n.into()),
+        ..glimpse(JobId::from_uuid(uuid::Uuid::from_u128(n.into())), JobState::Completed)
+    };
+    let mut jobs: Vec<Glimpse> = (1..=1_500).map(ended).collect();
+    // It failed and will be tried again.
+    jobs.push(Glimpse { at: at(2_000), ..glimpse(id(2), JobState::Retrying) });
+    jobs.push(glimpse(id(3), JobState::Running));
+    sight.take_recent(&lately, look(jobs, 2_000));
+    sight.tidy();
+    let told: HashMap<JobId, Option<JobStatus>> = lines(sight.picture()).into_iter().collect();
+    assert_eq!(told.len(), 1_001, "what runs, and a thousand others");
+    assert_eq!((told[&id(3)], told[&id(2)]), (Some(JobStatus::Running), Some(JobStatus::Pending)));
+    assert!(told.contains_key(&ended(1_500).id) && !told.contains_key(&ended(1).id), "the latest of them");
+    assert!(!told.contains_key(&id(1)), "it did nothing but wait");
+}
+
+#[test]
+fn who_follows_and_leaves_again_and_again_leaves_nothing_behind() {
+    let mut sight = Sight::default();
+    sight.widen();
+    let room = sight.room();
+    for n in 0..100 {
+        let id = JobId::new(Timestamp::UNIX_EPOCH, [n; 10]);
+        sight.watch(id);
+        sight.unwatch(id);
+    }
+    assert_eq!((sight.take_fresh(), sight.room()), (vec![], room));
+    let id = JobId::new(Timestamp::UNIX_EPOCH, [1; 10]);
+    sight.stir(&[id]);
+    sight.watch(id);
+    assert_eq!(sight.room(), room - 1);
+    sight.unwatch(id);
+    assert_eq!(sight.take_fresh(), [id], "others want to hear of it");
 }
 
 #[test]
