@@ -8,7 +8,7 @@ use crate::arguments::Cli;
 
 /// Files, and how many command lines each of them has.
 const FILES: [(&str, usize); 5] = [
-    ("deploy/Dockerfile", 2),
+    ("deploy/Dockerfile", 1),
     ("deploy/compose.yaml", 4),
     ("deploy/orchestrix.service", 1),
     ("deploy/orchestrix-worker.service", 1),
@@ -46,7 +46,7 @@ fn command_lines(text: &str) -> Vec<Vec<String>> {
         let words = listed(["command: ", "CMD "].iter().find_map(|start| line.strip_prefix(start))?);
         match words.iter().position(|word| word == "orchestrix") {
             Some(place) => Some(words[place + 1..].to_vec()),
-            None => Some(words).filter(|words| words[0] != "postgres"),
+            None => Some(words).filter(|words| !["postgres", "bash"].contains(&words[0].as_str())),
         }
     });
     lines.collect()

@@ -20,7 +20,7 @@ use crate::{
     row::{self, corrupt, count, state, sweep_limit},
     statement::{
         DEPTH, DEPTHS, FOLD, GET, LANES, LIST, LIST_LEASED, LIST_WAITING, LOGS, OLDEST, OPEN_STATES, OPEN_SUMMARIES,
-        STATES, SUMMARIES, SUMMARY, Statement,
+        STATES, SUMMARIES, SUMMARY, Statement, TAILS,
     },
 };
 
@@ -162,18 +162,30 @@ pub(crate) async fn logs(store: &PostgresStore, id: JobId, page: &PageRequest<i6
     if summaries(store, &[id]).await?.is_empty() {
         return Err(StoreError::JobNotFound(id));
     }
-    let mut items = Vec::with_capacity(rows.len());
-    for row in rows.iter().take(page.limit) {
-        items.push(LogEntry {
-            seq: row.get(0),
-            at: row.get(1),
-            level: row.get::<_, &str>(2).parse().map_err(|error| corrupt("level", error))?,
-            attempt: count(row.get(3)),
-            message: row.get(4),
-        });
-    }
+    let items = rows.iter().take(page.limit).map(line).collect::<Result<Vec<LogEntry>>>()?;
     let next = (rows.len() > page.limit).then(|| items.last().map(|line| line.seq)).flatten();
     Ok(Page { items, next })
+}
+
+pub(crate) async fn tails(
+    store: &PostgresStore,
+    places: &[(JobId, i64)],
+    limit: usize,
+) -> Result<Vec<((JobId, i64), LogEntry)>> {
+    check_limit(limit, PageRequest::<i64>::MAX_LIMIT)?;
+    let (ids, after): (Vec<Uuid>, Vec<i64>) = places.iter().map(|(id, after)| (id.as_uuid(), *after)).unzip();
+    let rows = store.database().query(&TAILS, &[&ids, &after, &(limit as i64)]).await?;
+    rows.iter().map(|row| Ok(((JobId::from_uuid(row.get(5)), row.get(6)), line(row)?))).collect()
+}
+
+fn line(row: &Row) -> Result<LogEntry> {
+    Ok(LogEntry {
+        seq: row.get(0),
+        at: row.get(1),
+        level: row.get::<_, &str>(2).parse().map_err(|error| corrupt("level", error))?,
+        attempt: count(row.get(3)),
+        message: row.get(4),
+    })
 }
 
 /// Folds changes of depth; answers how many.

@@ -496,6 +496,10 @@ impl Store for PostgresStore {
         inspect::logs(self, id, page).await
     }
 
+    async fn tails(&self, places: &[(JobId, i64)], limit: usize) -> Result<Vec<((JobId, i64), LogEntry)>> {
+        inspect::tails(self, places, limit).await
+    }
+
     async fn depths(&self, page: &PageRequest<Queue>) -> Result<Page<QueueDepth, Queue>> {
         inspect::depths(self, page).await
     }

@@ -156,6 +156,7 @@ statements! {
     SUMMARIZE = "summarize" ();
     SUMMARIES = "summaries" (UUID_ARRAY);
     SUMMARY = "summary" (UUID);
+    TAILS = "tails" (UUID_ARRAY, INT8_ARRAY, INT8);
     SURVEY = "survey" (TEXT_ARRAY, TEXT_ARRAY, INT2_ARRAY, TIMESTAMPTZ_ARRAY, UUID_ARRAY, INT4);
     TAKE_OVER = "take_over" (TEXT, INT8);
     TENANT_AUDIT = "tenant_audit" (TIMESTAMPTZ, INT8, TIMESTAMPTZ, INT8, TEXT, TEXT, TEXT, INT8, TEXT);

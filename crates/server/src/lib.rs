@@ -35,6 +35,7 @@ mod auth;
 mod body;
 mod desk;
 mod gate;
+mod gather;
 mod host;
 mod jobs;
 mod live;

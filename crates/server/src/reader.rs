@@ -1,83 +1,63 @@
-//! Looks at single jobs that come at the same time share one look at the store.
-//!
-//! An id joins whatever look is gathering. While looks are under way the next one gathers, so that they grow with the load and a
-//! lone reader waits for nobody. Each look begins after the ids that it is about were asked for: what it shows is never older
-//! than the question.
+//! Reads of single jobs, and of the ends of their logs. Those that come at the same time share one look at the store: see `gather`.
 
 use std::{collections::HashMap, sync::Arc};
 
 use orchestrix_core::JobId;
-use orchestrix_store::{JobSummary, Result, Store, StoreError};
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use orchestrix_store::{JobSummary, LogEntry, Result, Store, StoreError};
 
-/// The most jobs of one look.
+use crate::gather::Gather;
+
+/// The most jobs of one look, and the most logs.
 const MOST: usize = 500;
-/// Looks under way at once.
-const UNDER_WAY: usize = 2;
-
-type Asked = (JobId, oneshot::Sender<Result<Option<JobSummary>>>);
+const MOST_LOGS: usize = 50;
+/// The most lines of one log.
+pub(crate) const LINES: usize = 200;
 
 /// Reads single jobs.
-pub(crate) struct Reader(mpsc::Sender<Asked>);
+pub(crate) struct Reader {
+    jobs: Gather<JobId, JobSummary>,
+    tails: Gather<(JobId, i64), Vec<LogEntry>>,
+}
 
 impl Reader {
     /// Ends when it is dropped.
     pub(crate) fn new(store: Arc<dyn Store>) -> Self {
-        let (sender, asked) = mpsc::channel(4 * MOST);
-        tokio::spawn(gather(store, asked));
-        Self(sender)
+        let tails = Arc::clone(&store);
+        let jobs = Gather::new(MOST, move |ids: Vec<JobId>| {
+            let store = Arc::clone(&store);
+            async move { Ok(store.summaries(&ids).await?.into_iter().map(|job| (job.id, job)).collect()) }
+        });
+        let tails = Gather::new(MOST_LOGS, move |places: Vec<(JobId, i64)>| {
+            let store = Arc::clone(&tails);
+            async move { lines(&*store, &places).await }
+        });
+        Self { jobs, tails }
     }
 
     /// One that nobody answers.
     #[cfg(test)]
     pub(crate) fn away() -> Self {
-        Self(mpsc::channel(1).0)
+        Self { jobs: Gather::away(), tails: Gather::away() }
     }
 
     /// The job as it stands.
     pub(crate) async fn find(&self, id: JobId) -> Result<JobSummary> {
-        let ended = || StoreError::Unavailable("the server ends".into());
-        let (answer, answered) = oneshot::channel();
-        self.0.send((id, answer)).await.map_err(|_| ended())?;
-        answered.await.map_err(|_| ended())??.ok_or(StoreError::JobNotFound(id))
+        self.jobs.ask(id).await?.ok_or(StoreError::JobNotFound(id))
+    }
+
+    /// Lines of a job's log after this one, at most [`LINES`]; none of a job that is not there.
+    pub(crate) async fn tail(&self, id: JobId, after: i64) -> Result<Vec<LogEntry>> {
+        Ok(self.tails.ask((id, after)).await?.unwrap_or_default())
     }
 }
 
-async fn gather(store: Arc<dyn Store>, mut asked: mpsc::Receiver<Asked>) {
-    let places = Arc::new(Semaphore::new(UNDER_WAY));
-    let mut some = Vec::with_capacity(MOST);
-    // Whoever asks while all places are taken joins the next look.
-    while let Ok(place) = Arc::clone(&places).acquire_owned().await {
-        if asked.recv_many(&mut some, MOST).await == 0 {
-            return;
-        }
-        let store = Arc::clone(&store);
-        let some = std::mem::replace(&mut some, Vec::with_capacity(MOST));
-        tokio::spawn(async move {
-            look(&*store, some).await;
-            drop(place);
-        });
+// One job may be followed from several places.
+async fn lines(store: &dyn Store, places: &[(JobId, i64)]) -> Result<HashMap<(JobId, i64), Vec<LogEntry>>> {
+    let mut found: HashMap<(JobId, i64), Vec<LogEntry>> = HashMap::new();
+    for (place, line) in store.tails(places, LINES).await? {
+        found.entry(place).or_default().push(line);
     }
-}
-
-async fn look(store: &dyn Store, asked: Vec<Asked>) {
-    let mut ids: Vec<JobId> = asked.iter().map(|(id, _)| *id).collect();
-    ids.sort_unstable();
-    ids.dedup();
-    match store.summaries(&ids).await {
-        Ok(found) => {
-            let found: HashMap<JobId, JobSummary> = found.into_iter().map(|job| (job.id, job)).collect();
-            for (id, answer) in asked {
-                // Whoever is gone needs no answer.
-                let _ = answer.send(Ok(found.get(&id).cloned()));
-            }
-        }
-        Err(error) => {
-            for (_, answer) in asked {
-                let _ = answer.send(Err(error.alike()));
-            }
-        }
-    }
+    Ok(found)
 }
 
 #[cfg(test)]

@@ -285,6 +285,20 @@ pub trait Store: Any + Send + Sync {
     /// Lines of a job's log, oldest first.
     async fn logs(&self, id: JobId, page: &PageRequest<i64>) -> Result<Page<LogEntry, i64>>;
 
+    /// Lines of several jobs' logs, each from behind a place of its own, oldest first, at most so many for each place; none of a job that is
+    /// not there.
+    async fn tails(&self, places: &[(JobId, i64)], limit: usize) -> Result<Vec<((JobId, i64), LogEntry)>> {
+        let mut lines = Vec::new();
+        for place @ (id, after) in places {
+            match self.logs(*id, &PageRequest::after(*after, limit)).await {
+                Ok(page) => lines.extend(page.items.into_iter().map(|line| (*place, line))),
+                Err(StoreError::JobNotFound(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(lines)
+    }
+
     /// How many jobs each queue holds by state, and how long its oldest claimable job has waited: queues that hold any or are paused,
     /// by name. A page may hold fewer than asked and still have a next one. The cost grows with the page, not with the backlog nor with
     /// the number of queues.

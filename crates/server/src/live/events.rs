@@ -18,20 +18,18 @@ use orchestrix_api::{
     schema::Id,
 };
 use orchestrix_core::{FieldError, Invalid, JobId, JobStatus};
-use orchestrix_store::{JobSummary, LogEntry, PageRequest, StoreError};
+use orchestrix_store::{JobSummary, LogEntry, StoreError};
 use serde_json::{Value, json};
 use tokio::time::{Interval, interval};
 
 use super::place::Place;
 use crate::{
-    App, auth::caller::Caller, gate::Turn, jobs::id, openapi::problems::NoSuchJob, params::Named, refusal::Refusal,
-    watcher::Watch,
+    App, auth::caller::Caller, gate::Turn, jobs::id, openapi::problems::NoSuchJob, params::Named, reader::LINES,
+    refusal::Refusal, watcher::Watch,
 };
 
 /// How often the progress and the log of a job that runs are looked at.
 const LOOK: Duration = Duration::from_millis(500);
-/// Lines of a log that are read at once.
-const LINES: usize = 200;
 /// How soon whoever lost the connection comes again, and how soon if there is nothing more to be told.
 const COME_AGAIN: Duration = Duration::from_secs(1);
 const NO_HURRY: Duration = Duration::from_secs(60);
@@ -193,16 +191,15 @@ impl Follow {
 
     // One page; whether that was all of it.
     async fn take_lines(&mut self) -> bool {
-        let page = self.app.store.logs(self.id, &PageRequest { cursor: Some(self.after), limit: LINES }).await;
-        self.behind = page.as_ref().is_ok_and(|page| page.next.is_some());
-        let lines = match page {
-            Ok(page) => page.items,
-            Err(StoreError::JobNotFound(_)) => return true,
+        let lines = match self.app.reader.tail(self.id, self.after).await {
+            Ok(lines) => lines,
             Err(error) => {
                 tracing::debug!(%error, "the log of a job that somebody follows could not be read");
+                self.behind = false;
                 return false;
             }
         };
+        self.behind = lines.len() == LINES;
         for LogEntry { seq, at, level, message, .. } in lines {
             self.after = seq;
             self.push("log", &json!({"seq": seq, "at": at, "level": level.as_str(), "message": message}), COME_AGAIN);

@@ -62,6 +62,25 @@ pub(super) async fn a_job_sees_its_own_lines_only_and_page_by_page(h: &Harness) 
     assert_eq!(messages, ["0", "1", "2", "3", "4"]);
 }
 
+pub(super) async fn the_ends_of_several_logs_are_read_at_once(h: &Harness) {
+    let (first, second) = (h.start(job("first")).await, h.start(job("second")).await);
+    write(h, &first, ["a", "b", "c", "d"].map(line).to_vec()).await;
+    write(h, &second, ["e"].map(line).to_vec()).await;
+    let after = read(h, &first).await[1].seq;
+    // One of them from two places, one that has nothing more, and one that is not there.
+    let end = read(h, &second).await[0].seq;
+    let places = [(first.id(), 0), (first.id(), after), (second.id(), 0), (second.id(), end), (unknown_id(), 0)];
+    let mut lines = h.store.tails(&places, 3).await.expect("valid places");
+    lines.sort_by_key(|(place, line)| (*place, line.seq));
+    let mut expected = Vec::new();
+    for (place, messages) in [(places[0], "abc"), (places[1], "cd"), (places[2], "e")] {
+        expected.extend(messages.chars().map(|message| (place, message.to_string())));
+    }
+    expected.sort_by_key(|(place, _)| *place);
+    assert_eq!(lines.into_iter().map(|(place, line)| (place, line.message)).collect::<Vec<_>>(), expected);
+    assert_eq!(bad_fields(h.store.tails(&places, 1_001).await), ["limit"]);
+}
+
 pub(super) async fn only_the_owner_may_write(h: &Harness) {
     let first = h.start(job("t")).await;
     h.lose(&first).await;

@@ -282,6 +282,7 @@ suite! {
         lines_come_back_in_the_order_they_were_written,
         a_line_knows_its_attempt,
         a_job_sees_its_own_lines_only_and_page_by_page,
+        the_ends_of_several_logs_are_read_at_once,
         only_the_owner_may_write,
         too_much_at_once_is_refused_whole,
         unknown_jobs_and_pages_out_of_range_are_refused,

@@ -1,6 +1,11 @@
 //! How servers begin and end.
 
-use std::time::Instant;
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Stdio},
+    time::Instant,
+};
 
 use serde_json::json;
 
@@ -54,4 +59,23 @@ fn a_signal_lets_what_is_asked_be_answered_and_long_polls_end() {
     });
     assert_eq!((answer.status, &answer.json()["leases"]), (200, &json!([])));
     assert_eq!(server.ended().code(), Some(0));
+}
+
+#[test]
+fn the_image_looks_at_the_server_and_not_at_its_database() {
+    let files = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/Dockerfile");
+    let text = fs::read_to_string(files).unwrap();
+    let check = text.split_once("HEALTHCHECK").unwrap().1.split_once("CMD ").unwrap().1.lines().next().unwrap();
+    let words: Vec<String> = serde_json::from_str(check).unwrap();
+    let place = Place::sqlite();
+    let mut server = Server::start_keyed(&place, &[]);
+    let port = server.address.rsplit(':').next().unwrap().to_owned();
+    let healthy = || {
+        let words: Vec<String> = words.iter().map(|word| word.replace("8080", &port)).collect();
+        Command::new(&words[0]).args(&words[1..]).stderr(Stdio::null()).status().unwrap().success()
+    };
+    assert!(healthy());
+    server.signal("TERM");
+    server.ended();
+    assert!(!healthy());
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use orchestrix_core::{JobState, LeaseToken};
 use orchestrix_postgres::PostgresStore;
 use orchestrix_store::{
-    Fence, FinishError, LeaseStatus, LogLevel, LogLine, ProgressUpdate, Store, StoreError, Verdict,
+    Fence, FinishError, LeaseStatus, LogLevel, LogLine, PageRequest, ProgressUpdate, Store, StoreError, Verdict,
 };
 use orchestrix_testkit::TestDatabase;
 use tokio_postgres::Client;
@@ -287,4 +287,33 @@ async fn of_two_reapers_one_takes_a_lease_back() {
     let job = get(&scene.store, scene.token.job).await;
     assert_eq!((job.state, job.attempts, job.losses), (JobState::Pending, 1, 1));
     books::assert_balanced(&scene.client).await;
+}
+
+#[tokio::test]
+async fn lines_of_one_job_take_turns_so_that_none_comes_before_one_that_was_read() {
+    let scene = Scene::new().await;
+    let line = |message: &str| vec![LogLine { at: None, level: LogLevel::Info, message: message.into() }];
+    // One call has its numbers, and is not committed.
+    let holder = Holder::begin(scene.database.url()).await;
+    let token = scene.token;
+    let (times, levels, messages) = (vec![None::<orchestrix_core::Timestamp>], vec!["info"], vec!["first"]);
+    let statement = include_str!("../../../queries/append_logs.sql");
+    let added = holder
+        .client()
+        .query(statement, &[&token.job.as_uuid(), &token.counter, &token.secret, &times, &levels, &messages])
+        .await
+        .unwrap();
+    assert_eq!(added.len(), 1);
+    let store = scene.store.clone();
+    let second = tokio::spawn(async move { store.append_logs(token, line("second")).await });
+    until_waiting(&scene.client, 1).await;
+    let page = PageRequest::first(10);
+    assert_eq!(scene.store.logs(token.job, &page).await.unwrap().items, [], "nothing is there to be read past");
+    // Other jobs do not wait for it.
+    let other = start(&scene.store, job("other")).await.token;
+    scene.store.append_logs(other, line("other")).await.unwrap();
+    holder.commit().await;
+    second.await.unwrap().unwrap();
+    let lines = scene.store.logs(token.job, &page).await.unwrap().items;
+    assert_eq!(lines.iter().map(|line| line.message.as_str()).collect::<Vec<_>>(), ["first", "second"]);
 }
