@@ -12,7 +12,7 @@ const FILES: [(&str, usize); 5] = [
     ("deploy/compose.yaml", 4),
     ("deploy/orchestrix.service", 1),
     ("deploy/orchestrix-worker.service", 1),
-    ("docs/production.md", 13),
+    ("docs/production.md", 14),
 ];
 
 fn read(name: &str) -> String {
@@ -135,7 +135,8 @@ fn every_variable_is_one_that_is_read() {
             .split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_')
             .filter(|word| word.starts_with("ORCHESTRIX_"))
             .collect();
-        assert!(!used.is_empty(), "{name}");
+        // An image is told everything by whoever runs it.
+        assert_eq!(used.is_empty(), name.ends_with("Dockerfile"), "{name}");
         let unknown: Vec<_> = used.iter().filter(|word| !known.contains(**word)).collect();
         assert!(unknown.is_empty(), "{name}: {unknown:?}");
     }

@@ -7,10 +7,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use orchestrix_core::{JobType, NewJob, WorkerName};
+use orchestrix_core::{JobType, NewJob, Queue, WorkerName};
 use orchestrix_server::{App, Auth, Local, ServerOptions, serve};
 use orchestrix_store::{
-    ClaimRequest, Clock, Finish, LogLevel, LogLine, ManualClock, MemoryStore, Store, Verdict, recent::MAX_RECENT,
+    ClaimRequest, Clock, Finish, LogLevel, LogLine, ManualClock, MemoryStore, Store, Verdict,
+    recent::{MAX_RECENT, RECORDED_TIMES},
 };
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, task::block_in_place};
@@ -113,8 +114,9 @@ impl Place {
     }
 }
 
+// Keys are looked at as often as sockets are pinged, and a socket that a test does not read for three pings is cut off.
 fn with_keys() -> ServerOptions {
-    ServerOptions { auth: Auth::Keys, live_ping: Duration::from_millis(100), ..ServerOptions::default() }
+    ServerOptions { auth: Auth::Keys, live_ping: Duration::from_secs(2), ..ServerOptions::default() }
 }
 
 /// The next message that is one, and no ping.
@@ -228,6 +230,36 @@ async fn one_who_takes_nothing_of_his_events_loses_his_place() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn one_who_does_not_say_that_he_is_there_loses_his_place() {
+    let place =
+        Place::new(ServerOptions { live: 1, live_ping: Duration::from_millis(100), ..Default::default() }).await;
+    let job = place.job().await;
+    let (silent, _) = place.socket(header::USER_AGENT, "test").unwrap();
+    assert_eq!(place.events(&job, None).0, 429);
+    place.let_in(&job, None).await;
+    drop(silent);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_who_takes_nothing_of_what_he_follows_loses_his_place() {
+    let patience = Duration::from_millis(300);
+    let place = Place::new(ServerOptions { live: 1, live_patience: patience, ..Default::default() }).await;
+    let job = place.job().await;
+    let (mut silent, _) = place.socket(header::USER_AGENT, "test").unwrap();
+    block_in_place(|| silent.send(Message::text(r#"{"subscribe": {"all": true}}"#))).unwrap();
+    assert_eq!(next(&mut silent)["jobId"], *job);
+    assert_eq!(place.events(&job, None).0, 429);
+    // More than all buffers between here and there hold.
+    let long = NewJob::new(JobType::new("x".repeat(128)).unwrap());
+    let long = NewJob { queue: Queue::new("q".repeat(128)).unwrap(), ..long };
+    for _ in 0..4 {
+        place.store.enqueue_many(vec![long.clone(); MAX_RECENT]).await.unwrap();
+    }
+    place.let_in(&job, None).await;
+    drop(silent);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn too_much_at_once_is_told_as_a_lag_and_then_how_things_stand() {
     // The clock stands still, so that all of it is of one moment however long it takes.
     let clock = Arc::new(ManualClock::new(orchestrix_core::Timestamp::now()));
@@ -239,11 +271,12 @@ async fn too_much_at_once_is_told_as_a_lag_and_then_how_things_stand() {
     block_in_place(|| socket.send(Message::text(r#"{"subscribe": {"all": true}}"#))).unwrap();
     let mut until = |is: &dyn Fn(&Value) -> bool| while !is(&next(&mut socket)) {};
     until(&|news| news["jobId"] == *job && news["status"] == "RUNNING");
-    for _ in 0..2 {
+    for _ in 0..=RECORDED_TIMES {
         place.store.enqueue_many(vec![NewJob::new(JobType::new("x").unwrap()); MAX_RECENT]).await.unwrap();
     }
     until(&|news| news["event"] == "lagged");
     until(&|news| news["jobId"] == *job && news["status"] == "RUNNING");
+    until(&|news| news["event"] == "synced");
     place.store.finish(vec![Finish { token: claimed[0].token, verdict: Verdict::DONE }]).await.unwrap();
     until(&|news| news["jobId"] == *job && news["status"] == "COMPLETED");
 }
