@@ -9,7 +9,8 @@ Put your own functions into HANDLERS. One takes a Job and returns its result, as
 again; Fatal is one that is not. A job may run twice (a worker can die after its work and before its word), so let
 handlers bear that. Long ones should look at job.stopped now and then, and raise Stopped when it is set.
 
-SIGTERM or SIGINT lets running jobs finish for --drain-timeout, then hands back the rest; a second one ends it at once.
+SIGTERM or SIGINT lets running jobs finish for --drain-timeout, then hands back the rest; a second one ends it at once. A worker that an
+operator drains takes nothing new and ends when what it runs is done.
 """
 
 import argparse
@@ -212,7 +213,7 @@ class Worker:
             last, pause = time.monotonic(), None
             free = self.options.concurrency - len(jobs)
             try:
-                say = {"workerId": self.name, "leaseTokens": list(jobs), "freeSlots": free}
+                say = {"workerId": self.name, "leaseTokens": list(jobs), "freeSlots": free, "draining": self.ending.is_set()}
                 answer = self.call("/worker/heartbeat", say, timeout=5)
             except (Away, RuntimeError) as error:
                 print(f"no heartbeat: {error}", file=sys.stderr)
@@ -230,8 +231,9 @@ class Worker:
         fetch.start()
         beat.start()
         print(f"worker {self.name} on {self.options.server}: {', '.join(HANDLERS)}", flush=True)
-        while not self.ending.wait(0.2):
+        while not self.ending.wait(0.2) and not (self.paused and not self.running):
             pass
+        self.ending.set()
         with self.changed:
             waiting, self.waiting = self.waiting, None
         if waiting:  # otherwise it would be given what is handed back below

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use orchestrix_core::{JobState, Lifecycle, Misfire, NewJob, OnDependencyFailure, Overlap};
-use orchestrix_store::LogLevel;
+use orchestrix_store::{Directive, LogLevel};
 use rand::{RngExt, SeedableRng, rngs::SmallRng};
 
 use crate::{
@@ -292,10 +292,16 @@ impl Generator {
 
     fn worker(&mut self) -> Step {
         let name = self.one(WORKERS);
-        match self.random.random_range(0..10) {
-            0..4 => Step::RegisterWorker(name, self.maybe(0.5, |g| vec![g.one(QUEUES)]), self.one(SLOTS)),
-            4..7 => Step::HeartbeatWorker(name, self.one(SLOTS)),
-            7..9 => Step::RemoveWorker(name),
+        match self.random.random_range(0..12) {
+            0..4 => {
+                let (queues, slots) = (self.maybe(0.5, |g| vec![g.one(QUEUES)]), self.one(SLOTS));
+                let instance = self.maybe(0.6, |g| g.one(["first", "second"]));
+                let silence = self.maybe(0.3, |g| if g.chance(0.1) { Duration::MAX } else { g.span(60) });
+                Step::RegisterWorker(name, queues, slots, instance, silence)
+            }
+            4..7 => Step::HeartbeatWorker(name, self.maybe(0.8, |g| g.one(SLOTS)), self.chance(0.1)),
+            7..9 => Step::DirectWorker(name, self.one([Directive::Run, Directive::Drain, Directive::Stop])),
+            9..11 => Step::RemoveWorker(name),
             _ => Step::ForgetWorkers(if self.chance(0.2) { Duration::MAX } else { self.span(60) }, self.sweep()),
         }
     }

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use orchestrix_core::{JobId, Json, LeaseToken, NodeName, Priority, Progress, ScheduleName, Timestamp, WorkerName};
+use orchestrix_core::{
+    Instance, JobId, Json, LeaseToken, NodeName, Priority, Progress, ScheduleName, Timestamp, WorkerName,
+};
 use orchestrix_store::{
     Backfill, ClaimRequest, Epoch, Fence, Finish, JobFilter, JobSummary, Leadership, LogEntry, NodeInfo, Occurrence,
-    PageRequest, ProgressUpdate, Result, Retention, Schedule, StoreError, WorkerInfo, WorkerStatus,
+    PageRequest, Presence, ProgressUpdate, Result, Retention, Schedule, StoreError, WorkerInfo, WorkerStatus,
     conformance::Harness,
 };
 use uuid::Uuid;
@@ -122,17 +124,23 @@ impl Player {
                 let lines = lines.iter().map(|line| request::line(line, self.start)).collect();
                 self.jobs.observe(&store.append_logs(self.token(*token), lines).await)
             }
-            Step::RegisterWorker(name, queues, concurrency) => {
+            Step::RegisterWorker(name, queues, concurrency, instance, dead_after) => {
                 let info = WorkerInfo {
                     name: request::worker(name),
                     queues: request::queues(queues.as_ref()),
                     job_types: request::job_types(queues.as_ref()),
                     concurrency: *concurrency,
+                    instance: instance.map(Instance::trusted),
+                    dead_after: *dead_after,
                 };
                 self.jobs.observe(&store.register_worker(&info).await)
             }
-            Step::HeartbeatWorker(name, slots) => {
-                self.jobs.observe(&store.heartbeat_worker(&request::worker(name), *slots).await)
+            Step::HeartbeatWorker(name, free_slots, draining) => {
+                let presence = Presence { free_slots: *free_slots, draining: *draining };
+                self.jobs.observe(&store.heartbeat_worker(&request::worker(name), presence).await)
+            }
+            Step::DirectWorker(name, directive) => {
+                self.jobs.observe(&store.direct_worker(&request::worker(name), *directive).await)
             }
             Step::RemoveWorker(name) => self.jobs.observe(&store.remove_worker(&request::worker(name)).await),
             Step::Retry(which) => self.jobs.observe(&store.retry(self.job(*which)).await),

@@ -6,7 +6,7 @@
 use std::{fmt, time::Duration};
 
 use orchestrix_core::{JobState, OnDependencyFailure, Overlap};
-use orchestrix_store::LogLevel;
+use orchestrix_store::{Directive, LogLevel};
 
 pub use crate::schedule::{Series, Turns};
 
@@ -42,10 +42,12 @@ pub enum Step {
     Checkpoint(Token, &'static str),
     /// Writes lines to a job's log, some with a time of their own.
     AppendLogs(Token, Vec<(LogLevel, Option<Time>, &'static str)>),
-    /// Makes a worker known.
-    RegisterWorker(&'static str, Option<Vec<&'static str>>, u32),
-    /// Shows that it lives.
-    HeartbeatWorker(&'static str, u32),
+    /// Makes a worker known: what it serves, its slots, which start of it this is, how long it may be silent.
+    RegisterWorker(&'static str, Option<Vec<&'static str>>, u32, Option<&'static str>, Option<Duration>),
+    /// Shows that it lives, how many slots it has free, and whether it drains.
+    HeartbeatWorker(&'static str, Option<u32>, bool),
+    /// Says what it should do.
+    DirectWorker(&'static str, Directive),
     /// Forgets it.
     RemoveWorker(&'static str),
     /// Gives a job another chance.

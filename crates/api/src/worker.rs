@@ -7,8 +7,8 @@ use orchestrix_core::{
     WorkerName,
 };
 use orchestrix_store::{
-    ClaimRequest, Claimed, Directive, Finish, LeaseStatus, LogLevel, LogLine, ProgressUpdate, Queues, Verdict,
-    claim::MAX_TOKENS,
+    ClaimRequest, Claimed, Directive, Finish, LeaseStatus, LogLevel, LogLine, Presence, ProgressUpdate, Queues,
+    Verdict, claim::MAX_TOKENS,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -65,8 +65,8 @@ pub struct Ask {
     pub claim: ClaimRequest,
     /// How long to wait.
     pub wait: Duration,
-    /// How many jobs the worker runs at once.
-    pub slots: u32,
+    /// How many jobs the worker runs at once, if it says so.
+    pub slots: Option<u32>,
 }
 
 impl Ask {
@@ -75,10 +75,7 @@ impl Ask {
         let mut object = Object::read(text)?;
         let worker = object.text("workerId", |text| WorkerName::new(text));
         let worker = object.required("workerId", worker);
-        // `*` among others stands for all of them.
-        let queue = |text: &str| if text == "*" { Ok(None) } else { Queue::new(text).map(Some) };
-        let queues = object.texts("queues", ClaimRequest::MAX_NAMES, queue).unwrap_or_else(|| vec![None]);
-        let queues = queues.into_iter().collect::<Option<Vec<Queue>>>().map_or(Queues::All, Queues::Named);
+        let queues = take_queues(&mut object);
         let limit = object.whole("max").map_or(1, |n| usize::try_from(n).unwrap_or(0));
         let wait = object.seconds("waitSeconds").unwrap_or_default();
         if wait > MAX_WAIT {
@@ -94,12 +91,26 @@ impl Ask {
         }
         object.end()?;
         let claim = claim.ok_or_else(|| Invalid::from(FieldError::new("workerId", "is required")))?;
-        let slots = slots.unwrap_or(u32::try_from(claim.limit).unwrap_or(u32::MAX));
         Ok(Self { claim, wait, slots })
     }
 }
 
-fn take_slots(object: &mut Object<'_>) -> Option<u32> {
+/// Queues by name; `*` stands for all.
+pub fn queue_names(queues: &Queues) -> Vec<String> {
+    match queues {
+        Queues::All => vec!["*".into()],
+        Queues::Named(names) => names.iter().map(ToString::to_string).collect(),
+    }
+}
+
+// `*` among others stands for all of them.
+pub(crate) fn take_queues(object: &mut Object<'_>) -> Queues {
+    let queue = |text: &str| if text == "*" { Ok(None) } else { Queue::new(text).map(Some) };
+    let queues = object.texts("queues", ClaimRequest::MAX_NAMES, queue).unwrap_or_else(|| vec![None]);
+    queues.into_iter().collect::<Option<Vec<Queue>>>().map_or(Queues::All, Queues::Named)
+}
+
+pub(crate) fn take_slots(object: &mut Object<'_>) -> Option<u32> {
     let mut inner = object.object("capacity")?;
     let slots = take_count(&mut inner, "slots");
     object.take_in("capacity", inner.end());
@@ -253,10 +264,14 @@ pub struct HeartbeatRequest {
     /// The leases to extend.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Vec<String>>, max_items = 10000))]
     pub lease_tokens: Vec<String>,
-    /// How many more jobs it could run.
+    /// How many more jobs it could run; what it last said unless told otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::schema::Slots>))]
     pub free_slots: Option<u32>,
+    /// Whether it takes nothing new any more, of its own accord: it ends when what it runs is done.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<bool>))]
+    pub draining: bool,
     /// What it has to offer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capacity: Option<Capacity>,
@@ -269,8 +284,8 @@ pub struct Beat {
     pub worker: WorkerName,
     /// The leases to extend. A text that is no token is one that is lost.
     pub tokens: Vec<(String, Option<LeaseToken>)>,
-    /// How many more jobs it could run.
-    pub free_slots: Option<u32>,
+    /// What it shows of itself.
+    pub presence: Presence,
     /// How many it runs at once.
     pub slots: Option<u32>,
 }
@@ -285,10 +300,11 @@ impl Beat {
         let token = |text: &str| Ok((text.to_owned(), text.parse().ok()));
         let tokens = object.texts("leaseTokens", MAX_TOKENS, token).unwrap_or_default();
         let free_slots = take_count(&mut object, "freeSlots");
+        let draining = object.get("draining", "true or false").unwrap_or_default();
         let slots = take_slots(&mut object);
         object.end()?;
         let worker = worker.ok_or_else(|| Invalid::from(FieldError::new("workerId", "is required")))?;
-        Ok(Self { worker, tokens, free_slots, slots })
+        Ok(Self { worker, tokens, presence: Presence { free_slots, draining }, slots })
     }
 }
 
@@ -644,13 +660,13 @@ mod tests {
     fn a_request_for_jobs_has_defaults() {
         let ask = Ask::read(r#"{"workerId": "w"}"#).unwrap();
         assert_eq!(ask.claim, ClaimRequest { limit: 1, ..ClaimRequest::any(WorkerName::trusted("w"), 1) });
-        assert_eq!((ask.wait, ask.slots), (Duration::ZERO, 1));
+        assert_eq!((ask.wait, ask.slots), (Duration::ZERO, None));
         let ask = Ask::read(
             r#"{"workerId": "w", "queues": ["a"], "max": 5, "waitSeconds": 2.5, "jobTypes": ["t"], "capacity": {"slots": 9}}"#,
         );
         let ask = ask.unwrap();
         assert_eq!(ask.claim.queues, Queues::Named(vec![Queue::trusted("a")]));
-        assert_eq!((ask.claim.limit, ask.wait, ask.slots), (5, Duration::from_millis(2500), 9));
+        assert_eq!((ask.claim.limit, ask.wait, ask.slots), (5, Duration::from_millis(2500), Some(9)));
     }
 
     #[test]

@@ -117,6 +117,7 @@ impl fmt::Display for Role {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Nothing to set up, no keys, loopback only. What is kept is in the data directory; delete it to begin anew.
+Its worker may be drained as any other: it ends then, and the rest goes on without it.
 
 Example:
   orchestrix dev --listen 127.0.0.1:8080")]
@@ -263,7 +264,14 @@ pub(crate) async fn dev(arguments: &DevArguments, global: &Global) -> Result<Out
         Some(tie) => builder.trace_tie(tie),
         None => builder,
     };
-    let worker = builder.start()?;
+    // Apart from the worker: one that is drained ends, and whatever else runs here goes on.
+    let node = NodeInfo {
+        name: NodeName::trusted(orchestrix_worker::fresh_name().as_str()),
+        address: Some(address.to_string()),
+        roles: vec!["api".into(), "coordinator".into(), "worker".into()],
+    };
+    let coordinator = Coordinator::start(Arc::clone(&opened.store), CoordinatorOptions::new(node))?;
+    let worker = builder.no_coordinator().start()?;
     let hello = format!(
         "Orchestrix runs on http://{address}; jobs are kept in {data}. Ctrl-C ends it.\n\n\
          A job:    curl -i http://{address}/jobs -H 'content-type: application/json' \
@@ -284,6 +292,7 @@ pub(crate) async fn dev(arguments: &DevArguments, global: &Global) -> Result<Out
     let outcome = until_told(&mut signals, &stop, &hello, serving).await?;
     let closing = async {
         let _ = worker.shutdown().await;
+        coordinator.shutdown().await;
         opened.close().await;
     };
     Ok(ended(outcome, &mut signals, closing).await)

@@ -39,6 +39,7 @@ const TRY_AGAIN: Duration = Duration::from_millis(250);
 Types: orchestrix.noop, orchestrix.echo, orchestrix.sleep {seconds}, orchestrix.fail {message, retryable, untilAttempt},
 orchestrix.http {url, method, headers, body, expectStatus}, orchestrix.command {program, args, env, stdin}.
 SIGTERM or SIGINT lets running jobs finish and hands back the others; a second one ends it at once, with exit code 1.
+`orchestrix workers drain` does the same and leaves running jobs all the time they need.
 
 Example:
   orchestrix worker --database sqlite:jobs.db --queues email=3,reports=1 --allow-command /usr/local/bin/report

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use clap::Subcommand;
 use orchestrix_api::admin::worker::{Directed, LaneView, WorkerView, Workers};
-use orchestrix_core::{Timestamp, WorkerName};
+use orchestrix_core::WorkerName;
 use serde::Serialize;
 
 use crate::{
@@ -66,10 +66,9 @@ async fn drain(workers: &[WorkerName], api: &Api, output: &Output) -> Result<Out
 async fn list(api: &Api, output: &Output) -> Result<Outcome> {
     let shown = gather(api).await?;
     let Shown { items, unserved } = &shown;
-    let now = Timestamp::now();
     output.show(&shown, items, || {
         let header = ["WORKER", "STATE", "QUEUES", "TYPES", "SLOTS", "FREE", "DIRECTIVE", "STARTED", "SEEN"];
-        let mut text = table(header, items.iter().map(|worker| row(worker, now)));
+        let mut text = table(header, items.iter().map(row));
         if !unserved.is_empty() {
             text += &format!("\n{}\n", notes(unserved).join("\n"));
         }
@@ -96,7 +95,9 @@ fn notes(unserved: &[LaneView]) -> Vec<String> {
     unserved.iter().map(nobody_takes).collect()
 }
 
-fn row(worker: &WorkerView, now: Timestamp) -> [String; 9] {
+fn row(worker: &WorkerView) -> [String; 9] {
+    // By the clock of the database: that of this machine may be another.
+    let now = worker.told_at();
     let types = worker.job_types.as_ref().map_or_else(|| "any".into(), |types| brief_list(types));
     [
         worker.worker_id.to_string(),

@@ -47,7 +47,7 @@ pub use json::Json;
 pub use key::{KeyId, RateLimit, Role};
 pub use lease::LeaseToken;
 pub use lifecycle::{Failure, Lifecycle};
-pub use name::{IdempotencyKey, JobType, LimitKey, NodeName, Queue, Tag, Tenant, WorkerName};
+pub use name::{IdempotencyKey, Instance, JobType, LimitKey, NodeName, Queue, Tag, Tenant, WorkerName};
 pub use new_job::{DependsOn, NewJob, OnDependencyFailure, Priority, Start};
 pub use resources::Resources;
 pub use retry::RetryPolicy;

@@ -131,6 +131,10 @@ name!(
     WorkerName, "workerId", 255, "visible characters", visible
 );
 name!(
+    /// One start of a worker: what tells a process that began anew from one that says the same again.
+    Instance, "instanceId", 128, "A-Z a-z 0-9 _ . -", plain
+);
+name!(
     /// A process that takes part in coordination, by the name it gave itself.
     NodeName, "nodeId", 255, "visible characters", visible
 );

@@ -87,14 +87,14 @@ pub use orchestrix_sqlite::{SqliteOptions, SqliteStore};
 pub use transaction::{CompleteIn, EnqueueIn};
 
 pub use orchestrix_core::{
-    AttemptOutcome, AttemptRecord, DependsOn, FieldError, IdempotencyKey, Invalid, Job as JobRecord, JobId, JobState,
-    JobStatus, JobType, Json, LeaseToken, LimitKey, NewJob, NodeName, OnDependencyFailure, Priority, Progress, Queue,
-    Resources, RetryPolicy, ScheduleName, Start, Tag, Tenant, Timestamp, WorkerName,
+    AttemptOutcome, AttemptRecord, DependsOn, FieldError, IdempotencyKey, Instance, Invalid, Job as JobRecord, JobId,
+    JobState, JobStatus, JobType, Json, LeaseToken, LimitKey, NewJob, NodeName, OnDependencyFailure, Priority,
+    Progress, Queue, Resources, RetryPolicy, ScheduleName, Start, Tag, Tenant, Timestamp, WorkerName,
 };
 pub use orchestrix_store::{
     ClaimRequest, Claimed, Clock, Directive, Enqueued, Epoch, Fence, Finish, FinishError, JobFilter, JobSummary,
     LeaseStatus, LogEntry, LogLevel, LogLine, ManualClock, MemoryStore, NodeInfo, NodeStatus, Page, PageRequest,
-    ProgressUpdate, QueueDepth, Queues, Result, Store, StoreError, SystemClock, Verdict, Wakeup, Wakeups, WorkerInfo,
-    WorkerStatus,
+    Presence, ProgressUpdate, QueueDepth, Queues, Result, Store, StoreError, SystemClock, Verdict, Wakeup, Wakeups,
+    WorkerInfo, WorkerStatus,
 };
 pub use orchestrix_store::{Occurrence, Put, Schedule};

@@ -20,7 +20,7 @@ use crate::{
     row::{self, corrupt, count, state, sweep_limit},
     statement::{
         DEPTH, DEPTHS, FOLD, GET, LANES, LIST, LIST_LEASED, LIST_WAITING, LOGS, OLDEST, OPEN_STATES, OPEN_SUMMARIES,
-        STATES, SUMMARIES, SUMMARY, Statement, TAILS,
+        STATES, SUMMARIES, SUMMARY, Statement, TAILS, TIME,
     },
 };
 
@@ -29,6 +29,13 @@ pub(crate) const MAX_HOPS: i64 = 10_000;
 /// Changes folded at once, and how often before depths are read.
 const FOLD_BATCH: usize = 10_000;
 const FOLD_ROUNDS: usize = 20;
+
+/// The server's time.
+pub(crate) async fn now(store: &PostgresStore) -> Result<Timestamp> {
+    let rows = store.database().query(&TIME, &[]).await?;
+    let time = rows.first().ok_or_else(|| StoreError::Backend("the server does not tell the time".into()))?;
+    Ok(time.get(0))
+}
 
 pub(crate) async fn summaries(store: &PostgresStore, ids: &[JobId]) -> Result<Vec<JobSummary>> {
     let rows = match ids {

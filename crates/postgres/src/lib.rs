@@ -62,9 +62,9 @@ use orchestrix_core::{
 use orchestrix_store::{
     Advance, Agenda, ApiKey, AuditEntry, AuditFilter, Backfill, ClaimRequest, Claimed, Directive, Enqueued, Epoch,
     Fence, Finish, FinishError, JobFilter, JobSummary, KeyRecord, Lately, Leadership, LeaseStatus, LogEntry, LogLine,
-    NewAudit, NewKey, NewOperation, NodeInfo, NodeStatus, Occurrence, Operation, Page, PageRequest, ProgressUpdate,
-    Pruned, Put, QueueDepth, Recent, Result, Retention, Schedule, Store, StoreError, Swept, Wakeup, Wakeups, Within,
-    WorkerInfo, WorkerStatus, enqueue::check_alone, operation::Unreadable, wakeup::Waker,
+    NewAudit, NewKey, NewOperation, NodeInfo, NodeStatus, Occurrence, Operation, Page, PageRequest, Presence,
+    ProgressUpdate, Pruned, Put, QueueDepth, Recent, Result, Retention, Schedule, Store, StoreError, Swept, Wakeup,
+    Wakeups, Within, WorkerInfo, WorkerStatus, enqueue::check_alone, operation::Unreadable, wakeup::Waker,
 };
 use tokio::task::AbortHandle;
 use tokio_postgres::Row;
@@ -316,12 +316,12 @@ impl Store for PostgresStore {
         finish::append_logs(self, token, &lines).await
     }
 
-    async fn register_worker(&self, worker: &WorkerInfo) -> Result<()> {
+    async fn register_worker(&self, worker: &WorkerInfo) -> Result<Directive> {
         worker::register(self, worker).await
     }
 
-    async fn heartbeat_worker(&self, name: &WorkerName, free_slots: u32) -> Result<Option<Directive>> {
-        worker::heartbeat(self, name, free_slots).await
+    async fn heartbeat_worker(&self, name: &WorkerName, presence: Presence) -> Result<Option<Directive>> {
+        worker::heartbeat(self, name, presence).await
     }
 
     async fn remove_worker(&self, name: &WorkerName) -> Result<bool> {
@@ -466,6 +466,10 @@ impl Store for PostgresStore {
 
     async fn resign(&self, node: &NodeName, epoch: Epoch) -> Result<bool> {
         coordination::resign(self, node, epoch).await
+    }
+
+    async fn now(&self) -> Result<Timestamp> {
+        inspect::now(self).await
     }
 
     async fn nodes(&self, page: &PageRequest<NodeName>) -> Result<Page<NodeStatus, NodeName>> {

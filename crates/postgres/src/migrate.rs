@@ -30,6 +30,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { version: 7, name: "live", sql: include_str!("../migrations/0007_live.sql") },
     Migration { version: 8, name: "tenants", sql: include_str!("../migrations/0008_tenants.sql") },
     Migration { version: 9, name: "waiting", sql: include_str!("../migrations/0009_waiting.sql") },
+    Migration { version: 10, name: "presence", sql: include_str!("../migrations/0010_presence.sql") },
 ];
 
 /// The newest version this program knows.

@@ -76,7 +76,7 @@ statements! {
     GET = "get" (UUID);
     HEARTBEAT = "heartbeat" (UUID_ARRAY, INT4_ARRAY, UUID_ARRAY);
     HEARTBEAT_NODE = "heartbeat_node" (TEXT, TEXT, TEXT_ARRAY);
-    HEARTBEAT_WORKER = "heartbeat_worker" (TEXT, INT4);
+    HEARTBEAT_WORKER = "heartbeat_worker" (TEXT, INT4, BOOL);
     HOLD_FREE_JOBS = "hold_free_jobs" (UUID_ARRAY);
     HOLD_JOBS = "hold_jobs" (UUID_ARRAY);
     KEEP_PAYLOADS = "keep_payloads" (TEXT, INT8);
@@ -131,7 +131,7 @@ statements! {
         TEXT_ARRAY, TIMESTAMPTZ_ARRAY, TIMESTAMPTZ_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, UUID_ARRAY, TIMESTAMPTZ_ARRAY
     );
     RECORD_PLAIN = "record_plain" (UUID_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT2_ARRAY, INT2_ARRAY, TEXT_ARRAY);
-    REGISTER_WORKER = "register_worker" (TEXT, TEXT_ARRAY, TEXT_ARRAY, INT4);
+    REGISTER_WORKER = "register_worker" (TEXT, TEXT_ARRAY, TEXT_ARRAY, INT4, TEXT, INT8, INT8);
     RELEASE_HOLD = "release_hold" (UUID);
     REMEMBER_KEYS = "remember_keys" (TEXT, UUID, INT8);
     REMOVE_NODE = "remove_node" (TEXT);

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use orchestrix_core::{JobType, Queue, WorkerName};
-use orchestrix_store::{Directive, Fence, Page, PageRequest, Queues, Result, WorkerInfo, WorkerStatus};
+use orchestrix_core::{Instance, JobType, Queue, WorkerName};
+use orchestrix_store::{Directive, Fence, Page, PageRequest, Presence, Queues, Result, WorkerInfo, WorkerStatus};
 use tokio_postgres::Row;
 
 use crate::{
@@ -13,20 +13,29 @@ use crate::{
     statement::{DIRECT_WORKER, FORGET_WORKERS, HEARTBEAT_WORKER, REGISTER_WORKER, REMOVE_WORKER, WORKERS},
 };
 
-pub(crate) async fn register(store: &PostgresStore, worker: &WorkerInfo) -> Result<()> {
+pub(crate) async fn register(store: &PostgresStore, worker: &WorkerInfo) -> Result<Directive> {
     let queues: Option<Vec<&str>> = match &worker.queues {
         Queues::All => None,
         Queues::Named(names) => Some(names.iter().map(Queue::as_str).collect()),
     };
     let types: Option<Vec<&str>> = worker.job_types.as_ref().map(|types| types.iter().map(JobType::as_str).collect());
     let concurrency = i32::try_from(worker.concurrency).unwrap_or(i32::MAX);
-    store.database().query(&REGISTER_WORKER, &[&worker.name.as_str(), &queues, &types, &concurrency]).await?;
-    Ok(())
+    let instance = worker.instance.as_ref().map(Instance::as_str);
+    let (silence, usual) = (worker.silence().map(millis), millis(WorkerInfo::DEAD_AFTER));
+    let rows = store
+        .database()
+        .query(&REGISTER_WORKER, &[&worker.name.as_str(), &queues, &types, &concurrency, &instance, &silence, &usual])
+        .await?;
+    rows.first().map_or(Ok(Directive::Run), |row| directive(row.get(0)))
 }
 
-pub(crate) async fn heartbeat(store: &PostgresStore, name: &WorkerName, free_slots: u32) -> Result<Option<Directive>> {
-    let free_slots = i32::try_from(free_slots).unwrap_or(i32::MAX);
-    let rows = store.database().query(&HEARTBEAT_WORKER, &[&name.as_str(), &free_slots]).await?;
+pub(crate) async fn heartbeat(
+    store: &PostgresStore,
+    name: &WorkerName,
+    presence: Presence,
+) -> Result<Option<Directive>> {
+    let free_slots = presence.free_slots.map(|slots| i32::try_from(slots).unwrap_or(i32::MAX));
+    let rows = store.database().query(&HEARTBEAT_WORKER, &[&name.as_str(), &free_slots, &presence.draining]).await?;
     rows.first().map(|row| directive(row.get(0))).transpose()
 }
 
@@ -72,10 +81,13 @@ pub(crate) fn status(row: &Row) -> Result<WorkerStatus> {
             queues: queues.map_or(Queues::All, |names| Queues::Named(names.into_iter().map(Queue::trusted).collect())),
             job_types: types.map(|types| types.into_iter().map(JobType::trusted).collect()),
             concurrency: u32::try_from(row.get::<_, i32>(3)).unwrap_or(0),
+            instance: row.get::<_, Option<&str>>(8).map(Instance::trusted),
+            dead_after: Some(Duration::from_millis(u64::try_from(row.get::<_, i64>(9)).unwrap_or(0))),
         },
         free_slots: u32::try_from(row.get::<_, i32>(4)).unwrap_or(0),
         directive: directive(row.get(5))?,
         started_at: row.get(6),
         last_seen_at: row.get(7),
+        seen_ago: Duration::from_micros(u64::try_from(row.get::<_, i64>(10)).unwrap_or(0)),
     })
 }

@@ -7,7 +7,10 @@ use orchestrix_api::{
 };
 use orchestrix_core::{Role, Timestamp};
 
-use crate::body::{MANY, ONE};
+use crate::{
+    auth::caller::Caller,
+    body::{MANY, ONE},
+};
 
 /// What a route asks of a request.
 #[derive(Debug, Clone, Copy)]
@@ -42,6 +45,8 @@ pub(crate) enum Audit {
     No,
     /// If an operator does it: a client may do it too, and fills no audit.
     OfOperators,
+    /// If it is done with the key of an operator: workers do it all the time, also those of a server that asks for no keys.
+    OfOperatorsKeys,
     /// Whoever does it; with what was sent along, if the route says which bodies are worth keeping.
     Always(Option<Keep>),
 }
@@ -51,11 +56,13 @@ pub(crate) enum Audit {
 pub(crate) type Keep = fn(&str) -> bool;
 
 impl Audit {
-    /// Whether what somebody with this role does is written down, and what of their body.
-    pub(crate) fn of(self, role: Role) -> Option<Option<Keep>> {
+    /// Whether what they do is written down, and what of their body.
+    pub(crate) fn of(self, caller: &Caller) -> Option<Option<Keep>> {
+        let operates = Who::Operators.has(caller.role());
         match self {
             Self::No => None,
-            Self::OfOperators => Who::Operators.has(role).then_some(None),
+            Self::OfOperators => operates.then_some(None),
+            Self::OfOperatorsKeys => (operates && caller.key().is_some()).then_some(None),
             Self::Always(keep) => Some(keep),
         }
     }
@@ -108,7 +115,12 @@ pub(crate) fn access(method: &Method, route: Option<&str>) -> Access {
         Who::Operators | Who::Admins if reads => Audit::No,
         Who::Operators | Who::Admins => Audit::Always(keep(method, route)),
         Who::Clients if matches!(route, "/jobs/{jobId}/cancel" | "/jobs/{jobId}/release") => Audit::OfOperators,
-        Who::Anybody | Who::Clients | Who::Workers => Audit::No,
+        // Signs of life, and what is said of a job while it runs.
+        Who::Workers if route == "/worker/heartbeat" || route.ends_with("/progress") || route.ends_with("/logs") => {
+            Audit::No
+        }
+        Who::Workers => Audit::OfOperatorsKeys,
+        Who::Anybody | Who::Clients => Audit::No,
     };
     Access { who, bound, body, audit }
 }

@@ -24,7 +24,7 @@ pub struct App {
     pub(crate) options: ServerOptions,
     pub(crate) inlet: Inlet,
     pub(crate) gate: Gate,
-    pub(crate) keys: Keys,
+    pub(crate) keys: Arc<Keys>,
     /// Who asks where nobody shows a key.
     pub(crate) host: Caller,
     pub(crate) reader: Reader,
@@ -45,10 +45,10 @@ pub struct App {
 impl App {
     /// A server of this store.
     pub fn new(store: Arc<dyn Store>, options: ServerOptions) -> Arc<Self> {
+        let keys = Arc::new(Keys::new(Arc::clone(&store)));
         Arc::new(Self {
             inlet: Inlet::new(&options),
             gate: Gate::new(&options),
-            keys: Keys::new(Arc::clone(&store)),
             host: Caller::anything(match &options.auth {
                 Auth::Own(name) => name.clone(),
                 Auth::Anybody | Auth::Keys => "anybody".into(),
@@ -60,7 +60,8 @@ impl App {
             roster: Roster::default(),
             document: OnceLock::new(),
             waits: Semaphore::new(options.waits),
-            live: Places::new(Arc::clone(&store), &options),
+            live: Places::new(Arc::clone(&keys), &options),
+            keys,
             closing: watch::Sender::new(false),
             store,
             options,

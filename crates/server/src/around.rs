@@ -84,7 +84,7 @@ async fn admit(app: &App, access: Access, request_id: &str, request: Request) ->
         _ => app.inlet.take(&parts.headers, body, limit).await?,
     };
     let turn = app.gate.turn().await?;
-    let line = match access.audit.of(caller.role()) {
+    let line = match access.audit.of(&caller) {
         None => None,
         Some(keep) => {
             let route = parts.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);

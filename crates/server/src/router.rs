@@ -44,6 +44,7 @@ pub fn router(app: Arc<App>) -> Router {
         .routes(routes!(schedules::backfill::backfill))
         .routes(routes!(schedules::next::next))
         .routes(routes!(schedules::occurrences::occurrences))
+        .routes(routes!(workers::register::register))
         .routes(routes!(workers::leases::leases))
         .routes(routes!(workers::heartbeat::heartbeat))
         .routes(routes!(workers::leave::leave))

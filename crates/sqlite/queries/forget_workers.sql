@@ -1,2 +1,4 @@
--- Forgets workers that have been silent, the longest first. ?1 silent since, ?2 how many. Relies on worker_seen.
-DELETE FROM worker WHERE name IN (SELECT name FROM worker WHERE last_seen_at <= ?1 ORDER BY last_seen_at, name LIMIT ?2)
+-- Forgets workers that have been silent, and as long as they may be by their own word, the longest first. ?1 silent since, ?2 how many, ?3 now.
+-- Relies on worker_seen.
+DELETE FROM worker WHERE name IN (
+    SELECT name FROM worker WHERE last_seen_at <= ?1 AND last_seen_at <= ?3 - dead_after_ms * 1000 ORDER BY last_seen_at, name LIMIT ?2)

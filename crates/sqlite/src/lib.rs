@@ -56,9 +56,9 @@ use orchestrix_core::{
 use orchestrix_store::{
     Advance, Agenda, ApiKey, AuditEntry, AuditFilter, Backfill, ClaimRequest, Claimed, Directive, Enqueued, Epoch,
     Fence, Finish, FinishError, JobFilter, JobSummary, KeyRecord, Lately, Leadership, LeaseStatus, LogEntry, LogLine,
-    NewAudit, NewKey, NewOperation, NodeInfo, NodeStatus, Occurrence, Operation, Page, PageRequest, ProgressUpdate,
-    Pruned, Put, QueueDepth, Recent, Result, Retention, Schedule, Store, StoreError, Swept, Wakeups, Within,
-    WorkerInfo, WorkerStatus,
+    NewAudit, NewKey, NewOperation, NodeInfo, NodeStatus, Occurrence, Operation, Page, PageRequest, Presence,
+    ProgressUpdate, Pruned, Put, QueueDepth, Recent, Result, Retention, Schedule, Store, StoreError, Swept, Wakeups,
+    Within, WorkerInfo, WorkerStatus,
     audit::check_outcome,
     claim::check_tokens,
     coordination::check_term,
@@ -188,14 +188,14 @@ impl Store for SqliteStore {
         self.database().write(move |transaction| transaction.append_logs(token, &lines)).await
     }
 
-    async fn register_worker(&self, worker: &WorkerInfo) -> Result<()> {
+    async fn register_worker(&self, worker: &WorkerInfo) -> Result<Directive> {
         let worker = worker.clone();
         self.database().write(move |transaction| transaction.register_worker(&worker)).await
     }
 
-    async fn heartbeat_worker(&self, name: &WorkerName, free_slots: u32) -> Result<Option<Directive>> {
+    async fn heartbeat_worker(&self, name: &WorkerName, presence: Presence) -> Result<Option<Directive>> {
         let name = name.clone();
-        self.database().write(move |transaction| transaction.heartbeat_worker(&name, free_slots)).await
+        self.database().write(move |transaction| transaction.heartbeat_worker(&name, presence)).await
     }
 
     async fn remove_worker(&self, name: &WorkerName) -> Result<bool> {
@@ -396,6 +396,10 @@ impl Store for SqliteStore {
     async fn resign(&self, node: &NodeName, epoch: Epoch) -> Result<bool> {
         let node = node.clone();
         self.database().write(move |transaction| transaction.resign(&node, epoch)).await
+    }
+
+    async fn now(&self) -> Result<Timestamp> {
+        self.database().read(|session| Ok(session.now)).await
     }
 
     async fn nodes(&self, page: &PageRequest<NodeName>) -> Result<Page<NodeStatus, NodeName>> {

@@ -22,6 +22,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { version: 4, name: "kept_occurrences", sql: include_str!("../migrations/0004_kept_occurrences.sql") },
     Migration { version: 5, name: "operate", sql: include_str!("../migrations/0005_operate.sql") },
     Migration { version: 6, name: "tenants", sql: include_str!("../migrations/0006_tenants.sql") },
+    Migration { version: 7, name: "presence", sql: include_str!("../migrations/0007_presence.sql") },
 ];
 
 /// The newest version this program knows.

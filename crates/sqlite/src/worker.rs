@@ -2,19 +2,22 @@
 
 use std::time::Duration;
 
-use orchestrix_core::{JobType, Queue, WorkerName};
-use orchestrix_store::{Directive, Page, PageRequest, Queues, WorkerInfo, WorkerStatus, clock::earlier};
+use orchestrix_core::{Instance, JobType, Queue, WorkerName};
+use orchestrix_store::{
+    Directive, Page, PageRequest, Presence, Queues, WorkerInfo, WorkerStatus,
+    clock::{earlier, until},
+};
 use rusqlite::params;
 
 use crate::{
     error::{Result, corrupt},
-    row::{Columns, micros},
+    row::{Columns, duration, micros, millis},
     session::{Session, Transaction},
     statement::{DIRECT_WORKER, FORGET_WORKERS, HEARTBEAT_WORKER, REGISTER_WORKER, REMOVE_WORKER, WORKERS},
 };
 
 impl Transaction<'_> {
-    pub(crate) fn register_worker(&mut self, worker: &WorkerInfo) -> Result<()> {
+    pub(crate) fn register_worker(&mut self, worker: &WorkerInfo) -> Result<Directive> {
         let list = |names: Vec<&str>| serde_json::to_string(&names).map_err(|error| corrupt("names", error));
         let queues = match &worker.queues {
             Queues::All => None,
@@ -22,14 +25,16 @@ impl Transaction<'_> {
         };
         let types = worker.job_types.as_ref().map(|types| list(types.iter().map(JobType::as_str).collect()));
         let now = micros(self.now);
-        self.write_one(
-            REGISTER_WORKER,
-            params![worker.name.as_str(), queues, types.transpose()?, worker.concurrency, now],
-        )
+        let instance = worker.instance.as_ref().map(Instance::as_str);
+        let (silence, usual) = (worker.silence().map(millis), millis(WorkerInfo::DEAD_AFTER));
+        let types = types.transpose()?;
+        let params = params![worker.name.as_str(), queues, types, worker.concurrency, now, instance, silence, usual];
+        let told = self.first(REGISTER_WORKER, params, |row| directive(Columns(row).text(0)?))?;
+        Ok(told.unwrap_or_default())
     }
 
-    pub(crate) fn heartbeat_worker(&mut self, name: &WorkerName, free_slots: u32) -> Result<Option<Directive>> {
-        let params = params![name.as_str(), free_slots, micros(self.now)];
+    pub(crate) fn heartbeat_worker(&mut self, name: &WorkerName, presence: Presence) -> Result<Option<Directive>> {
+        let params = params![name.as_str(), presence.free_slots, micros(self.now), presence.draining];
         self.first(HEARTBEAT_WORKER, params, |row| directive(Columns(row).text(0)?))
     }
 
@@ -43,7 +48,7 @@ impl Transaction<'_> {
 
     pub(crate) fn forget_workers(&mut self, silence: Duration, limit: usize) -> Result<usize> {
         let since = micros(earlier(self.now, silence));
-        self.write(FORGET_WORKERS, params![since, limit])
+        self.write(FORGET_WORKERS, params![since, limit, micros(self.now)])
     }
 }
 
@@ -69,11 +74,14 @@ pub(crate) fn list(session: &Session<'_>, page: &PageRequest<WorkerName>) -> Res
                 }),
                 job_types: types.map(|names| names.iter().map(|name| JobType::trusted(name)).collect()),
                 concurrency: row.get(3)?,
+                instance: row.text_or_null(8)?.map(Instance::trusted),
+                dead_after: Some(duration(row.get(9)?)),
             },
             free_slots: row.get(4)?,
             directive: directive(row.text(5)?)?,
             started_at: row.time(6)?,
             last_seen_at: row.time(7)?,
+            seen_ago: until(row.time(7)?, session.now),
         })
     })?;
     let more = items.len() > page.limit;

@@ -65,7 +65,7 @@ pub use schedule::{Backfill, Firing, Occurrence, Put, Schedule};
 pub use standing::Standing;
 pub use wakeup::{Polling, Wakeup, Wakeups};
 pub use within::{Within, is_within};
-pub use worker::{Directive, WorkerInfo, WorkerStatus};
+pub use worker::{Directive, Presence, WorkerInfo, WorkerStatus};
 
 /// Durable storage of jobs. See the [crate documentation](crate) for what every implementation keeps.
 ///
@@ -107,11 +107,13 @@ pub trait Store: Any + Send + Sync {
     /// Adds lines to the log of a running job.
     async fn append_logs(&self, token: LeaseToken, lines: Vec<LogLine>) -> Result<()>;
 
-    /// Makes a worker known, or known anew.
-    async fn register_worker(&self, worker: &WorkerInfo) -> Result<()>;
+    /// Makes a worker known, or what it says of itself now; answers what it should do. A fresh start runs: another
+    /// [instance](WorkerInfo::instance) than the one that is known or, of a worker that names none, one after a silence that made it count
+    /// as dead. Anything else is said again by the same worker, and leaves what it was told, its free slots and since when it works.
+    async fn register_worker(&self, worker: &WorkerInfo) -> Result<Directive>;
 
-    /// Shows that a worker lives; answers what it should do, or `None` if it is not registered.
-    async fn heartbeat_worker(&self, name: &WorkerName, free_slots: u32) -> Result<Option<Directive>>;
+    /// Shows that a worker lives; answers what it should do, or `None` if it is not registered, or counted as dead.
+    async fn heartbeat_worker(&self, name: &WorkerName, presence: Presence) -> Result<Option<Directive>>;
 
     /// Forgets a worker. Its leases run out by themselves.
     async fn remove_worker(&self, name: &WorkerName) -> Result<bool>;
@@ -136,7 +138,7 @@ pub trait Store: Any + Send + Sync {
     /// The queues that are paused.
     async fn paused_queues(&self) -> Result<Vec<Queue>>;
 
-    /// Says what a worker should do, which its next heartbeat answers; whether it is known. One that registers anew runs.
+    /// Says what a worker should do, which its next heartbeat answers; whether it is known. A fresh start of it runs.
     async fn direct_worker(&self, name: &WorkerName, directive: Directive) -> Result<bool>;
 
     // ---- operations on many jobs ----
@@ -208,7 +210,7 @@ pub trait Store: Any + Send + Sync {
     /// Ends up to `limit` attempts that ran over their job's timeout.
     async fn time_out(&self, fence: Fence, limit: usize) -> Result<Swept>;
 
-    /// Forgets up to `limit` workers that have been silent for `silence`.
+    /// Forgets up to `limit` workers that have been silent for `silence`, and for as long as they may be by their own word.
     async fn forget_workers(&self, fence: Fence, silence: Duration, limit: usize) -> Result<usize>;
 
     /// Forgets finished jobs and logs past their retention, up to about `limit` rows (whole partitions count as one
@@ -249,6 +251,9 @@ pub trait Store: Any + Send + Sync {
     async fn resign(&self, node: &NodeName, epoch: Epoch) -> Result<bool>;
 
     // ---- readers ----
+
+    /// The store's own time, by which leases end and jobs fall due.
+    async fn now(&self) -> Result<Timestamp>;
 
     /// Nodes by name.
     async fn nodes(&self, page: &PageRequest<NodeName>) -> Result<Page<NodeStatus, NodeName>>;

@@ -1,11 +1,11 @@
 //! Putting a worker together.
 
-use std::{collections::BTreeMap, future::Future, io, sync::Arc, sync::atomic::AtomicU8, time::Duration};
+use std::{collections::BTreeMap, future::Future, io, sync::Arc, time::Duration};
 
 use orchestrix_client::{Client, Job};
 use orchestrix_coordinator::CoordinatorOptions;
-use orchestrix_core::{FieldError, Invalid, JobType, Json, NodeName, Queue, WorkerName};
-use orchestrix_store::{ClaimRequest, NodeInfo, StoreError, WorkerInfo};
+use orchestrix_core::{FieldError, Instance, Invalid, JobType, Json, NodeName, Queue, WorkerName};
+use orchestrix_store::{ClaimRequest, Directive, NodeInfo, StoreError, WorkerInfo};
 use thiserror::Error;
 use tokio::{
     runtime::Handle,
@@ -266,7 +266,9 @@ impl WorkerBuilder {
     /// Starts to work; handlers run on the runtime of whoever calls. The source need not be there yet: it is waited for.
     pub fn start(mut self) -> Result<Worker, WorkerError> {
         let coordinator = self.coordinator_options()?;
-        let (shop, parts, info) = self.build()?;
+        let (shop, parts, mut info) = self.build()?;
+        // Whoever set how long a silent one is still listed meant this one too.
+        info.dead_after = coordinator.as_ref().map(|options| options.dead_after).or(info.dead_after);
         let keeper = Keeper::start(Arc::clone(&shop), parts, Role { info, coordinator })?;
         Ok(Worker { shop, keeper: Some(keeper) })
     }
@@ -317,6 +319,8 @@ impl WorkerBuilder {
             queues: self.options.served(),
             job_types: Some(job_types.clone()),
             concurrency: u32::try_from(self.options.concurrency).unwrap_or(u32::MAX),
+            instance: Some(Instance::trusted(&format!("{:032x}", rand::random::<u128>()))),
+            dead_after: Some(WorkerInfo::dead_after(self.options.heartbeat_interval)),
         };
         let stack = self.layers.into_iter().fold(BoxCloneSyncService::new(handlers), |stack, wrap| wrap(stack));
         let (desk, announcements) = Desk::new(Arc::clone(&self.source));
@@ -337,9 +341,10 @@ impl WorkerBuilder {
             desk: Arc::new(desk),
             states: Arc::new(self.states),
             stack,
-            directed: Notify::new(),
-            directive: AtomicU8::new(0),
+            news: Notify::new(),
+            directive: watch::Sender::new(Directive::Run),
             told_to_stop: watch::Sender::new(false),
+            ended: watch::Sender::new(false),
             application,
             options: self.options,
         });

@@ -189,11 +189,10 @@ pub(crate) async fn run(
     while !*stop.borrow_and_update() {
         shop.floor.keep_ahead(pace.ahead(shop.floor.ended()));
         // No more than one claim may ask for: one that gave all of that is no sign that nothing is left.
-        let wanted = if shop.is_draining() { 0 } else { shop.floor.wanted().min(ClaimRequest::MAX_LIMIT) };
+        let wanted = shop.floor.wanted().min(ClaimRequest::MAX_LIMIT);
         if wanted == 0 {
             tokio::select! {
                 () = shop.floor.room.notified() => {}
-                () = shop.directed.notified() => {}
                 () = tokio::time::sleep(WAIT / 2), if shop.floor.has_ready() => {
                     // The jobs before them take longer than expected: somebody else may have a slot free.
                     shop.release(shop.floor.overdue(WAIT)).await;
@@ -226,7 +225,6 @@ pub(crate) async fn run(
             // First, so that jobs that are here are never dropped.
             biased;
             waited = demand.wait(&*source, shop.floor.free(), |claimed, begun| shop.take(claimed, begun)) => waited,
-            () = shop.directed.notified() => continue,
             _ = stop.changed() => continue,
         };
         match waited {

@@ -12,7 +12,7 @@ use std::{
 };
 
 use orchestrix_coordinator::{Coordinator, CoordinatorOptions, CoordinatorStatus};
-use orchestrix_store::{Directive, Result, WorkerInfo};
+use orchestrix_store::{Directive, Presence, Result, WorkerInfo};
 use tokio::sync::{oneshot, watch};
 
 use crate::{
@@ -66,6 +66,8 @@ impl Keeper {
             // Connections close in the background; nobody waits for them.
             runtime.shutdown_timeout(Duration::from_millis(100));
             let _ = tell.send(drained);
+            // Whoever did not ask for it hears of it too.
+            shop.end();
         })?;
         begins.recv().map_err(io::Error::other)??;
         Ok(Self { drain, drained, coordinator: place })
@@ -108,14 +110,24 @@ async fn keep(
     tokio::spawn(async move { reporter.run(parts.outcomes).await });
     tokio::spawn(report::run(Arc::clone(&source), parts.announcements));
     let fetcher = tokio::spawn(fetch::run(Arc::clone(shop), Arc::clone(&source), parts.demand, parts.wakeups, stopped));
+    let (stop_showing, gone) = watch::channel(false);
+    let showing = show(shop, &*source, &role.info, gone);
+    tokio::pin!(showing);
+    let ending = async {
+        let dropped = tokio::select! {
+            told = draining.wait_for(|drain| *drain) => told.is_err(),
+            () = shop.told_to_drain() => false,
+        };
+        match dropped {
+            true => Drained::default(),
+            false => drain::drain(shop, &stop_fetching, fetcher, draining.clone()).await,
+        }
+    };
+    // To the end leases are kept and the worker is shown: one that drains works.
     let drained = tokio::select! {
         () = shop.leases.keep(&*source, &shop.counters) => Drained::default(),
-        () = show(shop, &*source, &role.info) => Drained::default(),
-        told = async { draining.wait_for(|drain| *drain).await.is_ok() } => match told {
-            true => drain::drain(shop, &*source, &stop_fetching, fetcher).await,
-            // The worker was dropped: at once.
-            false => Drained::default(),
-        },
+        () = &mut showing => Drained::default(),
+        drained = ending => drained,
     };
     let coordinator = place.lock().unwrap_or_else(PoisonError::into_inner).take();
     let resign = async {
@@ -123,28 +135,40 @@ async fn keep(
             coordinator.shutdown().await;
         }
     };
-    let leave = tokio::time::timeout(LEAVE, source.leave(&role.info.name));
+    stop_showing.send_replace(true);
+    let leave = tokio::time::timeout(LEAVE, async {
+        // A sign of life that is on its way would make it known once more.
+        showing.await;
+        source.leave(&role.info.name).await
+    });
     if tokio::time::timeout(LAST_WORDS, async { tokio::join!(resign, leave) }).await.is_err() {
         tracing::debug!("the worker stays listed until it is forgotten");
     }
     drained
 }
 
-// Shows that the worker lives and learns what it should do, for ever.
-async fn show(shop: &Shop, source: &dyn JobSource, info: &WorkerInfo) {
+// Shows that the worker lives and learns what it should do, until it is gone.
+async fn show(shop: &Shop, source: &dyn JobSource, info: &WorkerInfo, mut gone: watch::Receiver<bool>) {
     let mut known = false;
-    loop {
-        match guarded(show_once(shop, source, info, &mut known)).await {
+    while !*gone.borrow_and_update() {
+        let pause = match guarded(show_once(shop, source, info, &mut known)).await {
             Ok(Some(directive)) => {
                 shop.direct(directive);
-                tokio::time::sleep(shop.options.heartbeat_interval).await;
+                shop.options.heartbeat_interval
             }
             // Forgotten, after a long silence: made known anew.
-            Ok(None) => tokio::time::sleep(TRY_AGAIN).await,
+            Ok(None) => TRY_AGAIN,
             Err(error) => {
                 tracing::debug!(%error, "the worker could not show itself");
-                tokio::time::sleep(TRY_AGAIN).await;
+                // It may have been forgotten meanwhile, and over HTTP nobody would say so. The same said again changes nothing.
+                known = false;
+                TRY_AGAIN
             }
+        };
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = shop.news.notified() => {}
+            _ = gone.changed() => {}
         }
     }
 }
@@ -159,8 +183,9 @@ async fn show_once(
         source.register(info).await?;
         *known = true;
     }
-    let free = u32::try_from(shop.floor.free()).unwrap_or(u32::MAX);
-    let directive = source.show(&info.name, free).await?;
+    let draining = shop.floor.is_closed();
+    let free = if draining { 0 } else { u32::try_from(shop.floor.free()).unwrap_or(u32::MAX) };
+    let directive = source.show(&info.name, Presence { free_slots: Some(free), draining }).await?;
     *known = directive.is_some();
     Ok(directive)
 }

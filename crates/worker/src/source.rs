@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Instant};
 use async_trait::async_trait;
 use orchestrix_core::{JobState, LeaseToken, NewJob, WorkerName};
 use orchestrix_store::{
-    ClaimRequest, Claimed, Directive, Enqueued, Finish, FinishError, LeaseStatus, LogLine, ProgressUpdate, Result,
-    Store, StoreError, Wakeups, WorkerInfo, metrics,
+    ClaimRequest, Claimed, Directive, Enqueued, Finish, FinishError, LeaseStatus, LogLine, Presence, ProgressUpdate,
+    Result, Store, StoreError, Wakeups, WorkerInfo, metrics,
 };
 
 /// The other side of a worker: a store, or whatever stands between it and one.
@@ -41,7 +41,7 @@ pub trait JobSource: Send + Sync + 'static {
     async fn register(&self, worker: &WorkerInfo) -> Result<()>;
 
     /// Shows that the worker lives; answers what it should do, or `None` if it is not known (any more).
-    async fn show(&self, worker: &WorkerName, free_slots: u32) -> Result<Option<Directive>>;
+    async fn show(&self, worker: &WorkerName, presence: Presence) -> Result<Option<Directive>>;
 
     /// Takes the worker off the list.
     async fn leave(&self, worker: &WorkerName) -> Result<()>;
@@ -116,11 +116,11 @@ impl JobSource for StoreSource {
     }
 
     async fn register(&self, worker: &WorkerInfo) -> Result<()> {
-        self.0.register_worker(worker).await
+        self.0.register_worker(worker).await.map(drop)
     }
 
-    async fn show(&self, worker: &WorkerName, free_slots: u32) -> Result<Option<Directive>> {
-        self.0.heartbeat_worker(worker, free_slots).await
+    async fn show(&self, worker: &WorkerName, presence: Presence) -> Result<Option<Directive>> {
+        self.0.heartbeat_worker(worker, presence).await
     }
 
     async fn leave(&self, worker: &WorkerName) -> Result<()> {

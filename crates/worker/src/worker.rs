@@ -1,13 +1,6 @@
 //! A worker that runs, and how it ends.
 
-use std::{
-    fmt,
-    sync::{
-        Arc,
-        atomic::{AtomicU8, Ordering},
-    },
-    time::Instant,
-};
+use std::{fmt, sync::Arc, time::Instant};
 
 use orchestrix_coordinator::CoordinatorStatus;
 use orchestrix_core::WorkerName;
@@ -43,10 +36,14 @@ pub(crate) struct Shop {
     pub(crate) desk: Arc<Desk>,
     pub(crate) states: Arc<States>,
     pub(crate) stack: Stack,
-    /// Told when an operator said something new.
-    pub(crate) directed: Notify,
-    pub(crate) directive: AtomicU8,
+    /// Told when the list of workers should show something else of it at once.
+    pub(crate) news: Notify,
+    /// What an operator last said.
+    pub(crate) directive: watch::Sender<Directive>,
+    /// Whether whoever runs it should shut it down: it was told to stop, or is gone.
     pub(crate) told_to_stop: watch::Sender<bool>,
+    /// Whether it has ended: it holds nothing, and is off the list.
+    pub(crate) ended: watch::Sender<bool>,
     /// Where handlers run.
     pub(crate) application: Handle,
 }
@@ -87,23 +84,25 @@ impl Shop {
     }
 
     pub(crate) fn direct(&self, directive: Directive) {
-        let code = match directive {
-            Directive::Run => 0,
-            Directive::Drain => 1,
-            Directive::Stop => 2,
-        };
-        if self.directive.swap(code, Ordering::SeqCst) != code {
+        // A worker that drains of its own accord is told so, too.
+        if self.directive.send_replace(directive) != directive && !self.floor.is_closed() {
             tracing::info!(%directive, "the worker was told what to do");
-            self.directed.notify_one();
-            if directive == Directive::Stop {
-                self.told_to_stop.send_replace(true);
-            }
+        }
+        if directive == Directive::Stop {
+            self.told_to_stop.send_replace(true);
         }
     }
 
-    /// Whether an operator wants it to take nothing new.
-    pub(crate) fn is_draining(&self) -> bool {
-        self.directive.load(Ordering::SeqCst) != 0
+    /// Waits until an operator wants it to take nothing new.
+    pub(crate) async fn told_to_drain(&self) {
+        // An error would mean that the sender is gone, which this borrow rules out.
+        let _ = self.directive.subscribe().wait_for(|directive| *directive != Directive::Run).await;
+    }
+
+    /// Tells whoever waits that it has ended.
+    pub(crate) fn end(&self) {
+        self.ended.send_replace(true);
+        self.told_to_stop.send_replace(true);
     }
 }
 
@@ -160,7 +159,7 @@ impl Worker {
         self.keeper.as_ref().and_then(Keeper::coordinator)
     }
 
-    /// Waits until an operator tells this worker to stop.
+    /// Waits until there is a reason to [shut it down](Worker::shutdown): an operator told it to stop, or told it to drain and it has ended.
     pub async fn told_to_stop(&self) {
         // An error would mean that the worker is gone, which this borrow rules out.
         let _ = self.shop.told_to_stop.subscribe().wait_for(|stop| *stop).await;
@@ -168,13 +167,16 @@ impl Worker {
 
     /// Runs until SIGTERM or SIGINT, or until an operator says so, then [shuts down](Worker::shutdown). A second signal
     /// ends it at once, with `None`.
+    ///
+    /// A worker that an operator drains hands back what it has not begun, lets what runs take the time that it takes, and ends by itself; a
+    /// signal meanwhile is a signal as at any other time.
     pub async fn run_until_signal(self) -> std::io::Result<Option<Drained>> {
         let mut signals = crate::signal::Signals::new()?;
         let mut more = 1;
         tokio::select! {
             name = signals.next() => tracing::info!(signal = name, "shutting down; once more to stop at once"),
             () = self.told_to_stop() => {
-                tracing::info!("told to stop");
+                tracing::info!("told to end");
                 more = 2;
             }
         }
@@ -200,6 +202,12 @@ impl Worker {
             Some(keeper) => keeper.drain().await,
             None => Drained::default(),
         }
+    }
+
+    /// Waits until it has ended by itself, because an operator drained it: it holds nothing more, is off the list, and takes no part in
+    /// leading. [`shutdown`](Worker::shutdown) then answers at once what was left.
+    pub async fn ended(&self) {
+        self.handle().ended().await;
     }
 
     /// A handle to watch the worker by, and to end it, from elsewhere.
@@ -231,6 +239,12 @@ impl WorkerHandle {
     /// Whether it takes nothing new any more, because it shuts down.
     pub fn is_ending(&self) -> bool {
         self.0.floor.is_closed()
+    }
+
+    /// Waits until it has ended, whoever ended it.
+    pub async fn ended(&self) {
+        // An error would mean that the sender is gone, which this borrow rules out.
+        let _ = self.0.ended.subscribe().wait_for(|ended| *ended).await;
     }
 
     /// Makes [`run_until_signal`](Worker::run_until_signal) and [`told_to_stop`](Worker::told_to_stop) end, as a signal or an

@@ -48,8 +48,8 @@ passed_on! {
     finish(items: Vec<Finish>) -> Result<Vec<Result<JobState, FinishError>>>;
     progress(token: LeaseToken, update: ProgressUpdate) -> Result<()>;
     append_logs(token: LeaseToken, lines: Vec<LogLine>) -> Result<()>;
-    register_worker(worker: &WorkerInfo) -> Result<()>;
-    heartbeat_worker(name: &WorkerName, free_slots: u32) -> Result<Option<Directive>>;
+    register_worker(worker: &WorkerInfo) -> Result<Directive>;
+    heartbeat_worker(name: &WorkerName, presence: Presence) -> Result<Option<Directive>>;
     remove_worker(name: &WorkerName) -> Result<bool>;
     retry(id: JobId) -> Result<JobState>;
     retry_many(filter: &JobFilter, limit: usize) -> Result<Vec<JobId>>;
@@ -91,6 +91,7 @@ passed_on! {
     remove_node(name: &NodeName) -> Result<bool>;
     campaign(node: &NodeName, term: Duration, held: Option<Epoch>) -> Result<Leadership>;
     resign(node: &NodeName, epoch: Epoch) -> Result<bool>;
+    now() -> Result<Timestamp>;
     nodes(page: &PageRequest<NodeName>) -> Result<Page<NodeStatus, NodeName>>;
     put_schedule(within: Within<'_>, schedule: NewSchedule) -> Result<Put>;
     delete_schedule(within: Within<'_>, name: &ScheduleName) -> Result<bool>;

@@ -6,23 +6,15 @@ use orchestrix_core::{JobType, Queue, Timestamp, WorkerName};
 use orchestrix_store::{Queues, WorkerStatus};
 use serde::{Deserialize, Serialize};
 
-/// How long a worker may be silent and still count as living: three of its heartbeats.
-pub const LIVE_WITHIN: Duration = Duration::from_secs(30);
-
-/// Whether a worker was heard of lately.
-pub fn is_live(worker: &WorkerStatus, now: Timestamp) -> bool {
-    Duration::try_from(now.duration_since(worker.last_seen_at)).unwrap_or_default() <= LIVE_WITHIN
-}
-
 /// A worker as it stands.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct WorkerView {
     /// Its name.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub worker_id: WorkerName,
-    /// `live`, or `silent` if it was not heard of lately.
+    /// `live`, or `silent` if it was not heard of for longer than it may be silent by its own word.
     pub state: String,
     /// From which queues it takes jobs; `["*"]` is all of them.
     pub queues: Vec<String>,
@@ -33,7 +25,7 @@ pub struct WorkerView {
     pub concurrency: u32,
     /// How many more it could run, as it last said.
     pub free_slots: u32,
-    /// What it is told to do: `run`, `drain` or `stop`.
+    /// What it is told to do: `run`, `drain` or `stop`. `drain` also if it takes nothing new of its own accord, because it ends.
     pub directive: String,
     /// When it made itself known.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
@@ -41,13 +33,15 @@ pub struct WorkerView {
     /// When it last showed that it lives.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub last_seen_at: Timestamp,
+    /// How long ago that was, by the clock of the database.
+    #[serde(default)]
+    pub silent_seconds: f64,
 }
 
-impl WorkerView {
-    /// A worker at `now`.
-    pub fn of(worker: WorkerStatus, now: Timestamp) -> Self {
+impl From<WorkerStatus> for WorkerView {
+    fn from(worker: WorkerStatus) -> Self {
         Self {
-            state: if is_live(&worker, now) { "live" } else { "silent" }.into(),
+            state: if worker.is_live() { "live" } else { "silent" }.into(),
             worker_id: worker.info.name,
             queues: match worker.info.queues {
                 Queues::All => vec!["*".into()],
@@ -59,7 +53,16 @@ impl WorkerView {
             directive: worker.directive.as_str().into(),
             started_at: worker.started_at,
             last_seen_at: worker.last_seen_at,
+            silent_seconds: worker.seen_ago.as_secs_f64(),
         }
+    }
+}
+
+impl WorkerView {
+    /// When this was told, by the clock of the database.
+    pub fn told_at(&self) -> Timestamp {
+        let silent = Duration::try_from_secs_f64(self.silent_seconds).unwrap_or_default();
+        self.last_seen_at.checked_add(silent).unwrap_or(self.last_seen_at)
     }
 
     /// Whether it lives and takes new jobs of this kind.
@@ -97,7 +100,7 @@ pub struct LaneView {
 }
 
 /// A part of the list of workers.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Workers {
@@ -123,25 +126,27 @@ mod tests {
         let (queue, kind) = (Queue::trusted("q"), JobType::trusted("t"));
         let status = WorkerStatus {
             info: WorkerInfo {
-                name: WorkerName::trusted("w"),
                 queues: Queues::Named(vec![queue.clone()]),
                 job_types: Some(vec![kind.clone()]),
-                concurrency: 1,
+                dead_after: Some(Duration::from_secs(90)),
+                ..WorkerInfo::any(WorkerName::trusted("w"))
             },
             directive: Directive::Run,
             free_slots: 0,
             started_at: now,
-            last_seen_at: now - Duration::from_secs(30),
+            last_seen_at: now,
+            seen_ago: Duration::from_secs(90),
         };
         let view = |change: &dyn Fn(&mut WorkerStatus)| {
             let mut status = status.clone();
             change(&mut status);
-            WorkerView::of(status, now)
+            WorkerView::from(status)
         };
         assert!(view(&|_| {}).takes(&queue, &kind));
+        assert_eq!(view(&|_| {}).told_at(), now + Duration::from_secs(90));
         assert!(!view(&|_| {}).takes(&Queue::trusted("other"), &kind));
         assert!(!view(&|_| {}).takes(&queue, &JobType::trusted("other")));
-        assert!(!view(&|worker| worker.last_seen_at = now - Duration::from_secs(31)).takes(&queue, &kind));
+        assert!(!view(&|worker| worker.seen_ago = Duration::from_secs(91)).takes(&queue, &kind));
         assert!(!view(&|worker| worker.directive = Directive::Drain).takes(&queue, &kind));
         let any = view(&|worker| (worker.info.queues, worker.info.job_types) = (Queues::All, None));
         assert!(any.takes(&Queue::trusted("other"), &JobType::trusted("other")));

@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
-use orchestrix_api::admin::worker::{LIVE_WITHIN, WorkerView};
-use orchestrix_core::{JobState, Timestamp};
+use orchestrix_api::admin::worker::WorkerView;
+use orchestrix_core::JobState;
 use orchestrix_store::{Directive, QueueDepth, Standing};
 
 use super::check::{Check, listed};
 use crate::times;
+
+/// How long a node may be silent: three of its heartbeats. Workers say themselves.
+const LIVE_WITHIN: Duration = Duration::from_secs(30);
 
 /// A job that has waited so long is worth a word, or a warning.
 const LONG: Duration = Duration::from_secs(60);
@@ -25,13 +28,10 @@ pub(super) fn judge(standing: &Standing) -> Vec<Check> {
     ]
 }
 
-fn is_live(standing: &Standing, seen: Timestamp) -> bool {
-    times::since(seen, standing.now) <= LIVE_WITHIN
-}
-
 fn leader(standing: &Standing) -> Check {
     const NAME: &str = "leader";
-    let live = standing.nodes.iter().filter(|node| is_live(standing, node.last_seen_at)).count();
+    let live =
+        standing.nodes.iter().filter(|node| times::since(node.last_seen_at, standing.now) <= LIVE_WITHIN).count();
     let nodes = match live {
         1 => "1 node is there".to_owned(),
         n => format!("{n} nodes are there"),
@@ -59,11 +59,11 @@ fn leader(standing: &Standing) -> Check {
 
 fn workers(standing: &Standing) -> Check {
     const NAME: &str = "workers";
-    let live: Vec<_> = standing.workers.iter().filter(|worker| is_live(standing, worker.last_seen_at)).collect();
+    let live: Vec<_> = standing.workers.iter().filter(|worker| worker.is_live()).collect();
     let silent = standing.workers.len() - live.len();
     let silence = match silent {
         0 => String::new(),
-        n => format!("; listed but silent for {}: {n}", times::brief(LIVE_WITHIN)),
+        n => format!("; listed but silent for longer than they should be: {n}"),
     };
     let slots: u64 = live.iter().map(|worker| u64::from(worker.info.concurrency)).sum();
     let free: u64 = live.iter().map(|worker| u64::from(worker.free_slots)).sum();
@@ -110,8 +110,7 @@ fn paused(queues: &[QueueDepth]) -> Check {
 
 fn unserved(standing: &Standing) -> Check {
     const NAME: &str = "unserved-jobs";
-    let workers: Vec<WorkerView> =
-        standing.workers.iter().cloned().map(|worker| WorkerView::of(worker, standing.now)).collect();
+    let workers: Vec<WorkerView> = standing.workers.iter().cloned().map(WorkerView::from).collect();
     let nobody_takes = |queue, job_type| !workers.iter().any(|worker| worker.takes(queue, job_type));
     let lanes = standing.lanes.iter().filter(|(queue, job_type)| nobody_takes(queue, job_type));
     let lanes: Vec<String> = lanes.map(|(queue, job_type)| format!("{job_type} in {queue}")).collect();

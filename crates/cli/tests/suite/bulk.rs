@@ -1,7 +1,7 @@
 //! One action on many jobs, draining workers, and looking at the whole.
 
 use orchestrix_core::WorkerName;
-use orchestrix_store::{NewAudit, Queues, WorkerInfo};
+use orchestrix_store::{NewAudit, Presence, WorkerInfo};
 use serde_json::json;
 
 use crate::{
@@ -65,13 +65,13 @@ async fn workers_are_told_to_drain_and_the_whole_is_shown() {
         place.enqueue(&["t"]);
         let store = place.store().await;
         let name = WorkerName::new("über/1").unwrap();
-        let worker = WorkerInfo { name: name.clone(), queues: Queues::All, job_types: None, concurrency: 1 };
+        let worker = WorkerInfo::any(name.clone());
         store.register_worker(&worker).await.unwrap();
         assert_eq!(
             place.json(&["workers", "drain", "über/1"]),
             json!({"items": [{"workerId": "über/1", "directive": "drain"}]})
         );
-        let heard = store.heartbeat_worker(&name, 0).await.unwrap();
+        let heard = store.heartbeat_worker(&name, Presence::free(0)).await.unwrap();
         assert_eq!(heard.map(|directive| directive.as_str()), Some("drain"));
         let ran = place.run(&["workers", "drain", "stranger", "über/1"]).ended(3, "there is no such worker");
         assert!(ran.stdout.contains("über/1"), "{ran:?}");

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use orchestrix_core::{JobType, NodeName, Queue, WorkerName};
-use orchestrix_store::{NodeInfo, Queues, Store, Verdict, WorkerInfo};
+use orchestrix_store::{NodeInfo, Presence, Queues, Store, Verdict, WorkerInfo};
 use serde_json::{Value, json};
 
 use crate::support::{Place, claim, everywhere, finish};
@@ -20,7 +20,10 @@ async fn register(store: &dyn Store, name: &str, queue: Option<&str>, job_type: 
     let name = WorkerName::new(name).unwrap();
     let queues = queue.map_or(Queues::All, |queue| Queues::Named(vec![Queue::new(queue).unwrap()]));
     let job_types = Some(vec![JobType::new(job_type).unwrap()]);
-    store.register_worker(&WorkerInfo { name: name.clone(), queues, job_types, concurrency: 4 }).await.unwrap();
+    store
+        .register_worker(&WorkerInfo { queues, job_types, concurrency: 4, ..WorkerInfo::any(name.clone()) })
+        .await
+        .unwrap();
     name
 }
 
@@ -81,7 +84,7 @@ async fn a_job_that_can_be_claimed_is_explained_by_who_works() {
         );
         let three = register(&*store, "three", None, "SEND").await;
         assert_eq!(codes(&told()), ["waiting_turn"]);
-        store.heartbeat_worker(&three, 0).await.unwrap();
+        store.heartbeat_worker(&three, Presence::free(0)).await.unwrap();
         assert_eq!(codes(&told()), ["no_free_slot"]);
     }
 }

@@ -7,6 +7,7 @@ mod bulk;
 mod change;
 mod configuration;
 mod doctor;
+mod drain;
 mod enqueue;
 mod explain;
 mod follow;

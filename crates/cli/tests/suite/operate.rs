@@ -10,10 +10,10 @@ use crate::support::{Place, everywhere};
 
 fn worker(name: &str, queue: Option<&str>, types: Option<&[&str]>) -> WorkerInfo {
     WorkerInfo {
-        name: WorkerName::new(name).unwrap(),
         queues: queue.map_or(Queues::All, |queue| Queues::Named(vec![Queue::new(queue).unwrap()])),
         job_types: types.map(|types| types.iter().map(|name| JobType::new(name).unwrap()).collect()),
         concurrency: 4,
+        ..WorkerInfo::any(WorkerName::new(name).unwrap())
     }
 }
 
@@ -58,12 +58,14 @@ async fn workers_are_listed_with_the_types_of_jobs_that_none_of_them_takes() {
         assert_eq!(list["unserved"], json!(unserved));
         let mut item = list["items"][0].clone();
         assert!(item["startedAt"].take().is_string() && item["lastSeenAt"].take().is_string());
+        assert!(item["silentSeconds"].take().is_number());
         let free = item["freeSlots"].take();
         assert!(free.is_number());
         assert_eq!(
             item,
             json!({"workerId": "resizer", "state": "live", "queues": ["images"], "jobTypes": ["RESIZE"],
-                   "concurrency": 4, "freeSlots": null, "directive": "run", "startedAt": null, "lastSeenAt": null})
+                   "concurrency": 4, "freeSlots": null, "directive": "run", "startedAt": null, "lastSeenAt": null,
+                   "silentSeconds": null})
         );
         let note = "no live worker takes SEND_EMAIL from default";
         assert!(place.run(&["workers", "list"]).done().stdout.contains(&format!("\n{note}\n")));

@@ -35,7 +35,7 @@ impl Running {
     }
 
     /// Starts a worker over a server, and waits until it says that it runs.
-    fn over(server: &str, flags: &[&str]) -> Self {
+    pub(crate) fn over(server: &str, flags: &[&str]) -> Self {
         Self::of(bare(&[&["worker", "--server", server], flags].concat()))
     }
 

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use orchestrix_core::{Queue, Timestamp};
+use orchestrix_core::Queue;
 use orchestrix_store::{
     Directive, PageRequest, Result, Store, WorkerStatus,
     metrics::{self, Depths},
@@ -21,7 +21,7 @@ const EVERY: Duration = Duration::from_secs(5);
 /// The most workers that are looked at; more are not told apart.
 const PAGES: usize = 10;
 
-/// What a worker may be: taking jobs, told to take none or to stop, or not heard of for longer than it takes to be forgotten.
+/// What a worker may be: taking jobs, told to take none or to stop, or not heard of for longer than it may be silent.
 const STATES: [&str; 4] = ["live", "draining", "stopping", "silent"];
 
 #[derive(Default)]
@@ -44,7 +44,7 @@ impl Service for Measure {
         self.depths.say(&leader.store.depths(&PageRequest::first(PageRequest::<Queue>::MAX_LIMIT)).await?.items);
         let workers = workers(leader.store).await?;
         for state in STATES {
-            let n = workers.iter().filter(|worker| state_of(worker, leader.options.dead_after) == state).count();
+            let n = workers.iter().filter(|worker| state_of(worker) == state).count();
             metrics::workers(state, n);
         }
         Ok(Step { moved: 0, next: Some(jittered(EVERY)) })
@@ -72,11 +72,9 @@ async fn workers(store: &dyn Store) -> Result<Vec<WorkerStatus>> {
     Ok(workers)
 }
 
-// By this node's clock, which is good enough for a figure: nothing is decided by it.
-fn state_of(worker: &WorkerStatus, silence: Duration) -> &'static str {
-    let silent = Timestamp::now().duration_since(worker.last_seen_at).as_secs_f64() > silence.as_secs_f64();
+fn state_of(worker: &WorkerStatus) -> &'static str {
     match worker.directive {
-        _ if silent => "silent",
+        _ if !worker.is_live() => "silent",
         Directive::Run => "live",
         Directive::Drain => "draining",
         Directive::Stop => "stopping",

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use orchestrix_core::{JobState, NewJob, Start, Timestamp};
-use orchestrix_store::{Finish, MemoryStore, PageRequest, Queues, Retention, Store, Verdict, WorkerInfo};
+use orchestrix_store::{Finish, MemoryStore, PageRequest, Retention, Store, Verdict, WorkerInfo};
 
 use crate::support::{claim, job, leading, options, start, until};
 
@@ -77,7 +77,7 @@ async fn what_is_past_its_retention_goes_and_so_do_silent_workers() {
     let claimed = claim(&*store).await.unwrap();
     store.finish(vec![Finish { token: claimed.token, verdict: Verdict::DONE }]).await.unwrap();
     let name = orchestrix_core::WorkerName::trusted("w");
-    store.register_worker(&WorkerInfo { name, queues: Queues::All, job_types: None, concurrency: 1 }).await.unwrap();
+    store.register_worker(&WorkerInfo::any(name)).await.unwrap();
     let short = Duration::from_millis(600);
     let retention = Retention { completed: short, ..Retention::default() };
     let options = orchestrix_coordinator::CoordinatorOptions { dead_after: short, retention, ..options("a") };

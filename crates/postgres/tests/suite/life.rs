@@ -5,8 +5,8 @@ use std::time::Duration;
 use orchestrix_core::{JobState, Json, NewJob, Progress, Start};
 use orchestrix_postgres::PostgresStore;
 use orchestrix_store::{
-    Directive, Fence, JobFilter, LeaseStatus, LogLevel, LogLine, PageRequest, ProgressUpdate, Queues, Retention, Store,
-    Verdict, WorkerInfo,
+    Directive, Fence, JobFilter, LeaseStatus, LogLevel, LogLine, PageRequest, Presence, ProgressUpdate, Retention,
+    Store, Verdict, WorkerInfo,
 };
 use tokio_postgres::Client;
 
@@ -24,9 +24,9 @@ pub(crate) async fn lead(store: &PostgresStore, client: &Client) {
 }
 
 async fn workers(store: &PostgresStore) {
-    let info = WorkerInfo { name: worker("w"), queues: Queues::All, job_types: None, concurrency: 4 };
+    let info = WorkerInfo { concurrency: 4, ..WorkerInfo::any(worker("w")) };
     store.register_worker(&info).await.unwrap();
-    assert_eq!(store.heartbeat_worker(&info.name, 3).await.unwrap(), Some(Directive::Run));
+    assert_eq!(store.heartbeat_worker(&info.name, Presence::free(3)).await.unwrap(), Some(Directive::Run));
     let page = store.workers(&PageRequest::first(10)).await.unwrap();
     assert_eq!((page.items.len(), page.items[0].free_slots), (1, 3));
     assert_eq!(store.forget_workers(Fence::NONE, Duration::from_secs(3600), 10).await.unwrap(), 0);

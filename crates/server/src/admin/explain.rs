@@ -34,22 +34,22 @@ pub(crate) async fn explain(
 ) -> std::result::Result<Json<Explanation>, Refusal> {
     let id = id(&text)?;
     caller.owns(&app, id).await?;
+    // By the clock that its times are told by, and read first: a lease that is renewed in between is not called lost.
+    let now = app.store.now().await?;
     let job = app.store.get(id).await?.ok_or(StoreError::JobNotFound(id))?;
-    let facts = gather(&*app.store, &job).await?;
+    let facts = gather(&*app.store, &job, now).await?;
     Ok(Json(orchestrix_api::admin::explain::explain(&job, &facts)))
 }
 
 /// Reads what the job's state asks for, and no more.
-async fn gather(store: &dyn Store, job: &Job) -> Result<Facts> {
-    // The times of a job are the database's and this is the server's; that they differ a little delays no job, only a word about it.
-    let now = Timestamp::now();
+async fn gather(store: &dyn Store, job: &Job, now: Timestamp) -> Result<Facts> {
     let mut facts = Facts::none(now);
     if facts::asks_for_parents(job) {
         facts.parents = store.states(&job.depends_on).await?;
     }
     if facts::asks_for_workers(job) {
         facts.paused = store.paused_queues().await?.contains(&job.queue);
-        facts.reach = reach(store, job, now).await?;
+        facts.reach = reach(store, job).await?;
     }
     if facts::asks_for_leader(job, now) {
         facts.leader = is_led(store).await?;
@@ -58,12 +58,12 @@ async fn gather(store: &dyn Store, job: &Job) -> Result<Facts> {
 }
 
 /// How close workers come to the job; nothing if there are more of them than are looked at, and one of the others may take it.
-async fn reach(store: &dyn Store, job: &Job, now: Timestamp) -> Result<Option<Reach>> {
+async fn reach(store: &dyn Store, job: &Job) -> Result<Option<Reach>> {
     let mut closest = Reach::Nobody;
     let mut page = PageRequest::first(PageRequest::<()>::MAX_LIMIT);
     for _ in 0..MAX_PAGES {
         let found = store.workers(&page).await?;
-        let reaches = found.items.iter().map(|worker| Reach::of(worker, &job.queue, &job.job_type, now));
+        let reaches = found.items.iter().map(|worker| Reach::of(worker, &job.queue, &job.job_type));
         closest = reaches.fold(closest, Ord::max);
         match found.next {
             Some(cursor) if closest < Reach::Free => page.cursor = Some(cursor),

@@ -88,7 +88,10 @@ async fn make(store: &dyn Store, wanted: Wanted, draw: impl Fn() -> Shown) -> Re
 pub(crate) async fn revoke(State(app): State<Arc<App>>, Named(text): Named) -> Result<StatusCode, Refusal> {
     let unknown = || Refusal::new(Code::KeyNotFound, "there is no such key");
     let id = KeyId::new(&text).map_err(|_| unknown())?;
-    match app.store.revoke_key(&id).await? {
+    let known = app.store.revoke_key(&id).await?;
+    // Here it is refused at once.
+    app.keys.forget(&id);
+    match known {
         true => Ok(StatusCode::NO_CONTENT),
         false => Err(unknown()),
     }

@@ -3,11 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use axum::{Json, extract::State};
-use orchestrix_api::admin::{
-    stats::{QueueStats, Stats, WorkerStats},
-    worker::LIVE_WITHIN,
-};
-use orchestrix_core::Timestamp;
+use orchestrix_api::admin::stats::{QueueStats, Stats, WorkerStats};
 use orchestrix_store::{Directive, NewOperation, PageRequest, Result, Store};
 
 use crate::{App, refusal::Refusal};
@@ -56,11 +52,9 @@ async fn workers(store: &dyn Store) -> Result<WorkerStats> {
     let mut page = PageRequest::first(PAGE);
     for _ in 0..PAGES {
         let found = store.workers(&page).await?;
-        let now = Timestamp::now();
         for worker in found.items {
-            let silence = Duration::try_from(now.duration_since(worker.last_seen_at)).unwrap_or_default();
             let kind = match worker.directive {
-                _ if silence > LIVE_WITHIN => &mut stats.silent,
+                _ if !worker.is_live() => &mut stats.silent,
                 Directive::Run => &mut stats.live,
                 Directive::Drain => &mut stats.draining,
                 Directive::Stop => &mut stats.stopping,

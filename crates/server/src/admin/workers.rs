@@ -7,7 +7,7 @@ use orchestrix_api::admin::{
     page::{self, PartRequest},
     worker::{LaneView, WorkerView, Workers},
 };
-use orchestrix_core::{Timestamp, WorkerName};
+use orchestrix_core::WorkerName;
 use orchestrix_store::{PageRequest, Store};
 
 use crate::{App, params::Params, refusal::Refusal};
@@ -32,9 +32,8 @@ pub(crate) async fn workers(State(app): State<Arc<App>>, asked: Params) -> Resul
         Some(_) => Vec::new(),
     };
     let found = app.store.workers(&page).await?;
-    let now = Timestamp::now();
     Ok(Json(Workers {
-        items: found.items.into_iter().map(|worker| WorkerView::of(worker, now)).collect(),
+        items: found.items.into_iter().map(WorkerView::from).collect(),
         next_cursor: found.next.map(|name| name.to_string()),
         unserved,
     }))
@@ -49,8 +48,7 @@ async fn unserved(store: &dyn Store) -> orchestrix_store::Result<Vec<LaneView>> 
             return Ok(lanes);
         }
         let found = store.workers(&page).await?;
-        let now = Timestamp::now();
-        let workers: Vec<WorkerView> = found.items.into_iter().map(|worker| WorkerView::of(worker, now)).collect();
+        let workers: Vec<WorkerView> = found.items.into_iter().map(WorkerView::from).collect();
         lanes.retain(|lane| !workers.iter().any(|worker| worker.takes(&lane.queue, &lane.job_type)));
         match found.next {
             Some(cursor) => page.cursor = Some(cursor),

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use axum::{http::Uri, response::Response};
+use orchestrix_core::LeaseToken;
 use orchestrix_store::{NewAudit, Store};
 use serde_json::json;
 
@@ -64,11 +65,12 @@ pub(crate) fn outcome(response: &Response) -> String {
     }
 }
 
-// Somebody may have put a whole key where its id belongs.
+// Somebody may have put a whole key where its id belongs; and whoever reads the audit need not own a job to know which one it was.
 fn without_secrets(path: &str) -> String {
-    let part = |part: &str| match Shown::read(part) {
-        Some(key) => format!("ox_{}_…", key.id),
-        None => part.to_owned(),
+    let part = |part: &str| match (Shown::read(part), part.parse::<LeaseToken>()) {
+        (Some(key), _) => format!("ox_{}_…", key.id),
+        (None, Ok(token)) => format!("{}.{}.…", token.job, token.counter),
+        (None, Err(_)) => part.to_owned(),
     };
     path.split('/').map(part).collect::<Vec<_>>().join("/")
 }

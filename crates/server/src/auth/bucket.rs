@@ -49,6 +49,12 @@ impl Bucket {
         Err(Duration::from_secs_f64((1.0 - self.left) / self.per_second()))
     }
 
+    /// How much is left.
+    pub(crate) fn left(&mut self, now: Instant) -> f64 {
+        self.fill(now);
+        self.left
+    }
+
     /// Whether nothing is missing from it.
     pub(crate) fn is_full(&mut self, now: Instant) -> bool {
         self.fill(now);

@@ -6,7 +6,7 @@ use std::{collections::HashSet, sync::Arc};
 
 use axum::{extract::FromRequestParts, http::request::Parts};
 use orchestrix_api::{Code, Problem};
-use orchestrix_core::{DependsOn, FieldError, Invalid, JobId, NewJob, Role, Tenant};
+use orchestrix_core::{DependsOn, FieldError, Invalid, JobId, KeyId, NewJob, Role, Tenant};
 use orchestrix_store::{JobFilter, Operation, Schedule, StoreError};
 
 use crate::{App, refusal::Refusal};
@@ -18,6 +18,7 @@ pub(crate) struct Caller(Arc<Who>);
 #[derive(Debug)]
 struct Who {
     name: String,
+    key: Option<KeyId>,
     role: Role,
     tenant: Option<Tenant>,
 }
@@ -25,17 +26,22 @@ struct Who {
 impl Caller {
     /// Somebody who may do whatever is there to do.
     pub(crate) fn anything(name: String) -> Self {
-        Self(Arc::new(Who { name, role: Role::Admin, tenant: None }))
+        Self(Arc::new(Who { name, key: None, role: Role::Admin, tenant: None }))
     }
 
-    /// The holder of a key.
-    pub(crate) fn of(name: String, role: Role, tenant: Option<Tenant>) -> Self {
-        Self(Arc::new(Who { name, role, tenant }))
+    /// The holder of a key, who is called by it.
+    pub(crate) fn of(key: KeyId, role: Role, tenant: Option<Tenant>) -> Self {
+        Self(Arc::new(Who { name: format!("key:{key}"), key: Some(key), role, tenant }))
     }
 
     /// What they are called in the audit.
     pub(crate) fn name(&self) -> &str {
         &self.0.name
+    }
+
+    /// The key that they showed, where keys are asked for.
+    pub(crate) fn key(&self) -> Option<&KeyId> {
+        self.0.key.as_ref()
     }
 
     pub(crate) fn role(&self) -> Role {

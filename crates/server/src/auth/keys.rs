@@ -9,103 +9,137 @@
 //! as "try again", does a new one have to.)
 
 use std::{
-    collections::HashMap,
     net::IpAddr,
-    sync::{Arc, Mutex},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use axum::http::{HeaderMap, header};
 use orchestrix_api::Code;
-use orchestrix_core::{KeyId, RateLimit};
+use orchestrix_core::KeyId;
 use orchestrix_store::Store;
 
 use super::{
-    bucket::Bucket,
     caller::Caller,
     looks::{Line, Looks},
-    memory::{Belief, MOST, Memory, lock},
+    memory::{Belief, Memory},
     secret::Shown,
+    wrong::Wrong,
 };
 use crate::refusal::Refusal;
 
-/// Keys that are none, from one address: so many at once, and so many a minute.
-const WRONG: (u32, u32) = (20, 60);
+/// How often the key of one who waits is looked at again.
+const EVERY: Duration = Duration::from_secs(5);
 
 pub(crate) struct Keys {
     memory: Arc<Memory>,
     looks: Arc<Looks>,
-    wrong: Mutex<HashMap<IpAddr, Bucket>>,
+    wrong: Wrong,
 }
 
 impl Keys {
     pub(crate) fn new(store: Arc<dyn Store>) -> Self {
         let memory = Arc::<Memory>::default();
-        Self { looks: Looks::new(store, Arc::clone(&memory)), memory, wrong: Mutex::default() }
+        Self { looks: Looks::new(store, Arc::clone(&memory)), memory, wrong: Wrong::default() }
     }
 
     /// Who shows a key with this request.
     pub(crate) async fn caller(&self, headers: &HeaderMap, from: Option<IpAddr>) -> Result<Caller, Refusal> {
         let Some(shown) = shown(headers) else {
             return Err(match headers.contains_key(header::AUTHORIZATION) {
-                true => self.none(from),
+                true => self.refuse(from),
                 // There is nothing wrong with it yet.
                 false => Refusal::new(Code::Unauthenticated, "send a key: Authorization: Bearer KEY"),
             });
         };
         let digest = shown.digest();
-        let now = Instant::now();
-        let known = match self.memory.of(&shown.id, now) {
-            Belief::Good(known) => {
-                if known.again <= now {
-                    // Whatever comes of it, whoever comes when this is believed no more hears of it.
-                    let _ = self.looks.begin(&shown.id, Line::Met);
-                }
-                Some(known)
-            }
+        let known = match self.believed(&shown.id) {
+            Belief::Good(known) => Some(known),
             Belief::Nobodys => None,
             Belief::Unknown => self.looks.look(&shown.id, self.line(&shown.id, from)).await?,
         };
         match known.filter(|known| known.is(&digest)) {
-            Some(known) => known.take(now),
-            None => Err(self.none(from)),
+            Some(known) => known.take(Instant::now()),
+            None => Err(self.refuse(from)),
         }
     }
 
-    fn line(&self, id: &KeyId, from: Option<IpAddr>) -> Line {
-        let doubted = || {
-            let mut wrong = lock(&self.wrong);
-            from.and_then(|from| wrong.get_mut(&from)).is_some_and(|bucket| bucket.wait(Instant::now()).is_err())
+    /// Refuses a caller whose key is good no more, as far as was seen in the last moment and a half. Whoever came without one stays.
+    pub(crate) async fn check(&self, caller: &Caller) -> Result<(), Refusal> {
+        let Some(id) = caller.key() else { return Ok(()) };
+        let good = match self.believed(id) {
+            Belief::Good(_) => true,
+            Belief::Nobodys => false,
+            Belief::Unknown => self.looks.look(id, Line::Met).await?.is_some(),
         };
+        match good {
+            true => Ok(()),
+            false => Err(none()),
+        }
+    }
+
+    /// Whether the key of this caller was found to be good no more. While the store is away nobody loses anything.
+    pub(crate) async fn is_over(&self, caller: &Caller) -> bool {
+        match self.check(caller).await {
+            Err(refusal) if refusal.0.code == Code::Unauthenticated => true,
+            Err(refusal) => {
+                tracing::debug!(problem = ?refusal.0, "the key of one who waits could not be looked at");
+                false
+            }
+            Ok(()) => false,
+        }
+    }
+
+    /// Waits until the key of this caller is good no more, for ever if it stays so, and says what they are told then.
+    pub(crate) async fn ended(&self, caller: &Caller) -> Refusal {
+        if caller.key().is_none() {
+            return std::future::pending().await;
+        }
+        loop {
+            tokio::time::sleep(EVERY).await;
+            if self.is_over(caller).await {
+                return none();
+            }
+        }
+    }
+
+    /// Believes no more what was seen of a key that was just taken back.
+    pub(crate) fn forget(&self, id: &KeyId) {
+        self.memory.forget(id);
+    }
+
+    // What is believed of an id. One in use is looked at again before nobody knows any more.
+    fn believed(&self, id: &KeyId) -> Belief {
+        let now = Instant::now();
+        let belief = self.memory.of(id, now);
+        if let Belief::Good(known) = &belief
+            && known.again <= now
+        {
+            // Whatever comes of it, whoever comes when this is believed no more hears of it.
+            let _ = self.looks.begin(id, Line::Met);
+        }
+        belief
+    }
+
+    fn line(&self, id: &KeyId, from: Option<IpAddr>) -> Line {
         match self.memory.has_met(id) {
             true => Line::Met,
-            false if doubted() => Line::Doubted,
+            false if from.is_some_and(|from| self.wrong.is_doubted(from, Instant::now())) => Line::Doubted,
             false => Line::New,
         }
     }
 
     // What is told to whoever showed a key that is none.
-    fn none(&self, from: Option<IpAddr>) -> Refusal {
-        let now = Instant::now();
-        let spent = from.map_or(Ok(()), |from| {
-            let mut wrong = lock(&self.wrong);
-            if wrong.len() >= MOST {
-                wrong.retain(|_, bucket| !bucket.is_full(now));
-                if wrong.len() >= MOST {
-                    wrong.clear();
-                }
-            }
-            wrong.entry(from).or_insert_with(|| Bucket::new(wrong_keys(), now)).take(now)
-        });
-        match spent {
-            Ok(()) => Refusal::new(Code::Unauthenticated, "the key is none, or not any more"),
+    fn refuse(&self, from: Option<IpAddr>) -> Refusal {
+        match from.map_or(Ok(()), |from| self.wrong.count(from, Instant::now())) {
+            Ok(()) => none(),
             Err(wait) => Refusal::wait("too many keys that are none came from this address", wait),
         }
     }
 }
 
-fn wrong_keys() -> RateLimit {
-    RateLimit::new(WRONG.1, Duration::from_secs(60), WRONG.0).expect("the limit is within what may be set")
+fn none() -> Refusal {
+    Refusal::new(Code::Unauthenticated, "the key is none, or not any more")
 }
 
 fn shown(headers: &HeaderMap) -> Option<Shown> {

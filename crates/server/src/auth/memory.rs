@@ -71,6 +71,11 @@ impl Memory {
         }
     }
 
+    /// Forgets a key that was just taken back.
+    pub(super) fn forget(&self, id: &KeyId) {
+        lock(&self.good).remove(id);
+    }
+
     /// Whether it was good when it was last looked at, however long ago.
     pub(super) fn has_met(&self, id: &KeyId) -> bool {
         lock(&self.good).contains_key(id)
@@ -94,7 +99,7 @@ impl Memory {
             Some(bucket) if lock(&bucket).limit() == limit => bucket,
             _ => Arc::new(Mutex::new(Bucket::new(limit, asked_at))),
         });
-        let caller = Caller::of(format!("key:{}", key.id), key.role, key.tenant);
+        let caller = Caller::of(key.id, key.role, key.tenant);
         let again = asked_at + AGAIN.min(believed);
         let known = Arc::new(Known { again, until: asked_at + believed, digest, caller, bucket });
         make_room(&mut good, |known| known.until);

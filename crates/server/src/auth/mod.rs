@@ -6,6 +6,7 @@
 //! | `keys` | who shows a key, and what those are told who show one that is none |
 //! | `memory` | what was seen of keys lately, so that not every request asks the store |
 //! | `looks` | looks at the store for keys, so many at once |
+//! | `wrong` | keys that are none, counted by where they came from |
 //! | `bucket` | how often something may be done |
 //! | `caller` | who asks: what handlers know of them, and what they keep them to |
 //! | `audit` | what operators do, written down before it is done |
@@ -17,6 +18,7 @@ pub(crate) mod keys;
 mod looks;
 mod memory;
 pub(crate) mod secret;
+mod wrong;
 
 /// Whom a server answers.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -68,9 +68,11 @@ pub(crate) async fn get(
             let seen = job.state.status();
             let mut watch = app.watcher.watch(id, seen);
             let over = tokio::time::sleep(wait);
-            tokio::pin!(over);
+            let ended = app.keys.ended(&caller);
+            tokio::pin!(over, ended);
             while job.state.status() == seen {
                 let end = tokio::select! {
+                    refusal = &mut ended => return Err(refusal),
                     () = watch.stirred() => false,
                     () = &mut over => true,
                     () = app.closed() => true,

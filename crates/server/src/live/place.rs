@@ -11,50 +11,40 @@ use std::{
 
 use orchestrix_api::Code;
 use orchestrix_core::KeyId;
-use orchestrix_store::{KeyRecord, Store};
-use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore},
-    time::{Instant, timeout},
-};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::{ServerOptions, auth::caller::Caller, refusal::Refusal};
+use crate::{
+    ServerOptions,
+    auth::{caller::Caller, keys::Keys},
+    refusal::Refusal,
+};
 
 /// The longest between two looks at a key whose holder follows jobs.
 const LONGEST: Duration = Duration::from_secs(15);
-/// How long what was seen of a key is believed by all who came with it, and how long a look at it may take.
-const FRESH: Duration = Duration::from_secs(1);
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// All places.
 pub(crate) struct Places {
-    store: Arc<dyn Store>,
+    looked_at_by: Arc<Keys>,
     free: Arc<Semaphore>,
     most: usize,
     share: usize,
     /// How often each key is looked at.
     every: Duration,
-    /// Keys that have any.
-    keys: Mutex<HashMap<KeyId, Held>>,
-}
-
-#[derive(Default)]
-struct Held {
-    places: usize,
-    /// Whether it was good when it was last looked at.
-    seen: Option<(Instant, bool)>,
+    /// Keys that have any, and how many.
+    keys: Mutex<HashMap<KeyId, usize>>,
 }
 
 /// The right to follow jobs; held for as long as one does.
 pub(super) struct Place {
     places: Arc<Places>,
-    key: Option<KeyId>,
+    caller: Caller,
     _permit: OwnedSemaphorePermit,
 }
 
 impl Places {
-    pub(crate) fn new(store: Arc<dyn Store>, options: &ServerOptions) -> Arc<Self> {
+    pub(crate) fn new(keys: Arc<Keys>, options: &ServerOptions) -> Arc<Self> {
         Arc::new(Self {
-            store,
+            looked_at_by: keys,
             free: Arc::new(Semaphore::new(options.live)),
             most: options.live,
             share: options.live_share.max(1),
@@ -67,19 +57,18 @@ impl Places {
     pub(super) fn take(self: &Arc<Self>, caller: &Caller) -> Result<Place, Refusal> {
         let too_many = |_| Refusal::new(Code::RateLimited, "more follow jobs than this server allows; try again later");
         let permit = Arc::clone(&self.free).try_acquire_owned().map_err(too_many)?;
-        let key = key_of(caller);
-        if let Some(key) = &key {
+        if let Some(key) = caller.key() {
             let mut keys = self.lock();
-            let held = keys.entry(key.clone()).or_default();
-            if held.places >= self.share {
+            let places = keys.entry(key.clone()).or_default();
+            if *places >= self.share {
                 return Err(Refusal::new(
                     Code::RateLimited,
                     "more follow jobs with this key than its share of this server; try again later",
                 ));
             }
-            held.places += 1;
+            *places += 1;
         }
-        Ok(Place { places: Arc::clone(self), key, _permit: permit })
+        Ok(Place { places: Arc::clone(self), caller: caller.clone(), _permit: permit })
     }
 
     /// Waits until nobody follows jobs any more.
@@ -87,7 +76,7 @@ impl Places {
         let _ = self.free.acquire_many(u32::try_from(self.most).unwrap_or(u32::MAX)).await;
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<KeyId, Held>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<KeyId, usize>> {
         self.keys.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -100,45 +89,19 @@ impl Place {
 
     /// Whether whoever has it may still follow. While the store is away he keeps it: there is nothing to be told either.
     pub(super) async fn is_good(&self) -> bool {
-        let Some(key) = &self.key else { return true };
-        let seen = self.places.lock().get(key).and_then(|held| held.seen);
-        if let Some((at, good)) = seen
-            && at.elapsed() < FRESH
-        {
-            return good;
-        }
-        let asked_at = Instant::now();
-        match timeout(PATIENCE, self.places.store.key(key)).await {
-            Ok(Ok(record)) => {
-                let good = record.as_ref().is_some_and(KeyRecord::valid);
-                if let Some(held) = self.places.lock().get_mut(key) {
-                    held.seen = Some((asked_at, good));
-                }
-                good
-            }
-            Ok(Err(error)) => {
-                tracing::debug!(%error, "the key of one who follows jobs could not be looked at");
-                true
-            }
-            Err(_) => true,
-        }
+        !self.places.looked_at_by.is_over(&self.caller).await
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let Some(key) = &self.key else { return };
+        let Some(key) = self.caller.key() else { return };
         let mut keys = self.places.lock();
-        if let Some(held) = keys.get_mut(key) {
-            held.places -= 1;
-            if held.places == 0 {
+        if let Some(places) = keys.get_mut(key) {
+            *places -= 1;
+            if *places == 0 {
                 keys.remove(key);
             }
         }
     }
-}
-
-// Whoever shows a key is called by it.
-fn key_of(caller: &Caller) -> Option<KeyId> {
-    KeyId::new(caller.name().strip_prefix("key:")?).ok()
 }

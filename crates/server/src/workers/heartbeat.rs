@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use axum::{Json, extract::State};
 use orchestrix_api::worker::{Beat, HeartbeatAnswer, HeartbeatRequest, LeaseState};
 use orchestrix_core::LeaseToken;
-use orchestrix_store::{Directive, LeaseStatus, Queues, WorkerInfo};
+use orchestrix_store::{Directive, LeaseStatus, WorkerInfo};
 
 use crate::{App, body::Text, refusal::Refusal};
 
@@ -25,10 +25,9 @@ pub(crate) async fn heartbeat(State(app): State<Arc<App>>, body: Text) -> Result
     tokens.dedup();
     let answers = app.store.heartbeat(&tokens).await?;
     let held: HashMap<LeaseToken, LeaseStatus> = tokens.into_iter().zip(answers).collect();
-    let free = beat.free_slots.unwrap_or_default();
-    let directive = match app.store.heartbeat_worker(&beat.worker, free).await? {
+    let directive = match app.store.heartbeat_worker(&beat.worker, beat.presence).await? {
         Some(directive) => directive,
-        None => make_known(&app, &beat, free).await?,
+        None => make_known(&app, &beat).await?,
     };
     let state = |(text, token): (String, Option<LeaseToken>)| {
         let status = token.and_then(|token| held.get(&token).copied()).unwrap_or(LeaseStatus::Lost);
@@ -39,14 +38,15 @@ pub(crate) async fn heartbeat(State(app): State<Arc<App>>, body: Text) -> Result
 }
 
 // What it serves is told when it next asks for jobs.
-async fn make_known(app: &App, beat: &Beat, free: u32) -> Result<Directive, Refusal> {
+async fn make_known(app: &App, beat: &Beat) -> Result<Directive, Refusal> {
     let _alone = app.roster.alone().await;
-    if let Some(directive) = app.store.heartbeat_worker(&beat.worker, free).await? {
+    if let Some(directive) = app.store.heartbeat_worker(&beat.worker, beat.presence).await? {
         return Ok(directive);
     }
-    let concurrency = beat.slots.or(beat.free_slots).unwrap_or_default();
-    let info = WorkerInfo { name: beat.worker.clone(), queues: Queues::All, job_types: None, concurrency };
-    app.store.register_worker(&info).await?;
+    let concurrency = beat.slots.or(beat.presence.free_slots).unwrap_or_default();
+    let info = WorkerInfo { concurrency, ..WorkerInfo::any(beat.worker.clone()) };
+    let registered = app.store.register_worker(&info).await?;
     app.roster.remove(&beat.worker);
-    Ok(Directive::Run)
+    // What it shows of itself, which a worker that is new does not say.
+    Ok(app.store.heartbeat_worker(&beat.worker, beat.presence).await?.unwrap_or(registered))
 }

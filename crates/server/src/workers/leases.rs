@@ -7,9 +7,10 @@ use std::{
 
 use axum::{Extension, Json, extract::State};
 use orchestrix_api::worker::{Ask, LeaseRequest, LeaseView, Leases};
-use orchestrix_store::{Directive, WorkerInfo};
+use orchestrix_store::{Directive, Presence, WorkerInfo};
 
-use crate::{App, body::Text, gate::Turn, refusal::Refusal};
+use super::Said;
+use crate::{App, auth::caller::Caller, body::Text, gate::Turn, refusal::Refusal};
 
 /// How often one that waits shows that it lives.
 const SHOW: Duration = Duration::from_secs(10);
@@ -25,6 +26,7 @@ const SHOW: Duration = Duration::from_secs(10);
 )]
 pub(crate) async fn leases(
     State(app): State<Arc<App>>,
+    caller: Caller,
     Extension(turn): Extension<Turn>,
     body: Text,
 ) -> Result<Json<Leases>, Refusal> {
@@ -42,11 +44,16 @@ pub(crate) async fn leases(
         Err(_) => Instant::now(),
     };
     let leasing = app.desk.lease(&ask.claim, until);
-    tokio::pin!(leasing);
+    let ended = app.keys.ended(&caller);
+    tokio::pin!(leasing, ended);
     loop {
         tokio::select! {
             jobs = &mut leasing => {
                 let jobs = jobs?;
+                if !jobs.is_empty() {
+                    // It may have been taken back meanwhile. What is not delivered is handed back.
+                    app.keys.check(&caller).await?;
+                }
                 let waited_seconds = jobs.begun().saturating_duration_since(arrived).as_secs_f64();
                 return Ok(Json(Leases { leases: jobs.take().into_iter().map(LeaseView::from).collect(), waited_seconds }));
             }
@@ -55,6 +62,7 @@ pub(crate) async fn leases(
                 Ok(Directive::Run) | Err(_) => {}
                 Ok(_) => return Ok(none()),
             },
+            refusal = &mut ended => return Err(refusal),
             () = app.closed() => return Ok(none()),
         }
     }
@@ -62,21 +70,23 @@ pub(crate) async fn leases(
 
 // Shows that the worker lives, and makes it known if it is not, or not as it is now.
 async fn shown(app: &App, ask: &Ask) -> Result<Directive, Refusal> {
-    let info = WorkerInfo {
-        name: ask.claim.worker.clone(),
-        queues: ask.claim.queues.clone(),
-        job_types: ask.claim.job_types.clone(),
-        concurrency: ask.slots,
-    };
-    let free = u32::try_from(ask.claim.limit).unwrap_or(u32::MAX);
-    match app.store.heartbeat_worker(&info.name, free).await? {
-        Some(Directive::Run) if app.roster.has(&info) => Ok(Directive::Run),
-        Some(Directive::Run) | None => {
-            let _alone = app.roster.alone().await;
-            app.store.register_worker(&info).await?;
-            app.roster.add(&info);
-            Ok(Directive::Run)
-        }
-        Some(directive) => Ok(directive),
+    let claim = &ask.claim;
+    let free = u32::try_from(claim.limit).unwrap_or(u32::MAX);
+    let said = Said::of(&claim.queues, claim.job_types.as_deref(), ask.slots);
+    if let Some(directive) = app.store.heartbeat_worker(&claim.worker, Presence::free(free)).await?
+        && (directive != Directive::Run || app.roster.has(&claim.worker, said))
+    {
+        return Ok(directive);
     }
+    let info = WorkerInfo {
+        queues: claim.queues.clone(),
+        job_types: claim.job_types.clone(),
+        concurrency: ask.slots.unwrap_or(free),
+        ..WorkerInfo::any(claim.worker.clone())
+    };
+    let _alone = app.roster.alone().await;
+    // An operator may have said something meanwhile.
+    let directive = app.store.register_worker(&info).await?;
+    app.roster.add(&info.name, said);
+    Ok(directive)
 }

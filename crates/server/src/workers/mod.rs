@@ -7,6 +7,7 @@ pub(crate) mod logs;
 pub(crate) mod outcome;
 pub(crate) mod outcomes;
 pub(crate) mod progress;
+pub(crate) mod register;
 
 use std::{
     collections::HashMap,
@@ -15,8 +16,8 @@ use std::{
 };
 
 use orchestrix_api::Code;
-use orchestrix_core::{LeaseToken, WorkerName};
-use orchestrix_store::WorkerInfo;
+use orchestrix_core::{JobType, LeaseToken, WorkerName};
+use orchestrix_store::Queues;
 
 use crate::refusal::Refusal;
 
@@ -25,15 +26,28 @@ pub(crate) fn token(text: &str) -> Result<LeaseToken, Refusal> {
     text.parse().map_err(|_| Refusal::new(Code::LeaseLost, "the token owns no job"))
 }
 
+/// What a worker said of itself, as a number that tells it from anything else it may say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Said(u64);
+
+impl Said {
+    /// Of these queues and types, and of so many jobs at once, if it says how many: what it asks for varies from one request to the next.
+    pub(crate) fn of(queues: &Queues, job_types: Option<&[JobType]>, slots: Option<u32>) -> Self {
+        let mut hasher = DefaultHasher::new();
+        (queues, job_types, slots).hash(&mut hasher);
+        Self(hasher.finish())
+    }
+}
+
 /// What workers last said of themselves here, so that only news are written down.
 #[derive(Default)]
-pub(crate) struct Roster(Mutex<HashMap<WorkerName, u64>>, tokio::sync::Mutex<()>);
+pub(crate) struct Roster(Mutex<HashMap<WorkerName, Said>>, tokio::sync::Mutex<()>);
 
 impl Roster {
     /// The most that are remembered; past that all are forgotten, and each is written down once more.
     const MOST: usize = 10_000;
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<WorkerName, u64>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<WorkerName, Said>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -44,26 +58,20 @@ impl Roster {
     }
 
     /// Whether this is what it last said.
-    pub(crate) fn has(&self, info: &WorkerInfo) -> bool {
-        self.lock().get(&info.name) == Some(&Self::mark(info))
+    pub(crate) fn has(&self, name: &WorkerName, said: Said) -> bool {
+        self.lock().get(name) == Some(&said)
     }
 
-    pub(crate) fn add(&self, info: &WorkerInfo) {
+    pub(crate) fn add(&self, name: &WorkerName, said: Said) {
         let mut names = self.lock();
         if names.len() >= Self::MOST {
             names.clear();
         }
-        names.insert(info.name.clone(), Self::mark(info));
+        names.insert(name.clone(), said);
     }
 
     pub(crate) fn remove(&self, name: &WorkerName) {
         self.lock().remove(name);
-    }
-
-    fn mark(info: &WorkerInfo) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        info.hash(&mut hasher);
-        hasher.finish()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Who writes down what a worker says of itself, when it says several things at once.
 
-use std::{pin::pin, sync::Arc};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -8,28 +8,164 @@ use axum::{
     http::{Request, Response, StatusCode, header},
 };
 use futures_util::poll;
-use orchestrix_store::{MemoryStore, PageRequest, Queues, Store};
+use orchestrix_core::{JobState, NewJob, Role};
+use orchestrix_store::{Directive, MemoryStore, NewKey, PageRequest, Queues, Store, WorkerStatus};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
-use crate::{App, Auth, ServerOptions, router};
+use crate::{App, Auth, ServerOptions, auth::secret::Shown, router};
 
 async fn post(server: &Router, path: &str, body: &Value) -> Response<Body> {
+    post_with(server, path, "", body).await
+}
+
+async fn post_with(server: &Router, path: &str, key: &str, body: &Value) -> Response<Body> {
     let body = body.to_string();
     let request = Request::post(path)
+        .header(header::AUTHORIZATION, format!("Bearer {key}"))
         .header(header::CONTENT_TYPE, "application/json")
         .header(header::CONTENT_LENGTH, body.len())
         .body(Body::from(body));
     server.clone().oneshot(request.unwrap()).await.unwrap()
 }
 
+fn place(auth: Auth) -> (Arc<dyn Store>, Arc<App>, Router) {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let app = App::new(Arc::clone(&store), ServerOptions { auth, ..ServerOptions::default() });
+    (store, Arc::clone(&app), router(app))
+}
+
+async fn the_worker(store: &Arc<dyn Store>) -> WorkerStatus {
+    let mut found = store.workers(&PageRequest::first(10)).await.unwrap().items;
+    assert_eq!(found.len(), 1, "{found:?}");
+    found.remove(0)
+}
+
+async fn json(response: Response<Body>) -> (StatusCode, Value) {
+    let status = response.status();
+    let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
+    (status, serde_json::from_slice(&body).unwrap())
+}
+
+#[tokio::test]
+async fn a_drain_that_comes_while_a_worker_is_written_down_is_not_lost() {
+    let (store, app, server) = place(Auth::Own("test".into()));
+    let name = "w".parse().unwrap();
+    let ask = |queue: &str| json!({"workerId": "w", "queues": [queue], "max": 3, "waitSeconds": 0});
+    assert_eq!(post(&server, "/worker/leases", &ask("a")).await.status(), StatusCode::OK);
+    store.enqueue(NewJob { queue: "b".parse().unwrap(), ..NewJob::new("t".parse().unwrap()) }).await.unwrap();
+
+    // It has heard that it should run, and is about to say that it serves something else.
+    let alone = app.roster.alone().await;
+    let other = ask("b");
+    let mut asks = pin!(post(&server, "/worker/leases", &other));
+    assert!(poll!(asks.as_mut()).is_pending());
+    assert!(store.direct_worker(&name, Directive::Drain).await.unwrap());
+    drop(alone);
+    let (status, answer) = json(asks.await).await;
+    assert_eq!((status, &answer["leases"]), (StatusCode::OK, &json!([])), "one that drains is given nothing");
+    let worker = the_worker(&store).await;
+    assert_eq!(worker.directive, Directive::Drain);
+    assert_eq!(worker.info.queues, Queues::Named(vec!["b".parse().unwrap()]), "what it serves is known all the same");
+
+    // Nor is it lost to what it asks for afterwards, and only another start of it begins to work again.
+    assert_eq!(post(&server, "/worker/leases", &ask("c")).await.status(), StatusCode::OK);
+    assert_eq!(the_worker(&store).await.directive, Directive::Drain);
+    let start = |instance: &str| json!({"workerId": "w", "instanceId": instance, "deadAfterSeconds": 180});
+    let (_, answer) = json(post(&server, "/worker/register", &start("new")).await).await;
+    assert_eq!(answer, json!({"directive": "run"}));
+    assert_eq!(the_worker(&store).await.info.dead_after, Some(Duration::from_secs(180)));
+    store.direct_worker(&name, Directive::Drain).await.unwrap();
+    let (_, answer) = json(post(&server, "/worker/register", &start("new")).await).await;
+    assert_eq!(answer, json!({"directive": "drain"}), "said again, it is no other start");
+}
+
+#[tokio::test]
+async fn a_heartbeat_changes_only_what_it_says() {
+    let (store, _, server) = place(Auth::Own("test".into()));
+    let beat = async |more: Value| {
+        let mut body = json!({"workerId": "w", "leaseTokens": []});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let (status, answer) = json(post(&server, "/worker/heartbeat", &body).await).await;
+        assert_eq!(status, StatusCode::OK, "{answer}");
+        let worker = the_worker(&store).await;
+        (answer["directive"].as_str().unwrap().to_owned(), worker.free_slots)
+    };
+    assert_eq!(beat(json!({"freeSlots": 3, "capacity": {"slots": 8}})).await, ("run".into(), 3));
+    assert_eq!(beat(json!({})).await, ("run".into(), 3));
+    assert_eq!(beat(json!({"draining": false, "freeSlots": 2})).await, ("run".into(), 2));
+    assert_eq!(beat(json!({"draining": true})).await, ("drain".into(), 2));
+    store.remove_worker(&"w".parse().unwrap()).await.unwrap();
+    assert_eq!(beat(json!({"draining": true, "freeSlots": 0})).await, ("drain".into(), 0), "one that is new here, too");
+}
+
+#[tokio::test]
+async fn a_worker_that_says_no_capacity_is_not_written_down_for_every_other_number_it_asks_for() {
+    let (store, _, server) = place(Auth::Own("test".into()));
+    for max in [3, 2, 1] {
+        let ask = json!({"workerId": "w", "max": max, "waitSeconds": 0});
+        assert_eq!(post(&server, "/worker/leases", &ask).await.status(), StatusCode::OK);
+        let worker = the_worker(&store).await;
+        assert_eq!((worker.info.concurrency, worker.free_slots), (3, max));
+    }
+}
+
+async fn key(store: &Arc<dyn Store>) -> Shown {
+    let shown = Shown::fresh();
+    let key = NewKey {
+        id: shown.id.clone(),
+        digest: shown.digest(),
+        name: "n".into(),
+        role: Role::Worker,
+        tenant: None,
+        rate_limit: None,
+        expires_at: None,
+    };
+    store.create_key(key).await.unwrap();
+    shown
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_that_was_taken_back_is_given_no_jobs_and_does_not_wait_on() {
+    let (store, app, server) = place(Auth::Keys);
+    let (gone, good) = (key(&store).await, key(&store).await);
+    let text = gone.text();
+    let ask = json!({"workerId": "w", "max": 3, "waitSeconds": 60});
+    let mut waits = pin!(post_with(&server, "/worker/leases", &text, &ask));
+    let known = async {
+        while store.workers(&PageRequest::first(1)).await.unwrap().items.is_empty() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        _ = &mut waits => panic!("there is nothing to be had"),
+        () = known => {}
+    }
+    assert!(store.revoke_key(&gone.id).await.unwrap());
+    app.keys.forget(&gone.id);
+    let id = store.enqueue(NewJob::new("t".parse().unwrap())).await.unwrap().id;
+    let (status, answer) = json(waits.await).await;
+    assert_eq!((status, &answer["code"]), (StatusCode::UNAUTHORIZED, &"unauthenticated".into()), "{answer}");
+    app.desk.cleared().await;
+    let job = store.get(id).await.unwrap().unwrap();
+    assert_eq!((job.state, job.attempts), (JobState::Pending, 0));
+
+    // Without a job, too, long before its time is over.
+    store.cancel(id).await.unwrap();
+    let text = good.text();
+    let begun = tokio::time::Instant::now();
+    let mut waits = pin!(post_with(&server, "/worker/leases", &text, &ask));
+    assert!(tokio::time::timeout(Duration::from_secs(20), &mut waits).await.is_err(), "a good one may wait");
+    assert!(store.revoke_key(&good.id).await.unwrap());
+    app.keys.forget(&good.id);
+    assert_eq!(waits.await.status(), StatusCode::UNAUTHORIZED);
+    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
+}
+
 #[tokio::test]
 async fn a_first_heartbeat_beside_a_first_request_for_jobs_writes_over_nothing() {
     for heartbeat_first in [true, false] {
-        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-        let options = ServerOptions { auth: Auth::Own("test".into()), ..ServerOptions::default() };
-        let app = App::new(Arc::clone(&store), options);
-        let server = router(Arc::clone(&app));
+        let (store, app, server) = place(Auth::Own("test".into()));
         let beat = json!({"workerId": "w", "leaseTokens": [], "freeSlots": 3});
         let ask = json!({"workerId": "w", "queues": ["q"], "jobTypes": ["t"], "max": 3, "waitSeconds": 0});
 

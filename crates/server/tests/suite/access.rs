@@ -41,6 +41,7 @@ const ROUTES: &[(&str, &str, bool)] = &[
     ("POST /schedules/{name}/resume", OPERATORS, true),
     ("POST /schedules/{name}/trigger", OPERATORS, true),
     ("POST /schedules/{name}/backfill", OPERATORS, true),
+    ("POST /worker/register", WORKERS, false),
     ("POST /worker/leases", WORKERS, false),
     ("POST /worker/heartbeat", WORKERS, false),
     ("POST /worker/leave", WORKERS, false),

@@ -89,3 +89,77 @@ async fn what_operators_do_by_the_routes_of_clients_is_written_down_too() {
     let entries: Vec<_> = entries.map(|entry| (entry.action, entry.target, entry.outcome, entry.detail)).collect();
     assert_eq!(entries, expected);
 }
+
+/// Takes the one job there is, and says what became of it, by each of the ways that there are.
+async fn work(place: &Place, key: Option<&str>) -> Vec<(String, String)> {
+    let mut done = Vec::new();
+    let ask = json!({"workerId": "w", "max": 1});
+    let mut deed = async |route: &str, token: &str, body: &Value| {
+        let path = route.replace("{leaseToken}", token);
+        let (status, answer) = match key {
+            Some(_) => place.ask(&format!("POST {path}"), key, body).await,
+            None => {
+                let (status, answer) =
+                    place.local.call("POST".parse().unwrap(), &path, Some(body.to_string())).await.unwrap();
+                (status, serde_json::from_slice(&answer).unwrap_or_default())
+            }
+        };
+        assert!(status.is_success(), "{route}: {answer}");
+        let hidden = token.rsplit_once('.').map_or_else(String::new, |(open, _)| {
+            let (job, counter) = open.split_once('.').unwrap();
+            format!("{}.{counter}.…", job.parse::<orchestrix_core::JobId>().unwrap())
+        });
+        done.push((format!("POST {route}"), route.replace("{leaseToken}", &hidden)));
+        answer
+    };
+    deed("/worker/register", "", &json!({"workerId": "w", "instanceId": "i"})).await;
+    for (ending, body) in [
+        ("release", json!({})),
+        ("snooze", json!({"seconds": 0})),
+        ("fail", json!({"error": "sesame", "retryAfterSeconds": 0})),
+        ("complete", json!({"result": "sesame"})),
+        ("batch", json!({})),
+    ] {
+        let id = place.job("default").await;
+        let answer = deed("/worker/leases", "", &ask).await;
+        let token = answer["leases"][0]["leaseToken"].as_str().unwrap().to_owned();
+        deed("/worker/leases/{leaseToken}/progress", &token, &json!({"percent": 1})).await;
+        deed("/worker/leases/{leaseToken}/logs", &token, &json!({"lines": []})).await;
+        deed("/worker/heartbeat", "", &json!({"workerId": "w", "leaseTokens": [token]})).await;
+        match ending {
+            "batch" => {
+                deed("/worker/leases/complete-batch", "", &json!({"items": [{"leaseToken": token}]})).await;
+            }
+            _ => drop(deed(&format!("/worker/leases/{{leaseToken}}/{ending}"), &token, &body).await),
+        }
+        // Out of the way of the next.
+        let _ = place.store.cancel(id.parse().unwrap()).await;
+    }
+    deed("/worker/leave", "", &json!({"workerId": "w"})).await;
+    done
+}
+
+#[tokio::test]
+async fn what_operators_do_by_the_routes_of_workers_is_written_down_and_what_workers_do_is_not() {
+    let place = Place::new();
+    let quiet = |route: &str| ["/worker/heartbeat", "/progress", "/logs"].iter().any(|end| route.ends_with(end));
+    let mut expected = Vec::new();
+    for role in ["worker", "operator", "admin"] {
+        let key = place.key(role, None).await;
+        let done = work(&place, Some(&key)).await;
+        if role != "worker" {
+            expected.extend(done.into_iter().filter(|(route, _)| !quiet(route)));
+        }
+    }
+    let entries = deeds(&place).await;
+    assert!(!format!("{entries:?}").contains("sesame"));
+    assert!(entries.iter().all(|entry| entry.outcome.as_deref().is_some_and(|outcome| outcome.starts_with("20"))));
+    let entries: Vec<_> = entries.into_iter().map(|entry| (entry.action, entry.target.unwrap())).collect();
+    assert_eq!(entries, expected);
+
+    // Where no keys are asked for, workers would fill it.
+    let before = place.store.audit(&AuditFilter::default(), &PageRequest::first(1_000)).await.unwrap().items.len();
+    work(&place, None).await;
+    let after = place.store.audit(&AuditFilter::default(), &PageRequest::first(1_000)).await.unwrap().items.len();
+    assert_eq!(after, before);
+}

@@ -1,7 +1,7 @@
 //! Those who follow jobs with keys, or do not listen.
 
 use std::{
-    io::{BufRead, BufReader, Read, Write},
+    io::{BufRead, BufReader, ErrorKind, Read, Write},
     net::{SocketAddr, TcpStream},
     sync::Arc,
     time::{Duration, Instant},
@@ -154,12 +154,26 @@ async fn a_key_that_is_taken_back_follows_nothing_any_more() {
     let (status, mut events) = place.events(&job, Some(&key));
     assert_eq!(status, 200);
     place.local.call("DELETE".parse().unwrap(), &format!("/admin/keys/{id}"), None).await.unwrap();
-    assert_eq!(closed(&mut socket), Some(CloseCode::Policy));
-    let rest = block_in_place(|| {
-        let mut rest = String::new();
-        events.read_to_string(&mut rest).map(|_| rest)
+    block_in_place(|| {
+        std::thread::scope(|scope| {
+            let ends = scope.spawn(|| {
+                assert_eq!(closed(&mut socket), Some(CloseCode::Policy));
+                let mut rest = String::new();
+                events.read_to_string(&mut rest).unwrap();
+                assert!(rest.ends_with("0\r\n\r\n"), "the answer ends as it should");
+            });
+            // Meanwhile the other answers when it is asked whether it is there.
+            stays.get_ref().set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+            while !ends.is_finished() {
+                match stays.read() {
+                    Ok(message) => assert!(message.is_ping(), "{message}"),
+                    Err(tungstenite::Error::Io(error)) => assert_eq!(error.kind(), ErrorKind::WouldBlock),
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            stays.get_ref().set_read_timeout(Some(PATIENCE)).unwrap();
+        });
     });
-    assert!(rest.unwrap().ends_with("0\r\n\r\n"), "the answer ends as it should");
     block_in_place(|| stays.send(Message::text("{}"))).unwrap();
     assert_eq!(next(&mut stays)["code"], "validation_failed", "another's key is as good as before");
 }

@@ -3,6 +3,7 @@
 
 mod access;
 mod audit;
+mod clocks;
 mod live;
 mod openapi;
 mod place;

@@ -6,8 +6,8 @@ use orchestrix_core::{JobState, NewJob, NodeName, Start};
 
 use super::{Harness, fixture::*};
 use crate::{
-    Agenda, ClaimRequest, Epoch, Fence, Leadership, NodeInfo, PageRequest, Queues, Result, Retention, StoreError,
-    Verdict, WorkerInfo,
+    Agenda, ClaimRequest, Epoch, Fence, Leadership, NodeInfo, PageRequest, Result, Retention, StoreError, Verdict,
+    WorkerInfo,
 };
 
 const TERM: Duration = secs(10);
@@ -136,10 +136,7 @@ async fn work_for_all(h: &Harness) {
     h.enqueue(NewJob { start: Start::After(secs(5)), ..job("later") }).await;
     let expires_at = Some(h.now().await + secs(5));
     h.enqueue(NewJob { expires_at, start: Start::After(secs(900)), ..job("late") }).await;
-    h.store
-        .register_worker(&WorkerInfo { name: worker("w"), queues: Queues::All, job_types: None, concurrency: 1 })
-        .await
-        .expect("a valid worker");
+    h.store.register_worker(&WorkerInfo::any(worker("w"))).await.expect("a valid worker");
     h.store.heartbeat_node(&info("n")).await.expect("a valid node");
     h.advance(secs(60)).await;
 }

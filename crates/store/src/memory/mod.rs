@@ -53,7 +53,7 @@ use self::tables::Tables;
 use crate::{
     Advance, Agenda, ApiKey, AuditEntry, AuditFilter, Backfill, ClaimRequest, Claimed, Clock, Directive, Enqueued,
     Epoch, Fence, Finish, FinishError, JobFilter, JobSummary, KeyRecord, Lately, Leadership, LeaseStatus, LogEntry,
-    LogLine, NewAudit, NewKey, NewOperation, NodeInfo, NodeStatus, Occurrence, Operation, Page, PageRequest,
+    LogLine, NewAudit, NewKey, NewOperation, NodeInfo, NodeStatus, Occurrence, Operation, Page, PageRequest, Presence,
     ProgressUpdate, Pruned, Put, QueueDepth, Recent, Result, Retention, Schedule, Store, Swept, SystemClock, Wakeup,
     Wakeups, Within, WorkerInfo, WorkerStatus,
     coordination::check_term,
@@ -167,13 +167,12 @@ impl Store for MemoryStore {
         self.with(|tables, now| tables.append_logs(token, lines, now))
     }
 
-    async fn register_worker(&self, worker: &WorkerInfo) -> Result<()> {
-        self.with(|tables, now| tables.workers.register(worker, now));
-        Ok(())
+    async fn register_worker(&self, worker: &WorkerInfo) -> Result<Directive> {
+        Ok(self.with(|tables, now| tables.workers.register(worker, now)))
     }
 
-    async fn heartbeat_worker(&self, name: &WorkerName, free_slots: u32) -> Result<Option<Directive>> {
-        Ok(self.with(|tables, now| tables.workers.heartbeat(name, free_slots, now)))
+    async fn heartbeat_worker(&self, name: &WorkerName, presence: Presence) -> Result<Option<Directive>> {
+        Ok(self.with(|tables, now| tables.workers.heartbeat(name, presence, now)))
     }
 
     async fn remove_worker(&self, name: &WorkerName) -> Result<bool> {
@@ -327,6 +326,10 @@ impl Store for MemoryStore {
         Ok(self.with(|tables, now| tables.coordination.resign(node, epoch, now)))
     }
 
+    async fn now(&self) -> Result<Timestamp> {
+        Ok(self.with(|_, now| now))
+    }
+
     async fn nodes(&self, page: &PageRequest<NodeName>) -> Result<Page<NodeStatus, NodeName>> {
         self.with(|tables, now| tables.coordination.page(page, now))
     }
@@ -364,7 +367,7 @@ impl Store for MemoryStore {
     }
 
     async fn workers(&self, page: &PageRequest<WorkerName>) -> Result<Page<WorkerStatus, WorkerName>> {
-        self.with(|tables, _| tables.workers.page(page))
+        self.with(|tables, now| tables.workers.page(page, now))
     }
 
     async fn schedule(&self, name: &ScheduleName) -> Result<Option<Schedule>> {

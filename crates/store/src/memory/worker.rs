@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, ops::Bound, time::Duration};
 use orchestrix_core::{Timestamp, WorkerName};
 
 use crate::{
-    Directive, Page, PageRequest, Result, WorkerInfo, WorkerStatus,
-    clock::earlier,
+    Directive, Page, PageRequest, Presence, Result, WorkerInfo, WorkerStatus,
+    clock::{earlier, until},
     housekeeping::{MAX_SWEEP, check_limit},
 };
 
@@ -15,21 +15,42 @@ use crate::{
 pub(super) struct Workers(BTreeMap<WorkerName, WorkerStatus>);
 
 impl Workers {
-    pub(super) fn register(&mut self, info: &WorkerInfo, now: Timestamp) {
-        let status = WorkerStatus {
-            info: info.clone(),
-            directive: Directive::Run,
-            free_slots: info.concurrency,
-            started_at: now,
-            last_seen_at: now,
+    pub(super) fn register(&mut self, info: &WorkerInfo, now: Timestamp) -> Directive {
+        let before = self.0.get(&info.name).map(|worker| seen(worker, now)).filter(|worker| match &info.instance {
+            Some(instance) => worker.info.instance.as_ref() == Some(instance),
+            None => worker.is_live(),
+        });
+        let status = match before {
+            Some(before) => WorkerStatus {
+                info: WorkerInfo {
+                    instance: before.info.instance,
+                    dead_after: info.silence().or(before.info.dead_after),
+                    ..info.clone()
+                },
+                last_seen_at: now,
+                ..before
+            },
+            None => WorkerStatus {
+                info: WorkerInfo { dead_after: info.silence().or(Some(WorkerInfo::DEAD_AFTER)), ..info.clone() },
+                directive: Directive::Run,
+                free_slots: info.concurrency,
+                started_at: now,
+                last_seen_at: now,
+                seen_ago: Duration::ZERO,
+            },
         };
+        let directive = status.directive;
         self.0.insert(info.name.clone(), status);
+        directive
     }
 
-    pub(super) fn heartbeat(&mut self, name: &WorkerName, free_slots: u32, now: Timestamp) -> Option<Directive> {
-        let worker = self.0.get_mut(name)?;
-        worker.free_slots = free_slots;
+    pub(super) fn heartbeat(&mut self, name: &WorkerName, presence: Presence, now: Timestamp) -> Option<Directive> {
+        let worker = self.0.get_mut(name).filter(|worker| seen(worker, now).is_live())?;
+        worker.free_slots = presence.free_slots.unwrap_or(worker.free_slots);
         worker.last_seen_at = now;
+        if presence.draining && worker.directive == Directive::Run {
+            worker.directive = Directive::Drain;
+        }
         Some(worker.directive)
     }
 
@@ -46,7 +67,10 @@ impl Workers {
         check_limit(limit, MAX_SWEEP)?;
         let since = earlier(now, silence);
         // Workers are few next to jobs: looking at each is cheaper than an order kept through every heartbeat.
-        let silent = self.0.values().filter(|worker| worker.last_seen_at <= since);
+        let silent = self
+            .0
+            .values()
+            .filter(|worker| worker.last_seen_at <= since && worker.last_seen_at <= earlier(now, worker.dead_after()));
         let mut silent: Vec<_> = silent.map(|worker| (worker.last_seen_at, worker.info.name.clone())).collect();
         silent.sort_unstable();
         silent.truncate(limit);
@@ -56,12 +80,21 @@ impl Workers {
         Ok(silent.len())
     }
 
-    pub(super) fn page(&self, page: &PageRequest<WorkerName>) -> Result<Page<WorkerStatus, WorkerName>> {
+    pub(super) fn page(
+        &self,
+        page: &PageRequest<WorkerName>,
+        now: Timestamp,
+    ) -> Result<Page<WorkerStatus, WorkerName>> {
         page.validate()?;
         let from = page.cursor.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
         let mut workers = self.0.range::<WorkerName, _>((from, Bound::Unbounded)).map(|(_, worker)| worker);
-        let items: Vec<WorkerStatus> = workers.by_ref().take(page.limit).cloned().collect();
+        let items: Vec<WorkerStatus> = workers.by_ref().take(page.limit).map(|worker| seen(worker, now)).collect();
         let next = workers.next().and_then(|_| items.last()).map(|worker| worker.info.name.clone());
         Ok(Page { items, next })
     }
+}
+
+// As it stands at this moment.
+fn seen(worker: &WorkerStatus, now: Timestamp) -> WorkerStatus {
+    WorkerStatus { seen_ago: until(worker.last_seen_at, now), ..worker.clone() }
 }

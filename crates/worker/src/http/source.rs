@@ -9,14 +9,15 @@ use async_trait::async_trait;
 use orchestrix_api::{
     Code,
     job::{Accepted, BatchAccepted, BatchRequest, JobRequest},
+    register::{RegisterRequest, Registered},
     worker::{
         Capacity, HeartbeatAnswer, HeartbeatRequest, LeaseRequest, LeaseState, Leases, LineRequest, MAX_LINES,
-        OutcomeAnswer, OutcomeRequest, OutcomesAnswer, ProgressRequest,
+        OutcomeAnswer, OutcomeRequest, OutcomesAnswer, ProgressRequest, queue_names,
     },
 };
 use orchestrix_core::{FieldError, JobState, JobStatus, LeaseToken, NewJob, WorkerName};
 use orchestrix_store::{
-    ClaimRequest, Claimed, Directive, Enqueued, Finish, FinishError, LeaseStatus, LogLine, ProgressUpdate, Queues,
+    ClaimRequest, Claimed, Directive, Enqueued, Finish, FinishError, LeaseStatus, LogLine, Presence, ProgressUpdate,
     Result, Store, StoreError, Wakeups, WorkerInfo, wakeup::Waker,
 };
 use serde::Serialize;
@@ -43,7 +44,7 @@ pub struct HttpSource {
 struct About {
     name: Option<WorkerName>,
     slots: Option<u32>,
-    free: Option<u32>,
+    presence: Presence,
 }
 
 #[derive(Serialize)]
@@ -83,10 +84,7 @@ impl HttpSource {
         };
         let body = LeaseRequest {
             worker_id: request.worker.to_string(),
-            queues: match &request.queues {
-                Queues::All => vec!["*".into()],
-                Queues::Named(names) => names.iter().map(ToString::to_string).collect(),
-            },
+            queues: queue_names(&request.queues),
             max: request.limit,
             wait_seconds: wait.as_secs_f64(),
             job_types: request.job_types.as_ref().map(|types| types.iter().map(ToString::to_string).collect()),
@@ -114,7 +112,8 @@ impl HttpSource {
             HeartbeatRequest {
                 worker_id: name.to_string(),
                 lease_tokens: tokens.iter().map(ToString::to_string).collect(),
-                free_slots: about.free,
+                free_slots: about.presence.free_slots,
+                draining: about.presence.draining,
                 capacity: about.slots.map(|slots| Capacity { slots: Some(slots) }),
             }
         };
@@ -251,18 +250,20 @@ impl JobSource for HttpSource {
     }
 
     async fn register(&self, worker: &WorkerInfo) -> Result<()> {
-        // The server makes it known when it first asks for jobs.
-        let mut about = self.about();
-        about.name = Some(worker.name.clone());
-        about.slots = Some(worker.concurrency);
-        Ok(())
+        {
+            let mut about = self.about();
+            about.name = Some(worker.name.clone());
+            about.slots = Some(worker.concurrency);
+        }
+        let body = RegisterRequest::from(worker);
+        self.caller.post::<Registered>("/worker/register", &body, Duration::ZERO).await.map(drop)
     }
 
-    async fn show(&self, worker: &WorkerName, free_slots: u32) -> Result<Option<Directive>> {
+    async fn show(&self, worker: &WorkerName, presence: Presence) -> Result<Option<Directive>> {
         {
             let mut about = self.about();
             about.name = Some(worker.clone());
-            about.free = Some(free_slots);
+            about.presence = presence;
         }
         let answer = self.beat(&[]).await?;
         // A word that is not known yet changes nothing.

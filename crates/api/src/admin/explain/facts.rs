@@ -3,12 +3,10 @@
 use orchestrix_core::{Job, JobId, JobState, JobType, Queue, Timestamp};
 use orchestrix_store::{Directive, Queues, WorkerStatus};
 
-use crate::admin::worker;
-
 /// What is known. What a job's state does not ask for may be left as it is by default.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
-    /// The time of the question.
+    /// The time of the question, by the clock of the store.
     pub now: Timestamp,
     /// Where the jobs stand that it depends on. Those that were forgotten are left out: they were over.
     pub parents: Vec<(JobId, JobState)>,
@@ -56,8 +54,8 @@ pub enum Reach {
 
 impl Reach {
     /// How close this worker comes.
-    pub fn of(worker: &WorkerStatus, queue: &Queue, job_type: &JobType, now: Timestamp) -> Self {
-        if !worker::is_live(worker, now) {
+    pub fn of(worker: &WorkerStatus, queue: &Queue, job_type: &JobType) -> Self {
+        if !worker.is_live() {
             return Self::Nobody;
         }
         let serves = match &worker.info.queues {

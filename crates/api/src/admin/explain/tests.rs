@@ -321,23 +321,23 @@ fn workers_come_as_close_as_the_closest_of_them() {
     let (queue, kind) = (Queue::trusted("q"), JobType::trusted("t"));
     let worker = WorkerStatus {
         info: WorkerInfo {
-            name: WorkerName::trusted("w"),
             queues: Queues::Named(vec![queue.clone()]),
             job_types: Some(vec![kind.clone()]),
-            concurrency: 1,
+            ..WorkerInfo::any(WorkerName::trusted("w"))
         },
         directive: Directive::Run,
         free_slots: 1,
         started_at: at(0),
         last_seen_at: at(70),
+        seen_ago: Duration::from_secs(30),
     };
     let reach = |change: &dyn Fn(&mut WorkerStatus)| {
         let mut worker = worker.clone();
         change(&mut worker);
-        Reach::of(&worker, &queue, &kind, at(100))
+        Reach::of(&worker, &queue, &kind)
     };
     let steps = [
-        reach(&|worker| worker.last_seen_at = at(69)),
+        reach(&|worker| worker.seen_ago = Duration::from_secs(31)),
         reach(&|worker| worker.info.queues = Queues::Named(vec![Queue::trusted("other")])),
         reach(&|worker| worker.info.job_types = Some(Vec::new())),
         reach(&|worker| (worker.directive, worker.free_slots) = (Directive::Stop, 0)),

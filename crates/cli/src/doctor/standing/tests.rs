@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use orchestrix_core::{JobType, NodeName, Queue, WorkerName};
+use orchestrix_core::{JobType, NodeName, Queue, Timestamp, WorkerName};
 use orchestrix_store::{Epoch, NodeInfo, NodeStatus, Queues, WorkerInfo, WorkerStatus};
 
 use super::{super::check::Status, *};
@@ -32,12 +32,13 @@ fn node(leads: bool, seen: u64) -> NodeStatus {
 
 fn worker(seen: u64, directive: Directive) -> WorkerStatus {
     let info = WorkerInfo {
-        name: WorkerName::trusted("w1"),
         queues: Queues::Named(vec![Queue::trusted("email")]),
         job_types: Some(vec![JobType::trusted("SEND")]),
         concurrency: 10,
+        ..WorkerInfo::any(WorkerName::trusted("w1"))
     };
-    WorkerStatus { info, directive, free_slots: 4, started_at: ago(60), last_seen_at: ago(seen) }
+    let seen_ago = Duration::from_secs(seen);
+    WorkerStatus { info, directive, free_slots: 4, started_at: ago(60), last_seen_at: ago(seen), seen_ago }
 }
 
 fn queue(pending: u64, paused: bool, oldest: Option<u64>) -> QueueDepth {
@@ -71,9 +72,13 @@ fn workers_are_counted_by_whether_they_live() {
     };
     assert_is(&with(vec![worker(1, run)], 5), Status::Ok, "1 worker is there, 4 of 10 slots free");
     let one_silent = with(vec![worker(1, run), worker(31, run)], 5);
-    assert_is(&one_silent, Status::Ok, "listed but silent for 30s: 1");
+    assert_is(&one_silent, Status::Ok, "listed but silent for longer than they should be: 1");
     assert_is(&with(vec![worker(1, Directive::Drain)], 5), Status::Note, "1 of them take nothing new");
-    assert_is(&with(vec![worker(31, run)], 0), Status::Note, "no worker is there; listed but silent for 30s: 1");
+    assert_is(
+        &with(vec![worker(31, run)], 0),
+        Status::Note,
+        "no worker is there; listed but silent for longer than they should be: 1",
+    );
     assert_is(&with(Vec::new(), 1), Status::Warning, "no worker is there");
 }
 

@@ -1,7 +1,7 @@
 //! The API of operators.
 
 use orchestrix_core::{JobType, WorkerName};
-use orchestrix_store::{Queues, WorkerInfo};
+use orchestrix_store::WorkerInfo;
 use serde_json::{Value, json};
 
 use super::http::{Answer, Server};
@@ -270,10 +270,9 @@ async fn workers_and_nodes_are_listed_with_what_nobody_takes_and_who_leads() {
         let store = place.store().await;
         for name in ["one", "two"] {
             let worker = WorkerInfo {
-                name: WorkerName::new(name).unwrap(),
-                queues: Queues::All,
                 job_types: Some(vec![JobType::new("known").unwrap()]),
                 concurrency: 4,
+                ..WorkerInfo::any(WorkerName::new(name).unwrap())
             };
             store.register_worker(&worker).await.unwrap();
         }
@@ -281,11 +280,13 @@ async fn workers_and_nodes_are_listed_with_what_nobody_takes_and_who_leads() {
         assert_eq!(first["unserved"], json!([{"queue": "default", "jobType": "unknown"}]));
         let mut item = first["items"][0].clone();
         assert!(item["startedAt"].take().is_string() && item["lastSeenAt"].take().is_string());
+        assert!(item["silentSeconds"].take().is_number());
         assert!(item["freeSlots"].take().is_number());
         assert_eq!(
             item,
             json!({"workerId": "one", "state": "live", "queues": ["*"], "jobTypes": ["known"], "concurrency": 4,
-                   "freeSlots": null, "directive": "run", "startedAt": null, "lastSeenAt": null})
+                   "freeSlots": null, "directive": "run", "startedAt": null, "lastSeenAt": null,
+                   "silentSeconds": null})
         );
         let rest = server.get(&format!("/admin/workers?cursor={}", first["nextCursor"].as_str().unwrap())).json();
         assert_eq!((&rest["items"][0]["workerId"], &rest["nextCursor"]), (&json!("two"), &Value::Null));

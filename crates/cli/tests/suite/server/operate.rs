@@ -1,7 +1,7 @@
 //! What operators do to many jobs at once and to workers, and how they look at the whole.
 
 use orchestrix_core::{Tenant, WorkerName};
-use orchestrix_store::{NewAudit, NewOperation, Queues, WorkerInfo};
+use orchestrix_store::{NewAudit, NewOperation, Presence, WorkerInfo};
 use serde_json::{Value, json};
 
 use super::http::Server;
@@ -127,7 +127,7 @@ async fn the_whole_is_shown_in_numbers_and_a_worker_is_told_to_drain() {
         server.send("PUT", "/admin/queues/c", r#"{"paused": true}"#);
         let store = place.store().await;
         let name = WorkerName::new("w/1").unwrap();
-        let worker = WorkerInfo { name: name.clone(), queues: Queues::All, job_types: None, concurrency: 4 };
+        let worker = WorkerInfo { concurrency: 4, ..WorkerInfo::any(name.clone()) };
         store.register_worker(&worker).await.unwrap();
         let mut stats = eventually("the server leads", || {
             Some(server.get("/admin/stats").json()).filter(|stats| stats["leader"].is_string())
@@ -142,7 +142,7 @@ async fn the_whole_is_shown_in_numbers_and_a_worker_is_told_to_drain() {
         let told = server.send("POST", "/admin/workers/w%2F1/drain", "");
         assert_eq!((told.status, told.json()), (202, json!({"workerId": "w/1", "directive": "drain"})));
         assert_eq!(server.get("/admin/stats").json()["workers"]["draining"], 1);
-        let heard = store.heartbeat_worker(&name, 0).await.unwrap();
+        let heard = store.heartbeat_worker(&name, Presence::free(0)).await.unwrap();
         assert_eq!(heard.map(|directive| directive.as_str()), Some("drain"));
     }
 }

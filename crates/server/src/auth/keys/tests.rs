@@ -1,9 +1,9 @@
 use futures_util::future::join_all;
-use orchestrix_core::Role;
+use orchestrix_core::{RateLimit, Role};
 use orchestrix_store::{MemoryStore, NewKey};
 
 use super::*;
-use crate::auth::looks::PATIENCE;
+use crate::auth::{looks::PATIENCE, memory::lock, wrong::WRONG};
 
 const HERE: Option<IpAddr> = Some(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST));
 
@@ -210,4 +210,40 @@ async fn nobody_waits_for_a_look_for_ever_nor_do_more_than_have_room() {
     assert_eq!(begun.elapsed(), 2 * PATIENCE);
     drop(held);
     assert_eq!(keys.told(&good.text()).await, None, "and those who come later find room");
+}
+
+#[tokio::test]
+async fn whoever_waits_with_a_key_is_found_out_when_it_ends_and_shares_the_look() {
+    let (store, keys) = place();
+    let shown = make(&store, None).await;
+    let caller = keys.caller(&with(&shown.text()), HERE).await.unwrap();
+    assert_eq!(caller.key(), Some(&shown.id));
+    store.revoke_key(&shown.id).await.unwrap();
+    assert!(!keys.is_over(&caller).await, "what was just seen is believed");
+    keys.age(&shown, LONG);
+    let held = keys.looks.hold(Line::Met).await;
+    let all = join_all((0..20).map(|_| keys.is_over(&caller)));
+    let release = async {
+        assert_eq!(keys.looks.count(), 1);
+        drop(held);
+    };
+    let (all, ()) = futures_util::join!(all, release);
+    assert_eq!(all, [true; 20]);
+    assert_eq!(keys.check(&caller).await.unwrap_err().0.code, Code::Unauthenticated);
+    // Where nobody shows a key there is none to lose.
+    assert!(keys.check(&Caller::anything("anybody".into())).await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_who_waits_loses_anything_while_the_store_is_away() {
+    let (store, keys) = place();
+    let shown = make(&store, None).await;
+    let caller = keys.caller(&with(&shown.text()), HERE).await.unwrap();
+    store.revoke_key(&shown.id).await.unwrap();
+    keys.age(&shown, LONG);
+    let held = keys.looks.hold(Line::Met).await;
+    assert_eq!(keys.check(&caller).await.unwrap_err().0.code, Code::Unavailable, "but is given nothing either");
+    assert!(!keys.is_over(&caller).await);
+    drop(held);
+    assert!(keys.is_over(&caller).await);
 }

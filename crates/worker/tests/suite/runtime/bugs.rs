@@ -13,8 +13,8 @@ use async_trait::async_trait;
 use orchestrix_client::{Client, Job};
 use orchestrix_core::{JobState, LeaseToken, NewJob, WorkerName};
 use orchestrix_store::{
-    ClaimRequest, Claimed, Directive, Enqueued, Finish, FinishError, LeaseStatus, LogLine, ProgressUpdate, Result,
-    Store, StoreError, Wakeups, WorkerInfo,
+    ClaimRequest, Claimed, Directive, Enqueued, Finish, FinishError, LeaseStatus, LogLine, Presence, ProgressUpdate,
+    Result, Store, StoreError, Wakeups, WorkerInfo,
 };
 use orchestrix_worker::{Context, JobError, JobResult, JobSource, RunBlocking, StoreSource, Worker};
 use serde::{Deserialize, Serialize};
@@ -190,8 +190,8 @@ impl JobSource for Flaky {
     async fn register(&self, worker: &WorkerInfo) -> Result<()> {
         self.inner.register(worker).await
     }
-    async fn show(&self, worker: &WorkerName, free_slots: u32) -> Result<Option<Directive>> {
-        self.inner.show(worker, free_slots).await
+    async fn show(&self, worker: &WorkerName, presence: Presence) -> Result<Option<Directive>> {
+        self.inner.show(worker, presence).await
     }
     async fn leave(&self, worker: &WorkerName) -> Result<()> {
         self.inner.leave(worker).await

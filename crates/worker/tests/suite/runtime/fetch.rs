@@ -139,8 +139,8 @@ mod counting {
     use orchestrix_client::Client;
     use orchestrix_core::{JobState, LeaseToken, NewJob, WorkerName};
     use orchestrix_store::{
-        ClaimRequest, Claimed, Directive, Enqueued, Finish, FinishError, LeaseStatus, LogLine, ProgressUpdate, Result,
-        Store, Wakeups, WorkerInfo,
+        ClaimRequest, Claimed, Directive, Enqueued, Finish, FinishError, LeaseStatus, LogLine, Presence,
+        ProgressUpdate, Result, Store, Wakeups, WorkerInfo,
     };
     use orchestrix_worker::{JobSource, StoreSource};
 
@@ -176,8 +176,8 @@ mod counting {
         async fn register(&self, worker: &WorkerInfo) -> Result<()> {
             self.0.register(worker).await
         }
-        async fn show(&self, worker: &WorkerName, free_slots: u32) -> Result<Option<Directive>> {
-            self.0.show(worker, free_slots).await
+        async fn show(&self, worker: &WorkerName, presence: Presence) -> Result<Option<Directive>> {
+            self.0.show(worker, presence).await
         }
         async fn leave(&self, worker: &WorkerName) -> Result<()> {
             self.0.leave(worker).await
