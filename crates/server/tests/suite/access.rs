@@ -154,7 +154,7 @@ async fn what_is_another_tenants_is_not_there() {
             }
             assert_eq!(place.state(&pending).await, JobState::Pending, "{route}");
             assert_eq!(place.state(&dead).await, JobState::Dead, "{route}");
-            let schedule = place.store.schedule(&"theirs".parse().unwrap()).await.unwrap().unwrap();
+            let schedule = place.store.schedule(None, &"theirs".parse().unwrap()).await.unwrap().unwrap();
             assert!(!schedule.definition.paused && schedule.definition.job.tenant.as_str() == "other", "{route}");
         }
     }
