@@ -129,10 +129,11 @@ fn unknown(on: On, known: &str) -> String {
     match on {
         On::Nothing => known.into(),
         On::Queue => "nobodys".into(),
-        // Ids are told apart by their last digits, and keep their order that way.
+        // Not the last digit: what is made in the same moment may be called by the next number.
         _ => {
-            let (rest, last) = known.split_at(known.len() - 1);
-            format!("{rest}{}", if last == "7" { "8" } else { "7" })
+            let at = known.len() - 6;
+            let other = if &known[at..=at] == "7" { "8" } else { "7" };
+            format!("{}{other}{}", &known[..at], &known[at + 1..])
         }
     }
 }

@@ -69,10 +69,7 @@ async fn a_key_that_is_bound_to_a_tenant_hears_of_no_other_over_a_socket() {
         for id in [theirs.id().to_string(), nobodys.clone()] {
             say(socket, &json!({"subscribe": {"jobs": [id]}}));
             let told = next(socket).to_string().replace(&id, "ID");
-            assert_eq!(
-                told,
-                r#"{"code":"job_not_found","event":"error","jobId":"ID","message":"there is no job ID"}"#
-            );
+            assert_eq!(told, r#"{"code":"job_not_found","event":"error","jobId":"ID","message":"there is no job ID"}"#);
         }
         say(socket, &json!({"subscribe": {"jobs": [own.id().to_string()]}}));
         assert_eq!(until(socket, own.id(), "RUNNING").len(), 1);
