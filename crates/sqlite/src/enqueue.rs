@@ -179,7 +179,7 @@ impl Transaction<'_> {
                     Entry::Occupied(known) => known.into_mut(),
                     Entry::Vacant(vacant) => vacant.insert(self.parent(*id)?),
                 };
-                if !parent.as_ref().is_some_and(|(_, tenant)| *tenant == call.jobs[*i].tenant) {
+                if parent.as_ref().is_none_or(|(_, tenant)| *tenant != call.jobs[*i].tenant) {
                     errors.push(FieldError::new(call.field(*i), format!("there is no job {id}")));
                 }
             }
