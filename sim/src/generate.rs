@@ -174,6 +174,11 @@ impl Generator {
         }
     }
 
+    // Mostly the same: jobs wait for those of their own tenant alone, and schedules stay their tenant's.
+    fn tenant(&mut self) -> &'static str {
+        if self.chance(0.15) { TENANTS[1] } else { TENANTS[0] }
+    }
+
     fn request(&mut self) -> Request {
         if self.chance(0.15) { self.keyed() } else { self.unkeyed() }
     }
@@ -185,7 +190,7 @@ impl Generator {
         Request {
             key: Some(key),
             payload: Payload::Json(self.one(spelt)),
-            tenant: self.one(TENANTS),
+            tenant: self.tenant(),
             hold: key == "k2",
             start: if key == "k3" { Start::After(Duration::from_secs(5)) } else { Start::Now },
             reference: (key == "k1").then_some("k1"),
@@ -197,7 +202,7 @@ impl Generator {
     fn unkeyed(&mut self) -> Request {
         let mut request = Request {
             queue: self.one(QUEUES),
-            tenant: self.one(TENANTS),
+            tenant: self.tenant(),
             priority: self.random.random_range(-1..=1),
             payload: if self.chance(0.05) { Payload::Long } else { Payload::Json(self.one(RESULTS)) },
             max_attempts: self.random.random_range(1..4),

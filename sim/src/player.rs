@@ -225,7 +225,7 @@ impl Player {
             }
             Step::Fire(limit) => self.fire(Fence::NONE, *limit).await,
             Step::FireAs(away, limit) => self.fire(Fence::of(Epoch(self.epoch.0 + away), PATIENCE), *limit).await,
-            Step::Schedule(name) => self.jobs.observe(&store.schedule(&schedule::name(name)).await),
+            Step::Schedule(name) => self.jobs.observe(&store.schedule(None, &schedule::name(name)).await),
             Step::Schedules(limit) => self.jobs.observe(&self.schedules(*limit).await),
             Step::Occurrences(name, limit) => self.jobs.observe(&self.occurrences(&schedule::name(name), *limit).await),
             Step::Advance(by) => {

@@ -66,7 +66,7 @@ pub struct JobRequest {
     #[serde(rename = "ref", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Line>))]
     pub reference: Option<String>,
-    /// What must finish first: ids of jobs, and `ref:NAME` for jobs of the same batch.
+    /// What must finish first, jobs of the same tenant: ids, and `ref:NAME` for jobs of the same batch.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Vec<Parent>>, max_items = 1000))]
     pub depends_on: Vec<String>,

@@ -122,7 +122,7 @@ impl<J> Request<J> {
         self
     }
 
-    /// Waits for another job: its id, its handle, or its ticket in the same batch. May be said several times.
+    /// Waits for another job of the same tenant: its id, its handle, or its ticket in the same batch. May be said several times.
     #[must_use]
     pub fn depends_on(mut self, parent: impl Into<DependsOn>) -> Self {
         self.job.depends_on.push(parent.into());

@@ -13,7 +13,8 @@ pub struct Parents {
     pub outside: Vec<JobId>,
 }
 
-/// Checks every job of a call and resolves whom each waits for. Reports the fields of every job that is wrong.
+/// Checks every job of a call and resolves whom each waits for: only for jobs of its own tenant. Reports the fields of every job that is
+/// wrong.
 pub fn resolve(jobs: &[NewJob]) -> Result<Vec<Parents>, Invalid> {
     if jobs.len() > NewJob::MAX_BATCH {
         return Err(
@@ -38,6 +39,11 @@ pub fn resolve(jobs: &[NewJob]) -> Result<Vec<Parents>, Invalid> {
             match parent {
                 DependsOn::Job(id) => graph[i].outside.push(*id),
                 DependsOn::Reference(name) => match positions.get(name.as_str()) {
+                    // Only whoever is bound to no tenant can name jobs of several, so there is nothing to hide.
+                    Some(position) if jobs[*position].tenant != job.tenant => errors.push(FieldError::new(
+                        format!("jobs[{i}].dependsOn[{n}]"),
+                        format!("the job with the ref {name:?} is another tenant's, {}", jobs[*position].tenant),
+                    )),
                     Some(position) => graph[i].inside.push(*position),
                     None => errors.push(FieldError::new(
                         format!("jobs[{i}].dependsOn[{n}]"),
@@ -82,7 +88,7 @@ fn cycle(graph: &[Parents]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::JobType;
+    use crate::{JobType, Tenant};
 
     fn job(reference: &str, depends_on: &[&str]) -> NewJob {
         NewJob {
@@ -96,6 +102,16 @@ mod tests {
     fn references_become_positions() {
         let graph = resolve(&[job("c", &["a", "b", "a"]), job("a", &[]), job("b", &["a"])]).expect("a graph");
         assert_eq!(graph.iter().map(|p| p.inside.clone()).collect::<Vec<_>>(), [vec![1, 2], vec![], vec![1]]);
+    }
+
+    #[test]
+    fn jobs_of_different_tenants_do_not_wait_for_each_other() {
+        let of = |tenant, job| NewJob { tenant: Tenant::trusted(tenant), ..job };
+        let jobs = [of("acme", job("a", &[])), of("acme", job("b", &["a"])), of("other", job("c", &["b", "a"]))];
+        let refused = resolve(&jobs).expect_err("refused").errors;
+        let fields: Vec<&str> = refused.iter().map(|error| error.field.as_str()).collect();
+        assert_eq!(fields, ["jobs[2].dependsOn[0]", "jobs[2].dependsOn[1]"]);
+        assert_eq!(refused[0].message, "the job with the ref \"b\" is another tenant's, acme");
     }
 
     #[test]

@@ -249,10 +249,13 @@ pub(crate) async fn record_graph(
     }
     let outside: BTreeSet<JobId> =
         parents_of.values().flatten().copied().filter(|id| !fresh_ids.contains(id)).collect();
-    let known = find_parents(runner, &outside).await?;
+    let tenants: BTreeSet<&str> = fresh.iter().map(|i| jobs[*i].tenant.as_str()).collect();
+    let known = find_parents(runner, &outside, &tenants).await?;
     let mut unknown = Vec::new();
     for (i, parents) in &parents_of {
-        for id in parents.iter().filter(|id| !known.contains_key(id) && !fresh_ids.contains(id)) {
+        // A call of several tenants finds jobs of all of them.
+        let is_known = |id| known.get(id).is_some_and(|(_, tenant)| *tenant == jobs[*i].tenant.as_str());
+        for id in parents.iter().filter(|id| !fresh_ids.contains(id) && !is_known(id)) {
             unknown.push(FieldError::new(field(*i), format!("there is no job {id}")));
         }
     }
@@ -263,7 +266,7 @@ pub(crate) async fn record_graph(
     let mut doomed = Vec::new();
     let (mut children, mut parents, mut met) = (Vec::new(), Vec::new(), Vec::new());
     for i in &fresh {
-        let standing = |id: &JobId| known.get(id).copied().unwrap_or(Parent::Waiting);
+        let standing = |id: &JobId| known.get(id).map_or(Parent::Waiting, |(parent, _)| *parent);
         let failed = parents_of[i].iter().any(|id| standing(id) == Parent::Failed);
         let policy = jobs[*i].on_dependency_failure;
         let links = Links {
@@ -315,20 +318,27 @@ pub(crate) async fn record_graph(
         .map(Some)
 }
 
-// Locks those that are unfinished and looks up the rest; twice, since an operator may redrive one in between.
-async fn find_parents(runner: &mut dyn Runner, ids: &BTreeSet<JobId>) -> Result<HashMap<JobId, Parent>> {
+// Locks those that are unfinished and looks up the rest; twice, since an operator may redrive one in between. Those of other tenants are
+// not there, and are not waited for: whose they are is said beside how they stand.
+async fn find_parents(
+    runner: &mut dyn Runner,
+    ids: &BTreeSet<JobId>,
+    tenants: &BTreeSet<&str>,
+) -> Result<HashMap<JobId, (Parent, String)>> {
+    let tenants: Vec<&str> = tenants.iter().copied().collect();
     let mut found = HashMap::new();
     for _ in 0..2 {
         let missing: Vec<Uuid> = ids.iter().filter(|id| !found.contains_key(*id)).map(JobId::as_uuid).collect();
         if missing.is_empty() {
             break;
         }
-        for row in runner.run(&LOCK_PARENTS, &[Param::Uuids(&missing)]).await? {
-            found.insert(JobId::from_uuid(row.get(0)?), Parent::Waiting);
+        let params = [Param::Uuids(&missing), Param::Texts(&tenants)];
+        for row in runner.run(&LOCK_PARENTS, &params).await? {
+            found.insert(JobId::from_uuid(row.get(0)?), (Parent::Waiting, row.get(1)?));
         }
-        for row in runner.run(&FIND_FINISHED, &[Param::Uuids(&missing)]).await? {
-            let parent = if row.get::<String>(1)? == "completed" { Parent::Completed } else { Parent::Failed };
-            found.insert(JobId::from_uuid(row.get(0)?), parent);
+        for row in runner.run(&FIND_FINISHED, &params).await? {
+            let parent = if row.get::<String>(2)? == "completed" { Parent::Completed } else { Parent::Failed };
+            found.insert(JobId::from_uuid(row.get(0)?), (parent, row.get(1)?));
         }
     }
     Ok(found)

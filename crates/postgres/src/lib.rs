@@ -520,8 +520,8 @@ impl Store for PostgresStore {
         worker::list(self, page).await
     }
 
-    async fn schedule(&self, name: &ScheduleName) -> Result<Option<Schedule>> {
-        schedule::find(self, name).await
+    async fn schedule(&self, within: Within<'_>, name: &ScheduleName) -> Result<Option<Schedule>> {
+        schedule::find(self, within, name).await
     }
 
     async fn schedules(

@@ -5,7 +5,7 @@
 use orchestrix_core::{JobId, NewSchedule, ScheduleName, Timestamp};
 use orchestrix_store::{
     Fence, Page, PageRequest, Put, Result, Schedule, StoreError, Within, is_within,
-    schedule::{check_put, read_definition, write_definition},
+    schedule::{check_owner, check_put, read_definition, write_definition},
 };
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -119,6 +119,7 @@ async fn put_in(work: &Work<'_>, within: Within<'_>, definition: &NewSchedule) -
             if !is_row_within(&row, within) {
                 return Err(unknown(&definition.name));
             }
+            check_owner(row.get(11), definition)?;
             let Some(schedule) = edited(work, &row, definition, now).await? else { return Ok((Put::Unchanged, false)) };
             edit(work, &schedule).await?;
             return Ok((Put::Updated, schedule.next_fire_at.is_some()));
@@ -229,17 +230,19 @@ pub(crate) async fn resume(store: &PostgresStore, within: Within<'_>, name: &Sch
 }
 
 // The row of a schedule that may not be readable.
-async fn find_row(store: &PostgresStore, name: &ScheduleName) -> Result<Option<Row>> {
-    Ok(store.database().query(&FIND_SCHEDULE, &[&name.as_str()]).await?.pop())
+async fn find_row(store: &PostgresStore, within: Within<'_>, name: &ScheduleName) -> Result<Option<Row>> {
+    let row = store.database().query(&FIND_SCHEDULE, &[&name.as_str()]).await?.pop();
+    Ok(row.filter(|row| is_row_within(row, within)))
 }
 
 /// Whether there is one, readable or not.
 pub(crate) async fn is_there(store: &PostgresStore, within: Within<'_>, name: &ScheduleName) -> Result<bool> {
-    Ok(find_row(store, name).await?.is_some_and(|row| is_row_within(&row, within)))
+    Ok(find_row(store, within, name).await?.is_some())
 }
 
-pub(crate) async fn find(store: &PostgresStore, name: &ScheduleName) -> Result<Option<Schedule>> {
-    find_row(store, name).await?.as_ref().map(read).transpose()
+// Another's is not there, readable or not.
+pub(crate) async fn find(store: &PostgresStore, within: Within<'_>, name: &ScheduleName) -> Result<Option<Schedule>> {
+    find_row(store, within, name).await?.as_ref().map(read).transpose()
 }
 
 pub(crate) async fn list(

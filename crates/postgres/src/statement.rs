@@ -64,7 +64,7 @@ statements! {
     EXPIRED = "expired" (INT8);
     FENCE = "fence" ();
     FIND_API_KEY = "find_api_key" (TEXT);
-    FIND_FINISHED = "find_finished" (UUID_ARRAY);
+    FIND_FINISHED = "find_finished" (UUID_ARRAY, TEXT_ARRAY);
     FIND_JOB = "find_job" (UUID);
     FIND_KEYS = "find_keys" (TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY);
     FIND_OPERATION = "find_operation" (UUID);
@@ -86,7 +86,7 @@ statements! {
     LIST_LEASED = "list_leased" (UUID, TEXT_ARRAY, TEXT, TEXT, TEXT, TEXT, TEXT, TIMESTAMPTZ, TIMESTAMPTZ, INT8);
     LIST_WAITING = "list_waiting" (UUID, INT8, TEXT_ARRAY, TEXT, TEXT, TEXT, TEXT, TEXT, TIMESTAMPTZ, TIMESTAMPTZ, INT8);
     LOCK_OPERATIONS = "lock_operations" ();
-    LOCK_PARENTS = "lock_parents" (UUID_ARRAY);
+    LOCK_PARENTS = "lock_parents" (UUID_ARRAY, TEXT_ARRAY);
     LOCK_SCHEDULE = "lock_schedule" (TEXT);
     LOGS = "logs" (UUID, INT8, INT8);
     MOVE_SCHEDULES = "move_schedules" (

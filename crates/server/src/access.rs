@@ -146,3 +146,20 @@ fn keep(method: &Method, route: &str) -> Option<Keep> {
 fn is_at(route: &str, place: &str) -> bool {
     route.strip_prefix(place).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nobody_thought_of_is_for_admins_that_are_bound_to_no_tenant() {
+        for route in
+            ["/new", "/jobsboard", "/schedules-of/{name}", "/administration", "/workers", "/docs.json", "/ws/all"]
+        {
+            for method in [Method::GET, Method::HEAD, Method::POST, Method::DELETE] {
+                let access = access(&method, Some(route));
+                assert_eq!((access.who, access.bound), (Who::Admins, false), "{method} {route}");
+            }
+        }
+    }
+}

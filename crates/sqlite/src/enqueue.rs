@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, hash_map::Entry};
 
 use orchestrix_core::{
-    FieldError, Fingerprint, Invalid, JobId, JobState, NewJob, OnDependencyFailure,
+    FieldError, Fingerprint, Invalid, JobId, JobState, NewJob, OnDependencyFailure, Tenant,
     graph::{self, Parents},
 };
 use orchestrix_store::{Enqueued, StoreError, enqueue::check_alone};
@@ -15,7 +15,7 @@ use crate::{
     record::Links,
     row::{Columns, Found},
     session::Transaction,
-    statement::{FIND_KEY, MARK_PARENT, RECORD_DEPENDENCY},
+    statement::{FIND_KEY, MARK_PARENT, PARENT, RECORD_DEPENDENCY},
 };
 
 /// The most bytes of payload one call may record.
@@ -162,7 +162,7 @@ impl Transaction<'_> {
         Ok(plan)
     }
 
-    /// How the parents stand that are not recorded by this call. Refuses those that nobody knows.
+    /// How the parents stand that are not recorded by this call. Refuses those that the tenant of the job does not know.
     fn standing(
         &self,
         call: &Checked,
@@ -171,23 +171,34 @@ impl Transaction<'_> {
     ) -> Result<HashMap<JobId, Parent>> {
         let fresh: HashSet<JobId> =
             plan.iter().filter(|planned| !planned.duplicate).map(|planned| planned.id).collect();
-        let mut standing = HashMap::new();
+        let mut found: HashMap<JobId, Option<(Parent, Tenant)>> = HashMap::new();
         let mut errors = Vec::new();
         for (i, ids) in parents {
             for id in ids.iter().filter(|id| !fresh.contains(id)) {
-                if standing.contains_key(id) {
-                    continue;
-                }
-                match Found::read(self, *id)?.map(|found| found.lifecycle.state) {
-                    None => errors.push(FieldError::new(call.field(*i), format!("there is no job {id}"))),
-                    Some(JobState::Completed) => _ = standing.insert(*id, Parent::Completed),
-                    Some(state) if state.is_terminal() => _ = standing.insert(*id, Parent::Failed),
-                    Some(_) => _ = standing.insert(*id, Parent::Waiting),
+                let parent = match found.entry(*id) {
+                    Entry::Occupied(known) => known.into_mut(),
+                    Entry::Vacant(vacant) => vacant.insert(self.parent(*id)?),
+                };
+                if parent.as_ref().is_none_or(|(_, tenant)| *tenant != call.jobs[*i].tenant) {
+                    errors.push(FieldError::new(call.field(*i), format!("there is no job {id}")));
                 }
             }
         }
         Invalid::check(errors)?;
-        Ok(standing)
+        Ok(found.into_iter().filter_map(|(id, found)| found.map(|(parent, _)| (id, parent))).collect())
+    }
+
+    // How a job stands that others wait for, and whose it is.
+    fn parent(&self, id: JobId) -> Result<Option<(Parent, Tenant)>> {
+        self.first(PARENT, [id.as_uuid()], |row| {
+            let row = Columns(row);
+            let parent = match row.state(0)? {
+                JobState::Completed => Parent::Completed,
+                state if state.is_terminal() => Parent::Failed,
+                _ => Parent::Waiting,
+            };
+            Ok((parent, Tenant::trusted(row.text(1)?)))
+        })
     }
 }
 

@@ -462,9 +462,9 @@ impl Store for SqliteStore {
         self.database().read(move |session| worker::list(&session, &page)).await
     }
 
-    async fn schedule(&self, name: &ScheduleName) -> Result<Option<Schedule>> {
-        let name = name.clone();
-        self.database().read(move |session| schedule::find(&session, &name)).await
+    async fn schedule(&self, within: Within<'_>, name: &ScheduleName) -> Result<Option<Schedule>> {
+        let (within, name) = (within.cloned(), name.clone());
+        self.database().read(move |session| schedule::find(&session, within.as_ref(), &name)).await
     }
 
     async fn schedules(

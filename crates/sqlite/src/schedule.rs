@@ -3,7 +3,7 @@
 use orchestrix_core::{JobId, NewSchedule, ScheduleName};
 use orchestrix_store::{
     Page, PageRequest, Put, Schedule, StoreError, Within, is_within,
-    schedule::{read_definition, write_definition},
+    schedule::{check_owner, read_definition, write_definition},
 };
 use rusqlite::{Row, params};
 use uuid::Uuid;
@@ -61,16 +61,15 @@ pub(crate) fn write_open(jobs: &[JobId]) -> Vec<u8> {
     jobs.iter().flat_map(|id| id.as_uuid().into_bytes()).collect()
 }
 
-pub(crate) fn find(session: &Session<'_>, name: &ScheduleName) -> Result<Option<Schedule>> {
-    session.first(FIND_SCHEDULE, [name.as_str()], read)
+/// Looks a schedule up. Another's is not there, readable or not.
+pub(crate) fn find(session: &Session<'_>, within: Within<'_>, name: &ScheduleName) -> Result<Option<Schedule>> {
+    let read = |row: &Row<'_>| is_row_within(row, within)?.then(|| read(row)).transpose();
+    Ok(session.first(FIND_SCHEDULE, [name.as_str()], read)?.flatten())
 }
 
 /// Looks up a schedule that should be there.
 pub(crate) fn expect(session: &Session<'_>, within: Within<'_>, name: &ScheduleName) -> Result<Schedule> {
-    match is_there(session, within, name)? {
-        true => find(session, name)?.ok_or_else(|| unknown(name)),
-        false => Err(unknown(name)),
-    }
+    find(session, within, name)?.ok_or_else(|| unknown(name))
 }
 
 /// Whether a schedule is there, readable or not.
@@ -118,6 +117,7 @@ impl Transaction<'_> {
             if !is_row_within(row, within)? {
                 return Err(unknown(&definition.name));
             }
+            check_owner(Columns(row).text_or_null(11)?, &definition).map_err(StoreError::from)?;
             Ok(match attempt(row)? {
                 Ok(schedule) => Ok(schedule),
                 Err(error) => Err((error, beside(row, definition.clone())?)),

@@ -102,6 +102,7 @@ statements! {
     OTHER_ZONES = "other_zones";
     OVERDUE_ATTEMPTS = "overdue_attempts";
     OVERDUE_LEASES = "overdue_leases";
+    PARENT = "parent";
     PARENTS = "parents";
     PAST_RETENTION = "past_retention";
     PAUSE_QUEUE = "pause_queue";

@@ -172,8 +172,8 @@ pub trait Store: Any + Send + Sync {
     /// passed of the old ones is one line of the ledger; any other edit leaves its times alone. Its ledger stays. A schedule that this
     /// program cannot read is replaced.
     ///
-    /// Names are everybody's: one belongs to the tenant that took it first, until it is deleted or put within none. Within a tenant, what
-    /// is put must be that tenant's, and a name that is another's is answered by [`StoreError::ScheduleNotFound`].
+    /// Names are everybody's: one belongs to the tenant that took it first, until it is deleted; whoever puts it for another is refused.
+    /// Within a tenant, what is put must be that tenant's, and a name that is another's is answered by [`StoreError::ScheduleNotFound`].
     async fn put_schedule(&self, within: Within<'_>, schedule: NewSchedule) -> Result<Put>;
 
     /// Forgets a schedule and its ledger; its jobs stay. Whether there was one.
@@ -320,7 +320,7 @@ pub trait Store: Any + Send + Sync {
     async fn workers(&self, page: &PageRequest<WorkerName>) -> Result<Page<WorkerStatus, WorkerName>>;
 
     /// One schedule.
-    async fn schedule(&self, name: &ScheduleName) -> Result<Option<Schedule>>;
+    async fn schedule(&self, within: Within<'_>, name: &ScheduleName) -> Result<Option<Schedule>>;
 
     /// Schedules by name. One that this program cannot read is left out, with a warning.
     async fn schedules(

@@ -29,6 +29,18 @@ pub fn check_put(within: Within<'_>, definition: &NewSchedule) -> Result<(), Sto
     }
 }
 
+/// Checks what takes the place of a schedule whose jobs are `owner`'s: its tenant's it stays, since its ledger and its unfinished jobs are.
+/// What is nobody's, since its definition names none, may become anybody's.
+pub fn check_owner(owner: Option<&str>, definition: &NewSchedule) -> Result<(), FieldError> {
+    match owner {
+        Some(owner) if owner != definition.job.tenant.as_str() => {
+            let message = format!("is `{owner}` for as long as the schedule is there: delete it first");
+            Err(FieldError::new("job.tenant", message))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// A schedule as it stands.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Schedule {

@@ -275,7 +275,8 @@ impl Context {
         recorded.first().copied().ok_or_else(|| JobError::new("the job was not recorded"))
     }
 
-    /// Records several jobs, all or none. Build them with [`Request::build`].
+    /// Records several jobs, all or none. Build them with [`Request::build`]. One whose tenant is `default` has said nothing of it: it
+    /// belongs to the tenant of this job, whose jobs alone it can wait for.
     pub async fn enqueue_all(&self, mut jobs: Vec<NewJob>) -> JobResult<Vec<Enqueued>> {
         let claimed = &self.0.claimed;
         for job in &mut jobs {

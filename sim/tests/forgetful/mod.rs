@@ -100,7 +100,7 @@ passed_on! {
     trigger_schedule(within: Within<'_>, name: &ScheduleName) -> Result<Enqueued>;
     backfill_schedule(within: Within<'_>, name: &ScheduleName, range: &Backfill) -> Result<usize>;
     fire(fence: Fence, limit: usize) -> Result<Swept>;
-    schedule(name: &ScheduleName) -> Result<Option<Schedule>>;
+    schedule(within: Within<'_>, name: &ScheduleName) -> Result<Option<Schedule>>;
     schedules(within: Within<'_>, page: &PageRequest<ScheduleName>) -> Result<Page<Schedule, ScheduleName>>;
     occurrences(within: Within<'_>, name: &ScheduleName, page: &PageRequest<Timestamp>) -> Result<Page<Occurrence, Timestamp>>;
     {

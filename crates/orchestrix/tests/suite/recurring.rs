@@ -71,3 +71,14 @@ async fn an_interval_has_no_time_zone() {
         assert!(text.contains(part), "nothing of {part} in {text}");
     }
 }
+
+#[tokio::test]
+async fn a_schedule_is_not_given_to_another_tenant() {
+    let client = Client::new(MemoryStore::new());
+    let declare =
+        |tenant| client.recurring("ticks", every(Duration::from_secs(3600)), Tick.request().tenant(tenant)).put();
+    assert_eq!(declare("acme").await.unwrap(), Put::Created);
+    let text = declare("other").await.unwrap_err().to_string();
+    assert!(text.contains("job.tenant: is `acme` for as long as the schedule is there: delete it first"), "{text}");
+    assert_eq!(declare("acme").await.unwrap(), Put::Unchanged);
+}

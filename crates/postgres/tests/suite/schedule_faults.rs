@@ -58,7 +58,7 @@ impl Scene {
     }
 
     async fn schedule(&self, text: &str) -> Schedule {
-        self.store.schedule(&name(text)).await.unwrap().unwrap()
+        self.store.schedule(None, &name(text)).await.unwrap().unwrap()
     }
 
     async fn lines(&self, text: &str) -> Vec<Occurrence> {
@@ -235,7 +235,7 @@ async fn a_schedule_that_nobody_can_read_is_left_out_of_lists_and_can_be_stopped
         page = PageRequest::after(next, 1);
     }
     assert_eq!(names, [name("a")]);
-    assert!(matches!(scene.store.schedule(&name("b")).await, Err(StoreError::Backend(_))));
+    assert!(matches!(scene.store.schedule(None, &name("b")).await, Err(StoreError::Backend(_))));
     assert_eq!(scene.lines("b").await.len(), 1);
     assert_eq!(scene.lines("c").await, [], "it is there");
 

@@ -78,7 +78,7 @@ impl Scene {
     }
 
     async fn schedule(&self, text: &str) -> Schedule {
-        self.store.schedule(&name(text)).await.unwrap().unwrap()
+        self.store.schedule(None, &name(text)).await.unwrap().unwrap()
     }
 
     async fn lines(&self, text: &str) -> Vec<Occurrence> {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use orchestrix_core::{Cadence, NewJob, NewSchedule, ScheduleName, Tenant, Timestamp};
+use orchestrix_core::{Cadence, DependsOn, NewJob, NewSchedule, ScheduleName, Tenant, Timestamp};
 use orchestrix_postgres::PostgresStore;
 use orchestrix_store::{Backfill, PageRequest, Put, Result, Store, StoreError};
 
@@ -95,7 +95,7 @@ async fn given_away<T>(verb: impl AsyncFnOnce(PostgresStore, Tenant) -> Result<T
         until_waiting(&client, 1).await;
         holder.commit().await;
     });
-    let kept = store.schedule(&name()).await.unwrap().expect("it is there");
+    let kept = store.schedule(None, &name()).await.unwrap().expect("it is there");
     assert_eq!((kept.definition.job.tenant.as_str(), kept.definition.paused), ("other", false));
     assert_eq!(store.occurrences(None, &name(), &PageRequest::first(10)).await.unwrap().items, []);
     answer
@@ -115,4 +115,47 @@ async fn what_becomes_anothers_while_a_verb_waits_for_it_is_left_alone() {
     let range = Backfill { from: to - Duration::from_secs(7200), to, overlap: None };
     not_there(&given_away(async move |store, acme| store.backfill_schedule(Some(&acme), &name(), &range).await).await);
     assert!(!given_away(async |store, acme| store.delete_schedule(Some(&acme), &name()).await).await.unwrap());
+    // Nor is it taken back by whoever keeps to none.
+    let refused = given_away(async |store, acme| store.put_schedule(None, of(&acme)).await).await;
+    assert!(
+        matches!(&refused, Err(StoreError::Invalid(invalid)) if invalid.errors[0].field == "job.tenant"),
+        "{refused:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_schedule_of_another_that_nobody_can_read_is_not_there() {
+    let (store, database) = support::store().await;
+    let (acme, other) = (Tenant::new("acme").unwrap(), Tenant::new("other").unwrap());
+    store.put_schedule(None, of(&acme)).await.unwrap();
+    let spoil =
+        "UPDATE orchestrix.schedule SET definition = jsonb_set(definition::jsonb, '{cadence}', '\"new\"')::json";
+    support::connect(database.url()).await.batch_execute(spoil).await.unwrap();
+    assert_eq!(store.schedule(Some(&other), &name()).await.unwrap(), None);
+    assert!(matches!(store.schedule(Some(&acme), &name()).await, Err(StoreError::Backend(_))));
+    // Its tenant is known all the same.
+    let refused = store.put_schedule(None, of(&other)).await;
+    assert!(
+        matches!(&refused, Err(StoreError::Invalid(invalid)) if invalid.errors[0].field == "job.tenant"),
+        "{refused:?}"
+    );
+    assert_eq!(store.put_schedule(None, of(&acme)).await.unwrap(), Put::Updated);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_parent_of_another_tenant_is_not_waited_for() {
+    let (store, database) = support::store().await;
+    let theirs = NewJob { tenant: Tenant::new("other").unwrap(), ..job("t") };
+    let parent = store.enqueue(theirs.clone()).await.unwrap().id;
+    let holder = Holder::with(database.url(), "SELECT FROM orchestrix.job FOR UPDATE").await;
+    let depends_on = vec![DependsOn::Job(parent)];
+    let child = NewJob { depends_on: depends_on.clone(), ..job("t") };
+    let refused = tokio::time::timeout(Duration::from_secs(20), store.enqueue(child)).await.expect("an answer at once");
+    assert!(matches!(&refused, Err(StoreError::Invalid(_))), "{refused:?}");
+    // Whoever may wait for it does.
+    let (own, ()) = tokio::join!(store.enqueue(NewJob { depends_on, ..theirs }), async {
+        until_waiting(&support::connect(database.url()).await, 1).await;
+        holder.rollback().await;
+    });
+    own.unwrap();
 }

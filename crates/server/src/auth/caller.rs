@@ -2,12 +2,12 @@
 //!
 //! A caller that is bound to a tenant acts in it alone. What names another is forbidden; what is another's is not there.
 
-use std::{collections::HashSet, sync::Arc};
+use std::sync::Arc;
 
 use axum::{extract::FromRequestParts, http::request::Parts};
-use orchestrix_api::{Code, Problem};
-use orchestrix_core::{DependsOn, FieldError, Invalid, JobId, KeyId, NewJob, Role, Tenant};
-use orchestrix_store::{JobFilter, Operation, Schedule, StoreError};
+use orchestrix_api::Code;
+use orchestrix_core::{JobId, KeyId, Role, Tenant};
+use orchestrix_store::{JobFilter, Operation, StoreError};
 
 use crate::{App, refusal::Refusal};
 
@@ -72,14 +72,6 @@ impl Caller {
         Ok(())
     }
 
-    /// Refuses a schedule of another tenant, as if there were none.
-    pub(crate) fn owns_schedule(&self, schedule: &Schedule) -> Result<(), Refusal> {
-        match self.sees(&schedule.definition.job.tenant) {
-            true => Ok(()),
-            false => Err(StoreError::ScheduleNotFound(schedule.definition.name.clone()).into()),
-        }
-    }
-
     /// Whether somebody who acts in the same tenant began this; whoever is bound to none sees all.
     pub(crate) fn began(&self, operation: &Operation) -> bool {
         self.tenant().is_none_or(|own| operation.tenant.as_ref() == Some(own))
@@ -103,49 +95,7 @@ impl Caller {
         }
         Ok(())
     }
-
-    /// Refuses jobs that are another tenant's, or wait for jobs that are: those are as unknown as any that is not there. `field` names the
-    /// parents of the job at this place.
-    pub(crate) async fn may_record(
-        &self,
-        app: &App,
-        jobs: &[NewJob],
-        field: impl Fn(usize) -> String,
-    ) -> Result<(), Refusal> {
-        for job in jobs {
-            self.acts_for(&job.tenant)?;
-        }
-        if self.tenant().is_none() {
-            return Ok(());
-        }
-        let mut parents: Vec<JobId> = jobs.iter().flat_map(parents_of).collect();
-        parents.sort_unstable();
-        parents.dedup();
-        let mut foreign = HashSet::new();
-        for some in parents.chunks(CHUNK) {
-            let found = app.store.summaries(some).await?;
-            foreign.extend(found.into_iter().filter(|job| !self.sees(&job.tenant)).map(|job| job.id));
-        }
-        let unknown = |(i, job)| {
-            let (foreign, field) = (&foreign, &field);
-            parents_of(job).filter(|id| foreign.contains(id)).map(move |id| (field(i), id))
-        };
-        let errors = jobs.iter().enumerate().flat_map(unknown);
-        let errors = errors.map(|(field, id)| FieldError::new(field, format!("there is no job {id}"))).collect();
-        Ok(Invalid::check(errors).map_err(Problem::invalid)?)
-    }
 }
-
-// Those that were recorded before; others are of the same call, which is theirs.
-fn parents_of(job: &NewJob) -> impl Iterator<Item = JobId> {
-    job.depends_on.iter().filter_map(|parent| match parent {
-        DependsOn::Job(id) => Some(*id),
-        DependsOn::Reference(_) => None,
-    })
-}
-
-/// The most parents looked for at once.
-const CHUNK: usize = 1_000;
 
 impl<S: Send + Sync> FromRequestParts<S> for Caller {
     type Rejection = Refusal;

@@ -40,9 +40,9 @@ pub(crate) async fn batch(
     }
     let home = caller.home();
     let mut jobs = body.read(move |text| job::read_batch(text, &home)).await?;
-    caller.may_record(&app, &jobs, |i| format!("jobs[{i}].dependsOn")).await?;
     let trace = traceparent(&headers);
     for job in &mut jobs {
+        caller.acts_for(&job.tenant)?;
         job.traceparent.clone_from(&trace);
     }
     let jobs = app.store.enqueue_many(jobs).await?;

@@ -37,7 +37,7 @@ pub(crate) async fn create(
     body: Text,
 ) -> Result<Response, Refusal> {
     let mut job = job::read(body.as_str()?, &caller.home())?;
-    caller.may_record(&app, std::slice::from_ref(&job), |_| "dependsOn".into()).await?;
+    caller.acts_for(&job.tenant)?;
     take_key(&headers, &mut job)?;
     job.traceparent = traceparent(&headers);
     let correlation_id = job.correlation_id.clone();

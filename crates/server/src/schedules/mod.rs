@@ -24,9 +24,8 @@ pub(crate) fn name(text: &str) -> Result<ScheduleName, Refusal> {
 }
 
 pub(crate) async fn find(app: &App, caller: &Caller, name: &ScheduleName) -> Result<Schedule, Refusal> {
-    let found = app.store.schedule(name).await?.ok_or_else(|| StoreError::ScheduleNotFound(name.clone()))?;
-    caller.owns_schedule(&found)?;
-    Ok(found)
+    let found = app.store.schedule(caller.tenant(), name).await?;
+    Ok(found.ok_or_else(|| StoreError::ScheduleNotFound(name.clone()))?)
 }
 
 /// A schedule with those of its jobs that are not over.

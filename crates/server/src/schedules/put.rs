@@ -18,7 +18,8 @@ use crate::{
 
 /// Sets a schedule up, or changes it.
 ///
-/// A name belongs to the tenant that took it first: to a key of another it is not there.
+/// A name belongs to the tenant that took it first, until the schedule is deleted: to a key of another it is not there, and whoever is bound
+/// to none is told whose it is (422).
 #[utoipa::path(
     put,
     path = "/schedules/{name}",
@@ -41,7 +42,7 @@ pub(crate) async fn put(
     let name = ScheduleName::new(&text)
         .map_err(|error| Problem::invalid(Invalid::from(FieldError::new("name", error.message))))?;
     let (schedule, resume) = schedule::read(name.clone(), body.as_str()?, &caller.home())?;
-    caller.may_record(&app, std::slice::from_ref(&schedule.job), |_| "job.dependsOn".into()).await?;
+    caller.acts_for(&schedule.job.tenant)?;
     let put = app.store.put_schedule(caller.tenant(), schedule).await?;
     if resume {
         app.store.resume_schedule(caller.tenant(), &name).await?;

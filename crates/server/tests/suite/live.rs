@@ -1,5 +1,7 @@
 //! Those who follow jobs with keys, or do not listen.
 
+mod tenants;
+
 use std::{
     io::{BufRead, BufReader, ErrorKind, Read, Write},
     net::{SocketAddr, TcpStream},

@@ -8,7 +8,7 @@ use axum::{
     http::{Request, StatusCode, header},
 };
 use orchestrix_core::{JobState, WorkerName};
-use orchestrix_server::{App, Auth, Local, ServerOptions, router};
+use orchestrix_server::{App, Auth, Local, Metrics, ServerOptions, router};
 use orchestrix_store::{ClaimRequest, Finish, MemoryStore, Store, Verdict};
 use serde_json::{Value, json};
 use tower::ServiceExt;
@@ -23,7 +23,8 @@ pub(crate) struct Place {
 impl Place {
     pub(crate) fn new() -> Self {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-        let options = ServerOptions { auth: Auth::Keys, ..ServerOptions::default() };
+        let metrics = Some(Metrics::new(|| "some 1\n".into()));
+        let options = ServerOptions { auth: Auth::Keys, metrics, ..ServerOptions::default() };
         let server = router(App::new(Arc::clone(&store), options));
         let local = Local::new(Arc::clone(&store), "local:test");
         Self { store, server, local }
@@ -38,11 +39,16 @@ impl Place {
     }
 
     pub(crate) async fn ask(&self, what: &str, key: Option<&str>, body: &Value) -> (StatusCode, Value) {
+        let bearer = key.map(|key| format!("Bearer {key}"));
+        let headers = bearer.as_deref().map(|bearer| (header::AUTHORIZATION.as_str(), bearer));
+        self.send(what, headers.as_slice(), body).await
+    }
+
+    /// Asks with these headers.
+    pub(crate) async fn send(&self, what: &str, headers: &[(&str, &str)], body: &Value) -> (StatusCode, Value) {
         let (method, path) = what.split_once(' ').unwrap();
-        let mut request = Request::builder().method(method).uri(path);
-        if let Some(key) = key {
-            request = request.header(header::AUTHORIZATION, format!("Bearer {key}"));
-        }
+        let request = Request::builder().method(method).uri(path);
+        let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
         let body = if matches!(method, "POST" | "PUT") { body.to_string() } else { String::new() };
         let request =
             request.header(header::CONTENT_TYPE, "application/json").header(header::CONTENT_LENGTH, body.len());
@@ -53,6 +59,22 @@ impl Place {
         }
         let body = to_bytes(response.into_body(), usize::MAX).await.unwrap();
         (status, serde_json::from_slice(&body).unwrap_or_default())
+    }
+
+    /// The paths of all routes that the server has. Only the router knows them, and only tells them to those who look for faults.
+    pub(crate) fn paths(&self) -> Vec<String> {
+        let told = format!("{:?}", self.server);
+        let (told, _) = told.split_once("fallback_router").expect("what is not found has a router of its own");
+        let paths = told.split('"').skip(1).step_by(2).filter(|text| text.starts_with('/'));
+        paths.map(str::to_owned).collect()
+    }
+
+    /// Has whoever may do anything ask, who gets what they ask for.
+    pub(crate) async fn call(&self, what: &str, body: Value) -> Value {
+        let (method, path) = what.split_once(' ').unwrap();
+        let (status, body) = self.local.call(method.parse().unwrap(), path, Some(body.to_string())).await.unwrap();
+        assert!(status.is_success(), "{what}: {status}");
+        serde_json::from_slice(&body).unwrap_or_default()
     }
 
     /// A job of this tenant.

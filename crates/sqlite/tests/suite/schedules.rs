@@ -2,9 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use orchestrix_core::{Cadence, Misfire, NewSchedule, Overlap, ScheduleName, Timestamp, tzdb_version};
+use orchestrix_core::{Cadence, Misfire, NewJob, NewSchedule, Overlap, ScheduleName, Tenant, Timestamp, tzdb_version};
 use orchestrix_sqlite::{SqliteOptions, SqliteStore};
-use orchestrix_store::{Fence, ManualClock, PageRequest, Put, Store, Swept, Wakeup};
+use orchestrix_store::{Fence, ManualClock, PageRequest, Put, Store, StoreError, Swept, Wakeup};
 use rusqlite::Connection;
 
 use crate::{
@@ -156,7 +156,7 @@ async fn a_time_that_another_time_zone_database_gave_is_computed_anew() {
     for other in ["1999a", "9999z"] {
         store.put_schedule(None, every(3600, "s")).await.unwrap();
         store.put_schedule(None, NewSchedule { paused: true, ..every(3600, "paused") }).await.unwrap();
-        let before = store.schedule(&name("s")).await.unwrap();
+        let before = store.schedule(None, &name("s")).await.unwrap();
         // As if it were due by now.
         let stale = "UPDATE schedule SET tzdb = ?1, next_nominal = next_nominal - 7200000000, next_fire_at = next_fire_at - 7200000000";
         assert_eq!(connection.execute(stale, [other]).unwrap(), 2);
@@ -167,8 +167,8 @@ async fn a_time_that_another_time_zone_database_gave_is_computed_anew() {
             (swept.next_in, Some(true)),
             (store.agenda().await.unwrap().fire, swept.next_in.map(|t| !t.is_zero()))
         );
-        assert_eq!(store.schedule(&name("s")).await.unwrap(), before);
-        let paused = store.schedule(&name("paused")).await.unwrap().unwrap();
+        assert_eq!(store.schedule(None, &name("s")).await.unwrap(), before);
+        let paused = store.schedule(None, &name("paused")).await.unwrap().unwrap();
         assert_eq!((paused.next_fire_at, paused.tzdb.as_str()), (None, tzdb_version()));
         assert_eq!(number(&connection, "SELECT count(*) FROM job"), 0);
         assert_eq!(store.fire(Fence::NONE, 10).await.unwrap().count, 0);
@@ -195,7 +195,7 @@ async fn a_schedule_that_this_program_cannot_fire_keeps_no_other_waiting() {
     }
     assert_eq!(number(&connection, "SELECT count(*) FROM occurrence WHERE schedule = 'c'"), 1);
     assert_eq!(store.fire(Fence::NONE, 1).await.unwrap(), Swept { count: 0, next_in: Some(60 * SECOND) });
-    store.schedule(&name("a")).await.expect_err("nobody can read it");
+    store.schedule(None, &name("a")).await.expect_err("nobody can read it");
     // Whoever can fires them a minute later.
     let mend = "UPDATE schedule SET definition = (SELECT k.definition FROM kept k WHERE k.name = schedule.name)";
     connection.execute(mend, ()).unwrap();
@@ -242,7 +242,7 @@ async fn a_schedule_that_nobody_can_read_is_left_out_of_lists_and_can_be_stopped
         store.put_schedule(None, every(3600, called)).await.unwrap();
     }
     store.trigger_schedule(None, &name("b")).await.unwrap();
-    let before = store.schedule(&name("b")).await.unwrap().unwrap();
+    let before = store.schedule(None, &name("b")).await.unwrap().unwrap();
     let connection = connect(&folder.file());
     let spoil = "UPDATE schedule SET definition = '{\"new\":1}' WHERE name <> 'a'";
     connection.execute_batch(spoil).unwrap();
@@ -259,12 +259,12 @@ async fn a_schedule_that_nobody_can_read_is_left_out_of_lists_and_can_be_stopped
 
     clock.advance(60 * SECOND);
     assert_eq!(store.put_schedule(None, every(3600, "b")).await.unwrap(), Put::Updated);
-    let after = store.schedule(&name("b")).await.unwrap().unwrap();
+    let after = store.schedule(None, &name("b")).await.unwrap().unwrap();
     assert_eq!(after.definition, NewSchedule { paused: true, ..every(3600, "b") }, "it stays paused");
     assert_eq!((after.created_at, after.open_jobs), (before.created_at, before.open_jobs));
     assert!(store.resume_schedule(None, &name("b")).await.unwrap());
     assert_eq!(store.put_schedule(None, every(3600, "c")).await.unwrap(), Put::Updated);
-    assert!(store.schedule(&name("c")).await.unwrap().unwrap().next_fire_at.is_some());
+    assert!(store.schedule(None, &name("c")).await.unwrap().unwrap().next_fire_at.is_some());
     connection.execute_batch(spoil).unwrap();
     assert!(store.delete_schedule(None, &name("c")).await.unwrap());
 }
@@ -314,4 +314,27 @@ async fn whatever_begins_to_wait_for_its_time_is_hinted_at_and_so_are_the_jobs()
     store.trigger_schedule(None, &name("s")).await.unwrap();
     let hint = tokio::time::timeout(LIMIT, jobs.next()).await.expect("a hint of its job");
     assert_eq!(hint, Wakeup::Queue(queue));
+}
+
+#[tokio::test]
+async fn a_schedule_of_another_that_nobody_can_read_is_not_there() {
+    let folder = Folder::new();
+    let store = open_at(&folder, &Arc::new(ManualClock::new(half_past()))).await;
+    let (acme, other) = (Tenant::new("acme").unwrap(), Tenant::new("other").unwrap());
+    let of = |owner: &Tenant| {
+        let plain = every(3600, "s");
+        NewSchedule { job: NewJob { tenant: owner.clone(), ..plain.job.clone() }, ..plain }
+    };
+    store.put_schedule(None, of(&acme)).await.unwrap();
+    let spoil = "UPDATE schedule SET definition = json_set(definition, '$.cadence', 'new')";
+    connect(&folder.file()).execute_batch(spoil).unwrap();
+    assert_eq!(store.schedule(Some(&other), &name("s")).await.unwrap(), None);
+    store.schedule(Some(&acme), &name("s")).await.expect_err("nobody can read it");
+    // Its tenant is known all the same.
+    let refused = store.put_schedule(None, of(&other)).await;
+    assert!(
+        matches!(&refused, Err(StoreError::Invalid(invalid)) if invalid.errors[0].field == "job.tenant"),
+        "{refused:?}"
+    );
+    assert_eq!(store.put_schedule(None, of(&acme)).await.unwrap(), Put::Updated);
 }

@@ -184,7 +184,7 @@ pub(super) async fn what_schedules_do_counts(h: &Harness) {
     let name = schedule_name(queue.as_str());
     let schedule = NewSchedule { name: name.clone(), job: of(&queue, "tick"), overlap: Overlap::Skip, ..every(60) };
     h.put(schedule).await;
-    let first = h.store.schedule(&name).await.expect("a store that answers").expect("it is there").next_nominal;
+    let first = h.store.schedule(None, &name).await.expect("a store that answers").expect("it is there").next_nominal;
     let first = first.expect("it goes on");
     h.fire_at(first).await;
     // The first is unfinished.

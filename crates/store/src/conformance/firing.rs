@@ -82,10 +82,12 @@ pub(super) async fn the_longest_due_fire_first_and_no_more_than_asked_for(h: &Ha
     }
     h.advance(secs(60)).await;
     for name in ["b", "c", "a"] {
-        let before = h.store.schedule(&schedule_name(name)).await.expect("a store that answers").expect("a schedule");
+        let before =
+            h.store.schedule(None, &schedule_name(name)).await.expect("a store that answers").expect("a schedule");
         assert!(before.next_nominal.expect("it goes on") <= h.now().await, "{name} waits its turn");
         assert_eq!(h.store.fire(Fence::NONE, 1).await.expect("a valid limit").count, 1);
-        let after = h.store.schedule(&schedule_name(name)).await.expect("a store that answers").expect("a schedule");
+        let after =
+            h.store.schedule(None, &schedule_name(name)).await.expect("a store that answers").expect("a schedule");
         assert!(after.next_nominal.expect("it goes on") > h.now().await, "{name} was the longest due");
     }
     for limit in [0, 10_001] {
@@ -183,7 +185,8 @@ pub(super) async fn a_backlog_keeps_no_other_waiting(h: &Harness) {
     h.pass_until(first + secs(1)).await;
     let step = async || h.store.fire(Fence::NONE, 1).await.expect("a valid limit").count;
     assert_eq!((step().await, h.lines().await), (1, vec![]), "the other was due long before");
-    let waiting = h.store.schedule(&schedule_name("behind")).await.expect("a store that answers").expect("a schedule");
+    let waiting =
+        h.store.schedule(None, &schedule_name("behind")).await.expect("a store that answers").expect("a schedule");
     assert!(waiting.next_nominal.is_some_and(|time| time < first), "it is not done");
     assert_eq!((step().await, h.lines().await), (1, vec![fired(first)]), "it goes to the back of the line");
 }

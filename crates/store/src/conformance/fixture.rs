@@ -269,7 +269,7 @@ impl Harness {
 
     /// The schedule "s".
     pub(super) async fn schedule(&self) -> Schedule {
-        let schedule = self.store.schedule(&schedule_name("s")).await.expect("a store that answers");
+        let schedule = self.store.schedule(None, &schedule_name("s")).await.expect("a store that answers");
         schedule.expect("a schedule that exists")
     }
 

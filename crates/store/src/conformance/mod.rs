@@ -493,7 +493,10 @@ suite! {
         a_page_of_operations_holds_those_of_the_tenant_alone,
         a_page_of_the_audit_holds_deeds_of_the_tenant_alone,
         no_verb_reaches_a_schedule_of_another,
-        a_name_is_its_tenants_until_it_is_given_away_or_free_again,
+        a_schedule_is_its_tenants_for_as_long_as_it_is_there,
+        a_name_that_is_free_again_has_nothing_of_the_tenant_that_had_it,
+        a_job_of_another_tenant_is_as_unknown_as_one_that_is_not_there,
+        jobs_of_several_tenants_in_one_call_wait_for_their_own_alone,
         of_tenants_that_take_a_name_at_once_one_has_it,
     }
     firing {

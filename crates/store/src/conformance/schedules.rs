@@ -49,7 +49,7 @@ fn full(now: Timestamp) -> NewSchedule {
 }
 
 pub(super) async fn a_schedule_is_known_as_it_was_put(h: &Harness) {
-    assert_eq!(h.store.schedule(&schedule_name("s")).await.expect("a store that answers"), None);
+    assert_eq!(h.store.schedule(None, &schedule_name("s")).await.expect("a store that answers"), None);
     let start = h.now().await;
     let definition = full(start);
     assert_eq!(h.put(definition.clone()).await, Put::Created);
@@ -257,7 +257,7 @@ pub(super) async fn a_deleted_schedule_is_forgotten_with_its_ledger_and_its_jobs
     let id = h.job_of(first).await.id;
     assert!(h.store.delete_schedule(None, &name).await.expect("a store that answers"));
     assert!(!h.store.delete_schedule(None, &name).await.expect("a store that answers"));
-    assert_eq!(h.store.schedule(&name).await.expect("a store that answers"), None);
+    assert_eq!(h.store.schedule(None, &name).await.expect("a store that answers"), None);
     h.advance(secs(600)).await;
     assert_eq!(h.fire().await, crate::Swept::default());
     assert_eq!(h.listed(&JobFilter::default()).await, [id]);

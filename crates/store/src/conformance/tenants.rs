@@ -2,12 +2,12 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use orchestrix_core::{NewJob, NewSchedule, OperationId, ScheduleName, Tenant};
+use orchestrix_core::{JobId, NewJob, NewSchedule, OperationId, Overlap, ScheduleName, Tenant};
 
 use super::{Harness, fixture::*};
 use crate::{
     AuditFilter, Backfill, BulkAction, JobFilter, NewAudit, NewOperation, PageRequest, Put, Result, StoreError,
-    inspect::MAX_SCAN,
+    Verdict, inspect::MAX_SCAN,
 };
 
 fn tenant(name: &str) -> Tenant {
@@ -141,6 +141,7 @@ pub(super) async fn no_verb_reaches_a_schedule_of_another(h: &Harness) {
     not_there(&h.store.trigger_schedule(theirs, &name).await);
     not_there(&h.store.backfill_schedule(theirs, &name, &range).await);
     not_there(&h.store.occurrences(theirs, &name, &page).await);
+    assert_eq!(h.store.schedule(theirs, &name).await.expect("a store that answers"), None);
     assert!(!h.store.delete_schedule(theirs, &name).await.expect("a store that answers"));
     assert_eq!((h.schedule().await, h.ledger().await), (before, ledger));
     assert_eq!(h.listed(&JobFilter::default()).await.len(), jobs);
@@ -153,21 +154,114 @@ pub(super) async fn no_verb_reaches_a_schedule_of_another(h: &Harness) {
     h.store.trigger_schedule(own, &name).await.expect("their own");
     h.store.backfill_schedule(own, &name, &range).await.expect("their own");
     assert_ne!(h.store.occurrences(own, &name, &page).await.expect("their own").items, []);
+    assert_eq!(h.store.schedule(own, &name).await.expect("a store that answers"), Some(h.schedule().await));
     assert!(h.store.delete_schedule(own, &name).await.expect("a store that answers"));
 }
 
-pub(super) async fn a_name_is_its_tenants_until_it_is_given_away_or_free_again(h: &Harness) {
+pub(super) async fn a_schedule_is_its_tenants_for_as_long_as_it_is_there(h: &Harness) {
     let (acme, other) = (tenant("acme"), tenant("other"));
     let foreign = h.store.put_schedule(Some(&acme), of("other", "s")).await;
     assert_eq!(bad_fields(foreign), ["job.tenant"]);
     assert_eq!(h.store.put_schedule(Some(&acme), of("acme", "s")).await.expect("a free name"), Put::Created);
-    // Whoever keeps to none may give it to another.
-    assert_eq!(h.put(of("other", "s")).await, Put::Updated);
+    let before = h.schedule().await;
+    // Not even whoever keeps to none may give it to another.
+    let given = h.store.put_schedule(None, of("other", "s")).await.expect_err("refused");
+    let text = "invalid request: job.tenant: is `acme` for as long as the schedule is there: delete it first";
+    assert_eq!(given.to_string(), text);
+    not_there(&h.store.put_schedule(Some(&other), of("other", "s")).await);
+    assert_eq!(h.schedule().await, before);
+    assert!(h.store.delete_schedule(None, &schedule_name("s")).await.expect("a store that answers"));
+    assert_eq!(h.store.put_schedule(Some(&other), of("other", "s")).await.expect("a free name"), Put::Created);
     not_there(&h.store.put_schedule(Some(&acme), of("acme", "s")).await);
-    let list = h.store.schedules(Some(&other), &PageRequest::first(10)).await.expect("a valid page");
-    assert_eq!(list.items.len(), 1);
-    assert!(h.store.delete_schedule(Some(&other), &schedule_name("s")).await.expect("a store that answers"));
-    assert_eq!(h.store.put_schedule(Some(&acme), of("acme", "s")).await.expect("a free name"), Put::Created);
+}
+
+pub(super) async fn a_name_that_is_free_again_has_nothing_of_the_tenant_that_had_it(h: &Harness) {
+    let cancelling = |owner| NewSchedule { overlap: Overlap::CancelRunning, ..of(owner, "s") };
+    let first = h.begin(cancelling("acme")).await;
+    h.fire_at(first).await;
+    let running = h.claim_one().await;
+    assert_eq!((h.ledger().await.len(), h.schedule().await.open_jobs), (1, vec![running.id()]));
+    h.advance(secs(2)).await;
+    assert!(h.store.delete_schedule(None, &schedule_name("s")).await.expect("a store that answers"));
+    h.put(cancelling("other")).await;
+    let taken = h.schedule().await;
+    assert_eq!((h.ledger().await, taken.open_jobs, taken.last_fired_at), (vec![], vec![], None));
+    // The time that the first has fired is free, and the job of it goes on.
+    let range = Backfill { from: first, to: first + secs(1), overlap: None };
+    let filled = h.store.backfill_schedule(Some(&tenant("other")), &schedule_name("s"), &range).await;
+    assert_eq!(filled.expect("a valid range"), 1);
+    assert_eq!(h.job_of(first).await.tenant, tenant("other"));
+    assert!(!h.job(running.id()).await.cancel_requested, "it is another's");
+}
+
+// A job of acme that waits for these.
+fn waiting<const N: usize>(parents: [JobId; N]) -> NewJob {
+    NewJob { tenant: tenant("acme"), ..child_of(parents) }
+}
+
+fn refused<T: std::fmt::Debug>(result: Result<T>) -> String {
+    result.expect_err("a parent that is not there").to_string()
+}
+
+pub(super) async fn a_job_of_another_tenant_is_as_unknown_as_one_that_is_not_there(h: &Harness) {
+    let theirs = || NewJob { tenant: tenant("other"), ..job("any") };
+    let mut foreign = Vec::new();
+    for end in [Verdict::DONE, fatal("no use")] {
+        let started = h.start(theirs()).await;
+        h.end(&started, end).await;
+        foreign.push(started.id());
+    }
+    foreign.push(h.start(theirs()).await.id());
+    foreign.push(h.enqueue(NewJob { hold: true, ..theirs() }).await);
+    foreign.push(h.enqueue(theirs()).await);
+    foreign.push(h.enqueue(theirs()).await);
+    h.store.cancel(foreign[5]).await.expect("a waiting job");
+    let own = h.enqueue(NewJob { tenant: tenant("acme"), ..job("any") }).await;
+    let keyed = |job: NewJob| NewJob { idempotency_key: key("used"), ..job };
+    let kept = h.enqueue(keyed(NewJob { tenant: tenant("acme"), ..job("child") })).await;
+    let unknown = unknown_id();
+    let mut before = Vec::new();
+    for id in &foreign {
+        before.push(h.job(*id).await);
+    }
+    let recorded = h.listed(&JobFilter::default()).await.len();
+    for id in foreign.iter().copied() {
+        let told = |text: String| text.replace(&id.to_string(), &unknown.to_string());
+        let alone = refused(h.store.enqueue(waiting([id])).await);
+        assert_eq!(alone, format!("invalid request: dependsOn: there is no job {id}"));
+        let call = |parent| vec![waiting([own]), waiting([parent, own])];
+        let together = refused(h.store.enqueue_many(call(id)).await);
+        assert_eq!(told(together), refused(h.store.enqueue_many(call(unknown)).await));
+        // Beside one that is not there, both are named, in the order of their ids.
+        let both = h.store.enqueue(waiting([id, own, unknown])).await;
+        assert_eq!(bad_fields(both), ["dependsOn", "dependsOn"]);
+        // What else there is to say comes first, as ever.
+        let reused = h.store.enqueue(keyed(waiting([id]))).await;
+        assert!(matches!(reused, Err(StoreError::IdempotencyKeyReused { existing }) if existing == kept), "{reused:?}");
+    }
+    assert_eq!(h.listed(&JobFilter::default()).await.len(), recorded);
+    for (id, before) in foreign.iter().zip(before) {
+        assert_eq!(h.job(*id).await, before);
+    }
+    h.enqueue(waiting([own])).await;
+}
+
+pub(super) async fn jobs_of_several_tenants_in_one_call_wait_for_their_own_alone(h: &Harness) {
+    let of = |owner: &str, job: NewJob| NewJob { tenant: tenant(owner), ..job };
+    let (mine, theirs) = (h.enqueue(of("acme", job("any"))).await, h.enqueue(of("other", job("any"))).await);
+    let call = |a, b| vec![of("acme", child_of([a])), of("other", child_of([b]))];
+    let crossed = h.store.enqueue_many(call(theirs, mine)).await;
+    assert_eq!(bad_fields(crossed), ["jobs[0].dependsOn", "jobs[1].dependsOn"]);
+    // The same id is known to one and not to the other, whoever comes first.
+    assert_eq!(bad_fields(h.store.enqueue_many(call(mine, mine)).await), ["jobs[1].dependsOn"]);
+    assert_eq!(bad_fields(h.store.enqueue_many(call(theirs, theirs)).await), ["jobs[0].dependsOn"]);
+    let named = |owner, name: &str| of(owner, NewJob { reference: Some(name.into()), ..job("any") });
+    let after = |owner, name| of(owner, NewJob { depends_on: vec![reference(name)], ..job("any") });
+    let by_name = vec![named("acme", "a"), after("acme", "a"), after("other", "a")];
+    assert_eq!(bad_fields(h.store.enqueue_many(by_name).await), ["jobs[2].dependsOn[0]"]);
+    assert_eq!(h.listed(&JobFilter::default()).await.len(), 2);
+    let together = h.enqueue_many([call(mine, theirs), vec![named("acme", "a"), after("acme", "a")]].concat()).await;
+    assert_eq!((h.job(together[0]).await.depends_on, h.job(together[1]).await.depends_on), (vec![mine], vec![theirs]));
 }
 
 pub(super) async fn of_tenants_that_take_a_name_at_once_one_has_it(h: &Harness) {

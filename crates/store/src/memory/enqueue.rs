@@ -46,7 +46,7 @@ impl Tables {
         now: Timestamp,
     ) -> Result<Vec<Enqueued>> {
         let plan = self.plan(&jobs, now)?;
-        let parents = self.parents(&plan, graph, field)?;
+        let parents = self.parents(&jobs, &plan, graph, field)?;
         // A parent that is over will not end again, so its end is dealt out here.
         let over = parents.iter().flatten().copied().filter(|parent| self.is_over(*parent)).collect();
         for ((job, planned), parents) in jobs.into_iter().zip(&plan).zip(parents) {
@@ -91,8 +91,14 @@ impl Tables {
         Ok(plan)
     }
 
-    /// The ids that each job to be recorded waits for, in order. Refuses parents that nobody knows.
-    fn parents(&self, plan: &[Planned], graph: &[Parents], field: impl Fn(usize) -> String) -> Result<Vec<Vec<JobId>>> {
+    /// The ids that each job to be recorded waits for, in order. Refuses parents that its tenant does not know.
+    fn parents(
+        &self,
+        jobs: &[NewJob],
+        plan: &[Planned],
+        graph: &[Parents],
+        field: impl Fn(usize) -> String,
+    ) -> Result<Vec<Vec<JobId>>> {
         let fresh: HashSet<JobId> =
             plan.iter().filter(|planned| !planned.duplicate).map(|planned| planned.id).collect();
         let mut errors = Vec::new();
@@ -102,7 +108,8 @@ impl Tables {
             all[i].extend(inside.chain(parents.outside.iter().copied()));
             all[i].sort_unstable();
             all[i].dedup();
-            for id in all[i].iter().filter(|id| !fresh.contains(id) && self.find(**id).is_none()) {
+            let known = |id: JobId| self.find(id).is_some_and(|row| row.job.tenant == jobs[i].tenant);
+            for id in all[i].iter().filter(|id| !fresh.contains(id) && !known(**id)) {
                 errors.push(FieldError::new(field(i), format!("there is no job {id}")));
             }
         }

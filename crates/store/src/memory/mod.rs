@@ -370,8 +370,8 @@ impl Store for MemoryStore {
         self.with(|tables, now| tables.workers.page(page, now))
     }
 
-    async fn schedule(&self, name: &ScheduleName) -> Result<Option<Schedule>> {
-        Ok(self.with(|tables, _| tables.schedules.find(name).cloned()))
+    async fn schedule(&self, within: Within<'_>, name: &ScheduleName) -> Result<Option<Schedule>> {
+        Ok(self.with(|tables, _| tables.schedules.find(within, name).cloned()))
     }
 
     async fn schedules(

@@ -11,7 +11,9 @@ use orchestrix_core::{JobId, NewSchedule, Overlap, ScheduleName, Timestamp, sche
 use super::tables::Tables;
 use crate::{
     Backfill, Enqueued, Firing, Occurrence, Page, PageRequest, Put, Result, Schedule, StoreError, Swept, Within,
-    clock::until, is_within, schedule::check_put,
+    clock::until,
+    is_within,
+    schedule::{check_owner, check_put},
 };
 
 /// Every schedule, and which is due next.
@@ -26,13 +28,12 @@ pub(super) struct Schedules {
 type Ledger = BTreeMap<Timestamp, Occurrence>;
 
 impl Schedules {
-    pub(super) fn find(&self, name: &ScheduleName) -> Option<&Schedule> {
-        self.rows.get(name)
+    pub(super) fn find(&self, within: Within<'_>, name: &ScheduleName) -> Option<&Schedule> {
+        self.rows.get(name).filter(|schedule| is_there(schedule, within))
     }
 
     fn row(&self, within: Within<'_>, name: &ScheduleName) -> Result<&Schedule> {
-        let found = self.find(name).filter(|schedule| is_there(schedule, within));
-        found.ok_or_else(|| StoreError::ScheduleNotFound(name.clone()))
+        self.find(within, name).ok_or_else(|| StoreError::ScheduleNotFound(name.clone()))
     }
 
     fn knows(&self, name: &ScheduleName, nominal: Timestamp) -> bool {
@@ -165,12 +166,11 @@ fn past(ledger: &Ledger, oldest: Timestamp) -> impl Iterator<Item = Timestamp> {
 impl Tables {
     pub(super) fn put_schedule(&mut self, within: Within<'_>, definition: NewSchedule, now: Timestamp) -> Result<Put> {
         check_put(within, &definition)?;
-        if self.schedules.find(&definition.name).is_some() {
-            self.schedules.row(within, &definition.name)?;
-        }
-        let (schedule, put) = match self.schedules.find(&definition.name).cloned() {
+        let (schedule, put) = match self.schedules.find(None, &definition.name).cloned() {
             None => (Schedule::new(definition, now), Put::Created),
+            Some(old) if !is_there(&old, within) => return Err(StoreError::ScheduleNotFound(definition.name)),
             Some(old) => {
+                check_owner(Some(old.definition.job.tenant.as_str()), &definition)?;
                 let mut schedule = old.clone();
                 let Some(passed) = schedule.edit(definition, now) else { return Ok(Put::Unchanged) };
                 if let Some(line) = passed {

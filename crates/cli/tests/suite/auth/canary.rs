@@ -1,6 +1,8 @@
 //! What nobody may read in a log: a word that is planted wherever secrets and payloads go, while everything is logged, is seen in none of
 //! it. What a job says itself, in its lines and errors, is the job's.
 
+mod ways;
+
 use std::{
     fs::{self, File},
     hash::{BuildHasher, RandomState},
@@ -10,7 +12,7 @@ use std::{
 use orchestrix_testkit::TestDatabase;
 use serde_json::{Value, json};
 
-use super::{forged, over, secret_of};
+use super::{forged, id_of, over, secret_of};
 use crate::{
     server::http::Server,
     support::{Place, Ran, bare},
@@ -169,6 +171,9 @@ fn nothing_is_said(place: &Place, word: &str, format: &str) {
     }
     by_hand(&server, &client, &worker, word);
     nonsense(&server, &client, word);
+    let ask = |key: &str, method: &str, path: &str| server.with(key, method, path, "").status;
+    ways::in_paths(ask, [&client, &worker, &operator, &admin], word);
+    ways::by_sockets(|| server.connect(), &client, word);
     let mut heard = Heard::default();
     let log = ["--log", "trace", "--log-format", format];
     let payload = json!(word).to_string();

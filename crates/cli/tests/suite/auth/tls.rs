@@ -18,16 +18,16 @@ use crate::{
 };
 
 /// Somebody to be trusted, and what they vouch for.
-struct Certified {
+pub(super) struct Certified {
     root: CertificateDer<'static>,
     /// Files in the place's folder.
-    root_file: PathBuf,
+    pub(super) root_file: PathBuf,
     certificate: PathBuf,
-    key: PathBuf,
+    pub(super) key: PathBuf,
 }
 
 impl Certified {
-    fn new(place: &Place, name: &str) -> Self {
+    pub(super) fn new(place: &Place, name: &str) -> Self {
         let mut root = CertificateParams::new([]).unwrap();
         root.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let root = CertifiedIssuer::self_signed(root, KeyPair::generate().unwrap()).unwrap();
@@ -46,7 +46,7 @@ impl Certified {
         }
     }
 
-    fn flags(&self) -> [&str; 4] {
+    pub(super) fn flags(&self) -> [&str; 4] {
         ["--tls-cert", self.certificate.to_str().unwrap(), "--tls-key", self.key.to_str().unwrap()]
     }
 
@@ -56,7 +56,7 @@ impl Certified {
     }
 
     /// A connection of somebody who trusts this root alone, before a word was said on it.
-    fn connect(&self, server: &Server) -> StreamOwned<ClientConnection, TcpStream> {
+    pub(super) fn connect(&self, server: &Server) -> StreamOwned<ClientConnection, TcpStream> {
         let mut roots = RootCertStore::empty();
         roots.add(self.root.clone()).unwrap();
         let provider = Arc::new(rustls::crypto::ring::default_provider());

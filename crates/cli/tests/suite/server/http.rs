@@ -133,10 +133,16 @@ impl Server {
         self.raw(&[text.as_bytes(), body.as_bytes()].concat())
     }
 
+    /// A connection on which nothing was said.
+    pub(crate) fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        stream
+    }
+
     /// Sends these bytes, and reads until the server closes the connection.
     pub(crate) fn raw(&self, bytes: &[u8]) -> Answer {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
-        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        let mut stream = self.connect();
         // One that is refused for its size may be answered before it is sent.
         let _ = stream.write_all(bytes);
         let mut answer = Vec::new();

@@ -68,11 +68,17 @@ async fn no_list_tells_of_what_is_another_tenants_not_even_by_its_cursors() {
     let body = json!({"everySeconds": 60, "job": {"jobType": "t"}});
     let (status, answer) = place.ask("PUT /schedules/s00-secret", Some(&own), &body).await;
     assert_eq!((status, answer["code"].as_str()), (StatusCode::NOT_FOUND, Some("schedule_not_found")));
-    // Whoever is bound to none sees all, and may give a schedule to another tenant.
+    // Whoever is bound to none sees all, and gives no schedule to another tenant.
     let all = pages(&place, "/schedules", &operator).await;
     assert_eq!(all.iter().map(|page| page["items"].as_array().unwrap().len()).sum::<usize>(), 15);
     let body = json!({"everySeconds": 60, "job": {"jobType": "t", "tenant": "acme"}});
-    assert_eq!(place.ask("PUT /schedules/s00-secret", Some(&operator), &body).await.0, StatusCode::OK);
+    let (status, answer) = place.ask("PUT /schedules/s00-secret", Some(&operator), &body).await;
+    let message = "is `other` for as long as the schedule is there: delete it first";
+    let errors = json!([{"field": "job.tenant", "message": message}]);
+    assert_eq!((status, &answer["errors"]), (StatusCode::UNPROCESSABLE_ENTITY, &errors));
+    assert_eq!(place.ask("GET /schedules/s00-secret", Some(&own), &json!({})).await.0, StatusCode::NOT_FOUND);
+    assert_eq!(place.ask("DELETE /schedules/s00-secret", Some(&operator), &json!({})).await.0, StatusCode::NO_CONTENT);
+    assert_eq!(place.ask("PUT /schedules/s00-secret", Some(&operator), &body).await.0, StatusCode::CREATED);
     assert_eq!(place.ask("GET /schedules/s00-secret", Some(&own), &json!({})).await.0, StatusCode::OK);
     assert_eq!(place.ask("GET /schedules/s00-secret", Some(&other), &json!({})).await.0, StatusCode::NOT_FOUND);
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use orchestrix_client::Job;
-use orchestrix_core::JobState;
+use orchestrix_core::{DependsOn, JobState};
 use orchestrix_store::{LogLevel, PageRequest};
 use orchestrix_worker::{Context, JobError};
 use serde::{Deserialize, Serialize};
@@ -100,6 +100,17 @@ async fn children_belong_to_the_same_whole() {
     let client = memory();
     let worker = brisk(&client).handler(|_: Task, ctx: Context| async move {
         let child = ctx.enqueue(Child.request().delay(Duration::from_secs(60))).await?;
+        // It may wait for its parent and for its siblings, and not for what is another tenant's.
+        let after = Child
+            .request()
+            .depends_on(DependsOn::Job(ctx.id()))
+            .depends_on(DependsOn::Job(child.id))
+            .correlation_id("after");
+        let after = ctx.enqueue(after).await?;
+        assert_eq!(after.state, JobState::Blocked);
+        let foreign =
+            ctx.enqueue(Child.request().tenant("other").depends_on(DependsOn::Job(child.id))).await.unwrap_err();
+        assert!(foreign.to_string().contains(&format!("there is no job {}", child.id)), "{foreign}");
         ctx.enqueue(Child.request().tenant("other").correlation_id("another").hold()).await?;
         let bad = ctx.enqueue(Child.request().queue("no good")).await.unwrap_err();
         assert!(bad.to_string().contains("queue"));
@@ -115,6 +126,8 @@ async fn children_belong_to_the_same_whole() {
     let heir = record(&client, find(JobState::Scheduled).id).await;
     assert_eq!((heir.tenant.as_str(), heir.correlation_id.as_deref()), ("acme", Some("order-7")));
     assert_eq!(heir.traceparent.as_deref(), Some(trace));
+    let after = record(&client, find(JobState::Blocked).id).await;
+    assert_eq!((after.tenant.as_str(), after.depends_on.contains(&heir.id)), ("acme", true));
     let other = record(&client, find(JobState::Created).id).await;
     assert_eq!((other.tenant.as_str(), other.correlation_id.as_deref()), ("other", Some("another")));
     let _ = worker.shutdown().await;
