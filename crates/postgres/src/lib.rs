@@ -332,8 +332,8 @@ impl Store for PostgresStore {
         operate::retry(self, id).await
     }
 
-    async fn retry_many(&self, filter: &JobFilter, limit: usize) -> Result<Vec<JobId>> {
-        operate::retry_many(self, filter, limit).await
+    async fn retry_many(&self, filter: &JobFilter, page: &PageRequest<JobId>) -> Result<Page<JobId, JobId>> {
+        operate::retry_many(self, filter, page).await
     }
 
     async fn reprioritize(&self, id: JobId, priority: Priority) -> Result<JobState> {

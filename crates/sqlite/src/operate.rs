@@ -1,12 +1,10 @@
 //! What clients and operators do to single jobs and to queues.
 
 use orchestrix_core::{Event, IllegalTransition, JobId, JobState, Priority, Queue, Readiness};
-use orchestrix_store::{JobFilter, PageRequest};
 use rusqlite::params;
 
 use crate::{
     error::Result,
-    inspect,
     row::{Columns, Found, micros},
     session::{Session, Transaction},
     statement::{
@@ -81,24 +79,6 @@ impl Transaction<'_> {
         self.effects.woken.insert(queue.clone());
         Ok(())
     }
-}
-
-/// The next dead and cancelled jobs that match, newest first, and where to go on.
-pub(crate) fn finished(
-    session: &Session<'_>,
-    filter: &JobFilter,
-    page: &PageRequest<JobId>,
-) -> Result<(Vec<JobId>, Option<JobId>)> {
-    let page = inspect::list(session, filter, page)?;
-    Ok((page.items.iter().map(|job| job.id).collect(), page.next))
-}
-
-/// `filter` without what cannot be retried; `None` if nothing is left.
-pub(crate) fn retriable(filter: &JobFilter) -> Option<JobFilter> {
-    let redrivable = JobState::ALL.into_iter().filter(|state| state.next(Event::Redrive).is_ok());
-    let states: Vec<JobState> =
-        redrivable.filter(|state| filter.states.is_empty() || filter.states.contains(state)).collect();
-    (!states.is_empty()).then(|| JobFilter { states, ..filter.clone() })
 }
 
 pub(crate) fn paused_queues(session: &Session<'_>) -> Result<Vec<Queue>> {

@@ -119,6 +119,13 @@ pub struct JobSummary {
     pub priority: Priority,
     /// Attempts used up.
     pub attempts: u16,
+impl<T, C> Page<T, C> {
+    /// Nothing, and nothing more.
+    pub const fn empty() -> Self {
+        Self { items: Vec::new(), next: None }
+    }
+}
+
     /// The attempt budget.
     pub max_attempts: u16,
     /// When it was recorded.

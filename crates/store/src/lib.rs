@@ -121,8 +121,9 @@ pub trait Store: Any + Send + Sync {
     /// Gives a dead or cancelled job another chance, with at least one attempt left.
     async fn retry(&self, id: JobId) -> Result<JobState>;
 
-    /// Retries up to `limit` dead or cancelled jobs that match; call again until it answers with none.
-    async fn retry_many(&self, filter: &JobFilter, limit: usize) -> Result<Vec<JobId>>;
+    /// Retries dead and cancelled jobs that match: those of one page of their [`list`](Store::list), newest first. A page may hold none and
+    /// still have a next one. Whoever goes on from page to page retries every job once, whatever becomes of it meanwhile.
+    async fn retry_many(&self, filter: &JobFilter, page: &PageRequest<JobId>) -> Result<Page<JobId, JobId>>;
 
     /// Changes how urgent an unfinished job is.
     async fn reprioritize(&self, id: JobId, priority: Priority) -> Result<JobState>;

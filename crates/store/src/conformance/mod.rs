@@ -303,6 +303,8 @@ suite! {
         a_cancelled_job_can_be_retried,
         only_dead_and_cancelled_jobs_can_be_retried,
         many_are_retried_newest_first_and_step_by_step,
+        whoever_goes_on_retries_each_once_though_they_die_again_at_once,
+        one_call_looks_at_so_many_and_tells_where_to_go_on,
         of_many_only_the_dead_and_cancelled_that_match_are_retried,
         limits_out_of_range_are_refused,
     }

@@ -184,8 +184,8 @@ impl Store for MemoryStore {
         self.with(|tables, now| tables.retry(id, now))
     }
 
-    async fn retry_many(&self, filter: &JobFilter, limit: usize) -> Result<Vec<JobId>> {
-        self.with(|tables, now| tables.retry_many(filter, limit, now))
+    async fn retry_many(&self, filter: &JobFilter, page: &PageRequest<JobId>) -> Result<Page<JobId, JobId>> {
+        self.with(|tables, now| tables.retry_many(filter, page, now))
     }
 
     async fn reprioritize(&self, id: JobId, priority: Priority) -> Result<JobState> {
