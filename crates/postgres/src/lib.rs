@@ -30,6 +30,7 @@ mod fire;
 mod firing;
 mod housekeeping;
 mod inspect;
+mod ids;
 mod key;
 mod lanes;
 mod ledger;
@@ -71,6 +72,7 @@ use tokio_postgres::Row;
 
 pub use caller::CallerTransaction;
 pub use migrate::SCHEMA_VERSION;
+pub use ids::IdSource;
 pub use options::PostgresOptions;
 #[cfg(feature = "sqlx")]
 pub use sqlx;

@@ -406,6 +406,7 @@ suite! {
         depths_count_what_is_unfinished_by_queue_and_state,
         the_age_of_a_queue_is_that_of_its_longest_claimable_job,
         a_paused_queue_is_counted_even_when_it_is_empty,
+        a_list_by_time_begins_at_its_end_and_stops_at_its_beginning,
         queues_are_counted_by_name_page_by_page,
         one_queue_is_counted_as_it_is_among_others,
     }
