@@ -15,6 +15,7 @@
 //! What is deliberately absent: session locks, temporary tables, triggers on the hot path, `count(*)` over a backlog,
 //! NOTIFY in a producer's transaction.
 
+mod act;
 mod audit;
 mod by_hand;
 mod caller;
@@ -29,8 +30,8 @@ mod finish;
 mod fire;
 mod firing;
 mod housekeeping;
-mod inspect;
 mod ids;
+mod inspect;
 mod key;
 mod lanes;
 mod ledger;
@@ -71,8 +72,8 @@ use tokio::task::AbortHandle;
 use tokio_postgres::Row;
 
 pub use caller::CallerTransaction;
-pub use migrate::SCHEMA_VERSION;
 pub use ids::IdSource;
+pub use migrate::SCHEMA_VERSION;
 pub use options::PostgresOptions;
 #[cfg(feature = "sqlx")]
 pub use sqlx;

@@ -77,6 +77,8 @@ statements! {
     HEARTBEAT = "heartbeat" (UUID_ARRAY, INT4_ARRAY, UUID_ARRAY);
     HEARTBEAT_NODE = "heartbeat_node" (TEXT, TEXT, TEXT_ARRAY);
     HEARTBEAT_WORKER = "heartbeat_worker" (TEXT, INT4);
+    HOLD_FINISHED = "hold_finished" (UUID_ARRAY);
+    HOLD_FREE_FINISHED = "hold_free_finished" (UUID_ARRAY);
     HOLD_FREE_JOBS = "hold_free_jobs" (UUID_ARRAY);
     HOLD_JOBS = "hold_jobs" (UUID_ARRAY);
     KEEP_PAYLOADS = "keep_payloads" (TEXT, INT8);
@@ -141,6 +143,7 @@ statements! {
     REPLACE_OCCURRENCES = "replace_occurrences" (TEXT, TIMESTAMPTZ_ARRAY);
     REPLAY = "replay" (UUID_ARRAY, INT4_ARRAY, UUID_ARRAY);
     REPRIORITIZE = "reprioritize" (UUID, INT2);
+    REPRIORITIZE_MANY = "reprioritize_many" (UUID_ARRAY, INT2);
     REQUEST_CANCEL = "request_cancel" (UUID);
     REQUEST_CANCELS = "request_cancels" (UUID_ARRAY);
     RESIGN = "resign" (TEXT, INT8);

@@ -14,13 +14,19 @@ use crate::{
 
 impl Transaction<'_> {
     pub(crate) fn cancel(&mut self, id: JobId) -> Result<JobState> {
+        let state = self.cancel_untold(id)?;
+        self.tell_now()?;
+        Ok(state)
+    }
+
+    /// The same, but that those who wait for it are still to be [told](Transaction::tell_now).
+    pub(crate) fn cancel_untold(&mut self, id: JobId) -> Result<JobState> {
         let job = Found::expect(self, id)?;
         let decided = job.lifecycle.apply(Event::Cancel)?;
         if job.lifecycle.state.is_leased() {
             self.write_one(REQUEST_CANCEL, [id.as_uuid()])?;
         } else if job.lifecycle.state != decided.state {
             self.give_up(&job, "requested")?;
-            self.tell_now()?;
         }
         Ok(decided.state)
     }

@@ -146,7 +146,7 @@ pub trait Store: Any + Send + Sync {
     /// [`NewOperation::MAX_OPEN_EACH`]; those who are bound to none count as one.
     async fn begin_operation(&self, operation: NewOperation) -> Result<Operation>;
 
-    /// Stops an operation that runs; answers how it stands. What a step under way still does is not counted.
+    /// Stops an operation that runs; answers how it stands. A step under way is waited for, and nothing is done after the answer.
     async fn abort_operation(&self, id: OperationId) -> Result<Operation>;
 
     // ---- keys ----
@@ -224,7 +224,8 @@ pub trait Store: Any + Send + Sync {
     /// no other waiting.
     async fn fire(&self, fence: Fence, limit: usize) -> Result<Swept>;
 
-    /// Records a step of an operation, if it runs and stands where the step began; answers how it stands now.
+    /// Takes a step of an operation, if it runs and stands where the step begins; answers how it stands now. What is done to jobs and what is
+    /// counted of it last together or not at all. Where somebody else has locked a job, the step may end before that one.
     async fn advance_operation(&self, fence: Fence, id: OperationId, step: Advance) -> Result<Operation>;
 
     /// Folds up to `limit` changes of depth that were appended; answers how many. Stores that count in place have none.

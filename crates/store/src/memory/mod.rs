@@ -296,7 +296,7 @@ impl Store for MemoryStore {
 
     async fn advance_operation(&self, fence: Fence, id: OperationId, step: Advance) -> Result<Operation> {
         step.validate()?;
-        self.fenced(fence, 1, |tables, now| tables.operations.advance(id, &step, now))
+        self.fenced(fence, 1, |tables, now| tables.advance_operation(id, &step, now))
     }
 
     async fn fold_depths(&self, limit: usize) -> Result<usize> {
