@@ -145,7 +145,9 @@ impl Player {
             Step::RemoveWorker(name) => self.jobs.observe(&store.remove_worker(&request::worker(name)).await),
             Step::Retry(which) => self.jobs.observe(&store.retry(self.job(*which)).await),
             Step::RetryMany(filter, limit) => {
-                self.jobs.observe(&store.retry_many(&request::filter(filter, self.start), *limit).await)
+                let page = PageRequest::first(*limit);
+                let answer = store.retry_many(&request::filter(filter, self.start), &page).await;
+                self.jobs.observe(&answer.map(|page| page.items))
             }
             Step::Reprioritize(which, priority) => {
                 let priority = Priority::new(*priority).unwrap_or_default();

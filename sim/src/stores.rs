@@ -29,8 +29,8 @@ pub async fn all() -> Vec<Box<dyn Source>> {
     vec![Box::new(Memory), Box::new(Sqlite), Box::new(Postgres::prepare().await)]
 }
 
-/// Midnight of this machine's day. PostgreSQL files jobs by the day in their ids, which is the machine's, so that is where
-/// virtual time must begin for days to be dropped as they are in life.
+/// Midnight of this machine's day. PostgreSQL files jobs by the day in their ids and makes days ahead of time, so virtual time begins
+/// where the template did.
 pub fn start() -> Timestamp {
     const DAY: i64 = 24 * 3600;
     Timestamp::from_second(Timestamp::now().as_second() / DAY * DAY).unwrap_or(Timestamp::UNIX_EPOCH)
@@ -144,7 +144,13 @@ impl Source for Postgres {
     async fn fresh(&self, start: Timestamp) -> Harness {
         let copy = self.copy();
         let (clock, url) = DatabaseClock::install(&copy.url(), Some(start)).await.expect("a clock");
-        let options = PostgresOptions { connections: 4, listen: false, migrate: false, ..PostgresOptions::new(url) };
+        let options = PostgresOptions {
+            connections: 4,
+            listen: false,
+            migrate: false,
+            ids: clock.ids(),
+            ..PostgresOptions::new(url)
+        };
         let store = PostgresStore::open(options).await.expect("a store");
         let guard = Lent { copy: Some(copy), idle: self.idle.clone() };
         Harness { store: Arc::new(store), clock: Box::new(clock), guard: Box::new(guard) }

@@ -123,13 +123,15 @@ async fn redrive(
         consent.ask(&format!("{} would be retried.", jobs(found.items.len())))?;
     }
     let mut retried = Vec::new();
+    let mut cursor = None;
+    // From the newest to the oldest: those that die again meanwhile are behind it, and not retried for ever.
     while retried.len() < found.items.len() {
-        let limit = (found.items.len() - retried.len()).min(MAX_REDRIVE);
-        let wanted = RedriveRequest { filter: Some(filter.clone().into()), job_ids: None, limit: Some(limit) };
+        let limit = Some((found.items.len() - retried.len()).min(MAX_REDRIVE));
+        let wanted = RedriveRequest { filter: Some(filter.clone().into()), job_ids: None, limit, cursor };
         let step: Redriven = api.call(Request::post("/admin/dlq/redrive").with(&wanted)?).await?;
-        let done = step.retried.is_empty() || !step.more;
         retried.extend(step.retried);
-        if done {
+        cursor = step.next_cursor;
+        if cursor.is_none() {
             break;
         }
     }

@@ -1,6 +1,6 @@
 //! The identities of jobs, and of operations on many of them.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, str::FromStr, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -20,6 +20,11 @@ impl JobId {
     pub fn new(now: Timestamp, random: [u8; 10]) -> Self {
         let millis = u64::try_from(now.as_millisecond()).unwrap_or(0);
         Self(uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid())
+    }
+
+    /// The least id of the millisecond of `time`: no id that was made earlier comes after it, and none that was made later before it.
+    pub fn floor(time: Timestamp) -> Self {
+        Self::new(time, [0; 10])
     }
 
     /// Takes an id that came from a store.
@@ -43,6 +48,9 @@ impl JobId {
 
 /// Makes ids that only rise, so that jobs recorded together are claimed in the order they were given. None can be told from its neighbours:
 /// there are random bits between any two.
+///
+/// A clock that goes back is waited for by counting on. One that goes back by more than [`JobIds::MOST_AHEAD`] was wrong before, and ids begin
+/// anew: jobs are looked for by the time in their ids, and a clock that was wrong once must not make all later ids wrong.
 #[derive(Debug, Default)]
 pub struct JobIds {
     last: u128,
@@ -52,6 +60,9 @@ pub struct JobIds {
 const FREE_BITS: u32 = 74;
 
 impl JobIds {
+    /// How far the time in an id may be ahead of the clock it was made by.
+    pub const MOST_AHEAD: Duration = Duration::from_secs(60);
+
     /// Begins with nothing made.
     pub const fn new() -> Self {
         Self { last: 0 }
@@ -61,7 +72,8 @@ impl JobIds {
     pub fn next(&mut self, now: Timestamp, random: [u8; 10]) -> JobId {
         let fresh = JobId::new(now, random).0.as_u128();
         let [a, b, c, d, e, ..] = random;
-        self.last = match fresh > self.last {
+        let ahead = (self.last >> 80).saturating_sub(fresh >> 80);
+        self.last = match fresh > self.last || ahead > Self::MOST_AHEAD.as_millis() {
             true => fresh,
             false => later(self.last, 1 + u64::from_be_bytes([0, 0, 0, a, b, c, d, e])),
         };
@@ -167,7 +179,30 @@ mod tests {
         assert_eq!(id(u128::MAX).parted_from(id(0)), id(1 << 127));
     }
 
+    #[test]
+    fn a_clock_that_was_far_ahead_once_leaves_no_trace() {
+        let at = |millis: u64| Timestamp::from_millisecond(1_700_000_000_000 + millis as i64).expect("a time");
+        let most = u64::try_from(JobIds::MOST_AHEAD.as_millis()).expect("a minute");
+        let mut ids = JobIds::new();
+        let ahead = ids.next(at(most), [7; 10]);
+        let waits = ids.next(at(0), [7; 10]);
+        assert!(waits > ahead && waits < JobId::floor(at(most + 1)), "it counts on");
+        let far = ids.next(at(2 * most + 1), [7; 10]);
+        assert!(far > waits);
+        assert_eq!(ids.next(at(most), [7; 10]), JobId::new(at(most), [7; 10]), "it begins anew");
+    }
+
     proptest! {
+        #[test]
+        fn the_floor_of_a_time_is_between_ids_before_and_after_it(
+            made in 0i64..3, floor in 0i64..3, random in any::<[u8; 10]>()
+        ) {
+            let at = |millis| Timestamp::from_millisecond(1_700_000_000_000 + millis).expect("a time");
+            for random in [random, [0; 10], [0xff; 10]] {
+                prop_assert_eq!(JobId::new(at(made), random) >= JobId::floor(at(floor)), made >= floor);
+            }
+        }
+
         #[test]
         fn ids_only_rise_whatever_the_clock_does(steps in proptest::collection::vec((0i64..3, any::<[u8; 10]>()), 1..200)) {
             let mut ids = JobIds::new();

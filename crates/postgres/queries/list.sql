@@ -1,14 +1,14 @@
 -- Jobs that match, newest first, of a bounded number looked at; and in last rows where that ends: the last one looked at, and the one after
--- it, if there are any. $1 before which id, $2 how many to look at, $3 states, $4 queue, $5 type, $6 tenant, $7 tag, $8 text, $9 from, $10 to, $11 how many to give, $12 in which tables.
+-- it, if there are any. $1 before which id, $13 from which id on, $2 how many to look at, $3 states, $4 queue, $5 type, $6 tenant, $7 tag, $8 text, $9 from, $10 to, $11 how many to give, $12 in which tables.
 -- Where to end is found in the keys alone, so that rows that do not match are read and no more, and none after enough of them were found.
 -- Relies on the primary keys.
 WITH horizon AS MATERIALIZED (
-    SELECT id FROM orchestrix.jobs WHERE id < $1::uuid AND place = ANY ($12::text[]) ORDER BY id DESC OFFSET $2 - 1 LIMIT 2
+    SELECT id FROM orchestrix.jobs WHERE id < $1::uuid AND id >= $13::uuid AND place = ANY ($12::text[]) ORDER BY id DESC OFFSET $2 - 1 LIMIT 2
 )
 (SELECT id, state::text, job_type, queue, tenant, rank, attempts, max_attempts, created_at, updated_at, eligible_at, started_at, finished_at,
         worker, cancel_requested, progress::text, reason, options::text, NULL::uuid AS last
  FROM orchestrix.jobs
- WHERE id < $1::uuid AND id >= coalesce((SELECT id FROM horizon ORDER BY id DESC LIMIT 1), '00000000-0000-0000-0000-000000000000') AND place = ANY ($12::text[])
+ WHERE id < $1::uuid AND id >= coalesce((SELECT id FROM horizon ORDER BY id DESC LIMIT 1), $13::uuid) AND place = ANY ($12::text[])
    AND ($3::text[] IS NULL OR state::text = ANY ($3)) AND ($4::text IS NULL OR queue = $4) AND ($5::text IS NULL OR job_type = $5)
    AND ($6::text IS NULL OR tenant = $6) AND ($7::text IS NULL OR options -> 'tags' ? $7)
    AND ($8::text IS NULL OR strpos(job_type, $8) > 0 OR strpos(options ->> 'correlationId', $8) > 0

@@ -1,4 +1,4 @@
--- Jobs that somebody owns and that match, newest first. $1 before which id, $2 states, $3 queue, $4 type, $5 tenant, $6 tag, $7 text, $8 from, $9 to,
+-- Jobs that somebody owns and that match, newest first. $1 before which id, $11 from which id on, $2 states, $3 queue, $4 type, $5 tenant, $6 tag, $7 text, $8 from, $9 to,
 -- $10 how many to give. There are as many as workers have slots, mostly at the old end of a backlog, where list.sql would come to them
 -- after all of it. Gathered before they are ordered, so that the planner does not look for them along the primary key. Relies on job_lease.
 WITH leased AS MATERIALIZED (
@@ -9,7 +9,7 @@ WITH leased AS MATERIALIZED (
 SELECT id, state::text, job_type, queue, tenant, rank, attempts, max_attempts, created_at, updated_at, eligible_at, started_at,
        NULL::timestamptz AS finished_at, worker, cancel_requested, progress::text, NULL::text AS reason, options::text, NULL::uuid AS last
 FROM leased
-WHERE id < $1::uuid AND state::text = ANY ($2::text[]) AND ($3::text IS NULL OR queue = $3) AND ($4::text IS NULL OR job_type = $4)
+WHERE id < $1::uuid AND id >= $11::uuid AND state::text = ANY ($2::text[]) AND ($3::text IS NULL OR queue = $3) AND ($4::text IS NULL OR job_type = $4)
   AND ($5::text IS NULL OR tenant = $5) AND ($6::text IS NULL OR options -> 'tags' ? $6)
   AND ($7::text IS NULL OR strpos(job_type, $7) > 0 OR strpos(options ->> 'correlationId', $7) > 0 OR strpos(options ->> 'idempotencyKey', $7) > 0)
   AND ($8::timestamptz IS NULL OR created_at >= $8) AND ($9::timestamptz IS NULL OR created_at < $9)

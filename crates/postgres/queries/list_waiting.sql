@@ -1,5 +1,5 @@
 -- Jobs that wait for something and match, newest first, of a bounded number looked at; and in last rows where that ends: the last one looked at, and
--- the one after it, if there are any. $1 before which id, $2 how many to look at, $3 states, $4 queue, $5 type, $6 tenant, $7 tag, $8 text, $9 from, $10 to, $11 how many to give. Each state is
+-- the one after it, if there are any. $1 before which id, $12 from which id on, $2 how many to look at, $3 states, $4 queue, $5 type, $6 tenant, $7 tag, $8 text, $9 from, $10 to, $11 how many to give. Each state is
 -- looked through by itself and what is found is put in order: one order of several states would be along the primary key, through all that is
 -- pending. Relies on job_waiting.
 WITH wanted AS MATERIALIZED (
@@ -7,7 +7,7 @@ WITH wanted AS MATERIALIZED (
 ), horizon AS MATERIALIZED (
     SELECT j.id FROM wanted w CROSS JOIN LATERAL (
         SELECT id FROM orchestrix.job
-        WHERE state IN ('created', 'blocked', 'scheduled', 'retrying') AND state = w.state AND id < $1::uuid ORDER BY id DESC LIMIT $2 + 1
+        WHERE state IN ('created', 'blocked', 'scheduled', 'retrying') AND state = w.state AND id < $1::uuid AND id >= $12::uuid ORDER BY id DESC LIMIT $2 + 1
     ) AS j ORDER BY j.id DESC OFFSET $2 - 1 LIMIT 2
 )
 (SELECT j.* FROM wanted w CROSS JOIN LATERAL (
@@ -15,7 +15,7 @@ WITH wanted AS MATERIALIZED (
            NULL::timestamptz AS finished_at, worker, cancel_requested, progress::text, NULL::text AS reason, options::text, NULL::uuid AS last
     FROM orchestrix.job
     WHERE state IN ('created', 'blocked', 'scheduled', 'retrying') AND state = w.state
-      AND id < $1::uuid AND id >= coalesce((SELECT id FROM horizon ORDER BY id DESC LIMIT 1), '00000000-0000-0000-0000-000000000000')
+      AND id < $1::uuid AND id >= coalesce((SELECT id FROM horizon ORDER BY id DESC LIMIT 1), $12::uuid)
       AND ($4::text IS NULL OR queue = $4) AND ($5::text IS NULL OR job_type = $5)
       AND ($6::text IS NULL OR tenant = $6) AND ($7::text IS NULL OR options -> 'tags' ? $7)
       AND ($8::text IS NULL OR strpos(job_type, $8) > 0 OR strpos(options ->> 'correlationId', $8) > 0 OR strpos(options ->> 'idempotencyKey', $8) > 0)

@@ -6,7 +6,7 @@ use orchestrix_core::{FieldError, Overlap, ScheduleName, Timestamp, schedule::Ou
 use orchestrix_store::{Backfill, Enqueued, Fence, Occurrence, Result, StoreError, Within};
 
 use crate::{
-    PostgresStore,
+    PostgresOptions, PostgresStore,
     enqueue::MAX_CALL_BYTES,
     fire::{still_open, unfinished},
     firing::{Decided, Done, hold, write_down},
@@ -18,13 +18,18 @@ use crate::{
 
 pub(crate) async fn trigger(store: &PostgresStore, within: Within<'_>, name: &ScheduleName) -> Result<Enqueued> {
     let work = store.database().transaction(Fence::NONE).await?;
-    let answer = trigger_in(&work, store.database().options.inline_payload, within, name).await;
+    let answer = trigger_in(&work, &store.database().options, within, name).await;
     let mut done = work.conclude(answer).await?;
     done.tell(store, Fence::NONE).await;
     done.recorded.first().copied().ok_or_else(|| StoreError::Backend("a job was not recorded".into()))
 }
 
-async fn trigger_in(work: &Work<'_>, inline_payload: usize, within: Within<'_>, name: &ScheduleName) -> Result<Done> {
+async fn trigger_in(
+    work: &Work<'_>,
+    options: &PostgresOptions,
+    within: Within<'_>,
+    name: &ScheduleName,
+) -> Result<Done> {
     let (schedule, now) = lock_known(work, within, name).await?;
     let mut nominal = schedule.beside_its_times(now);
     while !ledger::known(work, &[(name, nominal)]).await?.is_empty() {
@@ -34,7 +39,7 @@ async fn trigger_in(work: &Work<'_>, inline_payload: usize, within: Within<'_>, 
     let unfinished = unfinished(work, &schedules, |_| Overlap::Allow).await?;
     let open = still_open(&schedules[0], Overlap::Allow, &unfinished);
     let decided = Decided::new(&schedules[0], schedules[0].trigger(nominal, now), open);
-    write_down(work, inline_payload, vec![decided], &[]).await
+    write_down(work, options, vec![decided], &[]).await
 }
 
 pub(crate) async fn backfill(
@@ -44,7 +49,7 @@ pub(crate) async fn backfill(
     range: &Backfill,
 ) -> Result<usize> {
     let work = store.database().transaction(Fence::NONE).await?;
-    let answer = backfill_in(&work, store.database().options.inline_payload, within, name, range).await;
+    let answer = backfill_in(&work, &store.database().options, within, name, range).await;
     let mut done = work.conclude(answer).await?;
     done.tell(store, Fence::NONE).await;
     Ok(done.recorded.len())
@@ -52,7 +57,7 @@ pub(crate) async fn backfill(
 
 async fn backfill_in(
     work: &Work<'_>,
-    inline_payload: usize,
+    options: &PostgresOptions,
     within: Within<'_>,
     name: &ScheduleName,
     range: &Backfill,
@@ -77,5 +82,5 @@ async fn backfill_in(
     let mut decided = vec![Decided::new(schedule, schedule.backfill(&times, overlap, &open, now), open)];
     ledger::replace(work, schedule, &mut decided[0].lines, known).await?;
     let held = hold(work, &decided, &HOLD_JOBS).await?;
-    write_down(work, inline_payload, decided, &held).await
+    write_down(work, options, decided, &held).await
 }

@@ -112,7 +112,7 @@ impl PostgresStore {
         let options = &self.database().options;
         for _ in 0..KEY_RACES {
             let mut savepoint = tx.savepoint(options).await?;
-            match record_graph(&mut savepoint, options.inline_payload, &jobs, &graph, &field_of_many).await {
+            match record_graph(&mut savepoint, options, &jobs, &graph, &field_of_many).await {
                 Ok(Some(recorded)) => {
                     let begun = savepoint.begun;
                     savepoint.keep().await?;

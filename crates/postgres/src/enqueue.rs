@@ -10,10 +10,10 @@ use orchestrix_store::{Enqueued, Fence, Result, StoreError, metrics::Tally};
 use uuid::Uuid;
 
 use crate::{
-    PostgresStore,
+    PostgresOptions, PostgresStore,
     database::Database,
     error::{is_of_one_job, store_error},
-    record::{Columns, Links, new_id},
+    record::{Columns, Links},
     row::state,
     runner::{Param, Runner},
     settle::{Ending, settle_in},
@@ -28,7 +28,7 @@ pub(crate) const KEY_RACES: usize = 10;
 
 /// Records jobs that may fail one by one: keys and data errors are each job's own.
 pub(crate) async fn record_each(database: &Database, jobs: &[NewJob]) -> Vec<Result<Enqueued>> {
-    let ids: Vec<JobId> = jobs.iter().map(|_| new_id()).collect();
+    let ids: Vec<JobId> = jobs.iter().map(|_| database.options.ids.next()).collect();
     let mut columns = Columns::default();
     for (id, job) in ids.iter().zip(jobs) {
         columns.push(*id, job, Links::default(), database.options.inline_payload);
@@ -143,9 +143,8 @@ async fn record_together(
 ) -> Result<Vec<Enqueued>> {
     let connection = store.database().connection().await?;
     for _ in 0..KEY_RACES {
-        let inline_payload = store.database().options.inline_payload;
-        let work = &mut &connection;
-        let recorded = connection.attempt(record_graph(work, inline_payload, jobs, graph, &field)).await?;
+        let (work, options) = (&mut &connection, &store.database().options);
+        let recorded = connection.attempt(record_graph(work, options, jobs, graph, &field)).await?;
         if let Some(mut recorded) = recorded {
             drop(connection);
             tally(jobs.iter().zip(&recorded)).count();
@@ -182,7 +181,7 @@ async fn record_plain(database: &Database, jobs: &[NewJob]) -> Result<Vec<Enqueu
     if jobs.is_empty() {
         return Ok(Vec::new());
     }
-    let ids: Vec<JobId> = jobs.iter().map(|_| new_id()).collect();
+    let ids: Vec<JobId> = jobs.iter().map(|_| database.options.ids.next()).collect();
     let mut columns = Columns::default();
     for (id, job) in ids.iter().zip(jobs) {
         columns.push(*id, job, Links::default(), database.options.inline_payload);
@@ -210,13 +209,13 @@ enum Parent {
 // what was recorded is to be taken back by the caller, who may start over.
 pub(crate) async fn record_graph(
     runner: &mut dyn Runner,
-    inline_payload: usize,
+    options: &PostgresOptions,
     jobs: &[NewJob],
     graph: &[Parents],
     field: &impl Fn(usize) -> String,
 ) -> Result<Option<Vec<Enqueued>>> {
     let mut answers: Vec<Option<Enqueued>> = vec![None; jobs.len()];
-    let mut ids: Vec<JobId> = jobs.iter().map(|_| new_id()).collect();
+    let mut ids: Vec<JobId> = jobs.iter().map(|_| options.ids.next()).collect();
     let keyed: Vec<usize> = (0..jobs.len()).filter(|i| jobs[*i].idempotency_key.is_some()).collect();
     let mut known = find_keys(runner, jobs, &keyed).await?;
     // In the order of the jobs, so that of several keys that were used for something else the first is named.
@@ -278,7 +277,7 @@ pub(crate) async fn record_graph(
         if failed && policy == OnDependencyFailure::Cancel {
             doomed.push(*i);
         }
-        columns.push(ids[*i], &jobs[*i], links, inline_payload);
+        columns.push(ids[*i], &jobs[*i], links, options.inline_payload);
         for parent in &parents_of[i] {
             children.push(ids[*i].as_uuid());
             parents.push(parent.as_uuid());

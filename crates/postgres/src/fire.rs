@@ -15,7 +15,7 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use crate::{
-    PostgresStore,
+    PostgresOptions, PostgresStore,
     firing::{Decided, Done, hold, write_down},
     ledger,
     pace::{Pace, Share},
@@ -38,7 +38,7 @@ struct Step<'a> {
     work: &'a Work<'a>,
     pace: &'a Pace,
     share: Share,
-    inline_payload: usize,
+    options: &'a PostgresOptions,
     patience: Duration,
 }
 
@@ -50,7 +50,7 @@ pub(crate) async fn fire(store: &PostgresStore, fence: Fence, limit: usize) -> R
         work: &work,
         pace,
         share: pace.share(),
-        inline_payload: store.database().options.inline_payload,
+        options: &store.database().options,
         patience: fence.patience().unwrap_or(ONE_BY_ONE),
     };
     let answer = step.run(limit).await;
@@ -176,7 +176,7 @@ impl Step<'_> {
         let count = decided.len();
         let decided = self.sound(decided).await?;
         let (decided, held) = self.free(decided).await?;
-        Ok((count, write_down(self.work, self.inline_payload, decided, &held).await?))
+        Ok((count, write_down(self.work, self.options, decided, &held).await?))
     }
 
     // Those whose jobs keep all rules; the others are put off.

@@ -10,7 +10,7 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use crate::{
-    PostgresStore,
+    PostgresOptions, PostgresStore,
     enqueue::{check_call, record_graph, tally},
     ledger,
     row::{count, state},
@@ -102,7 +102,7 @@ pub(crate) async fn hold(work: &Work<'_>, decided: &[Decided], statement: &State
 /// Writes jobs, requests to cancel, lines of the ledgers and where the schedules stand then. `held` are the jobs that they need.
 pub(crate) async fn write_down(
     work: &Work<'_>,
-    inline_payload: usize,
+    options: &PostgresOptions,
     mut decided: Vec<Decided>,
     held: &[Row],
 ) -> Result<Done> {
@@ -120,7 +120,7 @@ pub(crate) async fn write_down(
     let recorded = match jobs.is_empty() {
         true => Vec::new(),
         // Jobs of schedules have no keys, so nobody can take one of them meanwhile.
-        false => record_graph(&mut &*work, inline_payload, &jobs, &graph, &|_| "dependsOn".into())
+        false => record_graph(&mut &*work, options, &jobs, &graph, &|_| "dependsOn".into())
             .await?
             .ok_or_else(|| StoreError::Unavailable("a key was taken meanwhile".into()))?,
     };

@@ -81,7 +81,8 @@ pub(crate) async fn list(
     if filter.text.as_ref().is_some_and(|text| text.contains('\0')) {
         return Ok(Page { items: Vec::new(), next: None });
     }
-    let before = page.cursor.map_or(Uuid::max(), |id| id.as_uuid());
+    let span = filter.span(page.cursor);
+    let (before, start) = (span.end.as_uuid(), span.start.as_uuid());
     let waits = only_wait(&filter.states);
     // Where every row that is looked at is one that is asked for, there is no need to look at more.
     let all = JobFilter { states: if waits { filter.states.clone() } else { Vec::new() }, ..JobFilter::default() };
@@ -95,15 +96,29 @@ pub(crate) async fn list(
     let (from, to) = (filter.from.map(bound), filter.to.map(bound));
     let (places, give) = (places(&filter.states), page.limit as i64 + 1);
     let rows = if is_leased(&filter.states) {
-        let params: Params<'_> = &[&before, &states, &queue, &job_type, &tenant, &tag, &filter.text, &from, &to, &give];
+        let params: Params<'_> =
+            &[&before, &states, &queue, &job_type, &tenant, &tag, &filter.text, &from, &to, &give, &start];
         store.database().query(&LIST_LEASED, params).await?
     } else if waits {
         let params: Params<'_> =
-            &[&before, &scan, &states, &queue, &job_type, &tenant, &tag, &filter.text, &from, &to, &give];
+            &[&before, &scan, &states, &queue, &job_type, &tenant, &tag, &filter.text, &from, &to, &give, &start];
         store.database().query(&LIST_WAITING, params).await?
     } else {
-        let params: Params<'_> =
-            &[&before, &scan, &states, &queue, &job_type, &tenant, &tag, &filter.text, &from, &to, &give, &places];
+        let params: Params<'_> = &[
+            &before,
+            &scan,
+            &states,
+            &queue,
+            &job_type,
+            &tenant,
+            &tag,
+            &filter.text,
+            &from,
+            &to,
+            &give,
+            &places,
+            &start,
+        ];
         store.database().query(&LIST, params).await?
     };
     let mut items = Vec::new();

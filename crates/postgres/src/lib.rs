@@ -15,6 +15,7 @@
 //! What is deliberately absent: session locks, temporary tables, triggers on the hot path, `count(*)` over a backlog,
 //! NOTIFY in a producer's transaction.
 
+mod act;
 mod audit;
 mod by_hand;
 mod caller;
@@ -29,6 +30,7 @@ mod finish;
 mod fire;
 mod firing;
 mod housekeeping;
+mod ids;
 mod inspect;
 mod key;
 mod lanes;
@@ -70,6 +72,7 @@ use tokio::task::AbortHandle;
 use tokio_postgres::Row;
 
 pub use caller::CallerTransaction;
+pub use ids::IdSource;
 pub use migrate::SCHEMA_VERSION;
 pub use options::PostgresOptions;
 #[cfg(feature = "sqlx")]
@@ -332,8 +335,8 @@ impl Store for PostgresStore {
         operate::retry(self, id).await
     }
 
-    async fn retry_many(&self, filter: &JobFilter, limit: usize) -> Result<Vec<JobId>> {
-        operate::retry_many(self, filter, limit).await
+    async fn retry_many(&self, filter: &JobFilter, page: &PageRequest<JobId>) -> Result<Page<JobId, JobId>> {
+        operate::retry_many(self, filter, page).await
     }
 
     async fn reprioritize(&self, id: JobId, priority: Priority) -> Result<JobState> {

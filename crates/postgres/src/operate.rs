@@ -1,7 +1,7 @@
 //! What clients and operators do to single jobs and to queues.
 
 use orchestrix_core::{Event, IllegalTransition, JobId, JobState, Priority, Queue, Readiness};
-use orchestrix_store::{Fence, JobFilter, Page, PageRequest, Result, StoreError, Wakeup};
+use orchestrix_store::{BulkAction, Fence, JobFilter, Page, PageRequest, Result, StoreError, Wakeup};
 use uuid::Uuid;
 
 use crate::{
@@ -88,6 +88,9 @@ pub(crate) async fn retry(store: &PostgresStore, id: JobId) -> Result<JobState> 
 }
 
 async fn retry_all(store: &PostgresStore, ids: &[JobId]) -> Result<Vec<JobId>> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
     let ids: Vec<Uuid> = ids.iter().map(JobId::as_uuid).collect();
     let rows = store.database().query(&RETRY, &[&ids]).await?;
     for row in &rows {
@@ -98,30 +101,16 @@ async fn retry_all(store: &PostgresStore, ids: &[JobId]) -> Result<Vec<JobId>> {
     Ok(retried)
 }
 
-pub(crate) async fn retry_many(store: &PostgresStore, filter: &JobFilter, limit: usize) -> Result<Vec<JobId>> {
-    PageRequest::<JobId>::first(limit).validate()?;
-    let finished = [JobState::Dead, JobState::Cancelled];
-    let mut filter = filter.clone();
-    filter.states = match filter.states.is_empty() {
-        true => finished.into(),
-        false => filter.states.into_iter().filter(|state| finished.contains(state)).collect(),
-    };
-    if filter.states.is_empty() {
-        return Ok(Vec::new());
-    }
-    let mut retried = Vec::new();
-    let mut cursor = None;
-    // Pages may be empty and have a next one: rows looked at per page are bounded.
-    loop {
-        let request = PageRequest { cursor, limit: limit - retried.len() };
-        let Page { items, next } = inspect::list(store, &filter, &request).await?;
-        let ids: Vec<JobId> = items.iter().map(|job| job.id).collect();
-        retried.extend(retry_all(store, &ids).await?);
-        cursor = next;
-        if retried.len() >= limit || cursor.is_none() {
-            return Ok(retried);
-        }
-    }
+pub(crate) async fn retry_many(
+    store: &PostgresStore,
+    filter: &JobFilter,
+    page: &PageRequest<JobId>,
+) -> Result<Page<JobId, JobId>> {
+    page.validate()?;
+    let Some(filter) = BulkAction::Retry.narrow(filter) else { return Ok(Page::empty()) };
+    let Page { items, next } = inspect::list(store, &filter, page).await?;
+    let ids: Vec<JobId> = items.iter().map(|job| job.id).collect();
+    Ok(Page { items: retry_all(store, &ids).await?, next })
 }
 
 pub(crate) async fn reprioritize(store: &PostgresStore, id: JobId, priority: Priority) -> Result<JobState> {

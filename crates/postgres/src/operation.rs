@@ -10,10 +10,11 @@ use uuid::Uuid;
 
 use crate::{
     PostgresStore,
+    act::{Deeds, act},
     row::corrupt,
     statement::{
-        ABORT_OPERATION, ADVANCE_OPERATION, BEGIN_OPERATION, COUNT_OPERATIONS, FIND_OPERATION, LOCK_OPERATIONS,
-        OPEN_OPERATIONS, OPERATIONS, TENANT_OPERATIONS, TIME,
+        ABORT_OPERATION, ADVANCE_OPERATION, BEGIN_OPERATION, COUNT_OPERATIONS, FIND_OPERATION, LOCK_OPERATION,
+        LOCK_OPERATIONS, OPEN_OPERATIONS, OPERATIONS, TENANT_OPERATIONS, TIME,
     },
     work::Work,
 };
@@ -64,30 +65,49 @@ pub(crate) async fn abort(store: &PostgresStore, id: OperationId) -> Result<Oper
     }
 }
 
+/// Takes a step: what it does to jobs and what is counted of it are one transaction, in which nobody stops the operation.
 pub(crate) async fn advance(store: &PostgresStore, fence: Fence, id: OperationId, step: &Advance) -> Result<Operation> {
     step.validate()?;
-    let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
-    let work = store.database().work(fence).await?;
-    let mut rows = work
+    let work = store.database().transaction(fence).await?;
+    let taken = take_step(&work, id, step).await;
+    let (operation, deeds) = work.conclude(taken).await?;
+    deeds.tell(store, fence).await;
+    Ok(operation)
+}
+
+async fn take_step(work: &Work<'_>, id: OperationId, step: &Advance) -> Result<(Operation, Deeds)> {
+    let rows = work.query(&LOCK_OPERATION, &[&id.as_uuid()]).await?;
+    let operation = rows.first().map_or(Err(StoreError::OperationNotFound(id)), read)?;
+    if !operation.stands_at(step.from_cursor) {
+        return Ok((operation, Deeds::default()));
+    }
+    let (jobs, deeds) = match operation.dry_run {
+        true => (&step.jobs[..], Deeds::default()),
+        false => act(work, &operation, &step.jobs).await?,
+    };
+    // Where somebody has a job, it ends before that one.
+    let whole = jobs.len() == step.jobs.len();
+    let cursor = if whole { step.cursor } else { jobs.last().copied() };
+    let end = step.end.as_ref().filter(|_| whole);
+    let number = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
+    let refused = if operation.dry_run { 0 } else { jobs.len() - deeds.changed() };
+    let rows = work
         .query(
             &ADVANCE_OPERATION,
             &[
                 &id.as_uuid(),
                 &step.from_cursor.map(|id| id.as_uuid()),
-                &step.cursor.map(|id| id.as_uuid()),
-                &number(step.matched),
-                &number(step.changed),
-                &number(step.refused),
-                &step.end.as_ref().map(|end| end.state().as_str()),
-                &step.end.as_ref().and_then(OperationEnd::error),
+                &cursor.map(|id| id.as_uuid()),
+                &number(jobs.len()),
+                &number(deeds.changed()),
+                &number(refused),
+                &end.map(|end| end.state().as_str()),
+                &end.and_then(OperationEnd::error),
             ],
         )
         .await?;
-    if rows.is_empty() {
-        rows = work.query(&FIND_OPERATION, &[&id.as_uuid()]).await?;
-    }
-    work.commit().await?;
-    rows.first().map_or(Err(StoreError::OperationNotFound(id)), read)
+    let operation = rows.first().map_or(Err(StoreError::OperationNotFound(id)), read)?;
+    Ok((operation, deeds))
 }
 
 pub(crate) async fn find(store: &PostgresStore, id: OperationId) -> Result<Option<Operation>> {

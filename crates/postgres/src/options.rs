@@ -2,6 +2,8 @@
 
 use std::{fmt, time::Duration};
 
+use crate::IdSource;
+
 /// Where the database is and how this process uses it.
 #[derive(Clone)]
 pub struct PostgresOptions {
@@ -25,6 +27,8 @@ pub struct PostgresOptions {
     pub session_settings: bool,
     /// Apply pending migrations when the store is opened.
     pub migrate: bool,
+    /// Where ids of jobs come from.
+    pub ids: IdSource,
     /// Payloads longer than this many bytes are kept apart from the row that moves.
     pub inline_payload: usize,
 }
@@ -43,6 +47,7 @@ impl PostgresOptions {
             listen: true,
             session_settings: true,
             migrate: true,
+            ids: IdSource::default(),
             inline_payload: 512,
         }
     }

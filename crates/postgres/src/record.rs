@@ -1,11 +1,8 @@
 //! New jobs as the columns of one statement.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, PoisonError},
-};
+use std::collections::HashMap;
 
-use orchestrix_core::{Fingerprint, JobId, JobIds, JobState, NewJob, Start, Timestamp};
+use orchestrix_core::{Fingerprint, JobId, JobState, NewJob, Start};
 use orchestrix_store::{Options, Result, clock::cut};
 use serde_json::{Map, Value, json};
 use tokio_postgres::Row;
@@ -159,10 +156,4 @@ fn spec(job: &NewJob, links: Links) -> Option<String> {
 pub(crate) fn millis(duration: std::time::Duration) -> i64 {
     const THOUSAND_YEARS: i64 = 1_000 * 365 * 24 * 3_600 * 1_000;
     i64::try_from(duration.as_millis()).map_or(THOUSAND_YEARS, |millis| millis.min(THOUSAND_YEARS))
-}
-
-/// A fresh id, greater than every other this process made. Its time is this node's and only places the row.
-pub(crate) fn new_id() -> JobId {
-    static IDS: Mutex<JobIds> = Mutex::new(JobIds::new());
-    IDS.lock().unwrap_or_else(PoisonError::into_inner).next(Timestamp::now(), rand::random())
 }

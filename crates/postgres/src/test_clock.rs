@@ -4,18 +4,22 @@
 //! with functions of its own by these names that comes before `pg_catalog` in the search path is therefore all it takes; the store
 //! itself knows nothing of it.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use orchestrix_core::Timestamp;
-use orchestrix_store::{Result, conformance::TestClock};
+use orchestrix_store::{Clock, ManualClock, Result, conformance::TestClock};
 use tokio_postgres::{Client, NoTls};
 
-use crate::error::store_error;
+use crate::{IdSource, error::store_error};
 
 /// Stands still until it is told to move; shared by all who connect with its URL.
 #[derive(Debug)]
-pub struct DatabaseClock(Client);
+pub struct DatabaseClock {
+    client: Client,
+    /// The same time, for ids.
+    here: Arc<ManualClock>,
+}
 
 impl DatabaseClock {
     /// Puts the clock into the database at `url`, or sets the one that is there: to `start`, or to the server's time.
@@ -37,8 +41,15 @@ impl DatabaseClock {
             .map_err(store_error)?;
         let set = "INSERT INTO test_clock.reading
                    VALUES (coalesce($1::timestamptz, date_trunc('milliseconds', pg_catalog.now())))";
-        client.execute(set, &[&start]).await.map_err(store_error)?;
-        Ok((Self(client), format!("{url}?options=-csearch_path%3Dtest_clock%2Cpg_catalog%2Cpublic")))
+        let set = format!("{set} RETURNING at");
+        let now: Timestamp = client.query_one(&set, &[&start]).await.map_err(store_error)?.get(0);
+        let here = Arc::new(ManualClock::new(now));
+        Ok((Self { client, here }, format!("{url}?options=-csearch_path%3Dtest_clock%2Cpg_catalog%2Cpublic")))
+    }
+
+    /// Ids of the time that it shows: whoever looks for jobs by time looks for such.
+    pub fn ids(&self) -> IdSource {
+        IdSource::on(Arc::clone(&self.here) as Arc<dyn Clock>)
     }
 }
 
@@ -50,10 +61,11 @@ impl TestClock for DatabaseClock {
         let (seconds, micros) = (micros / 1_000_000, micros % 1_000_000);
         let advance = "UPDATE test_clock.reading
                        SET at = at + $1::bigint * interval '1 second' + $2::bigint * interval '1 microsecond'";
-        self.0.execute(advance, &[&seconds, &micros]).await.expect("the clock moves");
+        self.client.execute(advance, &[&seconds, &micros]).await.expect("the clock moves");
+        ManualClock::advance(&self.here, by);
     }
 
     async fn now(&self) -> Timestamp {
-        self.0.query_one("SELECT at FROM test_clock.reading", &[]).await.expect("the clock").get(0)
+        self.client.query_one("SELECT at FROM test_clock.reading", &[]).await.expect("the clock").get(0)
     }
 }

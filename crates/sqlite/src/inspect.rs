@@ -1,13 +1,12 @@
 //! Reading jobs, logs and depths.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::Range};
 
 use orchestrix_core::{AttemptRecord, Job, JobId, JobState, Queue, WorkerName};
 use orchestrix_store::{
     JobFilter, JobSummary, LogEntry, Page, PageRequest, QueueDepth, StoreError, clock::until, inspect::MAX_SCAN,
 };
 use rusqlite::params;
-use uuid::Uuid;
 
 use crate::{
     error::{Result, corrupt},
@@ -63,12 +62,12 @@ pub(crate) fn list(
     filter: &JobFilter,
     page: &PageRequest<JobId>,
 ) -> Result<Page<JobSummary, JobId>> {
-    let before = page.cursor.map_or(Uuid::max(), |id| id.as_uuid());
+    let Range { start, end } = filter.span(page.cursor);
     let mut items = Vec::new();
     let mut last: Option<JobId> = None;
     let (mut looked, mut passed) = (0, 0);
     let mut next = None;
-    session.each(source(&filter.states), [before], |row| {
+    session.each(source(&filter.states), [end.as_uuid(), start.as_uuid()], |row| {
         let id = Columns(row).id(0)?;
         if items.len() == page.limit || looked == MAX_SCAN || passed == MAX_PASSED {
             // Neither may be one of those that were asked for.

@@ -54,9 +54,9 @@ use orchestrix_core::{
     ScheduleName, Timestamp, WorkerName,
 };
 use orchestrix_store::{
-    Advance, Agenda, ApiKey, AuditEntry, AuditFilter, Backfill, ClaimRequest, Claimed, Directive, Enqueued, Epoch,
-    Fence, Finish, FinishError, JobFilter, JobSummary, KeyRecord, Lately, Leadership, LeaseStatus, LogEntry, LogLine,
-    NewAudit, NewKey, NewOperation, NodeInfo, NodeStatus, Occurrence, Operation, Page, PageRequest, Presence,
+    Advance, Agenda, ApiKey, AuditEntry, AuditFilter, Backfill, BulkAction, ClaimRequest, Claimed, Directive, Enqueued,
+    Epoch, Fence, Finish, FinishError, JobFilter, JobSummary, KeyRecord, Lately, Leadership, LeaseStatus, LogEntry,
+    LogLine, NewAudit, NewKey, NewOperation, NodeInfo, NodeStatus, Occurrence, Operation, Page, PageRequest, Presence,
     ProgressUpdate, Pruned, Put, QueueDepth, Recent, Result, Retention, Schedule, Store, StoreError, Swept, Wakeups,
     Within, WorkerInfo, WorkerStatus,
     audit::check_outcome,
@@ -207,24 +207,17 @@ impl Store for SqliteStore {
         self.database().write(move |transaction| transaction.retry(id)).await
     }
 
-    // Looked for outside the writer, page by page, since what matches may lie behind many that do not.
-    async fn retry_many(&self, filter: &JobFilter, limit: usize) -> Result<Vec<JobId>> {
-        check_limit(limit, PageRequest::<JobId>::MAX_LIMIT)?;
-        let Some(filter) = operate::retriable(filter) else { return Ok(Vec::new()) };
-        let filter = Arc::new(filter);
-        let mut retried = Vec::new();
-        let mut cursor = None;
-        loop {
-            let (wanted, page) = (Arc::clone(&filter), PageRequest { cursor, limit: limit - retried.len() });
-            let (ids, next) = self.database().read(move |session| operate::finished(&session, &wanted, &page)).await?;
-            if !ids.is_empty() {
-                retried.extend(self.database().write(move |transaction| transaction.retry_some(&ids)).await?);
-            }
-            cursor = next;
-            if retried.len() >= limit || cursor.is_none() {
-                return Ok(retried);
-            }
+    // Looked for outside the writer, since what matches may lie behind many that do not.
+    async fn retry_many(&self, filter: &JobFilter, page: &PageRequest<JobId>) -> Result<Page<JobId, JobId>> {
+        page.validate()?;
+        let Some(filter) = BulkAction::Retry.narrow(filter) else { return Ok(Page::empty()) };
+        let Page { items, next } = self.list(&filter, page).await?;
+        if items.is_empty() {
+            return Ok(Page { items: Vec::new(), next });
         }
+        let ids: Vec<JobId> = items.into_iter().map(|job| job.id).collect();
+        let items = self.database().write(move |transaction| transaction.retry_some(&ids)).await?;
+        Ok(Page { items, next })
     }
 
     async fn reprioritize(&self, id: JobId, priority: Priority) -> Result<JobState> {

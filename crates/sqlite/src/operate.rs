@@ -1,12 +1,10 @@
 //! What clients and operators do to single jobs and to queues.
 
 use orchestrix_core::{Event, IllegalTransition, JobId, JobState, Priority, Queue, Readiness};
-use orchestrix_store::{JobFilter, PageRequest};
 use rusqlite::params;
 
 use crate::{
     error::Result,
-    inspect,
     row::{Columns, Found, micros},
     session::{Session, Transaction},
     statement::{
@@ -16,13 +14,19 @@ use crate::{
 
 impl Transaction<'_> {
     pub(crate) fn cancel(&mut self, id: JobId) -> Result<JobState> {
+        let state = self.cancel_untold(id)?;
+        self.tell_now()?;
+        Ok(state)
+    }
+
+    /// The same, but that those who wait for it are still to be [told](Transaction::tell_now).
+    pub(crate) fn cancel_untold(&mut self, id: JobId) -> Result<JobState> {
         let job = Found::expect(self, id)?;
         let decided = job.lifecycle.apply(Event::Cancel)?;
         if job.lifecycle.state.is_leased() {
             self.write_one(REQUEST_CANCEL, [id.as_uuid()])?;
         } else if job.lifecycle.state != decided.state {
             self.give_up(&job, "requested")?;
-            self.tell_now()?;
         }
         Ok(decided.state)
     }
@@ -81,24 +85,6 @@ impl Transaction<'_> {
         self.effects.woken.insert(queue.clone());
         Ok(())
     }
-}
-
-/// The next dead and cancelled jobs that match, newest first, and where to go on.
-pub(crate) fn finished(
-    session: &Session<'_>,
-    filter: &JobFilter,
-    page: &PageRequest<JobId>,
-) -> Result<(Vec<JobId>, Option<JobId>)> {
-    let page = inspect::list(session, filter, page)?;
-    Ok((page.items.iter().map(|job| job.id).collect(), page.next))
-}
-
-/// `filter` without what cannot be retried; `None` if nothing is left.
-pub(crate) fn retriable(filter: &JobFilter) -> Option<JobFilter> {
-    let redrivable = JobState::ALL.into_iter().filter(|state| state.next(Event::Redrive).is_ok());
-    let states: Vec<JobState> =
-        redrivable.filter(|state| filter.states.is_empty() || filter.states.contains(state)).collect();
-    (!states.is_empty()).then(|| JobFilter { states, ..filter.clone() })
 }
 
 pub(crate) fn paused_queues(session: &Session<'_>) -> Result<Vec<Queue>> {

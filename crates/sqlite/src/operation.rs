@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::{
     error::{Fault, Result, corrupt},
-    row::{Columns, micros},
+    row::{self, Columns, micros},
     session::{Session, Transaction},
     statement::{
         ABORT_OPERATION, ADVANCE_OPERATION, BEGIN_OPERATION, COUNT_OPERATIONS, FIND_OPERATION, LATEST_OPERATION,
@@ -48,23 +48,45 @@ impl Transaction<'_> {
     }
 
     pub(crate) fn advance_operation(&mut self, id: OperationId, step: &Advance) -> Result<Operation> {
-        let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+        let operation = expect(self, id)?;
+        if !operation.stands_at(step.from_cursor) {
+            return Ok(operation);
+        }
+        let (changed, refused) = if operation.dry_run { (0, 0) } else { self.act(&operation, &step.jobs)? };
         let now = micros(self.now);
-        self.write(
+        self.write_one(
             ADVANCE_OPERATION,
             params![
                 id.as_uuid(),
                 step.from_cursor.map(|id| id.as_uuid()),
                 step.cursor.map(|id| id.as_uuid()),
-                number(step.matched),
-                number(step.changed),
-                number(step.refused),
+                step.jobs.len(),
+                changed,
+                refused,
                 step.end.as_ref().map(|end| end.state().as_str()),
                 step.end.as_ref().and_then(OperationEnd::error),
                 now,
             ],
         )?;
         expect(self, id)
+    }
+
+    // How many took it, and how many did not.
+    fn act(&mut self, operation: &Operation, jobs: &[JobId]) -> Result<(usize, usize)> {
+        let mut changed = 0;
+        for id in jobs {
+            if !row::Found::read(self, *id)?.is_some_and(|job| operation.takes(job.lifecycle.state)) {
+                continue;
+            }
+            match operation.action {
+                BulkAction::Retry => self.retry(*id)?,
+                BulkAction::Cancel => self.cancel_untold(*id)?,
+                BulkAction::Priority(priority) => self.reprioritize(*id, priority)?,
+            };
+            changed += 1;
+        }
+        self.tell_now()?;
+        Ok((changed, jobs.len() - changed))
     }
 }
 

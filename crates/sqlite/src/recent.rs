@@ -46,7 +46,7 @@ pub(crate) fn recent(session: &Session<'_>, lately: &Lately) -> Result<Recent> {
     };
     if let Some(since) = lately.recorded_since {
         let (mut shown, limit) = (0, RECORDED_TIMES * limit);
-        session.each(RECENT_RECORDED, (JobId::new(since, [0; 10]).as_uuid(), limit + 1), |row| {
+        session.each(RECENT_RECORDED, (JobId::floor(since).as_uuid(), limit + 1), |row| {
             shown += 1;
             show(shown - 1, limit, row)
         })?;

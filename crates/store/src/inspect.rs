@@ -1,12 +1,15 @@
 //! What readers ask for and what they see.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, ops::Range, time::Duration};
 
 use orchestrix_core::{
     FieldError, IdempotencyKey, JobId, JobState, JobStatus, JobType, Priority, Progress, Queue, Tag, Tenant, Timestamp,
     WorkerName,
 };
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::clock::{earlier, later};
 
 /// Which jobs; every part that is set must match.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,9 +28,9 @@ pub struct JobFilter {
     pub tag: Option<Tag>,
     /// Whose type, correlation id, idempotency key or reason holds this text.
     pub text: Option<String>,
-    /// Recorded at or after.
+    /// Recorded at or after. A job whose id says a time more than [`MAX_SKEW`] away from that may be passed over near the ends of what is asked for.
     pub from: Option<Timestamp>,
-    /// Recorded before.
+    /// Recorded before. The same holds.
     pub to: Option<Timestamp>,
 }
 
@@ -47,6 +50,15 @@ impl JobFilter {
             && self.text.as_ref().is_none_or(|text| job.holds(text))
     }
 
+    /// Between which ids jobs that match can be, of those before `cursor`: a list begins before the end and stops at the start, so that
+    /// what was recorded later or earlier is not even passed over.
+    pub fn span(&self, cursor: Option<JobId>) -> Range<JobId> {
+        let start = self.from.map_or(JobId::from_uuid(Uuid::nil()), |from| JobId::floor(earlier(from, MAX_SKEW)));
+        let newest = self.to.map(|to| JobId::floor(later(to, MAX_SKEW)));
+        let end = cursor.into_iter().chain(newest).min().unwrap_or(JobId::from_uuid(Uuid::max()));
+        start..end.max(start)
+    }
+
     /// The filter as a database keeps it.
     pub fn written(&self) -> String {
         serde_json::to_string(self).expect("names, states and times are plain JSON")
@@ -57,6 +69,11 @@ impl JobFilter {
         serde_json::from_str(column)
     }
 }
+
+/// How far the time in a job's id may be from the one at which the job was recorded. The first is its maker's, the second the database's, at the
+/// beginning of the transaction; and ids may be ahead of their maker's clock by [`JobIds::MOST_AHEAD`](orchestrix_core::JobIds::MOST_AHEAD).
+/// Lists by time look through so much more than was asked for at either end, so it is no longer than clocks and transactions need.
+pub const MAX_SKEW: Duration = Duration::from_secs(3600);
 
 /// Which part of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,6 +117,13 @@ pub struct Page<T, C> {
     pub items: Vec<T>,
     /// Where the next page begins; `None` when there is nothing more.
     pub next: Option<C>,
+}
+
+impl<T, C> Page<T, C> {
+    /// Nothing, and nothing more.
+    pub const fn empty() -> Self {
+        Self { items: Vec::new(), next: None }
+    }
 }
 
 /// A job in a list: no payload, no result, no history.
@@ -174,4 +198,39 @@ pub struct QueueDepth {
     pub counts: BTreeMap<JobState, u64>,
     /// How long its oldest claimable job has waited.
     pub oldest: Option<Duration>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).expect("a time")
+    }
+
+    #[test]
+    fn a_list_by_time_spans_the_ids_of_that_time_and_an_hour_more() {
+        const HOUR: i64 = 3600;
+        let (from, to) = (at(100 * HOUR), at(101 * HOUR));
+        let filter = JobFilter { from: Some(from), to: Some(to), ..JobFilter::default() };
+        let (first, last) = (JobId::floor(at(99 * HOUR)), JobId::floor(at(102 * HOUR)));
+        assert_eq!(filter.span(None), first..last);
+        let middle = JobId::floor(at(100 * HOUR));
+        assert_eq!(filter.span(Some(middle)), first..middle);
+        assert_eq!(
+            filter.span(Some(JobId::floor(at(103 * HOUR)))),
+            first..last,
+            "it does not begin later than its end"
+        );
+        assert!(filter.span(Some(JobId::floor(at(98 * HOUR)))).is_empty(), "nor before its beginning");
+    }
+
+    #[test]
+    fn without_times_all_ids_are_spanned() {
+        let all = JobId::from_uuid(Uuid::nil())..JobId::from_uuid(Uuid::max());
+        assert_eq!(JobFilter::default().span(None), all);
+        let ever = JobFilter { from: Some(Timestamp::MIN), to: Some(Timestamp::MAX), ..JobFilter::default() };
+        assert!(ever.span(None).contains(&JobId::new(at(4_000_000_000), [0xff; 10])));
+        assert!(JobFilter { from: Some(at(2)), to: Some(at(1)), ..ever }.span(None).start <= JobId::floor(at(1)));
+    }
 }

@@ -123,8 +123,9 @@ pub trait Store: Any + Send + Sync {
     /// Gives a dead or cancelled job another chance, with at least one attempt left.
     async fn retry(&self, id: JobId) -> Result<JobState>;
 
-    /// Retries up to `limit` dead or cancelled jobs that match; call again until it answers with none.
-    async fn retry_many(&self, filter: &JobFilter, limit: usize) -> Result<Vec<JobId>>;
+    /// Retries dead and cancelled jobs that match: those of one page of their [`list`](Store::list), newest first. A page may hold none and
+    /// still have a next one. Whoever goes on from page to page retries every job once, whatever becomes of it meanwhile.
+    async fn retry_many(&self, filter: &JobFilter, page: &PageRequest<JobId>) -> Result<Page<JobId, JobId>>;
 
     /// Changes how urgent an unfinished job is.
     async fn reprioritize(&self, id: JobId, priority: Priority) -> Result<JobState>;
@@ -147,7 +148,7 @@ pub trait Store: Any + Send + Sync {
     /// [`NewOperation::MAX_OPEN_EACH`]; those who are bound to none count as one.
     async fn begin_operation(&self, operation: NewOperation) -> Result<Operation>;
 
-    /// Stops an operation that runs; answers how it stands. What a step under way still does is not counted.
+    /// Stops an operation that runs; answers how it stands. A step under way is waited for, and nothing is done after the answer.
     async fn abort_operation(&self, id: OperationId) -> Result<Operation>;
 
     // ---- keys ----
@@ -225,7 +226,8 @@ pub trait Store: Any + Send + Sync {
     /// no other waiting.
     async fn fire(&self, fence: Fence, limit: usize) -> Result<Swept>;
 
-    /// Records a step of an operation, if it runs and stands where the step began; answers how it stands now.
+    /// Takes a step of an operation, if it runs and stands where the step begins; answers how it stands now. What is done to jobs and what is
+    /// counted of it last together or not at all. Where somebody else has locked a job, the step may end before that one.
     async fn advance_operation(&self, fence: Fence, id: OperationId, step: Advance) -> Result<Operation>;
 
     /// Folds up to `limit` changes of depth that were appended; answers how many. Stores that count in place have none.

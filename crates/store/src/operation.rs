@@ -1,21 +1,21 @@
 //! One action on many jobs, worked off by the leader a step at a time.
 //!
-//! An operation goes through the jobs that match its filter from the newest to the oldest. How far it has come is in its cursor,
-//! and a step counts only if nobody has moved the cursor since it began: a leader that dies in the middle leaves at most one
-//! step to be done again, and every action is one that may be. Operations take turns: the next step is one of the operation whose last
-//! was the longest ago.
+//! An operation goes through the jobs that match its filter from the newest to the oldest. How far it has come is in its cursor. A step is
+//! taken only while the operation runs and nobody has moved the cursor since the step was prepared, and what it does to jobs and what it
+//! counts are one transaction: none is done twice, by whichever leader, and nothing is done once somebody stopped it. Operations take
+//! turns: the next step is one of the operation whose last was the longest ago.
 
 mod action;
 mod unreadable;
 
 use std::{fmt, str::FromStr};
 
-use orchestrix_core::{FieldError, JobId, OperationId, Tenant, Timestamp};
+use orchestrix_core::{FieldError, JobId, JobState, OperationId, Tenant, Timestamp};
 
 pub use action::BulkAction;
 pub use unreadable::Unreadable;
 
-use crate::{JobFilter, StoreError, clock::cut};
+use crate::{JobFilter, PageRequest, StoreError, clock::cut};
 
 /// How an operation stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -167,6 +167,18 @@ pub struct Operation {
     pub tenant: Option<Tenant>,
 }
 
+impl Operation {
+    /// Whether a step that was prepared where `from` is may be taken.
+    pub fn stands_at(&self, from: Option<JobId>) -> bool {
+        self.state == OperationState::Running && self.cursor == from
+    }
+
+    /// Whether a job that is in this state by now takes it: it may have moved since it was listed.
+    pub fn takes(&self, state: JobState) -> bool {
+        self.action.suits(state) && (self.filter.states.is_empty() || self.filter.states.contains(&state))
+    }
+}
+
 /// How an operation ends by itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OperationEnd {
@@ -194,20 +206,16 @@ impl OperationEnd {
     }
 }
 
-/// One step of an operation. It counts only while the operation runs and its cursor is where the step began.
+/// One step of an operation. It is taken only while the operation runs and its cursor is where the step begins.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Advance {
-    /// Where the step began.
+    /// Where the step begins.
     pub from_cursor: Option<JobId>,
-    /// Where it ended.
+    /// Where it ends.
     pub cursor: Option<JobId>,
-    /// How many more jobs matched.
-    pub matched: u64,
-    /// How many more were changed.
-    pub changed: u64,
-    /// How many more could not take it.
-    pub refused: u64,
-    /// Whether it was the last step.
+    /// The jobs that match, newest first. The action is done to those that can take it, unless the operation only counts.
+    pub jobs: Vec<JobId>,
+    /// Whether it is the last step.
     pub end: Option<OperationEnd>,
 }
 
@@ -215,8 +223,14 @@ impl Advance {
     /// The longest reason of a failure, in bytes.
     pub const MAX_ERROR: usize = 4 * 1024;
 
-    /// Checks the reason.
+    /// The most jobs of one step.
+    pub const MAX_JOBS: usize = PageRequest::<JobId>::MAX_LIMIT;
+
+    /// Checks the reason, and how many jobs there are.
     pub fn validate(&self) -> Result<(), FieldError> {
+        if self.jobs.len() > Self::MAX_JOBS {
+            return Err(FieldError::new("jobs", format!("must be at most {}", Self::MAX_JOBS)));
+        }
         let error = self.end.as_ref().and_then(OperationEnd::error);
         if error.is_some_and(|text| text.len() > Self::MAX_ERROR || text.contains('\0')) {
             let rule = format!("must have at most {} bytes, none of them zero", Self::MAX_ERROR);

@@ -52,7 +52,7 @@ passed_on! {
     heartbeat_worker(name: &WorkerName, presence: Presence) -> Result<Option<Directive>>;
     remove_worker(name: &WorkerName) -> Result<bool>;
     retry(id: JobId) -> Result<JobState>;
-    retry_many(filter: &JobFilter, limit: usize) -> Result<Vec<JobId>>;
+    retry_many(filter: &JobFilter, page: &PageRequest<JobId>) -> Result<Page<JobId, JobId>>;
     resume_queue(queue: &Queue) -> Result<()>;
     paused_queues() -> Result<Vec<Queue>>;
     promote(fence: Fence, limit: usize) -> Result<Swept>;

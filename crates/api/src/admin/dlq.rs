@@ -28,13 +28,17 @@ pub struct RedriveRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 1000))]
     pub limit: Option<usize>,
+    /// Where to go on with the same filter: the `nextCursor` of the answer before. Excludes `jobIds`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(min_length = 1))]
+    pub cursor: Option<String>,
 }
 
 /// A [`RedriveRequest`], read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Redrive {
-    /// Those that match, at most so many.
-    Matching(JobFilter, usize),
+    /// Those that match, a page of them.
+    Matching(JobFilter, PageRequest<JobId>),
     /// These.
     Named(Vec<JobId>),
 }
@@ -52,6 +56,12 @@ pub fn read_redrive(text: &str) -> Result<Redrive, Refusal> {
     if !(1..=MAX_REDRIVE).contains(&limit) {
         object.bad("limit", format!("must be from 1 to {MAX_REDRIVE}"));
     }
+    let cursor = object.text("cursor", |text| {
+        text.parse::<JobId>().map_err(|_| FieldError::new("", "is not one that was answered here"))
+    });
+    if ids.is_some() && cursor.is_some() {
+        object.bad("cursor", "goes only with filter");
+    }
     if ids.as_ref().is_some_and(Vec::is_empty) && object.is_good() {
         object.bad("jobIds", "must not be empty");
     }
@@ -60,7 +70,7 @@ pub fn read_redrive(text: &str) -> Result<Redrive, Refusal> {
             object.bad("jobIds", "excludes filter");
             None
         }
-        (Some(filter), None) => Some(Redrive::Matching(filter, limit)),
+        (Some(filter), None) => Some(Redrive::Matching(filter, PageRequest { cursor, limit })),
         (None, Some(ids)) => Some(Redrive::Named(ids)),
         (None, None) => {
             if !object.is_bad("jobIds") {
@@ -75,6 +85,7 @@ pub fn read_redrive(text: &str) -> Result<Redrive, Refusal> {
 
 /// What came of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Redriven {
     /// These may be claimed again.
@@ -83,8 +94,11 @@ pub struct Redriven {
     /// Of those that were named, the ones that were left as they are.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<RefusedJob>,
-    /// Whether more may match: the same request again goes on.
+    /// Whether more may match, even if few were retried now, or none: one request looks at so many jobs. The same request with `nextCursor` goes on.
     pub more: bool,
+    /// Where to go on, if more may match. Whoever does retries every job once, though it may have died again meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
 }
 
 /// A job that was left as it is, and why.
@@ -156,12 +170,21 @@ mod tests {
     #[test]
     fn a_redrive_names_jobs_or_says_which() {
         let dead = JobFilter { states: vec![JobState::Dead], ..JobFilter::default() };
-        assert_eq!(read_redrive(r#"{"filter": {}}"#).unwrap(), Redrive::Matching(dead.clone(), MAX_REDRIVE));
+        assert_eq!(
+            read_redrive(r#"{"filter": {}}"#).unwrap(),
+            Redrive::Matching(dead.clone(), PageRequest::first(MAX_REDRIVE))
+        );
         let queue = JobFilter { queue: Some(Queue::trusted("q")), ..dead };
-        assert_eq!(read_redrive(r#"{"filter": {"queue": "q"}, "limit": 5}"#).unwrap(), Redrive::Matching(queue, 5));
+        let page = PageRequest { cursor: Some(ID.parse().unwrap()), limit: 5 };
+        assert_eq!(
+            read_redrive(&format!(r#"{{"filter": {{"queue": "q"}}, "limit": 5, "cursor": "{ID}"}}"#)).unwrap(),
+            Redrive::Matching(queue, page)
+        );
         let named = read_redrive(&format!(r#"{{"jobIds": ["{ID}"]}}"#)).unwrap();
         assert_eq!(named, Redrive::Named(vec![ID.parse().unwrap()]));
         assert_eq!(fields(read_redrive("{}")), ["filter"]);
+        assert_eq!(fields(read_redrive(r#"{"filter": {}, "cursor": "next"}"#)), ["cursor"]);
+        assert_eq!(fields(read_redrive(&format!(r#"{{"jobIds": ["{ID}"], "cursor": "{ID}"}}"#))), ["cursor"]);
         assert_eq!(fields(read_redrive(r#"{"jobIds": []}"#)), ["jobIds"]);
         assert_eq!(fields(read_redrive(&format!(r#"{{"jobIds": ["{ID}"], "filter": {{}}}}"#))), ["jobIds"]);
         assert_eq!(

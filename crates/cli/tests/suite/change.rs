@@ -1,12 +1,17 @@
 //! Cancelling, retrying and forgetting jobs.
 
-use std::time::Duration;
+use std::{
+    io::{Read, Write},
+    net::{TcpListener, TcpStream},
+    sync::Arc,
+    time::Duration,
+};
 
-use orchestrix_core::{JobState, JobType, NewJob, Timestamp};
-use orchestrix_store::{Store, Verdict};
+use orchestrix_core::{JobState, JobType, NewJob, Timestamp, WorkerName};
+use orchestrix_store::{ClaimRequest, Finish, JobFilter, PageRequest, Store, Verdict};
 use serde_json::json;
 
-use crate::support::{Place, claim, everywhere, finish};
+use crate::support::{Place, Ran, bare, claim, everywhere, finish};
 
 fn state(place: &Place, id: &impl ToString) -> String {
     place.json(&["jobs", "get", &id.to_string()])["state"].as_str().unwrap().to_owned()
@@ -98,6 +103,77 @@ async fn dead_jobs_are_listed_and_get_another_chance() {
         place.run(&["dlq", "redrive", "--all", "--yes"]).ended(0, "0 jobs retried");
         assert_eq!(state(&place, &cancelled), "cancelled", "it was no dead letter");
     }
+}
+
+/// Passes requests on one at a time, and calls `after` with each before it is answered.
+fn stand_before(target: String, after: impl Fn(&str) + Send + 'static) -> String {
+    fn message(stream: &mut TcpStream) -> Option<String> {
+        let (mut text, mut buffer) = (String::new(), [0; 64 * 1024]);
+        loop {
+            let n = stream.read(&mut buffer).ok().filter(|n| *n > 0)?;
+            text.push_str(std::str::from_utf8(&buffer[..n]).unwrap());
+            let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+            if length.is_none_or(|length| body.len() >= length.parse().unwrap()) {
+                return Some(text);
+            }
+        }
+    }
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for mut client in listener.incoming().map_while(Result::ok) {
+            let mut server = TcpStream::connect(&target).unwrap();
+            while let Some(request) = message(&mut client) {
+                server.write_all(request.as_bytes()).unwrap();
+                let answer = message(&mut server).unwrap();
+                after(&request);
+                client.write_all(answer.as_bytes()).unwrap();
+            }
+        }
+    });
+    address
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_redrive_reaches_the_oldest_though_those_before_them_die_again_at_once() {
+    // Two more than one request retries.
+    const JOBS: usize = 1_002;
+    async fn kill_all(store: &dyn Store) -> usize {
+        let mut killed = 0;
+        loop {
+            let worker = WorkerName::new("hand").unwrap();
+            let claimed = store.claim(&ClaimRequest::any(worker, 1_000)).await.unwrap();
+            if claimed.is_empty() {
+                return killed;
+            }
+            let verdict = Verdict::Fail { error: "broken".into(), retryable: false, retry_after: None };
+            let ends = claimed.iter().map(|job| Finish { token: job.token, verdict: verdict.clone() });
+            killed += store.finish(ends.collect()).await.unwrap().len();
+        }
+    }
+    let place = Place::served();
+    let store = place.store().await;
+    store.enqueue_many(vec![NewJob::new(JobType::trusted("t")); JOBS]).await.unwrap();
+    assert_eq!(kill_all(&*store).await, JOBS);
+    let (runtime, killer) = (tokio::runtime::Handle::current(), Arc::clone(&store));
+    let address = stand_before(place.address(), move |request| {
+        if request.starts_with("POST /admin/dlq/redrive") {
+            assert!(runtime.block_on(kill_all(&*killer)) > 0);
+        }
+    });
+    let redrive = ["dlq", "redrive", "--all", "--yes", "--server", &address];
+    let ran = tokio::task::block_in_place(|| Ran::of(&mut bare(&redrive)));
+    ran.ended(0, "1002 jobs retried");
+    let mut page = PageRequest::first(1_000);
+    let mut twice = 0;
+    loop {
+        let part = store.list(&JobFilter::default(), &page).await.unwrap();
+        twice += part.items.iter().filter(|job| job.attempts == 2).count();
+        let Some(next) = part.next else { break };
+        page = PageRequest::after(next, 1_000);
+    }
+    assert_eq!(twice, JOBS, "each was retried just once");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,7 +1,7 @@
 //! Operations on many jobs are worked off in turns, a page of jobs at a time.
 //!
-//! A page is done before it is recorded as done. Whoever takes over in between does it again, which changes nothing that was changed
-//! already; what the first one had done of it is then not counted.
+//! A page is listed, and then done in batches, each with what is counted of it in one fenced transaction of the store's: a leader that was
+//! deposed since, or whose operation somebody stopped, changes nothing more, and whoever takes over repeats nothing.
 //!
 //! A store that does not answer is waited for. A step that is refused while the store answers is tried again, with growing pauses in which
 //! others go on; an operation that is refused at the same place too often in a row has failed.
@@ -15,9 +15,7 @@ use std::{
 
 use async_trait::async_trait;
 use orchestrix_core::JobId;
-use orchestrix_store::{
-    Advance, BulkAction, JobFilter, NewOperation, Operation, OperationEnd, Page, PageRequest, Result, Store, StoreError,
-};
+use orchestrix_store::{Advance, NewOperation, Operation, OperationEnd, Page, PageRequest, Result, StoreError};
 
 use super::BREATH;
 use crate::{
@@ -26,8 +24,10 @@ use crate::{
 };
 use tries::Tries;
 
-/// Jobs of one page.
+/// Jobs of one page, which is a turn.
 const PAGE: usize = 500;
+/// Jobs of one transaction; half as many each time it was refused, down to one.
+const BATCH: usize = 100;
 /// Between looks for an operation.
 const IDLE: Duration = Duration::from_secs(1);
 
@@ -49,22 +49,20 @@ impl Service for Bulk {
     async fn step(&self, leader: &Leader<'_>) -> Result<Step> {
         let open = leader.store.open_operations(NewOperation::MAX_OPEN).await?;
         let next = self.tries().next(open, Instant::now());
-        let operation = match next {
+        let mut operation = match next {
             Ok(operation) => operation,
             Err(wait) => {
                 let wait = wait.map_or(IDLE, |wait| wait.clamp(BREATH, IDLE));
                 return Ok(Step { moved: 0, next: Some(jittered(wait)) });
             }
         };
-        let (moved, recorded) = match work(leader.store, &operation).await {
-            Ok(step) => {
-                let moved = usize::try_from(step.changed).unwrap_or(usize::MAX);
-                (moved, record(leader, &operation, step).await)
-            }
-            Err(error) => (0, self.refused(leader, &operation, &error).await),
-        };
-        // Perhaps it is this one alone that cannot be recorded: the others come first.
-        recorded.inspect_err(|_| self.tries().put_off(&operation, Instant::now()))?;
+        let before = operation.changed;
+        if let Err(error) = self.work(leader, &mut operation).await {
+            let recorded = self.refused(leader, &operation, &error).await;
+            // Perhaps it is this one alone that cannot be recorded: the others come first.
+            recorded.inspect_err(|_| self.tries().put_off(&operation, Instant::now()))?;
+        }
+        let moved = usize::try_from(operation.changed.saturating_sub(before)).unwrap_or(usize::MAX);
         Ok(Step { moved, next: Some(BREATH) })
     }
 
@@ -76,6 +74,33 @@ impl Service for Bulk {
 impl Bulk {
     fn tries(&self) -> MutexGuard<'_, Tries> {
         self.tries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    // The next page, batch by batch; `operation` stands where the last of them left it.
+    async fn work(&self, leader: &Leader<'_>, operation: &mut Operation) -> Result<()> {
+        let Page { items, next } = match operation.action.narrow(&operation.filter) {
+            Some(filter) => leader.store.list(&filter, &PageRequest { cursor: operation.cursor, limit: PAGE }).await?,
+            None => Page::empty(),
+        };
+        let jobs: Vec<JobId> = items.iter().map(|job| job.id).collect();
+        let batch = match operation.dry_run {
+            true => PAGE,
+            false => (BATCH >> self.tries().so_far(operation).min(BATCH.ilog2())).max(1),
+        };
+        let mut rest = &jobs[..];
+        loop {
+            let (jobs, after) = rest.split_at(batch.min(rest.len()));
+            let last = after.is_empty();
+            let cursor = next.filter(|_| last).or(jobs.last().copied()).or(operation.cursor);
+            let end = (last && next.is_none()).then_some(OperationEnd::Done);
+            let step = Advance { from_cursor: operation.cursor, cursor, jobs: jobs.to_vec(), end };
+            *operation = record(leader, operation, step).await?;
+            // Stopped, or a job is locked: then the next turn begins there.
+            if last || !operation.stands_at(cursor) {
+                return Ok(());
+            }
+            rest = after;
+        }
     }
 
     // What is recorded here tells whether the store answers: if it does not, nothing is counted, and the service waits for it.
@@ -106,66 +131,11 @@ impl Bulk {
     }
 }
 
-async fn record(leader: &Leader<'_>, operation: &Operation, step: Advance) -> Result<()> {
+async fn record(leader: &Leader<'_>, operation: &Operation, step: Advance) -> Result<Operation> {
     let now = leader.store.advance_operation(leader.fence, operation.id, step).await?;
     if now.finished_at.is_some() {
         let (state, matched, changed) = (now.state, now.matched, now.changed);
         tracing::info!(operation = %now.id, action = now.action.as_str(), %state, matched, changed, "an operation is over");
     }
-    Ok(())
-}
-
-// The next page: what there is to do, done.
-async fn work(store: &dyn Store, operation: &Operation) -> Result<Advance> {
-    let Page { items, next } = match operation.action.narrow(&operation.filter) {
-        Some(filter) => page(store, &filter, operation.cursor).await?,
-        None => Page { items: Vec::new(), next: None },
-    };
-    let matched = items.len() as u64;
-    let mut step = Advance {
-        from_cursor: operation.cursor,
-        cursor: next.or(items.last().copied()).or(operation.cursor),
-        matched,
-        end: next.is_none().then_some(OperationEnd::Done),
-        ..Advance::default()
-    };
-    if !operation.dry_run {
-        step.changed = act(store, operation.action, items).await?;
-        step.refused = matched - step.changed;
-    }
-    Ok(step)
-}
-
-async fn page(store: &dyn Store, filter: &JobFilter, cursor: Option<JobId>) -> Result<Page<JobId, JobId>> {
-    let page = store.list(filter, &PageRequest { cursor, limit: PAGE }).await?;
-    Ok(Page { items: page.items.into_iter().map(|job| job.id).collect(), next: page.next })
-}
-
-// Eight at a time; how many took it.
-async fn act(store: &dyn Store, action: BulkAction, jobs: Vec<JobId>) -> Result<u64> {
-    let jobs = Mutex::new(jobs.into_iter());
-    let lane = async || {
-        let mut changed = 0;
-        loop {
-            let next = jobs.lock().unwrap_or_else(PoisonError::into_inner).next();
-            let Some(id) = next else { return Ok::<u64, StoreError>(changed) };
-            changed += u64::from(act_on(store, action, id).await?);
-        }
-    };
-    let (a, b, c, d, e, f, g, h) = tokio::try_join!(lane(), lane(), lane(), lane(), lane(), lane(), lane(), lane())?;
-    Ok(a + b + c + d + e + f + g + h)
-}
-
-// Whether it took it: somebody else may have moved or forgotten it since it was listed.
-async fn act_on(store: &dyn Store, action: BulkAction, id: JobId) -> Result<bool> {
-    let answer = match action {
-        BulkAction::Retry => store.retry(id).await,
-        BulkAction::Cancel => store.cancel(id).await,
-        BulkAction::Priority(priority) => store.reprioritize(id, priority).await,
-    };
-    match answer {
-        Ok(_) => Ok(true),
-        Err(StoreError::JobNotFound(_) | StoreError::IllegalTransition(_)) => Ok(false),
-        Err(error) => Err(error),
-    }
+    Ok(now)
 }

@@ -131,7 +131,7 @@ async fn operators(store: &PostgresStore) {
     assert_eq!(store.retry(held).await.unwrap(), JobState::Pending);
     assert_eq!(store.cancel(held).await.unwrap(), JobState::Cancelled);
     let dead = JobFilter { states: vec![JobState::Dead], ..JobFilter::default() };
-    assert_eq!(store.retry_many(&dead, 10).await.unwrap().len(), 1);
+    assert_eq!(store.retry_many(&dead, &PageRequest::first(10)).await.unwrap().items.len(), 1);
     let later = enqueue(store, NewJob { start: Start::After(Duration::from_secs(60)), ..job("t") }).await;
     let listed = store.list(&JobFilter::default(), &PageRequest::first(100)).await.unwrap();
     assert_eq!(listed.items[0].id, later, "the newest first");

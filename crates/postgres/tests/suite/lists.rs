@@ -1,8 +1,13 @@
 //! Lists over more jobs than one page looks at.
 
-use orchestrix_core::{JobId, JobState, JobType, NewJob};
-use orchestrix_postgres::PostgresStore;
-use orchestrix_store::{ClaimRequest, JobFilter, PageRequest, Store, inspect::MAX_SCAN};
+use std::{sync::Arc, time::Duration};
+
+use orchestrix_core::{JobId, JobState, JobType, NewJob, Timestamp};
+use orchestrix_postgres::{IdSource, PostgresOptions, PostgresStore};
+use orchestrix_store::{
+    ClaimRequest, JobFilter, ManualClock, PageRequest, Store,
+    inspect::{MAX_SCAN, MAX_SKEW},
+};
 
 use crate::{
     jobs::{job, worker},
@@ -48,4 +53,27 @@ async fn what_runs_is_on_the_first_page_however_many_wait() {
     assert_eq!((page.items[0].id, page.next), (ids[1], Some(ids[1])));
     let page = store.list(&filter, &PageRequest::after(ids[1], 1)).await.expect("a page");
     assert_eq!((page.items[0].id, page.next), (ids[0], None));
+}
+
+#[tokio::test]
+async fn a_job_is_found_by_time_though_the_clock_of_its_maker_is_off() {
+    let database = support::database();
+    let now = Timestamp::now();
+    let most = MAX_SKEW - Duration::from_secs(60);
+    for clock in [now + most, now - most] {
+        let ids = IdSource::on(Arc::new(ManualClock::new(clock)));
+        let options = PostgresOptions { ids, listen: false, ..PostgresOptions::new(database.url()) };
+        let store = PostgresStore::open(options).await.expect("a store");
+        let id = store.enqueue(job("t")).await.expect("recorded").id;
+        let recorded = store.get(id).await.expect("an answer").expect("it is there").created_at;
+        for (from, to) in [(recorded, None), (recorded, Some(recorded + Duration::from_micros(1)))] {
+            let filter = JobFilter { from: Some(from), to, ..JobFilter::default() };
+            let page = store.list(&filter, &PageRequest::first(10)).await.expect("a page");
+            assert_eq!(
+                (page.items.iter().map(|job| job.id).collect::<Vec<_>>(), page.next),
+                (vec![id], None),
+                "{clock}"
+            );
+        }
+    }
 }

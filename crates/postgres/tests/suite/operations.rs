@@ -1,8 +1,12 @@
-//! Operations that this program cannot read.
+//! Operations that this program cannot read, and jobs of theirs that somebody has locked.
 
-use orchestrix_core::OperationId;
-use orchestrix_postgres::PostgresStore;
-use orchestrix_store::{BulkAction, JobFilter, NewOperation, PageRequest, Store};
+use std::time::Duration;
+
+use orchestrix_core::{JobId, JobState, JobType, NewJob, OperationId, Priority};
+use orchestrix_postgres::{PostgresOptions, PostgresStore};
+use orchestrix_store::{
+    Advance, BulkAction, Fence, JobFilter, NewOperation, OperationEnd, OperationState, PageRequest, Store, StoreError,
+};
 
 use crate::support;
 
@@ -40,4 +44,50 @@ async fn an_operation_that_nobody_can_read_is_left_out_and_holds_up_no_other() {
         begin(&store).await;
     }
     store.begin_operation(wanted()).await.expect_err("there are as many as may be");
+}
+
+#[tokio::test]
+async fn a_step_ends_before_a_job_that_somebody_has_locked_and_waits_for_it_alone() {
+    let database = support::database();
+    let options = PostgresOptions { lock_timeout: Duration::from_millis(100), ..PostgresOptions::new(database.url()) };
+    let store = PostgresStore::open(options).await.expect("a store");
+    let mut client = support::connect(database.url()).await;
+    let urgent = BulkAction::Priority(Priority::new(7).unwrap());
+    for (action, table) in [(urgent, "job"), (BulkAction::Cancel, "job"), (BulkAction::Retry, "history")] {
+        let recorded = match action {
+            BulkAction::Retry => store.list(&JobFilter::default(), &PageRequest::first(5)).await.unwrap().items,
+            _ => Vec::new(),
+        };
+        let mut jobs: Vec<JobId> = recorded.iter().map(|job| job.id).collect();
+        if jobs.is_empty() {
+            let new = vec![NewJob::new(JobType::trusted("t")); 5];
+            jobs = store.enqueue_many(new).await.unwrap().iter().map(|job| job.id).collect();
+            jobs.sort_unstable_by(|a, b| b.cmp(a));
+        }
+        let id = store.begin_operation(NewOperation { action, dry_run: false, ..wanted() }).await.unwrap().id;
+        let lock = format!("SELECT id FROM orchestrix.{table} WHERE id = $1 FOR UPDATE");
+        let held = client.transaction().await.unwrap();
+        held.query_one(&lock, &[&jobs[2].as_uuid()]).await.expect("it is there");
+        let step = |from: Option<JobId>, jobs: &[JobId]| Advance {
+            from_cursor: from,
+            cursor: jobs.last().copied(),
+            jobs: jobs.to_vec(),
+            end: Some(OperationEnd::Done),
+        };
+        let first = store.advance_operation(Fence::NONE, id, step(None, &jobs)).await.expect("those before it");
+        assert_eq!((first.state, first.matched, first.changed), (OperationState::Running, 2, 2), "{action:?}");
+        assert_eq!(first.cursor, Some(jobs[1]));
+        let refused = store.advance_operation(Fence::NONE, id, step(first.cursor, &jobs[2..])).await;
+        assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{action:?}: {refused:?}");
+        assert_eq!(store.operation(id).await.unwrap().unwrap(), first, "nothing was done");
+        held.rollback().await.unwrap();
+        let last = store.advance_operation(Fence::NONE, id, step(first.cursor, &jobs[2..])).await.expect("it is free");
+        assert_eq!((last.state, last.matched, last.changed), (OperationState::Done, 5, 5), "{action:?}");
+    }
+    let pending = JobFilter { states: vec![JobState::Pending], ..JobFilter::default() };
+    assert_eq!(
+        store.list(&pending, &PageRequest::first(100)).await.unwrap().items.len(),
+        10,
+        "five were never cancelled"
+    );
 }

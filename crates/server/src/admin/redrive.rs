@@ -5,10 +5,11 @@ use std::sync::Arc;
 use axum::{Json, extract::State};
 use orchestrix_api::admin::dlq::{self, Redrive, RedriveRequest, Redriven, RefusedJob};
 use orchestrix_core::JobId;
+use orchestrix_store::Page;
 
 use crate::{App, auth::caller::Caller, body::Text, refusal::Refusal};
 
-/// Gives dead jobs another chance: so many of those that match, or those that are named, each by itself.
+/// Gives dead jobs another chance: so many of those that match, a step at a time, or those that are named, each by itself.
 #[utoipa::path(
     post,
     path = "/admin/dlq/redrive",
@@ -23,19 +24,19 @@ pub(crate) async fn redrive(
     body: Text,
 ) -> Result<Json<Redriven>, Refusal> {
     match dlq::read_redrive(body.as_str()?)? {
-        Redrive::Matching(mut filter, limit) => {
+        Redrive::Matching(mut filter, page) => {
             caller.keep(&mut filter)?;
-            let retried = app.store.retry_many(&filter, limit).await?;
+            let Page { items: retried, next } = app.store.retry_many(&filter, &page).await?;
             app.feed.stirred(&retried);
-            let more = retried.len() >= limit;
-            Ok(Json(Redriven { retried, refused: Vec::new(), more }))
+            let next_cursor = next.map(|id| id.to_string());
+            Ok(Json(Redriven { retried, refused: Vec::new(), more: next_cursor.is_some(), next_cursor }))
         }
         Redrive::Named(ids) => named(&app, &caller, ids).await.map(Json),
     }
 }
 
 async fn named(app: &App, caller: &Caller, ids: Vec<JobId>) -> Result<Redriven, Refusal> {
-    let mut redriven = Redriven { retried: Vec::new(), refused: Vec::new(), more: false };
+    let mut redriven = Redriven { retried: Vec::new(), refused: Vec::new(), more: false, next_cursor: None };
     for job_id in ids {
         match retry(app, caller, job_id).await {
             Ok(()) => redriven.retried.push(job_id),

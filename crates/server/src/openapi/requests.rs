@@ -115,7 +115,7 @@ fn schedules(schemas: &mut Map<String, Value>) {
 fn redrives(schemas: &mut Map<String, Value>) {
     schemas["RedriveRequest"]["oneOf"] = json!([
         {"required": ["filter"], "properties": {"filter": {"type": "object"}, "jobIds": {"type": "null"}}},
-        {"required": ["jobIds"], "properties": {"jobIds": {"type": "array"}, "filter": {"type": "null"}}},
+        {"required": ["jobIds"], "properties": {"jobIds": {"type": "array"}, "filter": {"type": "null"}, "cursor": {"type": "null"}}},
     ]);
 }
 

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use orchestrix_core::{JobId, JobState, Json, NewJob, Progress, Start, Tag, Tenant, Timestamp};
 
 use super::{Harness, fixture::*};
-use crate::{JobFilter, PageRequest, ProgressUpdate, QueueDepth, Verdict};
+use crate::{JobFilter, PageRequest, ProgressUpdate, QueueDepth, Verdict, inspect::MAX_SKEW};
 
 pub(super) async fn an_unknown_job_is_nothing(h: &Harness) {
     assert_eq!(h.store.get(unknown_id()).await.expect("a store that answers"), None);
@@ -141,6 +141,37 @@ pub(super) async fn a_filter_by_time_takes_in_its_beginning_and_not_its_end(h: &
     assert_eq!(h.listed(&filter).await, newest_first([ids[2], ids[3]]));
     let filter = JobFilter { from: Some(Timestamp::MIN), to: Some(Timestamp::MAX), ..JobFilter::default() };
     assert_eq!(h.listed(&filter).await, newest_first(ids));
+}
+
+pub(super) async fn a_list_by_time_begins_at_its_end_and_stops_at_its_beginning(h: &Harness) {
+    let long = 3 * MAX_SKEW;
+    let old = h.now().await;
+    let first = h.enqueue(NewJob { hold: true, ..job("t") }).await;
+    h.advance(long).await;
+    // Each half more than one page looks at.
+    let many = h.enqueue_many(vec![NewJob { hold: true, ..job("t") }; 10_000]).await;
+    h.enqueue_many(vec![NewJob { hold: true, ..job("t") }; 10_000]).await;
+    h.advance(long).await;
+    let last = h.enqueue(NewJob { hold: true, ..job("t") }).await;
+    let before = JobFilter { to: Some(old + secs(1)), ..JobFilter::default() };
+    let after = JobFilter { from: Some(h.now().await), ..JobFilter::default() };
+    for states in [vec![], vec![JobState::Created], vec![JobState::Created, JobState::Dead]] {
+        for (filter, found) in [(&before, first), (&after, last)] {
+            let filter = JobFilter { states: states.clone(), ..filter.clone() };
+            let page = h.store.list(&filter, &PageRequest::first(10)).await.expect("a valid page");
+            let ids: Vec<JobId> = page.items.iter().map(|job| job.id).collect();
+            assert_eq!((ids, page.next), (vec![found], None), "on the first page, which is the last: {filter:?}");
+            // Wherever one goes on.
+            for cursor in [first, many[0], last] {
+                let page = h.store.list(&filter, &PageRequest::after(cursor, 10)).await.expect("a valid page");
+                assert_eq!(page.next, None, "{filter:?}");
+                assert_eq!(page.items.len(), usize::from(found < cursor), "{filter:?}");
+            }
+        }
+    }
+    let between = JobFilter { from: Some(old + secs(1)), to: before.to, ..JobFilter::default() };
+    let none = h.store.list(&between, &PageRequest::first(10)).await.expect("a valid page");
+    assert_eq!((none.items.len(), none.next), (0, None));
 }
 
 pub(super) async fn text_is_looked_for_as_it_is_written(h: &Harness) {

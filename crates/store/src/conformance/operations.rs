@@ -1,13 +1,13 @@
 //! Operations on many jobs: begun within limits, moved on a step at a time by whoever leads, each step once.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use orchestrix_core::{JobId, JobState, NodeName, OperationId, Tag, Tenant, Timestamp};
+use orchestrix_core::{JobId, JobState, NewJob, NodeName, OperationId, Tag, Tenant, Timestamp};
 
 use super::{Harness, fixture::*};
 use crate::{
     Advance, BulkAction, Fence, JobFilter, Leadership, NewOperation, Operation, OperationEnd, OperationState,
-    PageRequest, Result, Retention, StoreError,
+    PageRequest, Result, Retention, StoreError, Verdict,
 };
 
 fn new() -> NewOperation {
@@ -36,8 +36,35 @@ fn job_id(n: u8) -> JobId {
     JobId::new(Timestamp::UNIX_EPOCH, [n; 10])
 }
 
+// Ten jobs that nobody knows.
 fn step(from: Option<u8>, to: u8) -> Advance {
-    Advance { from_cursor: from.map(job_id), cursor: Some(job_id(to)), matched: 10, changed: 7, refused: 3, end: None }
+    let jobs = (0..10).map(|_| unknown_id()).collect();
+    Advance { from_cursor: from.map(job_id), cursor: Some(job_id(to)), jobs, end: None }
+}
+
+// The first step, on these jobs.
+fn on(jobs: &[JobId]) -> Advance {
+    Advance { cursor: jobs.last().copied(), jobs: jobs.to_vec(), ..Advance::default() }
+}
+
+async fn begin_to(h: &Harness, action: BulkAction, filter: JobFilter) -> OperationId {
+    h.store.begin_operation(NewOperation { action, filter, ..new() }).await.expect("a valid operation").id
+}
+
+fn counts(operation: &Operation) -> (u64, u64, u64) {
+    (operation.matched, operation.changed, operation.refused)
+}
+
+// The fences of a leader and of the one after it, which leads.
+async fn deposed_and_leading(h: &Harness) -> [Fence; 2] {
+    let mut fences = Vec::new();
+    for name in ["a", "b"] {
+        let led = h.store.campaign(&NodeName::trusted(name), secs(10), None).await.expect("a valid term");
+        let Leadership::Leading(epoch) = led else { panic!("{led:?}") };
+        fences.push(Fence::of(epoch, secs(5)));
+        h.advance(secs(10)).await;
+    }
+    [fences[0], fences[1]]
 }
 
 fn unknown() -> OperationId {
@@ -126,12 +153,12 @@ pub(super) async fn steps_add_up_until_the_last(h: &Harness) {
     let id = begin(h).await;
     h.advance(secs(1)).await;
     let first = advance(h, id, step(None, 1)).await;
-    assert_eq!((first.cursor, first.matched, first.changed, first.refused), (Some(job_id(1)), 10, 7, 3));
+    assert_eq!((first.cursor, first.matched, first.changed, first.refused), (Some(job_id(1)), 10, 0, 10));
     assert_eq!((first.state, first.updated_at, first.finished_at), (OperationState::Running, h.now().await, None));
     h.advance(secs(1)).await;
     let last = advance(h, id, Advance { end: Some(OperationEnd::Done), ..step(Some(1), 2) }).await;
     let now = h.now().await;
-    assert_eq!((last.cursor, last.matched, last.changed, last.refused), (Some(job_id(2)), 20, 14, 6));
+    assert_eq!((last.cursor, last.matched, last.changed, last.refused), (Some(job_id(2)), 20, 0, 20));
     assert_eq!((last.state, last.updated_at, last.finished_at), (OperationState::Done, now, Some(now)));
     assert_eq!(find(h, id).await, last);
 }
@@ -183,18 +210,136 @@ pub(super) async fn an_operation_that_is_over_stays_as_it_is(h: &Harness) {
 
 pub(super) async fn a_deposed_leader_moves_no_operation_on(h: &Harness) {
     let id = begin(h).await;
-    let mut epochs = Vec::new();
-    for name in ["a", "b"] {
-        let led = h.store.campaign(&NodeName::trusted(name), secs(10), None).await.expect("a valid term");
-        let Leadership::Leading(epoch) = led else { panic!("{led:?}") };
-        epochs.push(Fence::of(epoch, secs(5)));
-        h.advance(secs(10)).await;
-    }
-    let refused = h.store.advance_operation(epochs[0], id, step(None, 1)).await;
+    let jobs = newest_first(h.enqueue_many(vec![job("t"); 3]).await);
+    let [deposed, leading] = deposed_and_leading(h).await;
+    let refused = h.store.advance_operation(deposed, id, on(&jobs)).await;
     assert!(matches!(refused, Err(StoreError::Deposed { .. })), "{refused:?}");
     assert_eq!(find(h, id).await.cursor, None);
-    let moved = h.store.advance_operation(epochs[1], id, step(None, 1)).await.expect("the leader's step");
-    assert_eq!(moved.cursor, Some(job_id(1)));
+    for id in &jobs {
+        assert_eq!(h.state(*id).await, JobState::Pending, "nothing was done to it");
+    }
+    let moved = h.store.advance_operation(leading, id, on(&jobs)).await.expect("the leader's step");
+    assert_eq!((moved.cursor, counts(&moved)), (Some(jobs[2]), (3, 3, 0)));
+    for id in jobs {
+        assert_eq!(h.state(id).await, JobState::Cancelled);
+    }
+}
+
+pub(super) async fn a_step_does_it_to_the_jobs_that_can_take_it(h: &Harness) {
+    let done = h.start(job("done")).await;
+    h.end(&done, Verdict::DONE).await;
+    let dead = h.dead(job("dead")).await;
+    let running = h.start(job("running")).await.id();
+    let waiting = h.enqueue(job("waiting")).await;
+    let held = h.enqueue(NewJob { hold: true, ..job("held") }).await;
+    let jobs = [held, waiting, running, dead, done.id(), unknown_id()];
+    let states = async || {
+        let mut states = Vec::new();
+        for id in [held, waiting, running, dead, done.id()] {
+            states.push(h.state(id).await);
+        }
+        states
+    };
+    use JobState::{Cancelled, Completed, Created, Dead, Pending, Running};
+
+    let dry = NewOperation { dry_run: true, ..new() };
+    let dry = h.store.begin_operation(dry).await.expect("a valid operation").id;
+    assert_eq!(counts(&advance(h, dry, on(&jobs)).await), (6, 0, 0), "it only counts");
+    assert_eq!(states().await, [Created, Pending, Running, Dead, Completed]);
+
+    let urgent = begin_to(h, BulkAction::Priority(priority(7)), JobFilter::default()).await;
+    assert_eq!(counts(&advance(h, urgent, on(&jobs)).await), (6, 3, 3));
+    for id in [held, waiting, running] {
+        assert_eq!(h.job(id).await.priority, priority(7));
+    }
+    assert_eq!(h.job(dead).await.priority, priority(0));
+
+    let cancel = begin_to(h, BulkAction::Cancel, JobFilter::default()).await;
+    assert_eq!(counts(&advance(h, cancel, on(&jobs)).await), (6, 3, 3));
+    assert_eq!(states().await, [Cancelled, Cancelled, Running, Dead, Completed]);
+    assert!(h.job(running).await.cancel_requested, "its owner is asked to stop");
+
+    let retry = begin_to(h, BulkAction::Retry, JobFilter::default()).await;
+    assert_eq!(counts(&advance(h, retry, on(&jobs)).await), (6, 3, 3));
+    assert_eq!(states().await, [Pending, Pending, Running, Pending, Completed]);
+    assert_eq!(h.claim_all().await.len(), 3);
+}
+
+pub(super) async fn a_job_that_has_left_the_states_of_the_filter_is_left_alone(h: &Harness) {
+    let started = h.start(job("t")).await.id();
+    let waiting = h.enqueue(job("t")).await;
+    let cancelled = h.enqueue(job("t")).await;
+    h.store.cancel(cancelled).await.expect("a waiting job");
+    let states = |states: &[JobState]| JobFilter { states: states.to_vec(), ..JobFilter::default() };
+    let cancel = begin_to(h, BulkAction::Cancel, states(&[JobState::Pending])).await;
+    assert_eq!(counts(&advance(h, cancel, on(&[waiting, started])).await), (2, 1, 1));
+    assert!(!h.job(started).await.cancel_requested);
+    let retry = begin_to(h, BulkAction::Retry, states(&[JobState::Dead])).await;
+    assert_eq!(counts(&advance(h, retry, on(&[cancelled])).await), (1, 0, 1));
+    assert_eq!(h.state(cancelled).await, JobState::Cancelled);
+}
+
+pub(super) async fn those_who_wait_for_jobs_that_a_step_ends_are_told(h: &Harness) {
+    let parents = newest_first(h.enqueue_many(vec![job("t"); 2]).await);
+    let child = h.enqueue(child_of([parents[0], parents[1]])).await;
+    let grandchild = h.enqueue(child_of([child])).await;
+    let id = begin(h).await;
+    assert_eq!(counts(&advance(h, id, on(&parents)).await), (2, 2, 0));
+    for id in [child, grandchild] {
+        assert_eq!(h.state(id).await, JobState::Cancelled);
+    }
+}
+
+pub(super) async fn a_step_that_is_not_taken_changes_no_job(h: &Harness) {
+    let jobs = newest_first(h.enqueue_many(vec![job("t"); 4]).await);
+    let [stopped, moved] = [begin(h).await, begin(h).await];
+    h.store.abort_operation(stopped).await.expect("an operation that runs");
+    advance(h, moved, on(&jobs[..1])).await;
+    for (id, late) in [(stopped, on(&jobs[1..])), (moved, on(&jobs[1..]))] {
+        let before = find(h, id).await;
+        assert_eq!(advance(h, id, late).await, before);
+    }
+    for id in &jobs[1..] {
+        assert_eq!(h.state(*id).await, JobState::Pending);
+    }
+    let many = Advance { jobs: vec![unknown_id(); Advance::MAX_JOBS + 1], ..Advance::default() };
+    assert_eq!(bad_fields(h.store.advance_operation(Fence::NONE, moved, many).await), ["jobs"]);
+}
+
+pub(super) async fn nothing_is_done_after_an_operation_was_stopped_and_all_that_was_is_counted(h: &Harness) {
+    let jobs = newest_first(h.enqueue_many(vec![job("t"); 400]).await);
+    let id = begin(h).await;
+    // Leaders that know nothing of each other, on the same jobs.
+    let tasks: Vec<_> = (0..3)
+        .map(|_| {
+            let (store, jobs) = (Arc::clone(&h.store), jobs.clone());
+            tokio::spawn(async move {
+                for _ in 0..jobs.len() {
+                    let now = store.operation(id).await.expect("a store that answers").expect("it is known");
+                    let from =
+                        now.cursor.map_or(0, |at| jobs.iter().position(|id| *id == at).expect("one of them") + 1);
+                    let rest: Vec<JobId> = jobs[from..].iter().take(2).copied().collect();
+                    if now.state != OperationState::Running || rest.is_empty() {
+                        return;
+                    }
+                    let step = Advance { from_cursor: now.cursor, ..on(&rest) };
+                    store.advance_operation(Fence::NONE, id, step).await.expect("an operation that exists");
+                }
+            })
+        })
+        .collect();
+    while find(h, id).await.changed < 20 {
+        tokio::task::yield_now().await;
+    }
+    let stopped = h.store.abort_operation(id).await.expect("an operation that exists");
+    let cancelled = JobFilter { states: vec![JobState::Cancelled], ..JobFilter::default() };
+    let done = h.listed(&cancelled).await.len();
+    for task in tasks {
+        task.await.expect("no panic");
+    }
+    assert_eq!(stopped.state, OperationState::Aborted);
+    assert_eq!(find(h, id).await, stopped);
+    assert_eq!((counts(&stopped), h.listed(&cancelled).await.len()), ((done as u64, done as u64, 0), done));
 }
 
 pub(super) async fn operations_are_listed_newest_first(h: &Harness) {

@@ -1,9 +1,14 @@
 //! Another chance for the dead and the cancelled, one by one and by the filter.
 
-use orchestrix_core::{Event, JobState, Json, NewJob, Progress};
+use orchestrix_core::{Event, JobId, JobState, Json, NewJob, Progress};
 
 use super::{Harness, fixture::*};
-use crate::{JobFilter, ProgressUpdate, Verdict};
+use crate::{JobFilter, PageRequest, ProgressUpdate, Verdict, inspect::MAX_SCAN};
+
+// The first page of what is retried.
+async fn retried(h: &Harness, filter: &JobFilter, limit: usize) -> Vec<JobId> {
+    h.store.retry_many(filter, &PageRequest::first(limit)).await.expect("a valid page").items
+}
 
 pub(super) async fn a_retried_job_is_pending_with_its_history_and_a_clean_slate(h: &Harness) {
     let claimed = h.start(NewJob { expires_at: Some(h.now().await + secs(5)), ..job("t") }).await;
@@ -80,12 +85,47 @@ pub(super) async fn many_are_retried_newest_first_and_step_by_step(h: &Harness) 
         dead.push(h.dead(job("t")).await);
     }
     let dead = newest_first(dead);
-    let everything = JobFilter::default();
-    assert_eq!(h.store.retry_many(&everything, 2).await.expect("a valid limit"), dead[..2]);
-    assert_eq!(h.store.retry_many(&everything, 2).await.expect("a valid limit"), dead[2..4]);
-    assert_eq!(h.store.retry_many(&everything, 2).await.expect("a valid limit"), dead[4..]);
-    assert_eq!(h.store.retry_many(&everything, 2).await.expect("a valid limit"), []);
+    for expected in [&dead[..2], &dead[2..4], &dead[4..], &[]] {
+        assert_eq!(retried(h, &JobFilter::default(), 2).await, expected);
+    }
     assert_eq!(h.claim_all().await.len(), 5);
+}
+
+pub(super) async fn whoever_goes_on_retries_each_once_though_they_die_again_at_once(h: &Harness) {
+    let mut dead = Vec::new();
+    for _ in 0..7 {
+        dead.push(h.dead(job("t")).await);
+    }
+    let everything = JobFilter::default();
+    let mut all = Vec::new();
+    let mut page = PageRequest::first(3);
+    loop {
+        let part = h.store.retry_many(&everything, &page).await.expect("a valid page");
+        assert!(part.items.len() <= 3);
+        for claimed in h.claim_all().await {
+            assert_eq!(h.end(&claimed, fatal("no use")).await, JobState::Dead);
+        }
+        all.extend(part.items);
+        let Some(next) = part.next else { break };
+        page = PageRequest::after(next, 3);
+    }
+    assert_eq!(all, newest_first(dead), "the older ones too, and none twice");
+}
+
+pub(super) async fn one_call_looks_at_so_many_and_tells_where_to_go_on(h: &Harness) {
+    let soon = NewJob { expires_at: Some(h.now().await + secs(5)), ..job("t") };
+    let wanted = h.enqueue(NewJob { queue: queue("rare"), ..soon.clone() }).await;
+    for more in [MAX_SCAN, 10] {
+        h.enqueue_many(vec![soon.clone(); more]).await;
+    }
+    h.advance(secs(5)).await;
+    while h.expire().await.count > 0 {}
+    let rare = JobFilter { queue: Some(queue("rare")), ..JobFilter::default() };
+    let first = h.store.retry_many(&rare, &PageRequest::first(10)).await.expect("a valid page");
+    assert_eq!(first.items, [], "it lies behind more than one call looks at");
+    let second = PageRequest::after(first.next.expect("there is more to look at"), 10);
+    let second = h.store.retry_many(&rare, &second).await.expect("a valid page");
+    assert_eq!((second.items, second.next), (vec![wanted], None));
 }
 
 pub(super) async fn of_many_only_the_dead_and_cancelled_that_match_are_retried(h: &Harness) {
@@ -99,15 +139,15 @@ pub(super) async fn of_many_only_the_dead_and_cancelled_that_match_are_retried(h
     h.store.cancel(cancelled).await.expect("a waiting job");
     let in_mail = JobFilter { queue: Some(queue("mail")), ..JobFilter::default() };
     let running = JobFilter { states: vec![JobState::Running, JobState::Completed], ..in_mail.clone() };
-    assert_eq!(h.store.retry_many(&running, 100).await.expect("a valid limit"), []);
+    assert_eq!(retried(h, &running, 100).await, []);
     let only_dead = JobFilter { states: vec![JobState::Dead, JobState::Running], ..in_mail.clone() };
-    assert_eq!(h.store.retry_many(&only_dead, 100).await.expect("a valid limit"), [dead]);
-    assert_eq!(h.store.retry_many(&in_mail, 100).await.expect("a valid limit"), [cancelled]);
+    assert_eq!(retried(h, &only_dead, 100).await, [dead]);
+    assert_eq!(retried(h, &in_mail, 100).await, [cancelled]);
     assert_eq!((h.state(other).await, h.state(done.id()).await), (JobState::Dead, JobState::Completed));
 }
 
 pub(super) async fn limits_out_of_range_are_refused(h: &Harness) {
     for limit in [0, 1_001] {
-        assert_eq!(bad_fields(h.store.retry_many(&JobFilter::default(), limit).await), ["limit"]);
+        assert_eq!(bad_fields(h.store.retry_many(&JobFilter::default(), &PageRequest::first(limit)).await), ["limit"]);
     }
 }

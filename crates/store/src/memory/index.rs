@@ -6,6 +6,7 @@
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
+    ops::Range,
 };
 
 use orchestrix_core::{Event, JobId, JobState, JobType, Priority, Queue, Timestamp};
@@ -113,16 +114,10 @@ impl Indexes {
         }
     }
 
-    /// Ids of jobs in any of `states` (all, if empty), newest first, from before `cursor`.
-    pub(super) fn newest(&self, states: &[JobState], cursor: Option<JobId>) -> impl Iterator<Item = JobId> {
+    /// Ids of jobs in any of `states` (all, if empty), newest first, within `span`.
+    pub(super) fn newest(&self, states: &[JobState], span: Range<JobId>) -> impl Iterator<Item = JobId> {
         let wanted = self.by_state.iter().filter(|(state, _)| states.is_empty() || states.contains(state));
-        let mut sources: Vec<_> = wanted
-            .map(|(_, ids)| match cursor {
-                Some(cursor) => ids.range(..cursor),
-                None => ids.range(..),
-            })
-            .map(|ids| ids.rev().copied().peekable())
-            .collect();
+        let mut sources: Vec<_> = wanted.map(|(_, ids)| ids.range(span.clone()).rev().copied().peekable()).collect();
         std::iter::from_fn(move || {
             let newest = (0..sources.len()).max_by_key(|i| sources[*i].peek().copied())?;
             sources[newest].next()

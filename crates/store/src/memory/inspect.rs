@@ -23,7 +23,7 @@ impl Tables {
 
     pub(super) fn list(&self, filter: &JobFilter, page: &PageRequest<JobId>) -> Result<Page<JobSummary, JobId>> {
         page.validate()?;
-        let mut ids = self.index.newest(&filter.states, page.cursor);
+        let mut ids = self.index.newest(&filter.states, filter.span(page.cursor));
         let mut items = Vec::new();
         let mut last = None;
         for id in ids.by_ref().take(MAX_SCAN) {

@@ -183,8 +183,8 @@ impl Store for MemoryStore {
         self.with(|tables, now| tables.retry(id, now))
     }
 
-    async fn retry_many(&self, filter: &JobFilter, limit: usize) -> Result<Vec<JobId>> {
-        self.with(|tables, now| tables.retry_many(filter, limit, now))
+    async fn retry_many(&self, filter: &JobFilter, page: &PageRequest<JobId>) -> Result<Page<JobId, JobId>> {
+        self.with(|tables, now| tables.retry_many(filter, page, now))
     }
 
     async fn reprioritize(&self, id: JobId, priority: Priority) -> Result<JobState> {
@@ -295,7 +295,7 @@ impl Store for MemoryStore {
 
     async fn advance_operation(&self, fence: Fence, id: OperationId, step: Advance) -> Result<Operation> {
         step.validate()?;
-        self.fenced(fence, 1, |tables, now| tables.operations.advance(id, &step, now))
+        self.fenced(fence, 1, |tables, now| tables.advance_operation(id, &step, now))
     }
 
     async fn fold_depths(&self, limit: usize) -> Result<usize> {

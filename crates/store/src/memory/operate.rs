@@ -3,7 +3,7 @@
 use orchestrix_core::{Event, IllegalTransition, JobId, JobState, Priority, Queue, Timestamp};
 
 use super::tables::Tables;
-use crate::{JobFilter, PageRequest, Result, housekeeping::check_limit};
+use crate::{BulkAction, JobFilter, Page, PageRequest, Result};
 
 impl Tables {
     pub(super) fn retry(&mut self, id: JobId, now: Timestamp) -> Result<JobState> {
@@ -21,24 +21,20 @@ impl Tables {
         })
     }
 
-    pub(super) fn retry_many(&mut self, filter: &JobFilter, limit: usize, now: Timestamp) -> Result<Vec<JobId>> {
-        check_limit(limit, PageRequest::<JobId>::MAX_LIMIT)?;
-        let redrivable = JobState::ALL.into_iter().filter(|state| state.next(Event::Redrive).is_ok());
-        let states: Vec<JobState> =
-            redrivable.filter(|state| filter.states.is_empty() || filter.states.contains(state)).collect();
-        if states.is_empty() {
-            return Ok(Vec::new());
-        }
-        // Not cut off at a number of rows looked at: to answer with none means that there are none.
-        let matching = self
-            .index
-            .newest(&states, None)
-            .filter(|id| self.find(*id).is_some_and(|row| filter.matches(&row.summary())));
-        let ids: Vec<JobId> = matching.take(limit).collect();
-        for id in &ids {
+    pub(super) fn retry_many(
+        &mut self,
+        filter: &JobFilter,
+        page: &PageRequest<JobId>,
+        now: Timestamp,
+    ) -> Result<Page<JobId, JobId>> {
+        page.validate()?;
+        let Some(filter) = BulkAction::Retry.narrow(filter) else { return Ok(Page::empty()) };
+        let Page { items, next } = self.list(&filter, page)?;
+        let items: Vec<JobId> = items.into_iter().map(|job| job.id).collect();
+        for id in &items {
             self.retry(*id, now)?;
         }
-        Ok(ids)
+        Ok(Page { items, next })
     }
 
     pub(super) fn reprioritize(&mut self, id: JobId, priority: Priority) -> Result<JobState> {

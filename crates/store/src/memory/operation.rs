@@ -4,10 +4,33 @@ use std::{collections::BTreeMap, ops::Bound};
 
 use orchestrix_core::{OperationId, Tenant, Timestamp};
 
+use super::tables::Tables;
 use crate::{
-    Advance, NewOperation, Operation, OperationEnd, OperationState, Page, PageRequest, Result, StoreError, Within,
-    housekeeping::check_limit, is_within,
+    Advance, BulkAction, NewOperation, Operation, OperationEnd, OperationState, Page, PageRequest, Result, StoreError,
+    Within, housekeeping::check_limit, is_within,
 };
+
+impl Tables {
+    pub(super) fn advance_operation(&mut self, id: OperationId, step: &Advance, now: Timestamp) -> Result<Operation> {
+        let operation = self.operations.expect(id)?.clone();
+        if !operation.stands_at(step.from_cursor) {
+            return Ok(operation);
+        }
+        let mut changed = 0;
+        for job in step.jobs.iter().filter(|_| !operation.dry_run) {
+            if !self.find(*job).is_some_and(|row| operation.takes(row.job.state)) {
+                continue;
+            }
+            match operation.action {
+                BulkAction::Retry => self.retry(*job, now)?,
+                BulkAction::Cancel => self.cancel(*job, now)?,
+                BulkAction::Priority(priority) => self.reprioritize(*job, priority)?,
+            };
+            changed += 1;
+        }
+        self.operations.advance(id, step, changed, now)
+    }
+}
 
 /// Operations by id, which is the order they were begun in.
 #[derive(Debug, Default)]
@@ -34,19 +57,21 @@ impl Operations {
         Ok(operation.clone())
     }
 
-    pub(super) fn advance(&mut self, id: OperationId, step: &Advance, now: Timestamp) -> Result<Operation> {
+    // Notes a step that was taken, and how many jobs it changed.
+    fn advance(&mut self, id: OperationId, step: &Advance, changed: usize, now: Timestamp) -> Result<Operation> {
         let operation = self.expect(id)?;
-        if operation.state == OperationState::Running && operation.cursor == step.from_cursor {
-            operation.cursor = step.cursor;
-            operation.matched += step.matched;
-            operation.changed += step.changed;
-            operation.refused += step.refused;
-            operation.updated_at = now;
-            if let Some(end) = &step.end {
-                operation.state = end.state();
-                operation.error = OperationEnd::error(end).map(str::to_owned);
-                operation.finished_at = Some(now);
-            }
+        let matched = step.jobs.len();
+        operation.cursor = step.cursor;
+        operation.matched += matched as u64;
+        if !operation.dry_run {
+            operation.changed += changed as u64;
+            operation.refused += (matched - changed) as u64;
+        }
+        operation.updated_at = now;
+        if let Some(end) = &step.end {
+            operation.state = end.state();
+            operation.error = OperationEnd::error(end).map(str::to_owned);
+            operation.finished_at = Some(now);
         }
         Ok(operation.clone())
     }

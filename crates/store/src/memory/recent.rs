@@ -29,7 +29,7 @@ impl Tables {
             recent.more |= rows.next().is_some();
         };
         if let Some(since) = lately.recorded_since {
-            show(RECORDED_TIMES * limit, &mut self.from(JobId::new(since, [0; 10])));
+            show(RECORDED_TIMES * limit, &mut self.from(JobId::floor(since)));
         }
         for (state, ended) in &self.index.finished {
             let reach = lately.cancelled_since.filter(|_| *state == JobState::Cancelled);

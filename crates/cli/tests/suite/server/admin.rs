@@ -25,9 +25,14 @@ fn lease(server: &Server) -> String {
 
 fn dead(server: &Server, request: &Value) -> String {
     let id = job(server, request);
+    kill(server);
+    id
+}
+
+// Lets the one job that waits fail for good.
+fn kill(server: &Server) {
     let path = format!("/worker/leases/{}/fail", lease(server));
     assert_eq!(server.post(&path, &json!({"error": "no luck", "retryable": false})).json()["status"], "FAILED");
-    id
 }
 
 fn act(server: &Server, id: &str, what: &str) -> Answer {
@@ -189,8 +194,13 @@ fn dead_jobs_are_listed_and_get_another_chance_in_bounded_steps() {
 
         let redrive = |body: Value| server.post("/admin/dlq/redrive", &body);
         let one = redrive(json!({"filter": {"queue": "q"}, "limit": 1}));
-        assert_eq!((one.status, one.json()), (200, json!({"retried": [b], "more": true})));
-        assert_eq!(redrive(json!({"filter": {"queue": "q"}})).json(), json!({"retried": [a], "more": false}));
+        let cursor = one.json()["nextCursor"].clone();
+        assert_eq!((one.status, one.json()), (200, json!({"retried": [b], "more": true, "nextCursor": cursor})));
+        // It dies again at once, and is behind the cursor.
+        kill(&server);
+        let rest = redrive(json!({"filter": {"queue": "q"}, "cursor": cursor})).json();
+        assert_eq!(rest, json!({"retried": [a], "more": false}));
+        assert_eq!(redrive(json!({"filter": {"queue": "q"}})).json(), json!({"retried": [b], "more": false}));
         assert_eq!(redrive(json!({"filter": {"queue": "q"}})).json(), json!({"retried": [], "more": false}));
         let named = redrive(json!({"jobIds": [c, waiting, NOBODY]})).json();
         assert_eq!((&named["retried"], &named["more"]), (&json!([c]), &json!(false)));
@@ -206,6 +216,8 @@ fn dead_jobs_are_listed_and_get_another_chance_in_bounded_steps() {
 
         assert_eq!(redrive(json!({})).bad_fields(), ["filter"]);
         assert_eq!(redrive(json!({"jobIds": [c], "filter": {}})).bad_fields(), ["jobIds"]);
+        assert_eq!(redrive(json!({"jobIds": [c], "cursor": cursor})).bad_fields(), ["cursor"]);
+        assert_eq!(redrive(json!({"filter": {}, "cursor": "next"})).bad_fields(), ["cursor"]);
         let bad = json!({"filter": {"state": "dead", "queue": "a b"}, "limit": 0, "all": true});
         assert_eq!(redrive(bad).bad_fields(), ["all", "filter.queue", "filter.state", "limit"]);
         assert_eq!(redrive(json!({"jobIds": vec![NOBODY; 1_001]})).bad_fields(), ["jobIds"]);

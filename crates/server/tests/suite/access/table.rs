@@ -152,8 +152,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::schedule("POST /schedules/{name}/resume", OPERATORS, OK),
     Row::schedule("POST /schedules/{name}/trigger", OPERATORS, ACCEPTED),
     Row::schedule("POST /schedules/{name}/backfill", OPERATORS, ACCEPTED).with(past),
-    Row::plain("POST /worker/register", WORKERS, false, OK)
-        .with(|_, _| json!({"workerId": "w9", "instanceId": "i"})),
+    Row::plain("POST /worker/register", WORKERS, false, OK).with(|_, _| json!({"workerId": "w9", "instanceId": "i"})),
     Row::plain("POST /worker/leases", WORKERS, false, OK)
         .with(|_, _| json!({"workerId": "w9", "queues": ["*"], "max": 1})),
     Row::plain("POST /worker/heartbeat", WORKERS, false, OK).with(|_, _| json!({"workerId": "w9", "leaseTokens": []})),
