@@ -24,7 +24,7 @@ fn a_job_is_recorded_and_its_id_is_the_first_word() {
 #[test]
 fn every_flag_reaches_the_job() {
     for place in everywhere() {
-        let parent = place.enqueue(&["parent", "--hold"]).to_string();
+        let parent = place.enqueue(&["parent", "--hold", "--tenant", "acme"]).to_string();
         let flags = format!(
             "--queue email --priority -7 --run-at 2100-01-01T00:00:00Z --expires-at 2100-01-02T00:00:00Z \
              --max-attempts 3 --timeout 5m --lease 45s --retry-base 500ms --retry-multiplier 3 --retry-max 24h \

@@ -27,7 +27,7 @@ pub(super) async fn a_job_with_every_default_is_pending_at_once(h: &Harness) {
 }
 
 pub(super) async fn every_field_of_a_request_comes_back(h: &Harness) {
-    let parent = h.enqueue(job("parent")).await;
+    let parent = h.enqueue(NewJob { tenant: Tenant::trusted("acme"), ..job("parent") }).await;
     let mut resources = Resources::default();
     resources.set(LimitKey::trusted("cpu"), 0.5).expect("a valid amount");
     let request = NewJob {
