@@ -468,6 +468,10 @@ impl Store for PostgresStore {
         coordination::resign(self, node, epoch).await
     }
 
+    async fn leader(&self) -> Result<Option<NodeName>> {
+        coordination::leader(self).await
+    }
+
     async fn nodes(&self, page: &PageRequest<NodeName>) -> Result<Page<NodeStatus, NodeName>> {
         coordination::nodes(self, page).await
     }

@@ -250,6 +250,9 @@ pub trait Store: Any + Send + Sync {
 
     // ---- readers ----
 
+    /// Who leads: the node whose term runs; `None` if nobody's does.
+    async fn leader(&self) -> Result<Option<NodeName>>;
+
     /// Nodes by name.
     async fn nodes(&self, page: &PageRequest<NodeName>) -> Result<Page<NodeStatus, NodeName>>;
 

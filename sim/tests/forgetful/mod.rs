@@ -91,6 +91,7 @@ passed_on! {
     remove_node(name: &NodeName) -> Result<bool>;
     campaign(node: &NodeName, term: Duration, held: Option<Epoch>) -> Result<Leadership>;
     resign(node: &NodeName, epoch: Epoch) -> Result<bool>;
+    leader() -> Result<Option<NodeName>>;
     nodes(page: &PageRequest<NodeName>) -> Result<Page<NodeStatus, NodeName>>;
     put_schedule(within: Within<'_>, schedule: NewSchedule) -> Result<Put>;
     delete_schedule(within: Within<'_>, name: &ScheduleName) -> Result<bool>;
