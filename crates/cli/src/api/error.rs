@@ -41,7 +41,7 @@ impl Refused {
 
     /// One of several that were asked for at once: nothing was done to it.
     pub(crate) fn item(code: Code, detail: String) -> Self {
-        let told = Told { code: code.as_str().into(), detail, ..Told::default() };
+        let told = Told { code: code.as_str(), detail, ..Told::default() };
         Self { status: code.status(), told, remote: true, doubt: None }
     }
 }
