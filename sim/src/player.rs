@@ -203,7 +203,10 @@ impl Player {
             Step::ForgetNodes(silence, limit) => {
                 self.jobs.observe(&store.forget_nodes(Fence::NONE, *silence, *limit).await)
             }
-            Step::Nodes => self.jobs.observe(&store.nodes(&PageRequest::first(100)).await),
+            Step::Nodes => {
+                let leader = store.leader().await.ok();
+                self.jobs.observe(&store.nodes(&PageRequest::first(100)).await.map(|nodes| (leader, nodes)))
+            }
             Step::Agenda => self.jobs.observe(&store.agenda().await.map(observe::agenda)),
             Step::PutSchedule(series) => {
                 self.jobs.observe(&store.put_schedule(None, schedule::new_schedule(series, self.start)).await)

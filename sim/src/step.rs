@@ -104,7 +104,7 @@ pub enum Step {
     RemoveNode(&'static str),
     /// Forgets nodes that were silent for so long.
     ForgetNodes(Duration, usize),
-    /// Reads nodes.
+    /// Reads who leads, and nodes.
     Nodes,
     /// Reads what is next.
     Agenda,

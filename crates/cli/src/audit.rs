@@ -17,7 +17,7 @@ use crate::{
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// List what was done, newest first
-    #[command(after_help = "Example:\n  orchestrix audit list --action queue.pause --from 24h")]
+    #[command(after_help = "Example:\n  orchestrix audit list --action 'PUT /admin/queues/{name}' --from 24h")]
     List {
         /// Done by this actor
         #[arg(long)]
@@ -25,10 +25,10 @@ pub(crate) enum Command {
         /// Done by somebody who is bound to this tenant
         #[arg(long)]
         tenant: Option<Tenant>,
-        /// This action
+        /// This action: a method and a route, as the list shows them
         #[arg(long)]
         action: Option<String>,
-        /// Done to this
+        /// Done to this: the path that was asked for
         #[arg(long)]
         target: Option<String>,
         /// Done at or after this time, or as long ago as this: 2h
@@ -61,11 +61,34 @@ pub(crate) async fn run(command: Command, api: &Api, output: &Output) -> Result<
                 entry.actor.clone(),
                 entry.action.clone(),
                 or_none(&entry.target),
+                entry.detail.as_ref().map_or_else(|| "-".into(), |detail| brief(&detail.to_string())),
                 or_none(&entry.outcome),
                 entry.request_id.clone(),
             ]
         };
-        table(["SEQ", "AT", "ACTOR", "ACTION", "TARGET", "OUTCOME", "REQUEST"], entries.iter().map(row))
+        let header = ["SEQ", "AT", "ACTOR", "ACTION", "TARGET", "DETAIL", "OUTCOME", "REQUEST"];
+        table(header, entries.iter().map(row))
     })?;
     Ok(Outcome::DONE)
+}
+
+// A redrive may name a thousand jobs; JSON has them all.
+fn brief(detail: &str) -> String {
+    const SHOWN: usize = 60;
+    match detail.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &detail[..end]),
+        None => detail.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_particulars_are_cut_between_letters() {
+        assert_eq!(brief(r#"{"paused":true}"#), r#"{"paused":true}"#);
+        assert_eq!(brief(&"é".repeat(60)), "é".repeat(60));
+        assert_eq!(brief(&"é".repeat(61)), format!("{}…", "é".repeat(60)));
+    }
 }

@@ -29,12 +29,24 @@ impl Consent {
             let text = format!("{question} Add --yes to go ahead, or --dry-run to see which.");
             return Err(Failure::Usage(text).into());
         }
-        say(&format!("{question} [y/N] "));
-        let mut answer = String::new();
-        io::stdin().lock().read_line(&mut answer)?;
-        match answer.trim().to_lowercase().as_str() {
-            "y" | "yes" => Ok(()),
-            _ => Err(Failure::Failed("nothing was changed".into()).into()),
+        prompt(question)
+    }
+
+    /// Asks, if somebody is there to answer: a script that names one by one what it means has said so.
+    pub(crate) fn confirm(self, question: &str) -> Result<()> {
+        if self.yes || !io::stdin().is_terminal() {
+            return Ok(());
         }
+        prompt(question)
+    }
+}
+
+fn prompt(question: &str) -> Result<()> {
+    say(&format!("{question} [y/N] "));
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer)?;
+    match answer.trim().to_lowercase().as_str() {
+        "y" | "yes" => Ok(()),
+        _ => Err(Failure::Failed("nothing was changed".into()).into()),
     }
 }

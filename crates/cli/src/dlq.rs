@@ -14,12 +14,12 @@ use orchestrix_core::{JobId, JobState, Timestamp};
 use serde::Serialize;
 
 use crate::{
-    api::{Api, Request},
+    api::{Api, ApiError, Refused, Request},
     consent::Consent,
-    each::{self, each, jobs, look_up, would_change},
+    each::{self, Fate, each, jobs, rehearse, would_change},
     failure::{Failure, Outcome},
     filter::{self, Filter, find},
-    jobs::{list, retry},
+    jobs::list,
     output::{Output, table},
     times,
 };
@@ -94,14 +94,31 @@ pub(crate) async fn run(command: Command, api: &Api, output: &Output) -> Result<
             if ids.is_empty() {
                 redrive(&filter.request(), limit, consent, api, output).await
             } else if consent.dry_run {
-                would_change(&look_up(&ids, api).await?, output)
+                rehearse(&ids, api, output, fate).await
             } else {
-                each::<Standing>(&ids, output, async |id| retry(id, api).await).await
+                each(&ids, output, async |id| redrive_one(id, api).await).await
             }
         }
         Command::Purge { older_than, all: _, consent } => {
             purge(older_than.unwrap_or_default(), consent, api, output).await
         }
+    }
+}
+
+// Only as a dead letter: `jobs retry` is for jobs that were cancelled.
+async fn redrive_one(id: JobId, api: &Api) -> Result<Standing> {
+    let wanted = RedriveRequest { job_ids: Some(vec![id]), ..RedriveRequest::default() };
+    let done: Redriven = api.call(Request::post("/admin/dlq/redrive").with(&wanted)?).await?;
+    match done.refused.into_iter().next() {
+        Some(refused) => Err(ApiError::from(Refused::item(refused.code, refused.detail)).into()),
+        None => Ok(Standing::of(id, JobState::Pending)),
+    }
+}
+
+fn fate(state: JobState) -> Fate {
+    match state {
+        JobState::Dead => Fate::Changed,
+        state => Fate::Refused(format!("it is {state}; only dead jobs are redriven")),
     }
 }
 

@@ -1,4 +1,6 @@
-//! Doing the same to several jobs, each by itself: one that is refused leaves the others standing.
+//! Doing the same to several things, each by itself: one that is refused leaves the others standing.
+
+use std::fmt::Display;
 
 use anyhow::{Context, Result};
 use orchestrix_api::{
@@ -8,12 +10,12 @@ use orchestrix_api::{
     },
     job::Accepted,
 };
-use orchestrix_core::JobId;
+use orchestrix_core::{JobId, JobState};
 use serde::Serialize;
 
 use crate::{
-    api::{Api, ApiError, Request},
-    failure::{self, Outcome},
+    api::{Api, Request},
+    failure::{self, Failure, Outcome},
     output::{Output, table},
 };
 
@@ -51,47 +53,99 @@ impl Stands for Accepted {
     }
 }
 
-/// Does `act` to every job, prints where they stand then, and reports whoever was refused. The first refusal decides
-/// how the command ends.
-pub(crate) async fn each<T: Stands>(
+/// What came of doing the same to several things.
+pub(crate) struct Each<T> {
+    /// Those it was done to.
+    pub(crate) done: Vec<T>,
+    refused: Vec<anyhow::Error>,
+}
+
+impl<T> Each<T> {
+    /// Does `act` to every one; `kind` is what they are called where one is refused.
+    pub(crate) async fn of<K: Display>(kind: &str, all: &[K], act: impl AsyncFn(&K) -> Result<T>) -> Self {
+        let mut each = Self { done: Vec::new(), refused: Vec::new() };
+        for one in all {
+            match act(one).await.with_context(|| format!("{kind} {one}")) {
+                Ok(done) => each.done.push(done),
+                Err(error) => each.refused.push(error),
+            }
+        }
+        each
+    }
+
+    /// The same, shown by `view`.
+    pub(crate) fn map<V>(self, view: impl FnMut(T) -> V) -> Each<V> {
+        Each { done: self.done.into_iter().map(view).collect(), refused: self.refused }
+    }
+
+    /// Prints what was done, and reports whoever was refused. The first refusal decides how the command ends.
+    pub(crate) fn end(&self, output: &Output, human: impl FnOnce(&[T]) -> String) -> Result<Outcome>
+    where
+        T: Serialize,
+    {
+        if !self.done.is_empty() || self.refused.is_empty() {
+            output.list(&self.done, || human(&self.done))?;
+        }
+        let outcomes: Vec<Outcome> = self.refused.iter().map(failure::report).collect();
+        Ok(outcomes.first().copied().unwrap_or(Outcome::DONE))
+    }
+}
+
+/// Does `act` to every job, and prints where they stand then.
+pub(crate) async fn each<T: Stands, E: Into<anyhow::Error>>(
     ids: &[JobId],
     output: &Output,
-    act: impl AsyncFn(JobId) -> Result<T, ApiError>,
+    act: impl AsyncFn(JobId) -> Result<T, E>,
 ) -> Result<Outcome> {
-    let mut done = Vec::new();
-    let mut refused = Vec::new();
-    for id in ids {
-        match act(*id).await.with_context(|| format!("job {id}")) {
-            Ok(job) => done.push(job),
-            Err(error) => refused.push(error),
+    let each = Each::of("job", ids, async |id| act(*id).await.map_err(Into::into)).await;
+    each.end(output, standings)
+}
+
+/// What would become of a job.
+pub(crate) enum Fate {
+    Changed,
+    /// It is as it should be already.
+    Same,
+    /// It would be refused, for this reason.
+    Refused(String),
+}
+
+/// Shows what would become of these jobs as they stand now, and does nothing to them. Ends as the deed would.
+pub(crate) async fn rehearse(
+    ids: &[JobId],
+    api: &Api,
+    output: &Output,
+    fate: impl Fn(JobState) -> Fate,
+) -> Result<Outcome> {
+    let each = Each::of("job", ids, async |id| {
+        let job: JobDetails = api.call(Request::get(format!("/admin/jobs/{id}"))).await?;
+        let standing = Standing::of(*id, job.item.state);
+        match fate(standing.state) {
+            Fate::Refused(why) => Err(Failure::Conflict(why).into()),
+            Fate::Changed => Ok((standing, true)),
+            Fate::Same => Ok((standing, false)),
         }
-    }
-    if !done.is_empty() || refused.is_empty() {
-        show(&done, output)?;
-    }
-    let outcomes: Vec<Outcome> = refused.iter().map(failure::report).collect();
-    Ok(outcomes.first().copied().unwrap_or(Outcome::DONE))
+    });
+    let each = each.await;
+    let changed = each.done.iter().filter(|(_, changed)| *changed).count();
+    let outcome = each.map(|(standing, _)| standing).end(output, standings)?;
+    output.note(&format!("dry run: {} would be changed", jobs(changed)));
+    Ok(outcome)
 }
 
 /// Prints where jobs stand.
 pub(crate) fn show<T: Stands>(jobs: &[T], output: &Output) -> Result<()> {
+    output.list(jobs, || standings(jobs))
+}
+
+fn standings<T: Stands>(jobs: &[T]) -> String {
     let row = |job: &T| [job.id().to_string(), job.word().to_owned()];
-    output.list(jobs, || table(["ID", T::KIND], jobs.iter().map(row)))
+    table(["ID", T::KIND], jobs.iter().map(row))
 }
 
 /// The same without a header: scripts take the first word of a line.
 pub(crate) fn lines<T: Stands>(jobs: &[T]) -> String {
     jobs.iter().map(|job| format!("{}  {}\n", job.id(), job.word())).collect()
-}
-
-/// The jobs as they stand; an error if there is none of that id.
-pub(crate) async fn look_up(ids: &[JobId], api: &Api) -> Result<Vec<JobItem>> {
-    let mut found = Vec::new();
-    for id in ids {
-        let job: JobDetails = api.call(Request::get(format!("/admin/jobs/{id}"))).await?;
-        found.push(job.item);
-    }
-    Ok(found)
 }
 
 /// Shows jobs as they stand, with a word that nothing was done to them.

@@ -41,6 +41,12 @@ pub(crate) enum Failure {
     /// It was not carried out.
     #[error("{0}")]
     Failed(String),
+    /// There is none.
+    #[error("{0}")]
+    NotFound(String),
+    /// What it is about does not allow it.
+    #[error("{0}")]
+    Conflict(String),
     /// The database is not there.
     #[error("{0}")]
     Unreachable(String),
@@ -69,6 +75,8 @@ fn outcome(error: &anyhow::Error) -> Outcome {
     match error.downcast_ref::<Failure>() {
         Some(Failure::Usage(_)) => return Outcome::USAGE,
         Some(Failure::Failed(_)) => return Outcome::FAILED,
+        Some(Failure::NotFound(_)) => return Outcome::NOT_FOUND,
+        Some(Failure::Conflict(_)) => return Outcome::CONFLICT,
         Some(Failure::Unreachable(_)) => return Outcome::UNREACHABLE,
         None => {}
     }

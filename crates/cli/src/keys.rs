@@ -13,7 +13,9 @@ use serde::Serialize;
 
 use crate::{
     api::{Api, Request},
-    failure::Outcome,
+    consent::Consent,
+    each::Each,
+    failure::{Failure, Outcome},
     output::{Output, table},
     times,
 };
@@ -38,6 +40,8 @@ Examples:
         /// Their ids: what stands between ox_ and the next underscore
         #[arg(required = true, value_name = "KEY_ID")]
         ids: Vec<KeyId>,
+        #[command(flatten)]
+        consent: Consent,
     },
 }
 
@@ -79,7 +83,8 @@ pub(crate) async fn run(command: Command, api: &Api, output: &Output) -> Result<
     match command {
         Command::Create(create) => make(create, api, output).await?,
         Command::List => list(api, output).await?,
-        Command::Revoke { ids } => revoke(ids, api, output).await?,
+        Command::Revoke { ids, consent } if consent.dry_run => return rehearse(&ids, api, output).await,
+        Command::Revoke { ids, consent } => return revoke(&ids, consent, api, output).await,
     }
     Ok(Outcome::DONE)
 }
@@ -104,9 +109,11 @@ async fn make(create: Create, api: &Api, output: &Output) -> Result<()> {
 async fn list(api: &Api, output: &Output) -> Result<()> {
     let keys = api.gather(&Request::get("/admin/keys"), None, usize::MAX).await?;
     let now = Timestamp::now();
-    output.page(&keys, |keys| {
-        table(["KEY", "NAME", "ROLE", "TENANT", "STATE", "CREATED", "EXPIRES"], keys.iter().map(|key| row(key, now)))
-    })
+    output.page(&keys, |keys| described(keys, now))
+}
+
+fn described(keys: &[KeyView], now: Timestamp) -> String {
+    table(["KEY", "NAME", "ROLE", "TENANT", "STATE", "CREATED", "EXPIRES"], keys.iter().map(|key| row(key, now)))
 }
 
 fn row(key: &KeyView, now: Timestamp) -> [String; 7] {
@@ -126,11 +133,30 @@ fn row(key: &KeyView, now: Timestamp) -> [String; 7] {
     ]
 }
 
-async fn revoke(ids: Vec<KeyId>, api: &Api, output: &Output) -> Result<()> {
-    let mut revoked = Vec::new();
-    for key_id in ids {
+// Shows the keys as they stand, and does nothing to them.
+async fn rehearse(ids: &[KeyId], api: &Api, output: &Output) -> Result<Outcome> {
+    let keys = api.gather::<KeyView>(&Request::get("/admin/keys"), None, usize::MAX).await?.items;
+    let each = Each::of("key", ids, async |id| {
+        let key = keys.iter().find(|key| key.key_id == *id).cloned();
+        key.ok_or_else(|| Failure::NotFound("there is no such key".into()).into())
+    });
+    let each = each.await;
+    let good = each.done.iter().filter(|key| key.revoked_at.is_none()).count();
+    let outcome = each.end(output, |keys| described(keys, Timestamp::now()))?;
+    output.note(&format!("dry run: {} would be revoked", words(good)));
+    Ok(outcome)
+}
+
+// One that is not known leaves the others standing.
+async fn revoke(ids: &[KeyId], consent: Consent, api: &Api, output: &Output) -> Result<Outcome> {
+    consent.confirm(&format!("{} would be revoked for good.", words(ids.len())))?;
+    let each = Each::of("key", ids, async |key_id| {
         api.tell(Request::delete(format!("/admin/keys/{key_id}"))).await?;
-        revoked.push(Revoked { key_id });
-    }
-    output.list(&revoked, || table(["REVOKED"], revoked.iter().map(|key| [key.key_id.to_string()])))
+        Ok(Revoked { key_id: key_id.clone() })
+    });
+    each.await.end(output, |revoked| table(["REVOKED"], revoked.iter().map(|key| [key.key_id.to_string()])))
+}
+
+fn words(count: usize) -> String {
+    if count == 1 { "1 key".into() } else { format!("{count} keys") }
 }

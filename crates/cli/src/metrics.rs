@@ -53,6 +53,11 @@ impl Page {
             }
         });
         say(&format!("metrics on http://{address}/metrics\n"));
+        if !address.ip().is_loopback() {
+            say(
+                "warning: whoever reaches that address reads the metrics, without a key and without TLS: listen on 127.0.0.1, or keep others away\n",
+            );
+        }
         Ok(Self(serving.abort_handle()))
     }
 }

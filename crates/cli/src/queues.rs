@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::{
     api::{Api, Request},
+    each::Each,
     failure::Outcome,
     output::{Output, table},
     times,
@@ -44,19 +45,19 @@ struct Switched {
 
 pub(crate) async fn run(command: Command, api: &Api, output: &Output) -> Result<Outcome> {
     match command {
-        Command::List => list(api, output).await?,
-        Command::Pause { queues } => switch(&queues, true, api, output).await?,
-        Command::Resume { queues } => switch(&queues, false, api, output).await?,
+        Command::List => list(api, output).await,
+        Command::Pause { queues } => switch(&queues, true, api, output).await,
+        Command::Resume { queues } => switch(&queues, false, api, output).await,
     }
-    Ok(Outcome::DONE)
 }
 
-async fn list(api: &Api, output: &Output) -> Result<()> {
+async fn list(api: &Api, output: &Output) -> Result<Outcome> {
     let queues = api.gather(&Request::get("/admin/queues"), None, usize::MAX).await?;
     output.page(&queues, |queues| {
         let header = ["QUEUE", "CLAIMS", "PENDING", "RUNNING", "SCHEDULED", "RETRYING", "BLOCKED", "HELD", "OLDEST"];
         table(header, queues.iter().map(row))
-    })
+    })?;
+    Ok(Outcome::DONE)
 }
 
 fn row(queue: &QueueView) -> [String; 9] {
@@ -76,14 +77,14 @@ fn row(queue: &QueueView) -> [String; 9] {
     ]
 }
 
-async fn switch(queues: &[Queue], paused: bool, api: &Api, output: &Output) -> Result<()> {
-    let mut switched = Vec::new();
-    for name in queues {
+// One that is refused leaves the others standing.
+async fn switch(queues: &[Queue], paused: bool, api: &Api, output: &Output) -> Result<Outcome> {
+    let each = Each::of("queue", queues, async |name| {
         let put = Request::put(format!("/admin/queues/{name}")).with(&QueueRequest { paused })?;
         let queue: QueueView = api.call(put).await?;
-        switched.push(Switched { name: queue.name, paused: queue.paused });
-    }
-    output.list(&switched, || {
+        Ok(Switched { name: queue.name, paused: queue.paused })
+    });
+    each.await.end(output, |switched| {
         let row = |queue: &Switched| [queue.name.to_string(), standing(queue.paused).into()];
         table(["QUEUE", "CLAIMS"], switched.iter().map(row))
     })

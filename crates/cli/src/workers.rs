@@ -1,6 +1,6 @@
 //! `orchestrix workers`: who works, on what, and which jobs wait for nobody.
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Subcommand;
 use orchestrix_api::admin::worker::{Directed, LaneView, WorkerView, Workers};
 use orchestrix_core::WorkerName;
@@ -8,7 +8,9 @@ use serde::Serialize;
 
 use crate::{
     api::{Api, MOST, Request, escaped},
-    failure::{self, Outcome},
+    consent::Consent,
+    each::Each,
+    failure::{Failure, Outcome},
     output::{Format, Output, table},
     times,
     unserved::nobody_takes,
@@ -26,6 +28,8 @@ pub(crate) enum Command {
         /// The workers
         #[arg(required = true, value_name = "WORKER")]
         workers: Vec<WorkerName>,
+        #[command(flatten)]
+        consent: Consent,
     },
 }
 
@@ -39,36 +43,48 @@ struct Shown {
 pub(crate) async fn run(command: Command, api: &Api, output: &Output) -> Result<Outcome> {
     match command {
         Command::List => list(api, output).await,
-        Command::Drain { workers } => drain(&workers, api, output).await,
+        Command::Drain { workers, consent } if consent.dry_run => rehearse(&workers, api, output).await,
+        Command::Drain { workers, consent } => drain(&workers, consent, api, output).await,
     }
 }
 
 // One that is not known leaves the others standing.
-async fn drain(workers: &[WorkerName], api: &Api, output: &Output) -> Result<Outcome> {
-    let mut told: Vec<Directed> = Vec::new();
-    let mut refused = Vec::new();
-    for name in workers {
+async fn drain(workers: &[WorkerName], consent: Consent, api: &Api, output: &Output) -> Result<Outcome> {
+    consent.confirm(&format!("{} would take nothing new and end.", words(workers.len())))?;
+    let each = Each::of("worker", workers, async |name| {
         // To tell it again is fine.
         let drain = Request::post(format!("/admin/workers/{}/drain", escaped(name.as_str()))).repeatable();
-        match api.call(drain).await.with_context(|| format!("worker {name}")) {
-            Ok(directed) => told.push(directed),
-            Err(error) => refused.push(error),
-        }
-    }
-    if !told.is_empty() || refused.is_empty() {
+        Ok(api.call::<Directed>(drain).await?)
+    });
+    each.await.end(output, |told| {
         let row = |worker: &Directed| [worker.worker_id.to_string(), worker.directive.clone()];
-        output.list(&told, || table(["WORKER", "DIRECTIVE"], told.iter().map(row)))?;
-    }
-    let outcomes: Vec<Outcome> = refused.iter().map(failure::report).collect();
-    Ok(outcomes.first().copied().unwrap_or(Outcome::DONE))
+        table(["WORKER", "DIRECTIVE"], told.iter().map(row))
+    })
+}
+
+// Shows the workers as they stand, and tells them nothing.
+async fn rehearse(workers: &[WorkerName], api: &Api, output: &Output) -> Result<Outcome> {
+    let known = gather(api).await?.items;
+    let each = Each::of("worker", workers, async |name| {
+        let worker = known.iter().find(|worker| worker.worker_id == *name).cloned();
+        worker.ok_or_else(|| Failure::NotFound("there is no such worker".into()).into())
+    });
+    let each = each.await;
+    let would = each.done.iter().filter(|worker| worker.directive != "drain").count();
+    let outcome = each.end(output, |workers| described(workers))?;
+    output.note(&format!("dry run: {} would be told to drain", words(would)));
+    Ok(outcome)
+}
+
+fn words(count: usize) -> String {
+    if count == 1 { "1 worker".into() } else { format!("{count} workers") }
 }
 
 async fn list(api: &Api, output: &Output) -> Result<Outcome> {
     let shown = gather(api).await?;
     let Shown { items, unserved } = &shown;
     output.show(&shown, items, || {
-        let header = ["WORKER", "STATE", "QUEUES", "TYPES", "SLOTS", "FREE", "DIRECTIVE", "STARTED", "SEEN"];
-        let mut text = table(header, items.iter().map(row));
+        let mut text = described(items);
         if !unserved.is_empty() {
             text += &format!("\n{}\n", notes(unserved).join("\n"));
         }
@@ -78,6 +94,11 @@ async fn list(api: &Api, output: &Output) -> Result<Outcome> {
         notes(unserved).iter().for_each(|note| output.note(note));
     }
     Ok(Outcome::DONE)
+}
+
+fn described(workers: &[WorkerView]) -> String {
+    let header = ["WORKER", "STATE", "QUEUES", "TYPES", "SLOTS", "FREE", "DIRECTIVE", "STARTED", "SEEN"];
+    table(header, workers.iter().map(row))
 }
 
 async fn gather(api: &Api) -> Result<Shown> {

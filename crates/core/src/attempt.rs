@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{FieldError, Timestamp, WorkerName};
+use crate::{FieldError, JobState, Timestamp, WorkerName};
 
 /// How an attempt ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -79,6 +79,8 @@ pub struct AttemptRecord {
     pub lease: i32,
     /// How it ended.
     pub outcome: AttemptOutcome,
+    /// Where that left the job.
+    pub led_to: JobState,
     /// Who ran it.
     pub worker: Option<WorkerName>,
     /// When it began.

@@ -64,7 +64,7 @@ pub struct Job {
     pub checkpoint: Option<Json>,
     /// Why it was cancelled or died, in a word such as `expired` or `dependency_failed`.
     pub reason: Option<String>,
-    /// Attempts that ended in anything but a first success, oldest first.
+    /// Attempts that ended in anything but a first success, oldest first: the latest [`AttemptRecord::KEPT`].
     pub attempt_log: Vec<AttemptRecord>,
     /// Jobs it waits or waited for.
     pub depends_on: Vec<JobId>,

@@ -47,6 +47,14 @@ async fn standing(store: &PostgresStore) -> Result<(Leadership, bool)> {
     Ok((Leadership::Following { leader, epoch: Epoch(row.get(0)), ends_in }, ends_in.is_zero()))
 }
 
+/// The node whose term runs.
+pub(crate) async fn leader(store: &PostgresStore) -> Result<Option<NodeName>> {
+    Ok(match standing(store).await? {
+        (Leadership::Following { leader, .. }, false) => leader,
+        _ => None,
+    })
+}
+
 pub(crate) async fn resign(store: &PostgresStore, node: &NodeName, epoch: Epoch) -> Result<bool> {
     Ok(!store.database().query(&RESIGN, &[&node.as_str(), &epoch.0]).await?.is_empty())
 }

@@ -475,6 +475,10 @@ impl Store for PostgresStore {
         inspect::now(self).await
     }
 
+    async fn leader(&self) -> Result<Option<NodeName>> {
+        coordination::leader(self).await
+    }
+
     async fn nodes(&self, page: &PageRequest<NodeName>) -> Result<Page<NodeStatus, NodeName>> {
         coordination::nodes(self, page).await
     }

@@ -14,6 +14,7 @@ use crate::{
     live::{Feed, Places},
     openapi::Document,
     reader::Reader,
+    readiness::Readiness,
     watcher::Watcher,
     workers::Roster,
 };
@@ -28,6 +29,7 @@ pub struct App {
     /// Who asks where nobody shows a key.
     pub(crate) host: Caller,
     pub(crate) reader: Reader,
+    pub(crate) readiness: Readiness,
     pub(crate) watcher: Watcher,
     pub(crate) feed: Feed,
     pub(crate) desk: Desk,
@@ -54,6 +56,7 @@ impl App {
                 Auth::Anybody | Auth::Keys => "anybody".into(),
             }),
             reader: Reader::new(Arc::clone(&store)),
+            readiness: Readiness::new(Arc::clone(&store)),
             watcher: Watcher::new(Arc::clone(&store), options.watch_interval),
             feed: Feed::new(Arc::clone(&store), options.watch_interval, options.live_buffer),
             desk: Desk::new(Arc::clone(&store), options.poll_interval),

@@ -11,6 +11,7 @@
 //! | `params` | paths and questions |
 //! | `refusal` | errors as they are answered |
 //! | `reader` | single jobs that are asked for; one look at the store for all who ask at the same time |
+//! | `readiness` | whether the store is there, somebody leads and anybody works; one look for all who ask |
 //! | `watcher` | who waits for which job to change; one look at the store for all of them |
 //! | `live` | who follows jobs and is told of every change; one look at the store for all of them |
 //! | `desk` | workers that wait for jobs; one claim at a time for all that want the same |
@@ -47,6 +48,7 @@ mod options;
 mod params;
 mod patient;
 mod reader;
+mod readiness;
 mod refusal;
 mod router;
 mod schedules;

@@ -1,16 +1,12 @@
 //! `GET /healthz` and `GET /readyz`
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use axum::{Json, extract::State, http::StatusCode};
-use orchestrix_store::{PageRequest, Store};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::{App, openapi::OPERATIONS};
-
-/// How long a component may take to say that it is there.
-const PATIENCE: Duration = Duration::from_secs(2);
+use crate::{App, openapi::OPERATIONS, readiness::Sight};
 
 /// Whether the process is up.
 #[derive(Debug, Serialize, ToSchema)]
@@ -90,22 +86,16 @@ impl Component {
     ),
 )]
 pub(crate) async fn ready(State(app): State<Arc<App>>) -> (StatusCode, Json<Ready>) {
-    let looks = tokio::time::timeout(PATIENCE, look(&*app.store)).await;
-    let (persistence, coordinator, workers) = match looks {
-        Ok(Ok((leader, workers))) => (
-            Component::is(Standing::Ok, ""),
-            if leader { Component::is(Standing::Ok, "") } else { Component::is(Standing::Degraded, "nobody leads") },
-            if workers {
-                Component::is(Standing::Ok, "")
-            } else {
-                Component::is(Standing::Degraded, "no worker is there")
-            },
-        ),
-        Ok(Err(error)) => {
-            tracing::warn!(%error, "the store is away");
-            away("the database is away")
+    let good_if = |good: bool, otherwise: &str| match good {
+        true => Component::is(Standing::Ok, ""),
+        false => Component::is(Standing::Degraded, otherwise),
+    };
+    let (persistence, coordinator, workers) = match app.readiness.see().await {
+        Sight::There { led, worked } => {
+            (Component::is(Standing::Ok, ""), good_if(led, "nobody leads"), good_if(worked, "no worker is there"))
         }
-        Err(_) => away("the database does not answer in time"),
+        Sight::Away => away("the database is away"),
+        Sight::Late => away("the database does not answer in time"),
     };
     let status = match (persistence.status, coordinator.status, workers.status) {
         (Standing::Ok, Standing::Ok, Standing::Ok) => Standing::Ok,
@@ -120,10 +110,4 @@ pub(crate) async fn ready(State(app): State<Arc<App>>) -> (StatusCode, Json<Read
 fn away(why: &str) -> (Component, Component, Component) {
     let unknown = || Component::is(Standing::Unknown, "");
     (Component::is(Standing::Unavailable, why), unknown(), unknown())
-}
-
-async fn look(store: &dyn Store) -> orchestrix_store::Result<(bool, bool)> {
-    let nodes = store.nodes(&PageRequest::first(1_000)).await?;
-    let workers = store.workers(&PageRequest::first(1)).await?;
-    Ok((nodes.items.iter().any(|node| node.leads), !workers.items.is_empty()))
 }

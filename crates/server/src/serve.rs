@@ -36,11 +36,19 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// Answers requests until `stop` comes; then those that are being worked on are answered, and long polls at once. How many had to be
 /// cut off in the end.
+///
+/// # Errors
+/// If it asks for no keys and the socket can be reached from elsewhere.
 pub async fn serve(
     app: Arc<App>,
     listener: TcpListener,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<usize> {
+    let address = listener.local_addr()?;
+    if app.options.auth != Auth::Keys && !address.ip().to_canonical().is_loopback() {
+        let text = format!("{address} can be reached from outside, and nobody would need a key: listen on 127.0.0.1");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+    }
     let (most, patience) = (app.options.connections.clamp(1, u32::MAX as usize), app.options.drain_timeout);
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(app.options.idle_timeout).max_buf_size(BUFFER);
@@ -157,4 +165,27 @@ async fn idle(busy: &AtomicBool) {
         tokio::time::sleep(TRY_AGAIN).await;
     }
     tokio::time::sleep(LAST_WORDS).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use orchestrix_store::MemoryStore;
+
+    use super::*;
+    use crate::ServerOptions;
+
+    #[tokio::test]
+    async fn only_a_server_that_asks_for_keys_is_reached_from_elsewhere() {
+        let serves = async |auth: Auth, address: &str| {
+            let options = ServerOptions { auth, ..ServerOptions::default() };
+            let listener = TcpListener::bind(address).await.unwrap();
+            serve(App::new(Arc::new(MemoryStore::new()), options), listener, async {}).await
+        };
+        for auth in [Auth::Anybody, Auth::Own("me".into())] {
+            let refused = serves(auth.clone(), "0.0.0.0:0").await.unwrap_err();
+            assert_eq!(refused.kind(), io::ErrorKind::InvalidInput, "{auth:?}: {refused}");
+            assert_eq!(serves(auth, "127.0.0.1:0").await.unwrap(), 0);
+        }
+        assert_eq!(serves(Auth::Keys, "0.0.0.0:0").await.unwrap(), 0);
+    }
 }

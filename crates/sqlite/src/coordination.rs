@@ -36,6 +36,12 @@ fn term(session: &Session<'_>) -> Result<Term> {
     Ok(term.ok_or_else(|| corrupt("leader", "there is no row"))?)
 }
 
+/// The node whose term runs.
+pub(crate) fn leader(session: &Session<'_>) -> Result<Option<NodeName>> {
+    let Term { node, ends_at, .. } = term(session)?;
+    Ok(node.filter(|_| ends_at > session.now))
+}
+
 /// How often leadership has changed hands.
 pub(crate) fn epoch(session: &Session<'_>) -> Result<Epoch> {
     Ok(term(session)?.epoch)

@@ -47,10 +47,11 @@ pub(crate) fn get(session: &Session<'_>, id: JobId) -> Result<Option<Job>> {
             attempt: row.get(0)?,
             lease: row.get(1)?,
             outcome: row.text(2)?.parse().map_err(|error| corrupt("outcome", error))?,
-            worker: row.text_or_null(3)?.map(WorkerName::trusted),
-            started_at: row.time(4)?,
-            ended_at: row.time(5)?,
-            error: row.get(6)?,
+            led_to: row.state(3)?,
+            worker: row.text_or_null(4)?.map(WorkerName::trusted),
+            started_at: row.time(5)?,
+            ended_at: row.time(6)?,
+            error: row.get(7)?,
         })
     })?;
     let parents = session.all(PARENTS, [uuid], |row| Columns(row).id(0))?;

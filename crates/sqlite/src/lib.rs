@@ -395,6 +395,10 @@ impl Store for SqliteStore {
         self.database().read(|session| Ok(session.now)).await
     }
 
+    async fn leader(&self) -> Result<Option<NodeName>> {
+        self.database().read(|session| coordination::leader(&session)).await
+    }
+
     async fn nodes(&self, page: &PageRequest<NodeName>) -> Result<Page<NodeStatus, NodeName>> {
         page.validate()?;
         let page = page.clone();

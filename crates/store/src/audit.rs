@@ -25,8 +25,8 @@ pub struct NewAudit {
 impl NewAudit {
     /// The longest text of anything but the particulars, in bytes.
     pub const MAX_TEXT: usize = 512;
-    /// The longest particulars, in bytes.
-    pub const MAX_DETAIL: usize = 8 * 1024;
+    /// The longest particulars, in bytes: the names of as many jobs as one request may name, a thousand, fit.
+    pub const MAX_DETAIL: usize = 48 * 1024;
 
     /// Checks the limits; names every bad field.
     pub fn validate(&self) -> Result<(), Invalid> {

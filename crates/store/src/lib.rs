@@ -257,6 +257,9 @@ pub trait Store: Any + Send + Sync {
     /// The store's own time, by which leases end and jobs fall due.
     async fn now(&self) -> Result<Timestamp>;
 
+    /// Who leads: the node whose term runs; `None` if nobody's does.
+    async fn leader(&self) -> Result<Option<NodeName>>;
+
     /// Nodes by name.
     async fn nodes(&self, page: &PageRequest<NodeName>) -> Result<Page<NodeStatus, NodeName>>;
 

@@ -92,6 +92,7 @@ passed_on! {
     campaign(node: &NodeName, term: Duration, held: Option<Epoch>) -> Result<Leadership>;
     resign(node: &NodeName, epoch: Epoch) -> Result<bool>;
     now() -> Result<Timestamp>;
+    leader() -> Result<Option<NodeName>>;
     nodes(page: &PageRequest<NodeName>) -> Result<Page<NodeStatus, NodeName>>;
     put_schedule(within: Within<'_>, schedule: NewSchedule) -> Result<Put>;
     delete_schedule(within: Within<'_>, name: &ScheduleName) -> Result<bool>;

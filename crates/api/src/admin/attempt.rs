@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
-use orchestrix_core::{AttemptOutcome, AttemptRecord, RetryPolicy, Timestamp, WorkerName};
+use orchestrix_core::{AttemptOutcome, AttemptRecord, JobState, RetryPolicy, Timestamp, WorkerName};
 use orchestrix_store::LogEntry;
 use serde::{Deserialize, Serialize};
+
+#[cfg(feature = "openapi")]
+use super::standing::StateWord;
 
 /// How long to wait between attempts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -21,16 +24,21 @@ pub struct RetryView {
     pub jitter: f64,
 }
 
-/// One attempt that has ended.
+/// One attempt. One without an outcome and an end is under way.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct AttemptView {
     /// Which one, from 1. Attempts that cost nothing share their number with the next.
     pub attempt: u16,
-    /// How it ended: `completed`, `failed`, `timed_out`, `lost`, `cancelled`, `released` or `snoozed`.
-    #[cfg_attr(feature = "openapi", schema(value_type = String))]
-    pub outcome: AttemptOutcome,
+    /// How it ended: `completed`, `failed`, `timed_out`, `lost`, `cancelled`, `released` or `snoozed`; absent while it is under way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+    pub outcome: Option<AttemptOutcome>,
+    /// Where that left the job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<StateWord>))]
+    pub led_to: Option<JobState>,
     /// Who ran it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
@@ -38,9 +46,10 @@ pub struct AttemptView {
     /// When it began.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub started_at: Timestamp,
-    /// When it ended.
-    #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
-    pub ended_at: Timestamp,
+    /// When it ended; absent while it is under way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
+    pub ended_at: Option<Timestamp>,
     /// What went wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -78,19 +87,20 @@ impl From<AttemptRecord> for AttemptView {
     fn from(attempt: AttemptRecord) -> Self {
         Self {
             attempt: attempt.attempt,
-            outcome: attempt.outcome,
+            outcome: Some(attempt.outcome),
+            led_to: Some(attempt.led_to),
             worker_id: attempt.worker,
             started_at: attempt.started_at,
-            ended_at: attempt.ended_at,
+            ended_at: Some(attempt.ended_at),
             error: attempt.error,
         }
     }
 }
 
 impl AttemptView {
-    /// How long it took.
-    pub fn took(&self) -> Duration {
-        Duration::try_from(self.ended_at.duration_since(self.started_at)).unwrap_or_default()
+    /// How long it took, if it has ended.
+    pub fn took(&self) -> Option<Duration> {
+        Some(Duration::try_from(self.ended_at?.duration_since(self.started_at)).unwrap_or_default())
     }
 }
 

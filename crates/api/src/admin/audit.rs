@@ -126,7 +126,7 @@ mod tests {
         let request = AuditRequest {
             actor: Some("key:abc".into()),
             tenant: Some("acme".into()),
-            action: Some("job.cancel".into()),
+            action: Some("POST /jobs/{jobId}/cancel".into()),
             target: Some("/jobs/1".into()),
             from: Some("2026-01-01T00:00:00Z".parse().unwrap()),
             to: None,

@@ -6,14 +6,17 @@ use orchestrix_core::{
     IdempotencyKey, Job, JobId, JobState, JobStatus, JobType, Json, LimitKey, OnDependencyFailure, Priority, Progress,
     Queue, Tag, Tenant, Timestamp, WorkerName,
 };
-use orchestrix_store::JobSummary;
+use orchestrix_store::{JobSummary, LogEntry, Page};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::attempt::{AttemptView, RetryView};
 #[cfg(feature = "openapi")]
 use super::standing::StateWord;
-use crate::job::ProgressView;
+use super::{
+    attempt::{AttemptView, LineView, RetryView},
+    timeline::{self, Transition},
+};
+use crate::{Listed, job::ProgressView};
 
 /// A job in a list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -104,8 +107,14 @@ pub struct JobDetails {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<serde_json::Value>))]
     pub checkpoint: Option<Box<RawValue>>,
-    /// Attempts that ended in anything but a first success, oldest first.
+    /// Its latest attempts, the oldest first: a hundred that have ended, and the one under way.
     pub attempts: Vec<AttemptView>,
+    /// How many came before these and are not kept.
+    pub earlier_attempts: u32,
+    /// What it has gone through, in the order in which it happened, as far as its row and these attempts tell.
+    pub transitions: Vec<Transition>,
+    /// The first lines of its log, the oldest first. `GET /admin/jobs/{jobId}/logs` goes on from the cursor.
+    pub logs: Listed<LineView>,
     /// How long one attempt may take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<f64>,
@@ -175,13 +184,20 @@ impl From<JobSummary> for JobItem {
     }
 }
 
-impl From<Job> for JobDetails {
-    fn from(job: Job) -> Self {
+impl JobDetails {
+    /// How many lines of its log are told with a job.
+    pub const LINES: usize = 100;
+
+    /// All of a job, with the first lines of its log.
+    pub fn of(job: Job, logs: Page<LogEntry, i64>) -> Self {
         Self {
+            attempts: timeline::attempts(&job),
+            earlier_attempts: timeline::earlier_attempts(&job),
+            transitions: timeline::transitions(&job),
+            logs: Listed::of(logs, LineView::from),
             payload: raw(&job.payload),
             result: job.result.as_ref().map(raw),
             checkpoint: job.checkpoint.as_ref().map(raw),
-            attempts: job.attempt_log.into_iter().map(AttemptView::from).collect(),
             timeout_seconds: job.timeout.map(|timeout| timeout.as_secs_f64()),
             lease_seconds: job.lease.as_secs_f64(),
             lease_expires_at: job.lease_expires_at,
@@ -242,9 +258,10 @@ mod tests {
 
     #[test]
     fn all_of_a_job_is_written_and_read_alike_and_its_payload_is_as_it_was_given() {
-        let text = r#"{"jobId":"0199d0a4-8f3e-7c21-9b1f-2f6a3e1c5d70","jobType":"t","status":"PENDING","state":"retrying","queue":"q","tenant":"default","priority":-7,"attemptsUsed":1,"maxAttempts":3,"createdAt":"2026-01-01T00:00:00Z","updatedAt":"2026-01-01T00:00:01Z","eligibleAt":"2026-01-01T00:00:02Z","cancelRequested":false,"progress":{"percent":1.5},"tags":["x"],"payload":{"b":1.0,  "a":[1e2]},"result":null,"attempts":[{"attempt":1,"outcome":"timed_out","startedAt":"2026-01-01T00:00:00Z","endedAt":"2026-01-01T00:00:01.5Z","error":"e"}],"leaseSeconds":30.0,"leases":1,"leasesLost":0,"retry":{"baseSeconds":1.0,"multiplier":2.0,"maxSeconds":3600.0,"jitter":0.1},"dependsOn":[],"onDependencyFailure":"hold","resources":{"cpu":0.5}}"#;
+        let text = r#"{"jobId":"0199d0a4-8f3e-7c21-9b1f-2f6a3e1c5d70","jobType":"t","status":"PENDING","state":"retrying","queue":"q","tenant":"default","priority":-7,"attemptsUsed":1,"maxAttempts":3,"createdAt":"2026-01-01T00:00:00Z","updatedAt":"2026-01-01T00:00:01Z","eligibleAt":"2026-01-01T00:00:02Z","cancelRequested":false,"progress":{"percent":1.5},"tags":["x"],"payload":{"b":1.0,  "a":[1e2]},"result":null,"attempts":[{"attempt":1,"outcome":"timed_out","ledTo":"retrying","startedAt":"2026-01-01T00:00:00Z","endedAt":"2026-01-01T00:00:01.5Z","error":"e"},{"attempt":2,"startedAt":"2026-01-01T00:00:03Z"}],"earlierAttempts":7,"transitions":[{"at":"2026-01-01T00:00:00Z","event":"recorded"},{"at":"2026-01-01T00:00:01.5Z","event":"ended","state":"retrying","attempt":1,"outcome":"timed_out","workerId":"w","reason":"r"}],"logs":{"items":[{"seq":1,"at":"2026-01-01T00:00:00Z","level":"info","attempt":1,"message":"m"}],"nextCursor":"1"},"leaseSeconds":30.0,"leases":1,"leasesLost":0,"retry":{"baseSeconds":1.0,"multiplier":2.0,"maxSeconds":3600.0,"jitter":0.1},"dependsOn":[],"onDependencyFailure":"hold","resources":{"cpu":0.5}}"#;
         let job: JobDetails = serde_json::from_str(text).unwrap();
-        assert_eq!(job.attempts[0].took(), Duration::from_millis(1500));
+        assert_eq!(job.attempts[0].took(), Some(Duration::from_millis(1500)));
+        assert_eq!(job.attempts[1].took(), None, "it is under way");
         assert_eq!(serde_json::to_string(&job).unwrap(), text);
     }
 }

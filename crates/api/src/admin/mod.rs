@@ -6,6 +6,7 @@
 //! | [`page`] | which part of a list |
 //! | [`job`] | jobs with all that is known of them |
 //! | [`attempt`] | attempts, and the lines they wrote |
+//! | [`timeline`] | what a job has gone through |
 //! | [`explain`] | why a job is not running |
 //! | [`standing`] | where a job stands after a change |
 //! | [`dlq`] | giving dead jobs another chance, or forgetting them |
@@ -28,6 +29,9 @@ pub mod node;
 pub mod operation;
 pub mod page;
 pub mod queue;
+#[cfg(test)]
+mod sample;
 pub mod standing;
 pub mod stats;
+pub mod timeline;
 pub mod worker;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use orchestrix_api::Code;
 use orchestrix_client::http::{Answer, Told};
 use thiserror::Error;
 
@@ -36,6 +37,12 @@ pub(crate) struct Refused {
 impl Refused {
     pub(super) fn of(answer: &Answer, remote: bool, doubt: Option<&'static str>) -> Self {
         Self { status: answer.status.as_u16(), told: Told::read(&answer.body), remote, doubt }
+    }
+
+    /// One of several that were asked for at once: nothing was done to it.
+    pub(crate) fn item(code: Code, detail: String) -> Self {
+        let told = Told { code: code.as_str(), detail, ..Told::default() };
+        Self { status: code.status(), told, remote: true, doubt: None }
     }
 }
 

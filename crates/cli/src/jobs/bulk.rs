@@ -8,12 +8,12 @@ use clap::{
 use orchestrix_api::admin::{
     filter::FilterRequest,
     operation::{Begun, BulkRequest, OperationView},
-    stats::Stats,
 };
 use orchestrix_core::{JobState, Priority};
+use serde_json::Value;
 
 use crate::{
-    api::{Api, Request},
+    api::{Api, ApiError, Request},
     consent::Consent,
     each::jobs,
     failure::{Failure, Outcome},
@@ -114,14 +114,19 @@ async fn over(wanted: &BulkRequest, api: &Api, output: &Output) -> Result<Operat
     until_over(begun.operation_id, api, output).await
 }
 
-// Before anything is begun that would only wait.
+// Before anything is begun that would only wait. Anybody may ask this, also with a key that is bound to a tenant; who is refused all the same,
+// by whatever stands in between, is not stopped: what follows says what is wrong.
 async fn somebody_leads(api: &Api) -> Result<()> {
-    let stats: Stats = api.call(Request::get("/admin/stats")).await?;
-    match stats.leader {
-        Some(_) => Ok(()),
-        None => {
+    let ready: Value = match api.call(Request::get("/readyz")).await {
+        Ok(ready) => ready,
+        Err(ApiError::Refused(_) | ApiError::Unreadable { .. }) => return Ok(()),
+        Err(error) => return Err(error.into()),
+    };
+    match ready.pointer("/components/coordinator/status").and_then(Value::as_str) {
+        Some("degraded") => {
             let text = "nobody leads, so nobody would work it off: start a server or a worker, or add --detach --yes";
             Err(Failure::Failed(text.into()).into())
         }
+        _ => Ok(()),
     }
 }

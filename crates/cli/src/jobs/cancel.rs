@@ -3,12 +3,12 @@
 use anyhow::Result;
 use clap::Args;
 use orchestrix_api::admin::standing::Standing;
-use orchestrix_core::{JobId, JobState};
+use orchestrix_core::{Event, JobId, JobState};
 
 use crate::{
     api::{Api, Request},
     consent::Consent,
-    each::{each, jobs, look_up, would_change},
+    each::{Fate, each, jobs, rehearse, would_change},
     failure::{Failure, Outcome},
     filter::{self, Filter, find},
     jobs::list,
@@ -57,7 +57,7 @@ pub(crate) async fn run(arguments: &Arguments, api: &Api, output: &Output) -> Re
     let cancel = async |id| api.call::<Standing>(Request::post(format!("/admin/jobs/{id}/cancel")).repeatable()).await;
     if !ids.is_empty() {
         if consent.dry_run {
-            return would_change(&look_up(ids, api).await?, output);
+            return rehearse(ids, api, output, fate).await;
         }
         return each(ids, output, cancel).await;
     }
@@ -79,4 +79,12 @@ pub(crate) async fn run(arguments: &Arguments, api: &Api, output: &Output) -> Re
         output.note("more may match: run it again, or raise --limit");
     }
     Ok(outcome)
+}
+
+fn fate(state: JobState) -> Fate {
+    match state.next(Event::Cancel) {
+        Ok(JobState::Cancelled) if state == JobState::Cancelled => Fate::Same,
+        Ok(_) => Fate::Changed,
+        Err(_) => Fate::Refused(format!("it is {state} and can no longer be cancelled")),
+    }
 }

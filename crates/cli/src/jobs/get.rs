@@ -1,7 +1,7 @@
 //! `orchestrix jobs get`.
 
 use anyhow::Result;
-use orchestrix_api::admin::{attempt::AttemptView, job::JobDetails};
+use orchestrix_api::admin::{attempt::AttemptView, job::JobDetails, timeline::Transition};
 use orchestrix_core::{JobId, Timestamp};
 use serde::Serialize;
 
@@ -35,23 +35,46 @@ fn text(Shown { job, note }: &Shown, now: Timestamp) -> String {
     let mut text = pairs(lines(job, now));
     if !job.attempts.is_empty() {
         text.push('\n');
-        text += &table(["ATTEMPT", "OUTCOME", "WORKER", "ENDED", "TOOK", "ERROR"], job.attempts.iter().map(attempt));
+        let header = ["ATTEMPT", "OUTCOME", "WORKER", "STARTED", "ENDED", "TOOK", "ERROR"];
+        text += &table(header, job.attempts.iter().map(attempt));
+        if job.earlier_attempts > 0 {
+            text += &format!("{} earlier ones are not kept\n", job.earlier_attempts);
+        }
     }
+    text.push('\n');
+    text += &table(["AT", "WHAT", "STATE", "ATTEMPT", "OUTCOME", "WORKER", "REASON"], job.transitions.iter().map(step));
     if let Some(note) = note {
         text += &format!("\n{note}\n");
     }
     text
 }
 
-fn attempt(attempt: &AttemptView) -> [String; 6] {
+fn attempt(attempt: &AttemptView) -> [String; 7] {
     [
         attempt.attempt.to_string(),
-        attempt.outcome.to_string(),
-        attempt.worker_id.as_ref().map_or_else(|| "-".into(), ToString::to_string),
-        attempt.ended_at.to_string(),
-        format!("{:.3}s", attempt.took().as_secs_f64()),
-        attempt.error.clone().unwrap_or_else(|| "-".into()),
+        attempt.outcome.map_or_else(|| "under way".into(), |outcome| outcome.to_string()),
+        or_none(attempt.worker_id.as_ref()),
+        attempt.started_at.to_string(),
+        or_none(attempt.ended_at.as_ref()),
+        attempt.took().map_or_else(|| "-".into(), |took| format!("{:.3}s", took.as_secs_f64())),
+        or_none(attempt.error.as_ref()),
     ]
+}
+
+fn step(step: &Transition) -> [String; 7] {
+    [
+        step.at.to_string(),
+        step.event.as_str().into(),
+        or_none(step.state.as_ref()),
+        or_none(step.attempt.as_ref()),
+        or_none(step.outcome.as_ref()),
+        or_none(step.worker_id.as_ref()),
+        or_none(step.reason.as_ref()),
+    ]
+}
+
+fn or_none<T: ToString>(value: Option<&T>) -> String {
+    value.map_or_else(|| "-".into(), ToString::to_string)
 }
 
 // Only what is set and not the default, in the order in which one asks.

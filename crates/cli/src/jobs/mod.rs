@@ -17,7 +17,7 @@ use orchestrix_api::{admin::standing::Standing, job::Accepted};
 use orchestrix_core::JobId;
 
 use crate::{
-    api::{Api, ApiError, Request},
+    api::{Api, Request},
     each::each,
     failure::Outcome,
     output::Output,
@@ -27,7 +27,7 @@ use crate::{
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Enqueue(Box<enqueue::Arguments>),
-    /// Show all of one job: payload, result, attempts, errors
+    /// Show all of one job: payload, result, attempts, errors, what it went through
     #[command(after_help = "Example:\n  orchestrix jobs get 0199d0a4-8f3e-7c21-9b1f-2f6a3e1c5d70")]
     Get {
         /// The job
@@ -68,7 +68,10 @@ pub(crate) async fn run(command: Command, api: &Api, output: &Output) -> Result<
         Command::List(arguments) => list::run(&arguments, api, output).await,
         Command::Bulk(arguments) => bulk::run(&arguments, api, output).await,
         Command::Cancel(arguments) => cancel::run(&arguments, api, output).await,
-        Command::Retry(Ids { ids }) => each(&ids, output, async |id| retry(id, api).await).await,
+        Command::Retry(Ids { ids }) => {
+            let retry = async |id| api.call::<Standing>(Request::post(format!("/admin/jobs/{id}/retry"))).await;
+            each(&ids, output, retry).await
+        }
         Command::Release(Ids { ids }) => {
             let release = async |id| api.call::<Accepted>(Request::post(format!("/jobs/{id}/release"))).await;
             each(&ids, output, release).await
@@ -76,9 +79,4 @@ pub(crate) async fn run(command: Command, api: &Api, output: &Output) -> Result<
         Command::Logs(arguments) => logs::run(&arguments, api, output).await,
         Command::Wait(arguments) => wait::run(&arguments, api, output).await,
     }
-}
-
-/// Gives a job another chance.
-pub(crate) async fn retry(id: JobId, api: &Api) -> Result<Standing, ApiError> {
-    api.call(Request::post(format!("/admin/jobs/{id}/retry"))).await
 }

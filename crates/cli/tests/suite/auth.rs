@@ -1,6 +1,7 @@
 //! Servers that ask for keys: who is let in, what is written down, and what is never said.
 
 mod audit;
+mod bulk;
 mod canary;
 mod explain;
 mod keys;

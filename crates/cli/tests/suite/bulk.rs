@@ -1,7 +1,7 @@
 //! One action on many jobs, draining workers, and looking at the whole.
 
 use orchestrix_core::WorkerName;
-use orchestrix_store::{NewAudit, Presence, WorkerInfo};
+use orchestrix_store::{Presence, WorkerInfo};
 use serde_json::json;
 
 use crate::{
@@ -67,8 +67,16 @@ async fn workers_are_told_to_drain_and_the_whole_is_shown() {
         let name = WorkerName::new("über/1").unwrap();
         let worker = WorkerInfo::any(name.clone());
         store.register_worker(&worker).await.unwrap();
+        let dry = place.run(&["workers", "drain", "über/1", "stranger", "--dry-run"]);
+        let dry = dry.ended(3, "dry run: 1 worker would be told to drain");
+        assert!(
+            dry.stdout.contains("über/1") && dry.stderr.contains("worker stranger: there is no such worker"),
+            "{dry:?}"
+        );
+        let heard = store.heartbeat_worker(&name, Presence::free(0)).await.unwrap();
+        assert_eq!(heard.map(|directive| directive.as_str()), Some("run"), "nothing was said to it");
         assert_eq!(
-            place.json(&["workers", "drain", "über/1"]),
+            place.json(&["workers", "drain", "über/1", "--yes"]),
             json!({"items": [{"workerId": "über/1", "directive": "drain"}]})
         );
         let heard = store.heartbeat_worker(&name, Presence::free(0)).await.unwrap();
@@ -81,29 +89,26 @@ async fn workers_are_told_to_drain_and_the_whole_is_shown() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn who_did_what_is_listed_newest_first() {
+#[test]
+fn who_did_what_is_listed_newest_first() {
     for place in everywhere() {
-        place.prepare();
-        let store = place.store().await;
-        for action in ["queue.pause", "queue.resume"] {
-            let entry = NewAudit {
-                actor: "key:abc".into(),
-                action: action.into(),
-                request_id: "r-1".into(),
-                ..NewAudit::default()
-            };
-            store.begin_audit(entry).await.unwrap();
-        }
+        let job = place.enqueue(&["t"]).to_string();
+        place.run(&["queues", "pause", "q"]).done();
+        place.run(&["queues", "resume", "q"]).done();
+        place.run(&["jobs", "cancel", &job]).done();
         let actions = |more: &[&str]| {
             let list = place.json(&[&["audit", "list"], more].concat());
             let items = list["items"].as_array().unwrap();
             items.iter().map(|entry| entry["action"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
         };
-        assert_eq!(actions(&[]), ["queue.resume", "queue.pause"]);
-        assert_eq!(actions(&["--action", "queue.pause", "--actor", "key:abc", "--from", "1h"]), ["queue.pause"]);
+        const SWITCH: &str = "PUT /admin/queues/{name}";
+        assert_eq!(actions(&[]), ["POST /admin/jobs/{jobId}/cancel", SWITCH, SWITCH]);
+        let switches = ["--action", SWITCH, "--target", "/admin/queues/q", "--from", "1h"];
+        assert_eq!(actions(&switches), [SWITCH, SWITCH]);
+        let table = place.run(&[&["audit", "list"], &switches[..]].concat()).done().stdout;
+        let lines: Vec<&str> = table.lines().skip(1).collect();
+        assert!(lines[0].contains(r#"{"paused":false}"#) && lines[1].contains(r#"{"paused":true}"#), "{table}");
         assert_eq!(actions(&["--to", "1h"]), [""; 0]);
-        assert!(place.run(&["audit", "list"]).done().stdout.contains("r-1"));
         place.run(&["audit", "list", "--limit", "1", "--output", "jsonl"]).ended(0, "--cursor");
     }
 }

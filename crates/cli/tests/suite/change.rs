@@ -99,9 +99,44 @@ async fn dead_jobs_are_listed_and_get_another_chance() {
         assert_eq!(redriven["items"][0]["jobId"], first.as_str());
         assert_eq!((state(&place, &first), state(&place, &second)), ("pending".into(), "dead".into()));
         place.run(&["dlq", "redrive", &second]).done();
-        place.run(&["dlq", "redrive", &second]).ended(4, "only dead and cancelled");
+        let told = place.json(&["jobs", "get", &second])["transitions"].as_array().unwrap().last().unwrap().clone();
+        assert_eq!((&told["event"], &told["state"]), (&json!("redriven"), &json!("pending")), "{told}");
+        place.run(&["dlq", "redrive", &second]).ended(4, "it is pending; only dead jobs are redriven");
         place.run(&["dlq", "redrive", "--all", "--yes"]).ended(0, "0 jobs retried");
+        place.run(&["dlq", "redrive", &cancelled]).ended(4, "it is cancelled; only dead jobs are redriven");
         assert_eq!(state(&place, &cancelled), "cancelled", "it was no dead letter");
+        place.run(&["jobs", "retry", &cancelled]).done();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dry_run_says_of_every_job_what_would_become_of_it() {
+    const NOBODY: &str = "0199d0a4-8f3e-7c21-9b1f-2f6a3e1c5d70";
+    for place in everywhere() {
+        let dead = place.dead(&["t"], "broken").await.to_string();
+        let cancelled = place.enqueue(&["t"]).to_string();
+        place.run(&["jobs", "cancel", &cancelled]).done();
+        let waiting = place.enqueue(&["t"]).to_string();
+        let all = [dead.as_str(), &cancelled, &waiting, NOBODY];
+        let dry = |command: [&str; 2], ids: &[&str]| place.run(&[&command[..], ids, &["--dry-run"]].concat());
+
+        let ran = dry(["jobs", "cancel"], &all).ended(4, "dry run: 1 job would be changed");
+        assert!(ran.stderr.contains(&format!("job {dead}: it is dead and can no longer be cancelled")), "{ran:?}");
+        assert!(ran.stderr.contains(&format!("job {NOBODY}: there is no job")), "{ran:?}");
+        assert!([&waiting, &cancelled].iter().all(|id| ran.stdout.contains(id.as_str())), "{ran:?}");
+        assert!(!ran.stdout.contains(&dead), "{ran:?}");
+        dry(["jobs", "cancel"], &[&waiting, &cancelled]).ended(0, "dry run: 1 job would be changed");
+
+        let ran = dry(["dlq", "redrive"], &all).ended(4, "dry run: 1 job would be changed");
+        for (id, state) in [(&cancelled, "cancelled"), (&waiting, "pending")] {
+            let text = format!("job {id}: it is {state}; only dead jobs are redriven");
+            assert!(ran.stderr.contains(&text) && !ran.stdout.contains(id.as_str()), "{ran:?}");
+        }
+        assert!(ran.stdout.contains(&dead), "{ran:?}");
+        assert_eq!(
+            ["dead", "cancelled", "pending"],
+            [&dead, &cancelled, &waiting].map(|id| state(&place, id)).each_ref().map(String::as_str)
+        );
     }
 }
 

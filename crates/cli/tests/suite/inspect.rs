@@ -1,17 +1,24 @@
 //! Looking at jobs.
 
 use orchestrix_core::{JobState, Json};
-use orchestrix_store::Verdict;
+use orchestrix_store::{LogLevel, LogLine, Verdict};
 use serde_json::{Value, json};
 
-use crate::support::{Place, everywhere};
+use crate::support::{Place, claim, everywhere};
 
 fn ids(list: &Value) -> Vec<&str> {
     list["items"].as_array().unwrap().iter().map(|job| job["jobId"].as_str().unwrap()).collect()
 }
 
+/// What happened to a job, and where that left it.
+fn events(job: &Value) -> Vec<String> {
+    let text = |step: &Value, name: &str| step[name].as_str().unwrap_or_default().to_owned();
+    let steps = job["transitions"].as_array().unwrap().iter();
+    steps.map(|step| format!("{} {}", text(step, "event"), text(step, "state")).trim_end().to_owned()).collect()
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_is_shown_with_its_result_its_attempts_and_their_errors() {
+async fn a_job_is_shown_with_its_result_its_attempts_and_what_it_went_through() {
     for place in everywhere() {
         let id = place.enqueue(&["SEND_EMAIL", "--retry-base", "0s"]).to_string();
         place
@@ -26,6 +33,7 @@ async fn a_job_is_shown_with_its_result_its_attempts_and_their_errors() {
         assert_eq!((&attempt["outcome"], &attempt["workerId"]), (&json!("failed"), &json!("hand")));
         assert_eq!(attempt["error"], "no route\u{1b}[31m to host");
         assert!(attempt["startedAt"].is_string() && attempt["endedAt"].is_string());
+        assert_eq!(events(&job), ["recorded", "started running", "ended retrying"]);
         let text = place.run(&["jobs", "get", &id]).done().stdout;
         assert!(text.contains("no route\\u{1b}[31m to host"), "escapes are shown, not sent: {text}");
 
@@ -33,10 +41,32 @@ async fn a_job_is_shown_with_its_result_its_attempts_and_their_errors() {
         let result = Json::parse("result", r#"{"sent":  true}"#).unwrap();
         assert_eq!(place.work(Verdict::Complete { result: Some(result) }).await, JobState::Completed);
         let text = place.run(&["jobs", "get", &id]).done().stdout;
-        for part in ["completed", r#"{"sent":  true}"#, "hand", "finished"] {
+        for part in ["completed", r#"{"sent":  true}"#, "hand", "finished", "recorded", "started", "ended"] {
             assert!(text.contains(part), "{part}: {text}");
         }
-        assert_eq!(place.json(&["jobs", "get", &id])["result"], json!({"sent": true}));
+        let job = place.json(&["jobs", "get", &id]);
+        assert_eq!(job["result"], json!({"sent": true}));
+        let attempt = &job["attempts"][0];
+        assert_eq!((&attempt["outcome"], &attempt["workerId"]), (&json!("completed"), &json!("hand")));
+        assert_eq!((&attempt["startedAt"], &attempt["endedAt"]), (&job["startedAt"], &job["finishedAt"]));
+        assert_eq!(events(&job), ["recorded pending", "started running", "ended completed"]);
+
+        let id = place.enqueue(&["LONG", "--priority", "5"]).to_string();
+        let store = place.store().await;
+        let claimed = claim(&*store).await;
+        assert_eq!(claimed.id().to_string(), id);
+        let line = |n: usize| LogLine { at: None, level: LogLevel::Info, message: format!("line {n}") };
+        store.append_logs(claimed.token, (0..105).map(line).collect()).await.unwrap();
+        let job = place.json(&["jobs", "get", &id]);
+        let attempt = &job["attempts"][0];
+        assert_eq!((attempt.get("outcome"), attempt.get("endedAt")), (None, None), "{attempt}");
+        assert_eq!((&attempt["attempt"], &attempt["workerId"]), (&json!(1), &json!("hand")));
+        assert_eq!(events(&job), ["recorded pending", "started running"]);
+        let logs = &job["logs"];
+        assert_eq!((logs["items"].as_array().unwrap().len(), &logs["items"][99]["message"]), (100, &json!("line 99")));
+        assert_eq!(logs["nextCursor"], logs["items"][99]["seq"].to_string(), "where the list of lines goes on");
+        let text = place.run(&["jobs", "get", &id]).done().stdout;
+        assert!(text.contains("under way"), "{text}");
     }
 }
 

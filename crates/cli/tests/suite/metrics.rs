@@ -215,6 +215,17 @@ fn requests_are_counted_by_route_and_never_by_what_stands_in_them() {
 }
 
 #[test]
+fn a_worker_whose_metrics_can_be_reached_from_elsewhere_says_so() {
+    let place = Place::sqlite();
+    let shown = Server::of(place.command(&["worker", "--metrics-listen", "0.0.0.0:0"]));
+    shown.says("warning: whoever reaches that address reads the metrics, without a key and without TLS");
+    let hidden = worker(&place, &[]);
+    hidden.says("concurrency");
+    let said = hidden.last_words();
+    assert!(said.iter().all(|line| !line.contains("warning")), "{said:?}");
+}
+
+#[test]
 fn a_worker_that_cannot_show_its_metrics_says_so() {
     let place = Place::sqlite();
     let server = Server::start(&place);

@@ -43,6 +43,18 @@ fn queues_show_what_they_hold_and_are_paused_and_resumed() {
     }
 }
 
+#[test]
+fn a_queue_that_is_refused_leaves_the_others_paused_and_told_of() {
+    let place = Place::sqlite();
+    place.prepare();
+    place.sql(
+        "CREATE TRIGGER no BEFORE INSERT ON queue WHEN new.name = 'b' BEGIN SELECT raise(ABORT, 'not this one'); END",
+    );
+    let ran = place.run(&["queues", "pause", "a", "b", "c", "--output", "json"]).ended(1, "error: queue b: ");
+    let paused = |name: &str| json!({"name": name, "paused": true});
+    assert_eq!(ran.json(), json!({"items": [paused("a"), paused("c")]}));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn workers_are_listed_with_the_types_of_jobs_that_none_of_them_takes() {
     for place in everywhere() {

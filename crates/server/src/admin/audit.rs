@@ -28,6 +28,9 @@ pub(crate) async fn audit(
     asked: Params,
 ) -> Result<Json<Listed<AuditView>>, Refusal> {
     let (mut filter, page) = audit::read_list(&asked.0)?;
+    if let Some(asked) = &filter.tenant {
+        caller.acts_for(asked)?;
+    }
     if let Some(own) = caller.tenant() {
         filter.tenant = Some(own.clone());
     }

@@ -12,7 +12,7 @@ use orchestrix_store::{PageRequest, Result, Store, StoreError};
 
 use crate::{App, auth::caller::Caller, jobs::id, openapi::problems::NoSuchJob, params::Named, refusal::Refusal};
 
-/// Pages of workers, and of nodes, that are looked at.
+/// Pages of workers that are looked at.
 const MAX_PAGES: usize = 10;
 
 /// Says why a job is not running, or what became of it.
@@ -52,7 +52,7 @@ async fn gather(store: &dyn Store, job: &Job, now: Timestamp) -> Result<Facts> {
         facts.reach = reach(store, job).await?;
     }
     if facts::asks_for_leader(job, now) {
-        facts.leader = is_led(store).await?;
+        facts.leader = store.leader().await?.is_some();
     }
     Ok(facts)
 }
@@ -71,18 +71,4 @@ async fn reach(store: &dyn Store, job: &Job) -> Result<Option<Reach>> {
         }
     }
     Ok(None)
-}
-
-/// Whether anybody leads, as far as is looked.
-async fn is_led(store: &dyn Store) -> Result<bool> {
-    let mut page = PageRequest::first(PageRequest::<()>::MAX_LIMIT);
-    for _ in 0..MAX_PAGES {
-        let found = store.nodes(&page).await?;
-        match found.next {
-            _ if found.items.iter().any(|node| node.leads) => return Ok(true),
-            Some(cursor) => page.cursor = Some(cursor),
-            None => return Ok(false),
-        }
-    }
-    Ok(true)
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::{Json, extract::State};
 use orchestrix_api::{admin::job::JobDetails, schema::Id};
-use orchestrix_store::StoreError;
+use orchestrix_store::{PageRequest, StoreError};
 
 use crate::{App, auth::caller::Caller, jobs::id, openapi::problems::NoSuchJob, params::Named, refusal::Refusal};
 
@@ -25,5 +25,7 @@ pub(crate) async fn job(
     let id = id(&text)?;
     caller.owns(&app, id).await?;
     let job = app.store.get(id).await?.ok_or(StoreError::JobNotFound(id))?;
-    Ok(Json(JobDetails::from(job)))
+    // After the job: what it wrote before it was over is then among them.
+    let logs = app.store.logs(id, &PageRequest::first(JobDetails::LINES)).await?;
+    Ok(Json(JobDetails::of(job, logs)))
 }

@@ -3,9 +3,12 @@
 use std::sync::Arc;
 
 use axum::{Json, extract::State};
-use orchestrix_api::admin::dlq::{self, Redrive, RedriveRequest, Redriven, RefusedJob};
-use orchestrix_core::JobId;
-use orchestrix_store::Page;
+use orchestrix_api::{
+    Code,
+    admin::dlq::{self, Redrive, RedriveRequest, Redriven, RefusedJob},
+};
+use orchestrix_core::{JobId, JobState};
+use orchestrix_store::{Page, StoreError};
 
 use crate::{App, auth::caller::Caller, body::Text, refusal::Refusal};
 
@@ -51,7 +54,15 @@ async fn named(app: &App, caller: &Caller, ids: Vec<JobId>) -> Result<Redriven, 
 }
 
 async fn retry(app: &App, caller: &Caller, id: JobId) -> Result<(), Refusal> {
-    caller.owns(app, id).await?;
+    let job = app.reader.find(id).await?;
+    if !caller.sees(&job.tenant) {
+        return Err(StoreError::JobNotFound(id).into());
+    }
+    // A cancelled job could be retried, but is no dead letter: somebody gave it up.
+    if job.state != JobState::Dead {
+        let code = if job.state.is_terminal() { Code::JobFinished } else { Code::NotFinished };
+        return Err(Refusal::new(code, format!("it is {}; only dead jobs are redriven", job.state)));
+    }
     app.store.retry(id).await?;
     app.feed.stirred(&[id]);
     Ok(())

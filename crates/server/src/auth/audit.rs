@@ -9,9 +9,9 @@ use std::sync::Arc;
 use axum::{http::Uri, response::Response};
 use orchestrix_core::LeaseToken;
 use orchestrix_store::{NewAudit, Store};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::{caller::Caller, secret::Shown};
+use super::caller::Caller;
 use crate::refusal::{ProblemBody, Refusal};
 
 /// What is about to be done.
@@ -65,24 +65,76 @@ pub(crate) fn outcome(response: &Response) -> String {
     }
 }
 
-// Somebody may have put a whole key where its id belongs; and whoever reads the audit need not own a job to know which one it was.
+/// A secret is so many hexadecimal digits.
+const SECRET: usize = 64;
+/// Texts that were escaped more often than this are nobody's mistake.
+const ESCAPED: usize = 4;
+
+// Somebody may have put a whole key where its id belongs, with whatever came along when it was copied, and escaped. A path that has a secret
+// in it is kept as it reads, without the secret; any other as it came.
 fn without_secrets(path: &str) -> String {
-    let part = |part: &str| match (Shown::read(part), part.parse::<LeaseToken>()) {
-        (Some(key), _) => format!("ox_{}_…", key.id),
-        (None, Ok(token)) => format!("{}.{}.…", token.job, token.counter),
-        (None, Err(_)) => part.to_owned(),
+    let path = without_tokens(path);
+    let mut read = path.clone();
+    for _ in 0..ESCAPED {
+        read = unescaped(&read);
+    }
+    let cut = without_runs(&read);
+    match cut == read {
+        true => path,
+        // The audit is read on terminals.
+        false => cut.replace(char::is_control, "\u{fffd}"),
+    }
+}
+
+// Whoever reads the audit need not own a job to know which one it was.
+fn without_tokens(path: &str) -> String {
+    let part = |part: &str| match part.parse::<LeaseToken>() {
+        Ok(token) => format!("{}.{}.…", token.job, token.counter),
+        Err(_) => part.to_owned(),
     };
     path.split('/').map(part).collect::<Vec<_>>().join("/")
 }
 
-// As it was sent, if it is short enough. A request that says nothing has no particulars.
+fn unescaped(text: &str) -> String {
+    let (bytes, mut read, mut at) = (text.as_bytes(), Vec::with_capacity(text.len()), 0);
+    while let Some(&byte) = bytes.get(at) {
+        let digits = bytes.get(at + 1..at + 3).filter(|_| byte == b'%').and_then(|two| std::str::from_utf8(two).ok());
+        let escaped = digits.filter(|two| two.bytes().all(|digit| digit.is_ascii_hexdigit()));
+        let escaped = escaped.and_then(|two| u8::from_str_radix(two, 16).ok());
+        read.push(escaped.unwrap_or(byte));
+        at += if escaped.is_some() { 3 } else { 1 };
+    }
+    String::from_utf8_lossy(&read).into_owned()
+}
+
+// Whatever is as long as a secret and looks like one goes, and what it runs on into.
+fn without_runs(text: &str) -> String {
+    let mut kept = String::with_capacity(text.len());
+    let mut rest = text;
+    while !rest.is_empty() {
+        let run = rest.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(rest.len());
+        let (digits, after) = rest.split_at(run);
+        kept.push_str(if run < SECRET { digits } else { "…" });
+        let other = after.find(|c: char| c.is_ascii_hexdigit()).unwrap_or(after.len());
+        let (between, next) = after.split_at(other);
+        kept.push_str(between);
+        rest = next;
+    }
+    kept
+}
+
+// As it was sent, or without the space between its words if it is too long otherwise. A request that says nothing has no particulars.
 fn detail(body: &str) -> Option<String> {
     let body = body.trim();
-    match body.len() {
-        0 => None,
-        1..=NewAudit::MAX_DETAIL => Some(body.to_owned()),
-        bytes => Some(json!({ "bytes": bytes }).to_string()),
+    if body.is_empty() {
+        return None;
     }
+    if body.len() <= NewAudit::MAX_DETAIL {
+        return Some(body.to_owned());
+    }
+    let brief = serde_json::from_str::<Value>(body).map(|value| value.to_string());
+    let brief = brief.ok().filter(|brief| brief.len() <= NewAudit::MAX_DETAIL);
+    Some(brief.unwrap_or_else(|| json!({ "bytes": body.len() }).to_string()))
 }
 
 #[cfg(test)]
@@ -91,18 +143,58 @@ mod tests {
     use orchestrix_store::{AuditFilter, MemoryStore, PageRequest};
 
     use super::*;
-    use crate::Local;
+    use crate::{Local, auth::secret::Shown};
 
     #[tokio::test]
     async fn a_key_that_was_put_into_a_path_is_not_written_down() {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let local = Local::new(Arc::clone(&store), "test");
-        let key = Shown::fresh();
-        let path = format!("/admin/keys/{}", key.text());
-        let (status, _) = local.call(Method::DELETE, &path, None).await.unwrap();
-        assert_eq!(status, StatusCode::NOT_FOUND);
-        let entries = store.audit(&AuditFilter::default(), &PageRequest::first(2)).await.unwrap().items;
-        assert_eq!(entries[0].target, Some(format!("/admin/keys/ox_{}_…", key.id)));
+        let (id, key) = {
+            let shown = Shown::fresh();
+            (shown.id.to_string(), shown.text())
+        };
+        let escaped: String = key.bytes().map(|byte| format!("%{byte:02X}")).collect();
+        let secret = key.rsplit('_').next().unwrap();
+        for (put, kept) in [
+            (key.clone(), format!("ox_{id}_…")),
+            (format!("{key}%0A"), format!("ox_{id}_…\u{fffd}")),
+            (format!("Bearer%20{key}"), format!("Bearer ox_{id}_…")),
+            (key.replace('_', "%5F"), format!("ox_{id}_…")),
+            (escaped.clone(), format!("ox_{id}_…")),
+            (escaped.replace('%', "%25"), format!("ox_{id}_…")),
+            (format!("{key}0"), format!("ox_{id}_…")),
+            (secret.to_uppercase(), "…".into()),
+            (format!("%FF{secret}%zz"), "\u{fffd}…%zz".into()),
+        ] {
+            let (status, _) = local.call(Method::DELETE, &format!("/admin/keys/{put}"), None).await.unwrap();
+            assert_eq!(status, StatusCode::NOT_FOUND);
+            let entries = store.audit(&AuditFilter::default(), &PageRequest::first(1)).await.unwrap().items;
+            assert_eq!(entries[0].target, Some(format!("/admin/keys/{kept}")), "{put}");
+        }
+    }
+
+    #[test]
+    fn a_path_without_a_secret_is_kept_as_it_came() {
+        let digest = "0123456789abcdef".repeat(4);
+        for path in ["/admin/queues/a%20b", "/admin/queues/%F0%9F", "/admin/queues/%4", &format!("/x/{}", &digest[1..])]
+        {
+            assert_eq!(without_secrets(path), path);
+        }
+    }
+
+    #[test]
+    fn the_names_of_as_many_jobs_as_may_be_named_are_kept() {
+        let ids: Vec<String> = (0..1_000).map(|n| format!("0199d0a4-8f3e-7c21-9b1f-{n:012}")).collect();
+        let body = json!({ "jobIds": ids });
+        assert_eq!(detail(&body.to_string()), Some(body.to_string()));
+        let wide = format!(
+            "{{\"jobIds\":\n[{}]}}",
+            ids.iter().map(|id| format!("{:>60}\"{id}\"", "")).collect::<Vec<_>>().join(",")
+        );
+        assert_eq!(detail(&wide), Some(body.to_string()), "the space between them is not worth keeping");
+        let text = json!({ "q": "x".repeat(NewAudit::MAX_DETAIL) }).to_string();
+        assert_eq!(detail(&text), Some(json!({ "bytes": text.len() }).to_string()));
+        assert_eq!(detail(" \n"), None);
     }
 
     #[tokio::test]

@@ -32,6 +32,7 @@ async fn who_is_bound_to_a_tenant_acts_in_it_alone() {
         ("PUT /schedules/mine", json!({"everySeconds": 60, "job": {"jobType": "t", "tenant": "other"}})),
         ("GET /admin/jobs?tenant=other", json!({})),
         ("GET /admin/dlq?tenant=other", json!({})),
+        ("GET /admin/audit?tenant=other", json!({})),
         ("POST /admin/dlq/redrive", json!({"filter": {"tenant": "other"}})),
         ("POST /admin/jobs/bulk", json!({"action": "cancel", "filter": {"tenant": "other"}})),
     ] {

@@ -86,6 +86,21 @@ pub(super) async fn whoever_resigns_is_succeeded_at_once(h: &Harness) {
     assert_eq!(campaign(h, "a", Some(first)).await, following("b", second, TERM));
 }
 
+pub(super) async fn who_leads_is_known_for_as_long_as_the_term_runs(h: &Harness) {
+    let leader = || async { h.store.leader().await.expect("a store that answers") };
+    assert_eq!(leader().await, None, "nobody ever led");
+    // It need not have shown itself as a node.
+    lead(h, "a", None).await;
+    h.advance(TERM - Duration::from_millis(1)).await;
+    assert_eq!(leader().await, Some(node("a")));
+    h.advance(Duration::from_millis(1)).await;
+    assert_eq!(leader().await, None, "its term is over");
+    let epoch = lead(h, "b", None).await;
+    assert_eq!(leader().await, Some(node("b")));
+    assert!(h.store.resign(&node("b"), epoch).await.expect("a store that answers"));
+    assert_eq!(leader().await, None, "it resigned");
+}
+
 pub(super) async fn of_many_candidates_one_leads(h: &Harness) {
     for round in 0..5 {
         let tasks = (0..16).map(|n| {

@@ -47,6 +47,7 @@ pub(super) async fn a_failed_attempt_is_recorded_and_the_next_waits_out_its_back
         attempt: 1,
         lease: 1,
         outcome: AttemptOutcome::Failed,
+        led_to: JobState::Retrying,
         worker: Some(worker("ann")),
         started_at,
         ended_at: now,

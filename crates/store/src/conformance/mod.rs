@@ -467,6 +467,7 @@ suite! {
         a_term_that_ran_out_is_not_renewed_but_begun_anew,
         a_leader_that_was_deposed_follows,
         whoever_resigns_is_succeeded_at_once,
+        who_leads_is_known_for_as_long_as_the_term_runs,
         of_many_candidates_one_leads,
         terms_out_of_range_are_refused,
         a_deposed_leaders_sweeps_are_refused_and_change_nothing,

@@ -135,6 +135,7 @@ pub(super) async fn a_lease_is_taken_back_only_when_it_has_run_out(h: &Harness) 
         attempt: 1,
         lease: 1,
         outcome: AttemptOutcome::Lost,
+        led_to: JobState::Pending,
         worker: Some(worker("ann")),
         started_at,
         ended_at: now,

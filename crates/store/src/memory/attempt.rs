@@ -44,11 +44,12 @@ impl Row {
             attempt: self.job.attempts + 1,
             lease: self.job.leases,
             outcome: end.outcome,
+            led_to,
             worker: self.job.worker.clone(),
             started_at,
             ended_at: now,
             error: end.error.clone(),
         };
-        self.remember(Ended { record, secret, led_to });
+        self.remember(Ended { record, secret });
     }
 }

@@ -76,12 +76,17 @@ impl Coordination {
         }
     }
 
+    /// The node whose term runs.
+    pub(super) fn leader(&self, now: Timestamp) -> Option<&NodeName> {
+        self.leader.as_ref().filter(|(_, ends_at)| *ends_at > now).map(|(leader, _)| leader)
+    }
+
     pub(super) fn page(&self, page: &PageRequest<NodeName>, now: Timestamp) -> Result<Page<NodeStatus, NodeName>> {
         page.validate()?;
         let from = page.cursor.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
         let mut nodes = self.nodes.range::<NodeName, _>((from, Bound::Unbounded)).map(|(_, node)| node);
-        let leads =
-            |name: &NodeName| self.leader.as_ref().is_some_and(|(leader, ends_at)| leader == name && *ends_at > now);
+        let leader = self.leader(now);
+        let leads = |name: &NodeName| leader == Some(name);
         let items: Vec<NodeStatus> = nodes
             .by_ref()
             .take(page.limit)

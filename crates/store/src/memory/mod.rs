@@ -330,6 +330,10 @@ impl Store for MemoryStore {
         Ok(self.with(|_, now| now))
     }
 
+    async fn leader(&self) -> Result<Option<NodeName>> {
+        Ok(self.with(|tables, now| tables.coordination.leader(now).cloned()))
+    }
+
     async fn nodes(&self, page: &PageRequest<NodeName>) -> Result<Page<NodeStatus, NodeName>> {
         self.with(|tables, now| tables.coordination.page(page, now))
     }

@@ -27,8 +27,6 @@ pub(super) struct Row {
 pub(super) struct Ended {
     pub(super) record: AttemptRecord,
     pub(super) secret: Uuid,
-    /// The state that its verdict was answered with.
-    pub(super) led_to: JobState,
 }
 
 impl Row {
@@ -77,7 +75,7 @@ impl Row {
             return same.then_some(JobState::Completed);
         }
         let ended = self.ended.iter().rev().find(|e| e.record.lease == token.counter && e.secret == token.secret)?;
-        (ended.record.outcome == end.outcome && ended.record.error == end.error).then_some(ended.led_to)
+        (ended.record.outcome == end.outcome && ended.record.error == end.error).then_some(ended.record.led_to)
     }
 
     /// Remembers an attempt; the oldest gives way.

@@ -91,9 +91,19 @@ fn a_key_that_is_taken_back_or_over_is_refused_by_a_server_that_knew_it() {
         };
         assert_eq!((status(&first), status(&second)), (200, 200));
         // By whoever has the database, and by whoever has a key for it.
-        place.run(&["keys", "revoke", id_of(&first)]).done();
+        let dry = place.run(&["keys", "revoke", id_of(&first), "abcdefghijkl", "--dry-run"]);
+        let dry = dry.ended(3, "dry run: 1 key would be revoked");
+        assert!(
+            dry.stdout.contains(id_of(&first)) && dry.stderr.contains("key abcdefghijkl: there is no such key"),
+            "{dry:?}"
+        );
+        assert_eq!(status(&first), 200);
+        let ran = place
+            .run(&["keys", "revoke", "abcdefghijkl", id_of(&first)])
+            .ended(3, "key abcdefghijkl: there is no such key");
+        assert!(ran.stdout.contains(id_of(&first)), "it says what it did: {ran:?}");
         refused("the server hears of it", &first);
-        over(&server, &admin, &["keys", "revoke", id_of(&second)]).done();
+        over(&server, &admin, &["keys", "revoke", id_of(&second), "--yes"]).done();
         refused("the server hears of it", &second);
         refused("its time is over", &short);
         let list = place.json(&["keys", "list"]);

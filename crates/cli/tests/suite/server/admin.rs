@@ -120,6 +120,9 @@ fn all_of_a_job_is_shown_and_its_payload_as_it_was_given() {
             (&attempt["outcome"], &attempt["workerId"], &attempt["error"]),
             (&json!("failed"), &json!("w"), &json!("no luck"))
         );
+        let ended = json!({"at": attempt["endedAt"], "event": "ended", "state": "retrying", "attempt": 1, "outcome": "failed", "workerId": "w"});
+        assert_eq!((&shown["transitions"][2], shown["transitions"].as_array().unwrap().len()), (&ended, 3));
+        assert_eq!(shown["logs"], server.get(&format!("/admin/jobs/{id}/logs")).json());
 
         let first = server.get(&format!("/admin/jobs/{id}/logs?limit=2")).json();
         let cursor = first["nextCursor"].as_str().unwrap();
@@ -202,11 +205,14 @@ fn dead_jobs_are_listed_and_get_another_chance_in_bounded_steps() {
         assert_eq!(rest, json!({"retried": [a], "more": false}));
         assert_eq!(redrive(json!({"filter": {"queue": "q"}})).json(), json!({"retried": [b], "more": false}));
         assert_eq!(redrive(json!({"filter": {"queue": "q"}})).json(), json!({"retried": [], "more": false}));
-        let named = redrive(json!({"jobIds": [c, waiting, NOBODY]})).json();
+        let named = redrive(json!({"jobIds": [c, waiting, cancelled, NOBODY]})).json();
         assert_eq!((&named["retried"], &named["more"]), (&json!([c]), &json!(false)));
         let refused: Vec<(&Value, &Value)> =
             named["refused"].as_array().unwrap().iter().map(|job| (&job["jobId"], &job["code"])).collect();
-        assert_eq!(refused, [(&json!(waiting), &json!("not_finished")), (&json!(NOBODY), &json!("job_not_found"))]);
+        let expected = [(waiting.as_str(), "not_finished"), (&cancelled, "job_finished"), (NOBODY, "job_not_found")];
+        let told: Vec<(&str, &str)> =
+            refused.iter().map(|(id, code)| (id.as_str().unwrap(), code.as_str().unwrap())).collect();
+        assert_eq!(told, expected);
         assert_eq!(server.get("/admin/dlq").json()["items"], json!([]));
         assert_eq!(
             server.get(&format!("/admin/jobs/{cancelled}")).json()["state"],

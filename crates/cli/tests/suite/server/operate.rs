@@ -160,25 +160,25 @@ async fn who_did_what_is_listed_by_every_filter_in_parts() {
         };
         let full = NewAudit {
             tenant: Some(Tenant::new("acme").unwrap()),
-            target: Some("/queues/q".into()),
+            target: Some("/admin/queues/q".into()),
             detail: Some(r#"{"paused": true}"#.into()),
-            ..entry("ann", "queue.pause")
+            ..entry("ann", "PUT /admin/queues/{name}")
         };
         let seq = store.begin_audit(full).await.unwrap();
         store.end_audit(seq, "200").await.unwrap();
-        store.begin_audit(entry("bob", "job.cancel")).await.unwrap();
+        store.begin_audit(entry("bob", "POST /admin/jobs/{jobId}/cancel")).await.unwrap();
         let list = |query: &str| server.get(&format!("/admin/audit?{query}")).json();
         for query in [
             "actor=ann",
             "tenant=acme",
-            "action=queue.pause",
-            "target=%2Fqueues%2Fq",
+            "action=PUT%20%2Fadmin%2Fqueues%2F%7Bname%7D",
+            "target=%2Fadmin%2Fqueues%2Fq",
             "actor=ann&from=2020-01-01T00:00:00Z&to=2100-01-01T00:00:00Z",
         ] {
             let mut found = list(query);
             assert!(found["items"][0]["at"].take().is_string(), "{query}: {found}");
-            let expected = json!({"seq": seq, "at": null, "actor": "ann", "tenant": "acme", "action": "queue.pause",
-                "target": "/queues/q", "detail": {"paused": true}, "requestId": "r", "outcome": "200"});
+            let expected = json!({"seq": seq, "at": null, "actor": "ann", "tenant": "acme", "action": "PUT /admin/queues/{name}",
+                "target": "/admin/queues/q", "detail": {"paused": true}, "requestId": "r", "outcome": "200"});
             assert_eq!(found, json!({"items": [expected], "nextCursor": null}), "{query}");
         }
         assert_eq!(list("to=2020-01-01T00:00:00Z")["items"], json!([]));
