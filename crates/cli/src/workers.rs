@@ -71,7 +71,7 @@ async fn rehearse(workers: &[WorkerName], api: &Api, output: &Output) -> Result<
     });
     let each = each.await;
     let would = each.done.iter().filter(|worker| worker.directive != "drain").count();
-    let outcome = each.end(output, |workers| described(workers))?;
+    let outcome = each.end(output, described)?;
     output.note(&format!("dry run: {} would be told to drain", words(would)));
     Ok(outcome)
 }

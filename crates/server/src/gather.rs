@@ -66,16 +66,16 @@ where
         keys.dedup();
         let looked = look(keys);
         tokio::spawn(async move {
-            tell(looked.await, some);
+            tell(&looked.await, some);
             drop(place);
         });
     }
 }
 
 // Whoever is gone needs no answer.
-fn tell<K: Eq + Hash, V: Clone>(looked: Result<HashMap<K, V>>, asked: Vec<Asked<K, V>>) {
+fn tell<K: Eq + Hash, V: Clone>(looked: &Result<HashMap<K, V>>, asked: Vec<Asked<K, V>>) {
     for (key, answer) in asked {
-        let _ = answer.send(match &looked {
+        let _ = answer.send(match looked {
             Ok(found) => Ok(found.get(&key).cloned()),
             Err(error) => Err(error.alike()),
         });

@@ -230,12 +230,12 @@ fn a_first_success_and_the_attempt_under_way_are_attempts_too() {
         attempt: 1,
         outcome: Some(AttemptOutcome::Completed),
         led_to: Some(JobState::Completed),
-        worker_id: worker_id.clone(),
+        worker_id,
         started_at: at(1),
         ended_at: Some(at(3)),
         error: None,
     };
-    assert_eq!(attempts(&success), [expected.clone()]);
+    assert_eq!(attempts(&success), std::slice::from_ref(&expected));
     let running = life(JobState::Running, |job| {
         job.attempts = 4;
         claimed(job, 1);

@@ -148,7 +148,7 @@ fn whoever_fell_behind_is_told_what_runs_what_ran_and_what_ended_last() {
     let id = |n: u8| JobId::new(Timestamp::UNIX_EPOCH, [n; 10]);
     let (waits, again) = (glimpse(id(1), JobState::Pending), glimpse(id(2), JobState::Running));
     let lately = sight_at_start(&mut sight);
-    sight.take_recent(&lately, look(vec![waits, again.clone(), glimpse(id(3), JobState::Running)], 0));
+    sight.take_recent(&lately, look(vec![waits, again, glimpse(id(3), JobState::Running)], 0));
     let lately = sight.begin().unwrap();
     let ended = |n: u32| Glimpse {
         at: at(n.into()),
