@@ -136,13 +136,13 @@ impl Player {
                 self.jobs.observe(&store.register_worker(&info).await)
             }
             Step::HeartbeatWorker(name, free_slots, draining) => {
-                let presence = Presence { free_slots: *free_slots, draining: *draining };
+                let presence = Presence { free_slots: *free_slots, draining: *draining, instance: None };
                 self.jobs.observe(&store.heartbeat_worker(&request::worker(name), presence).await)
             }
             Step::DirectWorker(name, directive) => {
                 self.jobs.observe(&store.direct_worker(&request::worker(name), *directive).await)
             }
-            Step::RemoveWorker(name) => self.jobs.observe(&store.remove_worker(&request::worker(name)).await),
+            Step::RemoveWorker(name) => self.jobs.observe(&store.remove_worker(&request::worker(name), None).await),
             Step::Retry(which) => self.jobs.observe(&store.retry(self.job(*which)).await),
             Step::RetryMany(filter, limit) => {
                 let page = PageRequest::first(*limit);

@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use orchestrix_core::{
-    FieldError, Invalid, JobId, JobStatus, JobType, Json, LeaseToken, Priority, Progress, Queue, Tenant, Timestamp,
-    WorkerName,
+    FieldError, Instance, Invalid, JobId, JobStatus, JobType, Json, LeaseToken, Priority, Progress, Queue, Tenant,
+    Timestamp, WorkerName,
 };
 use orchestrix_store::{
     ClaimRequest, Claimed, Directive, Finish, LeaseStatus, LogLevel, LogLine, Presence, ProgressUpdate, Queues,
@@ -272,6 +272,10 @@ pub struct HeartbeatRequest {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<bool>))]
     pub draining: bool,
+    /// Which start of it this is, if it said so when it registered: one whose name another start has taken changes nothing of that one's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::schema::Name>))]
+    pub instance_id: Option<String>,
     /// What it has to offer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capacity: Option<Capacity>,
@@ -301,10 +305,11 @@ impl Beat {
         let tokens = object.texts("leaseTokens", MAX_TOKENS, token).unwrap_or_default();
         let free_slots = take_count(&mut object, "freeSlots");
         let draining = object.get("draining", "true or false").unwrap_or_default();
+        let instance = object.text("instanceId", |text| Instance::new(text));
         let slots = take_slots(&mut object);
         object.end()?;
         let worker = worker.ok_or_else(|| Invalid::from(FieldError::new("workerId", "is required")))?;
-        Ok(Self { worker, tokens, presence: Presence { free_slots, draining }, slots })
+        Ok(Self { worker, tokens, presence: Presence { free_slots, draining, instance }, slots })
     }
 }
 

@@ -12,7 +12,7 @@ const FILES: [(&str, usize); 5] = [
     ("deploy/compose.yaml", 4),
     ("deploy/orchestrix.service", 1),
     ("deploy/orchestrix-worker.service", 1),
-    ("docs/production.md", 14),
+    ("docs/production.md", 15),
 ];
 
 fn read(name: &str) -> String {

@@ -185,6 +185,7 @@ impl Connection<'_> {
                 let prepared = self.client().prepare_typed_cached(statement.sql, statement.types).await?;
                 self.client().query(&prepared, params).await
             } else {
+                debug_assert_eq!(params.len(), statement.types.len(), "{}", statement.name);
                 let typed: Vec<(&(dyn ToSql + Sync), Type)> =
                     params.iter().copied().zip(statement.types.iter().cloned()).collect();
                 self.client().query_typed(statement.sql, &typed).await

@@ -58,8 +58,8 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use orchestrix_core::{
-    Event, Job, JobId, JobState, JobType, KeyId, LeaseToken, NewJob, NewSchedule, NodeName, OperationId, Priority,
-    Queue, ScheduleName, Timestamp, WorkerName,
+    Event, Instance, Job, JobId, JobState, JobType, KeyId, LeaseToken, NewJob, NewSchedule, NodeName, OperationId,
+    Priority, Queue, ScheduleName, Timestamp, WorkerName,
 };
 use orchestrix_store::{
     Advance, Agenda, ApiKey, AuditEntry, AuditFilter, Backfill, ClaimRequest, Claimed, Directive, Enqueued, Epoch,
@@ -324,11 +324,11 @@ impl Store for PostgresStore {
     }
 
     async fn heartbeat_worker(&self, name: &WorkerName, presence: Presence) -> Result<Option<Directive>> {
-        worker::heartbeat(self, name, presence).await
+        worker::heartbeat(self, name, &presence).await
     }
 
-    async fn remove_worker(&self, name: &WorkerName) -> Result<bool> {
-        worker::remove(self, name).await
+    async fn remove_worker(&self, name: &WorkerName, instance: Option<&Instance>) -> Result<bool> {
+        worker::remove(self, name, instance).await
     }
 
     async fn retry(&self, id: JobId) -> Result<JobState> {

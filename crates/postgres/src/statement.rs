@@ -76,7 +76,7 @@ statements! {
     GET = "get" (UUID);
     HEARTBEAT = "heartbeat" (UUID_ARRAY, INT4_ARRAY, UUID_ARRAY);
     HEARTBEAT_NODE = "heartbeat_node" (TEXT, TEXT, TEXT_ARRAY);
-    HEARTBEAT_WORKER = "heartbeat_worker" (TEXT, INT4, BOOL);
+    HEARTBEAT_WORKER = "heartbeat_worker" (TEXT, INT4, BOOL, TEXT);
     HOLD_FINISHED = "hold_finished" (UUID_ARRAY);
     HOLD_FREE_FINISHED = "hold_free_finished" (UUID_ARRAY);
     HOLD_FREE_JOBS = "hold_free_jobs" (UUID_ARRAY);
@@ -125,7 +125,7 @@ statements! {
     PRUNE_OCCURRENCES = "prune_occurrences" (INT8, INT8);
     PRUNE_OPERATIONS = "prune_operations" (INT8, INT8);
     PRUNE_ROWS = "prune_rows" (INT8, INT8, INT8, INT8, INT8);
-    RECENT = "recent" (TIMESTAMPTZ, INT8, TIMESTAMPTZ, TIMESTAMPTZ, TIMESTAMPTZ, UUID);
+    RECENT = "recent" (TIMESTAMPTZ, INT8, TIMESTAMPTZ, TIMESTAMPTZ, TIMESTAMPTZ, UUID, INT8);
     RECORD = "record" (
         UUID_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT2_ARRAY, INT2_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY
     );
@@ -138,7 +138,7 @@ statements! {
     RELEASE_HOLD = "release_hold" (UUID);
     REMEMBER_KEYS = "remember_keys" (TEXT, UUID, INT8);
     REMOVE_NODE = "remove_node" (TEXT);
-    REMOVE_WORKER = "remove_worker" (TEXT);
+    REMOVE_WORKER = "remove_worker" (TEXT, TEXT);
     RENEW_TERM = "renew_term" (TEXT, INT8, INT8);
     REPLACE_OCCURRENCES = "replace_occurrences" (TEXT, TIMESTAMPTZ_ARRAY);
     REPLAY = "replay" (UUID_ARRAY, INT4_ARRAY, UUID_ARRAY);

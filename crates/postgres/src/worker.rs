@@ -8,6 +8,7 @@ use tokio_postgres::Row;
 
 use crate::{
     PostgresStore,
+    database::Params,
     record::millis,
     row::{corrupt, sweep_limit},
     statement::{DIRECT_WORKER, FORGET_WORKERS, HEARTBEAT_WORKER, REGISTER_WORKER, REMOVE_WORKER, WORKERS},
@@ -32,10 +33,12 @@ pub(crate) async fn register(store: &PostgresStore, worker: &WorkerInfo) -> Resu
 pub(crate) async fn heartbeat(
     store: &PostgresStore,
     name: &WorkerName,
-    presence: Presence,
+    presence: &Presence,
 ) -> Result<Option<Directive>> {
     let free_slots = presence.free_slots.map(|slots| i32::try_from(slots).unwrap_or(i32::MAX));
-    let rows = store.database().query(&HEARTBEAT_WORKER, &[&name.as_str(), &free_slots, &presence.draining]).await?;
+    let instance = presence.instance.as_ref().map(Instance::as_str);
+    let params: Params<'_> = &[&name.as_str(), &free_slots, &presence.draining, &instance];
+    let rows = store.database().query(&HEARTBEAT_WORKER, params).await?;
     rows.first().map(|row| directive(row.get(0))).transpose()
 }
 
@@ -47,8 +50,9 @@ pub(crate) async fn direct(store: &PostgresStore, name: &WorkerName, directive: 
     Ok(!store.database().query(&DIRECT_WORKER, &[&name.as_str(), &directive.as_str()]).await?.is_empty())
 }
 
-pub(crate) async fn remove(store: &PostgresStore, name: &WorkerName) -> Result<bool> {
-    Ok(!store.database().query(&REMOVE_WORKER, &[&name.as_str()]).await?.is_empty())
+pub(crate) async fn remove(store: &PostgresStore, name: &WorkerName, instance: Option<&Instance>) -> Result<bool> {
+    let instance = instance.map(Instance::as_str);
+    Ok(!store.database().query(&REMOVE_WORKER, &[&name.as_str(), &instance]).await?.is_empty())
 }
 
 pub(crate) async fn forget(store: &PostgresStore, fence: Fence, silence: Duration, limit: usize) -> Result<usize> {

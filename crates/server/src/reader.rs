@@ -9,14 +9,34 @@ use crate::gather::Gather;
 
 /// The most jobs of one look, and the most logs.
 const MOST: usize = 500;
-const MOST_LOGS: usize = 50;
-/// The most lines of one log.
-pub(crate) const LINES: usize = 200;
+const MOST_LOGS: usize = 10;
+/// The most lines of one log, and bytes of their texts but for the last one's.
+const LINES: usize = 200;
+const BYTES: usize = 256 * 1024;
+
+/// Lines of a log, as many as are read at once.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Tail {
+    pub(crate) lines: Vec<LogEntry>,
+    /// Whether there may be more.
+    pub(crate) more: bool,
+    bytes: usize,
+}
+
+impl Tail {
+    fn push(&mut self, line: LogEntry) {
+        if self.bytes < BYTES {
+            self.bytes += line.message.len();
+            self.lines.push(line);
+        }
+        self.more = self.lines.len() == LINES || self.bytes >= BYTES;
+    }
+}
 
 /// Reads single jobs.
 pub(crate) struct Reader {
     jobs: Gather<JobId, JobSummary>,
-    tails: Gather<(JobId, i64), Vec<LogEntry>>,
+    tails: Gather<(JobId, i64), Tail>,
 }
 
 impl Reader {
@@ -45,15 +65,15 @@ impl Reader {
         self.jobs.ask(id).await?.ok_or(StoreError::JobNotFound(id))
     }
 
-    /// Lines of a job's log after this one, at most [`LINES`]; none of a job that is not there.
-    pub(crate) async fn tail(&self, id: JobId, after: i64) -> Result<Vec<LogEntry>> {
+    /// Lines of a job's log after this one; none of a job that is not there.
+    pub(crate) async fn tail(&self, id: JobId, after: i64) -> Result<Tail> {
         Ok(self.tails.ask((id, after)).await?.unwrap_or_default())
     }
 }
 
 // One job may be followed from several places.
-async fn lines(store: &dyn Store, places: &[(JobId, i64)]) -> Result<HashMap<(JobId, i64), Vec<LogEntry>>> {
-    let mut found: HashMap<(JobId, i64), Vec<LogEntry>> = HashMap::new();
+async fn lines(store: &dyn Store, places: &[(JobId, i64)]) -> Result<HashMap<(JobId, i64), Tail>> {
+    let mut found: HashMap<(JobId, i64), Tail> = HashMap::new();
     for (place, line) in store.tails(places, LINES).await? {
         found.entry(place).or_default().push(line);
     }
@@ -63,7 +83,7 @@ async fn lines(store: &dyn Store, places: &[(JobId, i64)]) -> Result<HashMap<(Jo
 #[cfg(test)]
 mod tests {
     use orchestrix_core::{JobType, NewJob, Timestamp};
-    use orchestrix_store::MemoryStore;
+    use orchestrix_store::{LogLevel, MemoryStore};
 
     use super::*;
 
@@ -92,5 +112,25 @@ mod tests {
         for one in asking {
             one.await.unwrap();
         }
+    }
+
+    #[test]
+    fn of_long_lines_fewer_are_read_at_once_and_never_none() {
+        let line = |bytes: usize| LogEntry {
+            seq: 1,
+            at: Timestamp::UNIX_EPOCH,
+            level: LogLevel::Info,
+            attempt: 1,
+            message: "x".repeat(bytes),
+        };
+        let tail = |count: usize, bytes: usize| {
+            let mut tail = Tail::default();
+            (0..count).for_each(|_| tail.push(line(bytes)));
+            (tail.lines.len(), tail.more)
+        };
+        assert_eq!(tail(LINES - 1, 10), (LINES - 1, false));
+        assert_eq!(tail(LINES, 10), (LINES, true));
+        assert_eq!(tail(3, BYTES / 2), (2, true));
+        assert_eq!(tail(2, 2 * BYTES), (1, true));
     }
 }

@@ -1,5 +1,9 @@
--- Shows that a worker lives, unless it counts as dead. ?1 name, ?2 free slots or null for what it last said, ?3 now, ?4 whether it drains by itself.
-UPDATE worker SET last_seen_at = ?3, free_slots = coalesce(?2, free_slots),
-    directive = CASE WHEN ?4 AND directive = 'run' THEN 'drain' ELSE directive END
+-- Shows that a worker lives, unless it counts as dead. ?1 name, ?2 free slots or null for what it last said, ?3 now, ?4 whether it drains by itself,
+-- ?5 which start of it this is, or null. One whose name another start has taken changes nothing, and may go on.
+UPDATE worker SET (last_seen_at, free_slots, directive) = (
+    SELECT CASE WHEN is_own THEN ?3 ELSE last_seen_at END,
+        CASE WHEN is_own THEN coalesce(?2, free_slots) ELSE free_slots END,
+        CASE WHEN is_own AND ?4 AND directive = 'run' THEN 'drain' ELSE directive END
+    FROM (SELECT ?5 IS NULL OR instance IS NULL OR instance = ?5 AS is_own))
 WHERE name = ?1 AND last_seen_at >= ?3 - dead_after_ms * 1000
-RETURNING directive
+RETURNING CASE WHEN ?5 IS NULL OR instance IS NULL OR instance = ?5 THEN directive ELSE 'run' END

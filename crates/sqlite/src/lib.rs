@@ -50,8 +50,8 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use orchestrix_core::{
-    Job, JobId, JobState, JobType, KeyId, LeaseToken, NewJob, NewSchedule, NodeName, OperationId, Priority, Queue,
-    ScheduleName, Timestamp, WorkerName,
+    Instance, Job, JobId, JobState, JobType, KeyId, LeaseToken, NewJob, NewSchedule, NodeName, OperationId, Priority,
+    Queue, ScheduleName, Timestamp, WorkerName,
 };
 use orchestrix_store::{
     Advance, Agenda, ApiKey, AuditEntry, AuditFilter, Backfill, BulkAction, ClaimRequest, Claimed, Directive, Enqueued,
@@ -195,12 +195,12 @@ impl Store for SqliteStore {
 
     async fn heartbeat_worker(&self, name: &WorkerName, presence: Presence) -> Result<Option<Directive>> {
         let name = name.clone();
-        self.database().write(move |transaction| transaction.heartbeat_worker(&name, presence)).await
+        self.database().write(move |transaction| transaction.heartbeat_worker(&name, &presence)).await
     }
 
-    async fn remove_worker(&self, name: &WorkerName) -> Result<bool> {
-        let name = name.clone();
-        self.database().write(move |transaction| transaction.remove_worker(&name)).await
+    async fn remove_worker(&self, name: &WorkerName, instance: Option<&Instance>) -> Result<bool> {
+        let (name, instance) = (name.clone(), instance.cloned());
+        self.database().write(move |transaction| transaction.remove_worker(&name, instance.as_ref())).await
     }
 
     async fn retry(&self, id: JobId) -> Result<JobState> {

@@ -156,12 +156,14 @@ mod tests {
         ("count_operations", "an index of at most a hundred"),
         ("diagnose_dead", "a limited number of entries of an index that holds nothing else"),
         ("forget_audit", "a limited number of entries from the oldest on"),
+        ("heartbeat_worker", "one row of constants"),
         ("latest_operation", "the last row"),
         ("next_due", "the first entry of an index that holds nothing else"),
         ("next_settled", "the first row of a table that is empty but for a moment"),
         ("old_logs", "a limited number of lines from the oldest on"),
         ("open_operations", "an index of at most a hundred"),
         ("paused_queues", "a row per queue that an operator touched"),
+        ("register_worker", "one row of constants"),
     ];
 
     /// The tables as they are.

@@ -33,8 +33,9 @@ impl Transaction<'_> {
         Ok(told.unwrap_or_default())
     }
 
-    pub(crate) fn heartbeat_worker(&mut self, name: &WorkerName, presence: Presence) -> Result<Option<Directive>> {
-        let params = params![name.as_str(), presence.free_slots, micros(self.now), presence.draining];
+    pub(crate) fn heartbeat_worker(&mut self, name: &WorkerName, presence: &Presence) -> Result<Option<Directive>> {
+        let instance = presence.instance.as_ref().map(Instance::as_str);
+        let params = params![name.as_str(), presence.free_slots, micros(self.now), presence.draining, instance];
         self.first(HEARTBEAT_WORKER, params, |row| directive(Columns(row).text(0)?))
     }
 
@@ -42,8 +43,8 @@ impl Transaction<'_> {
         Ok(self.write(DIRECT_WORKER, [name.as_str(), directive.as_str()])? > 0)
     }
 
-    pub(crate) fn remove_worker(&mut self, name: &WorkerName) -> Result<bool> {
-        Ok(self.write(REMOVE_WORKER, [name.as_str()])? > 0)
+    pub(crate) fn remove_worker(&mut self, name: &WorkerName, instance: Option<&Instance>) -> Result<bool> {
+        Ok(self.write(REMOVE_WORKER, params![name.as_str(), instance.map(Instance::as_str)])? > 0)
     }
 
     pub(crate) fn forget_workers(&mut self, silence: Duration, limit: usize) -> Result<usize> {

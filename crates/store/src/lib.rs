@@ -41,8 +41,8 @@ use std::{any::Any, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use orchestrix_core::{
-    Job, JobId, JobState, JobType, KeyId, LeaseToken, NewJob, NewSchedule, NodeName, OperationId, Priority, Queue,
-    ScheduleName, Timestamp, WorkerName,
+    Instance, Job, JobId, JobState, JobType, KeyId, LeaseToken, NewJob, NewSchedule, NodeName, OperationId, Priority,
+    Queue, ScheduleName, Timestamp, WorkerName,
 };
 
 pub use audit::{AuditEntry, AuditFilter, NewAudit};
@@ -115,8 +115,8 @@ pub trait Store: Any + Send + Sync {
     /// Shows that a worker lives; answers what it should do, or `None` if it is not registered, or counted as dead.
     async fn heartbeat_worker(&self, name: &WorkerName, presence: Presence) -> Result<Option<Directive>>;
 
-    /// Forgets a worker. Its leases run out by themselves.
-    async fn remove_worker(&self, name: &WorkerName) -> Result<bool>;
+    /// Forgets a worker, unless another start of it than this one has taken the name. Its leases run out by themselves.
+    async fn remove_worker(&self, name: &WorkerName, instance: Option<&Instance>) -> Result<bool>;
 
     // ---- operators ----
 

@@ -40,6 +40,11 @@ impl WorkerInfo {
         Self::DEAD_AFTER.max(heartbeat.saturating_mul(3))
     }
 
+    /// Whether one that says it is this start of it may speak for it: only another that is named may not.
+    pub fn is_of(&self, instance: Option<&Instance>) -> bool {
+        self.instance.as_ref().zip(instance).is_none_or(|(own, other)| own == other)
+    }
+
     /// How long it may be silent, as stores keep it.
     pub fn silence(&self) -> Option<Duration> {
         self.dead_after.map(|silence| whole_millis(silence.min(Self::MAX_DEAD_AFTER)))
@@ -47,18 +52,20 @@ impl WorkerInfo {
 }
 
 /// What a worker shows with a sign of life.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Presence {
     /// How many more jobs it could run; `None` leaves what it last said.
     pub free_slots: Option<u32>,
     /// Whether it takes nothing new any more, of its own accord: that counts as if it had been told to drain.
     pub draining: bool,
+    /// Which start of it this is, if it says. One whose name another has taken since changes nothing of that one's, and is told to go on.
+    pub instance: Option<Instance>,
 }
 
 impl Presence {
     /// Of one that works and could run so many more jobs.
     pub const fn free(slots: u32) -> Self {
-        Self { free_slots: Some(slots), draining: false }
+        Self { free_slots: Some(slots), draining: false, instance: None }
     }
 }
 

@@ -139,7 +139,7 @@ async fn keep(
     let leave = tokio::time::timeout(LEAVE, async {
         // A sign of life that is on its way would make it known once more.
         showing.await;
-        source.leave(&role.info.name).await
+        source.leave(&role.info).await
     });
     if tokio::time::timeout(LAST_WORDS, async { tokio::join!(resign, leave) }).await.is_err() {
         tracing::debug!("the worker stays listed until it is forgotten");
@@ -185,7 +185,8 @@ async fn show_once(
     }
     let draining = shop.floor.is_closed();
     let free = if draining { 0 } else { u32::try_from(shop.floor.free()).unwrap_or(u32::MAX) };
-    let directive = source.show(&info.name, Presence { free_slots: Some(free), draining }).await?;
+    let presence = Presence { free_slots: Some(free), draining, instance: info.instance.clone() };
+    let directive = source.show(&info.name, presence).await?;
     *known = directive.is_some();
     Ok(directive)
 }

@@ -44,7 +44,7 @@ pub trait JobSource: Send + Sync + 'static {
     async fn show(&self, worker: &WorkerName, presence: Presence) -> Result<Option<Directive>>;
 
     /// Takes the worker off the list.
-    async fn leave(&self, worker: &WorkerName) -> Result<()>;
+    async fn leave(&self, worker: &WorkerInfo) -> Result<()>;
 
     /// Hints that jobs may be had.
     fn wakeups(&self) -> Wakeups;
@@ -123,8 +123,8 @@ impl JobSource for StoreSource {
         self.0.heartbeat_worker(worker, presence).await
     }
 
-    async fn leave(&self, worker: &WorkerName) -> Result<()> {
-        self.0.remove_worker(worker).await.map(drop)
+    async fn leave(&self, worker: &WorkerInfo) -> Result<()> {
+        self.0.remove_worker(&worker.name, worker.instance.as_ref()).await.map(drop)
     }
 
     fn wakeups(&self) -> Wakeups {

@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use orchestrix_core::{
-    Job, JobId, JobState, JobType, KeyId, LeaseToken, NewJob, NewSchedule, NodeName, OperationId, Priority, Queue,
-    ScheduleName, Timestamp, WorkerName,
+    Instance, Job, JobId, JobState, JobType, KeyId, LeaseToken, NewJob, NewSchedule, NodeName, OperationId, Priority,
+    Queue, ScheduleName, Timestamp, WorkerName,
 };
 use orchestrix_store::*;
 
@@ -50,7 +50,7 @@ passed_on! {
     append_logs(token: LeaseToken, lines: Vec<LogLine>) -> Result<()>;
     register_worker(worker: &WorkerInfo) -> Result<Directive>;
     heartbeat_worker(name: &WorkerName, presence: Presence) -> Result<Option<Directive>>;
-    remove_worker(name: &WorkerName) -> Result<bool>;
+    remove_worker(name: &WorkerName, instance: Option<&Instance>) -> Result<bool>;
     retry(id: JobId) -> Result<JobState>;
     retry_many(filter: &JobFilter, page: &PageRequest<JobId>) -> Result<Page<JobId, JobId>>;
     resume_queue(queue: &Queue) -> Result<()>;

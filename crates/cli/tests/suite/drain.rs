@@ -46,8 +46,8 @@ fn drained(place: &Place, mut worker: Running) {
     assert_eq!(worker.ended(), Some(0));
     let done = place.job(&running);
     assert_eq!(
-        (&done["state"], &done["attempts"]),
-        (&json!("completed"), &json!([])),
+        (&done["state"], done["attempts"].as_array().unwrap().len()),
+        (&json!("completed"), 1),
         "in its first attempt: {done:#}"
     );
     assert_eq!(place.job(&late)["state"], "pending");

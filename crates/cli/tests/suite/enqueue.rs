@@ -39,6 +39,7 @@ fn every_flag_reaches_the_job() {
         for time in ["createdAt", "updatedAt", "eligibleAt"] {
             assert!(job[time].take().as_str().unwrap().ends_with('Z'));
         }
+        assert_eq!(job["transitions"].take()[0]["event"], "recorded");
         assert_eq!(
             job,
             json!({
@@ -47,6 +48,7 @@ fn every_flag_reaches_the_job() {
                 "updatedAt": null, "eligibleAt": null, "cancelRequested": false, "correlationId": "order-9",
                 "idempotencyKey": "key-1", "tags": ["billing", "eu:1"],
                 "payload": {"to": "user@example.com", "n": 1.0}, "result": null, "attempts": [],
+                "earlierAttempts": 0, "transitions": null, "logs": {"items": [], "nextCursor": null},
                 "timeoutSeconds": 300.0, "leaseSeconds": 45.0, "leases": 0, "leasesLost": 0,
                 "retry": {"baseSeconds": 0.5, "multiplier": 3.0, "maxSeconds": 86400.0, "jitter": 0.5},
                 "dependsOn": [parent], "onDependencyFailure": "hold", "expiresAt": "2100-01-02T00:00:00Z",

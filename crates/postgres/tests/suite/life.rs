@@ -30,7 +30,7 @@ async fn workers(store: &PostgresStore) {
     let page = store.workers(&PageRequest::first(10)).await.unwrap();
     assert_eq!((page.items.len(), page.items[0].free_slots), (1, 3));
     assert_eq!(store.forget_workers(Fence::NONE, Duration::from_secs(3600), 10).await.unwrap(), 0);
-    assert!(store.remove_worker(&info.name).await.unwrap());
+    assert!(store.remove_worker(&info.name, None).await.unwrap());
 }
 
 async fn one_job(store: &PostgresStore) {

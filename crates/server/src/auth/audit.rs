@@ -73,14 +73,13 @@ const ESCAPED: usize = 4;
 // Somebody may have put a whole key where its id belongs, with whatever came along when it was copied, and escaped. A path that has a secret
 // in it is kept as it reads, without the secret; any other as it came.
 fn without_secrets(path: &str) -> String {
-    let path = without_tokens(path);
-    let mut read = path.clone();
+    let mut read = path.to_owned();
     for _ in 0..ESCAPED {
         read = unescaped(&read);
     }
-    let cut = without_runs(&read);
+    let cut = without_runs(&without_tokens(&read));
     match cut == read {
-        true => path,
+        true => path.to_owned(),
         // The audit is read on terminals.
         false => cut.replace(char::is_control, "\u{fffd}"),
     }
@@ -170,6 +169,16 @@ mod tests {
             assert_eq!(status, StatusCode::NOT_FOUND);
             let entries = store.audit(&AuditFilter::default(), &PageRequest::first(1)).await.unwrap().items;
             assert_eq!(entries[0].target, Some(format!("/admin/keys/{kept}")), "{put}");
+        }
+    }
+
+    #[test]
+    fn a_lease_token_is_kept_without_what_makes_it_one() {
+        let token = "0199d0a4-8f3e-7c21-9b1f-2f6a3e1c5d70.3.0199d0a4-8f3e-4c21-9b1f-2f6a3e1c5d71";
+        assert!(token.parse::<LeaseToken>().is_ok());
+        let kept = "/worker/leases/0199d0a4-8f3e-7c21-9b1f-2f6a3e1c5d70.3.…/fail";
+        for put in [token.to_owned(), token.replace('.', "%2E"), token.replace('-', "%252D")] {
+            assert_eq!(without_secrets(&format!("/worker/leases/{put}/fail")), kept, "{put}");
         }
     }
 

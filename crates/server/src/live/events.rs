@@ -24,8 +24,8 @@ use tokio::time::{Interval, interval};
 
 use super::place::Place;
 use crate::{
-    App, auth::caller::Caller, gate::Turn, jobs::id, openapi::problems::NoSuchJob, params::Named, reader::LINES,
-    refusal::Refusal, watcher::Watch,
+    App, auth::caller::Caller, gate::Turn, jobs::id, openapi::problems::NoSuchJob, params::Named, refusal::Refusal,
+    watcher::Watch,
 };
 
 /// How often the progress and the log of a job that runs are looked at.
@@ -191,16 +191,16 @@ impl Follow {
 
     // One page; whether that was all of it.
     async fn take_lines(&mut self) -> bool {
-        let lines = match self.app.reader.tail(self.id, self.after).await {
-            Ok(lines) => lines,
+        let tail = match self.app.reader.tail(self.id, self.after).await {
+            Ok(tail) => tail,
             Err(error) => {
                 tracing::debug!(%error, "the log of a job that somebody follows could not be read");
                 self.behind = false;
                 return false;
             }
         };
-        self.behind = lines.len() == LINES;
-        for LogEntry { seq, at, level, message, .. } in lines {
+        self.behind = tail.more;
+        for LogEntry { seq, at, level, message, .. } in tail.lines {
             self.after = seq;
             self.push("log", &json!({"seq": seq, "at": at, "level": level.as_str(), "message": message}), COME_AGAIN);
         }

@@ -6,6 +6,7 @@ use orchestrix_store::Glimpse;
 use serde::Deserialize;
 use serde_json::json;
 
+use super::listener::MOST_JOBS;
 use crate::jobs::id;
 
 /// The longest message that is read, in bytes.
@@ -65,6 +66,10 @@ pub(super) fn read(text: &str) -> Result<Ask, (Code, String)> {
         Wanted { jobs: known, queues, all }
     };
     let (unsubscribe, subscribe) = (wanted(asked.unsubscribe), wanted(asked.subscribe));
+    // Each is answered by itself.
+    if unknown.len() > MOST_JOBS {
+        return Err((Code::ValidationFailed, "too many of these are no ids of jobs".into()));
+    }
     Ok(Ask { unsubscribe, subscribe, unknown })
 }
 

@@ -165,9 +165,14 @@ impl Sight {
         fresh.chain(std::mem::take(&mut self.stirred)).collect()
     }
 
+    fn runs(&self, job: &Glimpse) -> bool {
+        job.state.is_leased() || self.leased.contains(job.id)
+    }
+
     /// What runs now, in the queues that are wanted.
     pub(super) fn running(&self, wanted: impl Fn(&Queue) -> bool) -> Vec<News> {
-        let runs = |seen: &&Seen| wanted(&seen.sighting.job.queue) && self.leased.contains(seen.sighting.job.id);
+        // One that is followed by its id may not have been seen by a look at all.
+        let runs = |seen: &&Seen| wanted(&seen.sighting.job.queue) && self.runs(&seen.sighting.job);
         self.seen.values().filter(runs).map(|seen| News::Job(Arc::clone(&seen.sighting))).collect()
     }
 
@@ -176,7 +181,7 @@ impl Sight {
         let mut over: Vec<&Arc<Sighting>> = self
             .seen
             .values()
-            .filter(|seen| seen.is_over() && !self.leased.contains(seen.sighting.job.id))
+            .filter(|seen| seen.is_over() && !self.runs(&seen.sighting.job))
             .map(|seen| &seen.sighting)
             .collect();
         if over.len() > TOLD_ANEW {

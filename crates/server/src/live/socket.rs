@@ -128,8 +128,12 @@ impl Talk {
                 message = self.socket.recv() => {
                     asked = None;
                     match message {
-                        Some(Ok(Message::Text(text))) => self.answer(&text).await?,
+                        Some(Ok(Message::Text(text))) => {
+                            self.pace().await;
+                            self.answer(&text).await?;
+                        }
                         Some(Ok(Message::Binary(_))) => {
+                            self.pace().await;
                             self.complain(Code::MalformedRequest, "messages are text").await?;
                         }
                         Some(Ok(_)) => {}
@@ -152,22 +156,30 @@ impl Talk {
         }
     }
 
-    async fn answer(&mut self, text: &str) -> Result<(), Gone> {
-        // Whoever asks more often than that waits, and what he sends meanwhile is not read.
-        if let Err(wait) = self.asks.take(std::time::Instant::now()) {
+    // Whoever says more than he may waits, and what he sends meanwhile is not read.
+    async fn pace(&mut self) {
+        while let Err(wait) = self.asks.take(std::time::Instant::now()) {
             tokio::time::sleep(wait).await;
         }
+    }
+
+    async fn answer(&mut self, text: &str) -> Result<(), Gone> {
         let ask = match message::read(text) {
             Ok(ask) => ask,
             Err((code, text)) => return self.complain(code, &text).await,
         };
+        let patience = self.patience;
         self.listener.leave(&ask.unsubscribe);
         if let Some((code, text)) = self.listener.refuses(&ask.subscribe) {
             return self.complain(code, &text).await;
         }
-        for id in &ask.unknown {
-            self.say(Message::text(message::unknown(id))).await?;
-        }
+        let unknown = async {
+            for id in &ask.unknown {
+                self.say(Message::text(message::unknown(id))).await?;
+            }
+            Ok(())
+        };
+        timeout(SLOWEST * patience, unknown).await.unwrap_or(Err(Gone))?;
         let news = self.listener.follow(ask.subscribe);
         self.tell_or_begin_anew(news).await
     }

@@ -302,6 +302,24 @@ async fn a_job_that_was_cancelled_before_is_told_to_one_who_follows_it_and_all_o
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_runs_is_told_to_one_who_begins_to_follow_all_though_another_follows_it_by_its_id() {
+    let (store, feed) = feed(64);
+    let id = enqueue(&*store).await;
+    claim(&*store, 1).await;
+    let mut by_id = feed.listen(None);
+    by_id.follow(jobs(&[id])).unwrap();
+    let runs = [(id, Some(JobStatus::Running))];
+    assert_eq!(heard(&mut by_id).await, runs);
+    for _ in 0..2 {
+        let mut broad = feed.listen(None);
+        let mut told = lines(broad.follow(all()).unwrap());
+        told.extend(heard(&mut broad).await);
+        assert_eq!(told, runs);
+        // The last who follows all leaves, and the next begins anew.
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn too_much_at_once_is_a_lag_for_those_who_follow_all() {
     let (clock, store, feed) = feed_on_a_still_clock();
     let id = enqueue(&*store).await;
@@ -374,6 +392,8 @@ fn what_cannot_be_followed_is_refused_and_what_is_no_id_is_unknown() {
     {
         assert_eq!(code(text), Code::ValidationFailed, "{text}");
     }
+    let many = format!(r#"{{"subscribe": {{"jobs": [{}""]}}}}"#, r#""","#.repeat(MOST_JOBS));
+    assert_eq!(code(&many), Code::ValidationFailed);
     let ask = message::read(r#"{"subscribe": {"jobs": ["nonsense"]}, "unsubscribe": {"all": true}}"#).unwrap();
     assert_eq!((ask.unknown, ask.subscribe.jobs.len(), ask.unsubscribe.all), (vec!["nonsense".to_owned()], 0, true));
 }

@@ -25,7 +25,7 @@ pub(crate) async fn heartbeat(State(app): State<Arc<App>>, body: Text) -> Result
     tokens.dedup();
     let answers = app.store.heartbeat(&tokens).await?;
     let held: HashMap<LeaseToken, LeaseStatus> = tokens.into_iter().zip(answers).collect();
-    let directive = match app.store.heartbeat_worker(&beat.worker, beat.presence).await? {
+    let directive = match app.store.heartbeat_worker(&beat.worker, beat.presence.clone()).await? {
         Some(directive) => directive,
         None => make_known(&app, &beat).await?,
     };
@@ -40,7 +40,7 @@ pub(crate) async fn heartbeat(State(app): State<Arc<App>>, body: Text) -> Result
 // What it serves is told when it next asks for jobs.
 async fn make_known(app: &App, beat: &Beat) -> Result<Directive, Refusal> {
     let _alone = app.roster.alone().await;
-    if let Some(directive) = app.store.heartbeat_worker(&beat.worker, beat.presence).await? {
+    if let Some(directive) = app.store.heartbeat_worker(&beat.worker, beat.presence.clone()).await? {
         return Ok(directive);
     }
     let concurrency = beat.slots.or(beat.presence.free_slots).unwrap_or_default();
@@ -48,5 +48,5 @@ async fn make_known(app: &App, beat: &Beat) -> Result<Directive, Refusal> {
     let registered = app.store.register_worker(&info).await?;
     app.roster.remove(&beat.worker);
     // What it shows of itself, which a worker that is new does not say.
-    Ok(app.store.heartbeat_worker(&beat.worker, beat.presence).await?.unwrap_or(registered))
+    Ok(app.store.heartbeat_worker(&beat.worker, beat.presence.clone()).await?.unwrap_or(registered))
 }

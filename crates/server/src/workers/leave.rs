@@ -18,7 +18,7 @@ use crate::{App, body::Text, refusal::Refusal};
 )]
 pub(crate) async fn leave(State(app): State<Arc<App>>, body: Text) -> Result<StatusCode, Refusal> {
     let beat = Beat::read(body.as_str()?)?;
-    app.store.remove_worker(&beat.worker).await?;
+    app.store.remove_worker(&beat.worker, beat.presence.instance.as_ref()).await?;
     app.roster.remove(&beat.worker);
     Ok(StatusCode::NO_CONTENT)
 }

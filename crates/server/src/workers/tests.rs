@@ -95,7 +95,7 @@ async fn a_heartbeat_changes_only_what_it_says() {
     assert_eq!(beat(json!({})).await, ("run".into(), 3));
     assert_eq!(beat(json!({"draining": false, "freeSlots": 2})).await, ("run".into(), 2));
     assert_eq!(beat(json!({"draining": true})).await, ("drain".into(), 2));
-    store.remove_worker(&"w".parse().unwrap()).await.unwrap();
+    store.remove_worker(&"w".parse().unwrap(), None).await.unwrap();
     assert_eq!(beat(json!({"draining": true, "freeSlots": 0})).await, ("drain".into(), 0), "one that is new here, too");
 }
 

@@ -353,6 +353,8 @@ suite! {
         whoever_was_silent_for_too_long_is_made_known_anew,
         a_worker_counts_as_dead_by_its_own_measure_and_the_clock_of_the_store,
         a_worker_that_drains_by_itself_is_shown_so,
+        one_whose_name_was_taken_speaks_for_nobody_else,
+        whoever_names_no_start_changes_nothing_of_one_that_did,
         the_time_of_the_store_is_its_own,
         a_removed_worker_keeps_its_leases,
         the_longest_silent_are_forgotten_first,

@@ -166,13 +166,40 @@ pub(super) async fn a_worker_counts_as_dead_by_its_own_measure_and_the_clock_of_
 
 pub(super) async fn a_worker_that_drains_by_itself_is_shown_so(h: &Harness) {
     register(h, "ann").await;
-    let drains = Presence { free_slots: Some(0), draining: true };
-    assert_eq!(beat(h, "ann", drains).await, Some(Directive::Drain));
+    let drains = || Presence { draining: true, ..Presence::free(0) };
+    assert_eq!(beat(h, "ann", drains()).await, Some(Directive::Drain));
     assert_eq!(workers(h).await[0].directive, Directive::Drain);
     assert_eq!(beat(h, "ann", Presence::free(0)).await, Some(Directive::Drain), "there is no way back");
     // What it was told counts for more.
     assert!(direct(h, "ann", Directive::Stop).await);
-    assert_eq!(beat(h, "ann", drains).await, Some(Directive::Stop));
+    assert_eq!(beat(h, "ann", drains()).await, Some(Directive::Stop));
+}
+
+pub(super) async fn one_whose_name_was_taken_speaks_for_nobody_else(h: &Harness) {
+    let (first, second) = (Some(Instance::trusted("first")), Some(Instance::trusted("second")));
+    register(h, "ann").await;
+    make_known(h, &WorkerInfo { instance: second.clone(), ..info("ann") }).await;
+    beat(h, "ann", Presence { instance: second.clone(), ..Presence::free(3) }).await;
+    let before = workers(h).await;
+    h.advance(secs(1)).await;
+    let drains = Presence { draining: true, instance: first.clone(), ..Presence::free(0) };
+    assert_eq!(beat(h, "ann", drains).await, Some(Directive::Run), "it may go on");
+    assert!(!h.store.remove_worker(&worker("ann"), first.as_ref()).await.expect("a store that answers"));
+    let after = workers(h).await;
+    assert_eq!((after[0].directive, after[0].free_slots), (Directive::Run, 3), "{after:?}");
+    assert_eq!(after[0].last_seen_at, before[0].last_seen_at);
+    assert!(h.store.remove_worker(&worker("ann"), second.as_ref()).await.expect("a store that answers"));
+}
+
+pub(super) async fn whoever_names_no_start_changes_nothing_of_one_that_did(h: &Harness) {
+    register(h, "ann").await;
+    let before = workers(h).await;
+    h.advance(secs(1)).await;
+    let nameless = WorkerInfo { concurrency: 77, ..WorkerInfo::any(worker("ann")) };
+    make_known(h, &nameless).await;
+    let after = workers(h).await;
+    assert_eq!(after[0].info, before[0].info);
+    assert_eq!(after[0].last_seen_at, before[0].last_seen_at + secs(1), "it lives");
 }
 
 pub(super) async fn the_time_of_the_store_is_its_own(h: &Harness) {
@@ -185,8 +212,8 @@ pub(super) async fn the_time_of_the_store_is_its_own(h: &Harness) {
 pub(super) async fn a_removed_worker_keeps_its_leases(h: &Harness) {
     register(h, "ann").await;
     let claimed = h.start(job("t")).await;
-    assert!(h.store.remove_worker(&worker("ann")).await.expect("a store that answers"));
-    assert!(!h.store.remove_worker(&worker("ann")).await.expect("a store that answers"));
+    assert!(h.store.remove_worker(&worker("ann"), None).await.expect("a store that answers"));
+    assert!(!h.store.remove_worker(&worker("ann"), None).await.expect("a store that answers"));
     assert_eq!(workers(h).await, []);
     h.end(&claimed, Verdict::DONE).await;
 }

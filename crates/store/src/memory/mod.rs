@@ -45,8 +45,8 @@ use std::{
 
 use async_trait::async_trait;
 use orchestrix_core::{
-    Job, JobId, JobState, JobType, KeyId, LeaseToken, NewJob, NewSchedule, NodeName, OperationId, Priority, Queue,
-    ScheduleName, Timestamp, WorkerName,
+    Instance, Job, JobId, JobState, JobType, KeyId, LeaseToken, NewJob, NewSchedule, NodeName, OperationId, Priority,
+    Queue, ScheduleName, Timestamp, WorkerName,
 };
 
 use self::tables::Tables;
@@ -172,11 +172,11 @@ impl Store for MemoryStore {
     }
 
     async fn heartbeat_worker(&self, name: &WorkerName, presence: Presence) -> Result<Option<Directive>> {
-        Ok(self.with(|tables, now| tables.workers.heartbeat(name, presence, now)))
+        Ok(self.with(|tables, now| tables.workers.heartbeat(name, &presence, now)))
     }
 
-    async fn remove_worker(&self, name: &WorkerName) -> Result<bool> {
-        Ok(self.with(|tables, _| tables.workers.remove(name)))
+    async fn remove_worker(&self, name: &WorkerName, instance: Option<&Instance>) -> Result<bool> {
+        Ok(self.with(|tables, _| tables.workers.remove(name, instance)))
     }
 
     async fn retry(&self, id: JobId) -> Result<JobState> {

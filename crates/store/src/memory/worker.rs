@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, ops::Bound, time::Duration};
 
-use orchestrix_core::{Timestamp, WorkerName};
+use orchestrix_core::{Instance, Timestamp, WorkerName};
 
 use crate::{
     Directive, Page, PageRequest, Presence, Result, WorkerInfo, WorkerStatus,
@@ -21,6 +21,10 @@ impl Workers {
             None => worker.is_live(),
         });
         let status = match before {
+            // Whoever does not say which start it is has heard it from one that does.
+            Some(before) if info.instance.is_none() && before.info.instance.is_some() => {
+                WorkerStatus { last_seen_at: now, ..before }
+            }
             Some(before) => WorkerStatus {
                 info: WorkerInfo {
                     instance: before.info.instance,
@@ -44,8 +48,11 @@ impl Workers {
         directive
     }
 
-    pub(super) fn heartbeat(&mut self, name: &WorkerName, presence: Presence, now: Timestamp) -> Option<Directive> {
+    pub(super) fn heartbeat(&mut self, name: &WorkerName, presence: &Presence, now: Timestamp) -> Option<Directive> {
         let worker = self.0.get_mut(name).filter(|worker| seen(worker, now).is_live())?;
+        if !worker.info.is_of(presence.instance.as_ref()) {
+            return Some(Directive::Run);
+        }
         worker.free_slots = presence.free_slots.unwrap_or(worker.free_slots);
         worker.last_seen_at = now;
         if presence.draining && worker.directive == Directive::Run {
@@ -59,8 +66,9 @@ impl Workers {
         worker.map(|worker| worker.directive = directive).is_some()
     }
 
-    pub(super) fn remove(&mut self, name: &WorkerName) -> bool {
-        self.0.remove(name).is_some()
+    pub(super) fn remove(&mut self, name: &WorkerName, instance: Option<&Instance>) -> bool {
+        let is_of = self.0.get(name).is_some_and(|worker| worker.info.is_of(instance));
+        is_of && self.0.remove(name).is_some()
     }
 
     pub(super) fn forget(&mut self, silence: Duration, limit: usize, now: Timestamp) -> Result<usize> {

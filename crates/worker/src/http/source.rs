@@ -114,6 +114,7 @@ impl HttpSource {
                 lease_tokens: tokens.iter().map(ToString::to_string).collect(),
                 free_slots: about.presence.free_slots,
                 draining: about.presence.draining,
+                instance_id: about.presence.instance.as_ref().map(ToString::to_string),
                 capacity: about.slots.map(|slots| Capacity { slots: Some(slots) }),
             }
         };
@@ -270,8 +271,9 @@ impl JobSource for HttpSource {
         Ok(Some(orchestrix_api::worker::directive(&answer.directive).unwrap_or_default()))
     }
 
-    async fn leave(&self, worker: &WorkerName) -> Result<()> {
-        let body = serde_json::json!({ "workerId": worker.as_str() }).to_string();
+    async fn leave(&self, worker: &WorkerInfo) -> Result<()> {
+        let instance = worker.instance.as_ref().map(ToString::to_string);
+        let body = serde_json::json!({ "workerId": worker.name.as_str(), "instanceId": instance }).to_string();
         self.caller.send("/worker/leave", body, Duration::ZERO, None).await.map(drop)
     }
 

@@ -193,7 +193,7 @@ impl JobSource for Flaky {
     async fn show(&self, worker: &WorkerName, presence: Presence) -> Result<Option<Directive>> {
         self.inner.show(worker, presence).await
     }
-    async fn leave(&self, worker: &WorkerName) -> Result<()> {
+    async fn leave(&self, worker: &WorkerInfo) -> Result<()> {
         self.inner.leave(worker).await
     }
     fn wakeups(&self) -> Wakeups {

@@ -179,7 +179,7 @@ mod counting {
         async fn show(&self, worker: &WorkerName, presence: Presence) -> Result<Option<Directive>> {
             self.0.show(worker, presence).await
         }
-        async fn leave(&self, worker: &WorkerName) -> Result<()> {
+        async fn leave(&self, worker: &WorkerInfo) -> Result<()> {
             self.0.leave(worker).await
         }
         fn wakeups(&self) -> Wakeups {
