@@ -35,18 +35,28 @@ impl Bucket {
 
     /// Takes one, or says how long until there is one.
     pub(crate) fn take(&mut self, now: Instant) -> Result<(), Duration> {
-        self.wait(now)?;
-        self.left -= 1.0;
+        self.take_some(1, now)
+    }
+
+    /// The same of several, which are at most as many as there can be.
+    pub(crate) fn take_some(&mut self, count: u32, now: Instant) -> Result<(), Duration> {
+        let count = f64::from(count.min(self.limit.burst()));
+        self.wait_for(count, now)?;
+        self.left -= count;
         Ok(())
     }
 
     /// How long until there is one, without taking it.
     pub(crate) fn wait(&mut self, now: Instant) -> Result<(), Duration> {
+        self.wait_for(1.0, now)
+    }
+
+    fn wait_for(&mut self, count: f64, now: Instant) -> Result<(), Duration> {
         self.fill(now);
-        if self.left >= 1.0 {
+        if self.left >= count {
             return Ok(());
         }
-        Err(Duration::from_secs_f64((1.0 - self.left) / self.per_second()))
+        Err(Duration::from_secs_f64((count - self.left) / self.per_second()))
     }
 
     /// How much is left.
@@ -82,6 +92,19 @@ mod tests {
         }
         assert!((18..=20).contains(&taken), "two a second for ten seconds, not {taken}");
         assert!(bucket.is_full(begun + Duration::from_secs(60)));
+    }
+
+    #[test]
+    fn several_are_taken_together_or_not_at_all() {
+        let begun = Instant::now();
+        let mut bucket = Bucket::new(RateLimit::new(10, Duration::from_secs(1), 30).unwrap(), begun);
+        bucket.take_some(25, begun).unwrap();
+        let wait = bucket.take_some(10, begun).unwrap_err();
+        assert!((wait.as_secs_f64() - 0.5).abs() < 0.001, "{wait:?}");
+        bucket.take_some(5, begun).unwrap();
+        // More than there can ever be is all there can be.
+        bucket.take_some(100, begun + Duration::from_secs(4)).unwrap();
+        assert!(bucket.take(begun + Duration::from_secs(4)).is_err());
     }
 
     #[test]

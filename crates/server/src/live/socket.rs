@@ -16,7 +16,7 @@ use tokio::time::{Instant, error::Elapsed, interval, timeout};
 
 use super::{
     listener::{Lagged, Listener},
-    message::{self, LAGGED, LONGEST, SYNCED},
+    message::{self, Ask, LAGGED, LONGEST, SYNCED},
     place::Place,
     protocol::PROTOCOL,
     sight::News,
@@ -30,8 +30,10 @@ use crate::{
 
 /// What is read and written at a time: messages are small, and there are many connections.
 const BUFFER: usize = 4 * 1024;
-/// Messages of one connection that are answered: so many at once, and so many a second.
-const ASKS: (u32, u32) = (50, 10);
+/// What one connection may cost: so much at once, and so much a second. A message costs one, each job that it names another, and queues or all
+/// jobs, for which all that is known is gone through, as much as this.
+const COSTS: (u32, u32) = (10_000, 2_000);
+const BROAD: u32 = 200;
 /// How many times as long as it may take nothing the other side gets to take all that one look showed.
 const SLOWEST: u32 = 3;
 /// How long the other side gets to say goodbye.
@@ -73,8 +75,8 @@ pub(crate) async fn follow(
         .max_frame_size(LONGEST);
     Ok(upgrade.on_upgrade(move |socket| async move {
         let listener = app.feed.listen(caller.tenant().cloned());
-        let asks = Bucket::new(asks(), std::time::Instant::now());
-        Talk { socket, listener, place, asks, seq: 0, patience: app.options.live_patience }.go_on(&app).await;
+        let costs = Bucket::new(costs(), std::time::Instant::now());
+        Talk { socket, listener, place, costs, seq: 0, patience: app.options.live_patience }.go_on(&app).await;
     }))
 }
 
@@ -85,13 +87,20 @@ struct Talk {
     socket: WebSocket,
     listener: Listener,
     place: Place,
-    asks: Bucket,
+    costs: Bucket,
     seq: u64,
     patience: Duration,
 }
 
-fn asks() -> RateLimit {
-    RateLimit::new(ASKS.1, Duration::from_secs(1), ASKS.0).expect("the limit is within what may be set")
+fn costs() -> RateLimit {
+    RateLimit::new(COSTS.1, Duration::from_secs(1), COSTS.0).expect("the limit is within what may be set")
+}
+
+fn cost(ask: &Ask) -> u32 {
+    let Ask { unsubscribe, subscribe, unknown } = ask;
+    let named = [unsubscribe, subscribe].map(|wanted| wanted.jobs.len()).iter().sum::<usize>() + unknown.len();
+    let broad = [unsubscribe, subscribe].iter().any(|wanted| wanted.all || !wanted.queues.is_empty());
+    u32::try_from(named).unwrap_or(u32::MAX).saturating_add(if broad { BROAD } else { 0 })
 }
 
 impl Talk {
@@ -129,11 +138,11 @@ impl Talk {
                     asked = None;
                     match message {
                         Some(Ok(Message::Text(text))) => {
-                            self.pace().await;
+                            self.pace(1).await;
                             self.answer(&text).await?;
                         }
                         Some(Ok(Message::Binary(_))) => {
-                            self.pace().await;
+                            self.pace(1).await;
                             self.complain(Code::MalformedRequest, "messages are text").await?;
                         }
                         Some(Ok(_)) => {}
@@ -156,9 +165,9 @@ impl Talk {
         }
     }
 
-    // Whoever says more than he may waits, and what he sends meanwhile is not read.
-    async fn pace(&mut self) {
-        while let Err(wait) = self.asks.take(std::time::Instant::now()) {
+    // Whoever costs more than he may waits, and what he sends meanwhile is not read.
+    async fn pace(&mut self, cost: u32) {
+        while let Err(wait) = self.costs.take_some(cost, std::time::Instant::now()) {
             tokio::time::sleep(wait).await;
         }
     }
@@ -168,6 +177,7 @@ impl Talk {
             Ok(ask) => ask,
             Err((code, text)) => return self.complain(code, &text).await,
         };
+        self.pace(cost(&ask)).await;
         let patience = self.patience;
         self.listener.leave(&ask.unsubscribe);
         if let Some((code, text)) = self.listener.refuses(&ask.subscribe) {
