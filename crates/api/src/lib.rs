@@ -6,8 +6,6 @@
 //! | [`job`] | `POST /jobs` and what is answered about jobs |
 //! | [`schedule`] | schedules and their ledger |
 //! | [`worker`] | what workers of any language ask and say |
-//! | [`register`] | what they say of themselves when they start |
-//! | [`ending`] | what they say about how an attempt ended |
 //! | [`admin`] | what operators ask and are told |
 //! | [`list`] | parts of lists |
 //! | [`problem`] | errors, and the codes that programs go by |
@@ -17,12 +15,10 @@
 //! outside spells it.
 
 pub mod admin;
-pub mod ending;
 pub mod job;
 pub mod list;
 pub mod object;
 pub mod problem;
-pub mod register;
 pub mod schedule;
 #[cfg(feature = "openapi")]
 pub mod schema;

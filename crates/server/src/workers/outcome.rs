@@ -5,10 +5,13 @@ use std::sync::Arc;
 use axum::{Json, extract::State};
 use orchestrix_api::{
     Problem,
-    ending::{CompleteRequest, FailRequest, ReleaseRequest, SnoozeRequest},
     job::{self, Accepted},
     schema::Token,
-    worker::{Ending, read_outcome},
+    worker::{
+        Ending,
+        ending::{CompleteRequest, FailRequest, ReleaseRequest, SnoozeRequest},
+        read_outcome,
+    },
 };
 use orchestrix_store::{Finish, FinishError, StoreError};
 

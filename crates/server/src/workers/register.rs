@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::{Json, extract::State};
-use orchestrix_api::register::{self, RegisterRequest, Registered};
+use orchestrix_api::worker::register::{self, RegisterRequest, Registered};
 
 use super::Said;
 use crate::{App, body::Text, refusal::Refusal};

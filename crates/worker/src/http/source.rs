@@ -9,10 +9,10 @@ use async_trait::async_trait;
 use orchestrix_api::{
     Code,
     job::{Accepted, BatchAccepted, BatchRequest, JobRequest},
-    register::{RegisterRequest, Registered},
     worker::{
         Capacity, HeartbeatAnswer, HeartbeatRequest, LeaseRequest, LeaseState, Leases, LineRequest, MAX_LINES,
         OutcomeAnswer, OutcomeRequest, OutcomesAnswer, ProgressRequest, queue_names,
+        register::{RegisterRequest, Registered},
     },
 };
 use orchestrix_core::{FieldError, JobState, JobStatus, LeaseToken, NewJob, WorkerName};

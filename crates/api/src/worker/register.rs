@@ -6,11 +6,8 @@ use orchestrix_core::{FieldError, Instance, Invalid, JobType, WorkerName};
 use orchestrix_store::{ClaimRequest, WorkerInfo};
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    Object,
-    job::Refusal,
-    worker::{Capacity, queue_names, take_queues, take_slots},
-};
+use super::{Capacity, queue_names, take_queues, take_slots};
+use crate::{Object, job::Refusal};
 
 /// What a worker says of itself when it starts.
 #[derive(Debug, Clone, Serialize)]
