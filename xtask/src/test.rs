@@ -153,9 +153,10 @@ impl Request {
                 Part::Tests => {
                     tools::ensure_nextest()?;
                     tools::ensure_pgbouncer()?;
-                    // Only the tests of the command use it.
+                    // Only the tests of the command use them.
                     if self.only.as_ref().is_none_or(|member| member.name == "cli") {
                         tools::ensure_schemathesis()?;
+                        tools::ensure_chromium()?;
                     }
                 }
                 Part::Docs | Part::Doctests | Part::Examples => {}

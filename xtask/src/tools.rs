@@ -44,6 +44,14 @@ pub(crate) fn ensure_schemathesis() -> Result<()> {
     Ok(())
 }
 
+/// Makes sure of Chromium, in which pages follow jobs. Before the tests, whose time is limited.
+pub(crate) fn ensure_chromium() -> Result<()> {
+    install::ensure_program("chromium", "apt-get update && apt-get install -y chromium", || {
+        println!("\n==> install chromium: apt-get update, apt-get install chromium");
+    })?;
+    Ok(())
+}
+
 /// Makes sure of wrk, which sends requests for the benchmark of the server.
 pub(crate) fn ensure_wrk() -> Result<()> {
     install::ensure_program("wrk", "apt-get update && apt-get install -y wrk", || {

@@ -3,7 +3,7 @@
 //! Only the package, never a system service: the servers that tests use are started by this crate alone.
 
 use std::env;
-use std::fs::{self, Permissions};
+use std::fs::{self, File, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -52,6 +52,11 @@ pub fn ensure_program(
         return Ok(Ensured::Present);
     }
     check_apt(program, command)?;
+    let _alone = alone()?;
+    // Somebody else may have installed it meanwhile.
+    if runs().is_ok() {
+        return Ok(Ensured::Present);
+    }
     before_install();
     apt(&["update"])?;
     apt(&["install", "-y", "--no-install-recommends", program])?;
@@ -68,6 +73,10 @@ fn ensure_postgres(before_install: impl FnOnce()) -> Result<Ensured, Error> {
         Err(error) => return Err(error),
     }
     check_apt("postgresql", "apt-get update && apt-get install -y postgresql")?;
+    let _alone = alone()?;
+    if PostgresInstallation::find().is_ok() {
+        return Ok(Ensured::Present);
+    }
     before_install();
     apt(&["update"])?;
     without_system_cluster(|| apt(&["install", "-y", "--no-install-recommends", "postgresql"]))?;
@@ -79,6 +88,10 @@ fn ensure_pgbouncer(before_install: impl FnOnce()) -> Result<Ensured, Error> {
         return Ok(Ensured::Present);
     }
     check_apt("pgbouncer", "apt-get update && apt-get install -y pgbouncer")?;
+    let _alone = alone()?;
+    if pgbouncer::find().is_ok() {
+        return Ok(Ensured::Present);
+    }
     before_install();
     apt(&["update"])?;
     without_services(|| apt(&["install", "-y", "--no-install-recommends", "pgbouncer"]))?;
@@ -88,8 +101,18 @@ fn ensure_pgbouncer(before_install: impl FnOnce()) -> Result<Ensured, Error> {
 /// Installs a package that brings no service.
 pub(crate) fn install_package(package: &'static str, command: &'static str) -> Result<(), Error> {
     check_apt(package, command)?;
+    let _alone = alone()?;
     apt(&["update"])?;
     apt(&["install", "-y", "--no-install-recommends", package])
+}
+
+/// Waits until no other process of ours installs anything, and keeps others from it until it is dropped: tests are processes of their own, and
+/// two that begin to install the same package at once spoil it for each other, for all that apt has locks.
+fn alone() -> Result<File, Error> {
+    let path = env::temp_dir().join("orchestrix-install.lock");
+    let file = File::create(&path).map_err(Error::files(&path))?;
+    file.lock().map_err(Error::files(&path))?;
+    Ok(file)
 }
 
 /// Runs an installation during which packages start no services, by the rule file that Debian's tools ask. Where a
