@@ -373,6 +373,7 @@ suite! {
         a_step_does_it_to_the_jobs_that_can_take_it,
         a_job_that_has_left_the_states_of_the_filter_is_left_alone,
         those_who_wait_for_jobs_that_a_step_ends_are_told,
+        a_job_that_a_step_cancels_with_its_parent_is_counted_as_changed,
         a_step_that_is_not_taken_changes_no_job,
         nothing_is_done_after_an_operation_was_stopped_and_all_that_was_is_counted,
         operations_are_listed_newest_first,

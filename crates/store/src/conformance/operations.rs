@@ -290,6 +290,14 @@ pub(super) async fn those_who_wait_for_jobs_that_a_step_ends_are_told(h: &Harnes
     }
 }
 
+pub(super) async fn a_job_that_a_step_cancels_with_its_parent_is_counted_as_changed(h: &Harness) {
+    let parent = h.enqueue(job("t")).await;
+    let child = h.enqueue(child_of([parent])).await;
+    let id = begin(h).await;
+    assert_eq!(counts(&advance(h, id, on(&[parent, child])).await), (2, 2, 0));
+    assert_eq!(h.state(child).await, JobState::Cancelled);
+}
+
 pub(super) async fn a_step_that_is_not_taken_changes_no_job(h: &Harness) {
     let jobs = newest_first(h.enqueue_many(vec![job("t"); 4]).await);
     let [stopped, moved] = [begin(h).await, begin(h).await];

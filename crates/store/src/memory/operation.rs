@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, ops::Bound};
 
-use orchestrix_core::{OperationId, Tenant, Timestamp};
+use orchestrix_core::{JobId, OperationId, Tenant, Timestamp};
 
 use super::tables::Tables;
 use crate::{
@@ -16,19 +16,17 @@ impl Tables {
         if !operation.stands_at(step.from_cursor) {
             return Ok(operation);
         }
-        let mut changed = 0;
-        for job in step.jobs.iter().filter(|_| !operation.dry_run) {
-            if !self.find(*job).is_some_and(|row| operation.takes(row.job.state)) {
-                continue;
-            }
+        let takes = |job: &JobId| self.find(*job).is_some_and(|row| operation.takes(row.job.state));
+        let taken: Vec<JobId> = step.jobs.iter().filter(|_| !operation.dry_run).copied().filter(takes).collect();
+        for job in &taken {
             match operation.action {
                 BulkAction::Retry => self.retry(*job, now)?,
+                // One that was cancelled with its parent, a moment ago, is cancelled.
                 BulkAction::Cancel => self.cancel(*job, now)?,
                 BulkAction::Priority(priority) => self.reprioritize(*job, priority)?,
             };
-            changed += 1;
         }
-        self.operations.advance(id, step, changed, now)
+        self.operations.advance(id, step, taken.len(), now)
     }
 }
 
