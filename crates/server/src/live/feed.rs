@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use orchestrix_core::{JobId, Tenant};
+use orchestrix_core::JobId;
 use orchestrix_store::{Lately, Result, Store};
 use tokio::{
     sync::{Notify, broadcast},
@@ -16,6 +16,7 @@ use super::{
     listener::Listener,
     sight::{News, Sight},
 };
+use crate::auth::caller::Caller;
 
 /// The most jobs that the store is asked about in one call.
 const CALL: usize = 1_000;
@@ -104,9 +105,9 @@ impl Feed {
         Self(shared)
     }
 
-    /// One who follows nothing yet. Of another's jobs than this tenant's he hears nothing; `None` is not bound to any.
-    pub(crate) fn listen(&self, tenant: Option<Tenant>) -> Listener {
-        Listener::new(Arc::clone(&self.0), tenant)
+    /// One who follows nothing yet. Bound to a tenant he hears of its jobs alone.
+    pub(crate) fn listen(&self, caller: &Caller) -> Listener {
+        Listener::new(Arc::clone(&self.0), caller.tenant().cloned(), caller.key().cloned())
     }
 
     /// Jobs were changed through this process in a way that leaves no trace for a look.

@@ -6,7 +6,7 @@ use std::{
 };
 
 use orchestrix_api::Code;
-use orchestrix_core::{JobId, Queue, Tenant};
+use orchestrix_core::{JobId, KeyId, Queue, Tenant};
 use tokio::sync::broadcast::{
     self,
     error::{RecvError, TryRecvError},
@@ -35,27 +35,29 @@ pub(crate) struct Listener {
     queues: HashMap<Queue, u64>,
     all: Option<u64>,
     tenant: Option<Tenant>,
+    key: Option<KeyId>,
 }
 
 impl Listener {
-    pub(super) fn new(shared: Arc<Shared>, tenant: Option<Tenant>) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, tenant: Option<Tenant>, key: Option<KeyId>) -> Self {
         let batches = shared.batches.subscribe();
-        Self { shared, batches, jobs: HashMap::new(), queues: HashMap::new(), all: None, tenant }
+        Self { shared, batches, jobs: HashMap::new(), queues: HashMap::new(), all: None, tenant, key }
     }
 
     /// Why so much cannot be followed.
     pub(super) fn refuses(&self, wanted: &Wanted) -> Option<(Code, String)> {
-        fn new<T: Eq + std::hash::Hash>(now: &HashMap<T, u64>, more: &[T]) -> usize {
-            more.iter().filter(|one| !now.contains_key(one)).collect::<HashSet<_>>().len()
+        fn new<'a, T: Eq + std::hash::Hash>(now: &HashMap<T, u64>, more: &'a [T]) -> Vec<&'a T> {
+            more.iter().filter(|one| !now.contains_key(one)).collect::<HashSet<_>>().into_iter().collect()
         }
         let (jobs, queues) = (new(&self.jobs, &wanted.jobs), new(&self.queues, &wanted.queues));
-        if self.jobs.len() + jobs > MOST_JOBS || self.queues.len() + queues > MOST_QUEUES {
+        if self.jobs.len() + jobs.len() > MOST_JOBS || self.queues.len() + queues.len() > MOST_QUEUES {
             let text =
                 format!("one connection may follow {MOST_JOBS} jobs and {MOST_QUEUES} queues by name, and all jobs");
             return Some((Code::ValidationFailed, text));
         }
-        (jobs > self.shared.lock().sight.room()).then(|| {
-            (Code::RateLimited, "more jobs are followed by their ids than this server allows; try again later".into())
+        (!self.shared.lock().sight.has_room(&jobs, self.key.as_ref())).then(|| {
+            let text = "more jobs are followed by their ids than this server allows, or one key; try again later";
+            (Code::RateLimited, text.into())
         })
     }
 
@@ -87,7 +89,7 @@ impl Listener {
         }
         for id in wanted.jobs {
             if let Entry::Vacant(vacant) = self.jobs.entry(id) {
-                known.extend(told.sight.watch(id));
+                known.extend(told.sight.watch(id, self.key.as_ref()));
                 vacant.insert(number);
             }
         }

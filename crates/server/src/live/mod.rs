@@ -10,6 +10,7 @@
 //! | `feed` | the looks at the store, and who hears what they show |
 //! | `listener` | one who follows: what he wants and what he was told |
 //! | `sight` | what was seen of jobs, and what of that is news |
+//! | `watched` | which are followed by their ids, and who brought them |
 //! | `leased` | which were seen leased, however many, and which no longer are |
 //!
 //! Nothing is written when jobs change, and nobody is notified. One task for each server looks at the store every so often (0.2 s) for
@@ -45,5 +46,6 @@ mod sight;
 pub(crate) mod socket;
 #[cfg(test)]
 mod tests;
+mod watched;
 
 pub(crate) use self::{feed::Feed, place::Places, protocol::take_key};

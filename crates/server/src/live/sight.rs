@@ -7,10 +7,10 @@ use std::{
     time::Duration,
 };
 
-use orchestrix_core::{JobId, JobState, Queue, Timestamp};
+use orchestrix_core::{JobId, JobState, KeyId, Queue, Timestamp};
 use orchestrix_store::{Glimpse, JobSummary, Lately, Recent, recent::MAX_RECENT};
 
-use super::{leased::Leased, message};
+use super::{leased::Leased, message, watched::Watched};
 
 /// How far a look reaches back before the last one, and how far, every so many looks, for what was recorded.
 const SLACK: Duration = Duration::from_millis(500);
@@ -25,8 +25,6 @@ const OVER_KEPT: Duration = Duration::from_secs(90);
 /// The most that are remembered of what ran or ended, and the latest of them that somebody is told of who fell behind.
 const MOST_OVER: usize = 20_000;
 const TOLD_ANEW: usize = 1_000;
-/// The most jobs that are followed by their ids: all of them are asked for at every look.
-const MOST_WATCHED: usize = 100_000;
 /// How often, in looks, and how many of the jobs are looked at again that somebody could give another chance.
 const AGAIN_EVERY: u64 = 10;
 const MOST_AGAIN: usize = 1_000;
@@ -66,8 +64,8 @@ impl Seen {
 /// What was seen.
 #[derive(Debug, Default)]
 pub(super) struct Sight {
-    /// How many follow each job by its id.
-    watched: HashMap<JobId, usize>,
+    /// Jobs that are followed by their ids.
+    watched: Watched,
     /// Jobs to be looked at before the next look at all: those that somebody follows, and others.
     fresh: HashSet<JobId>,
     stirred: HashSet<JobId>,
@@ -93,14 +91,14 @@ impl Sight {
         self.broad > 0
     }
 
-    /// How many more may be followed by their ids.
-    pub(super) fn room(&self) -> usize {
-        MOST_WATCHED.saturating_sub(self.watched.len())
+    /// Whether the holder of a key may follow these by their ids. What others follow too costs nothing more.
+    pub(super) fn has_room(&self, ids: &[&JobId], key: Option<&KeyId>) -> bool {
+        ids.iter().filter(|id| !self.watched.contains(id)).count() <= self.watched.room(key)
     }
 
     /// Somebody follows a job; what is known of it.
-    pub(super) fn watch(&mut self, id: JobId) -> Option<News> {
-        *self.watched.entry(id).or_default() += 1;
+    pub(super) fn watch(&mut self, id: JobId, key: Option<&KeyId>) -> Option<News> {
+        self.watched.add(id, key);
         let known = self.seen.get(&id).map(|seen| News::Job(Arc::clone(&seen.sighting)));
         if known.is_none() {
             self.fresh.insert(id);
@@ -110,22 +108,18 @@ impl Sight {
 
     /// Somebody follows a job no longer. Only whoever followed it says so, once: nobody else takes anything off the count.
     pub(super) fn unwatch(&mut self, id: JobId) {
-        if let Some(count) = self.watched.get_mut(&id) {
-            *count -= 1;
-            if *count == 0 {
-                self.watched.remove(&id);
-                self.fresh.remove(&id);
-                // With others it is forgotten in its time.
-                if !self.is_broad() {
-                    self.seen.remove(&id);
-                }
+        if self.watched.remove(id) {
+            self.fresh.remove(&id);
+            // With others it is forgotten in its time.
+            if !self.is_broad() {
+                self.seen.remove(&id);
             }
         }
     }
 
     /// Whether anybody could want to hear of a job.
     fn concerns(&self, id: JobId) -> bool {
-        self.is_broad() || self.watched.contains_key(&id)
+        self.is_broad() || self.watched.contains(&id)
     }
 
     /// Somebody follows queues or all jobs.
@@ -138,7 +132,7 @@ impl Sight {
         if self.broad == 0 {
             // Whoever comes next begins anew: what is remembered would be of long ago by then.
             let watched = &self.watched;
-            self.seen.retain(|id, _| watched.contains_key(id));
+            self.seen.retain(|id, _| watched.contains(id));
             self.stirred.clear();
             self.leased = Leased::default();
             (self.now, self.missed) = (None, false);
@@ -155,7 +149,7 @@ impl Sight {
 
     /// These could not be looked at, or nothing is known of them.
     pub(super) fn put_back(&mut self, ids: &[JobId]) {
-        let (watched, others): (Vec<JobId>, Vec<JobId>) = ids.iter().partition(|id| self.watched.contains_key(id));
+        let (watched, others): (Vec<JobId>, Vec<JobId>) = ids.iter().partition(|id| self.watched.contains(id));
         self.fresh.extend(watched);
         self.stir(&others);
     }
@@ -231,11 +225,11 @@ impl Sight {
     pub(super) fn asked(&self) -> Vec<JobId> {
         let state = |id: &JobId| self.seen.get(id).map(|seen| seen.sighting.job.state);
         let may_change = |id: &&JobId| state(id).is_some_and(|state| state != JobState::Completed);
-        let mut ids: Vec<JobId> = self.watched.keys().filter(may_change).copied().collect();
+        let mut ids: Vec<JobId> = self.watched.ids().filter(may_change).copied().collect();
         if self.is_broad() && self.looks.is_multiple_of(AGAIN_EVERY) {
             let retriable = |seen: &&Seen| matches!(seen.sighting.job.state, JobState::Dead | JobState::Cancelled);
             let again = self.seen.values().filter(retriable).map(|seen| seen.sighting.job.id);
-            ids.extend(again.filter(|id| !self.watched.contains_key(id)).take(MOST_AGAIN));
+            ids.extend(again.filter(|id| !self.watched.contains(id)).take(MOST_AGAIN));
         }
         ids
     }
@@ -252,7 +246,7 @@ impl Sight {
         self.leased.begin(now, recent.leased_from);
         let mut news = Vec::new();
         for job in recent.jobs {
-            let tells = !first || job.state.is_leased() || self.watched.contains_key(&job.id);
+            let tells = !first || job.state.is_leased() || self.watched.contains(&job.id);
             news.extend(self.note(job, now).filter(|_| tells));
         }
         self.missed |= self.leased.turn(recent.leased_next);
@@ -288,7 +282,7 @@ impl Sight {
         gone.filter_map(|id| {
             self.seen.remove(id);
             self.leased.remove(*id);
-            self.watched.contains_key(id).then_some(News::Unknown(*id))
+            self.watched.contains(id).then_some(News::Unknown(*id))
         })
         .collect()
     }
@@ -318,7 +312,7 @@ impl Sight {
     /// Forgets what no look will show again; at the end of each.
     pub(super) fn tidy(&mut self) {
         let Self { watched, leased, seen, now: Some(now), .. } = self else { return };
-        let held = |id: &JobId| watched.contains_key(id) || leased.contains(*id);
+        let held = |id: &JobId| watched.contains(id) || leased.contains(*id);
         seen.retain(|id, seen| {
             let kept = if seen.is_over() { OVER_KEPT } else { WAITING_KEPT };
             held(id) || seen.shown >= *now - kept

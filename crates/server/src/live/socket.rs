@@ -74,7 +74,7 @@ pub(crate) async fn follow(
         .max_message_size(LONGEST)
         .max_frame_size(LONGEST);
     Ok(upgrade.on_upgrade(move |socket| async move {
-        let listener = app.feed.listen(caller.tenant().cloned());
+        let listener = app.feed.listen(&caller);
         let costs = Bucket::new(costs(), std::time::Instant::now());
         Talk { socket, listener, place, costs, seq: 0, patience: app.options.live_patience }.go_on(&app).await;
     }))

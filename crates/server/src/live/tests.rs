@@ -10,7 +10,9 @@ use std::{
 };
 
 use orchestrix_api::Code;
-use orchestrix_core::{JobId, JobStatus, JobType, LeaseToken, NewJob, Queue, Tenant, Timestamp, WorkerName};
+use orchestrix_core::{
+    JobId, JobStatus, JobType, KeyId, LeaseToken, NewJob, Queue, Role, Tenant, Timestamp, WorkerName,
+};
 use orchestrix_store::{
     ClaimRequest, Clock, Finish, ManualClock, MemoryStore, Store, SystemClock, Verdict,
     recent::{MAX_RECENT, RECORDED_TIMES},
@@ -23,6 +25,7 @@ use super::{
     message::{self, Wanted},
     sight::News,
 };
+use crate::auth::caller::Caller;
 
 const INTERVAL: Duration = Duration::from_millis(200);
 /// Far longer than a look takes to come.
@@ -51,6 +54,14 @@ fn feed_on_a_still_clock() -> (Arc<ManualClock>, Arc<dyn Store>, Feed) {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::with_clock(Arc::clone(&clock) as Arc<dyn Clock>));
     let feed = Feed::new(Arc::clone(&store), INTERVAL, 1_000);
     (clock, store, feed)
+}
+
+fn anybody() -> Caller {
+    Caller::anything("test".into())
+}
+
+fn bound_to_acme() -> Caller {
+    Caller::of(KeyId::trusted("key"), Role::Client, Some(Tenant::new("acme").unwrap()))
 }
 
 fn all() -> Wanted {
@@ -111,7 +122,7 @@ async fn nothing_is_asked_of_the_store_while_nobody_follows() {
     let asked = || clock.0.load(Ordering::Relaxed);
     let store: Arc<dyn Store> = Arc::new(MemoryStore::with_clock(Arc::clone(&clock) as Arc<dyn Clock>));
     let feed = Feed::new(store, INTERVAL, 8);
-    let mut listener = feed.listen(None);
+    let mut listener = feed.listen(&anybody());
     feed.stirred(&[JobId::new(Timestamp::UNIX_EPOCH, [0; 10])]);
     tokio::time::sleep(A_WHILE).await;
     assert_eq!(asked(), 0, "one who follows nothing is nobody");
@@ -134,7 +145,7 @@ async fn nothing_is_asked_of_the_store_while_nobody_follows() {
 #[tokio::test(start_paused = true)]
 async fn whoever_follows_all_hears_of_every_job_in_order_and_of_its_end() {
     let (store, feed) = feed(64);
-    let mut listener = feed.listen(None);
+    let mut listener = feed.listen(&anybody());
     assert_eq!(lines(listener.follow(all()).unwrap()), []);
     assert_eq!(heard(&mut listener).await, []);
     let id = enqueue(&*store).await;
@@ -162,15 +173,15 @@ async fn whoever_follows_a_queue_hears_what_runs_there_and_nothing_of_others() {
     enqueue(&*store).await;
     claim(&*store, 2).await;
     let wanted = || Wanted { queues: vec![queue.clone()], ..Wanted::default() };
-    let mut first = feed.listen(None);
+    let mut first = feed.listen(&anybody());
     first.follow(wanted()).unwrap();
     assert_eq!(heard(&mut first).await, [(runs, Some(JobStatus::Running))]);
-    let mut second = feed.listen(None);
+    let mut second = feed.listen(&anybody());
     assert_eq!(lines(second.follow(wanted()).unwrap()), [(runs, Some(JobStatus::Running))], "known by now");
     let waits = store.enqueue(in_queue()).await.unwrap().id;
     enqueue(&*store).await;
     assert_eq!(heard(&mut second).await, [(waits, Some(JobStatus::Pending))]);
-    let mut bound = feed.listen(Some(Tenant::new("acme").unwrap()));
+    let mut bound = feed.listen(&bound_to_acme());
     assert_eq!(lines(bound.follow(wanted()).unwrap()), []);
     store.cancel(waits).await.unwrap();
     assert_eq!(heard(&mut bound).await, [], "another's");
@@ -181,12 +192,12 @@ async fn whoever_follows_a_job_hears_how_it_stands_and_every_change() {
     let (store, feed) = feed(64);
     let (id, other) = (enqueue(&*store).await, enqueue(&*store).await);
     let unknown = JobId::new(Timestamp::UNIX_EPOCH, [7; 10]);
-    let mut listener = feed.listen(None);
+    let mut listener = feed.listen(&anybody());
     listener.follow(jobs(&[id, unknown])).unwrap();
     assert_eq!(heard(&mut listener).await, [(unknown, None), (id, Some(JobStatus::Pending))]);
-    let mut second = feed.listen(None);
+    let mut second = feed.listen(&anybody());
     assert_eq!(lines(second.follow(jobs(&[id])).unwrap()), [(id, Some(JobStatus::Pending))]);
-    let mut bound = feed.listen(Some(Tenant::new("acme").unwrap()));
+    let mut bound = feed.listen(&bound_to_acme());
     assert_eq!(lines(bound.follow(jobs(&[id])).unwrap()), [(id, None)], "another's job is not there");
     let tokens = claim(&*store, 2).await;
     finish(&*store, &tokens, fatal()).await;
@@ -205,7 +216,7 @@ async fn whoever_follows_a_job_hears_how_it_stands_and_every_change() {
 async fn another_chance_for_a_job_is_heard_by_those_who_follow_all() {
     let (store, feed) = feed(64);
     let id = enqueue(&*store).await;
-    let mut listener = feed.listen(None);
+    let mut listener = feed.listen(&anybody());
     listener.follow(all()).unwrap();
     let tokens = claim(&*store, 1).await;
     heard(&mut listener).await;
@@ -214,7 +225,7 @@ async fn another_chance_for_a_job_is_heard_by_those_who_follow_all() {
     // By another process: it is found by looking again.
     store.retry(id).await.unwrap();
     assert_eq!(heard(&mut listener).await, [(id, Some(JobStatus::Pending))]);
-    let mut later = feed.listen(None);
+    let mut later = feed.listen(&anybody());
     later.follow(all()).unwrap();
     store.cancel(id).await.unwrap();
     assert_eq!(heard(&mut later).await, [(id, Some(JobStatus::Cancelled))]);
@@ -228,9 +239,9 @@ async fn another_chance_for_a_job_is_heard_by_those_who_follow_all() {
 async fn a_slow_listener_is_told_that_it_lags_and_then_how_things_stand() {
     let (store, feed) = feed(2);
     let (ends, runs) = (enqueue(&*store).await, enqueue(&*store).await);
-    let mut slow = feed.listen(None);
+    let mut slow = feed.listen(&anybody());
     slow.follow(all()).unwrap();
-    let mut by_id = feed.listen(None);
+    let mut by_id = feed.listen(&anybody());
     by_id.follow(jobs(&[ends])).unwrap();
     assert_eq!(heard(&mut by_id).await.len(), 1);
     let tokens = claim(&*store, 2).await;
@@ -261,7 +272,7 @@ async fn a_slow_listener_is_told_that_it_lags_and_then_how_things_stand() {
 async fn whoever_follows_more_hears_first_what_he_has_not_heard_yet() {
     let (store, feed) = feed(64);
     let id = enqueue(&*store).await;
-    let mut listener = feed.listen(None);
+    let mut listener = feed.listen(&anybody());
     listener.follow(all()).unwrap();
     heard(&mut listener).await;
     let tokens = claim(&*store, 1).await;
@@ -278,7 +289,7 @@ async fn whoever_follows_more_hears_first_what_he_has_not_heard_yet() {
 #[tokio::test(start_paused = true)]
 async fn whoever_follows_more_and_did_not_hear_in_time_begins_anew() {
     let (store, feed) = feed(2);
-    let mut listener = feed.listen(None);
+    let mut listener = feed.listen(&anybody());
     listener.follow(all()).unwrap();
     heard(&mut listener).await;
     for _ in 0..4 {
@@ -296,7 +307,7 @@ async fn a_job_that_was_cancelled_before_is_told_to_one_who_follows_it_and_all_o
     let (store, feed) = feed(64);
     let id = enqueue(&*store).await;
     store.cancel(id).await.unwrap();
-    let mut listener = feed.listen(None);
+    let mut listener = feed.listen(&anybody());
     listener.follow(Wanted { jobs: vec![id], ..all() }).unwrap();
     assert_eq!(heard(&mut listener).await, [(id, Some(JobStatus::Cancelled))]);
 }
@@ -306,12 +317,12 @@ async fn what_runs_is_told_to_one_who_begins_to_follow_all_though_another_follow
     let (store, feed) = feed(64);
     let id = enqueue(&*store).await;
     claim(&*store, 1).await;
-    let mut by_id = feed.listen(None);
+    let mut by_id = feed.listen(&anybody());
     by_id.follow(jobs(&[id])).unwrap();
     let runs = [(id, Some(JobStatus::Running))];
     assert_eq!(heard(&mut by_id).await, runs);
     for _ in 0..2 {
-        let mut broad = feed.listen(None);
+        let mut broad = feed.listen(&anybody());
         let mut told = lines(broad.follow(all()).unwrap());
         told.extend(heard(&mut broad).await);
         assert_eq!(told, runs);
@@ -323,9 +334,9 @@ async fn what_runs_is_told_to_one_who_begins_to_follow_all_though_another_follow
 async fn too_much_at_once_is_a_lag_for_those_who_follow_all() {
     let (clock, store, feed) = feed_on_a_still_clock();
     let id = enqueue(&*store).await;
-    let mut broad = feed.listen(None);
+    let mut broad = feed.listen(&anybody());
     broad.follow(all()).unwrap();
-    let mut by_id = feed.listen(None);
+    let mut by_id = feed.listen(&anybody());
     by_id.follow(jobs(&[id])).unwrap();
     heard(&mut broad).await;
     store.enqueue_many(vec![job(); MAX_RECENT]).await.unwrap();
@@ -342,7 +353,7 @@ async fn too_much_at_once_is_a_lag_for_those_who_follow_all() {
 async fn whoever_leaves_a_job_that_is_unknown_takes_nothing_from_others_who_follow_it() {
     let (store, feed) = feed(64);
     let unknown = JobId::new(Timestamp::UNIX_EPOCH, [7; 10]);
-    let (mut first, mut second) = (feed.listen(None), feed.listen(None));
+    let (mut first, mut second) = (feed.listen(&anybody()), feed.listen(&anybody()));
     first.follow(jobs(&[unknown])).unwrap();
     tokio::time::sleep(A_WHILE).await;
     // It was not found, which the first has not heard yet.
@@ -367,7 +378,7 @@ async fn fifty_thousand_leased_jobs_are_followed_without_a_lag_and_each_is_told_
     while tokens.len() < MANY {
         tokens.extend(claim(&*store, 1_000).await);
     }
-    let mut listener = feed.listen(None);
+    let mut listener = feed.listen(&anybody());
     listener.follow(all()).unwrap();
     let running = heard(&mut listener).await;
     assert_eq!(running.len(), MANY, "each once");
@@ -379,7 +390,7 @@ async fn fifty_thousand_leased_jobs_are_followed_without_a_lag_and_each_is_told_
     let waiting = heard(&mut listener).await;
     assert_eq!(waiting.len(), MANY);
     assert!(waiting.iter().all(|(_, status)| *status == Some(JobStatus::Pending)));
-    let mut later = feed.listen(None);
+    let mut later = feed.listen(&anybody());
     assert_eq!(lines(later.follow(all()).unwrap()), [], "nothing runs");
 }
 
@@ -403,7 +414,7 @@ async fn no_more_jobs_than_allowed_are_followed() {
     let (_store, feed) = feed(8);
     let ids: Vec<JobId> =
         (0..=MOST_JOBS).map(|n| JobId::new(Timestamp::from_second(n as i64).unwrap(), [0; 10])).collect();
-    let mut listener = feed.listen(None);
+    let mut listener = feed.listen(&anybody());
     assert!(listener.refuses(&jobs(&ids)).is_some());
     assert!(listener.refuses(&jobs(&ids[1..])).is_none());
     listener.follow(jobs(&ids[1..])).unwrap();
