@@ -15,7 +15,7 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 use orchestrix_testkit::{Durability, TEST_POSTGRES};
 
-use self::planted::{Edit, MUTANTS, Mutant};
+use self::planted::{Edit, Mutant};
 use crate::{crates, interrupt, tools};
 
 /// What became of a planted bug.
@@ -30,9 +30,9 @@ enum Verdict {
 /// Plants the bugs whose names hold one of the arguments, or all.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let wanted = |mutant: &&Mutant| arguments.is_empty() || arguments.iter().any(|text| mutant.name.contains(text));
-    let chosen: Vec<&Mutant> = MUTANTS.iter().filter(wanted).collect();
+    let chosen: Vec<&Mutant> = planted::all().filter(wanted).collect();
     if chosen.is_empty() {
-        let names: Vec<&str> = MUTANTS.iter().map(|mutant| mutant.name).collect();
+        let names: Vec<&str> = planted::all().map(|mutant| mutant.name).collect();
         bail!("no bug is called {}: there are {}", arguments.join(", "), names.join(", "));
     }
     tools::ensure_nextest()?;
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn every_planted_bug_has_its_place_in_the_code() {
-        for mutant in MUTANTS {
+        for mutant in planted::all() {
             for edit in mutant.edits {
                 let text = fs::read_to_string(crates::root().join(edit.file)).unwrap();
                 assert!(text.contains(edit.from), "{}: {} does not hold {:?}", mutant.name, edit.file, edit.from);
