@@ -1,5 +1,7 @@
 //! What happened lately, for whoever follows many jobs without knowing their ids.
 
+use std::time::Duration;
+
 use orchestrix_core::{JobId, JobState, JobStatus, JobType, Queue, Tenant, Timestamp};
 
 use crate::{JobSummary, Result, housekeeping::check_limit};
@@ -11,6 +13,12 @@ pub const MAX_RECENT: usize = 10_000;
 /// long in their transactions meets each of them several times.
 pub const RECORDED_TIMES: usize = 5;
 
+/// How many ids of unfinished jobs are shown at a time.
+pub const MAX_IDS: usize = 2_000;
+
+/// How long it is remembered that a job was given another chance; longer than anybody looks back.
+pub const REVIVED_KEPT: Duration = Duration::from_secs(600);
+
 /// What is to be shown of what happened lately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lately {
@@ -21,6 +29,12 @@ pub struct Lately {
     /// Jobs that were cancelled from then on, which may reach back further: a job that nobody owns is cancelled in a transaction that may
     /// have taken long, and then counts as cancelled when it began.
     pub cancelled_since: Option<Timestamp>,
+    /// Jobs that were given another chance from then on and are not over again. Nothing else tells of them: their ids are old, and nobody owns
+    /// them yet.
+    pub revived_since: Option<Timestamp>,
+    /// Ids of unfinished jobs behind this one, a page of them. Whoever goes through all that are not old, again and again, finds what was
+    /// recorded in a transaction that took long, or under an id made by a clock that is behind.
+    pub ids_after: Option<JobId>,
     /// Leased jobs behind this place; without it, from the first on.
     pub leased_after: Option<LeasePlace>,
     /// The most of each kind; of those that were recorded [`RECORDED_TIMES`] as many.
@@ -30,7 +44,15 @@ pub struct Lately {
 impl Lately {
     /// What is leased, from the first on, and nothing else.
     pub const fn leased(limit: usize) -> Self {
-        Self { recorded_since: None, ended_since: None, cancelled_since: None, leased_after: None, limit }
+        Self {
+            recorded_since: None,
+            ended_since: None,
+            cancelled_since: None,
+            revived_since: None,
+            ids_after: None,
+            leased_after: None,
+            limit,
+        }
     }
 
     /// Refuses limits out of range.
@@ -56,8 +78,12 @@ pub struct Recent {
     pub now: Timestamp,
     /// The jobs; one that is of two kinds may be there twice, the same.
     pub jobs: Vec<Glimpse>,
-    /// Whether more were recorded or ended than the limit allows.
+    /// Whether more were recorded, revived or ended than the limit allows.
     pub more: bool,
+    /// Ids of unfinished jobs, in their order, if they were asked for.
+    pub ids: Vec<JobId>,
+    /// Where to go on with those, unless that was the last page.
+    pub ids_next: Option<JobId>,
     /// When the first lease runs out of those that are shown.
     pub leased_from: Option<Timestamp>,
     /// Where to go on, if more are leased than the limit allows.
@@ -79,6 +105,21 @@ pub struct Glimpse {
     pub state: JobState,
     /// Since when.
     pub at: Timestamp,
+}
+
+impl Recent {
+    /// Nothing has happened until then.
+    pub const fn none(now: Timestamp) -> Self {
+        Self {
+            now,
+            jobs: Vec::new(),
+            more: false,
+            ids: Vec::new(),
+            ids_next: None,
+            leased_from: None,
+            leased_next: None,
+        }
+    }
 }
 
 impl Glimpse {

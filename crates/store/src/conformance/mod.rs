@@ -441,6 +441,9 @@ suite! {
         no_more_of_a_kind_than_asked_for_is_shown_and_that_is_told,
         leased_jobs_are_shown_a_page_at_a_time_each_once,
         what_was_cancelled_is_shown_from_further_back_and_nothing_else,
+        what_was_given_another_chance_is_shown_until_it_is_over_again,
+        that_a_job_was_given_another_chance_is_forgotten,
+        ids_of_unfinished_jobs_are_shown_a_page_at_a_time_in_their_order,
         limits_out_of_range_are_refused,
     }
     apart {

@@ -8,8 +8,9 @@ use uuid::Uuid;
 
 use super::{Harness, fixture::*};
 use crate::{
-    Glimpse, Lately, Recent, Verdict,
-    recent::{LeasePlace, MAX_RECENT, RECORDED_TIMES},
+    Advance, BulkAction, Fence, Glimpse, JobFilter, Lately, NewOperation, PageRequest, Pruned, Recent, Retention,
+    Verdict,
+    recent::{LeasePlace, MAX_IDS, MAX_RECENT, RECORDED_TIMES, REVIVED_KEPT},
 };
 
 async fn look(h: &Harness, lately: Lately) -> Recent {
@@ -36,12 +37,13 @@ fn states(recent: Recent) -> BTreeMap<JobId, JobState> {
 
 /// Whoever makes an id may go by another clock than the store, so this is before every id.
 const EVER: Timestamp = Timestamp::UNIX_EPOCH;
+const BEFORE_ALL: JobId = JobId::from_uuid(Uuid::nil());
 
 pub(super) async fn an_empty_store_shows_nothing_but_the_time(h: &Harness) {
     for since in [None, Some(h.now().await)] {
-        let (now, jobs) = (h.now().await, Vec::new());
-        let expected = Recent { now, jobs, more: false, leased_from: None, leased_next: None };
-        assert_eq!(recent(h, since, 10).await, expected);
+        assert_eq!(recent(h, since, 10).await, Recent::none(h.now().await));
+        let lately = Lately { revived_since: since, ids_after: Some(BEFORE_ALL), ..Lately::leased(10) };
+        assert_eq!(look(h, lately).await, Recent::none(h.now().await));
     }
 }
 
@@ -180,6 +182,81 @@ pub(super) async fn what_was_cancelled_is_shown_from_further_back_and_nothing_el
     let lately = Lately { cancelled_since: Some(reach), ..Lately::leased(1) };
     let shown = look(h, lately).await;
     assert!(shown.more && each(shown).len() == 1);
+}
+
+async fn revived(h: &Harness, since: Timestamp, limit: usize) -> Recent {
+    look(h, Lately { revived_since: Some(since), ..Lately::leased(limit) }).await
+}
+
+pub(super) async fn what_was_given_another_chance_is_shown_until_it_is_over_again(h: &Harness) {
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        ids.push(h.dead(job("t")).await);
+    }
+    let cancelled = h.enqueue(job("t")).await;
+    h.store.cancel(cancelled).await.expect("a job that waits");
+    h.store.retry(ids[0]).await.expect("a dead job");
+    h.advance(secs(100)).await;
+    let since = h.now().await;
+    assert_eq!(states(revived(h, since, 10).await), BTreeMap::new(), "that was long ago");
+    // One by one, by filter, and by an operation.
+    h.store.retry(ids[1]).await.expect("a dead job");
+    let filter = JobFilter { states: vec![JobState::Cancelled], ..JobFilter::default() };
+    h.store.retry_many(&filter, &PageRequest::first(10)).await.expect("a valid page");
+    let operation = NewOperation {
+        action: BulkAction::Retry,
+        filter: JobFilter::default(),
+        dry_run: false,
+        actor: "test".into(),
+        tenant: None,
+    };
+    let operation = h.store.begin_operation(operation).await.expect("a valid operation").id;
+    let step = Advance { jobs: vec![ids[2]], ..Advance::default() };
+    h.store.advance_operation(Fence::NONE, operation, step).await.expect("an operation that runs");
+    let expected = [ids[1], ids[2], cancelled].map(|id| (id, JobState::Pending));
+    assert_eq!(states(revived(h, since, 10).await), expected.into());
+    let some = revived(h, since, 2).await;
+    assert!(some.more && each(some).len() == 2);
+    h.store.cancel(cancelled).await.expect("a job that waits");
+    h.store.cancel(ids[1]).await.expect("a job that waits");
+    assert_eq!(states(revived(h, since, 10).await), [(ids[2], JobState::Pending)].into());
+    // As it stands, whatever came of it.
+    h.store.retry(ids[1]).await.expect("a cancelled job");
+    let running = h.claim_all().await.into_iter().find(|claimed| claimed.id() == ids[1]).expect("it may be claimed");
+    assert_eq!(each(revived(h, since, 10).await)[&running.id()].state, JobState::Running);
+}
+
+pub(super) async fn that_a_job_was_given_another_chance_is_forgotten(h: &Harness) {
+    let id = h.dead(job("t")).await;
+    h.store.retry(id).await.expect("a dead job");
+    let prune = async || h.store.prune(Fence::NONE, &Retention::default(), 10).await.expect("a valid limit");
+    h.advance(REVIVED_KEPT - secs(1)).await;
+    prune().await;
+    assert_eq!(revived(h, EVER, 10).await.jobs.len(), 1);
+    h.advance(secs(1)).await;
+    assert_eq!(prune().await, Pruned { count: 1, more: false });
+    assert_eq!(revived(h, EVER, 10).await.jobs, []);
+}
+
+pub(super) async fn ids_of_unfinished_jobs_are_shown_a_page_at_a_time_in_their_order(h: &Harness) {
+    let mut waiting = h.enqueue_many(vec![job("t"); MAX_IDS + 1]).await;
+    waiting.sort_unstable();
+    let page = async |after| {
+        let page = look(h, Lately { ids_after: Some(after), ..Lately::leased(MAX_RECENT) }).await;
+        assert!(page.jobs.iter().all(|job| job.state.is_leased()) && !page.more, "{:?}", page.jobs);
+        (page.ids, page.ids_next)
+    };
+    let (ids, next) = page(BEFORE_ALL).await;
+    assert!(ids == waiting[..MAX_IDS] && next == Some(waiting[MAX_IDS - 1]), "{} {next:?}", ids.len());
+    assert_eq!(page(waiting[MAX_IDS - 1]).await, (vec![waiting[MAX_IDS]], None));
+    assert_eq!(page(waiting[MAX_IDS]).await, (vec![], None));
+    // Those that are over are not among them, and those that are owned are.
+    h.store.cancel(waiting[MAX_IDS]).await.expect("a job that waits");
+    let claimed = h.claim_all().await;
+    let last = claimed.iter().find(|claimed| claimed.id() == waiting[MAX_IDS - 1]).expect("all were claimed");
+    h.end(last, Verdict::DONE).await;
+    let late = h.enqueue(job("t")).await;
+    assert_eq!(page(waiting[MAX_IDS - 3]).await, (vec![waiting[MAX_IDS - 2], late], None));
 }
 
 pub(super) async fn limits_out_of_range_are_refused(h: &Harness) {

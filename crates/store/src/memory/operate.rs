@@ -8,6 +8,7 @@ use crate::{BulkAction, JobFilter, Page, PageRequest, Result};
 impl Tables {
     pub(super) fn retry(&mut self, id: JobId, now: Timestamp) -> Result<JobState> {
         let decided = self.row(id)?.lifecycle().apply(Event::Redrive)?;
+        self.revived.add(now, id);
         self.update(id, |row| {
             row.decide(decided, now);
             let job = &mut row.job;

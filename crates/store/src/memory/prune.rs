@@ -7,6 +7,7 @@ use crate::{
     Pruned, Result, Retention,
     clock::earlier,
     housekeeping::{MAX_SWEEP, check_limit},
+    recent::REVIVED_KEPT,
 };
 
 impl Tables {
@@ -33,7 +34,10 @@ impl Tables {
         left -= self.audit.prune(oldest_entry, left);
         let oldest_operation = earlier(now, retention.operations);
         left -= self.operations.prune(oldest_operation, left);
+        let oldest_revived = earlier(now, REVIVED_KEPT);
+        left -= self.revived.prune(oldest_revived, left);
         let more = self.logs.has_any(oldest_line)
+            || self.revived.has_any(oldest_revived)
             || self.schedules.has_any(oldest_occurrence)
             || self.audit.has_any(oldest_entry)
             || self.operations.has_any(oldest_operation)

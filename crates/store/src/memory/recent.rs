@@ -1,20 +1,20 @@
 //! What happened lately.
 
-use std::ops::Bound;
+use std::{collections::BTreeSet, ops::Bound};
 
 use orchestrix_core::{JobId, JobState, Timestamp};
 
 use super::{row::Row, tables::Tables};
 use crate::{
     Glimpse, Lately, Recent, Result,
-    recent::{LeasePlace, RECORDED_TIMES},
+    recent::{LeasePlace, MAX_IDS, RECORDED_TIMES},
 };
 
 impl Tables {
     pub(super) fn recent(&self, lately: &Lately, now: Timestamp) -> Result<Recent> {
         lately.validate()?;
         let limit = lately.limit;
-        let mut recent = Recent { now, jobs: Vec::new(), more: false, leased_from: None, leased_next: None };
+        let mut recent = Recent::none(now);
         let after = lately.leased_after.map_or(Bound::Unbounded, |place| Bound::Excluded((place.expires_at, place.id)));
         let mut leases = self.index.leases.range((after, Bound::Unbounded));
         let mut last = None;
@@ -38,6 +38,47 @@ impl Tables {
                 show(limit, &mut ended.filter_map(|(_, id)| self.find(*id)));
             }
         }
+        if let Some(since) = lately.revived_since {
+            let unfinished = |(_, id): &(Timestamp, JobId)| self.find(*id).filter(|row| !row.job.state.is_terminal());
+            let revived = self.revived.iter().rev().take_while(|(at, _)| *at >= since);
+            show(limit, &mut revived.filter_map(unfinished));
+        }
+        if let Some(after) = lately.ids_after {
+            let mut rows = self.behind(after);
+            for row in rows.by_ref().take(MAX_IDS) {
+                recent.ids_next = Some(row.job.id);
+                recent.ids.extend(Some(row.job.id).filter(|_| !row.job.state.is_terminal()));
+            }
+            recent.ids_next = recent.ids_next.filter(|_| rows.next().is_some());
+        }
         Ok(recent)
+    }
+}
+
+/// Jobs that were given another chance, and when.
+#[derive(Debug, Default)]
+pub(super) struct Revived(BTreeSet<(Timestamp, JobId)>);
+
+impl Revived {
+    pub(super) fn add(&mut self, now: Timestamp, id: JobId) {
+        self.0.insert((now, id));
+    }
+
+    fn iter(&self) -> impl DoubleEndedIterator<Item = &(Timestamp, JobId)> {
+        self.0.iter()
+    }
+
+    /// Forgets up to `limit` of those that were revived at `until` or before; says how many.
+    pub(super) fn prune(&mut self, until: Timestamp, limit: usize) -> usize {
+        let past: Vec<_> = self.0.iter().take_while(|(at, _)| *at <= until).take(limit).copied().collect();
+        for one in &past {
+            self.0.remove(one);
+        }
+        past.len()
+    }
+
+    /// Whether any were revived at `until` or before.
+    pub(super) fn has_any(&self, until: Timestamp) -> bool {
+        self.0.first().is_some_and(|(at, _)| *at <= until)
     }
 }

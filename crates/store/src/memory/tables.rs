@@ -1,14 +1,17 @@
 //! The maps, and the one way to change a job.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    ops::Bound,
+};
 
 use orchestrix_core::{
     Event, Fingerprint, IdempotencyKey, JobId, JobIds, JobState, JobType, LeaseToken, Queue, Tenant, Timestamp,
 };
 
 use super::{
-    audit::Audit, coordination::Coordination, index::Indexes, key::Keys, log::Logs, operation::Operations, row::Row,
-    schedule::Schedules, worker::Workers,
+    audit::Audit, coordination::Coordination, index::Indexes, key::Keys, log::Logs, operation::Operations,
+    recent::Revived, row::Row, schedule::Schedules, worker::Workers,
 };
 use crate::{Result, StoreError, metrics::Tally};
 
@@ -30,6 +33,7 @@ pub(super) struct Tables {
     pub(super) coordination: Coordination,
     pub(super) schedules: Schedules,
     pub(super) operations: Operations,
+    pub(super) revived: Revived,
     pub(super) api_keys: Keys,
     pub(super) audit: Audit,
     /// Queues in which a job became claimable since the lock was taken.
@@ -59,6 +63,11 @@ impl Tables {
     /// The rows from this id on, the newest first.
     pub(super) fn from(&self, id: JobId) -> impl Iterator<Item = &Row> {
         self.rows.range(id..).rev().map(|(_, row)| row)
+    }
+
+    /// The rows behind this id, in the order of their ids.
+    pub(super) fn behind(&self, id: JobId) -> impl Iterator<Item = &Row> {
+        self.rows.range((Bound::Excluded(id), Bound::Unbounded)).map(|(_, row)| row)
     }
 
     /// The row of a job that should exist.
