@@ -123,6 +123,7 @@ fn note(ledger: &Ledger, who: Follower, text: &str) -> Result<Option<String>> {
             ledger.lagged(who);
             Ok(None)
         }
+        ("synced", ..) => Ok(None),
         _ => anyhow::bail!("{}: {text}", who.name()),
     }
 }

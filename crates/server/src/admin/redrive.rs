@@ -30,7 +30,6 @@ pub(crate) async fn redrive(
         Redrive::Matching(mut filter, page) => {
             caller.keep(&mut filter)?;
             let Page { items: retried, next } = app.store.retry_many(&filter, &page).await?;
-            app.feed.stirred(&retried);
             let next_cursor = next.map(|id| id.to_string());
             Ok(Json(Redriven { retried, refused: Vec::new(), more: next_cursor.is_some(), next_cursor }))
         }
@@ -64,6 +63,5 @@ async fn retry(app: &App, caller: &Caller, id: JobId) -> Result<(), Refusal> {
         return Err(Refusal::new(code, format!("it is {}; only dead jobs are redriven", job.state)));
     }
     app.store.retry(id).await?;
-    app.feed.stirred(&[id]);
     Ok(())
 }

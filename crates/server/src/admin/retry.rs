@@ -31,6 +31,5 @@ pub(crate) async fn retry(
     let id = id(&text)?;
     caller.owns(&app, id).await?;
     let state = app.store.retry(id).await?;
-    app.feed.stirred(&[id]);
     Ok(Json(Standing::of(id, state)))
 }

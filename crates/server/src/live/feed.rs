@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use orchestrix_core::JobId;
+use orchestrix_core::{JobId, Timestamp};
 use orchestrix_store::{Lately, Result, Store};
 use tokio::{
     sync::{Notify, broadcast},
@@ -14,6 +14,7 @@ use tokio::{
 
 use super::{
     listener::Listener,
+    memory::Picture,
     sight::{News, Sight},
 };
 use crate::auth::caller::Caller;
@@ -33,6 +34,8 @@ pub(super) struct Batch {
     pub(super) news: Vec<News>,
     /// There was more than the look could show.
     pub(super) missed: bool,
+    /// The moment of the look, where anybody follows queues or all jobs.
+    pub(super) at: Option<Timestamp>,
 }
 
 #[derive(Debug)]
@@ -50,12 +53,12 @@ pub(super) struct Told {
     pub(super) sight: Sight,
     pub(super) number: u64,
     /// How things stood after the batch of this number: many fall behind at once.
-    picture: Option<(u64, Vec<News>)>,
+    picture: Option<(u64, Picture)>,
 }
 
 impl Told {
     /// How things stand, for whoever fell behind.
-    pub(super) fn picture(&mut self) -> &[News] {
+    pub(super) fn picture(&mut self) -> &Picture {
         let Self { sight, number, picture } = self;
         let kept = picture.take().filter(|(of, _)| of == number);
         &picture.insert(kept.unwrap_or_else(|| (*number, sight.picture()))).1
@@ -72,7 +75,7 @@ impl Shared {
         self.somebody.notify_one();
     }
 
-    fn publish<R>(&self, take: impl FnOnce(&mut Sight) -> (Vec<News>, R)) -> R {
+    pub(super) fn publish<R>(&self, take: impl FnOnce(&mut Sight) -> (Vec<News>, R)) -> R {
         let mut told = self.lock();
         let (mut news, answer) = take(&mut told.sight);
         while !news.is_empty() {
@@ -86,12 +89,14 @@ impl Shared {
     // To nobody, if nobody listens any more.
     fn send(&self, told: &mut Told, news: Vec<News>, missed: bool) {
         told.number += 1;
-        let _ = self.batches.send(Arc::new(Batch { number: told.number, news, missed }));
+        told.picture = None;
+        let at = told.sight.looked_at();
+        let _ = self.batches.send(Arc::new(Batch { number: told.number, news, missed, at }));
     }
 }
 
 /// Looks for whoever follows jobs.
-pub(crate) struct Feed(Arc<Shared>);
+pub(crate) struct Feed(pub(super) Arc<Shared>);
 
 impl Feed {
     /// Ends when it is dropped. So many batches are kept for a listener that is slow.
@@ -108,12 +113,6 @@ impl Feed {
     /// One who follows nothing yet. Bound to a tenant he hears of its jobs alone.
     pub(crate) fn listen(&self, caller: &Caller) -> Listener {
         Listener::new(Arc::clone(&self.0), caller.tenant().cloned(), caller.key().cloned())
-    }
-
-    /// Jobs were changed through this process in a way that leaves no trace for a look.
-    pub(crate) fn stirred(&self, ids: &[JobId]) {
-        self.0.lock().sight.stir(ids);
-        self.0.call();
     }
 }
 
@@ -156,9 +155,9 @@ async fn look(store: &dyn Store, shared: &Shared, mut ids: Vec<JobId>) -> Result
         let recent = store.recent(&Lately::leased(1)).await.inspect_err(|_| shared.lock().sight.put_back(&ids))?;
         shared.lock().sight.set_time(recent.now);
     }
-    let (lately, asked) = {
+    let (lately, asked, first) = {
         let sight = &mut shared.lock().sight;
-        (sight.begin(), sight.asked())
+        (sight.begin(), sight.asked(), sight.looked_at().is_none())
     };
     if let Some(lately) = lately {
         let recent = store.recent(&lately).await.inspect_err(|_| shared.lock().sight.put_back(&ids))?;
@@ -171,8 +170,10 @@ async fn look(store: &dyn Store, shared: &Shared, mut ids: Vec<JobId>) -> Result
     look_up(store, shared, ids).await?;
     let mut told = shared.lock();
     told.sight.tidy();
-    if told.sight.take_missed() {
-        shared.send(&mut told, Vec::new(), true);
+    let missed = told.sight.take_missed();
+    // Whoever comes back waits for the first look.
+    if missed || (first && told.sight.looked_at().is_some()) {
+        shared.send(&mut told, Vec::new(), missed);
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use orchestrix_api::Code;
-use orchestrix_core::{JobId, KeyId, Queue, Tenant};
+use orchestrix_core::{JobId, KeyId, Queue, Tenant, Timestamp};
 use tokio::sync::broadcast::{
     self,
     error::{RecvError, TryRecvError},
@@ -22,9 +22,22 @@ use super::{
 pub(super) const MOST_JOBS: usize = 1_000;
 pub(super) const MOST_QUEUES: usize = 100;
 
-/// Something he did not hear in time; what he follows is to be told anew.
+/// Why what he follows is to be told anew.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Behind {
+    /// Something he did not hear in time.
+    Lags,
+    /// He comes back, and says since when.
+    Returns,
+}
+
+/// How what one follows stands.
 #[derive(Debug)]
-pub(super) struct Lagged;
+pub(super) struct Standing {
+    pub(super) news: Vec<News>,
+    /// Up to when something happened that is not among it.
+    pub(super) lacks: Option<Timestamp>,
+}
 
 /// One who follows jobs. With each thing that he follows stands the last batch that is older than what he was told of it.
 #[derive(Debug)]
@@ -36,12 +49,17 @@ pub(crate) struct Listener {
     all: Option<u64>,
     tenant: Option<Tenant>,
     key: Option<KeyId>,
+    /// Of queues or all jobs he has heard what the looks up to this moment showed.
+    heard: Option<Timestamp>,
+    /// Since when he is to be told what he missed.
+    returns: Option<Timestamp>,
 }
 
 impl Listener {
     pub(super) fn new(shared: Arc<Shared>, tenant: Option<Tenant>, key: Option<KeyId>) -> Self {
         let batches = shared.batches.subscribe();
-        Self { shared, batches, jobs: HashMap::new(), queues: HashMap::new(), all: None, tenant, key }
+        let (jobs, queues) = (HashMap::new(), HashMap::new());
+        Self { shared, batches, jobs, queues, all: None, tenant, key, heard: None, returns: None }
     }
 
     /// Why so much cannot be followed.
@@ -62,7 +80,7 @@ impl Listener {
     }
 
     /// Follows these too; what he has not heard yet of the others, and what is known of these by now. The rest is heard.
-    pub(super) fn follow(&mut self, wanted: Wanted) -> Result<Vec<News>, Lagged> {
+    pub(super) fn follow(&mut self, wanted: Wanted) -> Result<Vec<News>, Behind> {
         let shared = Arc::clone(&self.shared);
         let mut told = shared.lock();
         // It is older than what is known now, and must be told before it.
@@ -82,10 +100,14 @@ impl Listener {
             self.all = Some(number);
         }
         if all || !queues.is_empty() {
-            known = told.sight.running(|queue| all || queues.contains(queue));
+            match wanted.since {
+                Some(_) => self.returns = self.returns.into_iter().chain(wanted.since).min(),
+                None => known = told.sight.running(|queue| all || queues.contains(queue)),
+            }
         }
         if !was_broad && self.is_broad() {
             told.sight.widen();
+            self.heard = told.sight.looked_at();
         }
         for id in wanted.jobs {
             if let Entry::Vacant(vacant) = self.jobs.entry(id) {
@@ -107,13 +129,13 @@ impl Listener {
     }
 
     // The batches that were sent and not heard.
-    fn unheard(&mut self) -> Result<Vec<Arc<Batch>>, Lagged> {
+    fn unheard(&mut self) -> Result<Vec<Arc<Batch>>, Behind> {
         let mut batches = Vec::new();
         loop {
             match self.batches.try_recv() {
-                Ok(batch) if batch.missed && self.is_broad() => return Err(Lagged),
+                Ok(batch) if batch.missed && self.is_broad() => return Err(Behind::Lags),
                 Ok(batch) => batches.push(batch),
-                Err(TryRecvError::Lagged(_)) => return Err(Lagged),
+                Err(TryRecvError::Lagged(_)) => return Err(Behind::Lags),
                 Err(TryRecvError::Empty | TryRecvError::Closed) => return Ok(batches),
             }
         }
@@ -138,29 +160,38 @@ impl Listener {
     }
 
     /// What is heard next.
-    pub(super) async fn hear(&mut self) -> Result<Arc<Batch>, Lagged> {
+    pub(super) async fn hear(&mut self) -> Result<Arc<Batch>, Behind> {
+        if self.returns.is_some() && self.shared.lock().sight.looked_at().is_some() {
+            return Err(Behind::Returns);
+        }
         match self.batches.recv().await {
-            Ok(batch) if batch.missed && self.is_broad() => Err(Lagged),
+            Ok(batch) if batch.missed && self.is_broad() => Err(Behind::Lags),
             Ok(batch) => Ok(batch),
-            Err(RecvError::Lagged(_)) => Err(Lagged),
+            Err(RecvError::Lagged(_)) => Err(Behind::Lags),
             // The server ends, and whoever listens is told otherwise.
             Err(RecvError::Closed) => std::future::pending().await,
         }
     }
 
-    /// Begins to hear anew: how what he follows stands now, as far as it runs, ran or ended lately, or is followed by its id. Of a queue
-    /// or of all jobs whatever is not among it does not run.
-    pub(super) fn resync(&mut self) -> Vec<News> {
-        let mut told = self.shared.lock();
+    /// Begins to hear anew: how what he follows stands now. Of a queue or of all jobs that is what runs, and whatever has changed since he heard
+    /// the last of it; of those that he follows by their ids, all.
+    pub(super) fn resync(&mut self) -> Standing {
+        let shared = Arc::clone(&self.shared);
+        let mut told = shared.lock();
         self.batches = self.batches.resubscribe();
-        let his = |news: &&News| match news {
-            News::Job(seen) => self.all.is_some() || self.queues.contains_key(&seen.job.queue),
-            News::Unknown(_) => false,
-        };
-        let mut known: Vec<News> = match self.is_broad() {
-            true => told.picture().iter().filter(his).cloned().collect(),
-            false => Vec::new(),
-        };
+        // One who has heard nothing yet is told all that is known.
+        let since = self.returns.take().into_iter().chain(self.heard).min().unwrap_or(Timestamp::MIN);
+        let (mut known, mut lacks) = (Vec::new(), None);
+        if self.is_broad() {
+            let his = |news: &News| match news {
+                News::Job(seen) => self.all.is_some() || self.queues.contains_key(&seen.job.queue),
+                News::Unknown(_) => false,
+            };
+            let picture = told.picture().iter().filter(|(noted, runs, news)| (*runs || *noted >= since) && his(news));
+            known = picture.map(|(.., news)| news.clone()).collect();
+            lacks = told.sight.lacks(since);
+            self.heard = told.sight.looked_at();
+        }
         let numbers = self.queues.values_mut().chain(self.jobs.values_mut()).chain(&mut self.all);
         numbers.for_each(|number| *number = told.number);
         let there: HashSet<JobId> = known.iter().map(News::id).collect();
@@ -175,21 +206,25 @@ impl Listener {
         told.sight.put_back(&lost);
         drop(told);
         self.shared.call();
-        self.mine(known)
+        Standing { news: self.mine(known), lacks }
     }
 
     /// What of a batch is his.
     pub(super) fn wanted(&mut self, batch: &Batch) -> Vec<News> {
         let newer = |number: Option<&u64>| number.is_some_and(|number| batch.number > *number);
+        // One who comes back is soon told how all of that stands.
+        let broad = self.returns.is_none();
         let his = |news: &&News| match news {
             News::Unknown(id) => newer(self.jobs.get(id)),
             News::Job(seen) => {
-                newer(self.all.as_ref())
-                    || newer(self.queues.get(&seen.job.queue))
+                (broad && (newer(self.all.as_ref()) || newer(self.queues.get(&seen.job.queue))))
                     || newer(self.jobs.get(&seen.job.id))
             }
         };
         let news = batch.news.iter().filter(his).cloned().collect();
+        if broad {
+            self.heard = batch.at.or(self.heard);
+        }
         self.mine(news)
     }
 
@@ -226,6 +261,6 @@ impl Drop for Listener {
     fn drop(&mut self) {
         let jobs = self.jobs.keys().copied().collect();
         let queues = self.queues.keys().cloned().collect();
-        self.leave(&Wanted { jobs, queues, all: true });
+        self.leave(&Wanted { jobs, queues, all: true, since: None });
     }
 }

@@ -1,7 +1,7 @@
 //! What is said over a WebSocket, in both directions.
 
 use orchestrix_api::Code;
-use orchestrix_core::{JobId, Queue};
+use orchestrix_core::{JobId, Queue, Timestamp};
 use orchestrix_store::Glimpse;
 use serde::Deserialize;
 use serde_json::json;
@@ -18,6 +18,8 @@ pub(super) struct Wanted {
     pub(super) jobs: Vec<JobId>,
     pub(super) queues: Vec<Queue>,
     pub(super) all: bool,
+    /// He has followed them before, and heard all until then.
+    pub(super) since: Option<Timestamp>,
 }
 
 /// What is asked for.
@@ -30,18 +32,19 @@ pub(super) struct Ask {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object with subscribe or unsubscribe")]
 struct Asked {
     subscribe: Option<Named>,
     unsubscribe: Option<Named>,
 }
 
 #[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, expecting = "an object with jobs, queues or all")]
 struct Named {
     jobs: Vec<String>,
     queues: Vec<Queue>,
     all: bool,
+    since: Option<Timestamp>,
 }
 
 /// Reads a message; what is wrong with it.
@@ -55,7 +58,7 @@ pub(super) fn read(text: &str) -> Result<Ask, (Code, String)> {
     }
     let mut unknown = Vec::new();
     let mut wanted = |named: Option<Named>| {
-        let Named { jobs, queues, all } = named.unwrap_or_default();
+        let Named { jobs, queues, all, since } = named.unwrap_or_default();
         let mut known = Vec::with_capacity(jobs.len());
         for text in jobs {
             match id(&text) {
@@ -63,7 +66,7 @@ pub(super) fn read(text: &str) -> Result<Ask, (Code, String)> {
                 Err(_) => unknown.push(text),
             }
         }
-        Wanted { jobs: known, queues, all }
+        Wanted { jobs: known, queues, all, since }
     };
     let (unsubscribe, subscribe) = (wanted(asked.unsubscribe), wanted(asked.subscribe));
     // Each is answered by itself.
@@ -87,7 +90,14 @@ pub(super) fn status(job: &Glimpse) -> String {
 }
 
 pub(super) const LAGGED: &str = r#"{"event":"lagged"}"#;
-pub(super) const SYNCED: &str = r#"{"event":"synced"}"#;
+
+/// All is told that has changed, but for what changed until then.
+pub(super) fn synced(lacks: Option<Timestamp>) -> String {
+    match lacks {
+        None => r#"{"event":"synced","complete":true}"#.into(),
+        Some(until) => format!(r#"{{"event":"synced","complete":false,"since":"{until}"}}"#),
+    }
+}
 
 pub(super) fn error(code: Code, message: &str) -> String {
     json!({"event": "error", "code": code, "message": message}).to_string()

@@ -9,7 +9,8 @@
 //! | `place` | who may follow, and for how long |
 //! | `feed` | the looks at the store, and who hears what they show |
 //! | `listener` | one who follows: what he wants and what he was told |
-//! | `sight` | what was seen of jobs, and what of that is news |
+//! | `sight` | what is looked for, and what of what is seen is news |
+//! | `memory` | what is remembered of it |
 //! | `watched` | which are followed by their ids, and who brought them |
 //! | `leased` | which were seen leased, however many, and which no longer are |
 //!
@@ -27,11 +28,17 @@
 //! - Only a cancel ends a job that is not leased. It counts from the beginning of its transaction, which may have waited for a lock: what was
 //!   cancelled is looked for a minute back, every five seconds, which is longer than any statement of a store may take.
 //!
-//! What leaves no such trace, and is told at the next change only, to those who follow queues or all jobs: a job that was recorded in a
-//! transaction which took over two seconds, or under an id made by a clock that is as much behind the database's; and a job that was
-//! dead or cancelled for more than a minute and is given another chance through another process. (Through this one it is told at once, and
-//! within that minute it is found by looking again.) When more changes between two looks than one look may show, everybody concerned is
-//! told that he lags.
+//! - Whoever gives a job another chance leaves a note of it in the store, which is looked for as cancels are: it is the only change of a job that
+//!   is over.
+//! - A job that was recorded lately is found by the time in its id. One whose transaction took long, or whose id was made by a clock that is behind, is
+//!   found by a round through the ids of all that is unfinished and not older than a minute, a page at each look.
+//!
+//! What happened within the last minute and a half is remembered, up to 100,000 ends: whoever fell behind, or comes back and says since when, is told
+//! all that has changed since, and whether that is all (`memory`). When more changes between two looks than one look may show, everybody concerned
+//! is told that he lags.
+//!
+//! What is told at its next change only, to those who follow queues or all jobs: a job that was recorded more than a minute after its id was made, or
+//! while more than 50,000 others that are younger wait; and one whose recording was under way at the very moment when the first of them began to follow.
 //!
 //! [`Store::recent`]: orchestrix_store::Store::recent
 
@@ -39,6 +46,7 @@ pub(crate) mod events;
 mod feed;
 mod leased;
 mod listener;
+mod memory;
 mod message;
 mod place;
 mod protocol;

@@ -1,38 +1,32 @@
 //! What was seen of jobs, and what of that is news. It only computes: who looks and who is told is `feed`'s.
 
-use std::{
-    cmp::Reverse,
-    collections::{HashMap, HashSet},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use orchestrix_core::{JobId, JobState, KeyId, Queue, Timestamp};
 use orchestrix_store::{Glimpse, JobSummary, Lately, Recent, recent::MAX_RECENT};
 
-use super::{leased::Leased, message, watched::Watched};
+use uuid::Uuid;
 
-/// How far a look reaches back before the last one, and how far, every so many looks, for what was recorded.
+use super::{
+    leased::Leased,
+    memory::{Memory, Picture},
+    message,
+    watched::Watched,
+};
+
+/// How far a look reaches back before the last one.
 const SLACK: Duration = Duration::from_millis(500);
-const LONG_SLACK: Duration = Duration::from_secs(2);
-pub(super) const LONG_EVERY: u64 = 5;
-/// How far, and how often, for what was cancelled: longer than any statement may take, in any store.
-const CANCELLED_SLACK: Duration = Duration::from_secs(60);
-const CANCELLED_EVERY: u64 = 25;
-/// How long a job is remembered that no look shows any more, one that only waited and one that ran or ended; longer than any look reaches back.
-const WAITING_KEPT: Duration = Duration::from_secs(5);
-const OVER_KEPT: Duration = Duration::from_secs(90);
-/// The most that are remembered of what ran or ended, and the latest of them that somebody is told of who fell behind.
-const MOST_OVER: usize = 20_000;
-const TOLD_ANEW: usize = 1_000;
-/// How often, in looks, and how many of the jobs are looked at again that somebody could give another chance.
-const AGAIN_EVERY: u64 = 10;
-const MOST_AGAIN: usize = 1_000;
+/// How far, and every so many looks, for what no other trace is left of, and how far whoever begins to look is told of: longer than any statement
+/// may take, in any store, and than clocks should differ.
+const REACH: Duration = Duration::from_secs(60);
+const REACH_EVERY: u64 = 25;
+/// How often, in looks, it is told that there was more than could be shown.
+const MISSED_EVERY: u64 = 5;
 
 /// A job as it was seen, and what is said of it.
 #[derive(Debug)]
 pub(super) struct Sighting {
-    pub(super) job: Glimpse,
+    pub(super) job: Arc<Glimpse>,
     /// The message, but for its number and its end.
     pub(super) text: String,
 }
@@ -45,19 +39,9 @@ pub(super) enum News {
     Unknown(JobId),
 }
 
-#[derive(Debug)]
-struct Seen {
-    sighting: Arc<Sighting>,
-    /// The last look that showed it, by the store's clock.
-    shown: Timestamp,
-    /// Whether it was seen leased before, though it is no longer.
-    ran: bool,
-}
-
-impl Seen {
-    /// Whether whoever knew it as running, or as waiting, would wonder what became of it.
-    fn is_over(&self) -> bool {
-        self.ran || self.sighting.job.status().is_terminal()
+impl News {
+    pub(super) fn of(job: &Arc<Glimpse>) -> Self {
+        Self::Job(Arc::new(Sighting { text: message::status(job), job: Arc::clone(job) }))
     }
 }
 
@@ -71,8 +55,10 @@ pub(super) struct Sight {
     stirred: HashSet<JobId>,
     /// How many follow queues or all jobs.
     broad: usize,
-    seen: HashMap<JobId, Seen>,
+    memory: Memory,
     leased: Leased,
+    /// Where the round through what is unfinished goes on.
+    ids_after: Option<JobId>,
     /// The last moment that was looked at.
     now: Option<Timestamp>,
     /// Whether nothing was looked at yet but the time.
@@ -99,7 +85,7 @@ impl Sight {
     /// Somebody follows a job; what is known of it.
     pub(super) fn watch(&mut self, id: JobId, key: Option<&KeyId>) -> Option<News> {
         self.watched.add(id, key);
-        let known = self.seen.get(&id).map(|seen| News::Job(Arc::clone(&seen.sighting)));
+        let known = self.known(id);
         if known.is_none() {
             self.fresh.insert(id);
         }
@@ -112,7 +98,7 @@ impl Sight {
             self.fresh.remove(&id);
             // With others it is forgotten in its time.
             if !self.is_broad() {
-                self.seen.remove(&id);
+                self.memory.remove(id);
             }
         }
     }
@@ -132,14 +118,14 @@ impl Sight {
         if self.broad == 0 {
             // Whoever comes next begins anew: what is remembered would be of long ago by then.
             let watched = &self.watched;
-            self.seen.retain(|id, _| watched.contains(id));
+            self.memory.keep_only(|id| watched.contains(id));
             self.stirred.clear();
             self.leased = Leased::default();
-            (self.now, self.missed) = (None, false);
+            (self.now, self.missed, self.ids_after) = (None, false, None);
         }
     }
 
-    /// Jobs may have changed in a way that those who follow queues or all jobs would not hear of.
+    /// These are to be looked up for those who follow queues or all jobs.
     pub(super) fn stir(&mut self, ids: &[JobId]) {
         if self.is_broad() {
             let room = MAX_RECENT.saturating_sub(self.stirred.len());
@@ -166,30 +152,27 @@ impl Sight {
     /// What runs now, in the queues that are wanted.
     pub(super) fn running(&self, wanted: impl Fn(&Queue) -> bool) -> Vec<News> {
         // One that is followed by its id may not have been seen by a look at all.
-        let runs = |seen: &&Seen| wanted(&seen.sighting.job.queue) && self.runs(&seen.sighting.job);
-        self.seen.values().filter(runs).map(|seen| News::Job(Arc::clone(&seen.sighting))).collect()
+        self.memory.jobs().filter(|job| wanted(&job.queue) && self.runs(job)).map(News::of).collect()
     }
 
-    /// What runs now, and the latest of what ran or ended: how things stand, for whoever fell behind.
-    pub(super) fn picture(&self) -> Vec<News> {
-        let mut over: Vec<&Arc<Sighting>> = self
-            .seen
-            .values()
-            .filter(|seen| seen.is_over() && !self.runs(&seen.sighting.job))
-            .map(|seen| &seen.sighting)
-            .collect();
-        if over.len() > TOLD_ANEW {
-            over.select_nth_unstable_by_key(TOLD_ANEW, |sighting| Reverse(sighting.job.at));
-            over.truncate(TOLD_ANEW);
-        }
-        let mut picture = self.running(|_| true);
-        picture.extend(over.into_iter().map(|sighting| News::Job(Arc::clone(sighting))));
-        picture
+    /// How things stand, for whoever fell behind or comes back.
+    pub(super) fn picture(&self) -> Picture {
+        self.memory.picture(|job| self.runs(job))
+    }
+
+    /// Up to when something is not in the picture that whoever was told all before `since` would have to be told.
+    pub(super) fn lacks(&self, since: Timestamp) -> Option<Timestamp> {
+        self.now.and_then(|now| self.memory.lacks(since, now))
     }
 
     /// A job that somebody follows, as it was last seen.
     pub(super) fn known(&self, id: JobId) -> Option<News> {
-        self.seen.get(&id).map(|seen| News::Job(Arc::clone(&seen.sighting)))
+        self.memory.get(id).map(News::of)
+    }
+
+    /// The last moment that was looked at, once one was, for those who follow queues or all jobs.
+    pub(super) fn looked_at(&self) -> Option<Timestamp> {
+        self.now.filter(|_| !self.first)
     }
 
     /// Whether the store's time is to be asked for before the first look at what happened lately.
@@ -203,35 +186,30 @@ impl Sight {
         }
     }
 
-    /// Begins a look: what of what happened lately is to be shown. The first shows what is leased, and what was cancelled before, so that
-    /// nobody is told of that later but those who follow such a job by its id.
+    /// Begins a look: what of what happened lately is to be shown. The first shows all that any later one might reach back to: it is
+    /// remembered, and nobody is told of it later but those who follow such a job by its id or come back.
     pub(super) fn begin(&mut self) -> Option<Lately> {
         self.looks += 1;
         let now = self.now.filter(|_| self.is_broad())?;
-        let mut lately = Lately { leased_after: self.leased.next(), ..Lately::leased(MAX_RECENT) };
-        if !self.first {
-            let slack = if self.looks.is_multiple_of(LONG_EVERY) { LONG_SLACK } else { SLACK };
-            lately.recorded_since = Some(now - slack);
-            lately.ended_since = Some(self.leased.all_shown_since().unwrap_or(now).min(now) - SLACK);
-        }
-        if self.first || self.looks.is_multiple_of(CANCELLED_EVERY) {
-            lately.cancelled_since = Some(now - CANCELLED_SLACK);
-        }
-        Some(lately)
+        let slack = if self.first { REACH } else { SLACK };
+        let shown = self.leased.all_shown_since().unwrap_or(now).min(now);
+        let reaches = self.first || self.looks.is_multiple_of(REACH_EVERY);
+        let floor = JobId::floor(now - REACH).max(self.memory.forgotten().unwrap_or(JobId::from_uuid(Uuid::nil())));
+        Some(Lately {
+            recorded_since: Some(now - slack),
+            ended_since: Some(shown - slack),
+            cancelled_since: reaches.then(|| now - REACH),
+            revived_since: Some(now - if reaches { REACH } else { SLACK }),
+            ids_after: Some(self.ids_after.unwrap_or(floor).max(floor)).filter(|_| !self.first),
+            leased_after: self.leased.next(),
+            limit: MAX_RECENT,
+        })
     }
 
-    /// Jobs to be asked for by their ids: those that somebody follows and that may still change (one that was not seen yet is fresh), and
-    /// now and then those that ended lately and could be given another chance.
+    /// Jobs to be asked for by their ids: those that somebody follows and that may still change (one that was not seen yet is fresh).
     pub(super) fn asked(&self) -> Vec<JobId> {
-        let state = |id: &JobId| self.seen.get(id).map(|seen| seen.sighting.job.state);
-        let may_change = |id: &&JobId| state(id).is_some_and(|state| state != JobState::Completed);
-        let mut ids: Vec<JobId> = self.watched.ids().filter(may_change).copied().collect();
-        if self.is_broad() && self.looks.is_multiple_of(AGAIN_EVERY) {
-            let retriable = |seen: &&Seen| matches!(seen.sighting.job.state, JobState::Dead | JobState::Cancelled);
-            let again = self.seen.values().filter(retriable).map(|seen| seen.sighting.job.id);
-            ids.extend(again.filter(|id| !self.watched.contains(id)).take(MOST_AGAIN));
-        }
-        ids
+        let may_change = |id: &&JobId| self.memory.get(**id).is_some_and(|job| job.state != JobState::Completed);
+        self.watched.ids().filter(may_change).copied().collect()
     }
 
     /// Takes in what happened lately, as it was asked for; what of it is news, and which jobs are to be looked up.
@@ -241,23 +219,42 @@ impl Sight {
             return (Vec::new(), Vec::new());
         }
         let now = recent.now;
+        let begun = self.now.take();
         let first = std::mem::take(&mut self.first);
-        self.missed |= recent.more && !first;
         self.leased.begin(now, recent.leased_from);
         let mut news = Vec::new();
         for job in recent.jobs {
-            let tells = !first || job.state.is_leased() || self.watched.contains(&job.id);
+            // To whoever begins to follow what happened before is no news.
+            let fresh = Some(job.at) >= begun.map(|begun| begun - SLACK);
+            let tells = !first || fresh || job.state.is_leased() || self.watched.contains(&job.id);
             news.extend(self.note(job, now).filter(|_| tells));
         }
-        self.missed |= self.leased.turn(recent.leased_next);
+        if first {
+            self.memory.lose(now - REACH);
+        }
+        if first && recent.more {
+            // There may be more that wait than were shown: all that is older.
+            let waiting = self.memory.jobs().filter(|job| !job.state.is_leased() && !job.state.is_terminal());
+            if let Some(oldest) = waiting.map(|job| job.id).min() {
+                self.memory.forget_until(oldest);
+            }
+        }
+        let missed = self.leased.turn(recent.leased_next) || recent.more;
+        if missed {
+            self.memory.lose(now);
+        }
+        self.missed |= missed && !first;
         self.now = Some(now);
-        (news, self.leased.take_gone(MAX_RECENT))
+        let mut ids = self.leased.take_gone(MAX_RECENT);
+        ids.extend(recent.ids.into_iter().filter(|id| self.memory.get(*id).is_none()));
+        self.ids_after = recent.ids_next;
+        (news, ids)
     }
 
     /// Of these states, whose jobs are to be looked up: they are not as they were last seen. Those that were asked for and are not
     /// there are unknown.
     pub(super) fn take_states(&mut self, asked: &[JobId], states: &[(JobId, JobState)]) -> (Vec<News>, Vec<JobId>) {
-        let status = |id: &JobId| self.seen.get(id).map(|seen| seen.sighting.job.status());
+        let status = |id: &JobId| self.memory.get(*id).map(|job| job.status());
         let changed =
             states.iter().filter(|(id, state)| status(id) != Some(state.status())).map(|(id, _)| *id).collect();
         let there: HashSet<JobId> = states.iter().map(|(id, _)| *id).collect();
@@ -280,7 +277,7 @@ impl Sight {
     fn forget(&mut self, asked: &[JobId], there: &HashSet<JobId>) -> Vec<News> {
         let gone = asked.iter().filter(|id| !there.contains(id));
         gone.filter_map(|id| {
-            self.seen.remove(id);
+            self.memory.remove(*id);
             self.leased.remove(*id);
             self.watched.contains(id).then_some(News::Unknown(*id))
         })
@@ -297,38 +294,17 @@ impl Sight {
         } else {
             self.leased.remove(job.id);
         }
-        if let Some(seen) = self.seen.get_mut(&job.id)
-            && seen.sighting.job.status() == job.status()
-        {
-            seen.shown = now;
-            return None;
-        }
-        let ran = self.seen.get(&job.id).is_some_and(|seen| seen.ran || seen.sighting.job.state.is_leased());
-        let sighting = Arc::new(Sighting { text: message::status(&job), job });
-        self.seen.insert(sighting.job.id, Seen { sighting: Arc::clone(&sighting), shown: now, ran });
-        Some(News::Job(sighting))
+        self.memory.note(job, now).as_ref().map(News::of)
     }
 
     /// Forgets what no look will show again; at the end of each.
     pub(super) fn tidy(&mut self) {
-        let Self { watched, leased, seen, now: Some(now), .. } = self else { return };
-        let held = |id: &JobId| watched.contains(id) || leased.contains(*id);
-        seen.retain(|id, seen| {
-            let kept = if seen.is_over() { OVER_KEPT } else { WAITING_KEPT };
-            held(id) || seen.shown >= *now - kept
-        });
-        let over = seen.iter().filter(|(id, seen)| seen.is_over() && !held(id));
-        let mut over: Vec<(Timestamp, JobId)> = over.map(|(id, seen)| (seen.shown, *id)).collect();
-        if over.len() > MOST_OVER {
-            over.sort_unstable();
-            for (_, id) in &over[..over.len() - MOST_OVER] {
-                seen.remove(id);
-            }
-        }
+        let Self { watched, leased, memory, now: Some(now), .. } = self else { return };
+        memory.tidy(*now, |id| watched.contains(id) || leased.contains(*id));
     }
 
     /// Whether those who follow queues or all jobs are to be told that there was more than a look could show; about once a second.
     pub(super) fn take_missed(&mut self) -> bool {
-        self.looks.is_multiple_of(LONG_EVERY) && std::mem::take(&mut self.missed)
+        self.looks.is_multiple_of(MISSED_EVERY) && std::mem::take(&mut self.missed)
     }
 }

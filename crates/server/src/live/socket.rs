@@ -15,8 +15,8 @@ use orchestrix_core::RateLimit;
 use tokio::time::{Instant, error::Elapsed, interval, timeout};
 
 use super::{
-    listener::{Lagged, Listener},
-    message::{self, Ask, LAGGED, LONGEST, SYNCED},
+    listener::{Behind, Listener},
+    message::{self, Ask, LAGGED, LONGEST},
     place::Place,
     protocol::PROTOCOL,
     sight::News,
@@ -49,8 +49,12 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
         (status = 101, description = "A WebSocket. Send `{\"subscribe\": {\"jobs\": […], \"queues\": […], \"all\": true}}`, or `unsubscribe` with the same \
             parts, each in a message of at most 64 KiB: up to 1,000 jobs and 100 queues. Told are `{\"event\": \"status\", \"jobId\", \"jobType\", \"queue\", \
             \"status\", \"at\", \"seq\"}`: of a job that is named its status now and at every change, of a queue or all jobs what runs now and every change. \
-            `{\"event\": \"lagged\"}` says that some were lost, since you read too slowly or too much changed at once; what you follow is then told anew, up to \
-            `{\"event\": \"synced\"}`: jobs that are named, and of queues and all jobs what runs and what ran or ended lately. What is not among it does not run. \
+            `{\"event\": \"lagged\"}` says that some were lost, since you read too slowly or too much changed at once; then is told how what you follow \
+            stands: jobs that are named, and of queues and all jobs what runs and all that has changed since you heard the last of it, up to \
+            `{\"event\": \"synced\", \"complete\"}`. What is not among it does not run. Where `complete` is false more had changed than is remembered (100,000 \
+            ends, 90 seconds): what changed until `since` may be missing, so ask for what you wait for. Whoever comes back to queues or all jobs says until when \
+            he has heard all, by the `at` of the last event, and is told the same: `{\"subscribe\": {\"all\": true, \"since\": \"2026-01-01T09:00:00Z\"}}`. \
+            A connection that takes nothing for 10 seconds, or does not answer pings for 30, is cut off. \
             `{\"event\": \"error\", \"code\", \"message\"}` says what was wrong with a message, with `jobId` if there is no such job; the connection goes on. \
             A page, which cannot set headers here, shows its key as a protocol: `new WebSocket(url, [\"orchestrix\", \"orchestrix.key.\" + KEY])`; the answer is \
             `orchestrix`. Close codes: 1001, the server ends; 1008, the key is good no longer; 1009, a message was too long."),
@@ -76,7 +80,8 @@ pub(crate) async fn follow(
     Ok(upgrade.on_upgrade(move |socket| async move {
         let listener = app.feed.listen(&caller);
         let costs = Bucket::new(costs(), std::time::Instant::now());
-        Talk { socket, listener, place, costs, seq: 0, patience: app.options.live_patience }.go_on(&app).await;
+        let patience = app.options.live_patience;
+        Talk { socket, listener, place, costs, put_off: None, seq: 0, patience }.go_on(&app).await;
     }))
 }
 
@@ -88,8 +93,29 @@ struct Talk {
     listener: Listener,
     place: Place,
     costs: Bucket,
+    /// What was asked and costs more than he may now, and when it may be asked again. Until then nothing more of his is read.
+    put_off: Option<(Instant, Costly)>,
     seq: u64,
     patience: Duration,
+}
+
+/// What somebody asks, or says that cannot be read.
+enum Costly {
+    Ask(Ask),
+    Nonsense(Code, String),
+}
+
+impl Costly {
+    fn read(text: &str) -> Self {
+        message::read(text).map_or_else(|(code, text)| Self::Nonsense(code, text), Self::Ask)
+    }
+
+    fn cost(&self) -> u32 {
+        match self {
+            Self::Ask(ask) => cost(ask).saturating_add(1),
+            Self::Nonsense(..) => 1,
+        }
+    }
 }
 
 fn costs() -> RateLimit {
@@ -134,16 +160,18 @@ impl Talk {
                         return Ok(close_code::POLICY);
                     }
                 }
-                message = self.socket.recv() => {
+                () = put_off(self.put_off.as_ref()), if self.put_off.is_some() => {
+                    if let Some((_, costly)) = self.put_off.take() {
+                        self.take(costly).await?;
+                    }
+                }
+                message = self.socket.recv(), if self.put_off.is_none() => {
                     asked = None;
                     match message {
-                        Some(Ok(Message::Text(text))) => {
-                            self.pace(1).await;
-                            self.answer(&text).await?;
-                        }
+                        Some(Ok(Message::Text(text))) => self.take(Costly::read(&text)).await?,
                         Some(Ok(Message::Binary(_))) => {
-                            self.pace(1).await;
-                            self.complain(Code::MalformedRequest, "messages are text").await?;
+                            let nonsense = Costly::Nonsense(Code::MalformedRequest, "messages are text".into());
+                            self.take(nonsense).await?;
                         }
                         Some(Ok(_)) => {}
                         // Too long, or not what the protocol allows.
@@ -165,19 +193,19 @@ impl Talk {
         }
     }
 
-    // Whoever costs more than he may waits, and what he sends meanwhile is not read.
-    async fn pace(&mut self, cost: u32) {
-        while let Err(wait) = self.costs.take_some(cost, std::time::Instant::now()) {
-            tokio::time::sleep(wait).await;
+    // Whoever costs more than he may waits, and hears of what he follows meanwhile.
+    async fn take(&mut self, costly: Costly) -> Result<(), Gone> {
+        if let Err(wait) = self.costs.take_some(costly.cost(), std::time::Instant::now()) {
+            self.put_off = Some((Instant::now() + wait, costly));
+            return Ok(());
+        }
+        match costly {
+            Costly::Ask(ask) => self.answer(ask).await,
+            Costly::Nonsense(code, text) => self.complain(code, &text).await,
         }
     }
 
-    async fn answer(&mut self, text: &str) -> Result<(), Gone> {
-        let ask = match message::read(text) {
-            Ok(ask) => ask,
-            Err((code, text)) => return self.complain(code, &text).await,
-        };
-        self.pace(cost(&ask)).await;
+    async fn answer(&mut self, ask: Ask) -> Result<(), Gone> {
         let patience = self.patience;
         self.listener.leave(&ask.unsubscribe);
         if let Some((code, text)) = self.listener.refuses(&ask.subscribe) {
@@ -198,16 +226,17 @@ impl Talk {
         self.say(Message::text(message::error(code, text))).await
     }
 
-    async fn tell_or_begin_anew(&mut self, news: Result<Vec<News>, Lagged>) -> Result<(), Gone> {
-        match news {
-            Ok(news) => self.tell(news).await,
-            Err(Lagged) => {
-                self.say(Message::text(LAGGED)).await?;
-                let news = self.listener.resync();
-                self.tell(news).await?;
-                self.say(Message::text(SYNCED)).await
-            }
+    async fn tell_or_begin_anew(&mut self, news: Result<Vec<News>, Behind>) -> Result<(), Gone> {
+        let behind = match news {
+            Ok(news) => return self.tell(news).await,
+            Err(behind) => behind,
+        };
+        if behind == Behind::Lags {
+            self.say(Message::text(LAGGED)).await?;
         }
+        let standing = self.listener.resync();
+        self.tell(standing.news).await?;
+        self.say(Message::text(message::synced(standing.lacks))).await
     }
 
     // Whoever takes it, but takes it slowly, is not waited for either: meanwhile nothing else of him is looked at.
@@ -232,6 +261,12 @@ impl Talk {
 
     async fn say(&mut self, message: Message) -> Result<(), Gone> {
         written(&timeout(self.patience, self.socket.send(message)).await)
+    }
+}
+
+async fn put_off(until: Option<&(Instant, Costly)>) {
+    if let Some((until, _)) = until {
+        tokio::time::sleep_until(*until).await;
     }
 }
 

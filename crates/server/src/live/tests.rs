@@ -21,7 +21,7 @@ use tokio::time::timeout;
 
 use super::{
     Feed,
-    listener::{Listener, MOST_JOBS},
+    listener::{Behind, Listener, MOST_JOBS},
     message::{self, Wanted},
     sight::News,
 };
@@ -123,7 +123,6 @@ async fn nothing_is_asked_of_the_store_while_nobody_follows() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::with_clock(Arc::clone(&clock) as Arc<dyn Clock>));
     let feed = Feed::new(store, INTERVAL, 8);
     let mut listener = feed.listen(&anybody());
-    feed.stirred(&[JobId::new(Timestamp::UNIX_EPOCH, [0; 10])]);
     tokio::time::sleep(A_WHILE).await;
     assert_eq!(asked(), 0, "one who follows nothing is nobody");
     listener.follow(all()).unwrap();
@@ -222,17 +221,26 @@ async fn another_chance_for_a_job_is_heard_by_those_who_follow_all() {
     heard(&mut listener).await;
     finish(&*store, &tokens, fatal()).await;
     assert_eq!(heard(&mut listener).await, [(id, Some(JobStatus::Failed))]);
-    // By another process: it is found by looking again.
     store.retry(id).await.unwrap();
     assert_eq!(heard(&mut listener).await, [(id, Some(JobStatus::Pending))]);
-    let mut later = feed.listen(&anybody());
-    later.follow(all()).unwrap();
-    store.cancel(id).await.unwrap();
-    assert_eq!(heard(&mut later).await, [(id, Some(JobStatus::Cancelled))]);
-    store.retry(id).await.unwrap();
-    feed.stirred(&[id]);
-    let soon = timeout(INTERVAL / 2, later.hear()).await.unwrap().unwrap();
-    assert_eq!(lines(later.wanted(&soon)), [(id, Some(JobStatus::Pending))], "by this one: at once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn so_is_one_for_a_job_that_was_over_long_before_anybody_followed() {
+    let (clock, store, feed) = feed_on_a_still_clock();
+    let ids = [enqueue(&*store).await, enqueue(&*store).await];
+    let tokens = claim(&*store, 2).await;
+    finish(&*store, &tokens, fatal()).await;
+    clock.advance(Duration::from_secs(1_000));
+    let mut listener = feed.listen(&anybody());
+    listener.follow(all()).unwrap();
+    assert_eq!(heard(&mut listener).await, []);
+    store.retry(ids[0]).await.unwrap();
+    assert_eq!(heard(&mut listener).await, [(ids[0], Some(JobStatus::Pending))]);
+    clock.advance(Duration::from_secs(200));
+    heard(&mut listener).await;
+    store.retry(ids[1]).await.unwrap();
+    assert_eq!(heard(&mut listener).await, [(ids[1], Some(JobStatus::Pending))]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -258,10 +266,10 @@ async fn a_slow_listener_is_told_that_it_lags_and_then_how_things_stand() {
     for listener in [&mut slow, &mut by_id] {
         timeout(A_WHILE, listener.hear()).await.unwrap().unwrap_err();
     }
-    let now = lines(slow.resync());
+    let now = lines(slow.resync().news);
     assert!(now.contains(&(ends, Some(JobStatus::Completed))), "{now:?}");
     assert!(now.contains(&(runs, Some(JobStatus::Running))), "{now:?}");
-    assert_eq!(lines(by_id.resync()), [(ends, Some(JobStatus::Completed))]);
+    assert_eq!(lines(by_id.resync().news), [(ends, Some(JobStatus::Completed))]);
     // From here on as before, and nothing twice.
     let id = enqueue(&*store).await;
     assert_eq!(heard(&mut slow).await, [(id, Some(JobStatus::Pending))]);
@@ -297,9 +305,90 @@ async fn whoever_follows_more_and_did_not_hear_in_time_begins_anew() {
         tokio::time::sleep(2 * INTERVAL).await;
     }
     let id = enqueue(&*store).await;
-    assert!(listener.follow(jobs(&[id])).is_err());
-    assert_eq!(lines(listener.resync()), [], "nothing runs or ran, and the job is still to be looked up");
+    assert_eq!(listener.follow(jobs(&[id])).unwrap_err(), Behind::Lags);
+    let standing = listener.resync();
+    assert_eq!(
+        (standing.news.len(), standing.lacks),
+        (4, None),
+        "those that he did not hear of; the job is still to be looked up"
+    );
     assert_eq!(heard(&mut listener).await, [(id, Some(JobStatus::Pending))]);
+}
+
+/// What is told to one who comes back, and whether that is all.
+async fn back(listener: &mut Listener) -> (Vec<Line>, bool) {
+    let mut told = Vec::new();
+    loop {
+        match timeout(A_WHILE, listener.hear()).await.unwrap() {
+            Ok(batch) => told.extend(lines(listener.wanted(&batch))),
+            Err(behind) => {
+                assert_eq!(behind, Behind::Returns);
+                let standing = listener.resync();
+                told.extend(lines(standing.news));
+                return (told, standing.lacks.is_none());
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_comes_back_is_told_what_changed_meanwhile_though_nobody_was_there() {
+    let (clock, store, feed) = feed_on_a_still_clock();
+    let [before, ended, runs] = [enqueue(&*store).await, enqueue(&*store).await, enqueue(&*store).await];
+    let tokens = claim(&*store, 3).await;
+    let token = |id| *tokens.iter().find(|token| token.job == id).unwrap();
+    finish(&*store, &[token(before)], Verdict::DONE).await;
+    let since = clock.now();
+    // Longer ago than anything is remembered for.
+    clock.advance(Duration::from_secs(100));
+    let was_here = clock.now();
+    clock.advance(Duration::from_secs(30));
+    finish(&*store, &[token(ended)], Verdict::DONE).await;
+    let waits = enqueue(&*store).await;
+    clock.advance(Duration::from_secs(10));
+    let mut listener = feed.listen(&anybody());
+    assert_eq!(lines(listener.follow(Wanted { since: Some(was_here), ..all() }).unwrap()), []);
+    let (told, whole) = back(&mut listener).await;
+    let [ended, runs, waits] =
+        [(ended, Some(JobStatus::Completed)), (runs, Some(JobStatus::Running)), (waits, Some(JobStatus::Pending))];
+    assert!([ended, runs, waits].iter().all(|line| told.contains(line)), "{told:?}");
+    assert!(whole && !told.iter().any(|(id, _)| *id == before), "{told:?}");
+    // From here on as others.
+    let next = enqueue(&*store).await;
+    assert_eq!(heard(&mut listener).await, [(next, Some(JobStatus::Pending))]);
+    // While others follow it is told from what is remembered.
+    let mut second = feed.listen(&anybody());
+    second.follow(Wanted { since: Some(since), ..all() }).unwrap();
+    let (told, whole) = back(&mut second).await;
+    assert!(told.contains(&ended) && !whole, "nobody knows all that happened since then: {told:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_who_lags_is_told_of_every_job_that_ended_however_many() {
+    const MANY: usize = 30_000;
+    let (clock, store, feed) = feed_on_a_still_clock();
+    let mut slow = feed.listen(&anybody());
+    slow.follow(all()).unwrap();
+    heard(&mut slow).await;
+    let mut ids = std::collections::HashSet::new();
+    while ids.len() < MANY {
+        let recorded = store.enqueue_many(vec![job(); MAX_RECENT / 2]).await.unwrap();
+        ids.extend(recorded.iter().map(|job| job.id));
+        for _ in 0..MAX_RECENT / 2 / 1_000 {
+            let tokens = claim(&*store, 1_000).await;
+            finish(&*store, &tokens, Verdict::DONE).await;
+        }
+        clock.advance(Duration::from_secs(1));
+        tokio::time::sleep(2 * INTERVAL).await;
+        // He hears nothing of it, and his buffer overflows.
+        for _ in 0..1_100 {
+            feed.0.publish(|_| (vec![News::Unknown(JobId::floor(clock.now()))], ()));
+        }
+    }
+    assert_eq!(timeout(A_WHILE, slow.hear()).await.unwrap().unwrap_err(), Behind::Lags);
+    let standing = slow.resync();
+    let ended = lines(standing.news).into_iter().filter(|(_, status)| *status == Some(JobStatus::Completed));
+    assert_eq!((ended.map(|(id, _)| id).collect::<std::collections::HashSet<_>>(), standing.lacks), (ids, None));
 }
 
 #[tokio::test(start_paused = true)]

@@ -33,19 +33,26 @@ pub(crate) async fn leases(
     let arrived = Instant::now();
     let ask = Ask::read(body.as_str()?)?;
     let none = || Json(Leases { leases: Vec::new(), waited_seconds: arrived.elapsed().as_secs_f64() });
-    // One that was told to take nothing new is given nothing, whether or not it has heard.
-    if shown(&app, &ask).await? != Directive::Run {
-        return Ok(none());
-    }
+    let directive = shown(&app, &ask).await?;
     turn.give_back();
     let waits = app.waits.try_acquire();
     let until = match waits {
         Ok(_) => Instant::now() + ask.wait,
         Err(_) => Instant::now(),
     };
-    let leasing = app.desk.lease(&ask.claim, until);
     let ended = app.keys.ended(&caller);
-    tokio::pin!(leasing, ended);
+    tokio::pin!(ended);
+    // One that was told to take nothing new is given nothing, whether or not it has heard, and waits for it like others: one that asks again and
+    // again would be at it all the time.
+    if directive != Directive::Run {
+        tokio::select! {
+            () = tokio::time::sleep_until(until.into()) => return Ok(none()),
+            refusal = &mut ended => return Err(refusal),
+            () = app.closed() => return Ok(none()),
+        }
+    }
+    let leasing = app.desk.lease(&ask.claim, until);
+    tokio::pin!(leasing);
     loop {
         tokio::select! {
             jobs = &mut leasing => {

@@ -194,3 +194,16 @@ async fn a_first_heartbeat_beside_a_first_request_for_jobs_writes_over_nothing()
         assert_eq!(workers().await[0].info.job_types, Some(vec!["t".parse().unwrap()]));
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn one_that_was_told_to_take_nothing_new_waits_for_nothing_as_long_as_it_asked_to() {
+    let (store, _app, server) = place(Auth::Own("test".into()));
+    let ask = |seconds: u64| json!({"workerId": "w", "waitSeconds": seconds});
+    post(&server, "/worker/leases", &ask(0)).await;
+    store.direct_worker(&"w".parse().unwrap(), Directive::Drain).await.unwrap();
+    store.enqueue(NewJob::new("t".parse().unwrap())).await.unwrap();
+    let begun = tokio::time::Instant::now();
+    let (status, answer) = json(post(&server, "/worker/leases", &ask(5)).await).await;
+    assert_eq!((status, &answer["leases"]), (StatusCode::OK, &json!([])));
+    assert!(begun.elapsed() >= Duration::from_millis(4_900), "{:?}", begun.elapsed());
+}

@@ -296,3 +296,47 @@ async fn too_much_at_once_is_told_as_a_lag_and_then_how_things_stand() {
     place.store.finish(vec![Finish { token: claimed[0].token, verdict: Verdict::DONE }]).await.unwrap();
     until(&|news| news["jobId"] == *job && news["status"] == "COMPLETED");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_who_asks_for_more_than_he_may_hears_of_jobs_meanwhile() {
+    let place = Place::new(ServerOptions::default()).await;
+    let (mut socket, _) = place.socket(header::USER_AGENT, "test").unwrap();
+    // Each costs something, and all of them more than may be had in seconds.
+    block_in_place(|| {
+        for _ in 0..100 {
+            socket.send(Message::text(r#"{"subscribe": {"all": true}}"#)).unwrap();
+        }
+        socket.send(Message::text("{")).unwrap();
+    });
+    let job = place.job().await;
+    assert_eq!(next(&mut socket)["jobId"], *job, "before what was asked last is answered");
+    assert_eq!(next(&mut socket)["event"], "error");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_comes_back_hears_what_he_missed_and_that_this_is_all() {
+    let place = Place::new(ServerOptions::default()).await;
+    let follow = |wanted: Value| {
+        let (mut socket, _) = place.socket(header::USER_AGENT, "test").unwrap();
+        block_in_place(|| socket.send(Message::text(json!({ "subscribe": wanted }).to_string()))).unwrap();
+        socket
+    };
+    let mut socket = follow(json!({"queues": ["default"]}));
+    let job = place.job().await;
+    let last = next(&mut socket);
+    assert_eq!((&last["jobId"], &last["status"]), (&json!(job), &json!("PENDING")));
+    drop(socket);
+    let claimed = place.store.claim(&ClaimRequest::any(WorkerName::new("w").unwrap(), 1)).await.unwrap();
+    place.store.finish(vec![Finish { token: claimed[0].token, verdict: Verdict::DONE }]).await.unwrap();
+    let mut socket = follow(json!({"queues": ["default"], "since": last["at"]}));
+    let end = next(&mut socket);
+    assert_eq!((&end["jobId"], &end["status"]), (&json!(job), &json!("COMPLETED")));
+    assert_eq!(next(&mut socket), json!({"event": "synced", "complete": true}));
+    let mut socket = follow(json!({"all": true, "since": "2026-01-01T00:00:00Z"}));
+    assert_eq!(next(&mut socket)["status"], "COMPLETED");
+    let synced = next(&mut socket);
+    assert_eq!((&synced["event"], &synced["complete"]), (&json!("synced"), &json!(false)), "that is too long ago");
+    assert!(synced["since"].as_str().unwrap() > "2026-01-01T00:00:00Z", "{synced}");
+    block_in_place(|| socket.send(Message::text(r#"{"subscribe": {"all": true, "since": "soon"}}"#))).unwrap();
+    assert_eq!(next(&mut socket)["code"], "validation_failed");
+}

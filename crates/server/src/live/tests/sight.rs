@@ -1,7 +1,5 @@
 //! What is made of looks, without a store.
 
-use std::collections::HashMap;
-
 use orchestrix_core::{JobId, JobState, JobStatus, JobType, Queue, Tenant, Timestamp};
 use orchestrix_store::{Glimpse, Lately, MemoryStore, Recent, Store, recent::LeasePlace};
 
@@ -24,7 +22,7 @@ fn at(second: i64) -> Timestamp {
 }
 
 fn look(jobs: Vec<Glimpse>, second: i64) -> Recent {
-    Recent { now: at(second), jobs, more: false, leased_from: None, leased_next: None }
+    Recent { jobs, ..Recent::none(at(second)) }
 }
 
 /// What the first look of one who follows all jobs shows.
@@ -91,7 +89,7 @@ fn what_was_cancelled_long_before_its_commit_is_told_and_what_was_before_all_is_
     let [before, late] = [1, 2].map(|n| JobId::new(Timestamp::UNIX_EPOCH, [n; 10]));
     let cancelled = |id| glimpse(id, JobState::Cancelled);
     let lately = sight_at_start(&mut sight);
-    assert!(lately.cancelled_since.is_some() && lately.ended_since.is_none(), "{lately:?}");
+    assert!(lately.cancelled_since.is_some(), "{lately:?}");
     let (news, _) = sight.take_recent(&lately, look(vec![cancelled(before)], 0));
     assert_eq!(lines(news), []);
     let mut told = Vec::new();
@@ -143,28 +141,75 @@ fn a_round_begins_behind_leases_that_are_over_and_before_any_that_may_come() {
 }
 
 #[test]
-fn whoever_fell_behind_is_told_what_runs_what_ran_and_what_ended_last() {
+fn the_picture_is_of_what_runs_and_of_all_that_changed_and_what_it_lacks_is_known() {
     let mut sight = Sight::default();
     let id = |n: u8| JobId::new(Timestamp::UNIX_EPOCH, [n; 10]);
-    let (waits, again) = (glimpse(id(1), JobState::Pending), glimpse(id(2), JobState::Running));
     let lately = sight_at_start(&mut sight);
-    sight.take_recent(&lately, look(vec![waits, again, glimpse(id(3), JobState::Running)], 0));
-    let lately = sight.begin().unwrap();
-    let ended = |n: u32| Glimpse {
-        at: at(n.into()),
-        ..glimpse(JobId::from_uuid(uuid::Uuid::from_u128(n.into())), JobState::Completed)
-    };
-    let mut jobs: Vec<Glimpse> = (1..=1_500).map(ended).collect();
-    // It failed and will be tried again.
-    jobs.push(Glimpse { at: at(2_000), ..glimpse(id(2), JobState::Retrying) });
-    jobs.push(glimpse(id(3), JobState::Running));
-    sight.take_recent(&lately, look(jobs, 2_000));
+    let began = [glimpse(id(1), JobState::Pending), glimpse(id(2), JobState::Running)];
+    sight.take_recent(&lately, look(began.to_vec(), 0));
     sight.tidy();
-    let told: HashMap<JobId, Option<JobStatus>> = lines(sight.picture()).into_iter().collect();
-    assert_eq!(told.len(), 1_001, "what runs, and a thousand others");
-    assert_eq!((told[&id(3)], told[&id(2)]), (Some(JobStatus::Running), Some(JobStatus::Pending)));
-    assert!(told.contains_key(&ended(1_500).id) && !told.contains_key(&ended(1).id), "the latest of them");
-    assert!(!told.contains_key(&id(1)), "it did nothing but wait");
+    assert_eq!(sight.lacks(at(-59)), None, "the first look reaches back a minute");
+    assert_eq!(sight.lacks(at(-61)), Some(at(-60)));
+    let lately = sight.begin().unwrap();
+    let runs = glimpse(id(2), JobState::Running);
+    sight.take_recent(&lately, look(vec![runs.clone(), glimpse(id(3), JobState::Completed)], 10));
+    let picture = || {
+        let told = sight.picture().into_iter();
+        told.map(|(noted, runs, news)| (noted, runs, lines(vec![news])[0])).collect::<Vec<_>>()
+    };
+    let mut told = picture();
+    told.sort_by_key(|(.., (id, _))| *id);
+    let expected = [
+        (at(0), false, (id(1), Some(JobStatus::Pending))),
+        (at(0), true, (id(2), Some(JobStatus::Running))),
+        (at(10), false, (id(3), Some(JobStatus::Completed))),
+    ];
+    assert_eq!(told, expected);
+    let lately = sight.begin().unwrap();
+    sight.take_recent(&lately, Recent { more: true, ..look(vec![runs], 11) });
+    assert_eq!((sight.lacks(at(11)), sight.lacks(at(12))), (Some(at(11)), None), "a look did not show all there was");
+}
+
+#[test]
+fn what_happened_before_anybody_followed_is_remembered_and_told_to_nobody() {
+    let mut sight = Sight::default();
+    let [before, just_now, ended] = [1, 2, 3].map(|n| JobId::new(Timestamp::UNIX_EPOCH, [n; 10]));
+    let lately = sight_at_start(&mut sight);
+    let since = [lately.recorded_since, lately.ended_since, lately.cancelled_since, lately.revived_since];
+    assert!(since.iter().all(|since| *since <= Some(at(-59))), "{lately:?}");
+    let jobs = [(before, JobState::Pending, -30), (just_now, JobState::Pending, 0), (ended, JobState::Completed, -30)];
+    let jobs = jobs.map(|(id, state, second)| Glimpse { at: at(second), ..glimpse(id, state) }).to_vec();
+    let (news, _) = sight.take_recent(&lately, look(jobs.clone(), 0));
+    assert_eq!(lines(news), [(just_now, Some(JobStatus::Pending))], "it may have come after he began to follow");
+    let lately = sight.begin().unwrap();
+    let (news, _) = sight.take_recent(&lately, look(jobs, 1));
+    assert_eq!(lines(news), []);
+}
+
+#[test]
+fn what_is_unfinished_and_was_never_seen_is_looked_up_a_page_at_a_time() {
+    let mut sight = Sight::default();
+    let ids = [1, 2, 3, 4].map(|n| JobId::new(at(-30), [n; 10]));
+    let lately = sight_at_start(&mut sight);
+    assert_eq!(lately.ids_after, None, "the first look shows what was recorded");
+    sight.take_recent(&lately, look(vec![glimpse(ids[0], JobState::Pending)], 0));
+    let page = |ids: &[JobId], next| Recent { ids: ids.to_vec(), ids_next: next, ..look(Vec::new(), 1) };
+    let lately = sight.begin().unwrap();
+    assert_eq!(lately.ids_after, Some(JobId::floor(at(-60))), "from a minute back");
+    let (news, looked_up) = sight.take_recent(&lately, page(&ids[..2], Some(ids[1])));
+    assert_eq!((lines(news), looked_up), (vec![], vec![ids[1]]));
+    let lately = sight.begin().unwrap();
+    assert_eq!(lately.ids_after, Some(ids[1]));
+    let (_, looked_up) = sight.take_recent(&lately, page(&ids[2..], None));
+    assert_eq!(looked_up, ids[2..]);
+    let lately = sight.begin().unwrap();
+    assert_eq!(lately.ids_after, Some(JobId::floor(at(-59))), "and again");
+    // Where not all that wait are known, those that are not cannot be told from new ones.
+    let mut sight = Sight::default();
+    let lately = sight_at_start(&mut sight);
+    let many = ids[1..].iter().map(|id| glimpse(*id, JobState::Pending)).collect();
+    sight.take_recent(&lately, Recent { more: true, ..look(many, 0) });
+    assert_eq!(sight.begin().unwrap().ids_after, Some(ids[1]));
 }
 
 #[test]
