@@ -7,6 +7,7 @@ use std::{
 
 use anyhow::{Result, ensure};
 use jiff::Timestamp;
+use orchestrix_core::JobId;
 use orchestrix_store::{Lately, Store, recent::MAX_RECENT};
 use serde_json::json;
 
@@ -167,7 +168,9 @@ async fn looks(store: Arc<dyn Store>, long: Duration) -> Result<Vec<f64>> {
     let mut took = Vec::new();
     while begun.elapsed() < long {
         let since = Some(Timestamp::now() - Duration::from_millis(700));
-        let lately = Lately { recorded_since: since, ended_since: since, ..Lately::leased(MAX_RECENT) };
+        let ids_after = Some(JobId::floor(Timestamp::now() - Duration::from_secs(60)));
+        let leased = Lately::leased(MAX_RECENT);
+        let lately = Lately { recorded_since: since, ended_since: since, revived_since: since, ids_after, ..leased };
         let clock = Instant::now();
         store.recent(&lately).await?;
         took.push(clock.elapsed().as_secs_f64() * 1_000.0);

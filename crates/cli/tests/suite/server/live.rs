@@ -3,10 +3,12 @@
 mod browser;
 mod client;
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
 use self::client::{Events, Socket};
-use super::http::Server;
+use super::{http::Server, quiet::Transaction};
 use crate::{
     support::{Place, places},
     worker::Running,
@@ -113,6 +115,84 @@ fn lines_and_progress_are_told_and_go_on_after_the_last_that_was_had() {
 fn lease(server: &Server) -> String {
     let ask = json!({"workerId": "w", "queues": ["*"], "max": 1, "waitSeconds": 10});
     server.post("/worker/leases", &ask).json()["leases"][0]["leaseToken"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn another_chance_for_a_dead_job_is_told_by_every_server_whoever_gives_it() {
+    for place in places() {
+        let (near, far) = (Server::start(&place), Server::start(&place));
+        let dead = |queue: &str| {
+            let id = far.post("/jobs", &json!({"jobType": "t", "queue": queue})).accepted();
+            let fail = format!("/worker/leases/{}/fail", lease(&far));
+            assert_eq!(far.post(&fail, &json!({"error": "no use", "retryable": false})).status, 200);
+            id
+        };
+        // It was over before anybody followed.
+        let old = dead("old");
+        let mut sockets = [&near, &far].map(|server| Socket::following(server, &json!({"all": true})));
+        let [one, some, many] = ["one", "some", "many"].map(dead);
+        for socket in &mut sockets {
+            for id in [&one, &some, &many] {
+                socket.until(id, "FAILED");
+            }
+        }
+        for id in [&old, &one] {
+            assert_eq!(far.post(&format!("/admin/jobs/{id}/retry"), &json!({})).status, 202);
+        }
+        assert_eq!(far.post("/admin/dlq/redrive", &json!({"jobIds": [some]})).status, 200);
+        let bulk = json!({"action": "retry", "filter": {"queue": "many"}});
+        assert_eq!(far.post("/admin/jobs/bulk", &bulk).status, 202);
+        for socket in &mut sockets {
+            socket.until(&old, "PENDING");
+            for id in [&one, &some, &many] {
+                socket.until_again(id, "PENDING");
+            }
+        }
+    }
+}
+
+#[test]
+fn whoever_comes_back_is_told_what_ended_meanwhile_by_a_server_that_has_just_begun() {
+    for place in places() {
+        let mut first = Server::start(&place);
+        let mut socket = Socket::following(&first, &json!({"queues": ["q"]}));
+        let id = first.post("/jobs", &json!({"jobType": "t", "queue": "q"})).accepted();
+        let token = lease(&first);
+        let last = socket.until(&id, "RUNNING");
+        first.signal("KILL");
+        first.ended();
+        let second = Server::start(&place);
+        assert_eq!(second.post(&format!("/worker/leases/{token}/complete"), &json!({})).status, 200);
+        let mut socket = Socket::following(&second, &json!({"queues": ["q"], "since": last["at"]}));
+        socket.until(&id, "COMPLETED");
+        assert_eq!(socket.next(), json!({"event": "synced", "complete": true}));
+    }
+}
+
+#[test]
+fn a_job_that_was_recorded_in_a_long_transaction_is_told_when_it_is_committed() {
+    let place = Place::postgres();
+    let servers = [Server::start(&place), Server::start(&place)];
+    let mut sockets = servers.each_ref().map(|server| Socket::following(server, &json!({"all": true})));
+    let mut look = |sockets: &mut [Socket; 2]| {
+        let id = servers[0].post("/jobs", &json!({"jobType": "t"})).accepted();
+        sockets.iter_mut().for_each(|socket| drop(socket.until(&id, "PENDING")));
+    };
+    look(&mut sockets);
+    let mut transaction = Transaction::begin(&place);
+    let id = transaction.ask("SELECT orchestrix.enqueue(job_type => 'late');");
+    // Others come until no look reaches back so far that it would show this one for its age.
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(3) {
+        look(&mut sockets);
+    }
+    assert!(sockets.iter().all(|socket| socket.statuses(&id).is_empty()));
+    assert_eq!(transaction.ask("COMMIT; SELECT 'done';"), "done");
+    for socket in &mut sockets {
+        socket.until(&id, "PENDING");
+    }
+    look(&mut sockets);
+    assert!(sockets.iter().all(|socket| socket.statuses(&id) == ["PENDING"]), "once");
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! What a server holds while nobody asks anything, and must come back to whatever was done to it.
 
 use std::{
-    process::{Child, Command, Stdio},
+    io::{BufRead, BufReader, Write},
+    process::{Child, ChildStdout, Command, Stdio},
     sync::Barrier,
     thread,
     time::{Duration, Instant},
@@ -120,11 +121,14 @@ pub(crate) fn at_once(server: &Server, count: usize) -> Vec<u16> {
     })
 }
 
-/// A session that keeps everybody else from a table, until it is dropped.
-pub(crate) struct Held(Child);
+/// A session of SQL that is in a transaction, undone when it is dropped.
+pub(crate) struct Transaction {
+    child: Child,
+    lines: std::io::Lines<BufReader<ChildStdout>>,
+}
 
-impl Held {
-    pub(crate) fn table(place: &Place, name: &str) -> Self {
+impl Transaction {
+    pub(crate) fn begin(place: &Place) -> Self {
         let program = orchestrix_testkit::PostgresInstallation::find().unwrap().program("psql");
         let mut child = Command::new(program)
             .args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", place.url()])
@@ -132,19 +136,35 @@ impl Held {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let sql = format!("BEGIN; LOCK TABLE orchestrix.{name} IN ACCESS EXCLUSIVE MODE; SELECT 'held';\n");
-        std::io::Write::write_all(child.stdin.as_mut().unwrap(), sql.as_bytes()).unwrap();
-        let mut said = [0; 4];
-        std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut said).unwrap();
-        assert_eq!(&said, b"held");
-        Self(child)
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut transaction = Self { child, lines };
+        assert_eq!(transaction.ask("BEGIN; SELECT 'begun';"), "begun");
+        transaction
+    }
+
+    /// The first line that these statements answer.
+    pub(crate) fn ask(&mut self, sql: &str) -> String {
+        writeln!(self.child.stdin.as_mut().unwrap(), "{sql}").unwrap();
+        self.lines.next().expect("an answer").unwrap()
     }
 }
 
-impl Drop for Held {
+impl Drop for Transaction {
     fn drop(&mut self) {
         // The server of the database sees its end, and undoes what it did.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A session that keeps everybody else from a table, until it is dropped.
+pub(crate) struct Held(#[expect(dead_code, reason = "held for its end")] Transaction);
+
+impl Held {
+    pub(crate) fn table(place: &Place, name: &str) -> Self {
+        let mut transaction = Transaction::begin(place);
+        let sql = format!("LOCK TABLE orchestrix.{name} IN ACCESS EXCLUSIVE MODE; SELECT 'held';");
+        assert_eq!(transaction.ask(&sql), "held");
+        Self(transaction)
     }
 }

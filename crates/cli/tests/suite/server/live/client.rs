@@ -79,6 +79,13 @@ impl Socket {
         }
     }
 
+    /// Waits until this is the last that was told of a job, after something else.
+    pub(super) fn until_again(&mut self, id: &str, status: &str) {
+        while self.statuses(id).last() != Some(&status) || self.statuses(id).len() < 2 {
+            self.next();
+        }
+    }
+
     /// All that was told of a job so far.
     pub(super) fn statuses(&self, id: &str) -> Vec<&str> {
         self.heard.iter().filter(|event| event["jobId"] == id).filter_map(|event| event["status"].as_str()).collect()
