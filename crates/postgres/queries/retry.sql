@@ -18,5 +18,8 @@ WITH risen AS (
     DELETE FROM orchestrix.settled WHERE id IN (SELECT id FROM again)
 ), counted AS (
     INSERT INTO orchestrix.depth_delta SELECT queue, 'pending', count(*) FROM again GROUP BY queue
+), remembered AS (
+    -- Twice at one moment is once.
+    INSERT INTO orchestrix.revived (at, id) SELECT now(), id FROM again ORDER BY id ON CONFLICT DO NOTHING
 )
 SELECT id, queue, job_type, rank, eligible_at FROM again

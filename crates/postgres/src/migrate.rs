@@ -31,6 +31,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { version: 8, name: "tenants", sql: include_str!("../migrations/0008_tenants.sql") },
     Migration { version: 9, name: "waiting", sql: include_str!("../migrations/0009_waiting.sql") },
     Migration { version: 10, name: "presence", sql: include_str!("../migrations/0010_presence.sql") },
+    Migration { version: 11, name: "revived", sql: include_str!("../migrations/0011_revived.sql") },
 ];
 
 /// The newest version this program knows.

@@ -6,7 +6,7 @@
 //! stops the drop instead of going with it. Each step can be repeated, so a crash between two costs nothing; a day that
 //! is in use, or too much for one call, is left for the next.
 
-use orchestrix_store::{Fence, Pruned, Result, Retention, StoreError};
+use orchestrix_store::{Fence, Pruned, Result, Retention, StoreError, recent::REVIVED_KEPT};
 use uuid::Uuid;
 
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
     row::sweep_limit,
     statement::{
         KEEP_PAYLOADS, PARTITIONS, PRUNE_AUDIT, PRUNE_DEPENDENCIES, PRUNE_LOGS, PRUNE_OCCURRENCES, PRUNE_OPERATIONS,
-        PRUNE_ROWS, REMEMBER_KEYS, STILL_KEPT,
+        PRUNE_REVIVED, PRUNE_ROWS, REMEMBER_KEYS, STILL_KEPT,
     },
 };
 
@@ -198,6 +198,7 @@ impl Prune<'_> {
             (&PRUNE_OCCURRENCES, self.retention.occurrences),
             (&PRUNE_AUDIT, self.retention.audit),
             (&PRUNE_OPERATIONS, self.retention.operations),
+            (&PRUNE_REVIVED, REVIVED_KEPT),
         ] {
             let gone = work.query(statement, &[&millis(kept), &limit]).await?.len();
             self.pruned.count += gone;

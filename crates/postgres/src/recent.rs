@@ -12,7 +12,7 @@ use std::{
 use orchestrix_core::{JobId, JobType, Queue, Tenant, Timestamp};
 use orchestrix_store::{
     Glimpse, Lately, Recent, Result, StoreError,
-    recent::{LeasePlace, RECORDED_TIMES},
+    recent::{LeasePlace, MAX_IDS, RECORDED_TIMES},
 };
 use tokio_postgres::Row;
 
@@ -23,10 +23,11 @@ use crate::{
     statement::{RECENT, SUMMARIZE},
 };
 
-/// The kinds of rows beside the time: leased, recorded, in history, dead, cancelled.
-const KINDS: usize = 5;
+/// The kinds of rows beside the time: leased, recorded, in history, dead, cancelled, revived, and ids alone.
+const KINDS: usize = 7;
 const LEASED: usize = 1;
 const RECORDED: usize = 2;
+const IDS: usize = 7;
 
 /// How often summaries are made while somebody looks. Once all have one it takes a few milliseconds.
 const SUMMARIZE_EVERY: Duration = Duration::from_secs(5);
@@ -55,23 +56,43 @@ pub(crate) async fn recent(store: &PostgresStore, lately: &Lately) -> Result<Rec
             tracing::debug!(%error, "what ended lately could not be summarized");
         }
     }
-    let limit = |kind: usize| if kind == RECORDED { RECORDED_TIMES * lately.limit } else { lately.limit };
+    let limit = |kind: usize| match kind {
+        RECORDED => RECORDED_TIMES * lately.limit,
+        IDS => MAX_IDS,
+        _ => lately.limit,
+    };
     let (lease, id) = lately.leased_after.map(|place| (place.expires_at, place.id.as_uuid())).unzip();
     // Of each kind one more than is shown is asked for: it tells whether there are more.
-    let [most, most_recorded] = [LEASED, RECORDED].map(|kind| limit(kind) as i64 + 1);
-    let Lately { recorded_since, ended_since, cancelled_since, .. } = lately;
-    let params: Params<'_> = &[recorded_since, &most, ended_since, cancelled_since, &lease, &id, &most_recorded];
+    let [most, most_recorded, most_ids] = [LEASED, RECORDED, IDS].map(|kind| limit(kind) as i64 + 1);
+    let Lately { recorded_since, ended_since, cancelled_since, revived_since, .. } = lately;
+    let ids_after = lately.ids_after.map(|id| id.as_uuid());
+    let params: Params<'_> = &[
+        recorded_since,
+        &most,
+        ended_since,
+        cancelled_since,
+        &lease,
+        &id,
+        &most_recorded,
+        revived_since,
+        &ids_after,
+        &most_ids,
+    ];
     let rows = store.database().query(&RECENT, params).await?;
     let mut now = None;
     let mut counts = [0; KINDS + 1];
     let (mut first, mut last) = (None, None);
-    let mut jobs = Vec::with_capacity(rows.len());
+    let (mut jobs, mut ids) = (Vec::with_capacity(rows.len()), Vec::new());
     for row in &rows {
         let kind = usize::try_from(row.get::<_, i32>(0)).unwrap_or(0).min(KINDS);
         counts[kind] += 1;
         if kind == 0 {
             now = Some(row.get(6));
-        } else if counts[kind] <= limit(kind) {
+        } else if counts[kind] > limit(kind) {
+            continue;
+        } else if kind == IDS {
+            ids.push(JobId::from_uuid(row.get(1)));
+        } else {
             let job = glimpse(row)?;
             if kind == LEASED {
                 let expires_at = row.get(7);
@@ -82,8 +103,16 @@ pub(crate) async fn recent(store: &PostgresStore, lately: &Lately) -> Result<Rec
         }
     }
     let now: Timestamp = now.ok_or_else(|| StoreError::Backend("the time is missing".into()))?;
-    let more = (RECORDED..=KINDS).any(|kind| counts[kind] > limit(kind));
-    Ok(Recent { now, jobs, more, leased_from: first, leased_next: last.filter(|_| counts[LEASED] > limit(LEASED)) })
+    let has_more = |kind: usize| counts[kind] > limit(kind);
+    Ok(Recent {
+        now,
+        jobs,
+        more: (RECORDED..IDS).any(has_more),
+        ids_next: ids.last().copied().filter(|_| has_more(IDS)),
+        ids,
+        leased_from: first,
+        leased_next: last.filter(|_| has_more(LEASED)),
+    })
 }
 
 fn glimpse(row: &Row) -> Result<Glimpse> {

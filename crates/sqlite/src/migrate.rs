@@ -23,6 +23,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { version: 5, name: "operate", sql: include_str!("../migrations/0005_operate.sql") },
     Migration { version: 6, name: "tenants", sql: include_str!("../migrations/0006_tenants.sql") },
     Migration { version: 7, name: "presence", sql: include_str!("../migrations/0007_presence.sql") },
+    Migration { version: 8, name: "revived", sql: include_str!("../migrations/0008_revived.sql") },
 ];
 
 /// The newest version this program knows.

@@ -8,7 +8,8 @@ use crate::{
     row::{Columns, Found, micros},
     session::{Session, Transaction},
     statement::{
-        FORGET_SETTLED, PAUSE_QUEUE, PAUSED_QUEUES, REPRIORITIZE, REQUEST_CANCEL, RESUME_QUEUE, RETRY, UNBLOCK,
+        FORGET_SETTLED, PAUSE_QUEUE, PAUSED_QUEUES, RECORD_REVIVED, REPRIORITIZE, REQUEST_CANCEL, RESUME_QUEUE, RETRY,
+        UNBLOCK,
     },
 };
 
@@ -48,6 +49,7 @@ impl Transaction<'_> {
         let job = Found::expect(self, id)?;
         let decided = job.lifecycle.apply(Event::Redrive)?;
         self.write_one(RETRY, params![id.as_uuid(), micros(self.now), decided.max_attempts])?;
+        self.write(RECORD_REVIVED, params![micros(self.now), id.as_uuid()])?;
         // It has not finished after all: whoever was not told yet waits for the new end.
         self.write(FORGET_SETTLED, [id.as_uuid()])?;
         self.moved(&job.queue, None, decided.state);

@@ -1,7 +1,7 @@
 //! Forgetting what is past its retention, row by row and a bounded number at a time. Pages that fall empty are used again.
 
 use orchestrix_core::{JobId, JobState};
-use orchestrix_store::{Pruned, Retention, clock::earlier};
+use orchestrix_store::{Pruned, Retention, clock::earlier, recent::REVIVED_KEPT};
 use rusqlite::params;
 
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
     session::Transaction,
     statement::{
         FORGET_ATTEMPTS, FORGET_AUDIT, FORGET_CHECKPOINT, FORGET_DEPENDENCIES, FORGET_JOB, FORGET_LOGS,
-        FORGET_OCCURRENCES, FORGET_OPERATIONS, FORGET_PAYLOAD, OLD_LOGS, PAST_RETENTION, REMEMBER_KEY,
+        FORGET_OCCURRENCES, FORGET_OPERATIONS, FORGET_PAYLOAD, FORGET_REVIVED, OLD_LOGS, PAST_RETENTION, REMEMBER_KEY,
     },
 };
 
@@ -35,6 +35,7 @@ impl Transaction<'_> {
             (FORGET_OCCURRENCES, retention.occurrences),
             (FORGET_AUDIT, retention.audit),
             (FORGET_OPERATIONS, retention.operations),
+            (FORGET_REVIVED, REVIVED_KEPT),
         ] {
             if left > 0 {
                 let until = micros(earlier(self.now, kept));

@@ -3,7 +3,7 @@
 use orchestrix_core::{JobId, JobState, JobType, Queue, Tenant};
 use orchestrix_store::{
     Glimpse, Lately, Recent,
-    recent::{LeasePlace, RECORDED_TIMES},
+    recent::{LeasePlace, MAX_IDS, RECORDED_TIMES},
 };
 use rusqlite::Row;
 use uuid::Uuid;
@@ -12,11 +12,11 @@ use crate::{
     error::Result,
     row::{Columns, micros},
     session::Session,
-    statement::{RECENT_ENDED, RECENT_LEASED, RECENT_RECORDED},
+    statement::{RECENT_ENDED, RECENT_IDS, RECENT_LEASED, RECENT_RECORDED, RECENT_REVIVED},
 };
 
 pub(crate) fn recent(session: &Session<'_>, lately: &Lately) -> Result<Recent> {
-    let mut recent = Recent { now: session.now, jobs: Vec::new(), more: false, leased_from: None, leased_next: None };
+    let mut recent = Recent::none(session.now);
     let limit = lately.limit;
     let (expires_at, after) = match lately.leased_after {
         Some(place) => (micros(place.expires_at), place.id.as_uuid()),
@@ -58,6 +58,28 @@ pub(crate) fn recent(session: &Session<'_>, lately: &Lately) -> Result<Recent> {
         session.each(RECENT_ENDED, (state.as_str(), micros(since), limit + 1), |row| {
             shown += 1;
             show(shown - 1, limit, row)
+        })?;
+    }
+    if let Some(since) = lately.revived_since {
+        let mut shown = 0;
+        session.each(RECENT_REVIVED, (micros(since), limit + 1), |row| {
+            shown += 1;
+            show(shown - 1, limit, row)
+        })?;
+    }
+    if let Some(after) = lately.ids_after {
+        let (mut looked, mut last) = (0, None);
+        session.each(RECENT_IDS, (after.as_uuid(), MAX_IDS + 1), |row| {
+            if looked == MAX_IDS {
+                recent.ids_next = last;
+                return Ok(false);
+            }
+            looked += 1;
+            let row = Columns(row);
+            let (id, over): (JobId, bool) = (row.id(0)?, row.get(1)?);
+            last = Some(id);
+            recent.ids.extend(last.filter(|_| !over));
+            Ok(true)
         })?;
     }
     Ok(recent)

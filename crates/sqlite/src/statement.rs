@@ -66,6 +66,7 @@ statements! {
     FORGET_OCCURRENCES = "forget_occurrences";
     FORGET_OPERATIONS = "forget_operations";
     FORGET_PAYLOAD = "forget_payload";
+    FORGET_REVIVED = "forget_revived";
     FORGET_SETTLED = "forget_settled";
     FORGET_WORKERS = "forget_workers";
     GET = "get";
@@ -113,14 +114,17 @@ statements! {
     PROGRESS = "progress";
     PROMOTE = "promote";
     RECENT_ENDED = "recent_ended";
+    RECENT_IDS = "recent_ids";
     RECENT_LEASED = "recent_leased";
     RECENT_RECORDED = "recent_recorded";
+    RECENT_REVIVED = "recent_revived";
     RECORD = "record";
     RECORD_ATTEMPT = "record_attempt";
     RECORD_DEPENDENCY = "record_dependency";
     RECORD_KEY = "record_key";
     RECORD_OCCURRENCE = "record_occurrence";
     RECORD_PAYLOAD = "record_payload";
+    RECORD_REVIVED = "record_revived";
     REGISTER_WORKER = "register_worker";
     REMEMBER_KEY = "remember_key";
     REMOVE_NODE = "remove_node";

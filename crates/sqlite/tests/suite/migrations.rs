@@ -22,6 +22,7 @@ const LANDED: &[(&str, &str)] = &[
     ("0005_operate.sql", "af131b4fc4b66acaa580586465a3e4acb591dcf61a668385c0a3c8396695f9b1"),
     ("0006_tenants.sql", "81da8633b4a17cd8b1c7d0718fa93f9102535fd73b41e472b197a5ff32206828"),
     ("0007_presence.sql", "b109b86bf992b5914a63fce27bf222a16771bf5a91907ecf306f7599bb417fce"),
+    ("0008_revived.sql", "393821551302765b7174e9e708213da1dcacfeb9e247d87aeb2d3dc2df2443b7"),
 ];
 
 fn ledger(connection: &Connection) -> Vec<(i32, String, i64)> {
