@@ -137,7 +137,7 @@ async fn redrive(
         return would_change(&found.items, output);
     }
     if !found.items.is_empty() {
-        consent.ask(&format!("{} would be retried.", jobs(found.items.len())))?;
+        consent.ask(&format!("{} would be retried.", jobs(found.items.len())), "which")?;
     }
     let mut retried = Vec::new();
     let mut cursor = None;
@@ -183,7 +183,7 @@ async fn purge(older_than: Duration, consent: Consent, api: &Api, output: &Outpu
     }
     let mut forgotten = 0;
     if count > 0 || more {
-        consent.ask(&format!("{about}{} would be forgotten for good.", jobs(count)))?;
+        consent.ask(&format!("{about}{} would be forgotten for good.", jobs(count)), "how many")?;
         loop {
             let step: Purged = api.call(ask(false)?).await?;
             forgotten += step.count;

@@ -15,7 +15,7 @@
 //! | `traces` | spans for a collector, if the feature `otlp` is there |
 //! | `doctor` | what is wrong with a database, a server or this machine, and what to do |
 //! | `worker`, `builtin` | a worker, and the job types it knows |
-//! | the others | what several groups share: filters, durations, consent, jobs one by one |
+//! | the others | what several groups share: filters, durations, addresses, consent, jobs one by one |
 //!
 //! A command builds a request, reads the answer and prints it: what is shown is shaped in the `api` crate, once for all. Nothing
 //! here decides anything about jobs.
@@ -37,6 +37,7 @@ mod failure;
 mod filter;
 mod jobs;
 mod keys;
+mod listen;
 mod logs;
 mod metrics;
 mod migrate;

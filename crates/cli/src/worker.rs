@@ -23,6 +23,7 @@ use crate::{
     builtin::{self, BuiltinOptions},
     database::{Database, Opened},
     failure::{Failure, Outcome, say},
+    listen::address,
     metrics::Page,
     times, traces,
 };
@@ -82,7 +83,7 @@ pub(crate) struct Arguments {
     no_coordinator: bool,
 
     /// Where to show metrics, at /metrics; nowhere by default
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
     metrics_listen: Option<SocketAddr>,
 
     /// Let orchestrix.command run this program, named exactly so; may be given several times

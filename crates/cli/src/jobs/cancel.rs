@@ -71,7 +71,7 @@ pub(crate) async fn run(arguments: &Arguments, api: &Api, output: &Output) -> Re
         return would_change(&found.items, output);
     }
     if !found.items.is_empty() {
-        consent.ask(&format!("{} would be cancelled.", jobs(found.items.len())))?;
+        consent.ask(&format!("{} would be cancelled.", jobs(found.items.len())), "which")?;
     }
     let ids: Vec<JobId> = found.items.iter().map(|job| job.job_id).collect();
     let outcome = each(&ids, output, cancel).await?;
