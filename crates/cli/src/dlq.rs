@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::{
     api::{Api, ApiError, Refused, Request},
     consent::Consent,
-    each::{self, Fate, each, jobs, rehearse, would_change},
+    each::{self, Fate, each, jobs, rehearse, standing, would_change},
     failure::{Failure, Outcome},
     filter::{self, Filter, find},
     jobs::list,
@@ -94,7 +94,7 @@ pub(crate) async fn run(command: Command, api: &Api, output: &Output) -> Result<
             if ids.is_empty() {
                 redrive(&filter.request(), limit, consent, api, output).await
             } else if consent.dry_run {
-                rehearse(&ids, api, output, fate).await
+                rehearse(&ids, output, async |id| standing(id, api).await, |job| fate(job.state)).await
             } else {
                 each(&ids, output, async |id| redrive_one(id, api).await).await
             }

@@ -35,6 +35,7 @@ mod doctor;
 mod each;
 mod failure;
 mod filter;
+mod handshake;
 mod jobs;
 mod keys;
 mod listen;
