@@ -20,13 +20,13 @@ pub(crate) struct Consent {
 }
 
 impl Consent {
-    /// Asks, unless the answer was given beforehand; an error unless it is yes.
-    pub(crate) fn ask(self, question: &str) -> Result<()> {
+    /// Asks, unless the answer was given beforehand; an error unless it is yes. `shown` is what a dry run shows: which, or how many.
+    pub(crate) fn ask(self, question: &str, shown: &str) -> Result<()> {
         if self.yes {
             return Ok(());
         }
         if !io::stdin().is_terminal() {
-            let text = format!("{question} Add --yes to go ahead, or --dry-run to see which.");
+            let text = format!("{question} Add --yes to go ahead, or --dry-run to see {shown}.");
             return Err(Failure::Usage(text).into());
         }
         prompt(question)

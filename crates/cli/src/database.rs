@@ -30,13 +30,20 @@ impl fmt::Display for Database {
 }
 
 impl Database {
-    /// The database that was asked for.
+    /// The database that was asked for, where a server would do as well.
     pub(crate) fn of(global: &Global) -> Result<Self> {
+        Self::read(global, "; or --server http://…, or ORCHESTRIX_SERVER_URL")
+    }
+
+    /// The database that was asked for, where nothing else will do.
+    pub(crate) fn alone(global: &Global) -> Result<Self> {
+        Self::read(global, "")
+    }
+
+    fn read(global: &Global, instead: &str) -> Result<Self> {
         let url = global.database.as_deref().filter(|url| !url.is_empty()).ok_or_else(|| {
-            usage(
-                "no database: give --database postgres://… or sqlite:PATH, or set ORCHESTRIX_DATABASE_URL; \
-                 or --server http://…, or ORCHESTRIX_SERVER_URL",
-            )
+            let text = "no database: give --database postgres://… or sqlite:PATH, or set ORCHESTRIX_DATABASE_URL";
+            usage(format!("{text}{instead}"))
         })?;
         let scheme = url.split_once(':').map_or("", |(scheme, _)| scheme);
         match scheme {
@@ -103,12 +110,7 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
-    /// Opens the database that was asked for. A file that is not there is made only if `makes_files`.
-    pub(crate) async fn open(global: &Global, makes_files: bool) -> Result<Self> {
-        Self::of(Database::of(global)?, global, makes_files).await
-    }
-
-    /// Opens this database.
+    /// Opens this database. A file that is not there is made only if `makes_files`.
     pub(crate) async fn of(database: Database, global: &Global, makes_files: bool) -> Result<Self> {
         match database {
             Database::Postgres { options, place } => {

@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::{
     api::{Api, ApiError, Refused, Request},
     consent::Consent,
-    each::{self, Fate, each, jobs, rehearse, would_change},
+    each::{self, Fate, each, jobs, rehearse, standing, would_change},
     failure::{Failure, Outcome},
     filter::{self, Filter, find},
     jobs::list,
@@ -94,7 +94,7 @@ pub(crate) async fn run(command: Command, api: &Api, output: &Output) -> Result<
             if ids.is_empty() {
                 redrive(&filter.request(), limit, consent, api, output).await
             } else if consent.dry_run {
-                rehearse(&ids, api, output, fate).await
+                rehearse(&ids, output, async |id| standing(id, api).await, |job| fate(job.state)).await
             } else {
                 each(&ids, output, async |id| redrive_one(id, api).await).await
             }
@@ -137,7 +137,7 @@ async fn redrive(
         return would_change(&found.items, output);
     }
     if !found.items.is_empty() {
-        consent.ask(&format!("{} would be retried.", jobs(found.items.len())))?;
+        consent.ask(&format!("{} would be retried.", jobs(found.items.len())), "which")?;
     }
     let mut retried = Vec::new();
     let mut cursor = None;
@@ -183,7 +183,7 @@ async fn purge(older_than: Duration, consent: Consent, api: &Api, output: &Outpu
     }
     let mut forgotten = 0;
     if count > 0 || more {
-        consent.ask(&format!("{about}{} would be forgotten for good.", jobs(count)))?;
+        consent.ask(&format!("{about}{} would be forgotten for good.", jobs(count)), "how many")?;
         loop {
             let step: Purged = api.call(ask(false)?).await?;
             forgotten += step.count;

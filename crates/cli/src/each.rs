@@ -10,11 +10,11 @@ use orchestrix_api::{
     },
     job::Accepted,
 };
-use orchestrix_core::{JobId, JobState};
+use orchestrix_core::JobId;
 use serde::Serialize;
 
 use crate::{
-    api::{Api, Request},
+    api::{Api, Request, Seen},
     failure::{self, Failure, Outcome},
     output::{Output, table},
 };
@@ -27,6 +27,11 @@ pub(crate) trait Stands: Serialize {
     fn id(&self) -> JobId;
 
     fn word(&self) -> &'static str;
+
+    /// The kind of this one's word, where not all have the same.
+    fn kind(&self) -> &'static str {
+        Self::KIND
+    }
 }
 
 impl Stands for Standing {
@@ -50,6 +55,31 @@ impl Stands for Accepted {
 
     fn word(&self) -> &'static str {
         self.status.as_str()
+    }
+}
+
+impl Stands for Seen<Standing, Accepted> {
+    const KIND: &'static str = Standing::KIND;
+
+    fn id(&self) -> JobId {
+        match self {
+            Self::Operator(job) => job.id(),
+            Self::Client(job) => job.id(),
+        }
+    }
+
+    fn word(&self) -> &'static str {
+        match self {
+            Self::Operator(job) => job.word(),
+            Self::Client(job) => job.word(),
+        }
+    }
+
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Operator(_) => Standing::KIND,
+            Self::Client(_) => Accepted::KIND,
+        }
     }
 }
 
@@ -110,17 +140,22 @@ pub(crate) enum Fate {
     Refused(String),
 }
 
+/// Where a job stands, for operators.
+pub(crate) async fn standing(id: JobId, api: &Api) -> Result<Standing> {
+    let job: JobDetails = api.call(Request::get(format!("/admin/jobs/{id}"))).await?;
+    Ok(Standing::of(id, job.item.state))
+}
+
 /// Shows what would become of these jobs as they stand now, and does nothing to them. Ends as the deed would.
-pub(crate) async fn rehearse(
+pub(crate) async fn rehearse<T: Stands>(
     ids: &[JobId],
-    api: &Api,
     output: &Output,
-    fate: impl Fn(JobState) -> Fate,
+    look: impl AsyncFn(JobId) -> Result<T>,
+    fate: impl Fn(&T) -> Fate,
 ) -> Result<Outcome> {
     let each = Each::of("job", ids, async |id| {
-        let job: JobDetails = api.call(Request::get(format!("/admin/jobs/{id}"))).await?;
-        let standing = Standing::of(*id, job.item.state);
-        match fate(standing.state) {
+        let standing = look(*id).await?;
+        match fate(&standing) {
             Fate::Refused(why) => Err(Failure::Conflict(why).into()),
             Fate::Changed => Ok((standing, true)),
             Fate::Same => Ok((standing, false)),
@@ -140,7 +175,8 @@ pub(crate) fn show<T: Stands>(jobs: &[T], output: &Output) -> Result<()> {
 
 fn standings<T: Stands>(jobs: &[T]) -> String {
     let row = |job: &T| [job.id().to_string(), job.word().to_owned()];
-    table(["ID", T::KIND], jobs.iter().map(row))
+    let kind = jobs.first().map_or(T::KIND, Stands::kind);
+    table(["ID", kind], jobs.iter().map(row))
 }
 
 /// The same without a header: scripts take the first word of a line.

@@ -8,6 +8,7 @@ use thiserror::Error;
 use crate::{
     api::{ApiError, Refused},
     database::POOLED,
+    handshake::Handshake,
     logs,
 };
 
@@ -127,10 +128,14 @@ fn advice(error: &anyhow::Error) -> Vec<String> {
             let what = if away && !refused.remote { Some(database()) } else { advice_on(refused) };
             doubt.into_iter().chain(what).collect()
         }
-        (Some(ApiError::Away { .. }), _) => {
-            vec!["is it up, and --server right? --connect-timeout waits longer for it".into()]
+        (Some(ApiError::Away { why, .. }), _) => {
+            let away = "is it up, and --server right? --connect-timeout waits longer for it";
+            vec![Handshake::of(why).map_or(away, Handshake::advice).into()]
         }
-        (Some(ApiError::Unknown { doubt, .. }), _) => vec![(*doubt).into()],
+        (Some(ApiError::Unknown { doubt, why, .. }), _) => {
+            let handshake = Handshake::of(why).map(Handshake::advice);
+            handshake.into_iter().chain([*doubt]).map(str::to_owned).collect()
+        }
         (_, Some(StoreError::Unavailable(_))) => vec![database()],
         // What a pooler says to settings that belong to a connection of one's own.
         (_, Some(error)) if error.to_string().contains("unsupported startup parameter") => {
@@ -153,14 +158,37 @@ fn advice_on(refused: &Refused) -> Option<String> {
                 None => choose.into(),
             });
         }
+        (401, _) if refused.keyed => {
+            "the server does not know this key, or it has expired or was revoked: \
+             give another by --api-key or ORCHESTRIX_API_KEY"
+        }
         (401, _) => "the server asks for a key: give --api-key, or set ORCHESTRIX_API_KEY",
-        (403, _) => "this key may not do that: most commands need one whose role is operator",
+        (403, _) => return forbidden(refused),
         (404, "") => "is --server the address of an Orchestrix server, with its path if it has one?",
-        (429, _) => "the server has too much to do: try again later",
+        (429, _) => {
+            return Some(match refused.retry_after {
+                Some(wait) => format!("come again in {} s, or let --connect-timeout wait for it", wait.as_secs()),
+                None => "come again later".into(),
+            });
+        }
         (502..=504, _) => "the server is up, but cannot do its work: try again later, and see its log",
         _ => return None,
     };
     Some(text.into())
+}
+
+// They all have one code: only the words tell what a tenant forbids from what a role does.
+fn forbidden(refused: &Refused) -> Option<String> {
+    let says = |words: &str| refused.told.detail.contains(words);
+    match () {
+        () if says("bound to a tenant") => Some("use a key that is not bound to a tenant".into()),
+        () if says("bound to another tenant") => {
+            Some("name the tenant of the key, or none, or use a key that is not bound to one".into())
+        }
+        () if refused.keyed => Some(format!("this key may not do that: it takes one whose role is {}", refused.role)),
+        // It is not about keys: the server says what it wants.
+        () => None,
+    }
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
@@ -172,13 +200,20 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use orchestrix_client::http::Told;
 
     use super::*;
 
     fn refused(status: u16, code: &str) -> anyhow::Error {
         let told = Told { code: code.into(), detail: "d".into(), ..Told::default() };
-        ApiError::from(Refused { status, told, remote: true, doubt: Some("who knows?") }).into()
+        ApiError::from(said(status, told)).into()
+    }
+
+    fn said(status: u16, told: Told) -> Refused {
+        let doubt = Some("who knows?");
+        Refused { status, told, remote: true, keyed: true, role: "operator", retry_after: None, doubt }
     }
 
     #[test]
@@ -208,6 +243,26 @@ mod tests {
     fn a_change_that_may_have_been_made_is_told_as_such() {
         assert_eq!(advice(&refused(503, "unavailable"))[0], "who knows?");
         assert!(!advice(&refused(422, "validation_failed")).contains(&"who knows?".to_owned()));
-        assert!(advice(&refused(401, "unauthenticated"))[0].contains("ORCHESTRIX_API_KEY"));
+    }
+
+    #[test]
+    fn what_to_do_about_a_key_goes_by_what_is_wrong_with_it() {
+        let of = |refused: Refused| advice_on(&refused).unwrap_or_default();
+        let no = |status, detail: &str| said(status, Told { detail: detail.into(), ..Told::default() });
+        assert!(of(no(401, "")).contains("has expired or was revoked"));
+        assert!(of(Refused { keyed: false, ..no(401, "") }).contains("asks for a key"));
+        let role = "the key's role, operator, does not allow this";
+        assert!(of(Refused { role: "admin", ..no(403, role) }).ends_with("takes one whose role is admin"));
+        let tenant = "this is not for a key that is bound to a tenant";
+        assert_eq!(of(no(403, tenant)), "use a key that is not bound to a tenant");
+        assert!(of(no(403, "the key is bound to another tenant")).starts_with("name the tenant of the key"));
+        assert_eq!(of(Refused { keyed: false, ..no(403, "without keys the server answers only") }), "");
+    }
+
+    #[test]
+    fn whoever_comes_too_often_is_told_when_to_come_again() {
+        let of = |retry_after| advice_on(&Refused { retry_after, ..said(429, Told::default()) }).unwrap_or_default();
+        assert!(of(Some(Duration::from_secs(3))).starts_with("come again in 3 s"));
+        assert_eq!(of(None), "come again later");
     }
 }

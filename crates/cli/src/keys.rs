@@ -8,7 +8,7 @@ use clap::{
     builder::{PossibleValuesParser, TypedValueParser},
 };
 use orchestrix_api::admin::key::{KeyMade, KeyRequest, KeyView, RateLimitView};
-use orchestrix_core::{KeyId, Role, Tenant, Timestamp};
+use orchestrix_core::{KeyId, NewJob, Role, Tenant, Timestamp};
 use serde::Serialize;
 
 use crate::{
@@ -34,7 +34,7 @@ Examples:
     /// Show every key, without its secret
     #[command(after_help = "Example:\n  orchestrix keys list")]
     List,
-    /// Take keys back; servers refuse them within two seconds
+    /// Take keys back: servers refuse them within 2 s, and end their event streams and WebSockets within 15 s
     #[command(after_help = "Example:\n  orchestrix keys revoke 4fk20dm1q7ze")]
     Revoke {
         /// Their ids: what stands between ox_ and the next underscore
@@ -55,17 +55,26 @@ pub(crate) struct Create {
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 
-    /// Bind it to a tenant: it acts in it alone
+    /// Bind it to a tenant: it acts in it alone. A worker's key cannot be bound
     #[arg(long, value_name = "TENANT")]
     tenant: Option<Tenant>,
 
     /// After how long it ends; not at all, unless told otherwise
-    #[arg(long, value_name = "DURATION", value_parser = times::duration)]
+    #[arg(long, value_name = "DURATION", value_parser = lifetime)]
     expires: Option<Duration>,
 
     /// How many requests a second it may make, of each server
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     rate: Option<u32>,
+}
+
+// How long a key may last.
+fn lifetime(text: &str) -> Result<Duration, String> {
+    let lifetime = times::duration(text)?;
+    match (Duration::from_millis(1)..=NewJob::MAX_DELAY).contains(&lifetime) {
+        true => Ok(lifetime),
+        false => Err("must be from 1ms to ten years, such as 2160h".into()),
+    }
 }
 
 fn role() -> impl TypedValueParser<Value = Role> {
@@ -113,10 +122,11 @@ async fn list(api: &Api, output: &Output) -> Result<()> {
 }
 
 fn described(keys: &[KeyView], now: Timestamp) -> String {
-    table(["KEY", "NAME", "ROLE", "TENANT", "STATE", "CREATED", "EXPIRES"], keys.iter().map(|key| row(key, now)))
+    let header = ["KEY", "NAME", "ROLE", "TENANT", "RATE", "STATE", "CREATED", "EXPIRES"];
+    table(header, keys.iter().map(|key| row(key, now)))
 }
 
-fn row(key: &KeyView, now: Timestamp) -> [String; 7] {
+fn row(key: &KeyView, now: Timestamp) -> [String; 8] {
     let state = match (key.revoked_at, key.expires_at) {
         (Some(_), _) => "revoked",
         (None, Some(end)) if end <= now => "expired",
@@ -127,10 +137,21 @@ fn row(key: &KeyView, now: Timestamp) -> [String; 7] {
         key.name.clone(),
         key.role.to_string(),
         key.tenant.as_ref().map_or_else(|| "any".into(), ToString::to_string),
+        key.rate_limit.as_ref().map_or_else(|| "-".into(), rate),
         state.into(),
         times::relative(key.created_at, now),
         key.expires_at.map_or_else(|| "-".into(), |end| times::relative(end, now)),
     ]
+}
+
+// How often it may be used, and how often at once if that is more or less.
+fn rate(limit: &RateLimitView) -> String {
+    let RateLimitView { count, per_seconds, burst } = limit;
+    let per = if *per_seconds == 1.0 { "s".to_owned() } else { format!("{per_seconds}s") };
+    match burst {
+        Some(burst) if burst != count => format!("{count}/{per}, {burst} at once"),
+        _ => format!("{count}/{per}"),
+    }
 }
 
 // Shows the keys as they stand, and does nothing to them.
@@ -159,4 +180,17 @@ async fn revoke(ids: &[KeyId], consent: Consent, api: &Api, output: &Output) -> 
 
 fn words(count: usize) -> String {
     if count == 1 { "1 key".into() } else { format!("{count} keys") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_often_a_key_may_be_used_is_told_in_a_word() {
+        let of = |count, per_seconds, burst| rate(&RateLimitView { count, per_seconds, burst });
+        assert_eq!(of(5, 1.0, Some(5)), "5/s");
+        assert_eq!(of(100, 60.0, None), "100/60s");
+        assert_eq!(of(5, 0.5, Some(20)), "5/0.5s, 20 at once");
+    }
 }

@@ -15,7 +15,7 @@
 //! | `traces` | spans for a collector, if the feature `otlp` is there |
 //! | `doctor` | what is wrong with a database, a server or this machine, and what to do |
 //! | `worker`, `builtin` | a worker, and the job types it knows |
-//! | the others | what several groups share: filters, durations, consent, jobs one by one |
+//! | the others | what several groups share: filters, durations, addresses, consent, jobs one by one |
 //!
 //! A command builds a request, reads the answer and prints it: what is shown is shaped in the `api` crate, once for all. Nothing
 //! here decides anything about jobs.
@@ -35,8 +35,10 @@ mod doctor;
 mod each;
 mod failure;
 mod filter;
+mod handshake;
 mod jobs;
 mod keys;
+mod listen;
 mod logs;
 mod metrics;
 mod migrate;

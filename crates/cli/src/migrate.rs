@@ -33,7 +33,7 @@ struct Migrated {
 
 pub(crate) async fn run(arguments: &Arguments, global: &Global, output: &Output) -> Result<Outcome> {
     global.no_server("migrate")?;
-    let database = Database::of(global)?;
+    let database = Database::alone(global)?;
     let pending = database.pending_migrations().await?;
     if arguments.check {
         let outcome = if pending == 0 { Outcome::DONE } else { Outcome::FAILED };
@@ -47,7 +47,7 @@ pub(crate) async fn run(arguments: &Arguments, global: &Global, output: &Output)
         return Err(Failure::Usage("migrate and --no-migrate exclude each other; --check only looks".into()).into());
     }
     if pending > 0 {
-        Opened::open(global, true).await?.close().await;
+        Opened::of(Database::alone(global)?, global, true).await?.close().await;
     }
     output.item(&Migrated { pending: 0, applied: pending }, || match pending {
         0 => format!("{database} is up to date\n"),

@@ -67,6 +67,9 @@ pub(crate) async fn run(command: Command, api: &Api, output: &Output) -> Result<
             let abort = Request::post(format!("/admin/operations/{id}/abort")).repeatable();
             let operation: OperationView = api.call(abort).await?;
             output.item(&operation, || described(&operation))?;
+            if matches!(operation.state.as_str(), "done" | "failed") {
+                output.note("it was over already: nothing was stopped");
+            }
             Ok(Outcome::DONE)
         }
     }

@@ -25,6 +25,7 @@ use crate::{
     builtin::{self, BuiltinOptions},
     database::{Database, Opened},
     failure::{Failure, Outcome, say},
+    listen::address,
     metrics, times, traces,
 };
 
@@ -41,7 +42,7 @@ Examples:
   orchestrix server --database sqlite:jobs.db --no-auth")]
 pub(crate) struct ServerArguments {
     /// Where to listen
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080", value_parser = address)]
     listen: SocketAddr,
 
     /// Which parts to run
@@ -123,7 +124,7 @@ Example:
   orchestrix dev --listen 127.0.0.1:8080")]
 pub(crate) struct DevArguments {
     /// Where to listen
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080", value_parser = address)]
     listen: SocketAddr,
 
     /// Where to keep jobs
@@ -190,7 +191,7 @@ pub(crate) async fn server(arguments: &ServerArguments, global: &Global) -> Resu
     let api = arguments.roles.contains(&Role::Api);
     let listener = if api { Some(listen(arguments.listen, &auth).await?) } else { None };
     let address = listener.as_ref().map(TcpListener::local_addr).transpose()?;
-    let database = Database::of(global)?.staying();
+    let database = Database::alone(global)?.staying();
     let place = database.to_string();
     let opened = Opened::of(database, global, true).await?;
     let coordinator = match arguments.roles.contains(&Role::Coordinator) {

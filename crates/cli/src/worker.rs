@@ -3,35 +3,28 @@
 //! The first signal lets what runs finish, within the drain timeout; the second ends it at once. Leases are no setting of a
 //! worker: each job carries its own. It works straight on a database, or over a server, which then leads.
 
-use std::{
-    fmt,
-    net::SocketAddr,
-    str::FromStr,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{fmt, net::SocketAddr, str::FromStr, sync::Arc, time::Duration};
 
 use anyhow::Result;
 use clap::Args;
 use orchestrix_client::Client;
 use orchestrix_core::Queue;
-use orchestrix_store::StoreError;
 use orchestrix_worker::{Drained, HttpOptions, HttpSource, Worker, WorkerBuilder, WorkerError};
+use serde_json::json;
 
 use crate::{
+    api::{Api, Request},
     arguments::Global,
     builtin::{self, BuiltinOptions},
     database::{Database, Opened},
     failure::{Failure, Outcome, say},
+    listen::address,
     metrics::Page,
     times, traces,
 };
 
 /// How long a program that was asked to end gets before it is killed.
 const KILL_AFTER: Duration = Duration::from_secs(2);
-
-/// How soon a server that is not there is looked for again.
-const TRY_AGAIN: Duration = Duration::from_millis(250);
 
 /// Work on jobs of the built-in types
 #[derive(Debug, Args)]
@@ -82,7 +75,7 @@ pub(crate) struct Arguments {
     no_coordinator: bool,
 
     /// Where to show metrics, at /metrics; nowhere by default
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
     metrics_listen: Option<SocketAddr>,
 
     /// Let orchestrix.command run this program, named exactly so; may be given several times
@@ -158,34 +151,18 @@ async fn on_database(arguments: &Arguments, global: &Global) -> Result<Outcome> 
 }
 
 async fn over_server(arguments: &Arguments, server: String, global: &Global) -> Result<Outcome> {
+    // First in the words of a command, which say what to do about a key, a certificate or a server that is still starting.
+    let api = Api::open(global, false).await?;
+    let nothing = Request::post("/worker/leases/complete-batch").with(&json!({"items": []}))?;
+    api.tell(nothing.repeatable()).await?;
     let patience = global.connect_timeout;
     let defaults = HttpOptions::new(server);
     let options =
         HttpOptions { api_key: global.api_key(), connect_timeout: defaults.connect_timeout.min(patience), ..defaults };
     let place = options.server.clone();
     let source = HttpSource::new(options)?;
-    reach(&source, patience).await.map_err(|error| match error {
-        StoreError::Unavailable(why) => {
-            let advice = "is it up, and --server right? --connect-timeout waits longer for it";
-            Failure::Unreachable(format!("the server at {place} is not there: {why}\n  {advice}")).into()
-        }
-        error => anyhow::Error::new(error).context(place.clone()),
-    })?;
     let ended = work(arguments, Worker::over(Arc::new(source)), &place).await?;
     Ok(ended.map_or(Outcome::FAILED, |drained| goodbye(drained, "server")))
-}
-
-// Looks for a server that may still be starting.
-async fn reach(source: &HttpSource, patience: Duration) -> Result<(), StoreError> {
-    let begun = Instant::now();
-    loop {
-        match source.check().await {
-            Err(StoreError::Unavailable(_)) if begun.elapsed() + TRY_AGAIN < patience => {
-                tokio::time::sleep(TRY_AGAIN).await;
-            }
-            answer => return answer,
-        }
-    }
 }
 
 /// Works until it is told to end; `None` if that was at once.

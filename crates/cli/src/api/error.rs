@@ -1,19 +1,22 @@
 //! Why there is no answer, or not the one that was asked for.
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use orchestrix_api::Code;
 use orchestrix_client::http::{Answer, Told};
 use thiserror::Error;
+
+use super::{Request, transport::Transport};
+use crate::handshake;
 
 /// What went wrong between a command and what it talks to.
 #[derive(Debug, Error)]
 pub(crate) enum ApiError {
     /// It was refused.
     #[error(transparent)]
-    Refused(#[from] Refused),
-    /// Nobody was there.
-    #[error("{place} is not there: {why}")]
+    Refused(Box<Refused>),
+    /// Nobody was there, or nobody who could be talked to.
+    #[error("{}", handshake::away(place, why))]
     Away { place: String, why: String },
     /// Nobody answered, and it must not be asked again blindly.
     #[error("{place} gave no answer: {why}")]
@@ -23,6 +26,12 @@ pub(crate) enum ApiError {
     Unreadable { place: String, why: String },
 }
 
+impl From<Refused> for ApiError {
+    fn from(refused: Refused) -> Self {
+        Self::Refused(Box::new(refused))
+    }
+}
+
 /// An answer that says no.
 #[derive(Debug, Error)]
 pub(crate) struct Refused {
@@ -30,19 +39,34 @@ pub(crate) struct Refused {
     pub(crate) told: Told,
     /// Whether it came over a socket.
     pub(crate) remote: bool,
+    /// Whether a key was shown.
+    pub(crate) keyed: bool,
+    /// Whose key it takes.
+    pub(crate) role: &'static str,
+    /// When to come again, if the server said so.
+    pub(crate) retry_after: Option<Duration>,
     /// Said if it may or may not have been carried out.
     pub(crate) doubt: Option<&'static str>,
 }
 
 impl Refused {
-    pub(super) fn of(answer: &Answer, remote: bool, doubt: Option<&'static str>) -> Self {
-        Self { status: answer.status.as_u16(), told: Told::read(&answer.body), remote, doubt }
+    pub(super) fn of(answer: &Answer, request: &Request, transport: &Transport) -> Self {
+        Self {
+            status: answer.status.as_u16(),
+            told: Told::read(&answer.body),
+            remote: transport.is_remote(),
+            keyed: transport.is_keyed(),
+            role: request.role(),
+            retry_after: answer.retry_after,
+            doubt: request.doubt(),
+        }
     }
 
     /// One of several that were asked for at once: nothing was done to it.
     pub(crate) fn item(code: Code, detail: String) -> Self {
         let told = Told { code: code.as_str(), detail, ..Told::default() };
-        Self { status: code.status(), told, remote: true, doubt: None }
+        let role = "operator";
+        Self { status: code.status(), told, remote: true, keyed: true, role, retry_after: None, doubt: None }
     }
 }
 

@@ -5,12 +5,14 @@
 //! | `request` | what is asked, and whether it may be asked twice |
 //! | `transport` | the two ways to an answer |
 //! | `error` | why there is none, or not the one that was asked for |
+//! | `seen` | what operators are told, or clients |
 //!
 //! A command builds a request, reads the answer, and prints. Who could not be reached, or has too much to do, is asked again
 //! for as long as `--connect-timeout` says, unless what was asked may have been carried out and must not be done twice.
 
 mod error;
 mod request;
+mod seen;
 mod transport;
 
 use std::time::{Duration, Instant};
@@ -22,8 +24,9 @@ use serde::de::DeserializeOwned;
 
 pub(crate) use error::{ApiError, Refused};
 pub(crate) use request::{Request, escaped};
+pub(crate) use seen::Seen;
 
-use crate::{arguments::Global, output::Page};
+use crate::{arguments::Global, handshake::Handshake, output::Page};
 use transport::Transport;
 
 /// The shortest and the longest pause before asking again, unless the server says how long.
@@ -63,6 +66,18 @@ impl Api {
     /// Asks for something whose answer says nothing.
     pub(crate) async fn tell(&self, request: Request) -> Result<()> {
         self.send(&request).await.map(drop)
+    }
+
+    /// Asks as operators do and, with a key that is none of theirs, as clients do.
+    pub(crate) async fn either<O: DeserializeOwned, C: DeserializeOwned>(
+        &self,
+        operators: Request,
+        clients: Request,
+    ) -> Result<Seen<O, C>> {
+        match self.call(operators).await {
+            Err(ApiError::Refused(refused)) if refused.status == 403 => self.call(clients).await.map(Seen::Client),
+            answer => answer.map(Seen::Operator),
+        }
     }
 
     /// Up to `limit` items of a list, through as many parts as that takes, and where the rest begins.
@@ -106,7 +121,7 @@ impl Api {
         let place = || self.transport.to_string();
         match answer {
             Ok(answer) if answer.status.is_success() => Ok(answer.body),
-            Ok(answer) => Err(Refused::of(&answer, self.transport.is_remote(), request.doubt()).into()),
+            Ok(answer) => Err(Refused::of(&answer, request, &self.transport).into()),
             Err(CallError::Unwritable(why)) => Err(ApiError::Unreadable { place: place(), why }),
             Err(CallError::Broken(why)) if let Some(doubt) = request.doubt() => {
                 Err(ApiError::Unknown { place: place(), why, doubt })
@@ -124,6 +139,8 @@ fn again(answer: &Result<Answer, CallError>, request: &Request) -> Option<Option
         // Turned away at the door.
         Ok(answer) if answer.status == 429 => Some(answer.retry_after),
         Ok(answer) if harmless && matches!(answer.status.as_u16(), 502..=504) => Some(answer.retry_after),
+        // Who cannot be understood will not be a moment later.
+        Err(CallError::NotSent(why) | CallError::Broken(why)) if Handshake::of(why).is_some() => None,
         Err(CallError::NotSent(_)) => Some(None),
         Err(CallError::Broken(_)) if harmless => Some(None),
         _ => None,
@@ -150,6 +167,7 @@ mod tests {
             (Err(CallError::NotSent(String::new())), true, true),
             (Err(CallError::Broken(String::new())), true, false),
             (Err(CallError::Unwritable(String::new())), false, false),
+            (Err(CallError::NotSent("invalid peer certificate: UnknownIssuer".into())), false, false),
         ] {
             let asks = (again(&answer, &look).is_some(), again(&answer, &change).is_some());
             assert_eq!(asks, (looks, changes), "{answer:?}");

@@ -100,6 +100,18 @@ impl Request {
         }
     }
 
+    /// Whose key it takes, in words: what a server holds people to, for whoever was refused.
+    pub(crate) fn role(&self) -> &'static str {
+        let path = self.path.split('?').next().unwrap_or_default();
+        let is_at = |place: &str| path.strip_prefix(place).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        match () {
+            () if is_at("/admin/keys") => "admin",
+            () if is_at("/worker") => "worker or operator",
+            () if is_at("/jobs") || (is_at("/schedules") && self.method == Method::GET) => "client or operator",
+            () => "operator",
+        }
+    }
+
     pub(crate) fn method(&self) -> Method {
         self.method.clone()
     }
@@ -144,6 +156,21 @@ mod tests {
     use orchestrix_api::admin::filter::FilterRequest;
 
     use super::*;
+
+    #[test]
+    fn whose_key_it_takes_goes_by_what_is_asked() {
+        for (request, role) in [
+            (Request::get("/admin/keys?limit=1"), "admin"),
+            (Request::delete("/admin/keys/x"), "admin"),
+            (Request::get("/admin/jobs?limit=1"), "operator"),
+            (Request::post("/worker/leases"), "worker or operator"),
+            (Request::post("/jobs"), "client or operator"),
+            (Request::get("/schedules"), "client or operator"),
+            (Request::put("/schedules/s"), "operator"),
+        ] {
+            assert_eq!(request.role(), role, "{request:?}");
+        }
+    }
 
     #[test]
     fn a_question_is_written_so_that_it_is_read_as_it_was_meant() {

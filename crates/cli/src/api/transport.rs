@@ -18,7 +18,7 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(super) enum Transport {
     Database { local: Local, opened: Opened, place: String },
-    Server(Caller),
+    Server { caller: Caller, keyed: bool },
 }
 
 // Never with a password or a key.
@@ -26,7 +26,7 @@ impl fmt::Display for Transport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Database { place, .. } => f.write_str(place),
-            Self::Server(caller) => write!(f, "the server at {}", caller.place()),
+            Self::Server { caller, .. } => write!(f, "the server at {}", caller.place()),
         }
     }
 }
@@ -48,7 +48,7 @@ impl Transport {
                 ..Server::new(server)
             };
             let caller = Caller::new(&server).map_err(|invalid| Failure::Usage(invalid.to_string()))?;
-            return Ok(Self::Server(caller));
+            return Ok(Self::Server { caller, keyed: server.api_key.is_some() });
         }
         let database = Database::of(global)?;
         let place = database.to_string();
@@ -64,12 +64,17 @@ impl Transport {
     }
 
     pub(super) const fn is_remote(&self) -> bool {
-        matches!(self, Self::Server(_))
+        matches!(self, Self::Server { .. })
+    }
+
+    /// Whether it shows a key.
+    pub(super) const fn is_keyed(&self) -> bool {
+        matches!(self, Self::Server { keyed: true, .. })
     }
 
     pub(super) async fn send(&self, request: &Request) -> Result<Answer, CallError> {
         match self {
-            Self::Server(caller) => {
+            Self::Server { caller, .. } => {
                 let call =
                     Call { body: request.body(), wait: request.wait(), ..Call::new(request.method(), request.path()) };
                 caller.call(call).await

@@ -69,7 +69,7 @@ pub(crate) async fn run(_: &Arguments, global: &Global, output: &Output) -> Resu
         });
     }
     if let Some(url) = server {
-        reports.push(server::examine(&url, global.connect_timeout).await);
+        reports.push(server::examine(&url, global.api_key().as_deref(), global.connect_timeout).await);
     }
     reports.push(Report {
         checks: vec![

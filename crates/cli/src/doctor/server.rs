@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, net::IpAddr, time::Duration};
 
 use orchestrix_core::Timestamp;
 use orchestrix_store::{Result, StoreError};
-use reqwest::{Client, Response, Url, header, redirect};
+use reqwest::{Client, RequestBuilder, Response, Url, header, redirect};
 use serde::Deserialize;
 
 use super::{
@@ -13,10 +13,13 @@ use super::{
     clock::{self, Reading},
     ward::{LIMIT, Ward},
 };
-use crate::failure::Failure;
+use crate::{failure::Failure, handshake::Handshake};
 
 /// The most of an answer that is read.
 const MOST: usize = 64 * 1024;
+
+/// The check of the key.
+const KEY: &str = "server-key";
 
 /// What `/readyz` says.
 #[derive(Debug, Default, Deserialize)]
@@ -52,7 +55,7 @@ pub(super) fn address(text: &str) -> anyhow::Result<Url> {
 }
 
 /// Looks at it.
-pub(super) async fn examine(url: &Url, patience: Duration) -> Report {
+pub(super) async fn examine(url: &Url, key: Option<&str>, patience: Duration) -> Report {
     let place = url.as_str().trim_end_matches('/').to_owned();
     let client = match client(patience) {
         Ok(client) => client,
@@ -60,6 +63,7 @@ pub(super) async fn examine(url: &Url, patience: Duration) -> Report {
     };
     let health = match tokio::time::timeout(patience, health(&client, &place)).await {
         Ok(Ok(health)) => health,
+        Ok(Err(StoreError::Unavailable(why))) => return away(&place, &why),
         Ok(Err(error)) => return away(&place, &error.to_string()),
         Err(_) => return away(&place, &format!("no answer within {} s", patience.as_secs_f64())),
     };
@@ -67,13 +71,19 @@ pub(super) async fn examine(url: &Url, patience: Duration) -> Report {
     ward.checks.push(alive(&place, health.status));
     ward.checks.push(encryption(url));
     ward.checks.extend(health.reading.map(|reading| clock::judge("server-clock", "the server", &reading)));
+    ward.look(KEY, admission(&client, &place, key), |status| vec![admitted(*status, key.is_some())]).await;
     ward.look("server-ready", ready(&client, &place), components).await;
     Report { checks: ward.checks, unreachable: false }
 }
 
 fn away(place: &str, why: &str) -> Report {
-    let advice = "is it up, and are --server, proxy and firewall right?";
-    let check = Check::problem("server", format!("{place} cannot be reached: {why}"), advice);
+    let check = match Handshake::of(why) {
+        Some(handshake) => Check::problem("server", handshake.says(place, why), handshake.advice()),
+        None => {
+            let advice = "is it up, and are --server, proxy and firewall right?";
+            Check::problem("server", format!("{place} cannot be reached: {why}"), advice)
+        }
+    };
     Report { checks: vec![check], unreachable: true }
 }
 
@@ -84,7 +94,11 @@ fn client(patience: Duration) -> reqwest::Result<Client> {
 }
 
 async fn get(client: &Client, url: String) -> Result<Response> {
-    client.get(url).send().await.map_err(|error| StoreError::Unavailable(causes(&error.without_url())))
+    send(client.get(url)).await
+}
+
+async fn send(request: RequestBuilder) -> Result<Response> {
+    request.send().await.map_err(|error| StoreError::Unavailable(causes(&error.without_url())))
 }
 
 // What a person can act on stands in the causes.
@@ -122,6 +136,38 @@ async fn ready(client: &Client, place: &str) -> Result<Ready> {
     serde_json::from_slice(&body).map_err(unlike)
 }
 
+// What the server says to this key, or to none. Any operator may ask this, also one who is bound to a tenant, and it costs little.
+async fn admission(client: &Client, place: &str, key: Option<&str>) -> Result<u16> {
+    let mut request = client.get(format!("{place}/admin/operations?limit=1"));
+    if let Some(key) = key {
+        request = request.bearer_auth(key);
+    }
+    Ok(send(request).await?.status().as_u16())
+}
+
+fn admitted(status: u16, keyed: bool) -> Check {
+    match (status, keyed) {
+        (200, true) => Check::ok(KEY, "the server lets this key do what operators do"),
+        (200, false) => Check::ok(KEY, "the server asks for no key"),
+        (401, true) => Check::problem(
+            KEY,
+            "the server does not know this key, or it has expired or was revoked",
+            "give another by --api-key or ORCHESTRIX_API_KEY; `orchestrix keys list` shows what there is",
+        ),
+        (401, false) => Check::problem(
+            KEY,
+            "the server asks for a key, and none was given",
+            "give --api-key, or set ORCHESTRIX_API_KEY",
+        ),
+        (403, true) => Check::note(
+            KEY,
+            "the key is good, but not an operator's",
+            "it does for a client or a worker; most commands take one whose role is operator",
+        ),
+        (other, _) => Check::unknown(KEY, format!("the server answered {other}")),
+    }
+}
+
 fn alive(place: &str, status: u16) -> Check {
     match status {
         200 => Check::ok("server", format!("{place} is up")),
@@ -144,7 +190,7 @@ fn encryption(url: &Url) -> Check {
         _ => Check::warning(
             NAME,
             "the connection is not encrypted: whoever is on the way reads keys and payloads",
-            "put a proxy with TLS before the server and name it with https://",
+            "give the server --tls-cert and --tls-key, or put a proxy with TLS before it, and name it with https://",
         ),
     }
 }
@@ -204,6 +250,21 @@ mod tests {
         }
         assert_eq!(of("http://10.0.0.1"), Status::Warning);
         assert_eq!(of("http://localhost.example.com"), Status::Warning);
+    }
+
+    #[test]
+    fn a_key_is_judged_by_what_the_server_says_to_it() {
+        for (status, keyed, verdict, words) in [
+            (200, true, Status::Ok, "do what operators do"),
+            (200, false, Status::Ok, "asks for no key"),
+            (401, true, Status::Problem, "has expired or was revoked"),
+            (401, false, Status::Problem, "none was given"),
+            (403, true, Status::Note, "not an operator's"),
+            (503, true, Status::Warning, "answered 503"),
+        ] {
+            let check = admitted(status, keyed);
+            assert!(check.status == verdict && check.detail.contains(words), "{status}: {check:?}");
+        }
     }
 
     #[test]

@@ -97,7 +97,7 @@ pub(crate) async fn run(arguments: &Arguments, api: &Api, output: &Output) -> Re
             "cancel" => "cancelled",
             _ => "given another priority",
         };
-        consent.ask(&format!("{} would be {done}.", jobs(n)))?;
+        consent.ask(&format!("{} would be {done}.", jobs(n)), "how many")?;
     }
     if *detach {
         let begun: Begun = api.call(Request::post("/admin/jobs/bulk").with(&wanted(false))?).await?;

@@ -2,11 +2,14 @@
 
 use anyhow::Result;
 use clap::Args;
-use orchestrix_api::admin::standing::Standing;
-use orchestrix_core::{Event, JobId, JobState};
+use orchestrix_api::{
+    admin::{job::JobDetails, standing::Standing},
+    job::{Accepted, JobView},
+};
+use orchestrix_core::{Event, JobId, JobState, JobStatus};
 
 use crate::{
-    api::{Api, Request},
+    api::{Api, Request, Seen},
     consent::Consent,
     each::{Fate, each, jobs, rehearse, would_change},
     failure::{Failure, Outcome},
@@ -54,10 +57,11 @@ pub(crate) async fn run(arguments: &Arguments, api: &Api, output: &Output) -> Re
         return Err(Failure::Usage("which jobs? Give ids, a filter such as --queue, or --all".into()).into());
     }
     // Cancelling again is fine.
-    let cancel = async |id| api.call::<Standing>(Request::post(format!("/admin/jobs/{id}/cancel")).repeatable()).await;
+    let request = |place: &str, id| Request::post(format!("{place}/{id}/cancel")).repeatable();
+    let cancel = async |id| api.either::<Standing, Accepted>(request("/admin/jobs", id), request("/jobs", id)).await;
     if !ids.is_empty() {
         if consent.dry_run {
-            return rehearse(ids, api, output, fate).await;
+            return rehearse(ids, output, async |id| look(id, api).await, fate).await;
         }
         return each(ids, output, cancel).await;
     }
@@ -71,7 +75,7 @@ pub(crate) async fn run(arguments: &Arguments, api: &Api, output: &Output) -> Re
         return would_change(&found.items, output);
     }
     if !found.items.is_empty() {
-        consent.ask(&format!("{} would be cancelled.", jobs(found.items.len())))?;
+        consent.ask(&format!("{} would be cancelled.", jobs(found.items.len())), "which")?;
     }
     let ids: Vec<JobId> = found.items.iter().map(|job| job.job_id).collect();
     let outcome = each(&ids, output, cancel).await?;
@@ -81,10 +85,27 @@ pub(crate) async fn run(arguments: &Arguments, api: &Api, output: &Output) -> Re
     Ok(outcome)
 }
 
-fn fate(state: JobState) -> Fate {
-    match state.next(Event::Cancel) {
-        Ok(JobState::Cancelled) if state == JobState::Cancelled => Fate::Same,
-        Ok(_) => Fate::Changed,
-        Err(_) => Fate::Refused(format!("it is {state} and can no longer be cancelled")),
+// Where a job stands, as far as whoever asks may know.
+async fn look(id: JobId, api: &Api) -> Result<Seen<Standing, Accepted>> {
+    let request = |place: &str| Request::get(format!("{place}/{id}"));
+    Ok(match api.either::<JobDetails, JobView>(request("/admin/jobs"), request("/jobs")).await? {
+        Seen::Operator(job) => Seen::Operator(Standing::of(id, job.item.state)),
+        Seen::Client(job) => Seen::Client(Accepted { job_id: id, status: job.status }),
+    })
+}
+
+fn fate(job: &Seen<Standing, Accepted>) -> Fate {
+    let over = |word: &str| Fate::Refused(format!("it is {word} and can no longer be cancelled"));
+    match job {
+        Seen::Operator(Standing { state, .. }) => match state.next(Event::Cancel) {
+            Ok(JobState::Cancelled) if *state == JobState::Cancelled => Fate::Same,
+            Ok(_) => Fate::Changed,
+            Err(_) => over(state.as_str()),
+        },
+        Seen::Client(Accepted { status, .. }) => match status {
+            JobStatus::Cancelled => Fate::Same,
+            JobStatus::Pending | JobStatus::Running => Fate::Changed,
+            JobStatus::Completed | JobStatus::Failed => over(&status.as_str().to_lowercase()),
+        },
     }
 }

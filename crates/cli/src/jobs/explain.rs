@@ -27,8 +27,13 @@ fn text(explanation: &Explanation) -> String {
 
 fn jobs(reason: &ReasonView) -> String {
     let row = |job: &orchestrix_api::admin::standing::Standing| [job.job_id.to_string(), job.state.to_string()];
-    let header = reason.code.to_uppercase();
-    let mut text = table([header.as_str(), "STATE"], reason.jobs.iter().map(row));
+    // What they are to the job, which is not what the job is.
+    let header = match reason.code.as_str() {
+        "blocked" => "WAITS FOR",
+        "held" | "dependency_failed" => "DID NOT COMPLETE",
+        _ => "JOB",
+    };
+    let mut text = table([header, "STATE"], reason.jobs.iter().map(row));
     if let Some(more) = reason.more {
         text += &format!("and {more} more\n");
     }

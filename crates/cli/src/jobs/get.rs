@@ -1,12 +1,16 @@
-//! `orchestrix jobs get`.
+//! `orchestrix jobs get`: all of a job for operators, and for clients what is theirs to know.
 
 use anyhow::Result;
-use orchestrix_api::admin::{attempt::AttemptView, job::JobDetails, timeline::Transition};
-use orchestrix_core::{JobId, Timestamp};
+use orchestrix_api::{
+    admin::{attempt::AttemptView, job::JobDetails, timeline::Transition},
+    job::{JobView, ProgressView, ResultView},
+};
+use orchestrix_core::{JobId, JobStatus, Timestamp};
 use serde::Serialize;
+use serde_json::value::RawValue;
 
 use crate::{
-    api::{Api, Request},
+    api::{Api, Request, Seen},
     failure::Outcome,
     output::{Output, pairs, table},
     times,
@@ -23,12 +27,62 @@ struct Shown {
     note: Option<String>,
 }
 
+/// A job as a client sees it.
+#[derive(Debug, Serialize)]
+struct Own {
+    #[serde(flatten)]
+    job: JobView,
+    /// What it left behind, once it has completed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<Box<RawValue>>,
+}
+
 pub(crate) async fn run(id: JobId, api: &Api, output: &Output) -> Result<Outcome> {
-    let job: JobDetails = api.call(Request::get(format!("/admin/jobs/{id}"))).await?;
-    let note = hint(&job.item, api).await;
-    let shown = Shown { job, note };
-    output.item(&shown, || text(&shown, Timestamp::now()))?;
+    let request = |place: &str| Request::get(format!("{place}/{id}"));
+    match api.either::<JobDetails, JobView>(request("/admin/jobs"), request("/jobs")).await? {
+        Seen::Operator(job) => {
+            let note = hint(&job.item, api).await;
+            let shown = Shown { job, note };
+            output.item(&shown, || text(&shown, Timestamp::now()))?;
+        }
+        Seen::Client(job) => {
+            let result = match job.status {
+                JobStatus::Completed => {
+                    Some(api.call::<ResultView>(Request::get(format!("/jobs/{id}/result"))).await?.result)
+                }
+                _ => None,
+            };
+            let own = Own { job, result };
+            output.item(&own, || pairs(own_lines(&own, Timestamp::now())))?;
+            output.note("payload, attempts and errors are shown to a key whose role is operator");
+        }
+    }
     Ok(Outcome::DONE)
+}
+
+fn own_lines(Own { job, result }: &Own, now: Timestamp) -> Vec<(&'static str, String)> {
+    let mut lines = vec![
+        ("id", job.job_id.to_string()),
+        ("type", job.job_type.to_string()),
+        ("status", job.status.to_string()),
+        ("created", at(job.created_at, now)),
+    ];
+    let mut say = |name, value: Option<String>| lines.extend(value.map(|value| (name, value)));
+    say("started", job.started_at.map(|time| at(time, now)));
+    say("finished", job.finished_at.map(|time| at(time, now)));
+    say("progress", job.progress.as_ref().map(progress));
+    say("correlation id", job.correlation_id.clone());
+    say("result", result.as_ref().map(|json| json.get().to_owned()));
+    lines
+}
+
+fn at(time: Timestamp, now: Timestamp) -> String {
+    format!("{time} ({})", times::relative(time, now))
+}
+
+fn progress(progress: &ProgressView) -> String {
+    let percent = progress.percent.map(|percent| format!("{percent} %"));
+    [percent, progress.message.clone()].into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
 fn text(Shown { job, note }: &Shown, now: Timestamp) -> String {
@@ -80,7 +134,7 @@ fn or_none<T: ToString>(value: Option<&T>) -> String {
 // Only what is set and not the default, in the order in which one asks.
 fn lines(job: &JobDetails, now: Timestamp) -> Vec<(&'static str, String)> {
     let summary = &job.item;
-    let at = |time: Timestamp| format!("{time} ({})", times::relative(time, now));
+    let at = |time: Timestamp| at(time, now);
     let mut lines = Vec::new();
     let mut say = |name, value: Option<String>| lines.extend(value.map(|value| (name, value)));
     let asked_to_stop = if summary.cancel_requested { ", asked to stop" } else { "" };
@@ -100,13 +154,7 @@ fn lines(job: &JobDetails, now: Timestamp) -> Vec<(&'static str, String)> {
     say("worker", summary.worker_id.as_ref().map(ToString::to_string));
     say("lease until", job.lease_expires_at.map(at));
     say("timeout", job.timeout_seconds.map(|seconds| format!("{seconds} s")));
-    say(
-        "progress",
-        summary.progress.as_ref().map(|progress| {
-            let percent = progress.percent.map(|percent| format!("{percent} %"));
-            [percent, progress.message.clone()].into_iter().flatten().collect::<Vec<_>>().join(" ")
-        }),
-    );
+    say("progress", summary.progress.as_ref().map(progress));
     say("depends on", joined(&job.depends_on, "\n"));
     say("tags", joined(&summary.tags, ", "));
     say("correlation id", summary.correlation_id.clone());

@@ -75,8 +75,8 @@ pub(crate) async fn delete(names: &[ScheduleName], consent: Consent, api: &Api, 
     if consent.dry_run {
         deleted.extend(found.into_iter().map(|name| Deleted { name, deleted: false }));
     } else if !found.is_empty() {
-        consent
-            .ask(&format!("{} would be forgotten for good, along with what became of past times.", listed(&found)))?;
+        let question = format!("{} would be forgotten for good, along with what became of past times.", listed(&found));
+        consent.ask(&question, "which")?;
         let (done, late) = each(&found, async |name| {
             api.tell(Request::delete(path(name))).await?;
             Ok(Deleted { name: name.clone(), deleted: true })

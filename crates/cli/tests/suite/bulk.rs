@@ -21,7 +21,7 @@ fn whatever_matches_is_changed_by_the_leader_and_only_with_consent() {
         let server = Server::start(&place);
         eventually("it leads", || server.get("/admin/stats").json()["leader"].is_string().then_some(()));
 
-        cancel(&[]).ended(2, "3 jobs would be cancelled. Add --yes");
+        cancel(&[]).ended(2, "3 jobs would be cancelled. Add --yes to go ahead, or --dry-run to see how many.");
         assert!(cancel(&["--dry-run"]).done().stdout.contains("cancel (dry run)"));
         let state = |id: &str| place.json(&["jobs", "get", id])["state"].as_str().unwrap().to_owned();
         assert!(wanted.iter().all(|id| state(id) == "pending"));
@@ -37,6 +37,7 @@ fn whatever_matches_is_changed_by_the_leader_and_only_with_consent() {
         let id = done["operationId"].as_str().unwrap();
         assert_eq!(place.json(&["operations", "get", id])["changed"], 3);
         assert_eq!(place.json(&["operations", "abort", id])["state"], "done", "what is over stays as it is");
+        place.run(&["operations", "abort", id]).ended(0, "it was over already");
         let list = place.json(&["operations", "list", "--limit", "2"]);
         assert_eq!(list["items"][0]["priority"], -5);
         assert!(list["nextCursor"].is_string(), "{list}");

@@ -63,7 +63,7 @@ fn whatever_matches_is_cancelled_only_with_consent() {
         let wanted: Vec<String> = (0..3).map(|_| place.enqueue(&["t", "--queue", "q"]).to_string()).collect();
         let other = place.enqueue(&["t"]);
         let cancel = ["jobs", "cancel", "--queue", "q"];
-        place.run(&cancel).ended(2, "3 jobs would be cancelled. Add --yes");
+        place.run(&cancel).ended(2, "3 jobs would be cancelled. Add --yes to go ahead, or --dry-run to see which.");
         let dry = place.run(&[&cancel[..], &["--dry-run", "--yes"]].concat()).ended(0, "dry run: 3 jobs");
         assert!(wanted.iter().all(|id| dry.stdout.contains(id.as_str())), "{dry:?}");
         assert_eq!(state(&place, &wanted[0]), "pending");
@@ -221,7 +221,9 @@ async fn dead_jobs_are_forgotten_and_nothing_else_is() {
         let dead = place.dead(&["t", "--idempotency-key", "k"], "broken").await.to_string();
         let waiting = place.enqueue(&["t"]);
 
-        place.run(&["dlq", "purge", "--all"]).ended(2, "1 job would be forgotten for good. Add --yes");
+        place
+            .run(&["dlq", "purge", "--all"])
+            .ended(2, "1 job would be forgotten for good. Add --yes to go ahead, or --dry-run to see how many.");
         assert_eq!(place.json(&["dlq", "purge", "--all", "--dry-run"]), json!({"count": 1, "dryRun": true}));
         assert_eq!(place.json(&["dlq", "purge", "--older-than", "1h", "--yes"]), json!({"count": 0, "dryRun": false}));
         assert_eq!(state(&place, &dead), "dead");

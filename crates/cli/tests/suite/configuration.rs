@@ -111,11 +111,8 @@ fn mistakes_are_named_with_their_line_and_what_would_be_right() {
         ("[worker]\nconcurrency = \"10\"", "line 2: `concurrency` must be a number, without quotes"),
         ("concurrency = -1", "line 1: `concurrency` is refused: invalid digit found in string; by default it is 10"),
         ("database = 5", "line 1: `database` must be a string, in quotes"),
-        (
-            "listen = \"here\"",
-            "line 1: `listen` is refused: invalid socket address syntax; by default it is 127.0.0.1:8080",
-        ),
-        ("listen = \"\"", "line 1: `listen` is "),
+        ("listen = \"here\"", "line 1: `listen` must be an IP address and a port, such as 127.0.0.1:8080"),
+        ("listen = \"\"", "line 1: `listen` must be "),
         ("log = \"loud\"", "line 1: `log` must be one of off, error, warn, info, debug, trace"),
         ("no-migrate = \"yes\"", "line 1: `no-migrate` must be true or false"),
         ("queues = \"a,b\"", "line 1: `queues` must be a list"),

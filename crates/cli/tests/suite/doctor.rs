@@ -291,6 +291,7 @@ fn a_server_is_looked_at_from_outside() {
     found.says("server", "ok", "is up");
     found.says("server-tls", "ok", "does not leave this machine");
     found.says("server-clock", "ok", "agree");
+    found.says("server-key", "ok", "asks for no key");
     found.says("server-persistence", "ok", "ok");
     found.says("server-transport", "ok", "none is configured");
     found.says("server-workers", "warning", "no worker is there");
@@ -301,4 +302,28 @@ fn a_server_is_looked_at_from_outside() {
     assert_eq!(away.code, Some(5));
     away.says("server", "problem", "cannot be reached");
     Ran::of(&mut bare(&["doctor", "--server", "ftp://x"])).ended(2, "--server must begin with http");
+}
+
+#[test]
+fn a_key_is_shown_to_the_server_and_judged_by_its_answer() {
+    let place = Place::sqlite();
+    let key = |role: &str, flags: &[&str]| {
+        let ran = place.run(&[&["keys", "create", "--role", role], flags].concat()).done();
+        ran.stdout.trim_end().to_owned()
+    };
+    let keys = [key("operator", &["--tenant", "acme"]), key("client", &[]), "hunter2".to_owned(), String::new()];
+    let server = Server::of(place.command(&["server", "--listen", "127.0.0.1:0"]));
+    let url = format!("http://{}", server.address);
+    for (key, code, status, words) in [
+        (&keys[0], 0, "ok", "do what operators do"),
+        (&keys[1], 0, "note", "not an operator's"),
+        (&keys[2], 1, "problem", "does not know this key"),
+        (&keys[3], 1, "problem", "none was given"),
+    ] {
+        let mut command = bare(&["doctor", "--output", "json", "--server", &url]);
+        let found = Findings::of(command.env("ORCHESTRIX_API_KEY", key));
+        found.says("server-key", status, words);
+        assert_eq!(found.code, Some(code), "{found:#?}");
+        assert!(key.is_empty() || !found.stdout.contains(key.as_str()), "{found:#?}");
+    }
 }

@@ -51,9 +51,13 @@ async fn everything_that_keeps_a_job_waiting_is_told() {
         assert_eq!(told["reasons"][1]["queue"], "email");
         assert_eq!(told["summary"], "It waits for 1 job to finish; its queue email is paused; no worker is alive.");
         let text = place.run(&["jobs", "explain", &child]).done().stdout;
-        for part in
-            [told["summary"].as_str().unwrap(), "\nqueue_paused  its queue email is paused\n", &parent, "created"]
-        {
+        for part in [
+            told["summary"].as_str().unwrap(),
+            "\nqueue_paused  its queue email is paused\n",
+            "\nWAITS FOR ",
+            &parent,
+            "created",
+        ] {
             assert!(text.contains(part), "{part:?}: {text}");
         }
 

@@ -12,6 +12,12 @@ const NOBODY: &str = "0199d0a4-8f3e-7c21-9b1f-2f6a3e1c5d70";
 fn a_command_without_a_database_says_how_to_name_one() {
     Ran::of(&mut bare(&["jobs", "list"])).ended(2, "ORCHESTRIX_DATABASE_URL");
     Ran::of(&mut bare(&["jobs", "list", "--database", "sqlite:"])).ended(2, "sqlite:jobs.db");
+    Ran::of(&mut bare(&["jobs", "list"])).ended(2, "or --server http://");
+    // What would be refused is not advised.
+    for command in [&["server", "--listen", "127.0.0.1:0"][..], &["migrate"]] {
+        let ran = Ran::of(&mut bare(command)).ended(2, "ORCHESTRIX_DATABASE_URL");
+        assert!(!ran.stderr.contains("--server"), "{ran:?}");
+    }
 }
 
 #[test]
@@ -97,6 +103,9 @@ fn bad_values_are_usage_errors_that_say_what_would_be_right() {
         (&["dlq", "redrive"], "which jobs?"),
         (&["dlq", "purge"], "--older-than"),
         (&["queues", "pause", "a b"], "A-Z a-z 0-9"),
+        (&["server", "--listen", "jobs.example.com:80"], "such as 127.0.0.1:8080"),
+        (&["dev", "--listen", "8080"], "such as 127.0.0.1:8080"),
+        (&["worker", "--metrics-listen", "here"], "such as 127.0.0.1:8080"),
         (&["frobnicate"], "unrecognized subcommand"),
     ] {
         place.run(arguments).ended(2, text);

@@ -136,6 +136,22 @@ fn a_key_is_used_as_often_as_it_may_be() {
     // A command waits as long as it is told to.
     over(&server, &slow, &["jobs", "enqueue", "t"]).done();
     over(&server, &slow, &["jobs", "enqueue", "t"]).done();
+    let told = eventually("one that does not wait is turned away", || {
+        let ran = over(&server, &slow, &["schedules", "list", "--connect-timeout", "1ms"]);
+        (ran.code != Some(0)).then_some(ran)
+    });
+    told.ended(5, "the key is used more often than it may be\n  come again in 1 s, or let --connect-timeout");
+    let table = place.run(&["keys", "list"]).done().stdout;
+    assert!(table.lines().any(|line| line.contains(id_of(&slow)) && line.contains(" 1/s ")), "{table}");
+}
+
+#[test]
+fn a_lifetime_that_is_none_is_refused_by_its_flag() {
+    let place = Place::sqlite();
+    for lifetime in ["0s", "4000d"] {
+        let ran = place.run(&["keys", "create", "--role", "client", "--expires", lifetime]);
+        ran.ended(2, "for '--expires <DURATION>': must be from 1ms to ten years");
+    }
 }
 
 #[test]

@@ -101,7 +101,30 @@ fn whoever_trusts_the_certificate_is_answered_and_nobody_in_plain_words() {
         Ran::of(command.env("SSL_CERT_FILE", roots).env_remove("SSL_CERT_DIR").env("ORCHESTRIX_API_KEY", &key))
     };
     list(&ours.root_file, "30s").done();
-    list(&theirs.root_file, "2s").ended(5, "certificate");
+    let begun = Instant::now();
+    let ran = list(&theirs.root_file, "60s")
+        .ended(5, &format!("the certificate of the server at https://{} is not", server.address));
+    assert!(ran.stderr.contains("SSL_CERT_FILE may name") && !ran.stderr.contains("is it up"), "{ran:?}");
+    assert!(begun.elapsed() < Duration::from_secs(30), "nothing to wait for");
+}
+
+#[test]
+fn who_speaks_tls_and_who_does_not_is_told_to_whoever_takes_one_for_the_other() {
+    let place = Place::sqlite();
+    let ours = Certified::new(&place, "ours");
+    let (private, open) = (ours.server(&place, &["--no-auth"]), Server::start(&place));
+    for (url, text, advice) in [
+        (format!("http://{}", private.address), "does not speak plain HTTP", "name it with https://"),
+        (format!("https://{}", open.address), "does not speak TLS", "name it with http://"),
+        (format!("https://{}", private.address), "the certificate of ", "SSL_CERT_FILE may name"),
+    ] {
+        for command in [&["jobs", "list"][..], &["worker"]] {
+            let ran = Ran::of(&mut bare(&[command, &["--server", &url]].concat())).ended(5, text);
+            assert!(ran.stderr.contains(advice) && !ran.stderr.contains("is it up"), "{ran:?}");
+        }
+        let ran = Ran::of(&mut bare(&["doctor", "--server", &url]));
+        assert!(ran.code == Some(5) && ran.stdout.contains(text) && ran.stdout.contains(advice), "{ran:?}");
+    }
 }
 
 #[test]
