@@ -10,15 +10,15 @@ pub(super) const MUTANTS: &[Mutant] = &[
         bug: "what is leased no more and shows nowhere else is never told",
         edits: &[edit(
             "crates/server/src/live/sight.rs",
-            "(news, self.leased.take_gone(MAX_RECENT))",
-            "(news, Vec::new())",
+            "let mut ids = self.leased.take_gone(MAX_RECENT);",
+            "let mut ids: Vec<JobId> = Vec::new();",
         )],
         packages: SERVER,
     },
     Mutant {
         name: "live-lag-not-told",
         bug: "nobody hears that there was more than a look could show",
-        edits: &[edit("crates/server/src/live/sight.rs", "        self.missed |= recent.more && !first;\n", "")],
+        edits: &[edit("crates/server/src/live/sight.rs", "        self.missed |= missed && !first;\n", "")],
         packages: SERVER,
     },
     Mutant {
@@ -38,6 +38,46 @@ pub(super) const MUTANTS: &[Mutant] = &[
             "crates/server/src/live/listener.rs",
             "number.is_some_and(|number| batch.number > *number)",
             "number.is_some()",
+        )],
+        packages: SERVER,
+    },
+    Mutant {
+        name: "live-late-commits-not-found",
+        bug: "a job that was recorded in a long transaction is told at its next change only",
+        edits: &[edit(
+            "crates/server/src/live/sight.rs",
+            "        ids.extend(recent.ids.into_iter().filter(|id| self.memory.get(*id).is_none()));\n",
+            "",
+        )],
+        packages: SERVER,
+    },
+    Mutant {
+        name: "live-second-chance-not-told",
+        bug: "a job that was given another chance stays failed for those who follow all jobs",
+        edits: &[edit(
+            "crates/server/src/live/sight.rs",
+            "revived_since: Some(now - if reaches { REACH } else { SLACK }),",
+            "revived_since: None,",
+        )],
+        packages: SERVER,
+    },
+    Mutant {
+        name: "live-ends-forgotten-in-a-lag",
+        bug: "whoever fell behind or comes back hears what runs, and nothing of what ended meanwhile",
+        edits: &[edit(
+            "crates/server/src/live/listener.rs",
+            "(*runs || *noted >= since) && his(news)",
+            "*runs && his(news)",
+        )],
+        packages: SERVER,
+    },
+    Mutant {
+        name: "live-all-is-said-to-be-all",
+        bug: "whoever fell behind is not told that more had happened than is remembered",
+        edits: &[edit(
+            "crates/server/src/live/sight.rs",
+            "self.now.and_then(|now| self.memory.lacks(since, now))",
+            "self.now.and_then(|now| self.memory.lacks(since, now)).filter(|_| false)",
         )],
         packages: SERVER,
     },
@@ -76,8 +116,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         bug: "one connection may ask for as much as it likes, as often as it likes",
         edits: &[edit(
             "crates/server/src/live/socket.rs",
-            "self.costs.take_some(cost, ",
-            "self.costs.take_some(0 * cost, ",
+            "self.costs.take_some(costly.cost(), ",
+            "self.costs.take_some(0 * costly.cost(), ",
         )],
         packages: SERVER,
     },

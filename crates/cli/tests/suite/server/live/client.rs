@@ -14,6 +14,8 @@ pub(super) struct Socket {
     socket: WebSocket<TcpStream>,
     /// Every status that was told.
     pub(super) heard: Vec<Value>,
+    /// That how things stand was told, as it was last said.
+    synced: Option<Value>,
 }
 
 impl Socket {
@@ -21,7 +23,7 @@ impl Socket {
         let stream = TcpStream::connect(&server.address).unwrap();
         stream.set_read_timeout(Some(LIMIT)).unwrap();
         let (socket, _) = tungstenite::client(format!("ws://{}/ws", server.address), stream).unwrap();
-        Self { socket, heard: Vec::new() }
+        Self { socket, heard: Vec::new(), synced: None }
     }
 
     /// One that follows this, from here on.
@@ -59,8 +61,10 @@ impl Socket {
 
     fn note(&mut self, text: &str) -> Value {
         let event: Value = serde_json::from_str(text).unwrap();
-        if event["event"] == "status" {
-            self.heard.push(event.clone());
+        match event["event"].as_str() {
+            Some("status") => self.heard.push(event.clone()),
+            Some("synced") => self.synced = Some(event.clone()),
+            _ => {}
         }
         event
     }
@@ -76,6 +80,16 @@ impl Socket {
             if is(&event) {
                 return event;
             }
+        }
+    }
+
+    /// Waits until how things stand was told.
+    pub(super) fn until_synced(&mut self) -> Value {
+        loop {
+            if let Some(synced) = self.synced.take() {
+                return synced;
+            }
+            self.next();
         }
     }
 
