@@ -116,7 +116,7 @@ async fn identify(app: &App, access: Access, parts: &Parts) -> Result<Caller, Re
         Auth::Keys if access.who == Who::Anybody => return Ok(app.host.clone()),
         Auth::Keys => {
             let from = parts.extensions.get::<Peer>().map(|peer| peer.0);
-            app.keys.caller(&parts.headers, from).await?
+            app.keys.caller(&parts.headers, from, access.needs()).await?
         }
     };
     if !access.who.has(caller.role()) {

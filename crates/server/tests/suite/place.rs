@@ -22,7 +22,11 @@ pub(crate) struct Place {
 
 impl Place {
     pub(crate) fn new() -> Self {
-        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        Self::on(Arc::new(MemoryStore::new()))
+    }
+
+    /// The same on this store.
+    pub(crate) fn on(store: Arc<dyn Store>) -> Self {
         let metrics = Some(Metrics::new(|| "some 1\n".into()));
         let options = ServerOptions { auth: Auth::Keys, metrics, ..ServerOptions::default() };
         let server = router(App::new(Arc::clone(&store), options));
