@@ -10,3 +10,4 @@ mod outage;
 mod place;
 mod python;
 mod remote_worker;
+mod takes;

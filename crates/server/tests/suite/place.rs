@@ -53,7 +53,7 @@ impl Place {
         let (method, path) = what.split_once(' ').unwrap();
         let request = Request::builder().method(method).uri(path);
         let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
-        let body = if matches!(method, "POST" | "PUT") { body.to_string() } else { String::new() };
+        let body = if matches!(method, "POST" | "PUT" | "DELETE") { body.to_string() } else { String::new() };
         let request =
             request.header(header::CONTENT_TYPE, "application/json").header(header::CONTENT_LENGTH, body.len());
         let response = self.server.clone().oneshot(request.body(Body::from(body)).unwrap()).await.unwrap();
