@@ -8,6 +8,7 @@
 //! | [`worker`] | what workers of any language ask and say |
 //! | [`admin`] | what operators ask and are told |
 //! | [`list`] | parts of lists |
+//! | [`seconds`] | durations as numbers of seconds |
 //! | [`problem`] | errors, and the codes that programs go by |
 //! | `schema` | with the feature `openapi`: schemas that many fields share |
 //!
@@ -22,6 +23,7 @@ pub mod problem;
 pub mod schedule;
 #[cfg(feature = "openapi")]
 pub mod schema;
+pub mod seconds;
 pub mod worker;
 
 pub use list::Listed;

@@ -2,6 +2,7 @@
 
 use std::{borrow::Cow, fmt, time::Duration};
 
+use jiff::fmt::temporal::Pieces;
 use orchestrix_core::{FieldError, Invalid, Timestamp};
 use serde::{
     Deserialize, Deserializer,
@@ -10,7 +11,7 @@ use serde::{
 use serde_json::value::RawValue;
 
 /// The most fields that an object of a request may have; no request knows half as many.
-const MAX_FIELDS: usize = 64;
+pub const MAX_FIELDS: usize = 64;
 /// How deep arrays and objects may lie in each other.
 pub const MAX_DEPTH: usize = 128;
 /// How much deeper a job of a batch lies than one alone: what is taken alone is taken there.
@@ -51,6 +52,11 @@ impl<'a> Object<'a> {
     fn read_to(text: &'a str, depth: usize) -> Result<Self, Malformed> {
         check_depth(text, depth)?;
         let Fields(fields) = serde_json::from_str(text).map_err(|error| match error.classify() {
+            // The words go behind «the body».
+            _ if text.trim_start().is_empty() => Malformed("is empty, and must be a JSON object".into()),
+            serde_json::error::Category::Data if !text.trim_start().starts_with('{') => {
+                Malformed("must be a JSON object".into())
+            }
             serde_json::error::Category::Data => Malformed(error.to_string()),
             _ => Malformed(format!("is not JSON: {error}")),
         })?;
@@ -193,16 +199,17 @@ impl<'a> Object<'a> {
 
     /// A time, RFC 3339.
     pub fn time(&mut self, field: &str) -> Option<Timestamp> {
-        self.text(field, |text| {
-            text.parse().map_err(|_| FieldError::new("", "must be a time such as 2026-01-01T09:00:00Z"))
-        })
+        self.text(field, read_time)
     }
 
     /// A number of seconds.
     pub fn seconds(&mut self, field: &str) -> Option<Duration> {
         let seconds: f64 = self.get(field, "a number of seconds")?;
-        let duration = Duration::try_from_secs_f64(seconds);
-        self.keep(field, duration.map_err(|_| FieldError::new("", "must be a number of seconds, not negative")))
+        let duration = Duration::try_from_secs_f64(seconds).map_err(|_| match seconds < 0.0 {
+            true => FieldError::new("", "must be a number of seconds, not negative"),
+            false => FieldError::new("", "is too large for a number of seconds"),
+        });
+        self.keep(field, duration)
     }
 
     /// Takes what was read, or notes under this field why it was not.
@@ -233,6 +240,19 @@ impl<'a> Object<'a> {
     }
 }
 
+// What is a time, but beyond what can be held, is told how far times go.
+fn read_time(text: &str) -> Result<Timestamp, FieldError> {
+    text.parse().map_err(|_| {
+        let read = Pieces::parse(text).ok().filter(|read| read.time().is_some() && read.offset().is_some());
+        let rule = match read.map(|read| read.date().year()) {
+            Some(year) if year > 0 => format!("must not be later than {:.0}", Timestamp::MAX),
+            Some(_) => format!("must not be earlier than {:.0}", Timestamp::MIN),
+            None => "must be a time such as 2026-01-01T09:00:00Z".into(),
+        };
+        FieldError::new("", rule)
+    })
+}
+
 // As far as doubles tell whole numbers apart.
 fn whole(text: &str) -> Option<i64> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
@@ -240,8 +260,8 @@ fn whole(text: &str) -> Option<i64> {
     (number.fract() == 0.0 && number.abs() <= EXACT).then_some(number as i64)
 }
 
-// A field may be called anything; an answer repeats only so much of it.
-fn shortened(name: &str) -> String {
+/// The name of a field as an answer repeats it: it may be called anything, and only so much of that is told.
+pub fn shortened(name: &str) -> String {
     match name.char_indices().nth(64) {
         Some((end, _)) => format!("{}…", &name[..end]),
         None => name.to_owned(),
@@ -279,11 +299,6 @@ impl<'de> Deserialize<'de> for Fields<'de> {
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
-            }
-
-            // The words go behind «the body».
-            fn visit_seq<A: SeqAccess<'de>>(self, _: A) -> Result<Self::Value, A::Error> {
-                Err(de::Error::custom("is an array, and must be an object"))
             }
 
             fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Self::Value, M::Error> {
@@ -366,6 +381,49 @@ mod tests {
         });
         let fields: Vec<&str> = errors.iter().map(|(field, _)| field.as_str()).collect();
         assert_eq!(fields, ["a", "b", "c", "d[0]", "needed", "x"]);
+    }
+
+    #[test]
+    fn what_is_no_object_is_told_in_a_sentence() {
+        for (text, told) in [
+            ("[]", "must be a JSON object"),
+            (" null", "must be a JSON object"),
+            (r#""{}""#, "must be a JSON object"),
+            ("3", "must be a JSON object"),
+            ("", "is empty, and must be a JSON object"),
+            (" \n", "is empty, and must be a JSON object"),
+        ] {
+            assert_eq!(Object::read(text).unwrap_err().0, told, "{text}");
+        }
+        for text in ["{", "hello", "{}{}"] {
+            assert!(Object::read(text).unwrap_err().0.starts_with("is not JSON: "), "{text}");
+        }
+        assert!(Object::read(r#"{"a": 1, "a": 2}"#).unwrap_err().0.starts_with(r#"has the field "a" twice"#));
+    }
+
+    #[test]
+    fn a_time_or_a_number_that_is_too_large_is_told_so() {
+        let far = "must not be later than 9999-12-30T22:00:00Z";
+        let none = "must be a time such as 2026-01-01T09:00:00Z";
+        for (text, told) in [
+            ("9999-12-31T23:59:59Z", far),
+            ("9999-12-31T00:00:00+01:00", far),
+            ("-009999-01-01T00:00:00Z", "must not be earlier than -009999-01-02T01:59:59Z"),
+            ("10000-01-01T00:00:00Z", none),
+            ("2026-01-01", none),
+            ("2026-01-01T09:00:00", none),
+            ("2026-02-30T09:00:00Z", none),
+            ("yesterday", none),
+        ] {
+            assert_eq!(read_time(text).unwrap_err().message, told, "{text}");
+        }
+        assert_eq!(read_time("9999-12-30T22:00:00Z").unwrap().as_second(), Timestamp::MAX.as_second());
+        let errors = errors(r#"{"a": 1e300, "b": -1e300, "c": -1}"#, |object| {
+            assert_eq!([object.seconds("a"), object.seconds("b"), object.seconds("c")], [None; 3]);
+        });
+        let messages: Vec<&str> = errors.iter().map(|(_, message)| message.as_str()).collect();
+        let negative = "must be a number of seconds, not negative";
+        assert_eq!(messages, ["is too large for a number of seconds", negative, negative]);
     }
 
     #[test]

@@ -93,7 +93,7 @@ impl Code {
             Self::MalformedRequest => "The request cannot be read",
             Self::ValidationFailed => "The request breaks a rule",
             Self::IdempotencyKeyReused => "The idempotency key was used for a different request",
-            Self::Unauthenticated => "A key is needed",
+            Self::Unauthenticated => "A valid key is needed",
             Self::Forbidden => "This is not allowed",
             Self::JobNotFound => "There is no such job",
             Self::ScheduleNotFound => "There is no such schedule",

@@ -8,7 +8,7 @@ use orchestrix_api::{
 use orchestrix_core::{Role, Timestamp};
 
 use crate::{
-    auth::caller::Caller,
+    auth::{caller::Caller, keys::Needs},
     body::{MANY, ONE},
 };
 
@@ -24,6 +24,16 @@ pub(crate) struct Access {
     pub(crate) body: Option<usize>,
     /// Whether it goes into the audit.
     pub(crate) audit: Audit,
+}
+
+impl Access {
+    /// Requests about the server itself read nothing from the store.
+    pub(crate) const fn needs(&self) -> Needs {
+        match self.body {
+            Some(_) => Needs::Store,
+            None => Needs::Nothing,
+        }
+    }
 }
 
 /// Who may.
@@ -125,8 +135,7 @@ pub(crate) fn access(method: &Method, route: Option<&str>) -> Access {
     Access { who, bound, body, audit }
 }
 
-// Whatever is not here is not kept: a definition of a schedule has a payload in it, and what is sent by a method that a route does not have
-// may be anything.
+// Whatever is not here is not kept: a definition of a schedule has a payload in it.
 fn keep(method: &Method, route: &str) -> Option<Keep> {
     let keep: Keep = match (method.as_str(), route) {
         ("PUT", "/admin/queues/{name}") => |text| queue::read(text).is_ok(),
@@ -160,6 +169,16 @@ mod tests {
                 let access = access(&method, Some(route));
                 assert_eq!((access.who, access.bound), (Who::Admins, false), "{method} {route}");
             }
+        }
+    }
+
+    #[test]
+    fn of_what_needs_a_key_metrics_alone_need_nothing_of_the_store() {
+        let of = |route| access(&Method::GET, Some(route));
+        let metrics = of("/metrics");
+        assert_eq!((metrics.who, metrics.needs()), (Who::Operators, Needs::Nothing));
+        for route in ["/ws", "/jobs/{jobId}", "/schedules", "/worker/leases", "/admin/stats", "/admin/keys", "/new"] {
+            assert_eq!(of(route).needs(), Needs::Store, "{route}");
         }
     }
 }

@@ -24,11 +24,13 @@ use crate::{
         audit::{self, Deed, Line},
         caller::Caller,
     },
-    body::Arrived,
+    body::{Arrived, says_nothing},
     gate::Turn,
     host,
     live::take_key,
     meter,
+    openapi::takes::{Described, Takes},
+    params::Params,
     refusal::Refusal,
     trace::Traced,
 };
@@ -75,14 +77,27 @@ async fn admit(app: &App, access: Access, request_id: &str, request: Request) ->
     let (mut parts, body) = request.into_parts();
     take_key(&mut parts.headers);
     let caller = identify(app, access, &parts).await?;
-    let Some(limit) = access.body else {
+    let takes = match described(app, &parts) {
+        // Nothing can be done by it, so it is nothing for the audit: the router, which has no more than is described, refuses it.
+        Described::NoSuchMethod => None,
+        // A page, which takes what it likes.
+        Described::Nothing => Some(Takes { query: true, body: true }),
+        Described::Operation(takes) => Some(takes),
+    };
+    let Some((takes, limit)) = takes.zip(access.body) else {
         return Ok(Admitted { request: Request::from_parts(parts, body), line: None, _turn: None, _room: None });
     };
+    if !takes.query {
+        Params::none(&parts.uri)?;
+    }
     let (bytes, room) = match parts.method {
         // They have none, and what they send all the same is not looked at.
-        Method::GET | Method::HEAD | Method::DELETE => (Bytes::new(), None),
+        Method::GET | Method::HEAD => (Bytes::new(), None),
         _ => app.inlet.take(&parts.headers, body, limit).await?,
     };
+    if !takes.body {
+        says_nothing(&bytes)?;
+    }
     let turn = app.gate.turn().await?;
     let line = match access.audit.of(&caller) {
         None => None,
@@ -104,6 +119,12 @@ async fn admit(app: &App, access: Access, request_id: &str, request: Request) ->
     Ok(Admitted { request: Request::from_parts(parts, Body::empty()), line, _turn: Some(turn), _room: room })
 }
 
+fn described(app: &App, parts: &Parts) -> Described {
+    let route = parts.extensions.get::<MatchedPath>();
+    let known = app.document.get().zip(route);
+    known.map_or(Described::Nothing, |(document, route)| document.operations.find(&parts.method, route.as_str()))
+}
+
 // Who asks, if they may ask this.
 async fn identify(app: &App, access: Access, parts: &Parts) -> Result<Caller, Refusal> {
     let caller = match &app.options.auth {
@@ -116,7 +137,7 @@ async fn identify(app: &App, access: Access, parts: &Parts) -> Result<Caller, Re
         Auth::Keys if access.who == Who::Anybody => return Ok(app.host.clone()),
         Auth::Keys => {
             let from = parts.extensions.get::<Peer>().map(|peer| peer.0);
-            app.keys.caller(&parts.headers, from).await?
+            app.keys.caller(&parts.headers, from, access.needs()).await?
         }
     };
     if !access.who.has(caller.role()) {

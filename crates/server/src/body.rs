@@ -7,7 +7,7 @@ use axum::{
     extract::FromRequestParts,
     http::{HeaderMap, header, request::Parts},
 };
-use orchestrix_api::{Code, job};
+use orchestrix_api::{Code, Object, job};
 use orchestrix_store::StoreError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -29,7 +29,7 @@ pub(crate) struct Text(Bytes);
 impl Text {
     /// The text, if it is UTF-8.
     pub(crate) fn as_str(&self) -> Result<&str, Refusal> {
-        std::str::from_utf8(&self.0).map_err(|_| Refusal::new(Code::MalformedRequest, "the body is not UTF-8"))
+        utf8(&self.0)
     }
 
     /// What is said in it. A long one is read where it keeps no other request waiting.
@@ -47,6 +47,20 @@ impl Text {
             Err(error) => Err(StoreError::Backend(Box::new(error)).into()),
         }
     }
+}
+
+fn utf8(bytes: &[u8]) -> Result<&str, Refusal> {
+    std::str::from_utf8(bytes).map_err(|_| Refusal::new(Code::MalformedRequest, "the body is not UTF-8"))
+}
+
+/// Refuses a body that says something where none is taken: whoever sent `{"dryRun": true}` expects something of it that would not be done.
+pub(crate) fn says_nothing(bytes: &[u8]) -> Result<(), Refusal> {
+    let text = utf8(bytes)?;
+    if text.trim().is_empty() {
+        return Ok(());
+    }
+    let read = Object::read(text).map_err(job::Refusal::from)?;
+    Ok(read.end().map_err(job::Refusal::from)?)
 }
 
 /// A body that has come as a whole, before the request was let in.

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 #[cfg(feature = "openapi")]
 use super::standing::StateWord;
+use crate::seconds::seconds;
 
 /// How long to wait between attempts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -75,9 +76,9 @@ pub struct LineView {
 impl From<RetryPolicy> for RetryView {
     fn from(retry: RetryPolicy) -> Self {
         Self {
-            base_seconds: retry.base.as_secs_f64(),
+            base_seconds: seconds(retry.base),
             multiplier: retry.multiplier,
-            max_seconds: retry.max.as_secs_f64(),
+            max_seconds: seconds(retry.max),
             jitter: retry.jitter,
         }
     }

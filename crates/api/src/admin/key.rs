@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 #[cfg(feature = "openapi")]
 use crate::schema::{KeyName, KeyRole, Lifetime, Name, Time};
-use crate::{Object, job::Refusal};
+use crate::{Object, job::Refusal, seconds::seconds};
 
 /// How long a key may last that ends after a time.
 pub(crate) const LIFETIME: RangeInclusive<Duration> = Duration::from_millis(1)..=NewJob::MAX_DELAY;
@@ -24,7 +24,7 @@ pub struct KeyRequest {
     /// What it allows.
     #[cfg_attr(feature = "openapi", schema(value_type = KeyRole))]
     pub role: String,
-    /// The tenant that it is bound to; without one it may name any. Not for workers, who are leased whosever jobs there are.
+    /// The tenant that it is bound to; without one it may name any. Not for workers, who take jobs of every tenant.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Name>))]
     pub tenant: Option<String>,
@@ -82,7 +82,7 @@ pub fn read(text: &str, now: Timestamp) -> Result<Wanted, Refusal> {
     let role = object.required("role", role);
     let tenant = object.text("tenant", |text| Tenant::new(text));
     if role == Some(Role::Worker) && tenant.is_some() {
-        object.bad("tenant", "must not be there: workers are leased whosever jobs there are");
+        object.bad("tenant", "a worker's key cannot be bound to a tenant: workers take jobs of every tenant");
     }
     let at = object.time("expiresAt");
     let within = object.seconds("expiresInSeconds");
@@ -166,7 +166,7 @@ impl From<ApiKey> for KeyView {
             tenant: key.tenant,
             rate_limit: key.rate_limit.map(|limit| RateLimitView {
                 count: limit.count(),
-                per_seconds: limit.per().as_secs_f64(),
+                per_seconds: seconds(limit.per()),
                 burst: Some(limit.burst()),
             }),
             created_at: key.created_at,

@@ -25,7 +25,10 @@ pub struct PartRequest {
 pub fn take<C>(object: &mut Object<'_>, parse: impl FnOnce(&str) -> Option<C>) -> PageRequest<C> {
     let cursor = object
         .text("cursor", |text| parse(text).ok_or_else(|| FieldError::new("", "is not one that was answered here")));
-    let limit = object.text("limit", |text| text.parse().map_err(|_| FieldError::new("", "must be a whole number")));
+    let limit = object.text("limit", |text| {
+        let most = PageRequest::<()>::MAX_LIMIT;
+        text.parse().map_err(|_| FieldError::new("", format!("must be a whole number from 1 to {most}")))
+    });
     let page = PageRequest { cursor, limit: limit.unwrap_or(LIMIT) };
     if let Err(error) = page.validate() {
         object.bad(&error.field, error.message);
@@ -39,4 +42,21 @@ pub fn read<C>(text: &str, parse: impl FnOnce(&str) -> Option<C>) -> Result<Page
     let page = take(&mut object, parse);
     object.end()?;
     Ok(page)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_that_is_out_of_range_is_told_the_range() {
+        for limit in ["-1", "0", "1001", "99999999999999999999", "1.5", "many", ""] {
+            let asked = serde_json::json!({ "limit": limit }).to_string();
+            let Err(Refusal::Invalid(invalid)) = read::<i64>(&asked, |text| text.parse().ok()) else {
+                panic!("taken: {limit}");
+            };
+            assert_eq!(invalid.errors.len(), 1, "{limit}");
+            assert!(invalid.errors[0].message.contains("from 1 to 1000"), "{limit}: {}", invalid.errors[0]);
+        }
+    }
 }

@@ -6,7 +6,7 @@ use orchestrix_core::{JobState, Queue};
 use orchestrix_store::QueueDepth;
 use serde::{Deserialize, Serialize};
 
-use crate::{Object, job::Refusal};
+use crate::{Object, job::Refusal, seconds::seconds};
 
 /// A queue as it stands.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -39,7 +39,7 @@ impl From<QueueDepth> for QueueView {
             name: depth.queue,
             paused: depth.paused,
             counts: depth.counts,
-            oldest_seconds: depth.oldest.map(|oldest| oldest.as_secs_f64()),
+            oldest_seconds: depth.oldest.map(seconds),
         }
     }
 }

@@ -6,6 +6,8 @@ use orchestrix_core::{JobType, Queue, Timestamp, WorkerName};
 use orchestrix_store::{Queues, WorkerStatus};
 use serde::{Deserialize, Serialize};
 
+use crate::seconds::seconds;
+
 /// A worker as it stands.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -53,7 +55,7 @@ impl From<WorkerStatus> for WorkerView {
             directive: worker.directive.as_str().into(),
             started_at: worker.started_at,
             last_seen_at: worker.last_seen_at,
-            silent_seconds: worker.seen_ago.as_secs_f64(),
+            silent_seconds: seconds(worker.seen_ago),
         }
     }
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::{Capacity, raw, take_queues, take_slots};
-use crate::{Object, job::Refusal};
+use crate::{Object, job::Refusal, seconds::seconds};
 
 /// How long one may ask to wait: for jobs, or for a job to change.
 pub const MAX_WAIT: Duration = Duration::from_secs(60);
@@ -143,8 +143,8 @@ impl From<Claimed> for LeaseView {
             max_attempts: job.max_attempts,
             lease_token: job.token.to_string(),
             lease_expires_at: job.lease_expires_at,
-            lease_seconds: job.lease.as_secs_f64(),
-            timeout_seconds: job.timeout.map(|timeout| timeout.as_secs_f64()),
+            lease_seconds: seconds(job.lease),
+            timeout_seconds: job.timeout.map(seconds),
             checkpoint: job.checkpoint.as_ref().map(raw),
             dependency_results: job.dependency_results.iter().map(|(id, json)| (id.to_string(), raw(json))).collect(),
             job_type: job.job_type,

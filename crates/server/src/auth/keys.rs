@@ -31,6 +31,17 @@ use crate::refusal::Refusal;
 /// How often the key of one who waits is looked at again.
 const EVERY: Duration = Duration::from_secs(5);
 
+const HOW: &str = "send a key as Authorization: Bearer KEY";
+const NONE: &str = "this key is not known here, or has expired or been revoked";
+
+/// What a request needs beside a key that is good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Needs {
+    Store,
+    /// It is about the server itself.
+    Nothing,
+}
+
 pub(crate) struct Keys {
     memory: Arc<Memory>,
     looks: Arc<Looks>,
@@ -43,24 +54,35 @@ impl Keys {
         Self { looks: Looks::new(store, Arc::clone(&memory)), memory, wrong: Wrong::default() }
     }
 
-    /// Who shows a key with this request.
-    pub(crate) async fn caller(&self, headers: &HeaderMap, from: Option<IpAddr>) -> Result<Caller, Refusal> {
-        let Some(shown) = shown(headers) else {
-            return Err(match headers.contains_key(header::AUTHORIZATION) {
-                true => self.refuse(from),
-                // There is nothing wrong with it yet.
-                false => Refusal::new(Code::Unauthenticated, "send a key: Authorization: Bearer KEY"),
-            });
-        };
+    /// Who shows a key with this request. What needs nothing of the store is answered while that is away, too: to those whose key was good
+    /// within the last hour.
+    pub(crate) async fn caller(
+        &self,
+        headers: &HeaderMap,
+        from: Option<IpAddr>,
+        needs: Needs,
+    ) -> Result<Caller, Refusal> {
+        if !headers.contains_key(header::AUTHORIZATION) {
+            // There is nothing wrong with it yet.
+            return Err(Refusal::new(Code::Unauthenticated, HOW));
+        }
+        let Some(key) = bearer(headers) else { return Err(self.refuse(from, HOW)) };
+        let Some(shown) = Shown::read(key) else { return Err(self.refuse(from, NONE)) };
         let digest = shown.digest();
         let known = match self.believed(&shown.id) {
             Belief::Good(known) => Some(known),
             Belief::Nobodys => None,
-            Belief::Unknown => self.looks.look(&shown.id, self.line(&shown.id, from)).await?,
+            Belief::Unknown => match self.looks.look(&shown.id, self.line(&shown.id, from)).await {
+                Err(refusal) if needs == Needs::Nothing => {
+                    let known = self.memory.remembered(&shown.id, Instant::now());
+                    Some(known.filter(|known| known.is(&digest)).ok_or(refusal)?)
+                }
+                looked => looked?,
+            },
         };
         match known.filter(|known| known.is(&digest)) {
             Some(known) => known.take(Instant::now()),
-            None => Err(self.refuse(from)),
+            None => Err(self.refuse(from, NONE)),
         }
     }
 
@@ -130,19 +152,20 @@ impl Keys {
     }
 
     // What is told to whoever showed a key that is none.
-    fn refuse(&self, from: Option<IpAddr>) -> Refusal {
+    fn refuse(&self, from: Option<IpAddr>, why: &str) -> Refusal {
         match from.map_or(Ok(()), |from| self.wrong.count(from, Instant::now())) {
-            Ok(()) => none(),
-            Err(wait) => Refusal::wait("too many keys that are none came from this address", wait),
+            Ok(()) => Refusal::new(Code::Unauthenticated, why),
+            Err(wait) => Refusal::wait("too many wrong keys came from this address; try again later", wait),
         }
     }
 }
 
 fn none() -> Refusal {
-    Refusal::new(Code::Unauthenticated, "the key is none, or not any more")
+    Refusal::new(Code::Unauthenticated, NONE)
 }
 
-fn shown(headers: &HeaderMap) -> Option<Shown> {
+// The one key that is shown, whatever is in it.
+fn bearer(headers: &HeaderMap) -> Option<&str> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
     let text = values.next()?.to_str().ok()?;
     // Two of them would leave it open which one counts.
@@ -150,7 +173,7 @@ fn shown(headers: &HeaderMap) -> Option<Shown> {
         return None;
     }
     let (scheme, key) = text.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| Shown::read(key.trim()))?
+    scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
 }
 
 #[cfg(test)]

@@ -3,11 +3,14 @@
 use std::{sync::Arc, time::Duration};
 
 use axum::{Extension, Json, extract::State};
-use orchestrix_api::{Problem, job::JobView, schema::Id, worker::MAX_WAIT};
-use orchestrix_core::{FieldError, Invalid};
+use orchestrix_api::{
+    Object,
+    job::{self, JobView},
+    schema::Id,
+    worker::MAX_WAIT,
+};
+use orchestrix_core::FieldError;
 use orchestrix_store::StoreError;
-use serde::Deserialize;
-use utoipa::IntoParams;
 
 use super::id;
 use crate::{
@@ -15,30 +18,9 @@ use crate::{
     auth::caller::Caller,
     gate::Turn,
     openapi::problems::NoSuchJob,
-    params::{Asked, Named},
+    params::{Named, Params},
     refusal::Refusal,
 };
-
-/// What may stand behind the question mark.
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(rename_all = "camelCase")]
-#[into_params(parameter_in = Query)]
-pub(crate) struct Wait {
-    /// How many seconds to wait for its status to change from what it is.
-    #[param(value_type = Option<f64>, minimum = 0, maximum = 60)]
-    wait_seconds: Option<String>,
-}
-
-impl Wait {
-    fn read(&self) -> Result<Duration, Refusal> {
-        let Some(text) = &self.wait_seconds else { return Ok(Duration::ZERO) };
-        let wait = text.parse().ok().and_then(|seconds: f64| Duration::try_from_secs_f64(seconds).ok());
-        wait.filter(|wait| *wait <= MAX_WAIT).ok_or_else(|| {
-            let message = format!("must be a number of seconds, at most {}", MAX_WAIT.as_secs());
-            Problem::invalid(Invalid::from(FieldError::new("waitSeconds", message))).into()
-        })
-    }
-}
 
 /// Shows a job, at once or when its status changes.
 #[utoipa::path(
@@ -46,17 +28,23 @@ impl Wait {
     path = "/jobs/{jobId}",
     tag = "jobs",
     operation_id = "getJob",
-    params(("jobId" = Id, Path, description = "The job's id."), Wait),
+    params(
+        ("jobId" = Id, Path, description = "The job's id."),
+        (
+            "waitSeconds" = Option<f64>, Query, minimum = 0, maximum = 60,
+            description = "How many seconds to wait for its status to change from what it is.",
+        ),
+    ),
     responses((status = 200, description = "The job as it stands.", body = JobView), (status = 404, response = NoSuchJob)),
 )]
 pub(crate) async fn get(
     State(app): State<Arc<App>>,
     caller: Caller,
     Named(text): Named,
-    Asked(wait): Asked<Wait>,
+    asked: Params,
     Extension(turn): Extension<Turn>,
 ) -> Result<Json<JobView>, Refusal> {
-    let wait = wait.read()?;
+    let wait = read_wait(&asked)?;
     let id = id(&text)?;
     let mut job = app.reader.find(id).await?;
     if !caller.sees(&job.tenant) {
@@ -85,4 +73,15 @@ pub(crate) async fn get(
         }
     }
     Ok(Json(job.into()))
+}
+
+fn read_wait(asked: &Params) -> Result<Duration, job::Refusal> {
+    let mut object = Object::read(&asked.0)?;
+    let wait = object.text("waitSeconds", |text| {
+        let wait = text.parse().ok().and_then(|seconds: f64| Duration::try_from_secs_f64(seconds).ok());
+        let rule = || FieldError::new("", format!("must be a number of seconds from 0 to {}", MAX_WAIT.as_secs()));
+        wait.filter(|wait| *wait <= MAX_WAIT).ok_or_else(rule)
+    });
+    object.end()?;
+    Ok(wait.unwrap_or_default())
 }

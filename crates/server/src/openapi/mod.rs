@@ -2,11 +2,13 @@
 //!
 //! Handlers say what is their own: what they take, what they answer when all is well, and which problems only they know.
 //! What follows from how every request is treated is added here, once: see [`problems`], [`requests`] and [`links`].
+//! What they take is held against what is sent: see [`takes`].
 
 pub(crate) mod docs;
 mod links;
 pub(crate) mod problems;
 mod requests;
+pub(crate) mod takes;
 
 use std::sync::Arc;
 
@@ -29,9 +31,10 @@ use crate::{
 };
 use problems::{
     Away, Fault, Finished, Invalid, InvalidOrReused, Lost, Malformed, NoKey, NoResult, NoSuchJob, NoSuchKey,
-    NoSuchOperation, NoSuchQueue, NoSuchSchedule, NoSuchWorker, NotForYou, NotJson, NotKept, NotRetryable, Takes,
+    NoSuchOperation, NoSuchQueue, NoSuchSchedule, NoSuchWorker, NotForYou, NotJson, NotKept, NotRetryable, Shares,
     TooLarge, TooMany, TooManyAtOnce,
 };
+use takes::Operations;
 
 /// Requests that are about the server itself; they pass the gate by.
 pub(crate) const OPERATIONS: &str = "operations";
@@ -42,7 +45,8 @@ pub(crate) const OPERATIONS: &str = "operations";
     info(
         title = "Orchestrix",
         description = "Work done later, surely, and visibly. JSON is camelCase, times are RFC 3339 in UTC, durations are seconds. In a \
-            request a field that is null is one that is left out, and a field that nobody knows is a mistake. Every answer carries \
+            request a field that is null is one that is left out, and a field or a parameter that nobody knows is a mistake; where no body \
+            is described, `{}` may be sent. Every answer carries \
             `x-request-id`: the one that the request came with, if it is 1 to 128 visible ASCII characters, or one of its own. Whatever \
             goes wrong is told as a problem (RFC 9457) with a `code` that never changes.",
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
@@ -65,14 +69,18 @@ pub(crate) const OPERATIONS: &str = "operations";
 pub(crate) struct Api;
 
 /// The description as it is served.
-pub(crate) struct Document(Bytes);
+pub(crate) struct Document {
+    text: Bytes,
+    pub(crate) operations: Operations,
+}
 
 impl Document {
     /// Completes what the routes say of themselves.
     pub(crate) fn of(api: &utoipa::openapi::OpenApi) -> Self {
         let mut document = serde_json::to_value(api).expect("a description has string keys only");
         complete(&mut document);
-        Self(document.to_string().into())
+        let operations = Operations::of(&mut document);
+        Self { text: document.to_string().into(), operations }
     }
 }
 
@@ -85,7 +93,7 @@ impl Document {
     responses((status = 200, description = "The description, OpenAPI 3.1.", body = serde_json::Value)),
 )]
 pub(crate) async fn openapi(State(app): State<Arc<App>>) -> impl IntoResponse {
-    let document = app.document.get().map_or_else(Bytes::new, |document| document.0.clone());
+    let document = app.document.get().map_or_else(Bytes::new, |document| document.text.clone());
     ([(header::CONTENT_TYPE, "application/json")], document)
 }
 
@@ -112,16 +120,13 @@ fn complete(document: &mut Value) {
         if needs_key {
             operation.insert("security".into(), json!([{"key": []}]));
         }
-        let parameters = operation.get("parameters").and_then(Value::as_array);
-        let takes = Takes {
+        let shares = Shares {
             needs_key,
             worked_on: operation["tags"] != json!([OPERATIONS]),
-            has_body: operation.contains_key("requestBody"),
-            may_have_body: matches!(method.as_str(), "post" | "put"),
-            has_query: parameters.is_some_and(|all| all.iter().any(|parameter| parameter["in"] == "query")),
+            may_have_body: matches!(method.as_str(), "post" | "put" | "delete"),
         };
         let Some(answers) = operation["responses"].as_object_mut() else { continue };
-        for (status, name) in problems::shared(takes) {
+        for (status, name) in problems::shared(shares) {
             let answer = || json!({"$ref": format!("#/components/responses/{name}")});
             answers.entry(status.as_str()).or_insert_with(answer);
         }
@@ -133,8 +138,11 @@ fn complete(document: &mut Value) {
 
 // A server that was told to answer whoever asks needs none.
 fn needs_key(path: &str, method: &str) -> bool {
-    let method = Method::from_bytes(method.to_ascii_uppercase().as_bytes()).unwrap_or_default();
-    access(&method, Some(path)).who != Who::Anybody
+    access(&self::method(method), Some(path)).who != Who::Anybody
+}
+
+fn method(word: &str) -> Method {
+    Method::from_bytes(word.to_ascii_uppercase().as_bytes()).unwrap_or_default()
 }
 
 fn components_of_keys(document: &mut Value) {

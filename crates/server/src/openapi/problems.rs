@@ -38,7 +38,7 @@ problems! {
     Invalid = [ValidationFailed];
     /// Fields break rules; all of them are named. Or the key was used for a different request, whose job is named.
     InvalidOrReused = [ValidationFailed, IdempotencyKeyReused];
-    /// No key is shown, or one that is none or not any more.
+    /// No key is shown, or one that is not known here, has expired or was revoked.
     NoKey = [Unauthenticated];
     /// The key does not allow this, or another tenant is named. Where there are no keys: the request names another host than the server's address, or
     /// comes from a page of another place.
@@ -100,34 +100,32 @@ fn response(doc: &[&str], codes: &[Code]) -> Value {
     response
 }
 
-/// What an operation takes.
+/// What an operation shares with others.
 #[derive(Clone, Copy)]
-pub(super) struct Takes {
+pub(super) struct Shares {
     pub(super) needs_key: bool,
     pub(super) worked_on: bool,
-    pub(super) has_body: bool,
     pub(super) may_have_body: bool,
-    pub(super) has_query: bool,
 }
 
 /// What an operation may answer beside what its handler says.
-pub(super) fn shared(takes: Takes) -> Vec<(StatusCode, &'static str)> {
+pub(super) fn shared(shares: Shares) -> Vec<(StatusCode, &'static str)> {
     let mut answers = vec![(StatusCode::FORBIDDEN, "NotForYou")];
-    if takes.needs_key {
+    if shares.needs_key {
         answers.push((StatusCode::UNAUTHORIZED, "NoKey"));
     }
-    if takes.has_body || takes.has_query {
-        answers.push((StatusCode::UNPROCESSABLE_ENTITY, "Invalid"));
-    }
-    if takes.may_have_body || takes.has_query {
-        answers.push((StatusCode::BAD_REQUEST, "Malformed"));
-    }
-    // Whatever comes as a body is taken in, even where nobody looks at it.
-    if takes.may_have_body {
+    // Whatever comes as a body is taken in: where none is described it must say nothing.
+    if shares.may_have_body {
         answers.push((StatusCode::PAYLOAD_TOO_LARGE, "TooLarge"));
         answers.push((StatusCode::UNSUPPORTED_MEDIA_TYPE, "NotJson"));
     }
-    if takes.worked_on {
+    if shares.worked_on {
+        // Whatever is asked behind the question mark, where nothing is described, too.
+        answers.push((StatusCode::BAD_REQUEST, "Malformed"));
+        answers.push((StatusCode::UNPROCESSABLE_ENTITY, "Invalid"));
+    }
+    // A key is looked up, or more than that.
+    if shares.needs_key || shares.worked_on {
         answers.push((StatusCode::TOO_MANY_REQUESTS, "TooMany"));
         answers.push((StatusCode::INTERNAL_SERVER_ERROR, "Fault"));
         answers.push((StatusCode::SERVICE_UNAVAILABLE, "Away"));

@@ -3,11 +3,14 @@
 use std::sync::Arc;
 
 use axum::{Json, extract::State};
-use orchestrix_api::{Listed, schedule::ScheduleView};
+use orchestrix_api::{
+    Listed,
+    admin::page::{self, PartRequest},
+    schedule::ScheduleView,
+};
 use orchestrix_core::ScheduleName;
 
-use super::Part;
-use crate::{App, auth::caller::Caller, params::Asked, refusal::Refusal};
+use crate::{App, auth::caller::Caller, params::Params, refusal::Refusal};
 
 /// Lists schedules by name.
 #[utoipa::path(
@@ -15,15 +18,15 @@ use crate::{App, auth::caller::Caller, params::Asked, refusal::Refusal};
     path = "/schedules",
     tag = "schedules",
     operation_id = "listSchedules",
-    params(Part),
+    params(PartRequest),
     responses((status = 200, description = "Some of them.", body = Listed<ScheduleView>)),
 )]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
     caller: Caller,
-    Asked(part): Asked<Part>,
+    asked: Params,
 ) -> Result<Json<Listed<ScheduleView>>, Refusal> {
-    let page = part.read(|text| ScheduleName::new(text).ok())?;
+    let page = page::read(&asked.0, |text| ScheduleName::new(text).ok())?;
     let found = app.store.schedules(caller.tenant(), &page).await?;
     Ok(Json(Listed::of(found, |schedule| ScheduleView::from(&schedule))))
 }

@@ -10,11 +10,9 @@ pub(crate) mod put;
 pub(crate) mod switch;
 pub(crate) mod trigger;
 
-use orchestrix_api::{Code, Problem, schedule::ScheduleView};
-use orchestrix_core::{FieldError, Invalid, JobId, ScheduleName};
-use orchestrix_store::{PageRequest, Schedule, StoreError};
-use serde::Deserialize;
-use utoipa::IntoParams;
+use orchestrix_api::{Code, schedule::ScheduleView};
+use orchestrix_core::{JobId, ScheduleName};
+use orchestrix_store::{Schedule, StoreError};
 
 use crate::{App, auth::caller::Caller, refusal::Refusal};
 
@@ -41,38 +39,4 @@ pub(crate) async fn unfinished(app: &App, schedule: &Schedule) -> Result<Vec<Job
     let states = app.store.states(&schedule.open_jobs).await?;
     let open = |id: &&JobId| states.iter().any(|(known, state)| known == *id && !state.is_terminal());
     Ok(schedule.open_jobs.iter().filter(open).copied().collect())
-}
-
-/// Which part of a list.
-#[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct Part {
-    /// Where to go on: the `nextCursor` of the part before.
-    #[param(min_length = 1)]
-    cursor: Option<String>,
-    /// How many at most; 100 unless told otherwise.
-    #[param(value_type = Option<u32>, minimum = 1, maximum = 1000)]
-    limit: Option<String>,
-}
-
-impl Part {
-    const LIMIT: usize = 100;
-
-    /// The part, by a cursor of this kind.
-    pub(crate) fn read<C>(&self, parse: impl Fn(&str) -> Option<C>) -> Result<PageRequest<C>, Refusal> {
-        let bad = |field: &str, message: &str| {
-            Refusal::from(Problem::invalid(Invalid::from(FieldError::new(field, message))))
-        };
-        let limit = match &self.limit {
-            Some(text) => text.parse().map_err(|_| bad("limit", "must be a whole number"))?,
-            None => Self::LIMIT,
-        };
-        let cursor = match &self.cursor {
-            Some(text) => Some(parse(text).ok_or_else(|| bad("cursor", "is not one that was answered here"))?),
-            None => None,
-        };
-        let page = PageRequest { cursor, limit };
-        page.validate().map_err(|error| Problem::invalid(error.into()))?;
-        Ok(page)
-    }
 }

@@ -3,14 +3,19 @@
 use std::sync::Arc;
 
 use axum::{Json, extract::State};
-use orchestrix_api::{Listed, schedule::OccurrenceView, schema::ScheduleId};
+use orchestrix_api::{
+    Listed,
+    admin::page::{self, PartRequest},
+    schedule::OccurrenceView,
+    schema::ScheduleId,
+};
 
-use super::{Part, name};
+use super::name;
 use crate::{
     App,
     auth::caller::Caller,
     openapi::problems::NoSuchSchedule,
-    params::{Asked, Named},
+    params::{Named, Params},
     refusal::Refusal,
 };
 
@@ -20,16 +25,16 @@ use crate::{
     path = "/schedules/{name}/occurrences",
     tag = "schedules",
     operation_id = "listOccurrences",
-    params(("name" = ScheduleId, Path, description = "The schedule's name."), Part),
+    params(("name" = ScheduleId, Path, description = "The schedule's name."), PartRequest),
     responses((status = 200, description = "Some of them.", body = Listed<OccurrenceView>), (status = 404, response = NoSuchSchedule)),
 )]
 pub(crate) async fn occurrences(
     State(app): State<Arc<App>>,
     caller: Caller,
     Named(text): Named,
-    Asked(part): Asked<Part>,
+    asked: Params,
 ) -> Result<Json<Listed<OccurrenceView>>, Refusal> {
     let name = name(&text)?;
-    let page = part.read(|text| text.parse().ok())?;
+    let page = page::read(&asked.0, |text| text.parse().ok())?;
     Ok(Json(Listed::of(app.store.occurrences(caller.tenant(), &name, &page).await?, OccurrenceView::from)))
 }

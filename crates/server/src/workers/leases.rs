@@ -6,7 +6,10 @@ use std::{
 };
 
 use axum::{Extension, Json, extract::State};
-use orchestrix_api::worker::{Ask, LeaseRequest, LeaseView, Leases};
+use orchestrix_api::{
+    seconds::seconds,
+    worker::{Ask, LeaseRequest, LeaseView, Leases},
+};
 use orchestrix_store::{Directive, Presence, WorkerInfo};
 
 use super::Said;
@@ -32,7 +35,7 @@ pub(crate) async fn leases(
 ) -> Result<Json<Leases>, Refusal> {
     let arrived = Instant::now();
     let ask = Ask::read(body.as_str()?)?;
-    let none = || Json(Leases { leases: Vec::new(), waited_seconds: arrived.elapsed().as_secs_f64() });
+    let none = || Json(Leases { leases: Vec::new(), waited_seconds: seconds(arrived.elapsed()) });
     let directive = shown(&app, &ask).await?;
     turn.give_back();
     let waits = app.waits.try_acquire();
@@ -61,7 +64,7 @@ pub(crate) async fn leases(
                     // It may have been taken back meanwhile. What is not delivered is handed back.
                     app.keys.check(&caller).await?;
                 }
-                let waited_seconds = jobs.begun().saturating_duration_since(arrived).as_secs_f64();
+                let waited_seconds = seconds(jobs.begun().saturating_duration_since(arrived));
                 return Ok(Json(Leases { leases: jobs.take().into_iter().map(LeaseView::from).collect(), waited_seconds }));
             }
             // One that waits lives, and may be told to take nothing new. A store that is away is noticed by the claim.

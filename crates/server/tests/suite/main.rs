@@ -6,6 +6,8 @@ mod audit;
 mod clocks;
 mod live;
 mod openapi;
+mod outage;
 mod place;
 mod python;
 mod remote_worker;
+mod takes;

@@ -22,7 +22,11 @@ pub(crate) struct Place {
 
 impl Place {
     pub(crate) fn new() -> Self {
-        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        Self::on(Arc::new(MemoryStore::new()))
+    }
+
+    /// The same on this store.
+    pub(crate) fn on(store: Arc<dyn Store>) -> Self {
         let metrics = Some(Metrics::new(|| "some 1\n".into()));
         let options = ServerOptions { auth: Auth::Keys, metrics, ..ServerOptions::default() };
         let server = router(App::new(Arc::clone(&store), options));
@@ -49,7 +53,7 @@ impl Place {
         let (method, path) = what.split_once(' ').unwrap();
         let request = Request::builder().method(method).uri(path);
         let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
-        let body = if matches!(method, "POST" | "PUT") { body.to_string() } else { String::new() };
+        let body = if matches!(method, "POST" | "PUT" | "DELETE") { body.to_string() } else { String::new() };
         let request =
             request.header(header::CONTENT_TYPE, "application/json").header(header::CONTENT_LENGTH, body.len());
         let response = self.server.clone().oneshot(request.body(Body::from(body)).unwrap()).await.unwrap();

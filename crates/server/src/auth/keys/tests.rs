@@ -1,9 +1,13 @@
 use futures_util::future::join_all;
-use orchestrix_core::{RateLimit, Role};
+use orchestrix_core::{RateLimit, Role, Timestamp};
 use orchestrix_store::{MemoryStore, NewKey};
 
 use super::*;
-use crate::auth::{looks::PATIENCE, memory::lock, wrong::WRONG};
+use crate::auth::{
+    looks::PATIENCE,
+    memory::{REMEMBERED, lock},
+    wrong::WRONG,
+};
 
 const HERE: Option<IpAddr> = Some(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST));
 
@@ -19,6 +23,10 @@ fn place() -> (Arc<dyn Store>, Keys) {
 }
 
 async fn make(store: &Arc<dyn Store>, rate_limit: Option<RateLimit>) -> Shown {
+    make_until(store, rate_limit, None).await
+}
+
+async fn make_until(store: &Arc<dyn Store>, rate_limit: Option<RateLimit>, expires_at: Option<Timestamp>) -> Shown {
     let shown = Shown::fresh();
     let key = NewKey {
         id: shown.id.clone(),
@@ -27,7 +35,7 @@ async fn make(store: &Arc<dyn Store>, rate_limit: Option<RateLimit>) -> Shown {
         role: Role::Client,
         tenant: None,
         rate_limit,
-        expires_at: None,
+        expires_at,
     };
     store.create_key(key).await.unwrap();
     shown
@@ -35,7 +43,12 @@ async fn make(store: &Arc<dyn Store>, rate_limit: Option<RateLimit>) -> Shown {
 
 impl Keys {
     async fn told(&self, key: &str) -> Option<Code> {
-        self.caller(&with(key), HERE).await.err().map(|refusal| refusal.0.code)
+        self.caller(&with(key), HERE, Needs::Store).await.err().map(|refusal| refusal.0.code)
+    }
+
+    /// The same of a request that needs nothing of the store.
+    async fn told_alone(&self, key: &str) -> Option<Code> {
+        self.caller(&with(key), HERE, Needs::Nothing).await.err().map(|refusal| refusal.0.code)
     }
 
     /// As if it had been looked at so long ago.
@@ -44,6 +57,7 @@ impl Keys {
         let known = Arc::get_mut(good.get_mut(&shown.id).unwrap()).unwrap();
         known.again -= by;
         known.until -= by;
+        known.remembered -= by;
     }
 }
 
@@ -66,7 +80,7 @@ async fn a_key_is_good_until_it_is_taken_back_and_no_longer_than_a_moment_after(
     keys.age(&shown, LONG);
     assert_eq!(keys.told(&shown.text()).await, NO);
     assert!(!keys.memory.has_met(&shown.id), "nothing is believed any more");
-    let refusal = keys.caller(&HeaderMap::new(), HERE).await.unwrap_err();
+    let refusal = keys.caller(&HeaderMap::new(), HERE, Needs::Store).await.unwrap_err();
     assert_eq!(refusal.0.code, Code::Unauthenticated);
 }
 
@@ -92,7 +106,10 @@ async fn wrong_keys_are_slowed_down_and_hold_up_no_good_one_from_the_same_addres
     keys.age(&other, LONG);
     assert_eq!(keys.told(&other.text()).await, None, "nor whoever comes again after a while");
     // Nothing was taken by those who were good.
-    assert_eq!(keys.caller(&with(&none), Some("10.0.0.7".parse().unwrap())).await.unwrap_err().0.code, NO.unwrap());
+    assert_eq!(
+        keys.caller(&with(&none), Some("10.0.0.7".parse().unwrap()), Needs::Store).await.unwrap_err().0.code,
+        NO.unwrap()
+    );
 }
 
 #[tokio::test]
@@ -202,7 +219,7 @@ async fn nobody_waits_for_a_look_for_ever_nor_do_more_than_have_room() {
     assert_eq!(keys.told(&good.text()).await, SLOWER);
     // Others do not wait for them.
     let from = Some("10.0.0.7".parse().unwrap());
-    assert!(keys.caller(&with(&other.text()), from).await.is_ok());
+    assert!(keys.caller(&with(&other.text()), from, Needs::Store).await.is_ok());
     assert_eq!(begun.elapsed(), PATIENCE);
     for mut look in waiting {
         look.wait_for(|shown| matches!(shown, Some(Err(_)))).await.unwrap();
@@ -216,7 +233,7 @@ async fn nobody_waits_for_a_look_for_ever_nor_do_more_than_have_room() {
 async fn whoever_waits_with_a_key_is_found_out_when_it_ends_and_shares_the_look() {
     let (store, keys) = place();
     let shown = make(&store, None).await;
-    let caller = keys.caller(&with(&shown.text()), HERE).await.unwrap();
+    let caller = keys.caller(&with(&shown.text()), HERE, Needs::Store).await.unwrap();
     assert_eq!(caller.key(), Some(&shown.id));
     store.revoke_key(&shown.id).await.unwrap();
     assert!(!keys.is_over(&caller).await, "what was just seen is believed");
@@ -238,7 +255,7 @@ async fn whoever_waits_with_a_key_is_found_out_when_it_ends_and_shares_the_look(
 async fn nobody_who_waits_loses_anything_while_the_store_is_away() {
     let (store, keys) = place();
     let shown = make(&store, None).await;
-    let caller = keys.caller(&with(&shown.text()), HERE).await.unwrap();
+    let caller = keys.caller(&with(&shown.text()), HERE, Needs::Store).await.unwrap();
     store.revoke_key(&shown.id).await.unwrap();
     keys.age(&shown, LONG);
     let held = keys.looks.hold(Line::Met).await;
@@ -246,4 +263,88 @@ async fn nobody_who_waits_loses_anything_while_the_store_is_away() {
     assert!(!keys.is_over(&caller).await);
     drop(held);
     assert!(keys.is_over(&caller).await);
+}
+
+const AWAY: Option<Code> = Some(Code::Unavailable);
+
+#[tokio::test(start_paused = true)]
+async fn what_needs_nothing_of_the_store_is_answered_while_that_is_away_to_keys_that_were_good_lately() {
+    let (store, keys) = place();
+    let [good, old, slow] = [make(&store, None).await, make(&store, None).await, make(&store, None).await];
+    for key in [&good, &old, &slow] {
+        assert_eq!(keys.told(&key.text()).await, None);
+        keys.age(key, LONG);
+    }
+    let held = [keys.looks.hold(Line::Met).await, keys.looks.hold(Line::New).await];
+    assert_eq!(keys.told_alone(&good.text()).await, None);
+    assert_eq!(keys.told(&good.text()).await, AWAY, "nothing else is done by it");
+    assert_eq!(keys.told_alone(&wrong_secret(&good)).await, AWAY, "nor by another secret");
+    assert_eq!(keys.told_alone(&make(&store, None).await.text()).await, AWAY, "nor by a key that was never seen");
+    keys.age(&old, REMEMBERED - 2 * LONG);
+    assert_eq!(keys.told_alone(&old.text()).await, None);
+    keys.age(&old, LONG);
+    assert_eq!(keys.told_alone(&old.text()).await, AWAY, "nor for longer than is promised");
+    drop(held);
+    assert_eq!(keys.told_alone(&old.text()).await, None, "until it is seen again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_that_has_ended_is_not_remembered_while_the_store_is_away() {
+    let (store, keys) = place();
+    let soon = Timestamp::now() + Duration::from_secs(60);
+    let [refused, here, ends] =
+        [make(&store, None).await, make(&store, None).await, make_until(&store, None, Some(soon)).await];
+    for key in [&refused, &here, &ends] {
+        assert_eq!(keys.told(&key.text()).await, None);
+        keys.age(key, LONG);
+    }
+    // One was seen to be taken back, by whomever; one was taken back here.
+    store.revoke_key(&refused.id).await.unwrap();
+    assert_eq!(keys.told(&refused.text()).await, NO);
+    store.revoke_key(&here.id).await.unwrap();
+    keys.forget(&here.id);
+    assert_eq!(keys.told_alone(&here.text()).await, NO);
+    let _held = [keys.looks.hold(Line::Met).await, keys.looks.hold(Line::New).await];
+    assert_eq!(keys.told_alone(&ends.text()).await, None);
+    keys.age(&ends, Duration::from_secs(60));
+    // As long after as is believed that they are nobody's.
+    keys.memory.age_nobodys(LONG);
+    for key in [&refused, &here, &ends] {
+        assert_eq!(keys.told_alone(&key.text()).await, AWAY);
+    }
+}
+
+#[tokio::test]
+async fn a_look_that_began_before_a_key_was_taken_back_does_not_bring_it_back() {
+    let (store, keys) = place();
+    let shown = make(&store, None).await;
+    let asked_at = Instant::now();
+    let seen = store.key(&shown.id).await.unwrap();
+    store.revoke_key(&shown.id).await.unwrap();
+    keys.forget(&shown.id);
+    assert!(keys.memory.keep(&shown.id, seen, asked_at).is_none());
+    assert!(!keys.memory.has_met(&shown.id));
+    assert_eq!(keys.told(&shown.text()).await, NO);
+}
+
+#[tokio::test]
+async fn whoever_shows_no_key_that_can_be_read_is_told_how_and_whoever_shows_a_wrong_one_that_it_is() {
+    let (_store, keys) = place();
+    let told = async |header: &str| {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::AUTHORIZATION, header.parse().unwrap());
+        let problem = keys.caller(&headers, HERE, Needs::Store).await.unwrap_err().0;
+        assert_eq!(problem.code, Code::Unauthenticated);
+        problem.detail
+    };
+    let key = Shown::fresh().text();
+    for header in ["Basic dTpw", "Bearer", &key] {
+        assert_eq!(told(header).await, HOW, "{header}");
+    }
+    for header in ["Bearer nonsense", &format!("bearer {key}")] {
+        assert_eq!(told(header).await, NONE, "{header}");
+    }
+    let mut twice = with(&key);
+    twice.append(header::AUTHORIZATION, "Bearer x".parse().unwrap());
+    assert_eq!(keys.caller(&twice, HERE, Needs::Store).await.unwrap_err().0.detail, HOW);
 }
