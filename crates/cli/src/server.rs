@@ -194,12 +194,8 @@ pub(crate) async fn server(arguments: &ServerArguments, global: &Global) -> Resu
     let database = Database::alone(global)?.staying();
     let place = database.to_string();
     let opened = Opened::of(database, global, true).await?;
-    let coordinator = match arguments.roles.contains(&Role::Coordinator) {
-        true => {
-            Some(Coordinator::start(Arc::clone(&opened.store), arguments.node(address)?).map_err(anyhow::Error::from)?)
-        }
-        false => None,
-    };
+    let coordinator = Coordinator::start(Arc::clone(&opened.store), arguments.node(address)?);
+    let coordinator = coordinator.map_err(anyhow::Error::from)?;
     let mut hello = format!("server on {place}: {}\n", names(&arguments.roles));
     if let Some(address) = address {
         let scheme = if tls.is_some() { "https" } else { "http" };
@@ -225,9 +221,7 @@ pub(crate) async fn server(arguments: &ServerArguments, global: &Global) -> Resu
     let serving = serve(&opened.store, listener, options, &stop);
     let outcome = until_told(&mut signals, &stop, &hello, serving).await?;
     let closing = async {
-        if let Some(coordinator) = coordinator {
-            coordinator.shutdown().await;
-        }
+        coordinator.shutdown().await;
         opened.close().await;
     };
     Ok(ended(outcome, &mut signals, closing).await)
@@ -330,6 +324,7 @@ impl ServerArguments {
         let roles = self.roles.iter().map(ToString::to_string).collect();
         let info = NodeInfo { name, address: address.map(|address| address.to_string()), roles };
         let mut options = CoordinatorOptions::new(info);
+        options.stands = self.roles.contains(&Role::Coordinator);
         options.term = self.leader_term;
         options.dead_after = self.dead_node_timeout;
         options.heartbeat = self.heartbeat_interval;

@@ -1,9 +1,9 @@
 //! One leader among all nodes of a database, and the work that must be done exactly once or at least always.
 //!
-//! Every process that has the database runs a [`Coordinator`]. They agree through the store alone on who leads, for a
-//! term by the store's clock. The leader promotes due jobs, takes back expired leases, ends attempts that run over, expires,
-//! unblocks, forgets and prunes; each is a small service of its own, and one that fails stops no other. A leader
-//! that is stopped, cut off or slow can do no harm: all it writes is fenced by its epoch.
+//! Every process that has the database may run a [`Coordinator`], be it only to be listed. They agree through the store
+//! alone on who leads, for a term by the store's clock. The leader promotes due jobs, takes back expired leases, ends
+//! attempts that run over, expires, unblocks, forgets and prunes; each is a small service of its own, and one that fails
+//! stops no other. A leader that is stopped, cut off or slow can do no harm: all it writes is fenced by its epoch.
 //!
 //! | module | what it owns |
 //! |---|---|
@@ -49,12 +49,16 @@ pub struct Coordinator {
 const LAST_STEPS: Duration = Duration::from_secs(5);
 
 impl Coordinator {
-    /// Begins to take part. Stands for leadership at once, and goes on through every failure of the store.
+    /// Begins to take part. Stands for leadership at once, if it is to, and goes on through every failure of the store.
     pub fn start(store: Arc<dyn Store>, options: CoordinatorOptions) -> Result<Self> {
         options.validate()?;
         let board = Arc::new(Board::default());
         let (stop, stopped) = watch::channel(false);
-        let running = tokio::spawn(run(store, Arc::new(options), Arc::clone(&board), stopped));
+        let options = Arc::new(options);
+        let running = match options.stands {
+            true => tokio::spawn(run(store, options, Arc::clone(&board), stopped)),
+            false => tokio::spawn(belong(store, options, Arc::clone(&board), stopped)),
+        };
         Ok(Self { board, stop, running: Some(running) })
     }
 
@@ -80,6 +84,20 @@ impl Drop for Coordinator {
             running.abort();
         }
     }
+}
+
+// Shows that this node is there, and never asks to lead.
+async fn belong(
+    store: Arc<dyn Store>,
+    options: Arc<CoordinatorOptions>,
+    board: Arc<Board>,
+    mut stopped: watch::Receiver<bool>,
+) {
+    tokio::select! {
+        () = membership::run(&*store, &options, &board) => {}
+        _ = stopped.wait_for(|stop| *stop) => {}
+    }
+    membership::leave(&*store, &options).await;
 }
 
 async fn run(

@@ -13,6 +13,8 @@ use orchestrix_store::{
 pub struct CoordinatorOptions {
     /// Who this is.
     pub node: NodeInfo,
+    /// Whether it stands for leadership. One that does not is listed with the others, and that is all it does.
+    pub stands: bool,
     /// How long a leader leads without renewing; renewed at a third of it.
     pub term: Duration,
     /// How often a node shows that it lives. Also how long holders of leases get after the database was away.
@@ -28,10 +30,11 @@ pub struct CoordinatorOptions {
 }
 
 impl CoordinatorOptions {
-    /// The defaults: terms of 10 s, heartbeats every 10 s, dead after 30 s.
+    /// The defaults: stands for leadership, terms of 10 s, heartbeats every 10 s, dead after 30 s.
     pub fn new(node: NodeInfo) -> Self {
         Self {
             node,
+            stands: true,
             term: Duration::from_secs(10),
             heartbeat: Duration::from_secs(10),
             dead_after: Duration::from_secs(30),

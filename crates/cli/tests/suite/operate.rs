@@ -114,6 +114,8 @@ async fn nodes_are_listed_with_the_one_that_leads() {
         }
         store.campaign(&NodeName::new("two").unwrap(), Duration::from_secs(600), None).await.unwrap();
         let mut list = place.json(&["nodes", "list"]);
+        // A server in between is one of them.
+        list["items"].as_array_mut().unwrap().retain(|node| node["roles"] != json!(["api"]));
         for node in list["items"].as_array_mut().unwrap() {
             assert!(node["startedAt"].take().is_string() && node["lastSeenAt"].take().is_string());
         }

@@ -9,6 +9,7 @@ mod limits;
 mod line;
 mod live;
 mod midway;
+mod nodes;
 mod operate;
 mod outage;
 mod overload;

@@ -49,6 +49,36 @@ async fn of_three_one_leads_and_the_others_know_it() {
 }
 
 #[tokio::test]
+async fn a_node_that_does_not_stand_is_listed_until_it_leaves_and_never_leads_even_alone() {
+    let store = memory();
+    let info =
+        NodeInfo { name: NodeName::trusted("api"), address: Some("127.0.0.1:8080".into()), roles: vec!["api".into()] };
+    let options = CoordinatorOptions { node: info.clone(), stands: false, ..options("api") };
+    let member = Coordinator::start(Arc::clone(&store), options).unwrap();
+    let listed = async || store.nodes(&PageRequest::first(10)).await.unwrap().items;
+    let node = until("it is listed", async || listed().await.pop()).await;
+    assert_eq!((&node.info, node.leads), (&info, false));
+    // It goes on to say that it lives, and nobody leads meanwhile.
+    until("it is heard again", async || listed().await.pop().filter(|again| again.last_seen_at > node.last_seen_at))
+        .await;
+    tokio::time::sleep(2 * TERM).await;
+    assert_eq!(store.leader().await.unwrap(), None);
+    // It keeps nobody who stands from leading.
+    let other = start(&store, "b");
+    leading(&other).await;
+    until("both are listed", async || (listed().await.len() == 2).then_some(())).await;
+    let both: Vec<_> = listed().await.into_iter().map(|node| (node.info.name.to_string(), node.leads)).collect();
+    assert_eq!(both, [("api".to_owned(), false), ("b".to_owned(), true)]);
+    assert!(!member.status().leading && member.status().services.is_empty());
+    // Nor from taking over, and it does not when it could.
+    other.shutdown().await;
+    tokio::time::sleep(2 * TERM).await;
+    assert_eq!(store.leader().await.unwrap(), None);
+    member.shutdown().await;
+    assert_eq!(listed().await.len(), 0, "it said that it leaves");
+}
+
+#[tokio::test]
 async fn a_leader_that_shuts_down_is_succeeded_long_before_its_term_would_end() {
     let store = memory();
     let long = |name: &str| {
