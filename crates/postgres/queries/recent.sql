@@ -2,7 +2,7 @@
 -- over again; and ids of unfinished jobs. $1 since when recorded, $2 how many of each, $3 since when ended, $4 since when cancelled (null: nothing of the kind), $5 and $6
 -- behind which lease and id (null: from the first on), $7 how many that were recorded, $8 since when revived, $9 behind which id, $10 how many of those (null:
 -- nothing of the kind). One statement, so that all of it is of one moment. Relies on job_lease, the primary keys of job and revived, history_finished and dead_finished.
--- The first row is the time.
+-- The first row is the time. What was revived and is over again is a row without an id: so many are looked at, and no more.
 SELECT 0 AS kind, NULL::uuid AS id, NULL::text AS state, NULL::text AS job_type, NULL::text AS queue, NULL::text AS tenant, now() AS at,
        NULL::timestamptz AS lease
 UNION ALL
@@ -19,7 +19,7 @@ UNION ALL
 (SELECT 5, id, state::text, job_type, queue, tenant, finished_at, NULL FROM orchestrix.history
  WHERE finished_at >= $4 AND state = 'cancelled' LIMIT $2)
 UNION ALL
-(SELECT 6, j.id, j.state::text, j.job_type, j.queue, j.tenant, j.updated_at, NULL FROM orchestrix.revived r JOIN orchestrix.job j ON j.id = r.id
- WHERE r.at >= $8 ORDER BY r.at DESC, r.id DESC LIMIT $2)
+(SELECT 6, j.id, j.state::text, j.job_type, j.queue, j.tenant, j.updated_at, NULL
+ FROM (SELECT id FROM orchestrix.revived WHERE at >= $8 ORDER BY at DESC, id DESC LIMIT $2) r LEFT JOIN orchestrix.job j ON j.id = r.id)
 UNION ALL
 (SELECT 7, id, NULL, NULL, NULL, NULL, NULL, NULL FROM orchestrix.job WHERE id > $9 ORDER BY id LIMIT $10)

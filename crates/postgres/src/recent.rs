@@ -15,6 +15,7 @@ use orchestrix_store::{
     recent::{LeasePlace, MAX_IDS, RECORDED_TIMES},
 };
 use tokio_postgres::Row;
+use uuid::Uuid;
 
 use crate::{
     PostgresStore,
@@ -90,6 +91,8 @@ pub(crate) async fn recent(store: &PostgresStore, lately: &Lately) -> Result<Rec
             now = Some(row.get(6));
         } else if counts[kind] > limit(kind) {
             continue;
+        } else if row.get::<_, Option<Uuid>>(1).is_none() {
+            // Revived, and over again.
         } else if kind == IDS {
             ids.push(JobId::from_uuid(row.get(1)));
         } else {

@@ -64,7 +64,8 @@ pub(crate) fn recent(session: &Session<'_>, lately: &Lately) -> Result<Recent> {
         let mut shown = 0;
         session.each(RECENT_REVIVED, (micros(since), limit + 1), |row| {
             shown += 1;
-            show(shown - 1, limit, row)
+            let over = Columns(row).get::<Option<Uuid>>(0)?.is_none();
+            if over && shown <= limit { Ok(true) } else { show(shown - 1, limit, row) }
         })?;
     }
     if let Some(after) = lately.ids_after {

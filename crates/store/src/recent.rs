@@ -30,7 +30,7 @@ pub struct Lately {
     /// have taken long, and then counts as cancelled when it began.
     pub cancelled_since: Option<Timestamp>,
     /// Jobs that were given another chance from then on and are not over again. Nothing else tells of them: their ids are old, and nobody owns
-    /// them yet.
+    /// them yet. As many are looked at as are shown of each kind.
     pub revived_since: Option<Timestamp>,
     /// Ids of unfinished jobs behind this one, a page of them. Whoever goes through all that are not old, again and again, finds what was
     /// recorded in a transaction that took long, or under an id made by a clock that is behind.

@@ -16,7 +16,7 @@ use super::{
     attempt::{AttemptView, LineView, RetryView},
     timeline::{self, Transition},
 };
-use crate::{Listed, job::ProgressView};
+use crate::{Listed, job::ProgressView, seconds::seconds};
 
 /// A job in a list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -198,8 +198,8 @@ impl JobDetails {
             payload: raw(&job.payload),
             result: job.result.as_ref().map(raw),
             checkpoint: job.checkpoint.as_ref().map(raw),
-            timeout_seconds: job.timeout.map(|timeout| timeout.as_secs_f64()),
-            lease_seconds: job.lease.as_secs_f64(),
+            timeout_seconds: job.timeout.map(seconds),
+            lease_seconds: seconds(job.lease),
             lease_expires_at: job.lease_expires_at,
             leases: job.leases,
             leases_lost: job.losses,

@@ -3,7 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use axum::{Json, extract::State};
-use orchestrix_api::admin::stats::{QueueStats, Stats, WorkerStats};
+use orchestrix_api::{
+    admin::stats::{QueueStats, Stats, WorkerStats},
+    seconds::seconds,
+};
 use orchestrix_store::{Directive, NewOperation, PageRequest, Result, Store};
 
 use crate::{App, refusal::Refusal};
@@ -43,7 +46,7 @@ async fn queues(store: &dyn Store) -> Result<QueueStats> {
             *stats.counts.entry(state).or_default() += n;
         }
     }
-    stats.oldest_seconds = oldest.map(|oldest| oldest.as_secs_f64());
+    stats.oldest_seconds = oldest.map(seconds);
     Ok(stats)
 }
 

@@ -220,6 +220,8 @@ pub(super) async fn what_was_given_another_chance_is_shown_until_it_is_over_agai
     h.store.cancel(cancelled).await.expect("a job that waits");
     h.store.cancel(ids[1]).await.expect("a job that waits");
     assert_eq!(states(revived(h, since, 10).await), [(ids[2], JobState::Pending)].into());
+    // Those that are over are looked at, too.
+    assert!(!revived(h, since, 3).await.more && revived(h, since, 2).await.more);
     // As it stands, whatever came of it.
     h.store.retry(ids[1]).await.expect("a cancelled job");
     let running = h.claim_all().await.into_iter().find(|claimed| claimed.id() == ids[1]).expect("it may be claimed");

@@ -40,8 +40,9 @@ impl Tables {
         }
         if let Some(since) = lately.revived_since {
             let unfinished = |(_, id): &(Timestamp, JobId)| self.find(*id).filter(|row| !row.job.state.is_terminal());
-            let revived = self.revived.iter().rev().take_while(|(at, _)| *at >= since);
-            show(limit, &mut revived.filter_map(unfinished));
+            let mut revived = self.revived.iter().rev().take_while(|(at, _)| *at >= since);
+            show(limit, &mut revived.by_ref().take(limit).filter_map(unfinished));
+            recent.more |= revived.next().is_some();
         }
         if let Some(after) = lately.ids_after {
             let mut rows = self.behind(after);
