@@ -154,7 +154,7 @@ fn admitted(status: u16, keyed: bool) -> Check {
             "the server does not know this key, or it has expired or was revoked",
             "give another by --api-key or ORCHESTRIX_API_KEY; `orchestrix keys list` shows what there is",
         ),
-        (401, false) => Check::problem(
+        (401, false) => Check::warning(
             KEY,
             "the server asks for a key, and none was given",
             "give --api-key, or set ORCHESTRIX_API_KEY",
@@ -258,7 +258,7 @@ mod tests {
             (200, true, Status::Ok, "do what operators do"),
             (200, false, Status::Ok, "asks for no key"),
             (401, true, Status::Problem, "has expired or was revoked"),
-            (401, false, Status::Problem, "none was given"),
+            (401, false, Status::Warning, "none was given"),
             (403, true, Status::Note, "not an operator's"),
             (503, true, Status::Warning, "answered 503"),
         ] {

@@ -73,7 +73,7 @@ impl Keys {
             Belief::Good(known) => Some(known),
             Belief::Nobodys => None,
             Belief::Unknown => match self.looks.look(&shown.id, self.line(&shown.id, from)).await {
-                Err(refusal) if needs == Needs::Nothing => {
+                Err(refusal) if needs == Needs::Nothing && refusal.0.code == Code::Unavailable => {
                     let known = self.memory.remembered(&shown.id, Instant::now());
                     Some(known.filter(|known| known.is(&digest)).ok_or(refusal)?)
                 }

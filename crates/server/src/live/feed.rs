@@ -155,9 +155,9 @@ async fn look(store: &dyn Store, shared: &Shared, mut ids: Vec<JobId>) -> Result
         let recent = store.recent(&Lately::leased(1)).await.inspect_err(|_| shared.lock().sight.put_back(&ids))?;
         shared.lock().sight.set_time(recent.now);
     }
-    let (lately, asked, first) = {
+    let (lately, asked) = {
         let sight = &mut shared.lock().sight;
-        (sight.begin(), sight.asked(), sight.looked_at().is_none())
+        (sight.begin(), sight.asked())
     };
     if let Some(lately) = lately {
         let recent = store.recent(&lately).await.inspect_err(|_| shared.lock().sight.put_back(&ids))?;
@@ -171,8 +171,7 @@ async fn look(store: &dyn Store, shared: &Shared, mut ids: Vec<JobId>) -> Result
     let mut told = shared.lock();
     told.sight.tidy();
     let missed = told.sight.take_missed();
-    // Whoever comes back waits for the first look.
-    if missed || (first && told.sight.looked_at().is_some()) {
+    if told.sight.takes_note() || missed {
         shared.send(&mut told, Vec::new(), missed);
     }
     Ok(())

@@ -3,10 +3,12 @@
 use std::{
     collections::{HashMap, HashSet, hash_map::Entry},
     sync::Arc,
+    time::Duration,
 };
 
 use orchestrix_api::Code;
 use orchestrix_core::{JobId, KeyId, Queue, Tenant, Timestamp};
+use orchestrix_store::clock::earlier;
 use tokio::sync::broadcast::{
     self,
     error::{RecvError, TryRecvError},
@@ -21,6 +23,10 @@ use super::{
 /// The most that one may follow by name.
 pub(super) const MOST_JOBS: usize = 1_000;
 pub(super) const MOST_QUEUES: usize = 100;
+
+/// How much further back one is told who comes back: by the times of what he heard nobody knows what else he did, and another server may have
+/// seen things in another order.
+const BEFORE: Duration = Duration::from_secs(15);
 
 /// Why what he follows is to be told anew.
 #[derive(Debug, PartialEq, Eq)]
@@ -156,6 +162,7 @@ impl Listener {
         }
         if was_broad && !self.is_broad() {
             told.sight.narrow();
+            (self.heard, self.returns) = (None, None);
         }
     }
 
@@ -179,10 +186,14 @@ impl Listener {
         let shared = Arc::clone(&self.shared);
         let mut told = shared.lock();
         self.batches = self.batches.resubscribe();
-        // One who has heard nothing yet is told all that is known.
-        let since = self.returns.take().into_iter().chain(self.heard).min().unwrap_or(Timestamp::MIN);
         let (mut known, mut lacks) = (Vec::new(), None);
-        if self.is_broad() {
+        if told.sight.looked_at().is_none() {
+            // One who comes back is told when there was a look.
+            lacks = self.returns;
+        } else if self.is_broad() {
+            let returns = self.returns.take().map(|since| earlier(since, BEFORE));
+            // One who has heard nothing yet is told all that is known.
+            let since = returns.into_iter().chain(self.heard).min().unwrap_or(Timestamp::MIN);
             let his = |news: &News| match news {
                 News::Job(seen) => self.all.is_some() || self.queues.contains_key(&seen.job.queue),
                 News::Unknown(_) => false,

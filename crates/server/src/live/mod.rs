@@ -31,7 +31,7 @@
 //! - Whoever gives a job another chance leaves a note of it in the store, which is looked for as cancels are: it is the only change of a job that
 //!   is over.
 //! - A job that was recorded lately is found by the time in its id. One whose transaction took long, or whose id was made by a clock that is behind, is
-//!   found by a round through the ids of all that is unfinished and not older than a minute, a page at each look.
+//!   found by a round through the ids of all that is unfinished and not older than a minute, which begins every second, a page at each look.
 //!
 //! What happened within the last minute and a half is remembered, up to 100,000 ends: whoever fell behind, or comes back and says since when, is told
 //! all that has changed since, and whether that is all (`memory`). When more changes between two looks than one look may show, everybody concerned

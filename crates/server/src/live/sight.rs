@@ -1,6 +1,10 @@
 //! What was seen of jobs, and what of that is news. It only computes: who looks and who is told is `feed`'s.
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{
+    collections::HashSet,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use orchestrix_core::{JobId, JobState, KeyId, Queue, Timestamp};
 use orchestrix_store::{Glimpse, JobSummary, Lately, Recent, recent::MAX_RECENT};
@@ -20,15 +24,23 @@ const SLACK: Duration = Duration::from_millis(500);
 /// may take, in any store, and than clocks should differ.
 const REACH: Duration = Duration::from_secs(60);
 const REACH_EVERY: u64 = 25;
-/// How often, in looks, it is told that there was more than could be shown.
-const MISSED_EVERY: u64 = 5;
+/// How often, in looks, it is told that there was more than could be shown, and a round through what is unfinished begins: about once a second.
+const ROUND_EVERY: u64 = 5;
+/// How often, in looks, it is told up to when there was nothing to tell.
+const QUIET_EVERY: u64 = 50;
 
 /// A job as it was seen, and what is said of it.
 #[derive(Debug)]
 pub(super) struct Sighting {
     pub(super) job: Arc<Glimpse>,
-    /// The message, but for its number and its end.
-    pub(super) text: String,
+    text: OnceLock<String>,
+}
+
+impl Sighting {
+    /// The message, but for its number and its end: made when the first is told, and the same for all.
+    pub(super) fn text(&self) -> &str {
+        self.text.get_or_init(|| message::status(&self.job))
+    }
 }
 
 /// What whoever follows a job is told.
@@ -41,7 +53,7 @@ pub(super) enum News {
 
 impl News {
     pub(super) fn of(job: &Arc<Glimpse>) -> Self {
-        Self::Job(Arc::new(Sighting { text: message::status(job), job: Arc::clone(job) }))
+        Self::Job(Arc::new(Sighting { text: OnceLock::new(), job: Arc::clone(job) }))
     }
 }
 
@@ -61,8 +73,9 @@ pub(super) struct Sight {
     ids_after: Option<JobId>,
     /// The last moment that was looked at.
     now: Option<Timestamp>,
-    /// Whether nothing was looked at yet but the time.
+    /// Whether nothing was looked at yet but the time, and whether something was for the first time.
     first: bool,
+    begun: bool,
     looks: u64,
     /// Whether there was more than a look could show, and nobody was told yet.
     missed: bool,
@@ -121,7 +134,7 @@ impl Sight {
             self.memory.keep_only(|id| watched.contains(id));
             self.stirred.clear();
             self.leased = Leased::default();
-            (self.now, self.missed, self.ids_after) = (None, false, None);
+            (self.now, self.missed, self.begun, self.ids_after) = (None, false, false, None);
         }
     }
 
@@ -194,13 +207,15 @@ impl Sight {
         let slack = if self.first { REACH } else { SLACK };
         let shown = self.leased.all_shown_since().unwrap_or(now).min(now);
         let reaches = self.first || self.looks.is_multiple_of(REACH_EVERY);
+        // The first look shows what was recorded. What is left of jobs that are over is not gone through at every look.
+        let begins = !self.first && self.looks.is_multiple_of(ROUND_EVERY);
         let floor = JobId::floor(now - REACH).max(self.memory.forgotten().unwrap_or(JobId::from_uuid(Uuid::nil())));
         Some(Lately {
             recorded_since: Some(now - slack),
             ended_since: Some(shown - slack),
             cancelled_since: reaches.then(|| now - REACH),
             revived_since: Some(now - if reaches { REACH } else { SLACK }),
-            ids_after: Some(self.ids_after.unwrap_or(floor).max(floor)).filter(|_| !self.first),
+            ids_after: self.ids_after.or(begins.then_some(floor)).map(|after| after.max(floor)),
             leased_after: self.leased.next(),
             limit: MAX_RECENT,
         })
@@ -221,6 +236,7 @@ impl Sight {
         let now = recent.now;
         let begun = self.now.take();
         let first = std::mem::take(&mut self.first);
+        self.begun |= first;
         self.leased.begin(now, recent.leased_from);
         let mut news = Vec::new();
         for job in recent.jobs {
@@ -234,8 +250,10 @@ impl Sight {
         }
         if first && recent.more {
             // There may be more that wait than were shown: all that is older.
-            let waiting = self.memory.jobs().filter(|job| !job.state.is_leased() && !job.state.is_terminal());
-            if let Some(oldest) = waiting.map(|job| job.id).min() {
+            let floor = JobId::floor(now - REACH);
+            let waits = |job: &&Arc<Glimpse>| !job.state.is_leased() && !job.state.is_terminal();
+            let shown = self.memory.jobs().filter(waits).map(|job| job.id);
+            if let Some(oldest) = shown.filter(|id| *id >= floor && !self.watched.contains(id)).min() {
                 self.memory.forget_until(oldest);
             }
         }
@@ -305,6 +323,17 @@ impl Sight {
 
     /// Whether those who follow queues or all jobs are to be told that there was more than a look could show; about once a second.
     pub(super) fn take_missed(&mut self) -> bool {
-        self.looks.is_multiple_of(MISSED_EVERY) && std::mem::take(&mut self.missed)
+        let missed = self.looks.is_multiple_of(ROUND_EVERY) && std::mem::take(&mut self.missed);
+        if let Some(now) = self.now.filter(|_| missed) {
+            // Those who hear it have heard of looks since then.
+            self.memory.lose(now);
+        }
+        missed
+    }
+
+    /// Whether all should hear up to when was looked, though there is nothing to tell: those who come back wait for the first look, and what
+    /// was not told long ago is not known to be nothing.
+    pub(super) fn takes_note(&mut self) -> bool {
+        std::mem::take(&mut self.begun) || (self.is_broad() && self.looks.is_multiple_of(QUIET_EVERY))
     }
 }

@@ -53,7 +53,7 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
             stands: jobs that are named, and of queues and all jobs what runs and all that has changed since you heard the last of it, up to \
             `{\"event\": \"synced\", \"complete\"}`. What is not among it does not run. Where `complete` is false more had changed than is remembered (100,000 \
             ends, 90 seconds): what changed until `since` may be missing, so ask for what you wait for. Whoever comes back to queues or all jobs says until when \
-            he has heard all, by the `at` of the last event, and is told the same: `{\"subscribe\": {\"all\": true, \"since\": \"2026-01-01T09:00:00Z\"}}`. \
+            he has heard all, by the `at` of the last event, and is told the same, from 15 seconds before that: `{\"subscribe\": {\"all\": true, \"since\": \"2026-01-01T09:00:00Z\"}}`. \
             A connection that takes nothing for 10 seconds, or does not answer pings for 30, is cut off. \
             `{\"event\": \"error\", \"code\", \"message\"}` says what was wrong with a message, with `jobId` if there is no such job; the connection goes on. \
             A page, which cannot set headers here, shows its key as a protocol: `new WebSocket(url, [\"orchestrix\", \"orchestrix.key.\" + KEY])`; the answer is \
@@ -251,7 +251,7 @@ impl Talk {
                 News::Unknown(id) => message::unknown(&id.to_string()),
                 News::Job(seen) => {
                     self.seq += 1;
-                    format!("{}{}}}", seen.text, self.seq)
+                    format!("{}{}}}", seen.text(), self.seq)
                 }
             };
             written(&timeout(self.patience, self.socket.feed(Message::text(text))).await)?;

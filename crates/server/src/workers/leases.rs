@@ -47,8 +47,13 @@ pub(crate) async fn leases(
     tokio::pin!(ended);
     // One that was told to take nothing new is given nothing, whether or not it has heard, and waits for it like others: one that asks again and
     // again would be at it all the time.
-    if directive != Directive::Run {
+    let mut drains = directive != Directive::Run;
+    while drains {
         tokio::select! {
+            () = tokio::time::sleep(SHOW) => {
+                // It lives: one that was not heard of for long would be taken for another, and run.
+                drains = !matches!(shown(&app, &ask).await, Ok(Directive::Run));
+            }
             () = tokio::time::sleep_until(until.into()) => return Ok(none()),
             refusal = &mut ended => return Err(refusal),
             () = app.closed() => return Ok(none()),

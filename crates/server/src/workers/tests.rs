@@ -9,7 +9,7 @@ use axum::{
 };
 use futures_util::poll;
 use orchestrix_core::{JobState, NewJob, Role};
-use orchestrix_store::{Directive, MemoryStore, NewKey, PageRequest, Queues, Store, WorkerStatus};
+use orchestrix_store::{Clock, Directive, ManualClock, MemoryStore, NewKey, PageRequest, Queues, Store, WorkerStatus};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
@@ -206,4 +206,29 @@ async fn one_that_was_told_to_take_nothing_new_waits_for_nothing_as_long_as_it_a
     let (status, answer) = json(post(&server, "/worker/leases", &ask(5)).await).await;
     assert_eq!((status, &answer["leases"]), (StatusCode::OK, &json!([])));
     assert!(begun.elapsed() >= Duration::from_millis(4_900), "{:?}", begun.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_waits_for_nothing_is_known_to_live_and_still_drains() {
+    let clock = Arc::new(ManualClock::new(orchestrix_core::Timestamp::now()));
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::with_clock(Arc::clone(&clock) as Arc<dyn Clock>));
+    let options = ServerOptions { auth: Auth::Own("test".into()), ..ServerOptions::default() };
+    let server = router(App::new(Arc::clone(&store), options));
+    let ask = |seconds: u64| json!({"workerId": "w", "waitSeconds": seconds});
+    post(&server, "/worker/leases", &ask(0)).await;
+    store.direct_worker(&"w".parse().unwrap(), Directive::Drain).await.unwrap();
+    store.enqueue(NewJob::new("t".parse().unwrap())).await.unwrap();
+    // The clocks of the store and of the server go at the same pace.
+    tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            clock.advance(Duration::from_millis(100));
+        }
+    });
+    // Longer than one may be silent.
+    for _ in 0..2 {
+        let (_, answer) = json(post(&server, "/worker/leases", &ask(60)).await).await;
+        assert_eq!(answer["leases"], json!([]));
+    }
+    assert_eq!(the_worker(&store).await.directive, Directive::Drain);
 }

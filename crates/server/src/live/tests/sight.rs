@@ -186,6 +186,30 @@ fn what_happened_before_anybody_followed_is_remembered_and_told_to_nobody() {
     assert_eq!(lines(news), []);
 }
 
+/// The next look that begins a round through what is unfinished: one of five.
+fn a_round_begins(sight: &mut Sight) -> Lately {
+    let looks: Vec<Lately> = (0..5).map(|_| sight.begin().unwrap()).collect();
+    let begins: Vec<&Lately> = looks.iter().filter(|lately| lately.ids_after.is_some()).collect();
+    assert_eq!(begins.len(), 1, "{looks:?}");
+    *begins[0]
+}
+
+#[test]
+fn what_a_look_could_not_show_is_lost_to_those_who_heard_later_ones() {
+    let mut sight = Sight::default();
+    let lately = sight_at_start(&mut sight);
+    sight.take_recent(&lately, look(Vec::new(), 0));
+    let mut missed = Vec::new();
+    for second in 1..=10 {
+        let lately = sight.begin().unwrap();
+        sight.take_recent(&lately, Recent { more: second == 1, ..look(Vec::new(), second) });
+        if sight.take_missed() {
+            missed.push(sight.lacks(at(second)));
+        }
+    }
+    assert!(matches!(missed[..], [Some(_)]), "told once, and that it is not all: {missed:?}");
+}
+
 #[test]
 fn what_is_unfinished_and_was_never_seen_is_looked_up_a_page_at_a_time() {
     let mut sight = Sight::default();
@@ -194,7 +218,7 @@ fn what_is_unfinished_and_was_never_seen_is_looked_up_a_page_at_a_time() {
     assert_eq!(lately.ids_after, None, "the first look shows what was recorded");
     sight.take_recent(&lately, look(vec![glimpse(ids[0], JobState::Pending)], 0));
     let page = |ids: &[JobId], next| Recent { ids: ids.to_vec(), ids_next: next, ..look(Vec::new(), 1) };
-    let lately = sight.begin().unwrap();
+    let lately = a_round_begins(&mut sight);
     assert_eq!(lately.ids_after, Some(JobId::floor(at(-60))), "from a minute back");
     let (news, looked_up) = sight.take_recent(&lately, page(&ids[..2], Some(ids[1])));
     assert_eq!((lines(news), looked_up), (vec![], vec![ids[1]]));
@@ -202,14 +226,13 @@ fn what_is_unfinished_and_was_never_seen_is_looked_up_a_page_at_a_time() {
     assert_eq!(lately.ids_after, Some(ids[1]));
     let (_, looked_up) = sight.take_recent(&lately, page(&ids[2..], None));
     assert_eq!(looked_up, ids[2..]);
-    let lately = sight.begin().unwrap();
-    assert_eq!(lately.ids_after, Some(JobId::floor(at(-59))), "and again");
+    assert_eq!(a_round_begins(&mut sight).ids_after, Some(JobId::floor(at(-59))), "and again");
     // Where not all that wait are known, those that are not cannot be told from new ones.
     let mut sight = Sight::default();
     let lately = sight_at_start(&mut sight);
     let many = ids[1..].iter().map(|id| glimpse(*id, JobState::Pending)).collect();
     sight.take_recent(&lately, Recent { more: true, ..look(many, 0) });
-    assert_eq!(sight.begin().unwrap().ids_after, Some(ids[1]));
+    assert_eq!(a_round_begins(&mut sight).ids_after, Some(ids[1]));
 }
 
 #[test]
