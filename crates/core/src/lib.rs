@@ -18,15 +18,14 @@
 //! | [`retry`] | back-off between attempts |
 //! | [`backoff`] | back-off between retries of one call |
 //! | [`lease`] | the token that proves ownership |
-//! | [`graph`] | dependencies among the jobs of one call |
 //! | [`schedule`] | cron expressions, intervals, time zones, and what is fired when |
 //! | [`error`] | what is wrong with a request, field by field |
 
 pub mod attempt;
 pub mod backoff;
+pub mod enqueue;
 pub mod error;
 pub mod fingerprint;
-pub mod graph;
 pub mod id;
 pub mod job;
 pub mod json;
@@ -42,6 +41,7 @@ pub mod state;
 
 pub use attempt::{AttemptOutcome, AttemptRecord};
 pub use backoff::Backoff;
+pub use enqueue::Enqueued;
 pub use error::{FieldError, Invalid};
 pub use fingerprint::Fingerprint;
 pub use id::{JobId, JobIds, OperationId};

@@ -24,7 +24,7 @@ pub(crate) struct Tables {
     pub(crate) index: Indexes,
     /// Who waits for whom, from parent to child; taken out when the parent finishes.
     pub(crate) children: HashMap<JobId, Vec<JobId>>,
-    pub(crate) keys: HashMap<Key, Keyed>,
+    pub(crate) keys: HashMap<Key, KeyOwner>,
     /// Where pruned jobs stood that a key still stands for.
     pub(crate) gone: HashMap<JobId, JobState>,
     pub(crate) paused: BTreeSet<Queue>,
@@ -45,7 +45,7 @@ pub(crate) type Key = (Tenant, JobType, IdempotencyKey);
 
 /// What a key stands for, for ever.
 #[derive(Debug)]
-pub(crate) struct Keyed {
+pub(crate) struct KeyOwner {
     pub(crate) id: JobId,
     pub(crate) fingerprint: Fingerprint,
 }

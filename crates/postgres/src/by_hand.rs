@@ -2,12 +2,13 @@
 
 use std::{collections::HashSet, time::Duration};
 
-use orchestrix_core::{FieldError, Overlap, ScheduleName, Timestamp, schedule::OccurrenceOutcome};
+use orchestrix_core::{
+    FieldError, Overlap, ScheduleName, Timestamp, enqueue::MAX_CALL_BYTES, schedule::OccurrenceOutcome,
+};
 use orchestrix_store::{Backfill, Enqueued, Fence, Occurrence, Result, StoreError, TenantScope};
 
 use crate::{
     PostgresOptions, PostgresStore,
-    enqueue::MAX_CALL_BYTES,
     fire::{still_open, unfinished},
     firing::{Done, PlannedFiring, hold, write_down},
     ledger,

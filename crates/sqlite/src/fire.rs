@@ -5,7 +5,9 @@
 
 use std::{cell::Cell, collections::HashSet, time::Duration};
 
-use orchestrix_core::{FieldError, JobId, Overlap, ScheduleName, schedule::OccurrenceOutcome, tzdb_version};
+use orchestrix_core::{
+    FieldError, JobId, Overlap, ScheduleName, enqueue::MAX_CALL_BYTES, schedule::OccurrenceOutcome, tzdb_version,
+};
 use orchestrix_store::{
     Backfill, Enqueued, Firing, Occurrence, Schedule, StoreError, SweepResult, TenantScope,
     clock::{later, until},
@@ -13,7 +15,7 @@ use orchestrix_store::{
 use rusqlite::params;
 
 use crate::{
-    enqueue::{self, MAX_CALL_BYTES},
+    enqueue,
     error::{Fault, Result},
     ledger,
     row::{Columns, Found, micros},

@@ -1,6 +1,8 @@
 //! What can go wrong in a store, by what a caller would do about it.
 
-use orchestrix_core::{FieldError, IllegalTransition, Invalid, JobId, KeyId, OperationId, ScheduleName};
+use orchestrix_core::{
+    FieldError, IllegalTransition, Invalid, JobId, KeyId, OperationId, ScheduleName, enqueue::KeyReused,
+};
 use thiserror::Error;
 
 use crate::Epoch;
@@ -70,6 +72,12 @@ impl StoreError {
             Self::Backend(cause) => Self::Backend(cause.to_string().into()),
             other => Self::Backend(other.to_string().into()),
         }
+    }
+}
+
+impl From<KeyReused> for StoreError {
+    fn from(KeyReused { existing }: KeyReused) -> Self {
+        Self::IdempotencyKeyReused { existing }
     }
 }
 
