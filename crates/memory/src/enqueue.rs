@@ -52,7 +52,7 @@ impl Tables {
         }
         let mut cancelled = Vec::new();
         for id in plan.cancelled() {
-            self.give_up(id, Event::Cancel, "dependency_failed", now)?;
+            self.end_waiting(id, Event::Cancel, "dependency_failed", now)?;
             cancelled.push(id);
         }
         self.settle(cancelled, now)?;
@@ -105,7 +105,7 @@ impl Tables {
 
     fn last_state(&self, id: JobId) -> Result<JobState> {
         let state = self.find(id).map(|row| row.job.state);
-        state.or_else(|| self.gone.get(&id).copied()).ok_or(StoreError::JobNotFound(id))
+        state.or_else(|| self.pruned_states.get(&id).copied()).ok_or(StoreError::JobNotFound(id))
     }
 }
 

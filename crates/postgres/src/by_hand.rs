@@ -32,9 +32,9 @@ async fn trigger_in(
     name: &ScheduleName,
 ) -> Result<Done> {
     let (schedule, now) = lock_known(work, within, name).await?;
-    let mut nominal = schedule.beside_its_times(now);
+    let mut nominal = schedule.off_schedule_time(now);
     while !ledger::known(work, &[(name, nominal)]).await?.is_empty() {
-        nominal = schedule.beside_its_times(nominal + Duration::from_micros(1));
+        nominal = schedule.off_schedule_time(nominal + Duration::from_micros(1));
     }
     let schedules = [schedule];
     let unfinished = unfinished(work, &schedules, |_| Overlap::Allow).await?;

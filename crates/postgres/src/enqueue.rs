@@ -57,7 +57,7 @@ pub(crate) async fn record_each(database: &Database, jobs: &[NewJob]) -> Vec<Res
 
 // The error of a whole statement, once for each of its jobs.
 fn same_error(n: usize, error: &StoreError) -> Vec<Result<Enqueued>> {
-    (0..n).map(|_| Err(error.alike())).collect()
+    (0..n).map(|_| Err(error.replicate())).collect()
 }
 
 fn plain_columns<'a>(database: &Database, jobs: &'a [NewJob]) -> (Vec<JobId>, Columns<'a>) {

@@ -133,7 +133,7 @@ pub(crate) async fn write_down(
             line.job = created.next();
             own.extend(line.job);
         }
-        one.after.remember(std::mem::take(&mut one.unfinished), own);
+        one.after.set_open_jobs(std::mem::take(&mut one.unfinished), own);
     }
     let lines = |one: &mut PlannedFiring| std::mem::take(&mut one.lines);
     let lines: Vec<Vec<Occurrence>> = planned.iter_mut().map(lines).collect();

@@ -77,7 +77,7 @@ fn tell<K: Eq + Hash, V: Clone>(looked: &Result<HashMap<K, V>>, asked: Vec<Asked
     for (key, answer) in asked {
         let _ = answer.send(match looked {
             Ok(found) => Ok(found.get(&key).cloned()),
-            Err(error) => Err(error.alike()),
+            Err(error) => Err(error.replicate()),
         });
     }
 }

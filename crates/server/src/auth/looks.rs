@@ -82,7 +82,7 @@ impl Looks {
         let ended = shown.wait_for(Option::is_some).await.map_err(|_| ends())?;
         match ended.as_ref().ok_or_else(ends)? {
             Ok(known) => Ok(known.clone()),
-            Err(error) => Err(error.alike().into()),
+            Err(error) => Err(error.replicate().into()),
         }
     }
 

@@ -76,7 +76,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         bug: "where a page ends is the id of a job that was not asked for",
         edits: &[edit(
             "crates/memory/src/inspect.rs",
-            "last.zip(ids.next()).map(|(last, next)| last.parted_from(next))",
+            "last.zip(ids.next()).map(|(last, next)| last.cursor_above(next))",
             "last.zip(ids.next()).map(|(last, _)| last)",
         )],
         packages: &["orchestrix-memory"],
