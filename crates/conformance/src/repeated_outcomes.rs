@@ -1,4 +1,4 @@
-//! An outcome told twice is answered twice alike; a different one comes too late.
+//! Repeated outcomes get the first answer again; different ones are refused.
 
 use orchestrix_core::{JobState, Json, NewJob};
 
@@ -9,7 +9,7 @@ fn result(text: &str) -> Outcome {
     Outcome::Complete { result: Some(Json::trusted(text)) }
 }
 
-pub(super) async fn every_verdict_may_be_told_again(h: &Harness) {
+pub(super) async fn every_outcome_can_be_reported_again(h: &Harness) {
     for outcome in [
         result("1"),
         Outcome::DONE,
@@ -31,7 +31,7 @@ pub(super) async fn every_verdict_may_be_told_again(h: &Harness) {
     assert_eq!(h.finish(&claimed, Outcome::Release).await, Ok(JobState::Pending));
 }
 
-pub(super) async fn a_success_that_was_not_the_first_attempt_may_be_told_again(h: &Harness) {
+pub(super) async fn a_success_after_a_failure_can_be_reported_again(h: &Harness) {
     let claimed = h.start(job("t")).await;
     h.end(&claimed, Outcome::fail("not yet")).await;
     let claimed = h.start_again(claimed.id()).await;
@@ -42,24 +42,24 @@ pub(super) async fn a_success_that_was_not_the_first_attempt_may_be_told_again(h
     assert_eq!(h.job(claimed.id()).await, before);
 }
 
-pub(super) async fn a_result_that_is_written_otherwise_is_the_same(h: &Harness) {
+pub(super) async fn a_result_that_is_formatted_differently_is_the_same(h: &Harness) {
     let claimed = h.start(job("t")).await;
     h.end(&claimed, result(r#"{"a": 1, "b": [2]}"#)).await;
     let before = h.job(claimed.id()).await;
     assert_eq!(h.finish(&claimed, result(r#"{"b":[2],"a":1}"#)).await, Ok(JobState::Completed));
-    assert_eq!(h.job(claimed.id()).await, before, "it stays as it was first written");
+    assert_eq!(h.job(claimed.id()).await, before, "the first result is kept");
     for other in [result(r#"{"b":[2],"a":2}"#), Outcome::DONE] {
         assert_eq!(h.finish(&claimed, other).await, Err(FinishError::LeaseLost));
     }
 }
 
-pub(super) async fn a_repeat_is_answered_as_the_first_time_whatever_happened_since(h: &Harness) {
+pub(super) async fn a_repeat_gets_the_first_answer_whatever_happened_since(h: &Harness) {
     let first = h.start(job("t")).await;
     assert_eq!(h.end(&first, Outcome::fail("not yet")).await, JobState::Retrying);
     let second = h.start_again(first.id()).await;
     let running = h.job(first.id()).await;
     assert_eq!(h.finish(&first, Outcome::fail("not yet")).await, Ok(JobState::Retrying));
-    assert_eq!(h.job(first.id()).await, running, "the second lease is untouched");
+    assert_eq!(h.job(first.id()).await, running, "the second lease is not affected");
     h.end(&second, Outcome::Snooze(secs(1))).await;
     let third = h.start_again(first.id()).await;
     h.end(&third, Outcome::DONE).await;
@@ -76,7 +76,7 @@ pub(super) async fn a_repeat_is_answered_after_a_redrive(h: &Harness) {
     assert_eq!(h.state(claimed.id()).await, JobState::Pending);
 }
 
-pub(super) async fn another_verdict_under_a_used_token_is_refused(h: &Harness) {
+pub(super) async fn a_different_outcome_with_a_used_token_is_refused(h: &Harness) {
     let claimed = h.start(job("t")).await;
     h.end(&claimed, Outcome::fail("x")).await;
     let before = h.job(claimed.id()).await;
@@ -93,7 +93,7 @@ pub(super) async fn another_verdict_under_a_used_token_is_refused(h: &Harness) {
     assert_eq!(h.job(claimed.id()).await, before);
 }
 
-pub(super) async fn another_result_under_a_used_token_is_refused(h: &Harness) {
+pub(super) async fn a_different_result_with_a_used_token_is_refused(h: &Harness) {
     let claimed = h.start(job("t")).await;
     h.end(&claimed, result("1")).await;
     let before = h.job(claimed.id()).await;
@@ -103,7 +103,7 @@ pub(super) async fn another_result_under_a_used_token_is_refused(h: &Harness) {
     assert_eq!(h.job(claimed.id()).await, before);
 }
 
-pub(super) async fn a_lost_attempt_has_no_verdict_to_repeat(h: &Harness) {
+pub(super) async fn an_outcome_after_a_lost_lease_is_refused(h: &Harness) {
     let claimed = h.start(NewJob { timeout: Some(secs(5)), ..job("t") }).await;
     h.advance(secs(5)).await;
     h.time_out().await;
@@ -113,7 +113,7 @@ pub(super) async fn a_lost_attempt_has_no_verdict_to_repeat(h: &Harness) {
     assert_eq!(h.finish(&claimed, Outcome::Release).await, Err(FinishError::LeaseLost));
 }
 
-pub(super) async fn of_two_verdicts_in_one_call_the_first_counts(h: &Harness) {
+pub(super) async fn of_two_outcomes_in_one_call_the_first_counts(h: &Harness) {
     let finish = |token, outcome| OutcomeReport { token, outcome };
     let alike = h.start(job("alike")).await;
     let unlike = h.start(job("unlike")).await;
@@ -130,9 +130,9 @@ pub(super) async fn of_two_verdicts_in_one_call_the_first_counts(h: &Harness) {
     assert_eq!((h.job(alike.id()).await.attempts, h.state(unlike.id()).await), (1, JobState::Completed));
 }
 
-pub(super) async fn a_verdict_on_a_forgotten_job_is_refused(h: &Harness) {
+pub(super) async fn an_outcome_for_a_pruned_job_is_refused(h: &Harness) {
     let claimed = h.start(job("t")).await;
     h.end(&claimed, Outcome::DONE).await;
-    h.forget_finished().await;
+    h.prune_finished().await;
     assert_eq!(h.finish(&claimed, Outcome::DONE).await, Err(FinishError::LeaseLost));
 }

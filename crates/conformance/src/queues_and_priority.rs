@@ -1,11 +1,11 @@
-//! Queues that are stopped, and jobs made more or less urgent.
+//! Paused queues, and changed priorities.
 
 use orchestrix_core::{Event, JobId, JobState, NewJob};
 
 use super::{Harness, fixture::*};
 use orchestrix_store::{ClaimedJob, Outcome};
 
-pub(super) async fn a_paused_queue_gives_nothing_until_it_is_resumed(h: &Harness) {
+pub(super) async fn a_paused_queue_yields_no_jobs_until_it_is_resumed(h: &Harness) {
     let stopped = h.enqueue(NewJob { queue: queue("stopped"), priority: priority(1000), ..job("t") }).await;
     let going = h.enqueue(NewJob { queue: queue("going"), ..job("t") }).await;
     h.store.pause_queue(&queue("stopped")).await.expect("a store that answers");
@@ -14,16 +14,16 @@ pub(super) async fn a_paused_queue_gives_nothing_until_it_is_resumed(h: &Harness
     assert_eq!(h.claim_one().await.id(), stopped);
 }
 
-pub(super) async fn what_runs_in_a_paused_queue_goes_on(h: &Harness) {
+pub(super) async fn running_jobs_of_a_paused_queue_continue(h: &Harness) {
     let claimed = h.start(job("t")).await;
     h.store.pause_queue(&queue("default")).await.expect("a store that answers");
-    let enqueued = h.store.enqueue_job(job("t")).await.expect("a paused queue takes jobs");
+    let enqueued = h.store.enqueue_job(job("t")).await.expect("a paused queue accepts jobs");
     assert_eq!(enqueued.state, JobState::Pending);
     assert_eq!(h.end(&claimed, Outcome::DONE).await, JobState::Completed);
     assert_eq!(h.claim_all().await, []);
 }
 
-pub(super) async fn paused_queues_are_known_by_name(h: &Harness) {
+pub(super) async fn paused_queues_are_listed_by_name(h: &Harness) {
     for name in ["b", "a", "b"] {
         h.store.pause_queue(&queue(name)).await.expect("a store that answers");
     }
@@ -34,7 +34,7 @@ pub(super) async fn paused_queues_are_known_by_name(h: &Harness) {
     assert_eq!(h.store.paused_queues().await.expect("a store that answers"), [queue("a")]);
 }
 
-pub(super) async fn a_more_urgent_job_overtakes(h: &Harness) {
+pub(super) async fn a_job_with_raised_priority_is_claimed_first(h: &Harness) {
     let first = h.enqueue(job("first")).await;
     h.advance(secs(1)).await;
     let second = h.enqueue(job("second")).await;
@@ -48,14 +48,14 @@ pub(super) async fn a_more_urgent_job_overtakes(h: &Harness) {
     assert_eq!(order, [second, first]);
 }
 
-pub(super) async fn an_urgency_outlasts_the_attempt_it_was_given_in(h: &Harness) {
+pub(super) async fn a_priority_set_during_an_attempt_persists(h: &Harness) {
     let claimed = h.start(job("t")).await;
     assert_eq!(h.store.reprioritize_job(claimed.id(), priority(-5)).await.expect("a running job"), JobState::Running);
     h.end(&claimed, Outcome::Release).await;
     assert_eq!(h.claim_one().await.priority, priority(-5));
 }
 
-pub(super) async fn a_finished_job_has_no_urgency_to_change(h: &Harness) {
+pub(super) async fn the_priority_of_a_finished_job_cannot_change(h: &Harness) {
     let done = h.start(job("done")).await;
     h.end(&done, Outcome::DONE).await;
     let dead = h.dead(job("dead")).await;

@@ -1,4 +1,4 @@
-//! Operations on many jobs: begun within limits, moved on a step at a time by whoever leads, each step once.
+//! Bulk operations: limited in number, advanced in steps by the leader, each step applied once.
 
 use std::{sync::Arc, time::Duration};
 
@@ -36,13 +36,13 @@ fn job_id(n: u8) -> JobId {
     JobId::new(Timestamp::UNIX_EPOCH, [n; 10])
 }
 
-// Ten jobs that nobody knows.
+// A step over ten unknown jobs.
 fn step(from: Option<u8>, to: u8) -> OperationStep {
     let jobs = (0..10).map(|_| unknown_id()).collect();
     OperationStep { from_cursor: from.map(job_id), cursor: Some(job_id(to)), jobs, end: None }
 }
 
-// The first step, on these jobs.
+// The first step, over these jobs.
 fn on(jobs: &[JobId]) -> OperationStep {
     OperationStep { cursor: jobs.last().copied(), jobs: jobs.to_vec(), ..OperationStep::default() }
 }
@@ -55,7 +55,7 @@ fn counts(operation: &Operation) -> (u64, u64, u64) {
     (operation.matched, operation.changed, operation.refused)
 }
 
-// The fences of a leader and of the one after it, which leads.
+// The fences of a deposed leader and of its successor.
 async fn deposed_and_leading(h: &Harness) -> [Fence; 2] {
     let mut fences = Vec::new();
     for name in ["a", "b"] {
@@ -76,7 +76,7 @@ fn not_there<T: std::fmt::Debug>(result: &Result<T>, id: OperationId) {
     assert!(matches!(result, Err(StoreError::OperationNotFound(unknown)) if *unknown == id), "{result:?}");
 }
 
-pub(super) async fn an_operation_is_known_as_it_was_begun(h: &Harness) {
+pub(super) async fn an_operation_is_stored_as_it_was_requested(h: &Harness) {
     let now = h.now().await;
     let from = now - secs(60);
     let filter = JobFilter {
@@ -119,7 +119,7 @@ pub(super) async fn an_operation_is_known_as_it_was_begun(h: &Harness) {
     assert_eq!(h.store.operation(unknown()).await.expect("a store that answers"), None);
 }
 
-pub(super) async fn jobs_that_come_later_are_none_of_its(h: &Harness) {
+pub(super) async fn jobs_enqueued_later_are_excluded(h: &Harness) {
     let before = h.enqueue(job("before")).await;
     let ahead = JobFilter { to: Some(h.now().await + secs(3600)), ..JobFilter::default() };
     let mut filters = Vec::new();
@@ -134,7 +134,7 @@ pub(super) async fn jobs_that_come_later_are_none_of_its(h: &Harness) {
     }
 }
 
-pub(super) async fn an_operation_that_breaks_a_rule_is_refused(h: &Harness) {
+pub(super) async fn an_invalid_operation_is_refused(h: &Harness) {
     for actor in ["", "a\nb", &"x".repeat(NewOperation::MAX_ACTOR + 1)] {
         let bad = NewOperation { actor: actor.into(), ..new() };
         assert_eq!(bad_fields(h.store.begin_operation(bad).await), ["actor"]);
@@ -164,20 +164,20 @@ pub(super) async fn steps_add_up_until_the_last(h: &Harness) {
     assert_eq!(find(h, id).await, last);
 }
 
-pub(super) async fn a_step_counts_once(h: &Harness) {
+pub(super) async fn a_step_is_applied_once(h: &Harness) {
     let id = begin(h).await;
     let first = advance(h, id, step(None, 1)).await;
     h.advance(secs(1)).await;
-    assert_eq!(advance(h, id, step(None, 1)).await, first, "its beginning is passed already");
-    assert_eq!(advance(h, id, step(Some(2), 3)).await, first, "its beginning is not reached yet");
+    assert_eq!(advance(h, id, step(None, 1)).await, first, "its start has already been passed");
+    assert_eq!(advance(h, id, step(Some(2), 3)).await, first, "its start has not been reached");
     let done = OperationStep { end: Some(OperationEnd::Done), ..step(None, 1) };
-    assert_eq!(advance(h, id, done).await, first, "nor does it end then");
+    assert_eq!(advance(h, id, done).await, first, "nor does it end the operation");
     let second = advance(h, id, step(Some(1), 2)).await;
     assert_eq!((second.matched, second.cursor), (20, Some(job_id(2))));
     assert_eq!(find(h, id).await, second);
 }
 
-pub(super) async fn of_many_who_take_the_same_step_one_counts(h: &Harness) {
+pub(super) async fn of_many_concurrent_equal_steps_one_is_applied(h: &Harness) {
     let id = begin(h).await;
     let steps = (0..8).map(|_| {
         let store = std::sync::Arc::clone(&h.store);
@@ -189,12 +189,12 @@ pub(super) async fn of_many_who_take_the_same_step_one_counts(h: &Harness) {
     assert_eq!(find(h, id).await.matched, 10);
 }
 
-pub(super) async fn an_operation_that_is_over_stays_as_it_is(h: &Harness) {
+pub(super) async fn a_finished_operation_does_not_change(h: &Harness) {
     let [done, failed, aborted] = [begin(h).await, begin(h).await, begin(h).await];
     advance(h, done, OperationStep { end: Some(OperationEnd::Done), ..OperationStep::default() }).await;
     advance(h, failed, OperationStep { end: Some(OperationEnd::Failed("no use".into())), ..OperationStep::default() })
         .await;
-    let stopped = h.store.abort_operation(aborted).await.expect("an operation that runs");
+    let stopped = h.store.abort_operation(aborted).await.expect("a running operation");
     let now = h.now().await;
     assert_eq!((stopped.state, stopped.finished_at), (OperationState::Aborted, Some(now)));
     assert_eq!(find(h, failed).await.error.as_deref(), Some("no use"));
@@ -210,7 +210,7 @@ pub(super) async fn an_operation_that_is_over_stays_as_it_is(h: &Harness) {
     not_there(&h.store.advance_operation(Fence::NONE, id, step(None, 1)).await, id);
 }
 
-pub(super) async fn a_deposed_leader_moves_no_operation_on(h: &Harness) {
+pub(super) async fn a_deposed_leader_cannot_advance_an_operation(h: &Harness) {
     let id = begin(h).await;
     let jobs = newest_first(h.enqueue_many(vec![job("t"); 3]).await);
     let [deposed, leading] = deposed_and_leading(h).await;
@@ -218,7 +218,7 @@ pub(super) async fn a_deposed_leader_moves_no_operation_on(h: &Harness) {
     assert!(matches!(refused, Err(StoreError::Deposed { .. })), "{refused:?}");
     assert_eq!(find(h, id).await.cursor, None);
     for id in &jobs {
-        assert_eq!(h.state(*id).await, JobState::Pending, "nothing was done to it");
+        assert_eq!(h.state(*id).await, JobState::Pending, "the job is unchanged");
     }
     let moved = h.store.advance_operation(leading, id, on(&jobs)).await.expect("the leader's step");
     assert_eq!((moved.cursor, counts(&moved)), (Some(jobs[2]), (3, 3, 0)));
@@ -227,7 +227,7 @@ pub(super) async fn a_deposed_leader_moves_no_operation_on(h: &Harness) {
     }
 }
 
-pub(super) async fn a_step_does_it_to_the_jobs_that_can_take_it(h: &Harness) {
+pub(super) async fn a_step_applies_to_the_jobs_that_allow_it(h: &Harness) {
     let done = h.start(job("done")).await;
     h.end(&done, Outcome::DONE).await;
     let dead = h.dead(job("dead")).await;
@@ -259,7 +259,7 @@ pub(super) async fn a_step_does_it_to_the_jobs_that_can_take_it(h: &Harness) {
     let cancel = begin_to(h, BulkAction::Cancel, JobFilter::default()).await;
     assert_eq!(counts(&advance(h, cancel, on(&jobs)).await), (6, 3, 3));
     assert_eq!(states().await, [Cancelled, Cancelled, Running, Dead, Completed]);
-    assert!(h.job(running).await.cancel_requested, "its owner is asked to stop");
+    assert!(h.job(running).await.cancel_requested, "its owner has a cancel request");
 
     let retry = begin_to(h, BulkAction::Retry, JobFilter::default()).await;
     assert_eq!(counts(&advance(h, retry, on(&jobs)).await), (6, 3, 3));
@@ -267,7 +267,7 @@ pub(super) async fn a_step_does_it_to_the_jobs_that_can_take_it(h: &Harness) {
     assert_eq!(h.claim_all().await.len(), 3);
 }
 
-pub(super) async fn a_job_that_has_left_the_states_of_the_filter_is_left_alone(h: &Harness) {
+pub(super) async fn a_job_that_left_the_states_of_the_filter_is_not_changed(h: &Harness) {
     let started = h.start(job("t")).await.id();
     let waiting = h.enqueue(job("t")).await;
     let cancelled = h.enqueue(job("t")).await;
@@ -281,7 +281,7 @@ pub(super) async fn a_job_that_has_left_the_states_of_the_filter_is_left_alone(h
     assert_eq!(h.state(cancelled).await, JobState::Cancelled);
 }
 
-pub(super) async fn those_who_wait_for_jobs_that_a_step_ends_are_told(h: &Harness) {
+pub(super) async fn a_step_settles_the_dependents_of_jobs_that_it_ends(h: &Harness) {
     let parents = newest_first(h.enqueue_many(vec![job("t"); 2]).await);
     let child = h.enqueue(child_of([parents[0], parents[1]])).await;
     let grandchild = h.enqueue(child_of([child])).await;
@@ -300,10 +300,10 @@ pub(super) async fn a_job_that_a_step_cancels_with_its_parent_is_counted_as_chan
     assert_eq!(h.state(child).await, JobState::Cancelled);
 }
 
-pub(super) async fn a_step_that_is_not_taken_changes_no_job(h: &Harness) {
+pub(super) async fn a_step_that_is_not_applied_changes_no_job(h: &Harness) {
     let jobs = newest_first(h.enqueue_many(vec![job("t"); 4]).await);
     let [stopped, moved] = [begin(h).await, begin(h).await];
-    h.store.abort_operation(stopped).await.expect("an operation that runs");
+    h.store.abort_operation(stopped).await.expect("a running operation");
     advance(h, moved, on(&jobs[..1])).await;
     for (id, late) in [(stopped, on(&jobs[1..])), (moved, on(&jobs[1..]))] {
         let before = find(h, id).await;
@@ -316,16 +316,17 @@ pub(super) async fn a_step_that_is_not_taken_changes_no_job(h: &Harness) {
     assert_eq!(bad_fields(h.store.advance_operation(Fence::NONE, moved, many).await), ["jobs"]);
 }
 
-pub(super) async fn nothing_is_done_after_an_operation_was_stopped_and_all_that_was_is_counted(h: &Harness) {
+pub(super) async fn no_step_is_applied_after_an_abort_and_all_earlier_ones_are_counted(h: &Harness) {
     let jobs = newest_first(h.enqueue_many(vec![job("t"); 400]).await);
     let id = begin(h).await;
-    // Leaders that know nothing of each other, on the same jobs.
+    // Concurrent leaders on the same jobs.
     let tasks: Vec<_> = (0..3)
         .map(|_| {
             let (store, jobs) = (Arc::clone(&h.store), jobs.clone());
             tokio::spawn(async move {
                 for _ in 0..jobs.len() {
-                    let now = store.operation(id).await.expect("a store that answers").expect("it is known");
+                    let now =
+                        store.operation(id).await.expect("a store that answers").expect("an operation that exists");
                     let from =
                         now.cursor.map_or(0, |at| jobs.iter().position(|id| *id == at).expect("one of them") + 1);
                     let rest: Vec<JobId> = jobs[from..].iter().take(2).copied().collect();
@@ -357,7 +358,7 @@ pub(super) async fn operations_are_listed_newest_first(h: &Harness) {
     for _ in 0..5 {
         ids.push(begin(h).await);
     }
-    h.store.abort_operation(ids[1]).await.expect("an operation that runs");
+    h.store.abort_operation(ids[1]).await.expect("a running operation");
     let mut listed = Vec::new();
     let mut page = PageRequest::first(2);
     loop {
@@ -371,31 +372,31 @@ pub(super) async fn operations_are_listed_newest_first(h: &Harness) {
     assert_eq!(listed, newest_first);
 }
 
-pub(super) async fn open_operations_take_turns(h: &Harness) {
+pub(super) async fn running_operations_take_turns(h: &Harness) {
     let mut ids = Vec::new();
     for _ in 0..4 {
         ids.push(begin(h).await);
         h.advance(secs(1)).await;
     }
-    h.store.abort_operation(ids[1]).await.expect("an operation that runs");
+    h.store.abort_operation(ids[1]).await.expect("a running operation");
     let open = |limit| async move {
         let open = h.store.open_operations(limit).await.expect("a valid limit");
         open.into_iter().map(|operation| operation.id).collect::<Vec<_>>()
     };
-    assert_eq!(open(100).await, [ids[0], ids[2], ids[3]], "the one that has waited the longest first");
+    assert_eq!(open(100).await, [ids[0], ids[2], ids[3]], "least recently advanced first");
     assert_eq!(open(2).await, [ids[0], ids[2]]);
     advance(h, ids[0], step(None, 1)).await;
-    assert_eq!(open(100).await, [ids[2], ids[3], ids[0]], "it had its turn");
+    assert_eq!(open(100).await, [ids[2], ids[3], ids[0]], "it was advanced");
     h.advance(secs(1)).await;
     advance(h, ids[2], step(Some(9), 1)).await;
-    assert_eq!(open(1).await, [ids[2]], "a step that does not count is no turn");
+    assert_eq!(open(1).await, [ids[2]], "a step that was not applied is no turn");
     advance(h, ids[2], OperationStep::default()).await;
-    assert_eq!(open(100).await, [ids[3], ids[0], ids[2]], "one that moves nothing is");
+    assert_eq!(open(100).await, [ids[3], ids[0], ids[2]], "a step that changes nothing is one");
     assert_eq!(bad_fields(h.store.open_operations(0).await), ["limit"]);
     assert_eq!(bad_fields(h.store.open_operations(101).await), ["limit"]);
 }
 
-// Begins so many at once; how many were refused because there were `limit`.
+// Begins operations concurrently. Returns how many were refused because `limit` were running.
 async fn begin_at_once(h: &Harness, wanted: impl Iterator<Item = Option<Tenant>>, limit: usize) -> usize {
     let tasks = wanted.map(|tenant| {
         let store = std::sync::Arc::clone(&h.store);
@@ -406,41 +407,41 @@ async fn begin_at_once(h: &Harness, wanted: impl Iterator<Item = Option<Tenant>>
         match task.await.expect("no panic") {
             Ok(_) => {}
             Err(StoreError::TooManyOperations(open)) if open == limit => refused += 1,
-            Err(error) => panic!("refused for another reason: {error:?}"),
+            Err(error) => panic!("failed with another error: {error:?}"),
         }
     }
     refused
 }
 
-pub(super) async fn no_tenant_has_more_than_twenty_under_way(h: &Harness) {
+pub(super) async fn a_tenant_has_at_most_twenty_running_operations(h: &Harness) {
     let each = NewOperation::MAX_OPEN_EACH;
-    // Those who are bound to none are as one.
+    // Actors bound to no tenant share one quota.
     for tenant in [Some(Tenant::trusted("acme")), None, Some(Tenant::trusted("other"))] {
         let first = h.store.begin_operation(NewOperation { tenant: tenant.clone(), ..new() }).await;
-        let first = first.expect("others do not count").id;
+        let first = first.expect("operations of other tenants do not count").id;
         let more = std::iter::repeat_n(tenant.clone(), each + 3);
         assert_eq!(begin_at_once(h, more, each).await, 4, "{tenant:?}");
-        h.store.abort_operation(first).await.expect("an operation that runs");
-        h.store.begin_operation(NewOperation { tenant, ..new() }).await.expect("there is room again");
+        h.store.abort_operation(first).await.expect("a running operation");
+        h.store.begin_operation(NewOperation { tenant, ..new() }).await.expect("a free slot");
     }
 }
 
-pub(super) async fn no_more_than_a_hundred_run_at_once(h: &Harness) {
+pub(super) async fn at_most_a_hundred_operations_run(h: &Harness) {
     let first = begin(h).await;
-    // Of none of ten tenants as many as it may have.
+    // None of the ten tenants reaches its own quota.
     let tenants = (0..NewOperation::MAX_OPEN + 3).map(|n| Some(Tenant::trusted(&format!("t{}", n % 10))));
     assert_eq!(begin_at_once(h, tenants, NewOperation::MAX_OPEN).await, 4);
-    h.store.abort_operation(first).await.expect("an operation that runs");
+    h.store.abort_operation(first).await.expect("a running operation");
     begin(h).await;
 }
 
-pub(super) async fn operations_are_forgotten_so_long_after_they_were_over(h: &Harness) {
+pub(super) async fn operations_are_pruned_after_their_retention(h: &Harness) {
     let retention = Retention { operations: secs(100), ..Retention::default() };
     let running = begin(h).await;
     let [first, second] = [begin(h).await, begin(h).await];
     h.advance(secs(1000)).await;
     for id in [second, first] {
-        h.store.abort_operation(id).await.expect("an operation that runs");
+        h.store.abort_operation(id).await.expect("a running operation");
         h.advance(secs(1)).await;
     }
     h.advance(secs(98)).await;
@@ -449,7 +450,7 @@ pub(super) async fn operations_are_forgotten_so_long_after_they_were_over(h: &Ha
         let page = h.store.list_operations(None, &PageRequest::first(10)).await.expect("a valid page");
         page.items.into_iter().map(|operation| operation.id).collect::<Vec<_>>()
     };
-    assert_eq!(known().await, [first, running], "the one that was over a hundred seconds ago");
+    assert_eq!(known().await, [first, running], "the one that finished a hundred seconds ago is gone");
     h.advance(secs(1)).await;
-    assert_eq!(known().await, [running], "one that runs is never forgotten");
+    assert_eq!(known().await, [running], "a running operation is never pruned");
 }

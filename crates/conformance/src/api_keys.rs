@@ -1,4 +1,4 @@
-//! API keys: known by their ids, good until they end or are taken back.
+//! API keys: valid until they expire or are revoked.
 
 use orchestrix_core::{KeyId, RateLimit, Role, Tenant, Timestamp};
 
@@ -29,7 +29,7 @@ async fn revoke(h: &Harness, text: &str) -> bool {
     h.store.revoke_key(&id(text)).await.expect("a store that answers")
 }
 
-pub(super) async fn a_key_is_known_as_it_was_made(h: &Harness) {
+pub(super) async fn a_key_is_stored_as_it_was_created(h: &Harness) {
     let now = h.now().await;
     let plain = h.store.create_key(new("aaaaaaaaaaaa")).await.expect("a new key");
     let bound = NewKey {
@@ -61,7 +61,7 @@ pub(super) async fn a_key_is_known_as_it_was_made(h: &Harness) {
     assert_eq!(find(h, "cccccccccccc").await, None);
 }
 
-pub(super) async fn an_id_stands_for_one_key(h: &Harness) {
+pub(super) async fn an_id_belongs_to_one_key(h: &Harness) {
     h.store.create_key(new("aaaaaaaaaaaa")).await.expect("a new key");
     let other = NewKey { digest: KeyDigest([8; 32]), role: Role::Admin, ..new("aaaaaaaaaaaa") };
     let refused = h.store.create_key(other).await;
@@ -70,7 +70,7 @@ pub(super) async fn an_id_stands_for_one_key(h: &Harness) {
     assert_eq!((kept.digest, kept.key.role), (KeyDigest([7; 32]), Role::Client));
 }
 
-pub(super) async fn a_key_that_breaks_a_rule_is_refused(h: &Harness) {
+pub(super) async fn an_invalid_key_is_refused(h: &Harness) {
     for name in ["", &"x".repeat(129), "a\nb", "a\0b"] {
         let key = NewKey { name: name.into(), ..new("aaaaaaaaaaaa") };
         assert_eq!(bad_fields(h.store.create_key(key).await), ["name"]);
@@ -80,7 +80,7 @@ pub(super) async fn a_key_that_breaks_a_rule_is_refused(h: &Harness) {
     assert_eq!(find(h, "aaaaaaaaaaaa").await, None);
 }
 
-pub(super) async fn a_key_ends_by_the_clock_of_the_store(h: &Harness) {
+pub(super) async fn a_key_expires_by_the_clock_of_the_store(h: &Harness) {
     let expires_at = Some(h.now().await + secs(60));
     h.store.create_key(NewKey { expires_at, ..new("aaaaaaaaaaaa") }).await.expect("a new key");
     h.advance(secs(60) - std::time::Duration::from_micros(1)).await;
@@ -92,7 +92,7 @@ pub(super) async fn a_key_ends_by_the_clock_of_the_store(h: &Harness) {
     assert_eq!(record.expires_in, Some(secs(0)));
 }
 
-pub(super) async fn a_key_that_was_taken_back_keeps_the_time_it_was_first(h: &Harness) {
+pub(super) async fn a_revoked_key_keeps_the_time_of_its_first_revocation(h: &Harness) {
     h.store.create_key(new("aaaaaaaaaaaa")).await.expect("a new key");
     h.store.create_key(new("bbbbbbbbbbbb")).await.expect("a new key");
     assert!(find(h, "aaaaaaaaaaaa").await.expect("a key that exists").valid());
@@ -100,10 +100,10 @@ pub(super) async fn a_key_that_was_taken_back_keeps_the_time_it_was_first(h: &Ha
     let first = h.now().await;
     assert!(revoke(h, "aaaaaaaaaaaa").await);
     h.advance(secs(1)).await;
-    assert!(revoke(h, "aaaaaaaaaaaa").await, "once more does no harm");
-    let record = find(h, "aaaaaaaaaaaa").await.expect("a key that stays known");
+    assert!(revoke(h, "aaaaaaaaaaaa").await, "revoking again succeeds");
+    let record = find(h, "aaaaaaaaaaaa").await.expect("a revoked key still exists");
     assert_eq!((record.key.revoked_at, record.valid()), (Some(first), false));
-    assert!(find(h, "bbbbbbbbbbbb").await.expect("a key that exists").valid(), "others are as they were");
+    assert!(find(h, "bbbbbbbbbbbb").await.expect("a key that exists").valid(), "other keys are not affected");
     assert!(!revoke(h, "cccccccccccc").await);
 }
 

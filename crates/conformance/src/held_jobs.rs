@@ -1,11 +1,11 @@
-//! Held jobs and letting them go.
+//! Held jobs and their release.
 
 use orchestrix_core::{Event, JobState, NewJob, Readiness, Start};
 
 use super::{Harness, fixture::*};
 use orchestrix_store::Outcome;
 
-pub(super) async fn a_job_let_go_is_eligible_from_then_on(h: &Harness) {
+pub(super) async fn a_released_job_is_eligible_from_then_on(h: &Harness) {
     let id = h.enqueue(NewJob { hold: true, ..job("t") }).await;
     h.advance(secs(10)).await;
     assert_eq!(h.claim_all().await, []);
@@ -16,7 +16,7 @@ pub(super) async fn a_job_let_go_is_eligible_from_then_on(h: &Harness) {
     assert_eq!(h.claim_one().await.id(), id);
 }
 
-pub(super) async fn a_job_let_go_before_its_time_waits_for_it(h: &Harness) {
+pub(super) async fn a_job_released_before_its_time_waits_for_it(h: &Harness) {
     let time = h.now().await + secs(60);
     let id = h.enqueue(NewJob { hold: true, start: Start::At(time), ..job("t") }).await;
     h.advance(secs(10)).await;
@@ -24,7 +24,7 @@ pub(super) async fn a_job_let_go_before_its_time_waits_for_it(h: &Harness) {
     assert_eq!(h.job(id).await.eligible_at, time);
 }
 
-pub(super) async fn its_time_alone_does_not_let_a_held_job_go(h: &Harness) {
+pub(super) async fn a_held_job_is_not_released_by_its_time(h: &Harness) {
     let id = h.enqueue(NewJob { hold: true, start: Start::After(secs(60)), ..job("t") }).await;
     h.advance(secs(120)).await;
     assert_eq!(h.promote().await.count, 0);
@@ -32,7 +32,7 @@ pub(super) async fn its_time_alone_does_not_let_a_held_job_go(h: &Harness) {
     assert_eq!(h.store.release_held_job(id).await.expect("a held job"), JobState::Pending);
 }
 
-pub(super) async fn only_a_held_job_can_be_let_go(h: &Harness) {
+pub(super) async fn only_a_held_job_can_be_released(h: &Harness) {
     let done = h.start(job("done")).await;
     h.end(&done, Outcome::DONE).await;
     let running = h.start(job("running")).await;
@@ -49,7 +49,7 @@ pub(super) async fn only_a_held_job_can_be_let_go(h: &Harness) {
     for (id, state) in jobs {
         let (from, event) = illegal(h.store.release_held_job(id).await);
         assert_eq!(from, state);
-        assert_eq!(event, Event::Release(Readiness::Ready), "what it waits for makes no difference");
+        assert_eq!(event, Event::Release(Readiness::Ready), "the refusal does not depend on what the job waits for");
     }
     let id = unknown_id();
     assert!(not_found(&h.store.release_held_job(id).await, id));

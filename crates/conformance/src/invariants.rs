@@ -1,4 +1,4 @@
-//! A few thousand steps at random, after which the books must balance.
+//! Random sequences of calls, after which states, counts and lists must agree.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -20,34 +20,34 @@ use orchestrix_store::{
 const STEPS: usize = 3_000;
 const QUEUES: [&str; 3] = ["a", "b", "c"];
 
-/// Says how to run a failed sequence again.
+/// Prints how to reproduce a failed sequence.
 struct Seed(u64);
 
 impl Drop for Seed {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("this sequence is run again by ORCHESTRIX_SEED={}", self.0);
+            eprintln!("reproduce this sequence with ORCHESTRIX_SEED={}", self.0);
         }
     }
 }
 
-/// What the sequence knows of the store it plays with.
-struct Player<'h> {
+/// The model of the store that the sequence checks against.
+struct Model<'h> {
     h: &'h Harness,
     random: SmallRng,
     jobs: Vec<JobId>,
     tokens: Vec<LeaseToken>,
     leases: HashSet<(JobId, i32)>,
     secrets: HashSet<(JobId, Uuid)>,
-    /// Jobs that were given another chance, and so no longer wait or are no longer waited for.
+    /// Redriven jobs, which neither wait for parents nor block dependents any more.
     redriven: HashSet<JobId>,
 }
 
-pub(super) async fn the_books_balance_after_any_sequence_of_steps(h: &Harness) {
+pub(super) async fn states_counts_and_lists_agree_after_any_sequence_of_calls(h: &Harness) {
     let seed = env::var("ORCHESTRIX_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or_else(rand::random);
     let _seed = Seed(seed);
     let random = SmallRng::seed_from_u64(seed);
-    let mut player = Player {
+    let mut model = Model {
         h,
         random,
         jobs: Vec::new(),
@@ -57,18 +57,18 @@ pub(super) async fn the_books_balance_after_any_sequence_of_steps(h: &Harness) {
         redriven: HashSet::new(),
     };
     for step in 0..STEPS {
-        player.step().await;
+        model.step().await;
         if step % 500 == 499 {
-            player.check().await;
+            model.check().await;
         }
     }
-    player.drain().await;
-    player.check().await;
+    model.drain().await;
+    model.check().await;
     assert_eq!(h.depths().await, []);
-    assert_eq!(h.listed(&JobFilter::default()).await.len(), player.jobs.len());
+    assert_eq!(h.listed(&JobFilter::default()).await.len(), model.jobs.len());
 }
 
-impl Player<'_> {
+impl Model<'_> {
     async fn step(&mut self) {
         match self.random.random_range(0..100) {
             0..20 => self.enqueue().await,
@@ -153,23 +153,23 @@ impl Player<'_> {
         }
         for claimed in self.h.claim(&request).await {
             assert!(claimed.attempt <= claimed.max_attempts, "an attempt beyond the budget");
-            assert!(self.leases.insert((claimed.id(), claimed.token.counter)), "a lease was counted twice");
-            assert!(self.secrets.insert((claimed.id(), claimed.token.secret)), "a secret was given twice");
+            assert!(self.leases.insert((claimed.id(), claimed.token.counter)), "a lease counter was used twice");
+            assert!(self.secrets.insert((claimed.id(), claimed.token.secret)), "two leases have the same secret");
             self.tokens.push(claimed.token);
             self.check_parents(claimed.id()).await;
         }
     }
 
-    /// A dependency never starts early.
+    /// Checks that a job starts only after its parents.
     async fn check_parents(&self, child: JobId) {
         let parents = self.h.job(child).await.depends_on;
         for parent in parents.into_iter().filter(|id| !self.redriven.contains(id) && !self.redriven.contains(&child)) {
-            assert!(self.h.state(parent).await.is_terminal(), "a job started before one that it waits for was over");
+            assert!(self.h.state(parent).await.is_terminal(), "a job started before a parent had finished");
         }
     }
 
     async fn finish(&mut self) {
-        // Tokens are not taken out: some of these are outcomes told twice, or too late.
+        // Tokens stay in the list, so some outcomes are repeated or late.
         let Some(token) = self.tokens.choose(&mut self.random).copied() else { return };
         let outcome = match self.random.random_range(0..10) {
             0..5 => Outcome::DONE,
@@ -188,7 +188,7 @@ impl Player<'_> {
             Ok(state) if current => assert_eq!(after.state, state),
             _ => {
                 assert!(!current, "a current token was refused");
-                assert_eq!(after, before, "a token that is not current wrote");
+                assert_eq!(after, before, "a stale token changed the job");
             }
         }
     }
@@ -252,7 +252,7 @@ impl Player<'_> {
         }
     }
 
-    /// Works on until nothing is left to do.
+    /// Runs jobs until none is left.
     async fn drain(&mut self) {
         for name in QUEUES {
             self.h.store.resume_queue(&queue(name)).await.expect("a store that answers");
@@ -277,10 +277,10 @@ impl Player<'_> {
                 return;
             }
         }
-        panic!("some jobs never end: {:?}", self.h.depths().await);
+        panic!("some jobs never finish: {:?}", self.h.depths().await);
     }
 
-    /// Counts every job and compares with what the store says.
+    /// Compares counts over all jobs with the depths that the store reports.
     async fn check(&mut self) {
         let jobs = self.h.list(&JobFilter::default()).await;
         let mut counted: Vec<QueueDepth> = Vec::new();
@@ -296,9 +296,9 @@ impl Player<'_> {
         let total: u64 = counted.iter().flat_map(|depth| depth.counts.values()).sum();
         assert_eq!(usize::try_from(total).expect("a small number"), unfinished);
         for job in &jobs {
-            assert!(job.attempts <= job.max_attempts, "attempts passed the budget");
+            assert!(job.attempts <= job.max_attempts, "attempts exceed the budget");
             assert_eq!(job.finished_at.is_some(), job.state.is_terminal());
-            assert!(!job.cancel_requested || job.state.is_leased(), "a request is for an owner");
+            assert!(!job.cancel_requested || job.state.is_leased(), "only a leased job has a cancel request");
         }
     }
 }

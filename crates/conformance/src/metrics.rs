@@ -1,6 +1,6 @@
-//! What is counted: each job when it is recorded and when it is over, once, by the store that commits it.
+//! Metrics: each job is counted once when it is enqueued and once when it finishes, by the store that commits it.
 //!
-//! The recorder is the whole process's and other tests may run in it, so every test counts in a queue and for a schedule of its own.
+//! The recorder is global to the process, in which other tests may run. So every test uses its own queue and schedule.
 
 use std::{
     collections::BTreeMap,
@@ -13,7 +13,7 @@ use orchestrix_core::{JobState, Lifecycle, NewJob, NewSchedule, Overlap, Queue, 
 use super::{Harness, fixture::*};
 use orchestrix_store::{Backfill, Fence, JobFilter, Outcome};
 
-/// Counters by name and labels; nothing else is looked at.
+/// Counters by name and labels. Other metrics are ignored.
 #[derive(Debug, Clone, Default)]
 struct Counted(Arc<Mutex<BTreeMap<String, u64>>>);
 
@@ -21,11 +21,11 @@ struct One(Counted, String);
 
 impl CounterFn for One {
     fn increment(&self, n: u64) {
-        *self.0.0.lock().expect("no test panics here").entry(self.1.clone()).or_default() += n;
+        *self.0.0.lock().expect("no test panics while it holds the lock").entry(self.1.clone()).or_default() += n;
     }
 
     fn absolute(&self, n: u64) {
-        self.0.0.lock().expect("no test panics here").insert(self.1.clone(), n);
+        self.0.0.lock().expect("no test panics while it holds the lock").insert(self.1.clone(), n);
     }
 }
 
@@ -49,9 +49,9 @@ impl Recorder for Counted {
     }
 }
 
-/// What was counted for `name`, a queue or a schedule.
+/// The counters of `name`, a queue or a schedule.
 fn counted(name: &str) -> Vec<String> {
-    let all = recorder().0.lock().expect("no test panics here");
+    let all = recorder().0.lock().expect("no test panics while it holds the lock");
     let mine = all.iter().filter(|(key, _)| key.split(' ').nth(1) == Some(name));
     mine.map(|(key, n)| format!("{} {n}", key.replacen(&format!(" {name}"), "", 1))).collect()
 }
@@ -60,12 +60,12 @@ fn recorder() -> &'static Counted {
     static RECORDER: OnceLock<Counted> = OnceLock::new();
     RECORDER.get_or_init(|| {
         let counted = Counted::default();
-        metrics::set_global_recorder(counted.clone()).expect("nobody else has one");
+        metrics::set_global_recorder(counted.clone()).expect("no other recorder is installed");
         counted
     })
 }
 
-/// A queue that nobody else counts in.
+/// A queue that no other test uses.
 fn own() -> Queue {
     recorder();
     queue(&format!("q{:x}", rand::random::<u64>()))
@@ -75,7 +75,7 @@ fn of(queue: &Queue, name: &str) -> NewJob {
     NewJob { queue: queue.clone(), ..job(name) }
 }
 
-pub(super) async fn a_job_counts_once_when_it_is_recorded(h: &Harness) {
+pub(super) async fn an_enqueued_job_is_counted_once(h: &Harness) {
     let queue = own();
     h.enqueue(of(&queue, "one")).await;
     let keyed = NewJob { idempotency_key: key("k"), ..of(&queue, "keyed") };
@@ -85,7 +85,7 @@ pub(super) async fn a_job_counts_once_when_it_is_recorded(h: &Harness) {
     h.enqueue_many(vec![of(&queue, "many"), keyed.clone(), of(&queue, "many"), of(&queue, "other")]).await;
     let again = NewJob { idempotency_key: key("twice"), ..of(&queue, "keyed") };
     h.enqueue_many(vec![again.clone(), again]).await;
-    // Refused, so nothing of it was recorded.
+    // Refused, so nothing of it is counted.
     let refused = NewJob { idempotency_key: key("k"), priority: priority(1), ..of(&queue, "keyed") };
     assert!(h.store.enqueue_jobs(vec![of(&queue, "refused"), refused]).await.is_err());
     assert_eq!(
@@ -94,7 +94,7 @@ pub(super) async fn a_job_counts_once_when_it_is_recorded(h: &Harness) {
     );
 }
 
-pub(super) async fn a_job_counts_once_when_it_is_over(h: &Harness) {
+pub(super) async fn a_finished_job_is_counted_once(h: &Harness) {
     let queue = own();
     let done = h.start(of(&queue, "done")).await;
     for _ in 0..2 {
@@ -114,7 +114,7 @@ pub(super) async fn a_job_counts_once_when_it_is_over(h: &Harness) {
     let stopped = h.start(of(&queue, "stopped")).await;
     h.store.cancel_job(stopped.id()).await.expect("a running job");
     h.end(&stopped, Outcome::Cancelled).await;
-    // Not over: it is tried again, put off, handed back.
+    // Not finished: a retry, a snooze, a release.
     for outcome in [Outcome::fail("later"), Outcome::Snooze(secs(60)), Outcome::Release] {
         let claimed = h.start(of(&queue, "goes-on")).await;
         h.end(&claimed, outcome).await;
@@ -132,7 +132,7 @@ pub(super) async fn a_job_counts_once_when_it_is_over(h: &Harness) {
     );
 }
 
-pub(super) async fn dependents_count_that_end_with_their_parents(h: &Harness) {
+pub(super) async fn dependents_that_end_with_their_parents_are_counted(h: &Harness) {
     let queue = own();
     let parent = h.start(of(&queue, "parent")).await;
     let child = |ids| NewJob { queue: queue.clone(), ..child_of(ids) };
@@ -140,7 +140,7 @@ pub(super) async fn dependents_count_that_end_with_their_parents(h: &Harness) {
     h.enqueue(child([first])).await;
     h.end(&parent, fatal("no use")).await;
     h.store.unblock_jobs(Fence::NONE, 1_000).await.expect("a valid limit");
-    // Doomed from the start.
+    // Cancelled at once, since its parent is dead.
     h.enqueue(child([first])).await;
     assert!(h.listed(&JobFilter { states: vec![JobState::Blocked], ..JobFilter::default() }).await.is_empty());
     assert_eq!(
@@ -154,7 +154,7 @@ pub(super) async fn dependents_count_that_end_with_their_parents(h: &Harness) {
     );
 }
 
-pub(super) async fn what_time_ends_counts(h: &Harness) {
+pub(super) async fn jobs_that_sweeps_end_are_counted(h: &Harness) {
     let queue = own();
     let late = NewJob { expires_at: Some(h.now().await + secs(5)), ..of(&queue, "late") };
     h.enqueue(late).await;
@@ -164,7 +164,7 @@ pub(super) async fn what_time_ends_counts(h: &Harness) {
     let slow = h.start(slow).await;
     h.advance(secs(6)).await;
     h.time_out().await;
-    // The worker says the same a little later, and is answered as having said so first.
+    // The worker reports the same timeout later, which is answered as a repeat.
     h.end(&slow, Outcome::TimedOut).await;
     let retry = RetryPolicy { base: secs(0), ..RetryPolicy::default() };
     h.enqueue(NewJob { retry, ..of(&queue, "crashes") }).await;
@@ -178,19 +178,25 @@ pub(super) async fn what_time_ends_counts(h: &Harness) {
     );
 }
 
-pub(super) async fn what_schedules_do_counts(h: &Harness) {
+pub(super) async fn occurrences_of_schedules_are_counted(h: &Harness) {
     let queue = own();
-    // Its name in the ledger of the test is the queue's.
+    // The schedule has the name of the queue.
     let name = schedule_name(queue.as_str());
     let schedule = NewSchedule { name: name.clone(), job: of(&queue, "tick"), overlap: Overlap::Skip, ..every(60) };
     h.put(schedule).await;
-    let first = h.store.schedule(None, &name).await.expect("a store that answers").expect("it is there").next_nominal;
-    let first = first.expect("it goes on");
+    let first = h
+        .store
+        .schedule(None, &name)
+        .await
+        .expect("a store that answers")
+        .expect("a schedule that exists")
+        .next_nominal;
+    let first = first.expect("a next time");
     h.fire_at(first).await;
-    // The first is unfinished.
+    // The first job is unfinished.
     h.fire_at(first + secs(60)).await;
-    h.store.trigger_schedule(None, &name).await.expect("it is there");
-    // Two are missed, the third fires in the place of all but is skipped.
+    h.store.trigger_schedule(None, &name).await.expect("a schedule that exists");
+    // Two are missed; the third would fire for all of them but is skipped.
     h.fire_at(first + secs(240)).await;
     let range = Backfill { from: first + secs(60), to: first + secs(61), overlap: Some(Overlap::Allow) };
     assert_eq!(h.store.backfill_schedule(None, &name, &range).await.expect("a valid range"), 1);

@@ -1,5 +1,4 @@
-//! What the clock does to jobs: promoted when their time has come, expired when it has passed, reaped when their
-//! owner fell silent. Always a bounded step, the longest due first.
+//! Sweeps: promote due jobs, expire late ones, reap expired leases. Always in bounded steps, longest due first.
 
 use std::time::Duration;
 
@@ -36,7 +35,7 @@ pub(super) async fn a_retrying_job_is_promoted_after_its_back_off(h: &Harness) {
     assert_eq!(h.claim_one().await.attempt, 2);
 }
 
-pub(super) async fn the_longest_due_are_promoted_first(h: &Harness) {
+pub(super) async fn jobs_are_promoted_longest_due_first(h: &Harness) {
     let mut ids = Vec::new();
     for delay in [3, 1, 2, 90] {
         ids.push(h.enqueue(NewJob { start: Start::After(secs(delay)), ..job("t") }).await);
@@ -51,7 +50,7 @@ pub(super) async fn the_longest_due_are_promoted_first(h: &Harness) {
     assert_eq!(h.state(ids[3]).await, JobState::Scheduled);
 }
 
-pub(super) async fn a_job_that_did_not_start_in_time_is_cancelled_as_expired(h: &Harness) {
+pub(super) async fn a_job_that_did_not_start_in_time_expires(h: &Harness) {
     let running = h.start(job("running")).await;
     let expires_at = Some(h.now().await + secs(5));
     let late = [
@@ -94,7 +93,7 @@ pub(super) async fn a_job_that_has_started_does_not_expire(h: &Harness) {
     }
 }
 
-pub(super) async fn parent_and_child_that_expire_together_both_say_so(h: &Harness) {
+pub(super) async fn a_parent_and_its_child_that_expire_together_both_have_reason_expired(h: &Harness) {
     let expires_at = Some(h.now().await + secs(5));
     let parent = h.enqueue(NewJob { expires_at, ..job("parent") }).await;
     let child = h.enqueue(NewJob { expires_at, ..child_of([parent]) }).await;
@@ -105,7 +104,7 @@ pub(super) async fn parent_and_child_that_expire_together_both_say_so(h: &Harnes
     }
 }
 
-pub(super) async fn the_longest_late_expire_first(h: &Harness) {
+pub(super) async fn jobs_expire_longest_overdue_first(h: &Harness) {
     let now = h.now().await;
     let mut ids = Vec::new();
     for seconds in [3, 1, 2, 90] {
@@ -118,7 +117,7 @@ pub(super) async fn the_longest_late_expire_first(h: &Harness) {
     assert_eq!(step().await, SweepResult { count: 1, next_in: Some(secs(60)) });
 }
 
-pub(super) async fn a_lease_is_taken_back_only_when_it_has_run_out(h: &Harness) {
+pub(super) async fn a_lease_is_reaped_only_after_it_expired(h: &Harness) {
     h.enqueue(job("t")).await;
     let started_at = h.now().await;
     let claimed = h.claim(&ClaimRequest::any(worker("ann"), 1)).await.remove(0);
@@ -146,7 +145,7 @@ pub(super) async fn a_lease_is_taken_back_only_when_it_has_run_out(h: &Harness) 
     assert_eq!((again.attempt, again.token.counter), (2, 2));
 }
 
-pub(super) async fn the_longest_silent_are_reaped_first(h: &Harness) {
+pub(super) async fn leases_are_reaped_longest_expired_first(h: &Harness) {
     let mut claimed = Vec::new();
     for lease in [3, 1, 2, 90] {
         claimed.push(h.start(NewJob { lease: secs(lease), ..job("t") }).await);
@@ -176,7 +175,7 @@ pub(super) async fn losses_in_a_row_are_a_crash_loop(h: &Harness) {
     }
 }
 
-pub(super) async fn any_word_from_the_worker_breaks_a_row_of_losses(h: &Harness) {
+pub(super) async fn any_outcome_from_a_worker_resets_the_crash_loop(h: &Harness) {
     let claimed = h.start(NewJob { max_attempts: 100, ..job("t") }).await;
     h.lose(&claimed).await;
     let claimed = h.claim_one().await;
@@ -197,7 +196,7 @@ pub(super) async fn a_job_that_lost_its_last_attempt_is_dead(h: &Harness) {
     assert_eq!((job.attempts, job.max_attempts), (1, 1));
 }
 
-pub(super) async fn steps_of_nothing_or_too_much_are_refused(h: &Harness) {
+pub(super) async fn sweep_limits_out_of_range_are_refused(h: &Harness) {
     for limit in [0, 10_001] {
         assert_eq!(bad_fields(h.store.promote_jobs(Fence::NONE, limit).await), ["limit"]);
         assert_eq!(bad_fields(h.store.unblock_jobs(Fence::NONE, limit).await), ["limit"]);
