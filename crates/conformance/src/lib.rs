@@ -26,8 +26,8 @@
 //!
 //! # Adding a test
 //!
-//! Write `pub(super) async fn` in the file of its topic and add its name to the list below. A test that is written but not
-//! listed is dead code, which the build refuses; one that is listed but not written does not compile.
+//! Write `pub(super) async fn` in the file of its topic and add its name to the list below. A test that is written
+//! but not listed is dead code, which the build refuses; one that is listed but not written does not compile.
 //! The name states the promise.
 
 #![deny(dead_code)]

@@ -261,7 +261,8 @@ pub(super) async fn deleting_a_schedule_deletes_its_ledger_and_keeps_its_jobs(h:
     h.advance(secs(600)).await;
     assert_eq!(h.fire().await, orchestrix_store::SweepResult::default());
     assert_eq!(h.listed(&JobFilter::default()).await, [id]);
-    // A new schedule with the same name starts with an empty ledger, and unfinished jobs of the old one are not its own.
+    // A new schedule with the same name starts with an empty ledger, and unfinished jobs of the old one are not its
+    // own.
     let again = h.begin(every(60)).await;
     assert_eq!(h.ledger().await, []);
     h.fire_at(again).await;

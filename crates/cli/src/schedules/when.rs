@@ -42,7 +42,7 @@ impl When {
 
 fn cron(text: &str) -> Result<Cron, String> {
     let cron = Cron::new(text).map_err(|error| pointed(text, error.message))?;
-    if cron.ever_matches() { Ok(cron) } else { Err("never comes: no year has such a day".into()) }
+    if cron.ever_matches() { Ok(cron) } else { Err("never matches: no year has such a day".into()) }
 }
 
 fn zone(text: &str) -> Result<ZoneName, String> {
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn what_is_nowhere_in_it_is_not_pointed_at() {
-        assert_eq!(cron("0 0 30 2 *").unwrap_err(), "never comes: no year has such a day");
+        assert_eq!(cron("0 0 30 2 *").unwrap_err(), "never matches: no year has such a day");
     }
 
     #[test]

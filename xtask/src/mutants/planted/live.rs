@@ -23,7 +23,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "live-everything-is-a-lag",
-        bug: "ten thousand jobs that are recorded at once are said to be more than can be told",
+        bug: "a batch of ten thousand enqueued jobs exceeds the limit of recent changes",
         edits: &[edit(
             "crates/memory/src/changes.rs",
             "add(ENQUEUED_FACTOR * limit, ",

@@ -7,7 +7,7 @@ const POSTGRES: &[&str] = &["orchestrix-postgres"];
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "core-attempt-counted-twice",
-        bug: "the end of an attempt uses up two of the budget",
+        bug: "the end of an attempt uses two attempts of the budget",
         edits: &[edit(
             "crates/core/src/lifecycle.rs",
             "let attempts = self.attempts + u16::from(costs);",
@@ -95,7 +95,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "postgres-idempotency-checked-in-memory",
-        bug: "a key is known to the process that saw it, not to the database",
+        bug: "an idempotency key is checked in the memory of one process, not in the database",
         edits: &[
             edit(
                 "crates/postgres/queries/record.sql",

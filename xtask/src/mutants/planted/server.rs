@@ -73,7 +73,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "server-cursor-tells-a-foreign-job",
-        bug: "where a page ends is the id of a job that was not asked for",
+        bug: "a page cursor is the id of a job that does not match the filter",
         edits: &[edit(
             "crates/memory/src/inspect.rs",
             "last.zip(ids.next()).map(|(last, next)| last.cursor_above(next))",

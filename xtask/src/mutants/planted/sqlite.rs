@@ -72,7 +72,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "sqlite-idempotency-checked-in-memory",
-        bug: "a key is known to the process that saw it, not to the file",
+        bug: "an idempotency key is checked in the memory of one process, not in the file",
         edits: &[
             edit("crates/sqlite/queries/record_key.sql", "INSERT INTO", "INSERT OR REPLACE INTO"),
             edit(

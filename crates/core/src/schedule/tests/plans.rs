@@ -219,8 +219,8 @@ fn names_parse_and_an_unknown_name_is_refused_with_the_allowed_ones() {
 }
 
 proptest! {
-    // For any policy, jitter, batch size, start and end: each due nominal time is processed once and in order, and no other.
-    // No more late occurrences fire than the policy allows.
+    // For any policy, jitter, batch size, start and end: each due nominal time is processed once and in order, and no
+    // other. No more late occurrences fire than the policy allows.
     #[test]
     fn every_occurrence_is_fired_or_missed_once(
         expression in prop::sample::select(vec!["* * * * *", "*/20 * * * * *", "0,1,30 * * * *", "0 */3 * * *", "0 0 * * *"]),
