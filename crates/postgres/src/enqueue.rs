@@ -6,18 +6,19 @@ use orchestrix_core::{
     FieldError, Fingerprint, Invalid, JobId, JobState, NewJob, OnDependencyFailure,
     graph::{self, Parents},
 };
-use orchestrix_store::{CommitEffects, Enqueued, Fence, Result, StoreError};
+use orchestrix_store::{Enqueued, Fence, Result, StoreError};
 use uuid::Uuid;
 
 use crate::{
     PostgresOptions, PostgresStore,
     database::Database,
+    effects::Effects,
     error::{is_of_one_job, store_error},
     record::{Columns, Links},
     row::state,
     runner::{Param, Runner},
-    settle::{Ending, settle_in},
-    statement::{FIND_FINISHED, FIND_KEYS, LOCK_PARENTS, RECORD_DEPENDENCIES, STATES},
+    settle::{GuardedTransition, settle_in},
+    statement::{FIND_FINISHED_PARENTS, FIND_IDEMPOTENCY_KEYS, INSERT_DEPENDENCIES, JOB_STATES, LOCK_PARENTS},
 };
 
 /// The most bytes of payload one call may record, so that a statement stays far below the server's limit.
@@ -85,7 +86,7 @@ async fn find_keys(
     }
     let keys: Vec<Option<&str>> = keys;
     let params = [Param::Texts(&tenants), Param::Texts(&job_types), Param::MaybeTexts(&keys)];
-    let rows = runner.run(&FIND_KEYS, &params).await?;
+    let rows = runner.run(&FIND_IDEMPOTENCY_KEYS, &params).await?;
     let mut known = HashMap::new();
     for row in rows {
         let n: i64 = row.get(0)?;
@@ -124,7 +125,7 @@ pub(crate) async fn record_all(store: &PostgresStore, jobs: &[NewJob]) -> Result
     let graph = check_call(jobs)?;
     let plain = jobs.iter().all(|job| job.idempotency_key.is_none() && job.depends_on.is_empty());
     if plain {
-        return record_plain(store.database(), jobs).await;
+        return record_plain(store, jobs).await;
     }
     record_together(store, jobs, &graph, field_of_many).await
 }
@@ -147,14 +148,14 @@ async fn record_together(
         let recorded = connection.attempt(record_graph(work, options, jobs, graph, &field)).await?;
         if let Some(mut recorded) = recorded {
             drop(connection);
-            enqueue_effects(jobs.iter().zip(&recorded)).record_metrics();
+            store.publisher().publish(Effects::of_enqueued(jobs.iter().zip(&recorded)));
             // A job that was cancelled at once because a parent had failed may itself be waited for.
             let cancelled = recorded.iter().filter(|job| job.state == JobState::Cancelled && !job.duplicate);
             let cancelled: Vec<JobId> = cancelled.map(|job| job.id).collect();
             if !cancelled.is_empty() {
-                store.tell_dependents(Fence::NONE, cancelled).await;
+                store.resolve_dependents(Fence::NONE, cancelled).await;
                 let ids: Vec<Uuid> = recorded.iter().map(|job| job.id.as_uuid()).collect();
-                for row in store.database().query(&STATES, &[&ids]).await? {
+                for row in store.database().query(&JOB_STATES, &[&ids]).await? {
                     let (id, now) = (row.get::<_, Uuid>(0), state(row.get(1))?);
                     recorded.iter_mut().filter(|job| job.id.as_uuid() == id).for_each(|job| job.state = now);
                 }
@@ -165,19 +166,9 @@ async fn record_together(
     Err(StoreError::Unavailable("the keys of this call keep being taken by others: try again".into()))
 }
 
-/// What is to be counted of jobs that were recorded: those that are new, and of them those that were cancelled at once because a
-/// parent had failed.
-pub(crate) fn enqueue_effects<'a>(recorded: impl Iterator<Item = (&'a NewJob, &'a Enqueued)>) -> CommitEffects {
-    let mut effects = CommitEffects::default();
-    for (job, enqueued) in recorded.filter(|(_, enqueued)| !enqueued.duplicate) {
-        effects.job_enqueued(&job.queue, &job.job_type);
-        effects.jobs_finished(&job.queue, &job.job_type, enqueued.state, 1);
-    }
-    effects
-}
-
 // Nothing to look up: one statement, which is a transaction by itself.
-async fn record_plain(database: &Database, jobs: &[NewJob]) -> Result<Vec<Enqueued>> {
+async fn record_plain(store: &PostgresStore, jobs: &[NewJob]) -> Result<Vec<Enqueued>> {
+    let database = store.database();
     if jobs.is_empty() {
         return Ok(Vec::new());
     }
@@ -192,7 +183,7 @@ async fn record_plain(database: &Database, jobs: &[NewJob]) -> Result<Vec<Enqueu
         Ok(Enqueued { id, state: *state, duplicate: false })
     };
     let enqueued = ids.into_iter().map(enqueued).collect::<Result<Vec<_>>>()?;
-    enqueue_effects(jobs.iter().zip(&enqueued)).record_metrics();
+    store.publisher().publish(Effects::of_enqueued(jobs.iter().zip(&enqueued)));
     Ok(enqueued)
 }
 
@@ -287,17 +278,19 @@ pub(crate) async fn record_graph(
     let recorded = columns.record_in(runner).await?;
     if !children.is_empty() {
         let params = [Param::Uuids(&children), Param::Uuids(&parents), Param::Bools(&met)];
-        runner.run(&RECORD_DEPENDENCIES, &params).await?;
+        runner.run(&INSERT_DEPENDENCIES, &params).await?;
     }
     for i in fresh {
         let Some(state) = recorded.get(&ids[i].as_uuid()) else { return Ok(None) };
         answers[i] = Some(Enqueued { id: ids[i], state: *state, duplicate: false });
     }
     if !doomed.is_empty() {
-        let endings: Vec<Ending> = doomed
+        let endings: Vec<GuardedTransition> = doomed
             .iter()
             .filter_map(|i| {
-                answers[*i].map(|answer| Ending::cancel_waiting(answer.id, answer.state, 0, 0, 0, "dependency_failed"))
+                answers[*i].map(|answer| {
+                    GuardedTransition::cancel_waiting(answer.id, answer.state, 0, 0, 0, "dependency_failed")
+                })
             })
             .collect();
         settle_in(runner, &endings).await?;
@@ -335,7 +328,7 @@ async fn find_parents(
         for row in runner.run(&LOCK_PARENTS, &params).await? {
             found.insert(JobId::from_uuid(row.get(0)?), (Parent::Waiting, row.get(1)?));
         }
-        for row in runner.run(&FIND_FINISHED, &params).await? {
+        for row in runner.run(&FIND_FINISHED_PARENTS, &params).await? {
             let parent = if row.get::<String>(2)? == "completed" { Parent::Completed } else { Parent::Failed };
             found.insert(JobId::from_uuid(row.get(0)?), (parent, row.get(1)?));
         }

@@ -12,7 +12,7 @@ use crate::{
     database::Database,
     row::state,
     runner::{Param, Runner},
-    statement::{RECORD, RECORD_PLAIN},
+    statement::{ENQUEUE_JOBS, ENQUEUE_PLAIN_JOBS},
 };
 
 /// What the row of a new job says about dependencies.
@@ -64,15 +64,15 @@ impl<'a> Columns<'a> {
         database: &Database,
     ) -> Result<Result<HashMap<Uuid, JobState>, tokio_postgres::Error>> {
         let answer = match self.is_plain() {
-            true => database.try_query(&RECORD_PLAIN, &Param::all(&self.params()[..7])).await?,
-            false => database.try_query(&RECORD, &Param::all(&self.params())).await?,
+            true => database.try_query(&ENQUEUE_PLAIN_JOBS, &Param::all(&self.params()[..7])).await?,
+            false => database.try_query(&ENQUEUE_JOBS, &Param::all(&self.params())).await?,
         };
         answer.map(|rows| self.states(&rows)).map_or_else(|error| Ok(Err(error)), |states| states.map(Ok))
     }
 
     /// The same within a transaction.
     pub(crate) async fn record_in(&self, runner: &mut dyn Runner) -> Result<HashMap<Uuid, JobState>> {
-        let rows = runner.run(&RECORD, &self.params()).await?;
+        let rows = runner.run(&ENQUEUE_JOBS, &self.params()).await?;
         rows.iter().map(|row| Ok((row.get(0)?, state(&row.get::<String>(1)?)?))).collect()
     }
 
@@ -103,7 +103,7 @@ impl<'a> Columns<'a> {
     }
 }
 
-// Whatever is not the default, in the words of record.sql; nothing for a plain job.
+// Whatever is not the default, in the words of enqueue_jobs.sql; nothing for a plain job.
 fn spec(job: &NewJob, links: Links) -> Option<String> {
     let mut spec = Map::new();
     let mut put = |key: &str, value: Value| {
