@@ -70,7 +70,8 @@ pub(crate) async fn wait_until_up(database: &Database) -> Result<()> {
             return Err(error);
         }
         tracing::warn!(waited = ?begun.elapsed(), limit = ?limit, %error, "waiting for the database");
-        tokio::time::sleep(backoff.next_jittered(&mut rand::rng()).min(left)).await;
+        let delay = backoff.next_jittered(&mut rand::rng()).min(left);
+        tokio::time::sleep(delay).await;
     }
 }
 

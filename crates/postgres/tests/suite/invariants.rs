@@ -1,18 +1,18 @@
-//! What must add up in the database whatever has happened to it.
+//! Invariants of the database, which hold whatever happened to it.
 
 use tokio_postgres::Client;
 
-/// Fails unless the depths are what a count would find, every job is in one place, every job waits for as many parents
-/// as have not been met, and no transaction was left open.
-pub(crate) async fn assert_balanced(client: &Client) {
-    assert_none(client, "a depth differs from what is there", DEPTHS).await;
+/// Asserts that the depths equal a count, every job is in one table, every job waits for as many parents as it has unmet
+/// dependencies, and no transaction was left open.
+pub(crate) async fn assert_consistent(client: &Client) {
+    assert_none(client, "a depth differs from the count of jobs", DEPTHS).await;
     assert_none(
         client,
-        "a job is in two places",
+        "a job is in two tables",
         "SELECT id::text FROM orchestrix.jobs GROUP BY id HAVING count(*) > 1",
     )
     .await;
-    assert_none(client, "a job miscounts the parents it waits for", WAITS).await;
+    assert_none(client, "waits_for differs from the unmet dependencies", WAITS).await;
     assert_none(client, "a transaction was left open", OPEN).await;
 }
 

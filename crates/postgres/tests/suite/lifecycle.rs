@@ -1,4 +1,4 @@
-//! Every verb of a store, once, and what the next one sees of it.
+//! Every verb of a store, once.
 
 use std::time::Duration;
 
@@ -10,16 +10,16 @@ use orchestrix_store::{
 };
 use tokio_postgres::Client;
 
-use crate::{books, jobs::*};
+use crate::{invariants, jobs::*};
 
-/// Leads jobs through all that can happen to them. `client` sees the same database by another way.
-pub(crate) async fn lead(store: &PostgresStore, client: &Client) {
+/// Runs every verb at least once. `client` is a direct connection to the same database.
+pub(crate) async fn run_all_verbs(store: &PostgresStore, client: &Client) {
     workers(store).await;
     one_job(store).await;
     ends(store, client).await;
     dependents(store).await;
     operators(store).await;
-    books::assert_balanced(client).await;
+    invariants::assert_consistent(client).await;
     while store.prune_history(Fence::NONE, &Retention::default(), 1_000).await.unwrap().more {}
 }
 
@@ -48,7 +48,11 @@ async fn one_job(store: &PostgresStore) {
     let result = Some(Json::trusted("{\"n\":1}"));
     let done = Outcome::Complete { result: result.clone() };
     for _ in 0..2 {
-        assert_eq!(finish(store, claimed.token, done.clone()).await, Ok(JobState::Completed), "again, if told again");
+        assert_eq!(
+            finish(store, claimed.token, done.clone()).await,
+            Ok(JobState::Completed),
+            "a repeat gets the same answer"
+        );
     }
     let job = get(store, claimed.id()).await;
     assert_eq!((job.progress, job.result), (Some(progress), result));
@@ -57,13 +61,13 @@ async fn one_job(store: &PostgresStore) {
 }
 
 async fn ends(store: &PostgresStore, client: &Client) {
-    // A failure, a snooze and a hand-back in one job's life, then a lost lease, then too long an attempt.
-    let hurried = NewJob { timeout: Some(Duration::from_secs(60)), ..job("t") };
-    let id = start_and_end(store, hurried, Outcome::fail("once"), JobState::Retrying).await;
+    // One job with a failure, a snooze, a release, a lost lease and a timed-out attempt.
+    let with_timeout = NewJob { timeout: Some(Duration::from_secs(60)), ..job("t") };
+    let id = start_and_finish(store, with_timeout, Outcome::fail("once"), JobState::Retrying).await;
     for (outcome, state) in
         [(Outcome::Snooze(Duration::from_secs(60)), JobState::Scheduled), (Outcome::Release, JobState::Pending)]
     {
-        bring_on(store, client).await;
+        make_due(store, client).await;
         assert_eq!(finish(store, claim_soon(store).await.token, outcome).await, Ok(state));
     }
     claim_soon(store).await;
@@ -72,7 +76,7 @@ async fn ends(store: &PostgresStore, client: &Client) {
     claim_soon(store).await;
     client.execute("UPDATE orchestrix.job SET timeout_at = now()", &[]).await.unwrap();
     assert_eq!(store.time_out_attempts(Fence::NONE, 10).await.unwrap().count, 1);
-    bring_on(store, client).await;
+    make_due(store, client).await;
     let claimed = claim_soon(store).await;
     assert_eq!(finish(store, claimed.token, fatal()).await, Ok(JobState::Dead));
     assert_eq!(get(store, id).await.attempt_log.len(), 6);
@@ -81,7 +85,7 @@ async fn ends(store: &PostgresStore, client: &Client) {
     assert_eq!(store.expire_jobs(Fence::NONE, 10).await.unwrap().count, 1);
 }
 
-async fn start_and_end(
+async fn start_and_finish(
     store: &PostgresStore,
     job: NewJob,
     outcome: Outcome,
@@ -92,8 +96,8 @@ async fn start_and_end(
     claimed.id()
 }
 
-/// Lets the time come that jobs wait for.
-async fn bring_on(store: &PostgresStore, client: &Client) {
+/// Makes all scheduled and retrying jobs due, and promotes them.
+async fn make_due(store: &PostgresStore, client: &Client) {
     let sql = "UPDATE orchestrix.job SET eligible_at = now() WHERE state IN ('scheduled', 'retrying')";
     client.execute(sql, &[]).await.unwrap();
     store.promote_jobs(Fence::NONE, 10).await.unwrap();
@@ -134,7 +138,7 @@ async fn operators(store: &PostgresStore) {
     assert_eq!(store.retry_jobs(&dead, &PageRequest::first(10)).await.unwrap().items.len(), 1);
     let later = enqueue(store, NewJob { start: Start::After(Duration::from_secs(60)), ..job("t") }).await;
     let listed = store.list_jobs(&JobFilter::default(), &PageRequest::first(100)).await.unwrap();
-    assert_eq!(listed.items[0].id, later, "the newest first");
+    assert_eq!(listed.items[0].id, later, "the newest job comes first");
     let depths = store.queue_depths(&PageRequest::first(10)).await.unwrap().items;
     assert_eq!(depths[0].counts, [(JobState::Scheduled, 1), (JobState::Pending, 1)].into());
 }
