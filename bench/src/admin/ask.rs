@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use axum::{body::Bytes, http::Method};
-use orchestrix_server::Local;
+use orchestrix_server::InProcessApi;
 use serde_json::Value;
 
 use super::{landmarks::Landmarks, pages::Page};
@@ -35,7 +35,7 @@ pub(super) struct Followed {
 }
 
 /// Asks for a page so many times, one after the other.
-pub(super) async fn ask(local: &Local, page: &Page, landmarks: &Landmarks, rounds: usize) -> Result<Seen> {
+pub(super) async fn ask(local: &InProcessApi, page: &Page, landmarks: &Landmarks, rounds: usize) -> Result<Seen> {
     let path = landmarks.fill(page.path);
     let mut took = Vec::with_capacity(rounds);
     let mut body = Bytes::new();
@@ -55,13 +55,13 @@ pub(super) async fn ask(local: &Local, page: &Page, landmarks: &Landmarks, round
 }
 
 /// Asks once, and insists on the status.
-pub(super) async fn get(local: &Local, path: &str, status: u16) -> Result<Bytes> {
+pub(super) async fn get(local: &InProcessApi, path: &str, status: u16) -> Result<Bytes> {
     let (answered, body) = local.call(Method::GET, path, None).await?;
     ensure!(answered == status, "{path}: {answered}: {body:?}");
     Ok(body)
 }
 
-async fn follow(local: &Local, path: &str, mut cursor: String) -> Result<Followed> {
+async fn follow(local: &InProcessApi, path: &str, mut cursor: String) -> Result<Followed> {
     let clock = Instant::now();
     for parts in 1..=FOLLOWED {
         let body = get(local, &from_cursor(path, &format!("cursor={cursor}")), 200).await?;

@@ -1,7 +1,7 @@
 //! The pages that are asked for.
 
 use anyhow::Result;
-use orchestrix_server::Local;
+use orchestrix_server::InProcessApi;
 use serde_json::Value;
 
 use super::ask::get;
@@ -159,7 +159,7 @@ pub(super) const ALL: &[Page] = &[
 ];
 
 /// What the server describes and nobody asks for here.
-pub(super) async fn forgotten(local: &Local) -> Result<Vec<String>> {
+pub(super) async fn forgotten(local: &InProcessApi) -> Result<Vec<String>> {
     let api: Value = serde_json::from_slice(&get(local, "/openapi.json", 200).await?)?;
     let described = api["paths"].as_object().into_iter().flatten().filter(|(_, methods)| methods.get("get").is_some());
     let asked = |path: &&String| !ALL.iter().any(|page| is_of(page.path, path));
