@@ -1,21 +1,22 @@
-//! Dependencies among the jobs of one call: references become positions, cycles are refused.
+//! Dependencies within one call: references become positions, cycles are refused.
 
 use std::collections::HashMap;
 
 use crate::{DependsOn, FieldError, Invalid, JobId, NewJob};
 
-/// What one job of a call waits for.
+/// The parents of one job of a call: the jobs that it waits for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Parents {
-    /// Positions of other jobs in the same call, without repeats.
-    pub inside: Vec<usize>,
-    /// Jobs recorded earlier, without repeats.
-    pub outside: Vec<JobId>,
+    /// Positions of parents that the same call enqueues, sorted, without repeats.
+    pub in_call: Vec<usize>,
+    /// Ids of parents that were enqueued earlier, sorted, without repeats.
+    pub existing: Vec<JobId>,
 }
 
-/// Checks every job of a call and resolves whom each waits for: only for jobs of its own tenant. Reports the fields of every job that is
-/// wrong.
-pub fn resolve(jobs: &[NewJob]) -> Result<Vec<Parents>, Invalid> {
+/// Validates every job of a call and resolves its parents. Reports every bad field of every job.
+///
+/// A job may only refer to jobs of its own tenant, and references must not form a cycle.
+pub(super) fn resolve(jobs: &[NewJob]) -> Result<Vec<Parents>, Invalid> {
     if jobs.len() > NewJob::MAX_BATCH {
         return Err(
             FieldError::new("jobs", format!("may hold at most {}, holds {}", NewJob::MAX_BATCH, jobs.len())).into()
@@ -37,14 +38,14 @@ pub fn resolve(jobs: &[NewJob]) -> Result<Vec<Parents>, Invalid> {
     for (i, job) in jobs.iter().enumerate() {
         for (n, parent) in job.depends_on.iter().enumerate() {
             match parent {
-                DependsOn::Job(id) => graph[i].outside.push(*id),
+                DependsOn::Job(id) => graph[i].existing.push(*id),
                 DependsOn::Reference(name) => match positions.get(name.as_str()) {
-                    // Only whoever is bound to no tenant can name jobs of several, so there is nothing to hide.
+                    // Naming the tenant reveals nothing: only a caller bound to no tenant can enqueue for several.
                     Some(position) if jobs[*position].tenant != job.tenant => errors.push(FieldError::new(
                         format!("jobs[{i}].dependsOn[{n}]"),
-                        format!("the job with the ref {name:?} is another tenant's, {}", jobs[*position].tenant),
+                        format!("the job with the ref {name:?} belongs to another tenant, {}", jobs[*position].tenant),
                     )),
-                    Some(position) => graph[i].inside.push(*position),
+                    Some(position) => graph[i].in_call.push(*position),
                     None => errors.push(FieldError::new(
                         format!("jobs[{i}].dependsOn[{n}]"),
                         format!("no job of this call has the ref {name:?}"),
@@ -52,10 +53,10 @@ pub fn resolve(jobs: &[NewJob]) -> Result<Vec<Parents>, Invalid> {
                 },
             }
         }
-        graph[i].inside.sort_unstable();
-        graph[i].inside.dedup();
-        graph[i].outside.sort_unstable();
-        graph[i].outside.dedup();
+        graph[i].in_call.sort_unstable();
+        graph[i].in_call.dedup();
+        graph[i].existing.sort_unstable();
+        graph[i].existing.dedup();
     }
     if errors.is_empty() {
         errors.extend(cycle(&graph).map(|i| FieldError::new(format!("jobs[{i}].dependsOn"), "is part of a cycle")));
@@ -64,21 +65,21 @@ pub fn resolve(jobs: &[NewJob]) -> Result<Vec<Parents>, Invalid> {
     Ok(graph)
 }
 
-// Takes away jobs that wait for nobody left, round after round; whoever remains waits for itself in the end.
+// Topological sort: removes jobs without unmet parents until none is left. Any job that remains is behind a cycle.
 fn cycle(graph: &[Parents]) -> Option<usize> {
-    let mut unmet: Vec<usize> = graph.iter().map(|parents| parents.inside.len()).collect();
+    let mut unmet: Vec<usize> = graph.iter().map(|parents| parents.in_call.len()).collect();
     let mut children = vec![Vec::new(); graph.len()];
     for (child, parents) in graph.iter().enumerate() {
-        for parent in &parents.inside {
+        for parent in &parents.in_call {
             children[*parent].push(child);
         }
     }
-    let mut free: Vec<usize> = (0..graph.len()).filter(|i| unmet[*i] == 0).collect();
-    while let Some(parent) = free.pop() {
+    let mut ready: Vec<usize> = (0..graph.len()).filter(|i| unmet[*i] == 0).collect();
+    while let Some(parent) = ready.pop() {
         for child in &children[parent] {
             unmet[*child] -= 1;
             if unmet[*child] == 0 {
-                free.push(*child);
+                ready.push(*child);
             }
         }
     }
@@ -101,21 +102,21 @@ mod tests {
     #[test]
     fn references_become_positions() {
         let graph = resolve(&[job("c", &["a", "b", "a"]), job("a", &[]), job("b", &["a"])]).expect("a graph");
-        assert_eq!(graph.iter().map(|p| p.inside.clone()).collect::<Vec<_>>(), [vec![1, 2], vec![], vec![1]]);
+        assert_eq!(graph.iter().map(|p| p.in_call.clone()).collect::<Vec<_>>(), [vec![1, 2], vec![], vec![1]]);
     }
 
     #[test]
-    fn jobs_of_different_tenants_do_not_wait_for_each_other() {
+    fn a_reference_to_a_job_of_another_tenant_is_refused() {
         let of = |tenant, job| NewJob { tenant: Tenant::trusted(tenant), ..job };
         let jobs = [of("acme", job("a", &[])), of("acme", job("b", &["a"])), of("other", job("c", &["b", "a"]))];
         let refused = resolve(&jobs).expect_err("refused").errors;
         let fields: Vec<&str> = refused.iter().map(|error| error.field.as_str()).collect();
         assert_eq!(fields, ["jobs[2].dependsOn[0]", "jobs[2].dependsOn[1]"]);
-        assert_eq!(refused[0].message, "the job with the ref \"b\" is another tenant's, acme");
+        assert_eq!(refused[0].message, "the job with the ref \"b\" belongs to another tenant, acme");
     }
 
     #[test]
-    fn cycles_self_references_and_unknown_names_are_refused() {
+    fn cycles_and_unknown_or_repeated_references_are_refused() {
         let message = |jobs: &[NewJob]| resolve(jobs).expect_err("refused").errors[0].to_string();
         assert_eq!(message(&[job("a", &["b"]), job("b", &["a"])]), "jobs[0].dependsOn: is part of a cycle");
         assert_eq!(message(&[job("a", &["a"])]), "jobs[0].dependsOn: is part of a cycle");

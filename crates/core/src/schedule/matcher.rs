@@ -1,8 +1,8 @@
-//! Matching on the clock's face: which seconds of a calendar without zones an expression names.
+//! Which wall-clock seconds a cron expression matches, without time zones.
 //!
-//! A face second is a second since 1970-01-01 00:00:00 as a clock on the wall shows it. What instant that is, and whether
-//! it exists at all, is for [`walk`](super::walk) to say. Searches step by month, day, hour and minute, never by second,
-//! so an expression that matches nothing costs one step per month.
+//! A wall-clock second counts from 1970-01-01 00:00:00 as a clock on the wall shows it. [`instants`](super::instants) maps
+//! it to an instant, if it exists. Searches step by month, day, hour and minute, never by second, so an expression that
+//! matches nothing costs one step per month.
 
 use jiff::{Timestamp, civil::Date, tz::Offset};
 
@@ -12,7 +12,7 @@ const DAY: i64 = 24 * 3600;
 
 /// The fields of an expression as bit sets.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Face {
+pub(super) struct Matcher {
     pub(super) seconds: u64,
     pub(super) minutes: u64,
     pub(super) hours: u32,
@@ -21,12 +21,12 @@ pub(super) struct Face {
     pub(super) months: u16,
 }
 
-impl Face {
+impl Matcher {
     /// The first matching second in `[from, until)`.
     pub(super) fn next(&self, from: i64, until: i64) -> Option<i64> {
         let (start_day, second) = (from.div_euclid(DAY), from.rem_euclid(DAY));
         let date = date_of(start_day)?;
-        // The day that `from` falls in is the only one that is not looked at from midnight on.
+        // The first day is searched from the time of `from`, every later day from midnight.
         if let Some(time) = self.next_time(second)
             && self.matches_day(date)
         {
@@ -50,7 +50,7 @@ impl Face {
         }
     }
 
-    /// How many seconds of `[from, until)` match.
+    /// The number of matching seconds in `[from, until)`.
     pub(super) fn count(&self, from: i64, until: i64) -> u64 {
         if from >= until {
             return 0;
@@ -65,7 +65,7 @@ impl Face {
             - edge(first_day, from.rem_euclid(DAY))
     }
 
-    // Matching days in [from, until).
+    // The number of matching days in [from, until).
     fn count_days(&self, from: i64, until: i64) -> u64 {
         let mut count = 0;
         let mut month = date_of(from).map(Date::first_of_month);
@@ -74,7 +74,7 @@ impl Face {
             if start >= until {
                 break;
             }
-            // Bit n of the mask is day `start + n - 1`; shifts by 32 and more leave nothing.
+            // Bit n of the mask is day `start + n - 1`. A shift by 32 or more clears the mask.
             let below = |day: i64| u32::try_from((day - start + 1).clamp(0, 32)).unwrap_or(32);
             let low = u32::MAX.checked_shl(below(from)).unwrap_or(0);
             let high = u32::MAX.checked_shl(below(until)).unwrap_or(0);
@@ -108,7 +108,7 @@ impl Face {
                 (minute, second) = (found, 0);
             }
             let Some(second) = bit_from(self.seconds, second) else {
-                // Minute 60 is in no set, so the next turn carries it into the hour.
+                // Minute 60 is in no set, so the next iteration carries into the hour.
                 (minute, second) = (minute + 1, 0);
                 continue;
             };
@@ -116,7 +116,7 @@ impl Face {
         }
     }
 
-    // How many matching seconds a day has before `second`.
+    // The number of matching seconds of a day before `second`.
     fn times_before(&self, second: i64) -> u64 {
         let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
         let hours = u64::from(self.hours);
@@ -147,7 +147,7 @@ fn date_of(day: i64) -> Option<Date> {
 }
 
 fn day_of(date: Date) -> i64 {
-    // Only the last hours of the calendar's last day are beyond an instant in UTC, never a midnight.
+    // Every midnight of the calendar is a valid instant in UTC; only the last hours of its last day are not.
     Offset::UTC.to_timestamp(date.at(0, 0, 0, 0)).map_or(i64::MAX / DAY, |time| time.as_second().div_euclid(DAY))
 }
 

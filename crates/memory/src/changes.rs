@@ -1,4 +1,4 @@
-//! What happened query.
+//! Recent changes.
 
 use std::{collections::BTreeSet, ops::Bound};
 
@@ -11,56 +11,57 @@ use orchestrix_store::{
 };
 
 impl Tables {
-    pub(crate) fn recent(&self, query: &ChangesQuery, now: Timestamp) -> Result<ChangesPage> {
+    pub(crate) fn recent_changes(&self, query: &ChangesQuery, now: Timestamp) -> Result<ChangesPage> {
         query.validate()?;
         let limit = query.limit;
-        let mut recent = ChangesPage::none(now);
-        let after = query.leased_after.map_or(Bound::Unbounded, |place| Bound::Excluded((place.expires_at, place.id)));
+        let mut changes = ChangesPage::none(now);
+        let after =
+            query.leased_after.map_or(Bound::Unbounded, |cursor| Bound::Excluded((cursor.expires_at, cursor.id)));
         let mut leases = self.index.leases.range((after, Bound::Unbounded));
         let mut last = None;
         for (expires_at, id) in leases.by_ref().take(limit) {
-            recent.leased_from.get_or_insert(*expires_at);
+            changes.leased_from.get_or_insert(*expires_at);
             last = Some(LeaseCursor { expires_at: *expires_at, id: *id });
-            recent.jobs.extend(self.find(*id).map(|row| JobChange::from(row.summary())));
+            changes.jobs.extend(self.find(*id).map(|row| JobChange::from(row.summary())));
         }
-        recent.leased_next = last.filter(|_| leases.next().is_some());
-        let mut show = |limit: usize, mut rows: &mut dyn Iterator<Item = &Row>| {
-            recent.jobs.extend((&mut rows).take(limit).map(|row| JobChange::from(row.summary())));
-            recent.more |= rows.next().is_some();
+        changes.leased_next = last.filter(|_| leases.next().is_some());
+        let mut add = |limit: usize, mut rows: &mut dyn Iterator<Item = &Row>| {
+            changes.jobs.extend((&mut rows).take(limit).map(|row| JobChange::from(row.summary())));
+            changes.more |= rows.next().is_some();
         };
         if let Some(since) = query.enqueued_since {
-            show(ENQUEUED_FACTOR * limit, &mut self.from(JobId::floor(since)));
+            add(ENQUEUED_FACTOR * limit, &mut self.newest_since(JobId::floor(since)));
         }
         for (state, ended) in &self.index.finished {
             let reach = query.cancelled_since.filter(|_| *state == JobState::Cancelled);
             if let Some(since) = query.finished_since.into_iter().chain(reach).min() {
                 let ended = ended.iter().rev().take_while(|(at, _)| *at >= since);
-                show(limit, &mut ended.filter_map(|(_, id)| self.find(*id)));
+                add(limit, &mut ended.filter_map(|(_, id)| self.find(*id)));
             }
         }
         if let Some(since) = query.redriven_since {
             let unfinished = |(_, id): &(Timestamp, JobId)| self.find(*id).filter(|row| !row.job.state.is_terminal());
-            let mut revived = self.revived.iter().rev().take_while(|(at, _)| *at >= since);
-            show(limit, &mut revived.by_ref().take(limit).filter_map(unfinished));
-            recent.more |= revived.next().is_some();
+            let mut redriven = self.redriven.iter().rev().take_while(|(at, _)| *at >= since);
+            add(limit, &mut redriven.by_ref().take(limit).filter_map(unfinished));
+            changes.more |= redriven.next().is_some();
         }
         if let Some(after) = query.ids_after {
-            let mut rows = self.behind(after);
+            let mut rows = self.after(after);
             for row in rows.by_ref().take(MAX_CHANGE_IDS) {
-                recent.ids_next = Some(row.job.id);
-                recent.ids.extend(Some(row.job.id).filter(|_| !row.job.state.is_terminal()));
+                changes.ids_next = Some(row.job.id);
+                changes.ids.extend(Some(row.job.id).filter(|_| !row.job.state.is_terminal()));
             }
-            recent.ids_next = recent.ids_next.filter(|_| rows.next().is_some());
+            changes.ids_next = changes.ids_next.filter(|_| rows.next().is_some());
         }
-        Ok(recent)
+        Ok(changes)
     }
 }
 
-/// Jobs that were given another chance, and when.
+/// Redriven jobs, by when they were redriven.
 #[derive(Debug, Default)]
-pub(crate) struct Revived(BTreeSet<(Timestamp, JobId)>);
+pub(crate) struct Redriven(BTreeSet<(Timestamp, JobId)>);
 
-impl Revived {
+impl Redriven {
     pub(crate) fn add(&mut self, now: Timestamp, id: JobId) {
         self.0.insert((now, id));
     }
@@ -69,7 +70,7 @@ impl Revived {
         self.0.iter()
     }
 
-    /// Forgets up to `limit` of those that were revived at `until` or before; says how many.
+    /// Deletes up to `limit` redrives up to and including `until`. Returns how many.
     pub(crate) fn prune(&mut self, until: Timestamp, limit: usize) -> usize {
         let past: Vec<_> = self.0.iter().take_while(|(at, _)| *at <= until).take(limit).copied().collect();
         for one in &past {
@@ -78,7 +79,7 @@ impl Revived {
         past.len()
     }
 
-    /// Whether any were revived at `until` or before.
+    /// Whether there are redrives up to and including `until`.
     pub(crate) fn has_any(&self, until: Timestamp) -> bool {
         self.0.first().is_some_and(|(at, _)| *at <= until)
     }

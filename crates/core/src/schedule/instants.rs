@@ -1,51 +1,51 @@
-//! From the clock's face to instants, through gaps and overlaps.
+//! Maps wall-clock matches to instants, through skipped and repeated wall-clock times.
 //!
-//! A zone's time is cut into stretches of one offset each. Inside a stretch the face runs evenly, so matching is a search
-//! on the face; between two stretches it jumps ahead (a gap) or back (an overlap), and there the rule is:
+//! The time of a zone is a sequence of periods with a constant UTC offset. Within a period the wall clock advances evenly,
+//! so matching is a search on the wall clock. Between two periods it jumps ahead (a gap) or back (an overlap):
 //!
-//! - an expression that follows real time matches whatever the face shows: a gap is never shown, an overlap twice;
-//! - a fixed one means each face time once: what lies in a gap is due at the first instant after it, all of it together,
-//!   and what an overlap shows again is not due again.
+//! - An expression that follows real time matches what the wall clock shows: nothing in a gap, an overlap twice.
+//! - A fixed expression matches each wall-clock time once. Matches within a gap are due together, at the first instant
+//!   after it. Matches in the second pass of an overlap are not due again.
 
 use jiff::{Timestamp, tz::TimeZone};
 
-use super::{cron::Cron, face::Face};
+use super::{cron::Cron, matcher::Matcher};
 
-// 29 February on a given weekday can be 40 years away, across 2100; nothing that ever matches is further.
+// 29 February on a given weekday can be 40 years away, across 2100. Nothing that ever matches is further away.
 const HORIZON: i64 = 50 * 366 * 24 * 3600;
 
-// Where time begins here: the first day that an instant can lie in has no midnight that is one.
+// The earliest second to search: on the first day that an instant can represent, midnight is not representable.
 const YEAR_ONE: i64 = -62_135_596_800;
 
-/// All instants of an expression in a zone, in order.
-pub(super) struct Walk<'a> {
-    face: &'a Face,
+/// The instants at which an expression is due in a zone, in order.
+pub(super) struct Instants<'a> {
+    matcher: &'a Matcher,
     real_time: bool,
     zone: &'a TimeZone,
-    stretch: Stretch,
+    period: OffsetPeriod,
     from: i64,
     horizon: i64,
 }
 
-impl<'a> Walk<'a> {
-    /// The instants strictly after `after`; `None` at the end of time.
+impl<'a> Instants<'a> {
+    /// The instants strictly after `after`, or `None` at the end of time.
     pub(super) fn after(cron: &'a Cron, zone: &'a TimeZone, after: Timestamp) -> Option<Self> {
         let from = (second_of(after) + 1).max(YEAR_ONE);
-        let stretch = Stretch::containing(zone, from)?;
+        let period = OffsetPeriod::containing(zone, from)?;
         let horizon = from.saturating_add(HORIZON).min(Timestamp::MAX.as_second());
-        Some(Self { face: cron.face(), real_time: cron.follows_real_time(), zone, stretch, from, horizon })
+        Some(Self { matcher: cron.matcher(), real_time: cron.follows_real_time(), zone, period, from, horizon })
     }
 
-    /// How many instants there are up to and including `until`.
+    /// The number of instants up to and including `until`.
     pub(super) fn count_until(mut self, until: Timestamp) -> u64 {
         let until = second_of(until) + 1;
         let mut count = 0;
         while self.from < until {
-            let end = self.stretch.end.min(until);
-            let from = self.face_from();
-            count += self.face.count(from, self.stretch.face(end));
-            // A gap adds one, unless the instant after it is due of itself.
-            if self.gap_is_due() && self.face.count(from, from + 1) == 0 {
+            let end = self.period.end.min(until);
+            let from = self.wall_from();
+            count += self.matcher.count(from, self.period.wall(end));
+            // A gap adds one, unless the first instant after it matches by itself.
+            if self.gap_is_due() && self.matcher.count(from, from + 1) == 0 {
                 count += 1;
             }
             if !self.advance() {
@@ -55,23 +55,23 @@ impl<'a> Walk<'a> {
         count
     }
 
-    fn face_from(&self) -> i64 {
-        let face = self.stretch.face(self.from);
-        if self.real_time { face } else { face.max(self.stretch.shown_before()) }
+    fn wall_from(&self) -> i64 {
+        let wall = self.period.wall(self.from);
+        if self.real_time { wall } else { wall.max(self.period.previous_wall_end()) }
     }
 
     fn gap_is_due(&self) -> bool {
-        let Stretch { start, .. } = self.stretch;
+        let OffsetPeriod { start, .. } = self.period;
         !self.real_time
             && start >= self.from
-            && self.face.next(self.stretch.shown_before(), self.stretch.face(start)).is_some()
+            && self.matcher.next(self.period.previous_wall_end(), self.period.wall(start)).is_some()
     }
 
     fn advance(&mut self) -> bool {
-        self.from = self.stretch.end;
-        match self.stretch.following(self.zone) {
-            Some(stretch) => {
-                self.stretch = stretch;
+        self.from = self.period.end;
+        match self.period.following(self.zone) {
+            Some(period) => {
+                self.period = period;
                 true
             }
             None => false,
@@ -79,7 +79,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-impl Iterator for Walk<'_> {
+impl Iterator for Instants<'_> {
     type Item = Timestamp;
 
     fn next(&mut self) -> Option<Timestamp> {
@@ -88,10 +88,10 @@ impl Iterator for Walk<'_> {
                 return None;
             }
             let found = if self.gap_is_due() {
-                Some(self.stretch.start)
+                Some(self.period.start)
             } else {
-                let end = self.stretch.face(self.stretch.end.min(self.horizon));
-                self.face.next(self.face_from(), end).map(|face| face - self.stretch.offset)
+                let end = self.period.wall(self.period.end.min(self.horizon));
+                self.matcher.next(self.wall_from(), end).map(|wall| wall - self.period.offset)
             };
             if let Some(second) = found {
                 self.from = second + 1;
@@ -105,16 +105,16 @@ impl Iterator for Walk<'_> {
     }
 }
 
-/// The seconds `[start, end)` of one offset.
+/// The seconds `[start, end)`, which have one UTC offset.
 #[derive(Clone, Copy)]
-struct Stretch {
+struct OffsetPeriod {
     start: i64,
     end: i64,
     offset: i64,
     offset_before: i64,
 }
 
-impl Stretch {
+impl OffsetPeriod {
     fn containing(zone: &TimeZone, second: i64) -> Option<Self> {
         let time = Timestamp::from_second(second).ok()?;
         let offset = zone.to_offset(time).seconds().into();
@@ -137,12 +137,12 @@ impl Stretch {
         Some(Self { start: self.end, end: end_of(zone, time), offset, offset_before: self.offset })
     }
 
-    fn face(self, second: i64) -> i64 {
+    fn wall(self, second: i64) -> i64 {
         second.saturating_add(self.offset)
     }
 
-    /// Up to where the stretch before has shown the face; beyond this stretch's own start after an overlap.
-    fn shown_before(self) -> i64 {
+    /// Where the wall clock of the previous period ended. After an overlap that is beyond this period's own start.
+    fn previous_wall_end(self) -> i64 {
         self.start.saturating_add(self.offset_before)
     }
 }
@@ -153,6 +153,6 @@ fn end_of(zone: &TimeZone, time: Timestamp) -> i64 {
 
 /// The whole second that `time` falls in.
 pub(super) fn second_of(time: Timestamp) -> i64 {
-    // Exact: a timestamp's seconds fit i64 by far.
+    // Never saturates: the seconds of a timestamp fit i64.
     i64::try_from(time.as_nanosecond().div_euclid(1_000_000_000)).unwrap_or(i64::MAX)
 }
