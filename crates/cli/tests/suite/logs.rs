@@ -4,8 +4,8 @@ use orchestrix_core::Timestamp;
 use serde_json::{Map, Value};
 
 use crate::{
-    server::http::Server,
-    support::{Place, Ran, bare},
+    harness::{CliOutput, TestEnv, orchestrix},
+    server::process::ServerProcess,
 };
 
 const TRACE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
@@ -24,28 +24,28 @@ fn object(line: &str) -> Map<String, Value> {
     object
 }
 
-fn dev(place: &Place, arguments: &[&str]) -> Server {
-    let mut command = bare(&[&["dev", "--listen", "127.0.0.1:0"], arguments].concat());
-    command.current_dir(place.folder());
-    Server::of(command)
+fn dev(env: &TestEnv, arguments: &[&str]) -> ServerProcess {
+    let mut command = orchestrix(&[&["dev", "--listen", "127.0.0.1:0"], arguments].concat());
+    command.current_dir(env.dir());
+    ServerProcess::spawn(command)
 }
 
 /// Has a job fail at once, in a request with all the ids there are; the job's.
-fn fail(server: &Server) -> String {
+fn fail(server: &ServerProcess) -> String {
     let headers = [("content-type", "application/json"), ("x-request-id", "request-7"), ("traceparent", TRACE)];
     let body = r#"{"jobType": "orchestrix.fail", "payload": {"message": "sesame", "retryable": false},
         "correlationId": "order-7", "idempotencyKey": "sesame-key"}"#;
-    let id = server.call("POST", "/jobs", &headers, body).accepted();
-    server.until(&id, "FAILED");
+    let id = server.call("POST", "/jobs", &headers, body).accepted_job_id();
+    server.wait_for_status(&id, "FAILED");
     id
 }
 
 #[test]
 fn as_json_every_line_is_an_object_and_knows_its_request_and_its_job() {
-    let place = Place::sqlite();
-    let server = dev(&place, &["--log", "trace", "--log-format", "json"]);
+    let env = TestEnv::sqlite();
+    let server = dev(&env, &["--log", "trace", "--log-format", "json"]);
     let id = fail(&server);
-    let lines = server.last_words();
+    let lines = server.shut_down();
     let objects: Vec<_> = lines.iter().map(|line| object(line)).collect();
     let of = |name: &str, value: &str| {
         objects.iter().filter(|object| object.get(name).is_some_and(|v| v == value)).collect::<Vec<_>>()
@@ -83,10 +83,10 @@ fn as_json_every_line_is_an_object_and_knows_its_request_and_its_job() {
 
 #[test]
 fn for_people_a_line_is_short_and_plain_and_knows_its_request_and_its_job() {
-    let place = Place::sqlite();
-    let server = dev(&place, &["--log", "debug"]);
+    let env = TestEnv::sqlite();
+    let server = dev(&env, &["--log", "debug"]);
     let id = fail(&server);
-    let lines = server.last_words();
+    let lines = server.shut_down();
     let line =
         |text: &str| lines.iter().find(|line| line.contains(text)).unwrap_or_else(|| panic!("{text}: {lines:#?}"));
     assert!(line(" DEBUG recorded ").contains("requestId=request-7"));
@@ -98,23 +98,23 @@ fn for_people_a_line_is_short_and_plain_and_knows_its_request_and_its_job() {
 
 #[test]
 fn a_lone_warning_knows_its_request() {
-    let place = Place::sqlite();
-    let server = dev(&place, &["--log-format", "json"]);
+    let env = TestEnv::sqlite();
+    let server = dev(&env, &["--log-format", "json"]);
     // A table that is gone is an error of whichever request needs it.
-    let file = rusqlite::Connection::open(place.folder().join("orchestrix-data/orchestrix.db")).unwrap();
+    let file = rusqlite::Connection::open(env.dir().join("orchestrix-data/orchestrix.db")).unwrap();
     file.execute_batch("PRAGMA busy_timeout = 60000; ALTER TABLE job RENAME TO gone").unwrap();
     let headers = [("content-type", "application/json"), ("x-request-id", "request-8")];
     server.call("POST", "/jobs", &headers, r#"{"jobType": "t"}"#).problem(500, "internal");
-    let line = object(&server.says("\"requestId\":\"request-8\""));
+    let line = object(&server.wait_for_line("\"requestId\":\"request-8\""));
     assert_eq!((&line["level"], &line["message"]), (&"error".into(), &"the store failed".into()));
 }
 
 #[test]
 fn a_mistake_is_an_object_too() {
-    let place = Place::sqlite();
-    let ran = place.run(&["jobs", "get", "0199d0a4-8f3e-7c21-9b1f-2f6a3e1c5d70", "--log-format", "json"]);
+    let env = TestEnv::sqlite();
+    let ran = env.run(&["jobs", "get", "0199d0a4-8f3e-7c21-9b1f-2f6a3e1c5d70", "--log-format", "json"]);
     assert_eq!(ran.code, Some(5));
     assert_eq!(object(ran.stderr.trim_end())["level"], "error");
-    let mut command = place.command(&["jobs", "list", "--log-format", "loud"]);
-    Ran::of(&mut command).ended(2, "possible values: pretty, json");
+    let mut command = env.command(&["jobs", "list", "--log-format", "loud"]);
+    CliOutput::run(&mut command).exits_with(2, "possible values: pretty, json");
 }

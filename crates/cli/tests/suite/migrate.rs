@@ -2,37 +2,37 @@
 
 use serde_json::json;
 
-use crate::support::{Place, places};
+use crate::harness::{TestEnv, each_database};
 
 #[test]
 fn pending_migrations_are_counted_applied_and_then_gone() {
-    for place in places() {
-        let before = place.run(&["migrate", "--check", "--output", "json"]).ended(1, "").json();
+    for env in each_database() {
+        let before = env.run(&["migrate", "--check", "--output", "json"]).exits_with(1, "").json();
         assert!(before["pending"].as_u64().unwrap() > 0, "{before}");
-        let again = place.run(&["migrate", "--check"]).ended(1, "").stdout;
+        let again = env.run(&["migrate", "--check"]).exits_with(1, "").stdout;
         assert!(again.contains("run `orchestrix migrate`"), "{again}");
-        assert_eq!(place.json(&["migrate"]), json!({"pending": 0, "applied": before["pending"]}));
-        assert_eq!(place.json(&["migrate", "--check"]), json!({"pending": 0, "applied": 0}));
-        assert!(place.run(&["migrate"]).done().stdout.contains("is up to date"));
+        assert_eq!(env.json(&["migrate"]), json!({"pending": 0, "applied": before["pending"]}));
+        assert_eq!(env.json(&["migrate", "--check"]), json!({"pending": 0, "applied": 0}));
+        assert!(env.run(&["migrate"]).success().stdout.contains("is up to date"));
     }
 }
 
 #[test]
 fn without_migrating_a_database_that_lacks_some_is_refused_and_left_alone() {
-    for place in places() {
-        place.run(&["jobs", "enqueue", "t", "--no-migrate"]).ended(1, "run `orchestrix migrate`");
-        place.run(&["migrate", "--no-migrate"]).ended(2, "--check only looks");
-        place.run(&["migrate", "--check"]).ended(1, "");
-        place.run(&["migrate"]).done();
-        place.run(&["jobs", "enqueue", "t", "--no-migrate"]).done();
+    for env in each_database() {
+        env.run(&["jobs", "enqueue", "t", "--no-migrate"]).exits_with(1, "run `orchestrix migrate`");
+        env.run(&["migrate", "--no-migrate"]).exits_with(2, "--check only looks");
+        env.run(&["migrate", "--check"]).exits_with(1, "");
+        env.run(&["migrate"]).success();
+        env.run(&["jobs", "enqueue", "t", "--no-migrate"]).success();
     }
 }
 
 #[test]
 fn a_command_leaves_one_file_behind() {
-    let place = Place::sqlite();
-    place.enqueue(&["t"]);
-    place.run(&["migrate", "--check"]).done();
-    let files: Vec<_> = std::fs::read_dir(place.folder()).unwrap().map(|file| file.unwrap().file_name()).collect();
+    let env = TestEnv::sqlite();
+    env.enqueue(&["t"]);
+    env.run(&["migrate", "--check"]).success();
+    let files: Vec<_> = std::fs::read_dir(env.dir()).unwrap().map(|file| file.unwrap().file_name()).collect();
     assert_eq!(files, ["jobs.db"]);
 }

@@ -2,17 +2,19 @@
 
 use serde_json::{Value, json};
 
-use super::{guarded, id_of, over, secret_of};
-use crate::support::{Ran, places};
+use super::{key_id, key_secret, run_with_key, start_server_with_auth};
+use crate::harness::{CliOutput, each_database};
 
-const NOBODY: &str = "0199d0a4-8f3e-7c21-9b1f-2f6a3e1c5d70";
+const UNKNOWN_ID: &str = "0199d0a4-8f3e-7c21-9b1f-2f6a3e1c5d70";
 
 #[test]
 fn every_deed_of_an_operator_is_one_entry_and_holds_no_secret() {
-    for place in places() {
-        let [client, operator, admin] = ["client", "operator", "admin"].map(|role| place.key(role, &[]));
-        let server = guarded(&place);
-        let job = server.with(&client, "POST", "/jobs", r#"{"jobType": "t", "payload": "sesame"}"#).accepted();
+    for env in each_database() {
+        let [client, operator, admin] = ["client", "operator", "admin"].map(|role| env.create_key(role, &[]));
+        let server = start_server_with_auth(&env);
+        let job = server
+            .request_with_key(&client, "POST", "/jobs", r#"{"jobType": "t", "payload": "sesame"}"#)
+            .accepted_job_id();
         let path = |rest: &str| rest.replace("{id}", &job);
         // Who, what, with what, and how it goes.
         let deeds = [
@@ -46,15 +48,15 @@ fn every_deed_of_an_operator_is_one_entry_and_holds_no_secret() {
                 .or_else(|| Some(answer.json().get("key")?.as_str()?.to_owned()).filter(|_| !answer.body.is_empty()));
         }
         // Looking is no deed. What is refused at the door was not done; nor is it a client's to fill the audit.
-        assert_eq!(server.with(&operator, "GET", "/admin/jobs", "").status, 200);
-        server.with(&client, "PUT", "/admin/queues/q", r#"{"paused": true}"#).problem(403, "forbidden");
-        server.with("x", "PUT", "/admin/queues/q", r#"{"paused": true}"#).problem(401, "unauthenticated");
-        let local = |arguments: &[&str]| Ran::of(place.command(arguments).env("USER", "alice"));
-        local(&["queues", "pause", "by-hand"]).done();
-        local(&["jobs", "retry", NOBODY]).ended(3, "there is no job");
-        over(&server, &operator, &["queues", "pause", "by-command"]).done();
+        assert_eq!(server.request_with_key(&operator, "GET", "/admin/jobs", "").status, 200);
+        server.request_with_key(&client, "PUT", "/admin/queues/q", r#"{"paused": true}"#).problem(403, "forbidden");
+        server.request_with_key("x", "PUT", "/admin/queues/q", r#"{"paused": true}"#).problem(401, "unauthenticated");
+        let local = |arguments: &[&str]| CliOutput::run(env.command(arguments).env("USER", "alice"));
+        local(&["queues", "pause", "by-hand"]).success();
+        local(&["jobs", "retry", UNKNOWN_ID]).exits_with(3, "there is no job");
+        run_with_key(&server, &operator, &["queues", "pause", "by-command"]).success();
 
-        let audit = server.with(&operator, "GET", "/admin/audit?limit=100", "").json();
+        let audit = server.request_with_key(&operator, "GET", "/admin/audit?limit=100", "").json();
         let mut entries: Vec<&Value> = audit["items"].as_array().unwrap().iter().collect();
         entries.sort_by_key(|entry| entry["seq"].as_i64());
         // Who has the database made the first keys.
@@ -66,7 +68,7 @@ fn every_deed_of_an_operator_is_one_entry_and_holds_no_secret() {
         assert_eq!(rest.len(), deeds.len() + 3, "{audit:#}");
         for (i, ((key, what, body, outcome), entry)) in deeds.iter().zip(rest).enumerate() {
             let (method, target) = what.split_once(' ').unwrap();
-            assert_eq!(entry["actor"], format!("key:{}", id_of(key)));
+            assert_eq!(entry["actor"], format!("key:{}", key_id(key)));
             assert!(entry["action"].as_str().unwrap().starts_with(&format!("{method} /")), "{entry}");
             assert_eq!((&entry["target"], &entry["outcome"]), (&json!(path(target)), &json!(outcome)), "{entry}");
             assert_eq!(entry["requestId"], format!("request-{i}"));
@@ -82,13 +84,13 @@ fn every_deed_of_an_operator_is_one_entry_and_holds_no_secret() {
         };
         let last: Vec<_> = rest[deeds.len()..].iter().map(|entry| seen(entry)).collect();
         assert_eq!(last[0], ["local:alice", "PUT /admin/queues/{name}", "/admin/queues/by-hand", "200"]);
-        let retried = format!("/admin/jobs/{NOBODY}/retry");
+        let retried = format!("/admin/jobs/{UNKNOWN_ID}/retry");
         assert_eq!(last[1], ["local:alice", "POST /admin/jobs/{jobId}/retry", &retried, "404 job_not_found"]);
-        let actor = format!("key:{}", id_of(&operator));
+        let actor = format!("key:{}", key_id(&operator));
         assert_eq!(last[2], [&actor, "PUT /admin/queues/{name}", "/admin/queues/by-command", "200"]);
 
         let text = audit.to_string();
-        for secret in [&client, &operator, &admin, &made.unwrap()].map(|key| secret_of(key)) {
+        for secret in [&client, &operator, &admin, &made.unwrap()].map(|key| key_secret(key)) {
             assert!(!text.contains(secret), "{audit:#}");
         }
         assert!(!text.contains("sesame"), "{audit:#}");

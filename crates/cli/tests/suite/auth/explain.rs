@@ -2,20 +2,22 @@
 
 use serde_json::json;
 
-use super::{guarded, over};
+use super::{run_with_key, start_server_with_auth};
 use crate::{
-    support::places,
-    worker::{Running, eventually},
+    harness::each_database,
+    worker::{WorkerProcess, eventually},
 };
 
 #[test]
 fn an_operator_reads_why_a_job_is_not_running() {
-    for place in places() {
-        let [client, operator] = ["client", "operator"].map(|role| place.key(role, &[]));
-        let server = guarded(&place);
-        let post = |body: serde_json::Value| server.with(&client, "POST", "/jobs", &body.to_string()).accepted();
+    for env in each_database() {
+        let [client, operator] = ["client", "operator"].map(|role| env.create_key(role, &[]));
+        let server = start_server_with_auth(&env);
+        let post = |body: serde_json::Value| {
+            server.request_with_key(&client, "POST", "/jobs", &body.to_string()).accepted_job_id()
+        };
         let first_line = |id: &str| {
-            let text = over(&server, &operator, &["jobs", "explain", id]).done().stdout;
+            let text = run_with_key(&server, &operator, &["jobs", "explain", id]).success().stdout;
             text.lines().next().unwrap().to_owned()
         };
         // Workers and leaders are seen a moment after they begin.
@@ -34,19 +36,20 @@ fn an_operator_reads_why_a_job_is_not_running() {
         says(&later, "It is not to start before 20", "Z; no worker is alive.");
         says(&sleeper, "No worker is alive.", "");
 
-        let mut worker = Running::start(&place, &["--queues", "mail", "--concurrency", "1", "--worker-name", "w1"]);
+        let mut worker = WorkerProcess::start(&env, &["--queues", "mail", "--concurrency", "1", "--worker-name", "w1"]);
         says(&sleeper, "Worker w1 has been running attempt 1 of 10 since 20", "Z.");
         says(&parent, "It is held until somebody releases it.", "");
         says(&post(sleep), "Every worker that takes orchestrix.sleep from mail is busy.", "");
         let unknown = post(json!({"jobType": "SEND", "queue": "mail"}));
         says(&unknown, "No live worker of queue mail knows SEND.", "");
         says(&post(json!({"jobType": "SEND"})), "No live worker takes jobs from queue default.", "");
-        over(&server, &operator, &["queues", "pause", "mail"]).done();
+        run_with_key(&server, &operator, &["queues", "pause", "mail"]).success();
         says(&unknown, "Its queue mail is paused; no live worker of queue mail knows SEND.", "");
-        over(&server, &operator, &["jobs", "cancel", &unknown]).done();
+        run_with_key(&server, &operator, &["jobs", "cancel", &unknown]).success();
         says(&unknown, "It was cancelled at 20", "Z on request.");
-        over(&server, &client, &["jobs", "explain", &unknown]).ended(1, "the key's role, client, does not allow this");
+        run_with_key(&server, &client, &["jobs", "explain", &unknown])
+            .exits_with(1, "the key's role, client, does not allow this");
         worker.signal("KILL");
-        worker.ended();
+        worker.wait_for_exit();
     }
 }

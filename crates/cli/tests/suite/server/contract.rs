@@ -7,25 +7,25 @@ use std::{path::Path, process::Command};
 
 use orchestrix_testkit::schemathesis;
 
-use super::http::Server;
-use crate::support::{Place, Ran};
+use super::process::ServerProcess;
+use crate::harness::{CliOutput, TestEnv};
 
 #[test]
 fn the_server_keeps_to_its_description_on_sqlite() {
-    keeps_to_its_description(&Place::sqlite());
+    keeps_to_its_description(&TestEnv::sqlite());
 }
 
 #[test]
 fn the_server_keeps_to_its_description_on_postgres() {
-    keeps_to_its_description(&Place::postgres());
+    keeps_to_its_description(&TestEnv::postgres());
 }
 
-fn keeps_to_its_description(place: &Place) {
-    let made = place.json(&["keys", "create", "--role", "admin"]);
+fn keeps_to_its_description(env: &TestEnv) {
+    let made = env.json(&["keys", "create", "--role", "admin"]);
     let key = made["key"].as_str().unwrap();
-    let server = Server::start_keyed(place, &[]);
+    let server = ServerProcess::start_with_auth(env, &[]);
     let settings = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/server/contract");
-    let ran = Ran::of(
+    let ran = CliOutput::run(
         Command::new(schemathesis().unwrap())
             .arg("--config-file")
             .arg(settings.join("schemathesis.toml"))
@@ -34,11 +34,11 @@ fn keeps_to_its_description(place: &Place) {
             .env("SCHEMATHESIS_HOOKS", "hooks")
             .env("PYTHONPATH", &settings)
             .env("PYTHONDONTWRITEBYTECODE", "1")
-            .current_dir(place.folder()),
+            .current_dir(env.dir()),
     );
     assert!(ran.code == Some(0), "{}\n{}", ran.stdout, ran.stderr);
     // It came beyond recording: jobs that it recorded it was leased. Whether it also ended one is left to its random walk.
-    let jobs = place.json(&["jobs", "list", "--limit", "100000"]);
+    let jobs = env.json(&["jobs", "list", "--limit", "100000"]);
     let begun = jobs["items"].as_array().unwrap().iter().any(|job| job["startedAt"].is_string());
     assert!(begun, "{}", ran.stdout);
 }

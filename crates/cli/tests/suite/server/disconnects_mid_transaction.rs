@@ -12,49 +12,51 @@ use std::{
 use serde_json::{Value, json};
 
 use super::{
-    http::{LIMIT, Server},
-    line::request,
-    quiet::{Held, MOST_SESSIONS, Quiet},
+    connection::encode_request,
+    leak_check::{LeakCheck, MAX_SESSIONS, TableLock},
+    process::{ServerProcess, TIMEOUT},
 };
-use crate::support::Place;
+use crate::harness::TestEnv;
 
 /// Nobody else of the same server comes to a stop at a lock; and fewer turns than there will be clients, so that none
 /// may keep its own.
-const ALONE: &[&str] = &["--roles", "api", "--max-requests", "4"];
+const SERVER_FLAGS: &[&str] = &["--roles", "api", "--max-requests", "4"];
 
-struct Ground<'a> {
-    server: &'a Server,
-    place: &'a Place,
-    quiet: Quiet<'a>,
+struct DisconnectTest<'a> {
+    server: &'a ServerProcess,
+    env: &'a TestEnv,
+    leaks: LeakCheck<'a>,
 }
 
-impl Ground<'_> {
+impl DisconnectTest<'_> {
     // Sends a request that comes to a stop at a table, and leaves; goes on once the server has closed the connection too.
-    fn leave_at(&self, table: &str, method: &str, path: &str, body: &Value) {
-        let held = Held::table(self.place, table);
+    fn disconnect_while_blocked_on(&self, table: &str, method: &str, path: &str, body: &Value) {
+        let held = TableLock::acquire(self.env, table);
         let body = if method == "GET" { String::new() } else { body.to_string() };
-        let mut stream = self.send(&request(method, path, &body));
-        self.quiet.until("the request comes to its stop", || !self.quiet.blocked().is_empty());
-        leave(&mut stream);
+        let mut stream = self.send(&encode_request(method, path, &body));
+        self.leaks.wait_until("the request comes to its stop", || !self.leaks.blocked_sessions().is_empty());
+        disconnect(&mut stream);
         drop(held);
-        self.quiet.until("nothing is under way", || self.quiet.blocked().is_empty() && self.quiet.halfway() == 0);
+        self.leaks.wait_until("nothing is under way", || {
+            self.leaks.blocked_sessions().is_empty() && self.leaks.open_transactions() == 0
+        });
     }
 
     fn send(&self, bytes: &[u8]) -> TcpStream {
         let mut stream = TcpStream::connect(&self.server.address).unwrap();
-        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
         stream.write_all(bytes).unwrap();
         stream
     }
 
     fn jobs(&self, job_type: &str) -> usize {
-        self.quiet.count(&format!("SELECT count(*) FROM orchestrix.jobs WHERE job_type = '{job_type}'"))
+        self.leaks.count(&format!("SELECT count(*) FROM orchestrix.jobs WHERE job_type = '{job_type}'"))
     }
 }
 
 // Says that nothing more will come, and reads to the end. Without an answer, the server has closed the connection because
 // of that: it knows.
-fn leave(stream: &mut TcpStream) {
+fn disconnect(stream: &mut TcpStream) {
     stream.shutdown(Shutdown::Write).unwrap();
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
@@ -63,95 +65,95 @@ fn leave(stream: &mut TcpStream) {
 
 #[test]
 fn a_client_that_goes_away_in_the_middle_of_its_transaction_leaves_all_of_it_or_nothing() {
-    let place = Place::postgres();
-    let server = Server::start_with(&place, ALONE);
-    let ground = Ground { quiet: Quiet::before(&server, &place), server: &server, place: &place };
+    let env = TestEnv::postgres();
+    let server = ServerProcess::start_with(&env, SERVER_FLAGS);
+    let test = DisconnectTest { leaks: LeakCheck::baseline(&server, &env), server: &server, env: &env };
 
-    ground.leave_at("job", "POST", "/jobs", &json!({"jobType": "one"}));
-    ground.leave_at("job", "POST", "/jobs", &json!({"jobType": "one", "idempotencyKey": "k"}));
-    server.post("/jobs", &json!({"jobType": "one", "idempotencyKey": "k"})).accepted();
-    assert!((1..=2).contains(&ground.jobs("one")), "one without a key, recorded or not; one with a key");
+    test.disconnect_while_blocked_on("job", "POST", "/jobs", &json!({"jobType": "one"}));
+    test.disconnect_while_blocked_on("job", "POST", "/jobs", &json!({"jobType": "one", "idempotencyKey": "k"}));
+    server.post("/jobs", &json!({"jobType": "one", "idempotencyKey": "k"})).accepted_job_id();
+    assert!((1..=2).contains(&test.jobs("one")), "one without a key, recorded or not; one with a key");
 
     // Its jobs are in, what they wait for is not.
     let graph = json!({"jobs": [{"jobType": "graph", "ref": "a", "idempotencyKey": "a"},
         {"jobType": "graph", "dependsOn": ["ref:a"], "idempotencyKey": "b"}]});
-    ground.leave_at("dependency", "POST", "/jobs/batch", &graph);
-    let edges = || ground.quiet.count("SELECT count(*) FROM orchestrix.dependency");
-    let there = (ground.jobs("graph"), edges());
+    test.disconnect_while_blocked_on("dependency", "POST", "/jobs/batch", &graph);
+    let edges = || test.leaks.count("SELECT count(*) FROM orchestrix.dependency");
+    let there = (test.jobs("graph"), edges());
     assert!([(0, 0), (2, 1)].contains(&there), "jobs, and who waits for whom: {there:?}");
     assert_eq!(server.post("/jobs/batch", &graph).status, 202);
-    assert_eq!((ground.jobs("graph"), edges()), (2, 1));
+    assert_eq!((test.jobs("graph"), edges()), (2, 1));
 
     let schedule = json!({"everySeconds": 86400, "job": {"jobType": "t"}});
-    ground.leave_at("schedule", "PUT", "/schedules/nightly", &schedule);
+    test.disconnect_while_blocked_on("schedule", "PUT", "/schedules/nightly", &schedule);
     let put = server.send("PUT", "/schedules/nightly", &schedule.to_string());
     assert!([200, 201].contains(&put.status), "{put:?}");
 
-    let id = server.post("/jobs", &json!({"jobType": "seen"})).accepted();
-    ground.leave_at("job", "GET", &format!("/jobs/{id}"), &Value::Null);
+    let id = server.post("/jobs", &json!({"jobType": "seen"})).accepted_job_id();
+    test.disconnect_while_blocked_on("job", "GET", &format!("/jobs/{id}"), &Value::Null);
 
-    server.post("/jobs", &json!({"jobType": "done", "queue": "done"})).accepted();
+    server.post("/jobs", &json!({"jobType": "done", "queue": "done"})).accepted_job_id();
     let ask = json!({"workerId": "w", "queues": ["done"], "max": 1, "waitSeconds": 50});
     let lease = server.post("/worker/leases", &ask).json()["leases"][0]["leaseToken"].clone();
     let outcomes = json!({"items": [{"leaseToken": lease}]});
-    ground.leave_at("job", "POST", "/worker/leases/complete-batch", &outcomes);
+    test.disconnect_while_blocked_on("job", "POST", "/worker/leases/complete-batch", &outcomes);
     let answer = server.post("/worker/leases/complete-batch", &outcomes).json();
     assert_eq!(answer["items"][0]["status"], "COMPLETED", "{answer}");
 
-    ground.quiet.returns();
+    test.leaks.assert_back_to_baseline();
 }
 
 #[test]
 fn jobs_that_were_leased_for_a_client_that_is_gone_are_handed_back_at_once() {
-    let place = Place::postgres();
-    let server = Server::start_with(&place, ALONE);
-    let ground = Ground { quiet: Quiet::before(&server, &place), server: &server, place: &place };
+    let env = TestEnv::postgres();
+    let server = ServerProcess::start_with(&env, SERVER_FLAGS);
+    let test = DisconnectTest { leaks: LeakCheck::baseline(&server, &env), server: &server, env: &env };
     // By its end alone such a lease would come back long after the test.
     let job = json!({"jobType": "t", "queue": "q", "leaseSeconds": 3600});
     let ask = |worker: &str, wait: u32| json!({"workerId": worker, "queues": ["q"], "max": 1, "waitSeconds": wait});
 
     // Gone in the middle of the claim, which leases the job all the same.
-    let id = server.post("/jobs", &job).accepted();
-    ground.leave_at("job", "POST", "/worker/leases", &ask("gone", 0));
+    let id = server.post("/jobs", &job).accepted_job_id();
+    test.disconnect_while_blocked_on("job", "POST", "/worker/leases", &ask("gone", 0));
     let again = format!(
         "SELECT count(*) FROM orchestrix.job WHERE id = '{id}' AND state = 'pending' AND lease_counter = 1 AND attempts = 0"
     );
-    ground.quiet.until("it is handed back at no cost", || ground.quiet.count(&again) == 1);
+    test.leaks.wait_until("it is handed back at no cost", || test.leaks.count(&again) == 1);
     assert_eq!(server.post("/worker/leases", &ask("stays", 50)).json()["leases"][0]["jobId"], *id);
 
     // Gone while it waited: the job that comes then is for somebody else.
     for n in 0..10 {
         let worker = format!("waits-{n}");
-        let mut stream = ground.send(&request("POST", "/worker/leases", &ask(&worker, 50).to_string()));
+        let mut stream = test.send(&encode_request("POST", "/worker/leases", &ask(&worker, 50).to_string()));
         // Known to the store, so its request is being worked on.
         let known = format!("SELECT count(*) FROM orchestrix.worker WHERE name = '{worker}'");
-        ground.quiet.until("the worker is known", || ground.quiet.count(&known) == 1);
-        leave(&mut stream);
-        let id = server.post("/jobs", &job).accepted();
+        test.leaks.wait_until("the worker is known", || test.leaks.count(&known) == 1);
+        disconnect(&mut stream);
+        let id = server.post("/jobs", &job).accepted_job_id();
         assert_eq!(server.post("/worker/leases", &ask("stays", 50)).json()["leases"][0]["jobId"], *id);
     }
-    ground.quiet.returns();
+    test.leaks.assert_back_to_baseline();
 }
 
 #[test]
 fn clients_that_go_away_from_a_slow_database_cost_it_no_more_connections_than_the_pool_has() {
-    let place = Place::postgres();
-    let server = Server::start_with(&place, ALONE);
-    let ground = Ground { quiet: Quiet::before(&server, &place), server: &server, place: &place };
+    let env = TestEnv::postgres();
+    let server = ServerProcess::start_with(&env, SERVER_FLAGS);
+    let test = DisconnectTest { leaks: LeakCheck::baseline(&server, &env), server: &server, env: &env };
     let graph = json!({"jobs": [{"jobType": "t", "ref": "a"}, {"jobType": "t", "dependsOn": ["ref:a"]}]}).to_string();
-    let held = Held::table(&place, "dependency");
+    let held = TableLock::acquire(&env, "dependency");
     let mut seen = BTreeSet::new();
-    for n in 1..=2 * MOST_SESSIONS {
-        let mut stream = ground.send(&request("POST", "/jobs/batch", &graph));
+    for n in 1..=2 * MAX_SESSIONS {
+        let mut stream = test.send(&encode_request("POST", "/jobs/batch", &graph));
         // Each on a connection of its own: none that was left half way is used again.
-        ground.quiet.until("the request comes to its stop", || {
-            seen.extend(ground.quiet.blocked());
+        test.leaks.wait_until("the request comes to its stop", || {
+            seen.extend(test.leaks.blocked_sessions());
             seen.len() == n
         });
-        leave(&mut stream);
+        disconnect(&mut stream);
         // The lock is still held. Nobody wants this any more, so the database need not wait for it either.
-        assert!(ground.quiet.sessions() <= MOST_SESSIONS, "{} sessions after {n} clients", ground.quiet.sessions());
+        assert!(test.leaks.sessions() <= MAX_SESSIONS, "{} sessions after {n} clients", test.leaks.sessions());
     }
     drop(held);
-    ground.quiet.returns();
+    test.leaks.assert_back_to_baseline();
 }

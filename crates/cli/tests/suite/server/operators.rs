@@ -4,40 +4,40 @@ use orchestrix_core::{Tenant, WorkerName};
 use orchestrix_store::{NewAudit, NewOperation, Presence, WorkerInfo};
 use serde_json::{Value, json};
 
-use super::http::Server;
-use crate::{support::places, worker::eventually};
+use super::process::ServerProcess;
+use crate::{harness::each_database, worker::eventually};
 
-const NOBODY: &str = "0199d0a4-8f3e-7c21-9b1f-2f6a3e1c5d70";
+const UNKNOWN_ID: &str = "0199d0a4-8f3e-7c21-9b1f-2f6a3e1c5d70";
 
-fn job(server: &Server, queue: &str) -> String {
-    server.post("/jobs", &json!({"jobType": "t", "queue": queue})).accepted()
+fn job(server: &ServerProcess, queue: &str) -> String {
+    server.post("/jobs", &json!({"jobType": "t", "queue": queue})).accepted_job_id()
 }
 
 /// Begins an operation; where it is.
-fn begin(server: &Server, request: &Value) -> String {
+fn begin(server: &ServerProcess, request: &Value) -> String {
     let answer = server.post("/admin/jobs/bulk", request);
     assert_eq!(answer.status, 202, "{answer:?}");
-    let place = format!("/admin/operations/{}", answer.json()["operationId"].as_str().unwrap());
-    assert_eq!(answer.header("location"), Some(place.as_str()));
-    place
+    let location = format!("/admin/operations/{}", answer.json()["operationId"].as_str().unwrap());
+    assert_eq!(answer.header("location"), Some(location.as_str()));
+    location
 }
 
-fn over(server: &Server, place: &str) -> Value {
+fn wait_until_over(server: &ServerProcess, location: &str) -> Value {
     eventually("the operation is over", || {
-        Some(server.get(place).json()).filter(|operation| operation["state"] != "running")
+        Some(server.get(location).json()).filter(|operation| operation["state"] != "running")
     })
 }
 
 #[test]
 fn one_action_is_taken_on_all_jobs_that_match() {
-    for place in places() {
-        let server = Server::start(&place);
+    for env in each_database() {
+        let server = ServerProcess::start(&env);
         let wanted: Vec<String> = (0..3).map(|_| job(&server, "q")).collect();
         let other = job(&server, "other");
         let state = |id: &str| server.get(&format!("/admin/jobs/{id}")).json()["state"].clone();
 
         let dry = begin(&server, &json!({"action": "cancel", "filter": {"queue": "q"}, "dryRun": true}));
-        let mut counted = over(&server, &dry);
+        let mut counted = wait_until_over(&server, &dry);
         for time in ["createdAt", "updatedAt", "finishedAt"] {
             assert!(counted[time].take().is_string(), "{counted}");
         }
@@ -52,12 +52,12 @@ fn one_action_is_taken_on_all_jobs_that_match() {
         assert!(wanted.iter().all(|id| state(id) == "pending"));
 
         let cancel = begin(&server, &json!({"action": "cancel", "filter": {"queue": "q"}}));
-        let cancelled = over(&server, &cancel);
+        let cancelled = wait_until_over(&server, &cancel);
         assert_eq!((&cancelled["changed"], &cancelled["refused"]), (&json!(3), &json!(0)));
         assert!(wanted.iter().all(|id| state(id) == "cancelled"));
         assert_eq!(state(&other), "pending");
-        over(&server, &begin(&server, &json!({"action": "retry", "filter": {"state": "cancelled"}})));
-        over(&server, &begin(&server, &json!({"action": "priority", "priority": 9, "all": true})));
+        wait_until_over(&server, &begin(&server, &json!({"action": "retry", "filter": {"state": "cancelled"}})));
+        wait_until_over(&server, &begin(&server, &json!({"action": "priority", "priority": 9, "all": true})));
         for id in wanted.iter().chain([&other]) {
             let job = server.get(&format!("/admin/jobs/{id}")).json();
             assert_eq!((&job["state"], &job["priority"]), (&json!("pending"), &json!(9)));
@@ -74,8 +74,8 @@ fn one_action_is_taken_on_all_jobs_that_match() {
 
 #[test]
 fn an_operation_is_stopped_while_nobody_works_on_it() {
-    for place in places() {
-        let server = Server::start_with(&place, &["--roles", "api"]);
+    for env in each_database() {
+        let server = ServerProcess::start_with(&env, &["--roles", "api"]);
         job(&server, "q");
         let operation = begin(&server, &json!({"action": "cancel", "filter": {"queue": "q"}}));
         assert_eq!(server.get(&operation).json()["state"], "running");
@@ -93,9 +93,9 @@ fn an_operation_is_stopped_while_nobody_works_on_it() {
 
 #[test]
 fn what_cannot_be_meant_is_refused() {
-    for place in places() {
-        let server = Server::start(&place);
-        let bad = |request: Value| server.post("/admin/jobs/bulk", &request).bad_fields();
+    for env in each_database() {
+        let server = ServerProcess::start(&env);
+        let bad = |request: Value| server.post("/admin/jobs/bulk", &request).invalid_fields();
         assert_eq!(bad(json!({"action": "cancel", "filter": {}})), ["filter"]);
         assert_eq!(bad(json!({"action": "cancel"})), ["filter"]);
         assert_eq!(bad(json!({"action": "cancel", "filter": {"queue": "q"}, "all": true})), ["all"]);
@@ -104,14 +104,14 @@ fn what_cannot_be_meant_is_refused() {
             bad(json!({"action": "priority", "filter": {"queue": ""}, "x": 1})),
             ["filter.queue", "priority", "x"]
         );
-        for id in [NOBODY, "nonsense"] {
+        for id in [UNKNOWN_ID, "nonsense"] {
             server.get(&format!("/admin/operations/{id}")).problem(404, "operation_not_found");
             server.send("POST", &format!("/admin/operations/{id}/abort"), "").problem(404, "operation_not_found");
             server.send("POST", &format!("/admin/workers/{id}/drain"), "").problem(404, "worker_not_found");
         }
-        assert_eq!(server.get("/admin/operations?cursor=x&x=1").bad_fields(), ["cursor", "x"]);
+        assert_eq!(server.get("/admin/operations?cursor=x&x=1").invalid_fields(), ["cursor", "x"]);
         assert_eq!(
-            server.get("/admin/audit?actor=&cursor=x&limit=0&who=me").bad_fields(),
+            server.get("/admin/audit?actor=&cursor=x&limit=0&who=me").invalid_fields(),
             ["actor", "cursor", "limit", "who"]
         );
     }
@@ -119,13 +119,13 @@ fn what_cannot_be_meant_is_refused() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_whole_is_shown_in_numbers_and_a_worker_is_told_to_drain() {
-    for place in places() {
-        let server = Server::start(&place);
+    for env in each_database() {
+        let server = ServerProcess::start(&env);
         for queue in ["a", "a", "b"] {
             job(&server, queue);
         }
         server.send("PUT", "/admin/queues/c", r#"{"paused": true}"#);
-        let store = place.store().await;
+        let store = env.store().await;
         let name = WorkerName::new("w/1").unwrap();
         let worker = WorkerInfo { concurrency: 4, ..WorkerInfo::any(name.clone()) };
         store.register_worker(&worker).await.unwrap();
@@ -149,9 +149,9 @@ async fn the_whole_is_shown_in_numbers_and_a_worker_is_told_to_drain() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_did_what_is_listed_by_every_filter_in_parts() {
-    for place in places() {
-        let server = Server::start(&place);
-        let store = place.store().await;
+    for env in each_database() {
+        let server = ServerProcess::start(&env);
+        let store = env.store().await;
         let entry = |actor: &str, action: &str| NewAudit {
             actor: actor.into(),
             action: action.into(),

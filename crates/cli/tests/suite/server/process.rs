@@ -15,59 +15,59 @@ use std::{
 
 use serde_json::Value;
 
-use crate::support::Place;
+use crate::harness::TestEnv;
 
 /// No test waits longer for anything.
-pub(crate) const LIMIT: Duration = Duration::from_secs(60);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A server that runs; killed when dropped.
-pub(crate) struct Server {
+pub(crate) struct ServerProcess {
     child: Child,
-    said: Mutex<Receiver<String>>,
-    heard: Mutex<Vec<String>>,
+    lines: Mutex<Receiver<String>>,
+    seen: Mutex<Vec<String>>,
     pub(crate) address: String,
 }
 
-impl Server {
+impl ServerProcess {
     /// Starts one on a port of its own.
-    pub(crate) fn start(place: &Place) -> Self {
-        Self::start_with(place, &[])
+    pub(crate) fn start(env: &TestEnv) -> Self {
+        Self::start_with(env, &[])
     }
 
     /// The same with more arguments.
-    pub(crate) fn start_with(place: &Place, arguments: &[&str]) -> Self {
-        Self::of(place.command(&[&["server", "--no-auth", "--listen", "127.0.0.1:0"], arguments].concat()))
+    pub(crate) fn start_with(env: &TestEnv, arguments: &[&str]) -> Self {
+        Self::spawn(env.command(&[&["server", "--no-auth", "--listen", "127.0.0.1:0"], arguments].concat()))
     }
 
     /// One that answers whoever shows a key.
-    pub(crate) fn start_keyed(place: &Place, arguments: &[&str]) -> Self {
-        Self::of(place.command(&[&["server", "--listen", "127.0.0.1:0"], arguments].concat()))
+    pub(crate) fn start_with_auth(env: &TestEnv, arguments: &[&str]) -> Self {
+        Self::spawn(env.command(&[&["server", "--listen", "127.0.0.1:0"], arguments].concat()))
     }
 
-    pub(crate) fn of(command: Command) -> Self {
-        Self::speaking("http://", command)
+    pub(crate) fn spawn(command: Command) -> Self {
+        Self::spawn_with_scheme("http://", command)
     }
 
     /// Starts one that says where it listens in this way.
-    pub(crate) fn speaking(scheme: &str, mut command: Command) -> Self {
+    pub(crate) fn spawn_with_scheme(scheme: &str, mut command: Command) -> Self {
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
-        let lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        let (tell, said) = mpsc::channel();
-        thread::spawn(move || lines.map_while(Result::ok).try_for_each(|line| tell.send(line)));
-        let mut server = Self { child, said: Mutex::new(said), heard: Mutex::default(), address: String::new() };
-        let line = server.says(scheme);
+        let stderr = BufReader::new(child.stderr.take().unwrap()).lines();
+        let (sender, lines) = mpsc::channel();
+        thread::spawn(move || stderr.map_while(Result::ok).try_for_each(|line| sender.send(line)));
+        let mut server = Self { child, lines: Mutex::new(lines), seen: Mutex::default(), address: String::new() };
+        let line = server.wait_for_line(scheme);
         // In a line of JSON a quotation mark or an escaped end of line follows.
         let address = line.split(scheme).nth(1).unwrap().split([';', ' ', '/', '"', '\\']).next().unwrap();
         server.address = address.to_owned();
         server
     }
 
-    pub(crate) fn says(&self, text: &str) -> String {
-        let deadline = Instant::now() + LIMIT;
+    pub(crate) fn wait_for_line(&self, text: &str) -> String {
+        let deadline = Instant::now() + TIMEOUT;
         loop {
-            match self.said.lock().unwrap().recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            match self.lines.lock().unwrap().recv_timeout(deadline.saturating_duration_since(Instant::now())) {
                 Ok(line) => {
-                    self.heard.lock().unwrap().push(line.clone());
+                    self.seen.lock().unwrap().push(line.clone());
                     if line.contains(text) {
                         return line;
                     }
@@ -77,17 +77,17 @@ impl Server {
         }
     }
 
-    /// Ends it, and gives all that it said.
-    pub(crate) fn last_words(mut self) -> Vec<String> {
+    /// Ends it, and gives all that it lines.
+    pub(crate) fn shut_down(mut self) -> Vec<String> {
         self.signal("TERM");
-        assert_eq!(self.ended().code(), Some(0));
-        let mut lines = std::mem::take(&mut *self.heard.lock().unwrap());
-        lines.extend(self.said.lock().unwrap().iter());
+        assert_eq!(self.wait_for_exit().code(), Some(0));
+        let mut lines = std::mem::take(&mut *self.seen.lock().unwrap());
+        lines.extend(self.lines.lock().unwrap().iter());
         lines
     }
 
     /// How many files and sockets it has open.
-    pub(crate) fn descriptors(&self) -> usize {
+    pub(crate) fn open_descriptors(&self) -> usize {
         fs::read_dir(format!("/proc/{}/fd", self.child.id())).unwrap().count()
     }
 
@@ -97,8 +97,8 @@ impl Server {
     }
 
     /// Waits for its end.
-    pub(crate) fn ended(&mut self) -> ExitStatus {
-        let deadline = Instant::now() + LIMIT;
+    pub(crate) fn wait_for_exit(&mut self) -> ExitStatus {
+        let deadline = Instant::now() + TIMEOUT;
         while Instant::now() < deadline {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status;
@@ -108,20 +108,20 @@ impl Server {
         panic!("the server does not end");
     }
 
-    pub(crate) fn get(&self, path: &str) -> Answer {
+    pub(crate) fn get(&self, path: &str) -> Response {
         self.call("GET", path, &[], "")
     }
 
     /// Sends JSON.
-    pub(crate) fn post(&self, path: &str, body: &Value) -> Answer {
+    pub(crate) fn post(&self, path: &str, body: &Value) -> Response {
         self.send("POST", path, &body.to_string())
     }
 
-    pub(crate) fn send(&self, method: &str, path: &str, body: &str) -> Answer {
+    pub(crate) fn send(&self, method: &str, path: &str, body: &str) -> Response {
         self.call(method, path, &[("content-type", "application/json")], body)
     }
 
-    pub(crate) fn call(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+    pub(crate) fn call(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Response {
         let mut text = format!("{method} {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n", self.address);
         for (name, value) in headers {
             text.push_str(&format!("{name}: {value}\r\n"));
@@ -130,29 +130,29 @@ impl Server {
             text.push_str(&format!("content-length: {}\r\n", body.len()));
         }
         text.push_str("\r\n");
-        self.raw(&[text.as_bytes(), body.as_bytes()].concat())
+        self.send_raw(&[text.as_bytes(), body.as_bytes()].concat())
     }
 
-    /// A connection on which nothing was said.
+    /// A connection on which nothing was lines.
     pub(crate) fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(&self.address).unwrap();
-        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
         stream
     }
 
     /// Sends these bytes, and reads until the server closes the connection.
-    pub(crate) fn raw(&self, bytes: &[u8]) -> Answer {
+    pub(crate) fn send_raw(&self, bytes: &[u8]) -> Response {
         let mut stream = self.connect();
         // One that is refused for its size may be answered before it is sent.
         let _ = stream.write_all(bytes);
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer);
-        Answer::read(&answer)
+        Response::read(&answer)
     }
 
     /// Waits until a job has this status.
-    pub(crate) fn until(&self, id: &str, status: &str) -> Value {
-        let deadline = Instant::now() + LIMIT;
+    pub(crate) fn wait_for_status(&self, id: &str, status: &str) -> Value {
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             let job = self.get(&format!("/jobs/{id}?waitSeconds=5")).json();
             if job["status"] == status {
@@ -163,7 +163,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -172,13 +172,13 @@ impl Drop for Server {
 
 /// What was answered.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct Response {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: String,
 }
 
-impl Answer {
+impl Response {
     pub(crate) fn read(bytes: &[u8]) -> Self {
         let text = String::from_utf8_lossy(bytes);
         let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {text:?}"));
@@ -211,7 +211,7 @@ impl Answer {
     }
 
     /// The fields that a problem names.
-    pub(crate) fn bad_fields(&self) -> Vec<String> {
+    pub(crate) fn invalid_fields(&self) -> Vec<String> {
         let problem = self.problem(422, "validation_failed");
         let errors = problem["errors"].as_array().unwrap().iter();
         let mut fields: Vec<String> = errors.map(|error| error["field"].as_str().unwrap().to_owned()).collect();
@@ -220,11 +220,11 @@ impl Answer {
     }
 
     /// The job that was accepted.
-    pub(crate) fn accepted(&self) -> String {
+    pub(crate) fn accepted_job_id(&self) -> String {
         assert_eq!(self.status, 202, "{self:?}");
         let id = self.json()["jobId"].as_str().unwrap().to_owned();
-        if let Some(place) = self.header("location") {
-            assert_eq!(place, format!("/jobs/{id}"));
+        if let Some(location) = self.header("location") {
+            assert_eq!(location, format!("/jobs/{id}"));
         }
         id
     }

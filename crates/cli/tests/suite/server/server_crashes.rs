@@ -14,15 +14,15 @@ use orchestrix_testkit::free_port;
 use serde_json::json;
 
 use super::{
-    http::{LIMIT, Server},
-    line::Line,
+    connection::Connection,
+    process::{ServerProcess, TIMEOUT},
 };
-use crate::support::Place;
+use crate::harness::TestEnv;
 
 /// Requests, of which every so many carry the same key, and go out at the same time.
 const REQUESTS: usize = 10_000;
-const TIMES: usize = 4;
-const KEYS: usize = REQUESTS / TIMES;
+const REQUESTS_PER_KEY: usize = 4;
+const KEYS: usize = REQUESTS / REQUESTS_PER_KEY;
 const CLIENTS: usize = 32;
 const KILLS: usize = 5;
 /// How long a client waits before it tries again.
@@ -30,29 +30,29 @@ const PAUSE: Duration = Duration::from_millis(10);
 
 #[test]
 fn a_key_means_one_job_however_often_the_server_is_killed_on_postgres() {
-    race(&Place::postgres());
+    enqueue_while_killing_server(&TestEnv::postgres());
 }
 
 #[test]
 fn a_key_means_one_job_however_often_the_server_is_killed_on_sqlite() {
-    race(&Place::sqlite());
+    enqueue_while_killing_server(&TestEnv::sqlite());
 }
 
 /// What one client saw.
 #[derive(Default)]
-struct Seen {
+struct ClientLog {
     /// Requests that were sent and never answered.
     cut: usize,
     gave_up: Option<String>,
 }
 
-fn race(place: &Place) {
+fn enqueue_while_killing_server(env: &TestEnv) {
     // Below the ports that clients are given: one of them would otherwise connect to itself while nobody listens there.
     let address = format!("127.0.0.1:{}", free_port());
-    let start = || Server::of(place.command(&["server", "--no-auth", "--listen", &address]));
+    let start = || ServerProcess::spawn(env.command(&["server", "--no-auth", "--listen", &address]));
     let mut server = start();
     let next = AtomicUsize::new(0);
-    let (answers, seen) = thread::scope(|scope| {
+    let (answers, log) = thread::scope(|scope| {
         let (tell, told) = mpsc::channel();
         let clients: Vec<_> = (0..CLIENTS)
             .map(|_| {
@@ -66,54 +66,54 @@ fn race(place: &Place) {
             answers.push(answer);
             if answers.len() % (REQUESTS / (KILLS + 1)) == 0 && answers.len() <= KILLS * (REQUESTS / (KILLS + 1)) {
                 server.signal("KILL");
-                server.ended();
+                server.wait_for_exit();
                 server = start();
             }
         }
-        let seen: Vec<Seen> = clients.into_iter().map(|client| client.join().unwrap()).collect();
-        (answers, seen)
+        let log: Vec<ClientLog> = clients.into_iter().map(|client| client.join().unwrap()).collect();
+        (answers, log)
     });
-    let gave_up: Vec<_> = seen.iter().filter_map(|seen| seen.gave_up.as_ref()).collect();
+    let gave_up: Vec<_> = log.iter().filter_map(|log| log.gave_up.as_ref()).collect();
     assert!(gave_up.is_empty(), "clients were not answered: {gave_up:?}");
     assert_eq!(answers.len(), REQUESTS, "every request was accepted in the end");
-    let cut: usize = seen.iter().map(|seen| seen.cut).sum();
+    let cut: usize = log.iter().map(|log| log.cut).sum();
     assert!(cut >= KILLS, "kills met only {cut} requests under way: nothing was shown");
     drop(server);
-    judge(place, &answers);
+    assert_one_job_per_key(env, &answers);
 }
 
 // Sends requests until none is left, each until it is accepted.
-fn client(address: &str, next: &AtomicUsize, tell: &mpsc::Sender<(usize, String)>) -> Seen {
-    let mut seen = Seen::default();
-    let mut line = None;
+fn client(address: &str, next: &AtomicUsize, tell: &mpsc::Sender<(usize, String)>) -> ClientLog {
+    let mut log = ClientLog::default();
+    let mut connection = None;
     loop {
-        let key = next.fetch_add(1, Ordering::Relaxed) / TIMES;
+        let key = next.fetch_add(1, Ordering::Relaxed) / REQUESTS_PER_KEY;
         if key >= KEYS {
-            return seen;
+            return log;
         }
         let job = json!({"jobType": "t", "payload": {"key": key}, "idempotencyKey": format!("key-{key}")}).to_string();
-        let deadline = Instant::now() + LIMIT;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
-            let again = match line.take().map_or_else(|| Line::open(address), Ok) {
+            let again = match connection.take().map_or_else(|| Connection::open(address), Ok) {
                 Err(error) => error.to_string(),
-                Ok(mut open) => match open.ask("POST", "/jobs", &job) {
+                Ok(mut open) => match open.request("POST", "/jobs", &job) {
                     Ok(answer) if answer.status == 202 => {
-                        line = Some(open);
-                        if tell.send((key, answer.accepted())).is_err() {
-                            return seen;
+                        connection = Some(open);
+                        if tell.send((key, answer.accepted_job_id())).is_err() {
+                            return log;
                         }
                         break;
                     }
                     Ok(answer) => format!("{answer:?}"),
                     Err(error) => {
-                        seen.cut += 1;
+                        log.cut += 1;
                         error.to_string()
                     }
                 },
             };
             if Instant::now() > deadline {
-                seen.gave_up = Some(again);
-                return seen;
+                log.gave_up = Some(again);
+                return log;
             }
             thread::sleep(PAUSE);
         }
@@ -121,8 +121,8 @@ fn client(address: &str, next: &AtomicUsize, tell: &mpsc::Sender<(usize, String)
 }
 
 // The database alone says what is true.
-fn judge(place: &Place, answers: &[(usize, String)]) {
-    let (jobs, keys) = match place.is_postgres() {
+fn assert_one_job_per_key(env: &TestEnv, answers: &[(usize, String)]) {
+    let (jobs, keys) = match env.is_postgres() {
         true => (
             "SELECT (payload::json ->> 'key') || '|' || id FROM orchestrix.job",
             "SELECT substr(key, 5) || '|' || job_id FROM orchestrix.idempotency",
@@ -133,7 +133,7 @@ fn judge(place: &Place, answers: &[(usize, String)]) {
         ),
     };
     let read = |sql: &str| {
-        let rows = place.sql(sql);
+        let rows = env.sql(sql);
         let pairs: BTreeMap<usize, String> = rows
             .iter()
             .map(|row| row.split_once('|').unwrap())

@@ -4,26 +4,26 @@ use std::io;
 
 use orchestrix_testkit::PostgresServer;
 
-use crate::support::{Place, Ran, bare, everywhere};
+use crate::harness::{CliOutput, TestEnv, each_database_and_server, orchestrix};
 
-const NOBODY: &str = "0199d0a4-8f3e-7c21-9b1f-2f6a3e1c5d70";
+const UNKNOWN_ID: &str = "0199d0a4-8f3e-7c21-9b1f-2f6a3e1c5d70";
 
 #[test]
 fn a_command_without_a_database_says_how_to_name_one() {
-    Ran::of(&mut bare(&["jobs", "list"])).ended(2, "ORCHESTRIX_DATABASE_URL");
-    Ran::of(&mut bare(&["jobs", "list", "--database", "sqlite:"])).ended(2, "sqlite:jobs.db");
-    Ran::of(&mut bare(&["jobs", "list"])).ended(2, "or --server http://");
+    CliOutput::run(&mut orchestrix(&["jobs", "list"])).exits_with(2, "ORCHESTRIX_DATABASE_URL");
+    CliOutput::run(&mut orchestrix(&["jobs", "list", "--database", "sqlite:"])).exits_with(2, "sqlite:jobs.db");
+    CliOutput::run(&mut orchestrix(&["jobs", "list"])).exits_with(2, "or --server http://");
     // What would be refused is not advised.
     for command in [&["server", "--listen", "127.0.0.1:0"][..], &["migrate"]] {
-        let ran = Ran::of(&mut bare(command)).ended(2, "ORCHESTRIX_DATABASE_URL");
+        let ran = CliOutput::run(&mut orchestrix(command)).exits_with(2, "ORCHESTRIX_DATABASE_URL");
         assert!(!ran.stderr.contains("--server"), "{ran:?}");
     }
 }
 
 #[test]
 fn memory_is_refused_since_nobody_else_could_see_it() {
-    Ran::of(&mut bare(&["jobs", "list", "--database", "memory:"])).ended(2, "ends with the process");
-    Ran::of(&mut bare(&["migrate", "--database", "memory:"])).done();
+    CliOutput::run(&mut orchestrix(&["jobs", "list", "--database", "memory:"])).exits_with(2, "ends with the process");
+    CliOutput::run(&mut orchestrix(&["migrate", "--database", "memory:"])).success();
 }
 
 #[test]
@@ -37,9 +37,10 @@ fn no_error_shows_a_password() {
         ("me:hunter2@host", 2),
     ] {
         let arguments = ["--connect-timeout", "10ms", "--log", "trace", "jobs", "list", "--database", url];
-        let ran = Ran::of(&mut bare(&arguments)).ended(code, "error: ");
+        let ran = CliOutput::run(&mut orchestrix(&arguments)).exits_with(code, "error: ");
         assert!(!ran.stderr.contains("hunter2"), "{ran:#?}");
-        let ran = Ran::of(bare(&arguments[..6]).env("ORCHESTRIX_DATABASE_URL", url)).ended(code, "error: ");
+        let ran =
+            CliOutput::run(orchestrix(&arguments[..6]).env("ORCHESTRIX_DATABASE_URL", url)).exits_with(code, "error: ");
         assert!(!ran.stderr.contains("hunter2"), "{ran:#?}");
     }
 }
@@ -49,38 +50,40 @@ fn a_database_that_is_away_is_named_with_its_place() {
     let mut server = PostgresServer::builder().start().unwrap();
     let url = server.url("postgres");
     server.stop().unwrap();
-    let place = format!("127.0.0.1:{}/postgres", server.port());
+    let address = format!("127.0.0.1:{}/postgres", server.port());
     for command in [&["jobs", "list"][..], &["migrate"], &["migrate", "--check"]] {
         let arguments = [command, &["--database", &url, "--connect-timeout", "100ms"]].concat();
-        let ran = Ran::of(&mut bare(&arguments)).ended(5, "is the database up");
-        assert!(ran.stderr.contains(&place), "{ran:#?}");
+        let ran = CliOutput::run(&mut orchestrix(&arguments)).exits_with(5, "is the database up");
+        assert!(ran.stderr.contains(&address), "{ran:#?}");
     }
 }
 
 #[test]
 fn a_file_that_is_not_there_is_not_made_by_looking_for_jobs() {
-    let place = Place::sqlite();
-    for command in [&["jobs", "list"][..], &["queues", "list"], &["dlq", "purge", "--all"], &["jobs", "get", NOBODY]] {
-        place.run(command).ended(5, "there is no file");
+    let env = TestEnv::sqlite();
+    for command in
+        [&["jobs", "list"][..], &["queues", "list"], &["dlq", "purge", "--all"], &["jobs", "get", UNKNOWN_ID]]
+    {
+        env.run(command).exits_with(5, "there is no file");
     }
-    assert!(std::fs::read_dir(place.folder()).unwrap().next().is_none());
-    place.enqueue(&["t"]);
-    place.run(&["jobs", "list"]).done();
+    assert!(std::fs::read_dir(env.dir()).unwrap().next().is_none());
+    env.enqueue(&["t"]);
+    env.run(&["jobs", "list"]).success();
 }
 
 #[test]
 fn a_file_of_another_program_is_left_as_it_is() {
-    let place = Place::sqlite();
-    std::fs::write(place.folder().join("jobs.db"), "not a database, and long enough to be looked at as one").unwrap();
-    place.run(&["jobs", "list"]).ended(1, "jobs.db");
-    place.run(&["jobs", "list", "--database", "sqlite:no/such/folder/jobs.db"]).ended(5, "there is no file");
-    place.run(&["jobs", "enqueue", "t", "--database", "sqlite:no/such/folder/jobs.db"]).ended(1, "directory exist");
+    let env = TestEnv::sqlite();
+    std::fs::write(env.dir().join("jobs.db"), "not a database, and long enough to be looked at as one").unwrap();
+    env.run(&["jobs", "list"]).exits_with(1, "jobs.db");
+    env.run(&["jobs", "list", "--database", "sqlite:no/such/folder/jobs.db"]).exits_with(5, "there is no file");
+    env.run(&["jobs", "enqueue", "t", "--database", "sqlite:no/such/folder/jobs.db"]).exits_with(1, "directory exist");
 }
 
 #[test]
 fn bad_values_are_usage_errors_that_say_what_would_be_right() {
-    let place = Place::sqlite();
-    place.run(&["migrate"]).done();
+    let env = TestEnv::sqlite();
+    env.run(&["migrate"]).success();
     for (arguments, text) in [
         (&["jobs", "get", "nonsense"][..], "must be a UUID"),
         (&["jobs", "list", "--state", "asleep"], "possible values: created, blocked"),
@@ -96,10 +99,10 @@ fn bad_values_are_usage_errors_that_say_what_would_be_right() {
         (&["jobs", "enqueue", "t", "--priority", "1001"], "from -1000 to 1000"),
         (&["jobs", "enqueue", "t", "--max-attempts", "0"], "maxAttempts: must be from 1"),
         (&["jobs", "enqueue", "t", "--resources", "cpu"], "NAME=AMOUNT"),
-        (&["jobs", "enqueue", "t", "--depends-on", NOBODY], "dependsOn"),
+        (&["jobs", "enqueue", "t", "--depends-on", UNKNOWN_ID], "dependsOn"),
         (&["jobs", "cancel"], "which jobs?"),
         (&["jobs", "cancel", "--state", "completed", "--yes"], "cannot be cancelled"),
-        (&["jobs", "cancel", NOBODY, "--queue", "q"], "cannot be used with"),
+        (&["jobs", "cancel", UNKNOWN_ID, "--queue", "q"], "cannot be used with"),
         (&["dlq", "redrive"], "which jobs?"),
         (&["dlq", "purge"], "--older-than"),
         (&["queues", "pause", "a b"], "A-Z a-z 0-9"),
@@ -108,25 +111,25 @@ fn bad_values_are_usage_errors_that_say_what_would_be_right() {
         (&["worker", "--metrics-listen", "here"], "such as 127.0.0.1:8080"),
         (&["frobnicate"], "unrecognized subcommand"),
     ] {
-        place.run(arguments).ended(2, text);
+        env.run(arguments).exits_with(2, text);
     }
 }
 
 #[test]
 fn a_job_that_is_not_there_is_not_found() {
-    for place in everywhere() {
-        place.prepare();
+    for env in each_database_and_server() {
+        env.migrate();
         for command in [
-            &["jobs", "get", NOBODY][..],
-            &["jobs", "cancel", NOBODY],
-            &["jobs", "cancel", NOBODY, "--dry-run"],
-            &["jobs", "retry", NOBODY],
-            &["jobs", "release", NOBODY],
-            &["jobs", "logs", NOBODY],
-            &["jobs", "wait", NOBODY],
-            &["dlq", "redrive", NOBODY],
+            &["jobs", "get", UNKNOWN_ID][..],
+            &["jobs", "cancel", UNKNOWN_ID],
+            &["jobs", "cancel", UNKNOWN_ID, "--dry-run"],
+            &["jobs", "retry", UNKNOWN_ID],
+            &["jobs", "release", UNKNOWN_ID],
+            &["jobs", "logs", UNKNOWN_ID],
+            &["jobs", "wait", UNKNOWN_ID],
+            &["dlq", "redrive", UNKNOWN_ID],
         ] {
-            let ran = place.run(command).ended(3, NOBODY);
+            let ran = env.run(command).exits_with(3, UNKNOWN_ID);
             assert_eq!(ran.stdout, "");
         }
     }
@@ -134,8 +137,8 @@ fn a_job_that_is_not_there_is_not_found() {
 
 #[test]
 fn every_flag_may_stand_in_the_environment() {
-    let place = Place::sqlite();
-    let mut command = place.command(&["jobs", "enqueue", "t"]);
+    let env = TestEnv::sqlite();
+    let mut command = env.command(&["jobs", "enqueue", "t"]);
     command.envs([
         ("ORCHESTRIX_OUTPUT", "json"),
         ("ORCHESTRIX_QUEUE", "email"),
@@ -143,28 +146,28 @@ fn every_flag_may_stand_in_the_environment() {
         ("ORCHESTRIX_TAGS", "a,b"),
         ("ORCHESTRIX_HOLD", "1"),
     ]);
-    let id = Ran::of(&mut command).done().json()["jobId"].as_str().unwrap().to_owned();
-    let job = place.json(&["jobs", "get", &id]);
+    let id = CliOutput::run(&mut command).success().json()["jobId"].as_str().unwrap().to_owned();
+    let job = env.json(&["jobs", "get", &id]);
     assert_eq!((&job["queue"], &job["priority"], &job["state"]), (&"email".into(), &(-3).into(), &"created".into()));
     assert_eq!(job["tags"], serde_json::json!(["a", "b"]));
 
-    let mut list = place.command(&["jobs", "list", "--output", "jsonl"]);
-    assert_eq!(Ran::of(list.env("ORCHESTRIX_FILTER_QUEUE", "other")).done().stdout, "");
-    let mut list = place.command(&["jobs", "list", "--output", "jsonl"]);
+    let mut list = env.command(&["jobs", "list", "--output", "jsonl"]);
+    assert_eq!(CliOutput::run(list.env("ORCHESTRIX_FILTER_QUEUE", "other")).success().stdout, "");
+    let mut list = env.command(&["jobs", "list", "--output", "jsonl"]);
     // Where new jobs go narrows no list.
-    assert!(Ran::of(list.env("ORCHESTRIX_QUEUE", "other")).done().stdout.contains(&id));
-    let mut cancel = place.command(&["jobs", "cancel", "--queue", "email"]);
-    Ran::of(cancel.env("ORCHESTRIX_YES", "0")).ended(2, "Add --yes");
+    assert!(CliOutput::run(list.env("ORCHESTRIX_QUEUE", "other")).success().stdout.contains(&id));
+    let mut cancel = env.command(&["jobs", "cancel", "--queue", "email"]);
+    CliOutput::run(cancel.env("ORCHESTRIX_YES", "0")).exits_with(2, "Add --yes");
 }
 
 #[test]
 fn a_reader_that_has_seen_enough_ends_the_command_quietly() {
-    let place = Place::sqlite();
-    place.enqueue(&["t"]);
+    let env = TestEnv::sqlite();
+    env.enqueue(&["t"]);
     for command in [&["jobs", "list"][..], &["jobs", "list", "--output", "json"], &["completions", "bash"]] {
         let (reader, writer) = io::pipe().unwrap();
         drop(reader);
-        let ran = Ran::of(place.command(command).stdout(writer));
+        let ran = CliOutput::run(env.command(command).stdout(writer));
         assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{command:?}");
     }
 }

@@ -12,39 +12,39 @@ use serde_json::json;
 use tokio::runtime::Runtime;
 use tokio_postgres::NoTls;
 
-use super::http::{LIMIT, Server};
-use crate::support::Place;
+use super::process::{ServerProcess, TIMEOUT};
+use crate::harness::TestEnv;
 
 /// How soon a server is done with what its clients left behind: before the database ends it for being idle.
-const SOON: Duration = Duration::from_secs(20);
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(20);
 
 const SESSIONS: &str = "FROM pg_stat_activity \
     WHERE datname = current_database() AND application_name = 'orchestrix'";
 
 /// A server on PostgreSQL before anything was done to it.
-pub(crate) struct Quiet<'a> {
-    server: &'a Server,
+pub(crate) struct LeakCheck<'a> {
+    server: &'a ServerProcess,
     runtime: Runtime,
     database: tokio_postgres::Client,
     /// Files and sockets other than connections to the database, of which more are opened as they are needed.
-    own: usize,
+    baseline: usize,
 }
 
-impl<'a> Quiet<'a> {
+impl<'a> LeakCheck<'a> {
     /// Takes note of a server that nobody has asked anything yet.
-    pub(crate) fn before(server: &'a Server, place: &Place) -> Self {
+    pub(crate) fn baseline(server: &'a ServerProcess, env: &TestEnv) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-        let (database, connection) = runtime.block_on(tokio_postgres::connect(place.url(), NoTls)).unwrap();
+        let (database, connection) = runtime.block_on(tokio_postgres::connect(env.url(), NoTls)).unwrap();
         runtime.spawn(connection);
-        let quiet = Self { server, runtime, database, own: 0 };
-        let deadline = Instant::now() + LIMIT;
+        let leaks = Self { server, runtime, database, baseline: 0 };
+        let deadline = Instant::now() + TIMEOUT;
         loop {
-            let (before, open, after) = (quiet.sessions(), server.descriptors(), quiet.sessions());
+            let (before, open, after) = (leaks.sessions(), server.open_descriptors(), leaks.sessions());
             // Connections may be opened between two looks.
             if before == after {
-                return Self { own: open - before, ..quiet };
+                return Self { baseline: open - before, ..leaks };
             }
-            assert!(Instant::now() < deadline, "it is never quiet");
+            assert!(Instant::now() < deadline, "it is never leaks");
         }
     }
 
@@ -54,12 +54,12 @@ impl<'a> Quiet<'a> {
     }
 
     /// Those that wait for somebody's lock, by the ids of their processes.
-    pub(crate) fn blocked(&self) -> Vec<i64> {
+    pub(crate) fn blocked_sessions(&self) -> Vec<i64> {
         self.numbers(&format!("SELECT pid::bigint {SESSIONS} AND wait_event_type = 'Lock'"))
     }
 
     /// How many are in a transaction that nobody goes on with.
-    pub(crate) fn halfway(&self) -> usize {
+    pub(crate) fn open_transactions(&self) -> usize {
         self.count(&format!("SELECT count(*) {SESSIONS} AND state LIKE 'idle in transaction%'"))
     }
 
@@ -74,17 +74,17 @@ impl<'a> Quiet<'a> {
     }
 
     /// Waits for a look at the database that is as it should be.
-    pub(crate) fn until(&self, what: &str, mut seen: impl FnMut() -> bool) {
-        let deadline = Instant::now() + SOON;
+    pub(crate) fn wait_until(&self, what: &str, mut seen: impl FnMut() -> bool) {
+        let deadline = Instant::now() + SETTLE_TIMEOUT;
         while !seen() {
             assert!(
                 Instant::now() < deadline,
                 "{what}: in vain; {} sessions, {} blocked, {} half way; {} descriptors, at first {} without sessions",
                 self.sessions(),
-                self.blocked().len(),
-                self.halfway(),
-                self.server.descriptors(),
-                self.own,
+                self.blocked_sessions().len(),
+                self.open_transactions(),
+                self.server.open_descriptors(),
+                self.baseline,
             );
             thread::sleep(Duration::from_millis(5));
         }
@@ -92,24 +92,24 @@ impl<'a> Quiet<'a> {
 
     /// Sees that nothing is left, and that very many requests at once are answered: with a turn, a connection or a
     /// descriptor lost each time, there would be none left for them.
-    pub(crate) fn returns(&self) {
+    pub(crate) fn assert_back_to_baseline(&self) {
         let mut left = 300;
         // On a slow machine some are told to come again.
-        self.until("very many at once are accepted", || {
-            left = at_once(self.server, left).into_iter().filter(|status| *status != 202).count();
+        self.wait_until("very many at once are accepted", || {
+            left = enqueue_concurrently(self.server, left).into_iter().filter(|status| *status != 202).count();
             left == 0
         });
-        self.until("no transaction stays open", || self.halfway() == 0);
-        self.until("no session stays", || self.sessions() <= MOST_SESSIONS);
-        self.until("no descriptor stays", || self.server.descriptors() <= self.own + self.sessions());
+        self.wait_until("no transaction stays open", || self.open_transactions() == 0);
+        self.wait_until("no session stays", || self.sessions() <= MAX_SESSIONS);
+        self.wait_until("no descriptor stays", || self.server.open_descriptors() <= self.baseline + self.sessions());
     }
 }
 
 /// The pool of the server, and the connection that listens.
-pub(crate) const MOST_SESSIONS: usize = 11;
+pub(crate) const MAX_SESSIONS: usize = 11;
 
 /// Sends so many jobs at the same time; how each was answered.
-pub(crate) fn at_once(server: &Server, count: usize) -> Vec<u16> {
+pub(crate) fn enqueue_concurrently(server: &ServerProcess, count: usize) -> Vec<u16> {
     let all = Barrier::new(count);
     thread::scope(|scope| {
         let send = || {
@@ -122,34 +122,34 @@ pub(crate) fn at_once(server: &Server, count: usize) -> Vec<u16> {
 }
 
 /// A session of SQL that is in a transaction, undone when it is dropped.
-pub(crate) struct Transaction {
+pub(crate) struct SqlTransaction {
     child: Child,
     lines: std::io::Lines<BufReader<ChildStdout>>,
 }
 
-impl Transaction {
-    pub(crate) fn begin(place: &Place) -> Self {
+impl SqlTransaction {
+    pub(crate) fn begin(env: &TestEnv) -> Self {
         let program = orchestrix_testkit::PostgresInstallation::find().unwrap().program("psql");
         let mut child = Command::new(program)
-            .args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", place.url()])
+            .args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", env.url()])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut transaction = Self { child, lines };
-        assert_eq!(transaction.ask("BEGIN; SELECT 'begun';"), "begun");
+        assert_eq!(transaction.query("BEGIN; SELECT 'begun';"), "begun");
         transaction
     }
 
     /// The first line that these statements answer.
-    pub(crate) fn ask(&mut self, sql: &str) -> String {
+    pub(crate) fn query(&mut self, sql: &str) -> String {
         writeln!(self.child.stdin.as_mut().unwrap(), "{sql}").unwrap();
         self.lines.next().expect("an answer").unwrap()
     }
 }
 
-impl Drop for Transaction {
+impl Drop for SqlTransaction {
     fn drop(&mut self) {
         // The server of the database sees its end, and undoes what it did.
         let _ = self.child.kill();
@@ -158,13 +158,13 @@ impl Drop for Transaction {
 }
 
 /// A session that keeps everybody else from a table, until it is dropped.
-pub(crate) struct Held(#[expect(dead_code, reason = "held for its end")] Transaction);
+pub(crate) struct TableLock(#[expect(dead_code, reason = "held for its end")] SqlTransaction);
 
-impl Held {
-    pub(crate) fn table(place: &Place, name: &str) -> Self {
-        let mut transaction = Transaction::begin(place);
+impl TableLock {
+    pub(crate) fn acquire(env: &TestEnv, name: &str) -> Self {
+        let mut transaction = SqlTransaction::begin(env);
         let sql = format!("LOCK TABLE orchestrix.{name} IN ACCESS EXCLUSIVE MODE; SELECT 'held';");
-        assert_eq!(transaction.ask(&sql), "held");
+        assert_eq!(transaction.query(&sql), "held");
         Self(transaction)
     }
 }

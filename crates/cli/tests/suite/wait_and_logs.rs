@@ -8,10 +8,10 @@ use std::{
 use orchestrix_store::{LogLevel, LogLine, Verdict};
 use serde_json::json;
 
-use crate::support::{Place, Ran, claim, everywhere, finish};
+use crate::harness::{CliOutput, TestEnv, claim_one, each_database_and_server, finish};
 
-fn spawn(place: &Place, arguments: &[&str]) -> Child {
-    place.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+fn spawn(env: &TestEnv, arguments: &[&str]) -> Child {
+    env.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
 fn line(level: LogLevel, message: &str) -> LogLine {
@@ -20,50 +20,51 @@ fn line(level: LogLevel, message: &str) -> LogLine {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn waiting_ends_with_the_job_and_tells_how_it_ended() {
-    for place in everywhere() {
+    for env in each_database_and_server() {
         for (verdict, code, state) in [
             (Verdict::DONE, 0, "COMPLETED"),
             (Verdict::Fail { error: "broken".into(), retryable: false, retry_after: None }, 1, "FAILED"),
         ] {
-            let id = place.enqueue(&["t"]).to_string();
-            let waiting = spawn(&place, &["jobs", "wait", &id, "--timeout", "2m"]);
-            place.work(verdict).await;
-            let ran = Ran::from(waiting.wait_with_output().unwrap()).ended(code, "");
+            let id = env.enqueue(&["t"]).to_string();
+            let waiting = spawn(&env, &["jobs", "wait", &id, "--timeout", "2m"]);
+            env.finish_next_job(verdict).await;
+            let ran = CliOutput::from(waiting.wait_with_output().unwrap()).exits_with(code, "");
             assert!(ran.stdout.contains(state), "{ran:?}");
         }
-        let (one, two) = (place.enqueue(&["t"]).to_string(), place.enqueue(&["t"]).to_string());
-        place.run(&["jobs", "cancel", &two]).done();
-        place.work(Verdict::DONE).await;
-        let ran = place.run(&["jobs", "wait", &one, &two, "--output", "jsonl"]).ended(1, "");
+        let (one, two) = (env.enqueue(&["t"]).to_string(), env.enqueue(&["t"]).to_string());
+        env.run(&["jobs", "cancel", &two]).success();
+        env.finish_next_job(Verdict::DONE).await;
+        let ran = env.run(&["jobs", "wait", &one, &two, "--output", "jsonl"]).exits_with(1, "");
         assert!(ran.stdout.contains("COMPLETED") && ran.stdout.contains("CANCELLED"), "{ran:?}");
     }
 }
 
 #[test]
 fn waiting_gives_up_after_its_time_and_says_that_nobody_takes_the_job() {
-    let place = Place::sqlite();
-    let id = place.enqueue(&["t"]).to_string();
-    place.run(&["jobs", "wait", &id, "--timeout", "100ms"]).ended(1, "is still PENDING");
-    let mut command = place.command(&["jobs", "wait", &id]);
-    Ran::of(command.env("ORCHESTRIX_WAIT_TIMEOUT", "2500ms")).ended(1, "no live worker takes t from default");
+    let env = TestEnv::sqlite();
+    let id = env.enqueue(&["t"]).to_string();
+    env.run(&["jobs", "wait", &id, "--timeout", "100ms"]).exits_with(1, "is still PENDING");
+    let mut command = env.command(&["jobs", "wait", &id]);
+    CliOutput::run(command.env("ORCHESTRIX_WAIT_TIMEOUT", "2500ms"))
+        .exits_with(1, "no live worker takes t from default");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn enqueue_can_wait_for_the_end() {
-    for place in everywhere() {
+    for env in each_database_and_server() {
         for (verdict, code, status) in [
             (Verdict::DONE, 0, "COMPLETED"),
             (Verdict::Fail { error: "broken".into(), retryable: false, retry_after: None }, 1, "FAILED"),
         ] {
-            place.prepare();
-            let mut waiting = spawn(&place, &["jobs", "enqueue", "t", "--wait", "--output", "json"]);
+            env.migrate();
+            let mut waiting = spawn(&env, &["jobs", "enqueue", "t", "--wait", "--output", "json"]);
             // It says so once the job is recorded.
             let mut errors = BufReader::new(waiting.stderr.take().unwrap());
             let mut said = String::new();
             errors.read_line(&mut said).unwrap();
             assert!(said.starts_with("waiting for "), "{said}");
-            place.work(verdict).await;
-            let ran = Ran::from(waiting.wait_with_output().unwrap()).ended(code, "");
+            env.finish_next_job(verdict).await;
+            let ran = CliOutput::from(waiting.wait_with_output().unwrap()).exits_with(code, "");
             assert_eq!(ran.json()["status"], status);
         }
     }
@@ -71,13 +72,13 @@ async fn enqueue_can_wait_for_the_end() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn logs_are_followed_until_the_job_is_over() {
-    for place in everywhere() {
-        let id = place.enqueue(&["t"]).to_string();
-        let store = place.store().await;
-        let claimed = claim(&*store).await;
+    for env in each_database_and_server() {
+        let id = env.enqueue(&["t"]).to_string();
+        let store = env.store().await;
+        let claimed = claim_one(&*store).await;
         store.append_logs(claimed.token, vec![line(LogLevel::Info, "begun\u{7}")]).await.unwrap();
 
-        let mut following = spawn(&place, &["jobs", "logs", "-f", &id]);
+        let mut following = spawn(&env, &["jobs", "logs", "-f", &id]);
         let mut lines = BufReader::new(following.stdout.take().unwrap()).lines();
         let first = lines.next().unwrap().unwrap();
         assert!(first.ends_with("info  [1] begun\\u{7}"), "{first}");
@@ -90,28 +91,28 @@ async fn logs_are_followed_until_the_job_is_over() {
         assert!(rest.len() == 1 && rest[0].ends_with("last words"), "{rest:?}");
         assert_eq!(following.wait().unwrap().code(), Some(0));
 
-        let document = place.json(&["jobs", "logs", &id]);
+        let document = env.json(&["jobs", "logs", &id]);
         let messages: Vec<&str> =
             document["items"].as_array().unwrap().iter().map(|line| line["message"].as_str().unwrap()).collect();
         assert_eq!(messages, ["begun\u{7}", "half way", "last words"]);
         assert_eq!(document["items"][2]["level"], json!("error"));
-        assert_eq!(place.run(&["jobs", "logs", "-f", &id, "--output", "jsonl"]).done().stdout.lines().count(), 3);
+        assert_eq!(env.run(&["jobs", "logs", "-f", &id, "--output", "jsonl"]).success().stdout.lines().count(), 3);
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_log_of_many_pages_is_shown_whole_and_once() {
-    let place = Place::sqlite();
-    let id = place.enqueue(&["t"]).to_string();
-    let store = place.store().await;
-    let claimed = claim(&*store).await;
+    let env = TestEnv::sqlite();
+    let id = env.enqueue(&["t"]).to_string();
+    let store = env.store().await;
+    let claimed = claim_one(&*store).await;
     for part in 0..3 {
         let lines = (0..800).map(|i| line(LogLevel::Info, &format!("line {}", part * 800 + i))).collect();
         store.append_logs(claimed.token, lines).await.unwrap();
     }
     finish(&*store, &claimed, Verdict::DONE).await;
     for follow in [&["jobs", "logs", &id][..], &["jobs", "logs", "-f", &id]] {
-        let shown = place.run(follow).done().stdout;
+        let shown = env.run(follow).success().stdout;
         assert!(shown.lines().enumerate().all(|(i, line)| line.ends_with(&format!("] line {i}"))));
         assert_eq!(shown.lines().count(), 2_400);
     }

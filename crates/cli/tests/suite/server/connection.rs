@@ -5,23 +5,23 @@ use std::{
     net::TcpStream,
 };
 
-use super::http::{Answer, LIMIT};
+use super::process::{Response, TIMEOUT};
 
 /// A connection for one request after the other.
-pub(crate) struct Line(BufReader<TcpStream>);
+pub(crate) struct Connection(BufReader<TcpStream>);
 
-impl Line {
+impl Connection {
     pub(crate) fn open(address: &str) -> io::Result<Self> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(LIMIT))?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
         Ok(Self(BufReader::new(stream)))
     }
 
     /// Sends a request and reads its answer, whole.
-    pub(crate) fn ask(&mut self, method: &str, path: &str, body: &str) -> io::Result<Answer> {
-        self.send(&request(method, path, body))?;
-        self.answer()
+    pub(crate) fn request(&mut self, method: &str, path: &str, body: &str) -> io::Result<Response> {
+        self.send(&encode_request(method, path, body))?;
+        self.read_response()
     }
 
     pub(crate) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -29,7 +29,7 @@ impl Line {
     }
 
     /// Reads the answer to what was sent.
-    pub(crate) fn answer(&mut self) -> io::Result<Answer> {
+    pub(crate) fn read_response(&mut self) -> io::Result<Response> {
         let mut text = Vec::new();
         let mut length = 0;
         loop {
@@ -48,12 +48,12 @@ impl Line {
         let begin = text.len();
         text.resize(begin + length, 0);
         self.0.read_exact(&mut text[begin..])?;
-        Ok(Answer::read(&text))
+        Ok(Response::read(&text))
     }
 }
 
 /// A request as it is sent.
-pub(crate) fn request(method: &str, path: &str, body: &str) -> Vec<u8> {
+pub(crate) fn encode_request(method: &str, path: &str, body: &str) -> Vec<u8> {
     let mut text = format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\n");
     if method != "GET" {
         text.push_str(&format!("content-type: application/json\r\ncontent-length: {}\r\n", body.len()));

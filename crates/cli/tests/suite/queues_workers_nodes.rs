@@ -6,7 +6,7 @@ use orchestrix_core::{JobType, NodeName, Queue, Timestamp, WorkerName};
 use orchestrix_store::{NodeInfo, Queues, Store, WorkerInfo};
 use serde_json::json;
 
-use crate::support::{Place, everywhere};
+use crate::harness::{TestEnv, each_database_and_server};
 
 fn worker(name: &str, queue: Option<&str>, types: Option<&[&str]>) -> WorkerInfo {
     WorkerInfo {
@@ -19,14 +19,14 @@ fn worker(name: &str, queue: Option<&str>, types: Option<&[&str]>) -> WorkerInfo
 
 #[test]
 fn queues_show_what_they_hold_and_are_paused_and_resumed() {
-    for place in everywhere() {
-        place.enqueue(&["t", "--queue", "email"]);
-        place.enqueue(&["t", "--queue", "email", "--delay", "1h"]);
+    for env in each_database_and_server() {
+        env.enqueue(&["t", "--queue", "email"]);
+        env.enqueue(&["t", "--queue", "email", "--delay", "1h"]);
         assert_eq!(
-            place.json(&["queues", "pause", "email", "empty"]),
+            env.json(&["queues", "pause", "email", "empty"]),
             json!({"items": [{"name": "email", "paused": true}, {"name": "empty", "paused": true}]})
         );
-        let mut list = place.json(&["queues", "list"]);
+        let mut list = env.json(&["queues", "list"]);
         assert!(list["items"][0]["oldestSeconds"].take().as_f64().unwrap() < 600.0);
         assert_eq!(
             list,
@@ -35,36 +35,36 @@ fn queues_show_what_they_hold_and_are_paused_and_resumed() {
                 {"name": "empty", "paused": true, "counts": {}},
             ]})
         );
-        let table = place.run(&["queues", "list"]).done().stdout;
+        let table = env.run(&["queues", "list"]).success().stdout;
         assert!(table.contains("paused") && table.starts_with("QUEUE"), "{table}");
-        place.run(&["queues", "resume", "email", "empty"]).done();
-        let list = place.json(&["queues", "list"]);
+        env.run(&["queues", "resume", "email", "empty"]).success();
+        let list = env.json(&["queues", "list"]);
         assert_eq!((list["items"].as_array().unwrap().len(), &list["items"][0]["paused"]), (1, &json!(false)));
     }
 }
 
 #[test]
 fn a_queue_that_is_refused_leaves_the_others_paused_and_told_of() {
-    let place = Place::sqlite();
-    place.prepare();
-    place.sql(
+    let env = TestEnv::sqlite();
+    env.migrate();
+    env.sql(
         "CREATE TRIGGER no BEFORE INSERT ON queue WHEN new.name = 'b' BEGIN SELECT raise(ABORT, 'not this one'); END",
     );
-    let ran = place.run(&["queues", "pause", "a", "b", "c", "--output", "json"]).ended(1, "error: queue b: ");
+    let ran = env.run(&["queues", "pause", "a", "b", "c", "--output", "json"]).exits_with(1, "error: queue b: ");
     let paused = |name: &str| json!({"name": name, "paused": true});
     assert_eq!(ran.json(), json!({"items": [paused("a"), paused("c")]}));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn workers_are_listed_with_the_types_of_jobs_that_none_of_them_takes() {
-    for place in everywhere() {
-        let waiting = place.enqueue(&["SEND_EMAIL"]).to_string();
-        let served = place.enqueue(&["RESIZE", "--queue", "images"]).to_string();
-        place.enqueue(&["RESIZE"]);
-        place.enqueue(&["SEND_EMAIL", "--queue", "images"]);
-        let store = place.store().await;
+    for env in each_database_and_server() {
+        let waiting = env.enqueue(&["SEND_EMAIL"]).to_string();
+        let served = env.enqueue(&["RESIZE", "--queue", "images"]).to_string();
+        env.enqueue(&["RESIZE"]);
+        env.enqueue(&["SEND_EMAIL", "--queue", "images"]);
+        let store = env.store().await;
         store.register_worker(&worker("resizer", Some("images"), Some(&["RESIZE"]))).await.unwrap();
-        let list = place.json(&["workers", "list"]);
+        let list = env.json(&["workers", "list"]);
         let lane = |queue: &str, job_type: &str| json!({"queue": queue, "jobType": job_type});
         let unserved = [lane("default", "RESIZE"), lane("default", "SEND_EMAIL"), lane("images", "SEND_EMAIL")];
         assert_eq!(list["unserved"], json!(unserved));
@@ -80,40 +80,40 @@ async fn workers_are_listed_with_the_types_of_jobs_that_none_of_them_takes() {
                    "silentSeconds": null})
         );
         let note = "no live worker takes SEND_EMAIL from default";
-        assert!(place.run(&["workers", "list"]).done().stdout.contains(&format!("\n{note}\n")));
-        place.run(&["workers", "list", "--output", "jsonl"]).ended(0, note);
-        assert_eq!(place.json(&["jobs", "get", &waiting])["note"], note);
-        assert!(place.run(&["jobs", "get", &waiting]).done().stdout.contains(note));
-        assert!(place.json(&["jobs", "get", &served]).get("note").is_none());
+        assert!(env.run(&["workers", "list"]).success().stdout.contains(&format!("\n{note}\n")));
+        env.run(&["workers", "list", "--output", "jsonl"]).exits_with(0, note);
+        assert_eq!(env.json(&["jobs", "get", &waiting])["note"], note);
+        assert!(env.run(&["jobs", "get", &waiting]).success().stdout.contains(note));
+        assert!(env.json(&["jobs", "get", &served]).get("note").is_none());
 
         store.register_worker(&worker("any", None, None)).await.unwrap();
-        assert_eq!(place.json(&["workers", "list"])["unserved"], json!([]));
-        assert!(place.json(&["jobs", "get", &waiting]).get("note").is_none());
+        assert_eq!(env.json(&["workers", "list"])["unserved"], json!([]));
+        assert!(env.json(&["jobs", "get", &waiting]).get("note").is_none());
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_that_fell_silent_takes_nothing() {
-    let place = Place::sqlite();
-    let id = place.enqueue(&["t"]).to_string();
-    let store = place.store_at(Timestamp::now() - Duration::from_secs(3600)).await;
+    let env = TestEnv::sqlite();
+    let id = env.enqueue(&["t"]).to_string();
+    let store = env.store_at(Timestamp::now() - Duration::from_secs(3600)).await;
     store.register_worker(&worker("gone", None, None)).await.unwrap();
-    let list = place.json(&["workers", "list"]);
+    let list = env.json(&["workers", "list"]);
     assert_eq!((&list["items"][0]["state"], list["unserved"].as_array().unwrap().len()), (&json!("silent"), 1));
-    assert!(place.run(&["workers", "list"]).done().stdout.contains("1h ago"));
-    assert!(place.json(&["jobs", "get", &id])["note"].is_string());
+    assert!(env.run(&["workers", "list"]).success().stdout.contains("1h ago"));
+    assert!(env.json(&["jobs", "get", &id])["note"].is_string());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nodes_are_listed_with_the_one_that_leads() {
-    for place in everywhere() {
-        let store = place.store().await;
+    for env in each_database_and_server() {
+        let store = env.store().await;
         for (name, address) in [("one", Some("http://127.0.0.1:8080".to_owned())), ("two", None)] {
             let node = NodeInfo { name: NodeName::new(name).unwrap(), address, roles: vec!["coordinator".into()] };
             store.heartbeat_node(&node).await.unwrap();
         }
         store.campaign(&NodeName::new("two").unwrap(), Duration::from_secs(600), None).await.unwrap();
-        let mut list = place.json(&["nodes", "list"]);
+        let mut list = env.json(&["nodes", "list"]);
         // A server in between is one of them.
         list["items"].as_array_mut().unwrap().retain(|node| node["roles"] != json!(["api"]));
         for node in list["items"].as_array_mut().unwrap() {
@@ -128,7 +128,7 @@ async fn nodes_are_listed_with_the_one_that_leads() {
                  "startedAt": null, "lastSeenAt": null},
             ]})
         );
-        let table = place.run(&["nodes", "list"]).done().stdout;
+        let table = env.run(&["nodes", "list"]).success().stdout;
         assert!(table.lines().any(|line| line.starts_with("two") && line.contains("leader")), "{table}");
     }
 }

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::server::http::{LIMIT, Server};
+use crate::server::process::{ServerProcess, TIMEOUT};
 
 /// Every metric as it is promised: its name, its type and its labels.
 pub(super) const ALL: [(&str, &str, &[&str]); 15] = [
@@ -30,14 +30,14 @@ pub(super) const ALL: [(&str, &str, &[&str]); 15] = [
 type Labels = BTreeMap<String, String>;
 
 /// What a process shows at one moment.
-pub(super) struct Page {
+pub(super) struct MetricsPage {
     pub(super) text: String,
     families: BTreeSet<String>,
     samples: BTreeMap<(String, Labels), f64>,
 }
 
-impl Page {
-    pub(super) fn of(server: &Server) -> Self {
+impl MetricsPage {
+    pub(super) fn of(server: &ServerProcess) -> Self {
         let answer = server.get("/metrics");
         assert_eq!(answer.status, 200, "{answer:?}");
         assert_eq!(answer.header("content-type"), Some("text/plain; version=0.0.4; charset=utf-8"));
@@ -45,8 +45,8 @@ impl Page {
     }
 
     /// Looks until it is so.
-    pub(super) fn until(server: &Server, so: impl Fn(&Self) -> bool) -> Self {
-        let deadline = Instant::now() + LIMIT;
+    pub(super) fn wait_until(server: &ServerProcess, so: impl Fn(&Self) -> bool) -> Self {
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             let page = Self::of(server);
             if so(&page) {

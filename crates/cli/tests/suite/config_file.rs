@@ -4,47 +4,47 @@ use std::{fs, process::Command};
 
 use serde_json::Value;
 
-use crate::support::{Place, Ran, bare};
+use crate::harness::{CliOutput, TestEnv, orchestrix};
 
-fn write(place: &Place, text: &str) {
-    fs::write(place.folder().join("orchestrix.toml"), text).unwrap();
+fn write_config(env: &TestEnv, text: &str) {
+    fs::write(env.dir().join("orchestrix.toml"), text).unwrap();
 }
 
 /// Records a job by a command; what is known of it, asked for without the file.
-fn recorded(place: &Place, command: &mut Command) -> Value {
-    let ran = Ran::of(command).done();
+fn enqueued_job(env: &TestEnv, command: &mut Command) -> Value {
+    let ran = CliOutput::run(command).success();
     let id = ran.stdout.split_whitespace().next().unwrap();
-    place.json(&["jobs", "get", id, "--config", "/dev/null"])
+    env.json(&["jobs", "get", id, "--config", "/dev/null"])
 }
 
 #[test]
 fn the_command_line_comes_before_the_environment_before_the_file_before_the_default() {
-    let place = Place::sqlite();
-    let enqueue = || place.command(&["jobs", "enqueue", "t"]);
-    assert_eq!(recorded(&place, &mut enqueue())["queue"], "default");
-    write(
-        &place,
+    let env = TestEnv::sqlite();
+    let enqueue = || env.command(&["jobs", "enqueue", "t"]);
+    assert_eq!(enqueued_job(&env, &mut enqueue())["queue"], "default");
+    write_config(
+        &env,
         "queue = \"outer\"\ntenant = \"acme\"\n[jobs]\nqueue = \"group\"\n[jobs.enqueue]\nqueue = \"file\"\n",
     );
-    let job = recorded(&place, &mut enqueue());
+    let job = enqueued_job(&env, &mut enqueue());
     assert_eq!((&job["queue"], &job["tenant"]), (&"file".into(), &"acme".into()));
-    assert_eq!(recorded(&place, enqueue().env("ORCHESTRIX_QUEUE", "variable"))["queue"], "variable");
-    let mut command = place.command(&["jobs", "enqueue", "t", "--queue", "word"]);
-    assert_eq!(recorded(&place, command.env("ORCHESTRIX_QUEUE", "variable"))["queue"], "word");
+    assert_eq!(enqueued_job(&env, enqueue().env("ORCHESTRIX_QUEUE", "variable"))["queue"], "variable");
+    let mut command = env.command(&["jobs", "enqueue", "t", "--queue", "word"]);
+    assert_eq!(enqueued_job(&env, command.env("ORCHESTRIX_QUEUE", "variable"))["queue"], "word");
     // The inner table counts, and the outer ones where it says nothing.
-    write(&place, "queue = \"outer\"\n[jobs]\nqueue = \"group\"\n[jobs.list]\nqueue = \"nothing-of-this-name\"\n");
-    assert_eq!(recorded(&place, &mut enqueue())["queue"], "group");
-    assert_eq!(place.json(&["jobs", "list"])["items"].as_array().unwrap().len(), 0);
+    write_config(&env, "queue = \"outer\"\n[jobs]\nqueue = \"group\"\n[jobs.list]\nqueue = \"nothing-of-this-name\"\n");
+    assert_eq!(enqueued_job(&env, &mut enqueue())["queue"], "group");
+    assert_eq!(env.json(&["jobs", "list"])["items"].as_array().unwrap().len(), 0);
     // Where new jobs go narrows no list.
-    write(&place, "queue = \"outer\"\n");
-    assert_eq!(place.json(&["jobs", "list"])["items"].as_array().unwrap().len(), 5);
+    write_config(&env, "queue = \"outer\"\n");
+    assert_eq!(env.json(&["jobs", "list"])["items"].as_array().unwrap().len(), 5);
 }
 
 #[test]
 fn values_of_every_type_reach_their_flags() {
-    let place = Place::sqlite();
-    write(
-        &place,
+    let env = TestEnv::sqlite();
+    write_config(
+        &env,
         "output = \"json\"\n\
          [jobs.enqueue]\n\
          priority = -3\n\
@@ -54,8 +54,8 @@ fn values_of_every_type_reach_their_flags() {
          retry-multiplier = 1.5\n\
          run-at = 2030-01-31T09:00:00Z\n",
     );
-    let id = place.run(&["jobs", "enqueue", "t"]).done().json()["jobId"].as_str().unwrap().to_owned();
-    let job = place.json(&["jobs", "get", &id]);
+    let id = env.run(&["jobs", "enqueue", "t"]).success().json()["jobId"].as_str().unwrap().to_owned();
+    let job = env.json(&["jobs", "get", &id]);
     assert_eq!((&job["priority"], &job["state"]), (&(-3).into(), &"created".into()));
     assert_eq!((&job["tags"], &job["timeoutSeconds"]), (&serde_json::json!(["a", "b"]), &90.0.into()), "{job}");
     assert_eq!(
@@ -64,37 +64,37 @@ fn values_of_every_type_reach_their_flags() {
         "{job}"
     );
     // A list is replaced, not added to; a switch that is on can be put off.
-    let mut command = place.command(&["jobs", "enqueue", "t", "--tags", "c"]);
-    let id = Ran::of(command.env("ORCHESTRIX_HOLD", "0")).done().json()["jobId"].as_str().unwrap().to_owned();
-    let job = place.json(&["jobs", "get", &id]);
+    let mut command = env.command(&["jobs", "enqueue", "t", "--tags", "c"]);
+    let id = CliOutput::run(command.env("ORCHESTRIX_HOLD", "0")).success().json()["jobId"].as_str().unwrap().to_owned();
+    let job = env.json(&["jobs", "get", &id]);
     assert_eq!((&job["tags"], &job["state"]), (&serde_json::json!(["c"]), &"scheduled".into()));
     // Behind `--` stand no flags.
-    let ran = place.run(&["jobs", "enqueue", "--", "t"]).done();
-    assert_eq!(place.json(&["jobs", "get", ran.json()["jobId"].as_str().unwrap()])["priority"], -3);
+    let ran = env.run(&["jobs", "enqueue", "--", "t"]).success();
+    assert_eq!(env.json(&["jobs", "get", ran.json()["jobId"].as_str().unwrap()])["priority"], -3);
 }
 
 #[test]
 fn a_file_that_is_named_must_be_there_and_is_read_alone() {
-    let place = Place::sqlite();
-    place.run(&["jobs", "enqueue", "t", "--config", "missing.toml"]).ended(2, "missing.toml cannot be read");
-    write(&place, "queue = \"usual\"\n");
-    fs::write(place.folder().join("other.toml"), "tenant = \"acme\"\n").unwrap();
+    let env = TestEnv::sqlite();
+    env.run(&["jobs", "enqueue", "t", "--config", "missing.toml"]).exits_with(2, "missing.toml cannot be read");
+    write_config(&env, "queue = \"usual\"\n");
+    fs::write(env.dir().join("other.toml"), "tenant = \"acme\"\n").unwrap();
     for (words, variable) in [(&["--config", "other.toml"][..], None), (&[], Some("other.toml"))] {
-        let mut command = place.command(&[&["jobs", "enqueue", "t"], words].concat());
+        let mut command = env.command(&[&["jobs", "enqueue", "t"], words].concat());
         command.envs(variable.map(|file| ("ORCHESTRIX_CONFIG", file)));
-        let job = recorded(&place, &mut command);
+        let job = enqueued_job(&env, &mut command);
         assert_eq!((&job["queue"], &job["tenant"]), (&"default".into(), &"acme".into()));
     }
-    fs::write(place.folder().join("wide.toml"), "#".repeat(1024 * 1024 + 1)).unwrap();
-    place.run(&["migrate", "--config", "wide.toml"]).ended(2, "wide.toml is larger than 1 MiB");
-    fs::write(place.folder().join("bytes.toml"), [b'#', 0xff]).unwrap();
-    place.run(&["migrate", "--config", "bytes.toml"]).ended(2, "bytes.toml cannot be read");
-    place.run(&["migrate", "--config", "."]).ended(2, ". cannot be read");
+    fs::write(env.dir().join("wide.toml"), "#".repeat(1024 * 1024 + 1)).unwrap();
+    env.run(&["migrate", "--config", "wide.toml"]).exits_with(2, "wide.toml is larger than 1 MiB");
+    fs::write(env.dir().join("bytes.toml"), [b'#', 0xff]).unwrap();
+    env.run(&["migrate", "--config", "bytes.toml"]).exits_with(2, "bytes.toml cannot be read");
+    env.run(&["migrate", "--config", "."]).exits_with(2, ". cannot be read");
 }
 
 #[test]
 fn mistakes_are_named_with_their_line_and_what_would_be_right() {
-    let place = Place::sqlite();
+    let env = TestEnv::sqlite();
     for (text, said) in [
         ("databse = \"x\"", "line 1: `databse` is no flag outside of any table; did you mean `database`?"),
         (
@@ -125,37 +125,38 @@ fn mistakes_are_named_with_their_line_and_what_would_be_right() {
         ("log = \"info\"\nlog = \"warn\"", "line 2: is not TOML: duplicate key"),
         ("log = info", "line 1: is not TOML: "),
     ] {
-        write(&place, text);
+        write_config(&env, text);
         // Whichever command runs.
         for command in [&["jobs", "list"][..], &["completions", "bash"]] {
-            let ran = place.run(command).ended(2, &format!("error: in orchestrix.toml\n  {said}"));
+            let ran = env.run(command).exits_with(2, &format!("error: in orchestrix.toml\n  {said}"));
             assert_eq!(ran.stdout, "");
         }
     }
-    write(&place, "one = 1\ntwo = 2\n[dev]\nthree = 3\n");
-    let ran = place.run(&["jobs", "list"]).ended(2, "line 1: `one`");
+    write_config(&env, "one = 1\ntwo = 2\n[dev]\nthree = 3\n");
+    let ran = env.run(&["jobs", "list"]).exits_with(2, "line 1: `one`");
     assert!(
         ran.stderr.contains("line 2: `two`") && ran.stderr.contains("line 4: `three` is no flag in [dev]"),
         "{ran:#?}"
     );
     // Help needs no file.
-    place.run(&["--help"]).done();
+    env.run(&["--help"]).success();
 }
 
 #[test]
 fn what_excludes_each_other_does_so_across_the_file_and_the_command_line() {
-    let place = Place::sqlite();
-    write(&place, "[jobs.enqueue]\ndelay = \"5m\"\n[dlq.purge]\nolder-than = \"30d\"\ndry-run = true\n");
-    let ran = place.run(&["jobs", "enqueue", "t", "--run-at", "2030-01-01T00:00:00Z"]).ended(2, "cannot be used with");
+    let env = TestEnv::sqlite();
+    write_config(&env, "[jobs.enqueue]\ndelay = \"5m\"\n[dlq.purge]\nolder-than = \"30d\"\ndry-run = true\n");
+    let ran =
+        env.run(&["jobs", "enqueue", "t", "--run-at", "2030-01-01T00:00:00Z"]).exits_with(2, "cannot be used with");
     assert!(ran.stderr.contains("--delay stands in orchestrix.toml, line 2"), "{ran:#?}");
-    place.enqueue(&["t"]);
+    env.enqueue(&["t"]);
     // What is required may stand in the file.
-    place.run(&["dlq", "purge"]).done();
+    env.run(&["dlq", "purge"]).success();
 }
 
 #[test]
 fn no_message_about_the_file_shows_a_value() {
-    let place = Place::sqlite();
+    let env = TestEnv::sqlite();
     for text in [
         "database = hunter2",
         "database = \"hunter2",
@@ -172,26 +173,26 @@ fn no_message_about_the_file_shows_a_value() {
         "[worker]\nqueues = [\"hunter2 hunter2\"]",
         "database = \"hunter2\"\ndatabase = \"hunter2\"",
     ] {
-        write(&place, text);
-        let ran = place.run(&["jobs", "list", "--log", "trace"]).ended(2, "error: in orchestrix.toml\n  line ");
+        write_config(&env, text);
+        let ran = env.run(&["jobs", "list", "--log", "trace"]).exits_with(2, "error: in orchestrix.toml\n  line ");
         assert!(!ran.stderr.contains("hunter2"), "{text}: {ran:#?}");
     }
 }
 
 #[test]
 fn the_database_may_stand_in_the_file() {
-    let place = Place::sqlite();
-    place.enqueue(&["t"]);
-    write(&place, "database = \"sqlite:jobs.db\"\n");
-    let mut command = bare(&["jobs", "list", "--output", "json"]);
-    let list = Ran::of(command.current_dir(place.folder())).done().json();
+    let env = TestEnv::sqlite();
+    env.enqueue(&["t"]);
+    write_config(&env, "database = \"sqlite:jobs.db\"\n");
+    let mut command = orchestrix(&["jobs", "list", "--output", "json"]);
+    let list = CliOutput::run(command.current_dir(env.dir())).success().json();
     assert_eq!(list["items"].as_array().unwrap().len(), 1);
 }
 
 #[test]
 fn what_config_prints_is_taken_as_it_is() {
-    let place = Place::sqlite();
-    let template = place.run(&["config"]).done().stdout;
+    let env = TestEnv::sqlite();
+    let template = env.run(&["config"]).success().stdout;
     for part in [
         "# listen = \"127.0.0.1:8080\"",
         "[jobs.enqueue]",
@@ -200,6 +201,6 @@ fn what_config_prints_is_taken_as_it_is() {
     ] {
         assert!(template.contains(part), "{part}");
     }
-    write(&place, &template);
-    place.run(&["jobs", "enqueue", "t"]).done();
+    write_config(&env, &template);
+    env.run(&["jobs", "enqueue", "t"]).success();
 }

@@ -14,11 +14,11 @@ use orchestrix_testkit::Proxy;
 use serde_json::{Value, json};
 
 use super::{
-    http::{Answer, LIMIT, Server},
-    line::Line,
-    quiet::Quiet,
+    connection::Connection,
+    leak_check::LeakCheck,
+    process::{Response, ServerProcess, TIMEOUT},
 };
-use crate::support::Place;
+use crate::harness::TestEnv;
 
 const CLIENTS: usize = 16;
 const CUTS: usize = 10;
@@ -38,7 +38,7 @@ fn request(n: usize) -> (&'static str, Value) {
 }
 
 // The jobs of an answer, or none if it says that the database is away. There is no third.
-fn accepted(answer: &Answer) -> Option<Vec<String>> {
+fn accepted(answer: &Response) -> Option<Vec<String>> {
     if answer.status == 202 {
         let body = answer.json();
         let id = |job: &Value| job["jobId"].as_str().unwrap().to_owned();
@@ -51,7 +51,7 @@ fn accepted(answer: &Answer) -> Option<Vec<String>> {
 
 // Waits for as many answers of this kind; gathers all jobs that were accepted meanwhile.
 fn hear(told: &Receiver<Option<Vec<String>>>, mut wanted: usize, is_wanted: impl Fn(bool) -> bool) -> Vec<String> {
-    let deadline = Instant::now() + LIMIT;
+    let deadline = Instant::now() + TIMEOUT;
     let mut jobs = Vec::new();
     while wanted > 0 {
         let answer =
@@ -62,12 +62,12 @@ fn hear(told: &Receiver<Option<Vec<String>>>, mut wanted: usize, is_wanted: impl
     jobs
 }
 
-fn client(server: &Server, next: &AtomicUsize, over: &AtomicBool, tell: &Sender<Option<Vec<String>>>) {
-    let mut line = Line::open(&server.address).unwrap();
+fn client(server: &ServerProcess, next: &AtomicUsize, over: &AtomicBool, tell: &Sender<Option<Vec<String>>>) {
+    let mut connection = Connection::open(&server.address).unwrap();
     while !over.load(Ordering::Relaxed) {
         let (path, body) = request(next.fetch_add(1, Ordering::Relaxed));
         // The server itself stays: every request is answered, on a connection that stays open.
-        let answer = line.ask("POST", path, &body.to_string()).unwrap();
+        let answer = connection.request("POST", path, &body.to_string()).unwrap();
         if tell.send(accepted(&answer)).is_err() {
             return;
         }
@@ -76,13 +76,13 @@ fn client(server: &Server, next: &AtomicUsize, over: &AtomicBool, tell: &Sender<
 
 #[test]
 fn a_database_that_breaks_in_the_middle_costs_answers_and_no_job_that_was_accepted() {
-    let place = Place::postgres();
-    let config: tokio_postgres::Config = place.url().parse().unwrap();
+    let env = TestEnv::postgres();
+    let config: tokio_postgres::Config = env.url().parse().unwrap();
     let port = config.get_ports()[0];
     let proxy = Proxy::start(([127, 0, 0, 1], port).into()).unwrap();
-    let through = place.url().replace(&format!(":{port}/"), &format!(":{}/", proxy.address().port()));
-    let server = Server::start(&Place::at(through));
-    let quiet = Quiet::before(&server, &place);
+    let through = env.url().replace(&format!(":{port}/"), &format!(":{}/", proxy.address().port()));
+    let server = ServerProcess::start(&TestEnv::at_url(through));
+    let leaks = LeakCheck::baseline(&server, &env);
 
     let (next, over) = (AtomicUsize::new(0), AtomicBool::new(false));
     let mut jobs = Vec::new();
@@ -108,25 +108,25 @@ fn a_database_that_breaks_in_the_middle_costs_answers_and_no_job_that_was_accept
         jobs.extend(told.into_iter().flatten().flatten());
     });
 
-    let there: BTreeSet<String> = place.sql("SELECT id FROM orchestrix.jobs").into_iter().collect();
+    let there: BTreeSet<String> = env.sql("SELECT id FROM orchestrix.jobs").into_iter().collect();
     let lost: Vec<&String> = jobs.iter().filter(|id| !there.contains(*id)).collect();
     assert!(lost.is_empty(), "{} of {} accepted jobs are not there", lost.len(), jobs.len());
-    let torn = place.sql(
+    let torn = env.sql(
         "SELECT count(*) || ' jobs, ' || count(d.child) || ' edges' FROM orchestrix.job j
             LEFT JOIN orchestrix.dependency d ON d.child = j.id
         WHERE j.job_type = 'graph' GROUP BY payload HAVING count(*) <> 2 OR count(d.child) <> 1",
     );
     assert!(torn.is_empty(), "graphs that are not whole: {torn:?}");
     let doubled = "SELECT payload FROM orchestrix.jobs WHERE job_type = 'keyed' GROUP BY payload HAVING count(*) > 1";
-    assert_eq!(place.sql(doubled), [""; 0]);
+    assert_eq!(env.sql(doubled), [""; 0]);
 
     // Workers are given jobs again, and the leader is back, without anybody's doing.
-    let deadline = Instant::now() + LIMIT;
+    let deadline = Instant::now() + TIMEOUT;
     let ask = json!({"workerId": "w", "queues": ["*"], "max": 1, "waitSeconds": 5});
     while server.post("/worker/leases", &ask).json()["leases"].as_array().is_none_or(Vec::is_empty)
         || server.get("/readyz").json()["status"] != "ok"
     {
         assert!(Instant::now() < deadline, "it does not go on: {:?}", server.get("/readyz"));
     }
-    quiet.returns();
+    leaks.assert_back_to_baseline();
 }

@@ -12,22 +12,25 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::support::{Place, Ran, bare};
+use crate::harness::{CliOutput, TestEnv, orchestrix};
 
-const NOBODY: &str = "0199d0a4-8f3e-7c21-9b1f-2f6a3e1c5d70";
+const UNKNOWN_ID: &str = "0199d0a4-8f3e-7c21-9b1f-2f6a3e1c5d70";
 
-fn over(server: &str, arguments: &[&str]) -> Ran {
-    Ran::of(&mut bare(&[arguments, &["--server", server]].concat()))
+fn run_over_server(server: &str, arguments: &[&str]) -> CliOutput {
+    CliOutput::run(&mut orchestrix(&[arguments, &["--server", server]].concat()))
 }
 
 #[test]
 fn a_server_that_is_away_is_unreachable_and_named() {
     // Nobody listens on the first port.
     let away = |arguments: &[&str]| {
-        over("http://127.0.0.1:1", &[arguments, &["--connect-timeout", "50ms", "--api-key", "hunter2"]].concat())
+        run_over_server(
+            "http://127.0.0.1:1",
+            &[arguments, &["--connect-timeout", "50ms", "--api-key", "hunter2"]].concat(),
+        )
     };
     for command in [&["jobs", "list"][..], &["jobs", "enqueue", "t"], &["queues", "pause", "q"], &["nodes", "list"]] {
-        let ran = away(command).ended(5, "the server at http://127.0.0.1:1 is not there");
+        let ran = away(command).exits_with(5, "the server at http://127.0.0.1:1 is not there");
         assert!(ran.stderr.contains("is it up, and --server right?") && !ran.stderr.contains("hunter2"), "{ran:?}");
         assert!(!ran.stderr.contains("unknown"), "nothing was sent: {ran:?}");
     }
@@ -35,65 +38,65 @@ fn a_server_that_is_away_is_unreachable_and_named() {
 
 #[test]
 fn a_server_or_a_database_and_not_where_only_a_database_will_do() {
-    let place = Place::sqlite();
-    place.run(&["jobs", "list", "--server", "http://127.0.0.1:1"]).ended(2, "exclude each other");
+    let env = TestEnv::sqlite();
+    env.run(&["jobs", "list", "--server", "http://127.0.0.1:1"]).exits_with(2, "exclude each other");
     for command in [&["server", "--no-auth"][..], &["dev"], &["migrate"]] {
-        over("http://127.0.0.1:1", command).ended(2, "works on a database");
+        run_over_server("http://127.0.0.1:1", command).exits_with(2, "works on a database");
     }
     for server in ["nowhere", "ftp://h", "http://me:hunter2@h"] {
-        let ran = over(server, &["jobs", "list"]).ended(2, "server: ");
+        let ran = run_over_server(server, &["jobs", "list"]).exits_with(2, "server: ");
         assert!(!ran.stderr.contains("hunter2"), "{ran:?}");
     }
     // What needs neither asks nobody.
-    over("http://127.0.0.1:1", &["schedules", "next", "--every", "1h"]).done();
+    run_over_server("http://127.0.0.1:1", &["schedules", "next", "--every", "1h"]).success();
 }
 
 #[test]
 fn what_a_server_refuses_has_the_same_exit_codes_and_every_bad_field_is_told() {
-    let place = Place::served();
-    place.run(&["jobs", "get", NOBODY]).ended(3, "`orchestrix jobs list`");
-    place.run(&["schedules", "get", "nobody"]).ended(3, "there is no schedule nobody");
-    let id = place.enqueue(&["t"]).to_string();
-    place.run(&["jobs", "retry", &id]).ended(4, "it is pending; only dead and cancelled jobs can be retried");
-    place.enqueue(&["t", "--idempotency-key", "k"]);
+    let env = TestEnv::behind_server();
+    env.run(&["jobs", "get", UNKNOWN_ID]).exits_with(3, "`orchestrix jobs list`");
+    env.run(&["schedules", "get", "nobody"]).exits_with(3, "there is no schedule nobody");
+    let id = env.enqueue(&["t"]).to_string();
+    env.run(&["jobs", "retry", &id]).exits_with(4, "it is pending; only dead and cancelled jobs can be retried");
+    env.enqueue(&["t", "--idempotency-key", "k"]);
     let other = ["jobs", "enqueue", "t", "--idempotency-key", "k", "--payload", "2"];
-    place.run(&other).ended(4, "choose another --idempotency-key");
-    let ran = place
+    env.run(&other).exits_with(4, "choose another --idempotency-key");
+    let ran = env
         .run(&["schedules", "put", "s", "t", "--every", "1h", "--jitter", "2h", "--catch-up-limit", "0"])
-        .ended(2, "2 fields break a rule");
+        .exits_with(2, "2 fields break a rule");
     for line in ["\n  jitterSeconds: must not be longer", "\n  catchUpLimit: must be from 1 to 10000"] {
         assert!(ran.stderr.contains(line), "{ran:?}");
     }
-    let wrong = format!("http://{}/elsewhere", place.address());
-    over(&wrong, &["jobs", "list"]).ended(3, "there is nothing at /elsewhere/admin/jobs");
+    let wrong = format!("http://{}/elsewhere", env.address());
+    run_over_server(&wrong, &["jobs", "list"]).exits_with(3, "there is nothing at /elsewhere/admin/jobs");
 }
 
 /// Stands before a server: ends the first connection once its request has come, and passes on all others.
-struct Breaking {
+struct FlakyProxy {
     address: String,
-    seen: Arc<AtomicUsize>,
+    connections: Arc<AtomicUsize>,
 }
 
-impl Breaking {
+impl FlakyProxy {
     fn start(target: String) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
-        let seen = Arc::new(AtomicUsize::new(0));
-        let count = Arc::clone(&seen);
+        let connections = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&connections);
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 match count.fetch_add(1, Ordering::SeqCst) {
-                    0 => drop(request(stream)),
-                    _ => pass_on(stream, &target),
+                    0 => drop(read_request(stream)),
+                    _ => forward(stream, &target),
                 }
             }
         });
-        Self { address, seen }
+        Self { address, connections }
     }
 }
 
 // Reads one request to its end, and keeps the connection.
-fn request(mut stream: TcpStream) -> (TcpStream, String) {
+fn read_request(mut stream: TcpStream) -> (TcpStream, String) {
     let mut text = String::new();
     let mut buffer = [0; 4096];
     loop {
@@ -107,7 +110,7 @@ fn request(mut stream: TcpStream) -> (TcpStream, String) {
     }
 }
 
-fn pass_on(stream: TcpStream, target: &str) {
+fn forward(stream: TcpStream, target: &str) {
     let server = TcpStream::connect(target).unwrap();
     let copy = |mut from: TcpStream, mut to: TcpStream| {
         thread::spawn(move || {
@@ -119,38 +122,39 @@ fn pass_on(stream: TcpStream, target: &str) {
     copy(server, stream);
 }
 
-fn jobs(place: &Place) -> usize {
-    place.json(&["jobs", "list"])["items"].as_array().unwrap().len()
+fn jobs(env: &TestEnv) -> usize {
+    env.json(&["jobs", "list"])["items"].as_array().unwrap().len()
 }
 
 #[test]
 fn a_job_without_a_key_is_not_sent_twice_when_the_connection_breaks() {
-    let place = Place::served();
-    let line = Breaking::start(place.address());
-    let ran = over(&line.address, &["jobs", "enqueue", "t"]).ended(5, "whether it was recorded is unknown");
+    let env = TestEnv::behind_server();
+    let proxy = FlakyProxy::start(env.address());
+    let ran =
+        run_over_server(&proxy.address, &["jobs", "enqueue", "t"]).exits_with(5, "whether it was recorded is unknown");
     assert!(ran.stderr.contains("--idempotency-key"), "{ran:?}");
-    assert_eq!((line.seen.load(Ordering::SeqCst), jobs(&place)), (1, 0));
+    assert_eq!((proxy.connections.load(Ordering::SeqCst), jobs(&env)), (1, 0));
 
-    let line = Breaking::start(place.address());
-    let trigger = ["jobs", "retry", NOBODY];
-    over(&line.address, &trigger).ended(5, "whether it was done is unknown");
-    assert_eq!(line.seen.load(Ordering::SeqCst), 1);
+    let proxy = FlakyProxy::start(env.address());
+    let trigger = ["jobs", "retry", UNKNOWN_ID];
+    run_over_server(&proxy.address, &trigger).exits_with(5, "whether it was done is unknown");
+    assert_eq!(proxy.connections.load(Ordering::SeqCst), 1);
 }
 
 #[test]
 fn what_may_be_repeated_is_sent_again_when_the_connection_breaks() {
-    let place = Place::served();
+    let env = TestEnv::behind_server();
     for command in [
         &["jobs", "enqueue", "t", "--idempotency-key", "k"][..],
         &["jobs", "list"],
         &["queues", "pause", "q"],
         &["schedules", "put", "s", "t", "--every", "1h"],
     ] {
-        let line = Breaking::start(place.address());
-        over(&line.address, command).done();
-        assert!(line.seen.load(Ordering::SeqCst) >= 2, "{command:?}");
+        let proxy = FlakyProxy::start(env.address());
+        run_over_server(&proxy.address, command).success();
+        assert!(proxy.connections.load(Ordering::SeqCst) >= 2, "{command:?}");
     }
-    assert_eq!(jobs(&place), 1);
+    assert_eq!(jobs(&env), 1);
 }
 
 #[test]
@@ -161,7 +165,7 @@ fn a_key_is_shown_to_the_server_and_to_nobody_else() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         let asked = thread::spawn(move || {
-            let (mut stream, text_of) = request(listener.accept().unwrap().0);
+            let (mut stream, text_of) = read_request(listener.accept().unwrap().0);
             let problem: Value = json!({"code": text, "detail": "no", "status": status});
             let body = problem.to_string();
             let length = body.len();
@@ -169,8 +173,8 @@ fn a_key_is_shown_to_the_server_and_to_nobody_else() {
                 .unwrap();
             text_of
         });
-        let mut command = bare(&["jobs", "list", "--server", &address, "--log", "trace"]);
-        let ran = Ran::of(command.env("ORCHESTRIX_API_KEY", "hunter2")).ended(1, advice);
+        let mut command = orchestrix(&["jobs", "list", "--server", &address, "--log", "trace"]);
+        let ran = CliOutput::run(command.env("ORCHESTRIX_API_KEY", "hunter2")).exits_with(1, advice);
         assert!(!ran.stderr.contains("hunter2"), "{ran:?}");
         let asked = asked.join().unwrap();
         assert!(asked.starts_with("GET /admin/jobs?limit=50 HTTP/1.1\r\n"), "{asked}");

@@ -17,63 +17,63 @@ use orchestrix_store::{ClaimRequest, Claimed, Finish, ManualClock, Store, Verdic
 use orchestrix_testkit::{PostgresServer, TestDatabase, psql};
 use serde_json::Value;
 
-use crate::server::http::Server;
+use crate::server::process::ServerProcess;
 
-/// A database and a folder of a test's own, gone with it.
-pub(crate) struct Place {
-    folder: PathBuf,
+/// A database and a dir of a test's own, gone with it.
+pub(crate) struct TestEnv {
+    dir: PathBuf,
     url: String,
     /// Through which commands work, where they do not work on the database.
-    server: Option<Server>,
+    server: Option<ServerProcess>,
     _database: Option<TestDatabase>,
 }
 
 /// One of every kind of database that commands work on.
-pub(crate) fn places() -> [Place; 2] {
-    [Place::sqlite(), Place::postgres()]
+pub(crate) fn each_database() -> [TestEnv; 2] {
+    [TestEnv::sqlite(), TestEnv::postgres()]
 }
 
 /// The same, and a server in between.
-pub(crate) fn everywhere() -> [Place; 3] {
-    [Place::sqlite(), Place::postgres(), Place::served()]
+pub(crate) fn each_database_and_server() -> [TestEnv; 3] {
+    [TestEnv::sqlite(), TestEnv::postgres(), TestEnv::behind_server()]
 }
 
-impl Place {
+impl TestEnv {
     pub(crate) fn sqlite() -> Self {
-        let folder = folder();
-        Self { url: format!("sqlite:{}", folder.join("jobs.db").display()), folder, server: None, _database: None }
+        let dir = create_temp_dir();
+        Self { url: format!("sqlite:{}", dir.join("jobs.db").display()), dir, server: None, _database: None }
     }
 
     /// A server over a file. It only answers: nobody leads, so that nothing happens but what a test does.
-    pub(crate) fn served() -> Self {
-        let mut place = Self::sqlite();
+    pub(crate) fn behind_server() -> Self {
+        let mut env = Self::sqlite();
         let server = ["server", "--no-auth", "--roles", "api", "--listen", "127.0.0.1:0"];
-        place.server = Some(Server::of(place.command(&server)));
-        place
+        env.server = Some(ServerProcess::spawn(env.command(&server)));
+        env
     }
 
     pub(crate) fn postgres() -> Self {
         let database = TestDatabase::create("cli").unwrap();
-        Self { folder: folder(), url: database.url().into(), server: None, _database: Some(database) }
+        Self { dir: create_temp_dir(), url: database.url().into(), server: None, _database: Some(database) }
     }
 
     /// A database on this server.
-    pub(crate) fn on(server: &PostgresServer) -> Self {
-        Self::at(server.url("postgres"))
+    pub(crate) fn on_postgres(server: &PostgresServer) -> Self {
+        Self::at_url(server.url("postgres"))
     }
 
     /// Where its server listens.
     pub(crate) fn address(&self) -> String {
-        self.server.as_ref().expect("a place that is served").address.clone()
+        self.server.as_ref().expect("a env that is served").address.clone()
     }
 
     /// A database that is reached by this URL.
-    pub(crate) fn at(url: impl Into<String>) -> Self {
-        Self { folder: folder(), url: url.into(), server: None, _database: None }
+    pub(crate) fn at_url(url: impl Into<String>) -> Self {
+        Self { dir: create_temp_dir(), url: url.into(), server: None, _database: None }
     }
 
-    pub(crate) fn folder(&self) -> &Path {
-        &self.folder
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
     }
 
     pub(crate) fn url(&self) -> &str {
@@ -96,37 +96,37 @@ impl Place {
         }
     }
 
-    /// The command on this database or through its server, in this folder.
+    /// The command on this database or through its server, in this dir.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = bare(arguments);
+        let mut command = orchestrix(arguments);
         match &self.server {
             Some(server) => command.env("ORCHESTRIX_SERVER_URL", format!("http://{}", server.address)),
             None => command.env("ORCHESTRIX_DATABASE_URL", &self.url),
         };
-        command.current_dir(&self.folder);
+        command.current_dir(&self.dir);
         command
     }
 
     /// Sees to it that there is something to look into; a server has done so already.
-    pub(crate) fn prepare(&self) {
+    pub(crate) fn migrate(&self) {
         if self.server.is_none() {
-            self.run(&["migrate"]).done();
+            self.run(&["migrate"]).success();
         }
     }
 
     /// Runs the command to its end.
-    pub(crate) fn run(&self, arguments: &[&str]) -> Ran {
-        Ran::of(&mut self.command(arguments))
+    pub(crate) fn run(&self, arguments: &[&str]) -> CliOutput {
+        CliOutput::run(&mut self.command(arguments))
     }
 
     /// The JSON that the command prints; it must succeed.
     pub(crate) fn json(&self, arguments: &[&str]) -> Value {
-        self.run(&[arguments, &["--output", "json"]].concat()).done().json()
+        self.run(&[arguments, &["--output", "json"]].concat()).success().json()
     }
 
     /// Records a job; its id.
     pub(crate) fn enqueue(&self, arguments: &[&str]) -> JobId {
-        let ran = self.run(&[&["jobs", "enqueue"], arguments].concat()).done();
+        let ran = self.run(&[&["jobs", "enqueue"], arguments].concat()).success();
         ran.stdout.split_whitespace().next().unwrap().parse().unwrap()
     }
 
@@ -145,30 +145,30 @@ impl Place {
     }
 
     /// Takes the one job that waits, and ends it.
-    pub(crate) async fn work(&self, verdict: Verdict) -> JobState {
+    pub(crate) async fn finish_next_job(&self, verdict: Verdict) -> JobState {
         let store = self.store().await;
-        let claimed = claim(&*store).await;
+        let claimed = claim_one(&*store).await;
         finish(&*store, &claimed, verdict).await
     }
 
     /// A job that died of `error`.
-    pub(crate) async fn dead(&self, arguments: &[&str], error: &str) -> JobId {
+    pub(crate) async fn enqueue_dead_job(&self, arguments: &[&str], error: &str) -> JobId {
         let id = self.enqueue(arguments);
         let verdict = Verdict::Fail { error: error.into(), retryable: false, retry_after: None };
-        assert_eq!(self.work(verdict).await, JobState::Dead);
+        assert_eq!(self.finish_next_job(verdict).await, JobState::Dead);
         id
     }
 }
 
-impl Drop for Place {
+impl Drop for TestEnv {
     fn drop(&mut self) {
         self.server = None;
-        // What is left behind is in the folder for temporary files.
-        let _ = fs::remove_dir_all(&self.folder);
+        // What is left behind is in the dir for temporary files.
+        let _ = fs::remove_dir_all(&self.dir);
     }
 }
 
-fn folder() -> PathBuf {
+fn create_temp_dir() -> PathBuf {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     let name = format!("orchestrix-cli-{}-{}", process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
     let path = env::temp_dir().join(name);
@@ -177,7 +177,7 @@ fn folder() -> PathBuf {
 }
 
 /// The command without a database, and without what the environment of the tests says to it.
-pub(crate) fn bare(arguments: &[&str]) -> Command {
+pub(crate) fn orchestrix(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_orchestrix"));
     for (name, _) in env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("ORCHESTRIX_")) {
         command.env_remove(name);
@@ -186,7 +186,7 @@ pub(crate) fn bare(arguments: &[&str]) -> Command {
     command
 }
 
-pub(crate) async fn claim(store: &dyn Store) -> Claimed {
+pub(crate) async fn claim_one(store: &dyn Store) -> Claimed {
     let worker = WorkerName::new("hand").unwrap();
     store.claim(&ClaimRequest::any(worker, 1)).await.unwrap().pop().expect("a job waits")
 }
@@ -198,26 +198,26 @@ pub(crate) async fn finish(store: &dyn Store, claimed: &Claimed, verdict: Verdic
 
 /// How a command ended.
 #[derive(Debug)]
-pub(crate) struct Ran {
+pub(crate) struct CliOutput {
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
-impl Ran {
-    pub(crate) fn of(command: &mut Command) -> Self {
+impl CliOutput {
+    pub(crate) fn run(command: &mut Command) -> Self {
         Self::from(command.output().unwrap())
     }
 
     /// The same, which must have succeeded.
     #[track_caller]
-    pub(crate) fn done(self) -> Self {
-        self.ended(0, "")
+    pub(crate) fn success(self) -> Self {
+        self.exits_with(0, "")
     }
 
     /// The same, which must have exited with `code` and said `text` on standard error.
     #[track_caller]
-    pub(crate) fn ended(self, code: i32, text: &str) -> Self {
+    pub(crate) fn exits_with(self, code: i32, text: &str) -> Self {
         assert!(self.code == Some(code) && self.stderr.contains(text), "not {code} with {text:?}: {self:#?}");
         self
     }
@@ -229,7 +229,7 @@ impl Ran {
     }
 }
 
-impl From<Output> for Ran {
+impl From<Output> for CliOutput {
     fn from(output: Output) -> Self {
         Self {
             code: output.status.code(),

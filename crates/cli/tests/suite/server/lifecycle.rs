@@ -9,48 +9,49 @@ use std::{
 
 use serde_json::json;
 
-use super::http::{LIMIT, Server};
-use crate::support::{Place, Ran, bare};
+use super::process::{ServerProcess, TIMEOUT};
+use crate::harness::{CliOutput, TestEnv, orchestrix};
 
 #[test]
 fn dev_runs_everything_with_one_command_and_keeps_what_it_did() {
-    let place = Place::sqlite();
+    let env = TestEnv::sqlite();
     let command = || {
-        let mut command = bare(&["dev", "--listen", "127.0.0.1:0"]);
-        command.current_dir(place.folder());
+        let mut command = orchestrix(&["dev", "--listen", "127.0.0.1:0"]);
+        command.current_dir(env.dir());
         command
     };
-    let mut server = Server::of(command());
-    assert!(server.says("curl").contains("orchestrix.echo"));
-    let id = server.post("/jobs", &json!({"jobType": "orchestrix.echo", "payload": {"hello": "world"}})).accepted();
-    server.until(&id, "COMPLETED");
+    let mut server = ServerProcess::spawn(command());
+    assert!(server.wait_for_line("curl").contains("orchestrix.echo"));
+    let id =
+        server.post("/jobs", &json!({"jobType": "orchestrix.echo", "payload": {"hello": "world"}})).accepted_job_id();
+    server.wait_for_status(&id, "COMPLETED");
     assert_eq!(server.get(&format!("/jobs/{id}/result")).json(), json!({"result": {"hello": "world"}}));
     assert_eq!(server.get("/readyz").json()["status"], "ok");
     server.signal("TERM");
-    assert_eq!(server.ended().code(), Some(0));
-    assert!(place.folder().join("orchestrix-data/orchestrix.db").exists());
-    let server = Server::of(command());
+    assert_eq!(server.wait_for_exit().code(), Some(0));
+    assert!(env.dir().join("orchestrix-data/orchestrix.db").exists());
+    let server = ServerProcess::spawn(command());
     assert_eq!(server.get(&format!("/jobs/{id}")).json()["status"], "COMPLETED");
 }
 
 #[test]
 fn a_place_that_is_taken_is_named() {
-    let place = Place::sqlite();
-    let server = Server::start(&place);
-    let taken: Ran = place.run(&["server", "--no-auth", "--listen", &server.address]);
+    let env = TestEnv::sqlite();
+    let server = ServerProcess::start(&env);
+    let taken: CliOutput = env.run(&["server", "--no-auth", "--listen", &server.address]);
     assert_eq!(taken.code, Some(5), "{}", taken.stderr);
     assert!(taken.stderr.contains("cannot listen"), "{}", taken.stderr);
 }
 
 #[test]
 fn a_signal_lets_what_is_asked_be_answered_and_long_polls_end() {
-    let place = Place::sqlite();
-    let mut server = Server::start(&place);
+    let env = TestEnv::sqlite();
+    let mut server = ServerProcess::start(&env);
     let ask = json!({"workerId": "w", "queues": ["*"], "max": 1, "waitSeconds": 50});
     let answer = std::thread::scope(|scope| {
         let waits = scope.spawn(|| server.post("/worker/leases", &ask));
         // Known to the store, so its request is being worked on.
-        let deadline = Instant::now() + LIMIT;
+        let deadline = Instant::now() + TIMEOUT;
         while server.get("/readyz").json()["components"]["workers"]["status"] != "ok" {
             assert!(Instant::now() < deadline, "the worker is not known");
         }
@@ -58,7 +59,7 @@ fn a_signal_lets_what_is_asked_be_answered_and_long_polls_end() {
         waits.join().unwrap()
     });
     assert_eq!((answer.status, &answer.json()["leases"]), (200, &json!([])));
-    assert_eq!(server.ended().code(), Some(0));
+    assert_eq!(server.wait_for_exit().code(), Some(0));
 }
 
 #[test]
@@ -67,8 +68,8 @@ fn the_image_looks_at_the_server_and_not_at_its_database() {
     let text = fs::read_to_string(files).unwrap();
     let check = text.split_once("HEALTHCHECK").unwrap().1.split_once("CMD ").unwrap().1.lines().next().unwrap();
     let words: Vec<String> = serde_json::from_str(check).unwrap();
-    let place = Place::sqlite();
-    let mut server = Server::start_keyed(&place, &[]);
+    let env = TestEnv::sqlite();
+    let mut server = ServerProcess::start_with_auth(&env, &[]);
     let port = server.address.rsplit(':').next().unwrap().to_owned();
     let healthy = || {
         let words: Vec<String> = words.iter().map(|word| word.replace("8080", &port)).collect();
@@ -76,6 +77,6 @@ fn the_image_looks_at_the_server_and_not_at_its_database() {
     };
     assert!(healthy());
     server.signal("TERM");
-    server.ended();
+    server.wait_for_exit();
     assert!(!healthy());
 }
