@@ -1,4 +1,4 @@
-//! Servers that ask for keys: who is let in, what is written down, and what is never said.
+//! Servers that require API keys: which requests they accept, what the audit holds, and what no log may show.
 
 mod audit;
 mod bulk;
@@ -14,28 +14,28 @@ use crate::{
     server::process::{Response, ServerProcess},
 };
 
-/// A server that asks for keys, on a port of its own.
+/// Starts a server that requires keys, on a free port.
 fn start_server_with_auth(env: &TestEnv) -> ServerProcess {
     ServerProcess::spawn(env.command(&["server", "--listen", "127.0.0.1:0"]))
 }
 
-/// What everybody may see of a key.
+/// The public part of a key: its id.
 fn key_id(key: &str) -> &str {
     key.split('_').nth(1).unwrap()
 }
 
-/// What nobody may.
+/// The secret part of a key.
 fn key_secret(key: &str) -> &str {
     key.split('_').nth(2).unwrap()
 }
 
-/// The same key with another secret.
+/// The id of `key` with another secret.
 fn forged_key(key: &str) -> String {
     let secret: String = key_secret(key).chars().rev().collect();
     format!("ox_{}_{secret}", key_id(key))
 }
 
-/// The command over a server, with a key in its environment.
+/// Runs the command over a server, with the key in its environment.
 fn run_with_key(server: &ServerProcess, key: &str, arguments: &[&str]) -> CliOutput {
     let mut command = orchestrix(arguments);
     command.env("ORCHESTRIX_SERVER_URL", format!("http://{}", server.address)).env("ORCHESTRIX_API_KEY", key);
@@ -43,7 +43,7 @@ fn run_with_key(server: &ServerProcess, key: &str, arguments: &[&str]) -> CliOut
 }
 
 impl TestEnv {
-    /// Makes a key straight on the database.
+    /// Creates a key directly on the database.
     fn create_key(&self, role: &str, flags: &[&str]) -> String {
         let ran = self.run(&[&["keys", "create", "--role", role], flags].concat()).success();
         ran.stdout.trim_end().to_owned()
@@ -51,7 +51,7 @@ impl TestEnv {
 }
 
 impl ServerProcess {
-    /// Asks with a key.
+    /// Sends a request with a key.
     fn request_with_key(&self, key: &str, method: &str, path: &str, body: &str) -> Response {
         let key = format!("Bearer {key}");
         self.call(method, path, &[("authorization", &key), ("content-type", "application/json")], body)

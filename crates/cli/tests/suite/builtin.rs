@@ -12,11 +12,11 @@ use crate::{
     worker::WorkerProcess,
 };
 
-/// When a handler that does not stop is dropped.
+/// How long the worker waits for a handler to stop before it drops it.
 const GRACE: Duration = Duration::from_secs(5);
 
 #[test]
-fn noop_and_echo_complete_and_echo_gives_back_every_byte() {
+fn noop_and_echo_complete_and_echo_returns_every_byte() {
     for env in each_database() {
         let _worker = WorkerProcess::start(&env, &[]);
         let payload = r#"{"b":  1.50, "a": [1e3, "\u00e9é", null], "b": 2}"#;
@@ -30,9 +30,9 @@ fn noop_and_echo_complete_and_echo_gives_back_every_byte() {
 }
 
 #[test]
-fn sleep_ends_by_itself_and_stops_when_cancelled() {
+fn sleep_completes_and_stops_when_cancelled() {
     for env in each_database() {
-        // The end of a cancelled job is noticed with the next heartbeat.
+        // The worker learns of a cancel with its next heartbeat.
         let _worker = WorkerProcess::start(&env, &["--heartbeat-interval", "50ms"]);
         let (short, long) = (
             env.enqueue_builtin("sleep", &json!({"seconds": 0.05}), &[]),
@@ -51,7 +51,7 @@ fn sleep_ends_by_itself_and_stops_when_cancelled() {
 }
 
 #[test]
-fn fail_fails_as_it_is_told() {
+fn fail_fails_as_its_payload_says() {
     for env in each_database() {
         let _worker = WorkerProcess::start(&env, &[]);
         let fails = |payload, flags: &[&str]| env.enqueue_builtin("fail", &payload, flags);
@@ -67,7 +67,7 @@ fn fail_fails_as_it_is_told() {
 }
 
 #[test]
-fn a_payload_that_does_not_fit_is_fatal_and_names_the_field() {
+fn an_invalid_payload_is_fatal_and_names_the_field() {
     let env = TestEnv::sqlite();
     let _worker = WorkerProcess::start(&env, &[]);
     for (name, payload, text) in [

@@ -1,4 +1,4 @@
-//! One action on many jobs, draining workers, and looking at the whole.
+//! Bulk actions on jobs, draining workers, statistics and the audit list.
 
 use orchestrix_core::WorkerName;
 use orchestrix_store::{Presence, WorkerInfo};
@@ -11,7 +11,7 @@ use crate::{
 };
 
 #[test]
-fn whatever_matches_is_changed_by_the_leader_and_only_with_consent() {
+fn a_bulk_action_needs_consent_and_is_carried_out_by_the_leader() {
     for env in each_database() {
         let wanted: Vec<String> = (0..3).map(|_| env.enqueue(&["t", "--queue", "q"]).to_string()).collect();
         let other = env.enqueue(&["t"]).to_string();
@@ -46,7 +46,7 @@ fn whatever_matches_is_changed_by_the_leader_and_only_with_consent() {
 }
 
 #[test]
-fn a_bulk_action_says_what_it_means() {
+fn an_incomplete_bulk_command_is_a_usage_error() {
     for env in each_database_and_server() {
         env.migrate();
         env.run(&["jobs", "bulk", "cancel", "--yes"]).exits_with(2, "which jobs?");
@@ -61,7 +61,7 @@ fn a_bulk_action_says_what_it_means() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn workers_are_told_to_drain_and_the_whole_is_shown() {
+async fn workers_are_drained_and_stats_are_shown() {
     for env in each_database_and_server() {
         env.enqueue(&["t"]);
         let store = env.store().await;
@@ -91,7 +91,7 @@ async fn workers_are_told_to_drain_and_the_whole_is_shown() {
 }
 
 #[test]
-fn who_did_what_is_listed_newest_first() {
+fn audit_entries_are_listed_newest_first() {
     for env in each_database_and_server() {
         let job = env.enqueue(&["t"]).to_string();
         env.run(&["queues", "pause", "q"]).success();

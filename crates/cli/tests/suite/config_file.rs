@@ -1,4 +1,4 @@
-//! Flags that stand in a file.
+//! Flags in `orchestrix.toml`.
 
 use std::{fs, process::Command};
 
@@ -10,7 +10,7 @@ fn write_config(env: &TestEnv, text: &str) {
     fs::write(env.dir().join("orchestrix.toml"), text).unwrap();
 }
 
-/// Records a job by a command; what is known of it, asked for without the file.
+/// Enqueues a job with `command` and returns it, read without the file.
 fn enqueued_job(env: &TestEnv, command: &mut Command) -> Value {
     let ran = CliOutput::run(command).success();
     let id = ran.stdout.split_whitespace().next().unwrap();
@@ -18,7 +18,7 @@ fn enqueued_job(env: &TestEnv, command: &mut Command) -> Value {
 }
 
 #[test]
-fn the_command_line_comes_before_the_environment_before_the_file_before_the_default() {
+fn precedence_is_command_line_environment_file_default() {
     let env = TestEnv::sqlite();
     let enqueue = || env.command(&["jobs", "enqueue", "t"]);
     assert_eq!(enqueued_job(&env, &mut enqueue())["queue"], "default");
@@ -31,11 +31,11 @@ fn the_command_line_comes_before_the_environment_before_the_file_before_the_defa
     assert_eq!(enqueued_job(&env, enqueue().env("ORCHESTRIX_QUEUE", "variable"))["queue"], "variable");
     let mut command = env.command(&["jobs", "enqueue", "t", "--queue", "word"]);
     assert_eq!(enqueued_job(&env, command.env("ORCHESTRIX_QUEUE", "variable"))["queue"], "word");
-    // The inner table counts, and the outer ones where it says nothing.
+    // The innermost table with the key wins.
     write_config(&env, "queue = \"outer\"\n[jobs]\nqueue = \"group\"\n[jobs.list]\nqueue = \"nothing-of-this-name\"\n");
     assert_eq!(enqueued_job(&env, &mut enqueue())["queue"], "group");
     assert_eq!(env.json(&["jobs", "list"])["items"].as_array().unwrap().len(), 0);
-    // Where new jobs go narrows no list.
+    // The queue of new jobs is not a filter for lists.
     write_config(&env, "queue = \"outer\"\n");
     assert_eq!(env.json(&["jobs", "list"])["items"].as_array().unwrap().len(), 5);
 }
@@ -63,18 +63,18 @@ fn values_of_every_type_reach_their_flags() {
         (&1.5.into(), &"2030-01-31T09:00:00Z".into()),
         "{job}"
     );
-    // A list is replaced, not added to; a switch that is on can be put off.
+    // A list is replaced, not extended; a switch that is on can be turned off.
     let mut command = env.command(&["jobs", "enqueue", "t", "--tags", "c"]);
     let id = CliOutput::run(command.env("ORCHESTRIX_HOLD", "0")).success().json()["jobId"].as_str().unwrap().to_owned();
     let job = env.json(&["jobs", "get", &id]);
     assert_eq!((&job["tags"], &job["state"]), (&serde_json::json!(["c"]), &"scheduled".into()));
-    // Behind `--` stand no flags.
+    // Arguments after `--` are not flags.
     let ran = env.run(&["jobs", "enqueue", "--", "t"]).success();
     assert_eq!(env.json(&["jobs", "get", ran.json()["jobId"].as_str().unwrap()])["priority"], -3);
 }
 
 #[test]
-fn a_file_that_is_named_must_be_there_and_is_read_alone() {
+fn a_named_file_must_exist_and_replaces_the_default_file() {
     let env = TestEnv::sqlite();
     env.run(&["jobs", "enqueue", "t", "--config", "missing.toml"]).exits_with(2, "missing.toml cannot be read");
     write_config(&env, "queue = \"usual\"\n");
@@ -93,7 +93,7 @@ fn a_file_that_is_named_must_be_there_and_is_read_alone() {
 }
 
 #[test]
-fn mistakes_are_named_with_their_line_and_what_would_be_right() {
+fn mistakes_are_reported_with_their_line_and_a_correction() {
     let env = TestEnv::sqlite();
     for (text, said) in [
         ("databse = \"x\"", "line 1: `databse` is no flag outside of any table; did you mean `database`?"),
@@ -126,7 +126,7 @@ fn mistakes_are_named_with_their_line_and_what_would_be_right() {
         ("log = info", "line 1: is not TOML: "),
     ] {
         write_config(&env, text);
-        // Whichever command runs.
+        // The file is checked by every command.
         for command in [&["jobs", "list"][..], &["completions", "bash"]] {
             let ran = env.run(command).exits_with(2, &format!("error: in orchestrix.toml\n  {said}"));
             assert_eq!(ran.stdout, "");
@@ -138,24 +138,24 @@ fn mistakes_are_named_with_their_line_and_what_would_be_right() {
         ran.stderr.contains("line 2: `two`") && ran.stderr.contains("line 4: `three` is no flag in [dev]"),
         "{ran:#?}"
     );
-    // Help needs no file.
+    // `--help` does not read the file.
     env.run(&["--help"]).success();
 }
 
 #[test]
-fn what_excludes_each_other_does_so_across_the_file_and_the_command_line() {
+fn conflicting_flags_are_detected_across_file_and_command_line() {
     let env = TestEnv::sqlite();
     write_config(&env, "[jobs.enqueue]\ndelay = \"5m\"\n[dlq.purge]\nolder-than = \"30d\"\ndry-run = true\n");
     let ran =
         env.run(&["jobs", "enqueue", "t", "--run-at", "2030-01-01T00:00:00Z"]).exits_with(2, "cannot be used with");
     assert!(ran.stderr.contains("--delay stands in orchestrix.toml, line 2"), "{ran:#?}");
     env.enqueue(&["t"]);
-    // What is required may stand in the file.
+    // A required flag may come from the file.
     env.run(&["dlq", "purge"]).success();
 }
 
 #[test]
-fn no_message_about_the_file_shows_a_value() {
+fn no_error_about_the_file_shows_a_value() {
     let env = TestEnv::sqlite();
     for text in [
         "database = hunter2",
@@ -180,7 +180,7 @@ fn no_message_about_the_file_shows_a_value() {
 }
 
 #[test]
-fn the_database_may_stand_in_the_file() {
+fn the_database_may_come_from_the_file() {
     let env = TestEnv::sqlite();
     env.enqueue(&["t"]);
     write_config(&env, "database = \"sqlite:jobs.db\"\n");
@@ -190,7 +190,7 @@ fn the_database_may_stand_in_the_file() {
 }
 
 #[test]
-fn what_config_prints_is_taken_as_it_is() {
+fn the_output_of_config_is_a_valid_file() {
     let env = TestEnv::sqlite();
     let template = env.run(&["config"]).success().stdout;
     for part in [

@@ -1,4 +1,4 @@
-//! The doctor on real patients: healthy ones, and each with one thing wrong.
+//! `orchestrix doctor` on healthy databases, and on databases with one fault each.
 
 use std::{
     fs,
@@ -17,7 +17,7 @@ use crate::{
     worker::{WorkerProcess, eventually},
 };
 
-/// What the doctor report.
+/// The checks of one run of `doctor`.
 #[derive(Debug)]
 struct DoctorReport {
     code: Option<i32>,
@@ -45,7 +45,7 @@ impl DoctorReport {
         self.checks.iter().find(|check| check["name"] == name).unwrap_or_else(|| panic!("no {name}: {self:#?}"))
     }
 
-    /// Whether a check has this status and says this.
+    /// Asserts the status of a check and a part of its detail.
     #[track_caller]
     fn assert_check(&self, name: &str, status: &str, words: &str) {
         let check = self.check(name);
@@ -59,7 +59,7 @@ impl DoctorReport {
     }
 }
 
-/// Asks again until a worker leads, which takes a moment after it has started.
+/// Runs `doctor` until a worker leads, which takes a moment after its start.
 fn report_once_led(env: &TestEnv) -> DoctorReport {
     eventually("somebody leads", || {
         let report = DoctorReport::of_env(env);
@@ -68,14 +68,14 @@ fn report_once_led(env: &TestEnv) -> DoctorReport {
 }
 
 #[test]
-fn a_healthy_database_has_nothing_to_be_said_against_it() {
+fn a_healthy_database_has_no_problems() {
     let server = PostgresServer::builder().durability(Durability::Durable).start().unwrap();
     for env in [TestEnv::on_postgres(&server), TestEnv::sqlite()] {
         env.run(&["migrate"]).success();
         let _worker = WorkerProcess::start(&env, &[]);
         let report = report_once_led(&env);
         assert_eq!(report.code, Some(0), "{report:#?}");
-        // How many files may be open is the machine's, and so is the disk.
+        // Open files and the disk depend on the machine.
         let ours = |check: &&&Value| !["open-files", "disk", "file-system"].contains(&check["name"].as_str().unwrap());
         let wrong: Vec<_> = report.not_ok();
         assert_eq!(wrong.iter().filter(ours).count(), 0, "{wrong:#?}");
@@ -90,8 +90,8 @@ fn a_healthy_database_has_nothing_to_be_said_against_it() {
 }
 
 #[test]
-fn settings_that_lose_jobs_or_pile_up_dead_rows_are_problems() {
-    // Private servers of tests run without fsync.
+fn settings_that_risk_data_or_bloat_are_problems() {
+    // The private servers of tests run without fsync.
     let server = PostgresServer::builder().setting("autovacuum", "off").start().unwrap();
     let env = TestEnv::on_postgres(&server);
     env.run(&["migrate"]).success();
@@ -111,7 +111,7 @@ fn settings_that_lose_jobs_or_pile_up_dead_rows_are_problems() {
 }
 
 #[tokio::test]
-async fn whoever_keeps_vacuum_from_its_work_is_named() {
+async fn transactions_that_hold_back_vacuum_are_named() {
     let database = TestDatabase::create("doctor").unwrap();
     CliOutput::run(&mut orchestrix(&["migrate", "--database", database.url()])).success();
     DoctorReport::of_database(database.url()).assert_check("old-transactions", "ok", "no transaction");
@@ -135,9 +135,9 @@ async fn whoever_keeps_vacuum_from_its_work_is_named() {
 }
 
 #[test]
-fn missing_and_unknown_migrations_are_problems_and_are_left_alone() {
+fn missing_and_unknown_migrations_are_problems_and_doctor_applies_none() {
     for env in each_database() {
-        // A file that is not there lacks more than its tables; where there is a server nobody looks at this one.
+        // An empty file, because a missing one is another problem. PostgreSQL does not use it.
         fs::write(env.dir().join("jobs.db"), "").unwrap();
         let report = DoctorReport::of_env(&env);
         assert_eq!(report.code, Some(1));
@@ -155,7 +155,7 @@ fn missing_and_unknown_migrations_are_problems_and_are_left_alone() {
 }
 
 #[test]
-fn what_cannot_be_reached_is_told_apart_and_no_password_is_shown() {
+fn unreachable_and_refusing_databases_differ_and_no_password_is_shown() {
     let mut server = PostgresServer::builder().start().unwrap();
     let port = server.port();
     let refused = DoctorReport::of_database(&format!("postgres://postgres:hunter2@127.0.0.1:{port}/nowhere"));
@@ -179,7 +179,7 @@ fn what_cannot_be_reached_is_told_apart_and_no_password_is_shown() {
 }
 
 #[tokio::test]
-async fn jobs_that_wait_in_vain_are_found() {
+async fn jobs_that_no_worker_can_take_are_found() {
     for env in each_database() {
         env.enqueue_dead_job(&["t"], "broken").await;
         env.enqueue(&["SEND", "--queue", "email"]);
@@ -197,7 +197,7 @@ async fn jobs_that_wait_in_vain_are_found() {
 }
 
 #[test]
-fn a_pooler_in_between_is_recognised() {
+fn a_transaction_pooler_is_recognised() {
     let database = TestDatabase::create("doctor").unwrap();
     CliOutput::run(&mut orchestrix(&["migrate", "--database", database.url()])).success();
     DoctorReport::of_database(database.url()).assert_check("listen", "ok", "processes hear of each other's jobs");
@@ -209,7 +209,7 @@ fn a_pooler_in_between_is_recognised() {
 }
 
 #[test]
-fn a_role_that_may_not_do_its_work_is_told_what_it_lacks() {
+fn a_role_without_privileges_is_told_what_is_missing() {
     let database = TestDatabase::create("doctor").unwrap();
     CliOutput::run(&mut orchestrix(&["migrate", "--database", database.url()])).success();
     let role = format!("weak_{}", database.name());
@@ -219,7 +219,7 @@ fn a_role_that_may_not_do_its_work_is_told_what_it_lacks() {
     assert_eq!(report.code, Some(1));
     report.assert_check("privileges", "problem", "this role lacks");
     report.assert_check("old-transactions", "note", "those of others cannot be seen");
-    // One check that may not look does not stop the others.
+    // A check that lacks privileges does not stop the others.
     report.assert_check("partitions", "warning", "could not be looked at");
     report.check("connections");
     psql(
@@ -236,7 +236,7 @@ fn a_role_that_may_not_do_its_work_is_told_what_it_lacks() {
 }
 
 #[test]
-fn a_file_is_looked_at_without_a_trace() {
+fn doctor_leaves_the_sqlite_file_unchanged() {
     let env = TestEnv::sqlite();
     env.enqueue(&["t"]);
     let file = env.dir().join("jobs.db");
@@ -248,13 +248,13 @@ fn a_file_is_looked_at_without_a_trace() {
 }
 
 #[test]
-fn a_damaged_file_and_one_of_another_program_are_problems() {
+fn a_damaged_or_foreign_file_is_a_problem() {
     let env = TestEnv::sqlite();
     let file = env.dir().join("jobs.db");
     env.enqueue(&["t"]);
     let size = fs::metadata(&file).unwrap().len();
     let mut damaged = fs::OpenOptions::new().write(true).open(&file).unwrap();
-    // The tables that jobs are in, but not the pages that say what tables there are.
+    // Damages the pages with jobs, but not the schema pages.
     for page in 2..size / 4096 {
         damaged.seek(SeekFrom::Start(page * 4096)).unwrap();
         damaged.write_all(&[0xa5; 64]).unwrap();
@@ -269,10 +269,10 @@ fn a_damaged_file_and_one_of_another_program_are_problems() {
 }
 
 #[test]
-fn a_file_that_may_not_be_written_is_a_problem() {
+fn a_read_only_file_is_a_problem() {
     let env = TestEnv::sqlite();
     env.enqueue(&["t"]);
-    // Root may write whatever its permissions say, but not where the disk is mounted for reading only.
+    // Root ignores file permissions, but not a read-only mount.
     let folder = env.dir().to_str().unwrap();
     let script = "mount --bind \"$1\" \"$1\" && mount -o remount,bind,ro \"$1\" && shift && exec \"$@\"";
     let root = fs::metadata("/proc/self").unwrap().uid() == 0;
@@ -286,7 +286,7 @@ fn a_file_that_may_not_be_written_is_a_problem() {
 }
 
 #[test]
-fn a_server_is_looked_at_from_outside() {
+fn a_server_is_checked_over_http() {
     let env = TestEnv::sqlite();
     let server = ServerProcess::start(&env);
     let url = format!("http://{}", server.address);
@@ -313,7 +313,7 @@ fn a_server_is_looked_at_from_outside() {
 }
 
 #[test]
-fn a_key_is_shown_to_the_server_and_judged_by_its_answer() {
+fn the_key_is_checked_against_the_server() {
     let env = TestEnv::sqlite();
     let key = |role: &str, flags: &[&str]| {
         let ran = env.run(&[&["keys", "create", "--role", role], flags].concat()).success();

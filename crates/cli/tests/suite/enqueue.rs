@@ -1,4 +1,4 @@
-//! Recording jobs.
+//! `jobs enqueue`.
 
 use std::{fs, io::Write, process::Stdio};
 
@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::harness::{CliOutput, TestEnv, each_database_and_server};
 
 #[test]
-fn a_job_is_recorded_and_its_id_is_the_first_word() {
+fn enqueue_prints_the_job_id_first() {
     for env in each_database_and_server() {
         let ran = env.run(&["jobs", "enqueue", "SEND_EMAIL"]).success();
         let words: Vec<&str> = ran.stdout.split_whitespace().collect();
@@ -83,7 +83,7 @@ fn with_input(env: &TestEnv, arguments: &[&str], input: &str) -> CliOutput {
 }
 
 #[test]
-fn a_key_means_one_job_and_another_request_under_it_is_a_conflict() {
+fn an_idempotency_key_names_one_job_and_another_request_with_it_conflicts() {
     for env in each_database_and_server() {
         let request = ["jobs", "enqueue", "t", "--idempotency-key", "k", "--payload", "1"];
         let first = env.json(&request);
@@ -95,7 +95,7 @@ fn a_key_means_one_job_and_another_request_under_it_is_a_conflict() {
 }
 
 #[test]
-fn a_file_of_jobs_is_recorded_as_a_whole_graph() {
+fn a_file_of_jobs_is_enqueued_as_one_graph() {
     for env in each_database_and_server() {
         let lines = [
             r#"{"jobType": "b", "dependsOn": ["ref:a"], "payload": {"x": 1}}"#,
@@ -117,7 +117,7 @@ fn a_file_of_jobs_is_recorded_as_a_whole_graph() {
 }
 
 #[test]
-fn one_bad_line_keeps_all_from_being_recorded_and_every_bad_one_is_named() {
+fn one_invalid_line_rejects_the_whole_file_and_every_invalid_line_is_named() {
     let env = TestEnv::sqlite();
     env.run(&["migrate"]).success();
     let lines =

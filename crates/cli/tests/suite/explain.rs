@@ -1,4 +1,4 @@
-//! Why jobs are not running.
+//! `jobs explain`.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ async fn lead(store: &dyn Store) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn everything_that_keeps_a_job_waiting_is_told() {
+async fn every_reason_that_keeps_a_job_waiting_is_listed() {
     for env in each_database_and_server() {
         let parent = env.enqueue(&["t", "--hold"]).to_string();
         let child = env.enqueue(&["t", "--queue", "email", "--depends-on", &parent]).to_string();
@@ -72,7 +72,7 @@ async fn everything_that_keeps_a_job_waiting_is_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_that_can_be_claimed_is_explained_by_who_works() {
+async fn a_claimable_job_is_explained_by_the_workers() {
     for env in each_database_and_server() {
         let id = env.enqueue(&["SEND"]);
         let told = || explain(&env, &id);
@@ -94,7 +94,7 @@ async fn a_job_that_can_be_claimed_is_explained_by_who_works() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_job_does_and_what_became_of_it_is_told() {
+async fn running_and_finished_jobs_are_explained() {
     for env in each_database_and_server() {
         let id = env.enqueue(&["t", "--retry-base", "1h", "--max-attempts", "2"]).to_string();
         let told = || explain(&env, &id);

@@ -1,4 +1,4 @@
-//! Looking at jobs.
+//! `jobs get` and `jobs list`.
 
 use orchestrix_core::{JobState, Json};
 use orchestrix_store::{LogLevel, LogLine, Verdict};
@@ -10,7 +10,7 @@ fn ids(list: &Value) -> Vec<&str> {
     list["items"].as_array().unwrap().iter().map(|job| job["jobId"].as_str().unwrap()).collect()
 }
 
-/// What happened to a job, and where that left it.
+/// The transitions of a job as "event state".
 fn events(job: &Value) -> Vec<String> {
     let text = |step: &Value, name: &str| step[name].as_str().unwrap_or_default().to_owned();
     let steps = job["transitions"].as_array().unwrap().iter();
@@ -18,7 +18,7 @@ fn events(job: &Value) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_is_shown_with_its_result_its_attempts_and_what_it_went_through() {
+async fn a_job_is_shown_with_its_result_attempts_and_transitions() {
     for env in each_database_and_server() {
         let id = env.enqueue(&["SEND_EMAIL", "--retry-base", "0s"]).to_string();
         env.finish_next_job(Verdict::Fail {
@@ -74,7 +74,7 @@ async fn a_job_is_shown_with_its_result_its_attempts_and_what_it_went_through() 
 }
 
 #[test]
-fn a_list_is_narrowed_by_every_filter() {
+fn every_filter_narrows_the_list() {
     for env in each_database_and_server() {
         let wanted = env
             .enqueue(&[
@@ -112,7 +112,7 @@ fn a_list_is_narrowed_by_every_filter() {
 }
 
 #[test]
-fn a_list_goes_through_as_many_pages_as_its_limit_needs_and_says_where_to_go_on() {
+fn a_list_reads_as_many_pages_as_its_limit_needs_and_prints_the_next_cursor() {
     let env = TestEnv::sqlite();
     std::fs::write(env.dir().join("jobs.jsonl"), "{\"jobType\": \"t\"}\n".repeat(1_205)).unwrap();
     env.run(&["jobs", "enqueue", "--from-file", "jobs.jsonl"]).success();

@@ -1,4 +1,4 @@
-//! Databases, the command, and a worker's hand for tests.
+//! Test environments: a database, a directory, the command, and direct access to the store.
 
 use std::{
     env, fs,
@@ -19,21 +19,21 @@ use serde_json::Value;
 
 use crate::server::process::ServerProcess;
 
-/// A database and a dir of a test's own, gone with it.
+/// A database and a directory of one test, removed when dropped.
 pub(crate) struct TestEnv {
     dir: PathBuf,
     url: String,
-    /// Through which commands work, where they do not work on the database.
+    /// The server that commands go through, if they do not use the database directly.
     server: Option<ServerProcess>,
     _database: Option<TestDatabase>,
 }
 
-/// One of every kind of database that commands work on.
+/// One environment for each database that commands support.
 pub(crate) fn each_database() -> [TestEnv; 2] {
     [TestEnv::sqlite(), TestEnv::postgres()]
 }
 
-/// The same, and a server in between.
+/// The same, and one behind a server.
 pub(crate) fn each_database_and_server() -> [TestEnv; 3] {
     [TestEnv::sqlite(), TestEnv::postgres(), TestEnv::behind_server()]
 }
@@ -44,7 +44,7 @@ impl TestEnv {
         Self { url: format!("sqlite:{}", dir.join("jobs.db").display()), dir, server: None, _database: None }
     }
 
-    /// A server over a file. It only answers: nobody leads, so that nothing happens but what a test does.
+    /// A server on an SQLite file, with the role `api` only. No node leads, so only the test changes anything.
     pub(crate) fn behind_server() -> Self {
         let mut env = Self::sqlite();
         let server = ["server", "--no-auth", "--roles", "api", "--listen", "127.0.0.1:0"];
@@ -57,17 +57,17 @@ impl TestEnv {
         Self { dir: create_temp_dir(), url: database.url().into(), server: None, _database: Some(database) }
     }
 
-    /// A database on this server.
+    /// The database `postgres` on this server.
     pub(crate) fn on_postgres(server: &PostgresServer) -> Self {
         Self::at_url(server.url("postgres"))
     }
 
-    /// Where its server listens.
+    /// The address that its server listens on.
     pub(crate) fn address(&self) -> String {
         self.server.as_ref().expect("a env that is served").address.clone()
     }
 
-    /// A database that is reached by this URL.
+    /// An existing database.
     pub(crate) fn at_url(url: impl Into<String>) -> Self {
         Self { dir: create_temp_dir(), url: url.into(), server: None, _database: None }
     }
@@ -84,7 +84,7 @@ impl TestEnv {
         !self.url.starts_with("sqlite:")
     }
 
-    /// The first column of what SQL in this database answers, asked without any of our own code.
+    /// Runs SQL on the database, bypassing Orchestrix. Returns the first column.
     pub(crate) fn sql(&self, sql: &str) -> Vec<String> {
         match self.url.strip_prefix("sqlite:") {
             Some(path) => {
@@ -96,7 +96,7 @@ impl TestEnv {
         }
     }
 
-    /// The command on this database or through its server, in this dir.
+    /// The command on this database or through its server, in this directory.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = orchestrix(arguments);
         match &self.server {
@@ -107,7 +107,7 @@ impl TestEnv {
         command
     }
 
-    /// Sees to it that there is something to look into; a server has done so already.
+    /// Applies the migrations; behind a server they are applied already.
     pub(crate) fn migrate(&self) {
         if self.server.is_none() {
             self.run(&["migrate"]).success();
@@ -119,18 +119,18 @@ impl TestEnv {
         CliOutput::run(&mut self.command(arguments))
     }
 
-    /// The JSON that the command prints; it must succeed.
+    /// Runs the command, which must succeed, and parses the JSON that it prints.
     pub(crate) fn json(&self, arguments: &[&str]) -> Value {
         self.run(&[arguments, &["--output", "json"]].concat()).success().json()
     }
 
-    /// Records a job; its id.
+    /// Enqueues a job; returns its id.
     pub(crate) fn enqueue(&self, arguments: &[&str]) -> JobId {
         let ran = self.run(&[&["jobs", "enqueue"], arguments].concat()).success();
         ran.stdout.split_whitespace().next().unwrap().parse().unwrap()
     }
 
-    /// The same database for whoever plays the worker.
+    /// Opens the database as a store, for tests that act as a worker.
     pub(crate) async fn store(&self) -> Arc<dyn Store> {
         match self.url.strip_prefix("sqlite:") {
             Some(path) => Arc::new(SqliteStore::open(SqliteOptions::new(path)).await.unwrap()),
@@ -138,20 +138,20 @@ impl TestEnv {
         }
     }
 
-    /// The same file, at another time.
+    /// Opens the SQLite file with a clock that stands at `time`.
     pub(crate) async fn store_at(&self, time: Timestamp) -> SqliteStore {
         let options = SqliteOptions::from_url(&self.url).unwrap();
         SqliteStore::open(SqliteOptions { clock: Arc::new(ManualClock::new(time)), ..options }).await.unwrap()
     }
 
-    /// Takes the one job that waits, and ends it.
+    /// Claims the one pending job and finishes it.
     pub(crate) async fn finish_next_job(&self, verdict: Verdict) -> JobState {
         let store = self.store().await;
         let claimed = claim_one(&*store).await;
         finish(&*store, &claimed, verdict).await
     }
 
-    /// A job that died of `error`.
+    /// Enqueues a job and fails it for good with `error`.
     pub(crate) async fn enqueue_dead_job(&self, arguments: &[&str], error: &str) -> JobId {
         let id = self.enqueue(arguments);
         let verdict = Verdict::Fail { error: error.into(), retryable: false, retry_after: None };
@@ -163,7 +163,7 @@ impl TestEnv {
 impl Drop for TestEnv {
     fn drop(&mut self) {
         self.server = None;
-        // What is left behind is in the dir for temporary files.
+        // Best effort: it is below the system's temporary directory.
         let _ = fs::remove_dir_all(&self.dir);
     }
 }
@@ -176,7 +176,7 @@ fn create_temp_dir() -> PathBuf {
     path
 }
 
-/// The command without a database, and without what the environment of the tests says to it.
+/// The command without a database, and without the `ORCHESTRIX_…` variables of the test run.
 pub(crate) fn orchestrix(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_orchestrix"));
     for (name, _) in env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("ORCHESTRIX_")) {
@@ -196,7 +196,7 @@ pub(crate) async fn finish(store: &dyn Store, claimed: &Claimed, verdict: Verdic
     *ends[0].as_ref().unwrap()
 }
 
-/// How a command ended.
+/// Exit code and output of a command that has ended.
 #[derive(Debug)]
 pub(crate) struct CliOutput {
     pub(crate) code: Option<i32>,
@@ -209,20 +209,20 @@ impl CliOutput {
         Self::from(command.output().unwrap())
     }
 
-    /// The same, which must have succeeded.
+    /// Asserts exit code 0.
     #[track_caller]
     pub(crate) fn success(self) -> Self {
         self.exits_with(0, "")
     }
 
-    /// The same, which must have exited with `code` and said `text` on standard error.
+    /// Asserts the exit code, and that standard error contains `text`.
     #[track_caller]
     pub(crate) fn exits_with(self, code: i32, text: &str) -> Self {
         assert!(self.code == Some(code) && self.stderr.contains(text), "not {code} with {text:?}: {self:#?}");
         self
     }
 
-    /// What it printed.
+    /// Parses standard output as JSON.
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:#?}"))

@@ -1,8 +1,8 @@
-//! What the command says of itself.
+//! Help pages, version and shell completions.
 
 use crate::harness::{CliOutput, orchestrix};
 
-/// Every command with its help, found by following the lists of commands.
+/// Collects the help page of every command, by following the lists of commands.
 fn pages(path: &[&str], found: &mut Vec<(String, String)>) {
     let text = CliOutput::run(&mut orchestrix(&[path, &["--help"]].concat())).success().stdout;
     let commands: Vec<String> = text
@@ -19,7 +19,7 @@ fn pages(path: &[&str], found: &mut Vec<(String, String)>) {
 }
 
 #[test]
-fn every_help_page_is_as_it_was() {
+fn every_help_page_matches_its_snapshot() {
     let mut found = Vec::new();
     pages(&[], &mut found);
     assert!(found.len() > 20, "{}", found.len());
@@ -31,13 +31,13 @@ fn every_help_page_is_as_it_was() {
 }
 
 #[test]
-fn without_arguments_it_explains_itself() {
+fn without_arguments_it_prints_its_usage() {
     let ran = CliOutput::run(orchestrix(&[]).env("ORCHESTRIX_OUTPUT", "json")).exits_with(2, "Usage: orchestrix");
     assert!(ran.stderr.contains("Exit codes"), "{ran:?}");
 }
 
 #[test]
-fn it_knows_its_version() {
+fn it_prints_its_version() {
     assert_eq!(
         CliOutput::run(&mut orchestrix(&["--version"])).success().stdout,
         concat!("orchestrix ", env!("CARGO_PKG_VERSION"), "\n")
@@ -45,10 +45,10 @@ fn it_knows_its_version() {
 }
 
 #[test]
-fn completions_know_commands_flags_and_values() {
+fn completions_contain_commands_flags_and_values() {
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
         let script = CliOutput::run(&mut orchestrix(&["completions", shell])).success().stdout;
-        // Not every shell is told the values.
+        // Not every shell completes values.
         let values: &[&str] = if ["bash", "fish", "zsh"].contains(&shell) { &["jsonl", "retrying"] } else { &[] };
         for word in [&["redrive", "idempotency-key"], values].concat() {
             assert!(script.contains(word), "{word} is missing for {shell}");

@@ -1,4 +1,4 @@
-//! Cancelling, retrying and forgetting jobs.
+//! Cancelling, retrying, releasing, redriving and purging jobs.
 
 use std::{
     io::{Read, Write},
@@ -18,7 +18,7 @@ fn state(env: &TestEnv, id: &impl ToString) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_waiting_job_is_cancelled_and_a_finished_one_is_a_conflict() {
+async fn a_waiting_job_is_cancelled_and_a_finished_one_conflicts() {
     for env in each_database_and_server() {
         let id = env.enqueue(&["t"]).to_string();
         let cancelled = json!({"items": [{"jobId": id, "status": "CANCELLED", "state": "cancelled"}]});
@@ -47,7 +47,7 @@ async fn only_dead_and_cancelled_jobs_are_retried() {
 }
 
 #[test]
-fn a_held_job_is_released_and_may_be_again() {
+fn a_held_job_is_released_and_a_second_release_succeeds() {
     for env in each_database_and_server() {
         let id = env.enqueue(&["t", "--hold"]).to_string();
         assert_eq!(env.json(&["jobs", "release", &id]), json!({"items": [{"jobId": id, "status": "PENDING"}]}));
@@ -58,7 +58,7 @@ fn a_held_job_is_released_and_may_be_again() {
 }
 
 #[test]
-fn whatever_matches_is_cancelled_only_with_consent() {
+fn cancelling_by_filter_needs_consent() {
     for env in each_database_and_server() {
         let wanted: Vec<String> = (0..3).map(|_| env.enqueue(&["t", "--queue", "q"]).to_string()).collect();
         let other = env.enqueue(&["t"]);
@@ -78,7 +78,7 @@ fn whatever_matches_is_cancelled_only_with_consent() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn dead_jobs_are_listed_and_get_another_chance() {
+async fn dead_jobs_are_listed_and_redriven() {
     for env in each_database_and_server() {
         let first = env.enqueue_dead_job(&["a", "--queue", "q"], "broken").await.to_string();
         let second = env.enqueue_dead_job(&["b"], "broken").await.to_string();
@@ -110,7 +110,7 @@ async fn dead_jobs_are_listed_and_get_another_chance() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_dry_run_says_of_every_job_what_would_become_of_it() {
+async fn a_dry_run_reports_the_effect_on_every_job() {
     const UNKNOWN_ID: &str = "0199d0a4-8f3e-7c21-9b1f-2f6a3e1c5d70";
     for env in each_database_and_server() {
         let dead = env.enqueue_dead_job(&["t"], "broken").await.to_string();
@@ -140,7 +140,7 @@ async fn a_dry_run_says_of_every_job_what_would_become_of_it() {
     }
 }
 
-/// Passes requests on one at a time, and calls `after` with each before it is answered.
+/// Starts a proxy that forwards one request at a time, and calls `after` before it returns each response.
 fn start_proxy(target: String, after: impl Fn(&str) + Send + 'static) -> String {
     fn read_message(stream: &mut TcpStream) -> Option<String> {
         let (mut text, mut buffer) = (String::new(), [0; 64 * 1024]);
@@ -171,8 +171,8 @@ fn start_proxy(target: String, after: impl Fn(&str) + Send + 'static) -> String 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_redrive_reaches_the_oldest_though_those_before_them_die_again_at_once() {
-    // Two more than one request retries.
+async fn a_redrive_reaches_the_oldest_jobs_even_if_newer_ones_die_again_at_once() {
+    // Two more than one request redrives.
     const JOBS: usize = 1_002;
     async fn fail_all(store: &dyn Store) -> usize {
         let mut killed = 0;
@@ -212,7 +212,7 @@ async fn a_redrive_reaches_the_oldest_though_those_before_them_die_again_at_once
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn dead_jobs_are_forgotten_and_nothing_else_is() {
+async fn a_purge_removes_dead_jobs_only() {
     for env in each_database_and_server() {
         let done = env.enqueue(&["t"]);
         env.finish_next_job(Verdict::DONE).await;
@@ -238,7 +238,7 @@ async fn dead_jobs_are_forgotten_and_nothing_else_is() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn only_those_that_died_long_enough_ago_are_forgotten() {
+async fn a_purge_respects_older_than() {
     let env = TestEnv::sqlite();
     env.run(&["migrate"]).success();
     let earlier = env.store_at(Timestamp::now() - Duration::from_secs(7_200)).await;

@@ -1,4 +1,4 @@
-//! What is logged, and whose it is.
+//! Log lines: their format, and the ids that they carry.
 
 use orchestrix_core::Timestamp;
 use serde_json::{Map, Value};
@@ -11,7 +11,7 @@ use crate::{
 const TRACE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 const TRACE_ID: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 
-/// A line, which is one object with all that each has.
+/// Parses a JSON log line and asserts the fields that every line has.
 #[track_caller]
 fn object(line: &str) -> Map<String, Value> {
     let object: Map<String, Value> = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
@@ -30,7 +30,7 @@ fn dev(env: &TestEnv, arguments: &[&str]) -> ServerProcess {
     ServerProcess::spawn(command)
 }
 
-/// Has a job fail at once, in a request with all the ids there are; the job's.
+/// Enqueues a job that fails at once, with every id a request can have; returns the job's id.
 fn fail(server: &ServerProcess) -> String {
     let headers = [("content-type", "application/json"), ("x-request-id", "request-7"), ("traceparent", TRACE)];
     let body = r#"{"jobType": "orchestrix.fail", "payload": {"message": "sesame", "retryable": false},
@@ -41,7 +41,7 @@ fn fail(server: &ServerProcess) -> String {
 }
 
 #[test]
-fn as_json_every_line_is_an_object_and_knows_its_request_and_its_job() {
+fn every_json_line_is_an_object_with_its_request_and_job_ids() {
     let env = TestEnv::sqlite();
     let server = dev(&env, &["--log", "trace", "--log-format", "json"]);
     let id = fail(&server);
@@ -51,7 +51,7 @@ fn as_json_every_line_is_an_object_and_knows_its_request_and_its_job() {
         objects.iter().filter(|object| object.get(name).is_some_and(|v| v == value)).collect::<Vec<_>>()
     };
 
-    // The request: recorded, answered.
+    // Lines of the request: enqueued, answered.
     let request = of("requestId", "request-7");
     let said: Vec<&Value> = request.iter().map(|line| &line["message"]).collect();
     assert!(said.contains(&&"recorded".into()) && said.contains(&&"answered".into()), "{lines:#?}");
@@ -62,7 +62,7 @@ fn as_json_every_line_is_an_object_and_knows_its_request_and_its_job() {
         );
     }
 
-    // The attempt: begins, ended.
+    // Lines of the attempt: started, ended.
     let attempt: Vec<_> = of("jobId", &id).into_iter().filter(|line| line.contains_key("attempt")).collect();
     let said: Vec<&Value> = attempt.iter().map(|line| &line["message"]).collect();
     assert!(said.contains(&&"begins".into()) && said.contains(&&"ended".into()), "{lines:#?}");
@@ -75,14 +75,14 @@ fn as_json_every_line_is_an_object_and_knows_its_request_and_its_job() {
         assert_eq!(line["correlationId"], "order-7", "{line:?}");
     }
 
-    // What it says to whoever looks on is one of them; payloads and keys are in none.
+    // The startup message is a log line, too; payloads and keys are in none.
     let looks = |object: &Map<String, Value>| object["message"].as_str().unwrap().contains("curl -i");
     assert!(objects.iter().any(looks), "{lines:#?}");
     assert!(!lines.iter().any(|line| line.contains("sesame")), "{lines:#?}");
 }
 
 #[test]
-fn for_people_a_line_is_short_and_plain_and_knows_its_request_and_its_job() {
+fn pretty_lines_are_plain_and_carry_request_and_job_ids() {
     let env = TestEnv::sqlite();
     let server = dev(&env, &["--log", "debug"]);
     let id = fail(&server);
@@ -97,10 +97,10 @@ fn for_people_a_line_is_short_and_plain_and_knows_its_request_and_its_job() {
 }
 
 #[test]
-fn a_lone_warning_knows_its_request() {
+fn a_warning_carries_its_request_id() {
     let env = TestEnv::sqlite();
     let server = dev(&env, &["--log-format", "json"]);
-    // A table that is gone is an error of whichever request needs it.
+    // Without its table every enqueue fails.
     let file = rusqlite::Connection::open(env.dir().join("orchestrix-data/orchestrix.db")).unwrap();
     file.execute_batch("PRAGMA busy_timeout = 60000; ALTER TABLE job RENAME TO gone").unwrap();
     let headers = [("content-type", "application/json"), ("x-request-id", "request-8")];
@@ -110,7 +110,7 @@ fn a_lone_warning_knows_its_request() {
 }
 
 #[test]
-fn a_mistake_is_an_object_too() {
+fn an_error_of_a_command_is_a_json_object_too() {
     let env = TestEnv::sqlite();
     let ran = env.run(&["jobs", "get", "0199d0a4-8f3e-7c21-9b1f-2f6a3e1c5d70", "--log-format", "json"]);
     assert_eq!(ran.code, Some(5));

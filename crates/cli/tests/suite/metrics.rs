@@ -1,4 +1,4 @@
-//! Metrics of real processes: what they are called, and that they are right.
+//! Metrics of real processes: their names and their values.
 
 mod exposition;
 
@@ -12,13 +12,13 @@ use crate::{
     server::process::ServerProcess,
 };
 
-/// A server that leads soon, and takes back leases soon after the database came up.
+/// A server with short intervals: it leads soon, and reaps leases soon after its start.
 fn server(env: &TestEnv, node: &str) -> ServerProcess {
     let times = ["--heartbeat-interval", "200ms", "--leader-term", "2s", "--node-id", node];
     ServerProcess::spawn(env.command(&[&["server", "--no-auth", "--listen", "127.0.0.1:0"], &times[..]].concat()))
 }
 
-/// A worker, seen through its page of metrics.
+/// A worker that serves its metrics.
 fn worker(env: &TestEnv, flags: &[&str]) -> ServerProcess {
     let flags = [&["worker", "--metrics-listen", "127.0.0.1:0", "--poll-interval", "20ms"], flags].concat();
     ServerProcess::spawn(env.command(&flags))
@@ -42,7 +42,7 @@ fn tell(server: &ServerProcess, token: &str, what: &str, body: &Value) -> u16 {
 fn a_server_counts_what_it_commits() {
     for env in each_database() {
         let server = server(&env, "here");
-        // Five jobs, of which three complete, one dies and one is cancelled; and requests that come again.
+        // Five jobs: three complete, one dies, one is cancelled. Some requests are repeated.
         let ids: Vec<String> = (0..5)
             .map(|n| job(&server, &json!({"jobType": "t", "queue": "five", "idempotencyKey": format!("k{n}")})))
             .collect();
@@ -57,7 +57,7 @@ fn a_server_counts_what_it_commits() {
         let items = json!({"items": [{"leaseToken": tokens[2]}, {"leaseToken": "nonsense"}]});
         assert_eq!(server.post("/worker/leases/complete-batch", &items).status, 200);
         assert_eq!(tell(&server, &tokens[3], "fail", &json!({"error": "no use", "retryable": false})), 200);
-        // Too late, in three ways.
+        // Three writes with a lost lease.
         assert_eq!(tell(&server, &tokens[3], "complete", &json!({})), 409);
         assert_eq!(tell(&server, &tokens[3], "progress", &json!({"percent": 1})), 409);
         assert_eq!(tell(&server, &tokens[3], "logs", &json!({"lines": [{"message": "x"}]})), 409);
@@ -77,7 +77,7 @@ fn a_server_counts_what_it_commits() {
 }
 
 #[test]
-fn a_worker_counts_what_it_commits_and_one_over_a_server_leaves_that_to_the_server() {
+fn a_worker_counts_its_commits_and_a_remote_worker_leaves_them_to_the_server() {
     for env in each_database() {
         let server = server(&env, "here");
         let of = |kind: &str, n: usize| {
@@ -131,7 +131,7 @@ fn a_worker_counts_what_it_commits_and_one_over_a_server_leaves_that_to_the_serv
 }
 
 #[test]
-fn a_leader_tells_of_queues_workers_schedules_and_lost_leases() {
+fn the_leader_reports_queues_workers_schedules_and_lost_leases() {
     for env in each_database() {
         let server = server(&env, "here");
         job(&server, &json!({"jobType": "t", "queue": "lost", "leaseSeconds": 1}));
@@ -159,11 +159,11 @@ fn a_leader_tells_of_queues_workers_schedules_and_lost_leases() {
         assert_eq!(page.value("orchestrix_leader", &[("node", "here")]), Some(1.0));
         assert_eq!(page.value("orchestrix_leader_changes_total", &[]), Some(1.0));
         MetricsPage::wait_until(&server, |page| page.value("orchestrix_workers", &[("state", "live")]) == Some(1.0));
-        // What is gone stands at nothing.
+        // A count that falls to zero is reported as zero.
         assert_eq!(server.send("POST", &format!("/jobs/{later}/cancel"), "").status, 202);
         MetricsPage::wait_until(&server, |page| page.value("orchestrix_queue_depth", &full("scheduled")) == Some(0.0));
 
-        // Between them two processes show every metric that there is, and no other.
+        // Together the two processes show every documented metric and no other.
         let worker = worker(&env, &["--no-coordinator", "--queues", "run"]);
         let id = job(&server, &json!({"jobType": "orchestrix.noop", "queue": "run"}));
         server.wait_for_status(&id, "COMPLETED");
@@ -176,7 +176,7 @@ fn a_leader_tells_of_queues_workers_schedules_and_lost_leases() {
 }
 
 #[test]
-fn a_node_that_leads_no_longer_tells_of_no_queues() {
+fn a_former_leader_reports_no_queues() {
     let env = TestEnv::postgres();
     let first = server(&env, "first");
     job(&first, &json!({"jobType": "t", "queue": "full"}));
@@ -185,7 +185,7 @@ fn a_node_that_leads_no_longer_tells_of_no_queues() {
     MetricsPage::wait_until(&first, |page| tells(page) == Some(1.0));
     let second = server(&env, "second");
     MetricsPage::wait_until(&second, |page| leads(page, "second") == Some(0.0));
-    // Cut off for longer than its term.
+    // Stopped for longer than its term.
     first.signal("STOP");
     let page = MetricsPage::wait_until(&second, |page| leads(page, "second") == Some(1.0) && tells(page) == Some(1.0));
     assert_eq!(page.value("orchestrix_leader_changes_total", &[]), Some(2.0), "it saw the first and then itself");
@@ -194,7 +194,7 @@ fn a_node_that_leads_no_longer_tells_of_no_queues() {
 }
 
 #[test]
-fn requests_are_counted_by_route_and_never_by_what_stands_in_them() {
+fn requests_are_counted_by_route_and_never_by_path() {
     let env = TestEnv::sqlite();
     let server = server(&env, "here");
     for path in ["/jobs/0197", "/jobs/nothing", "/secret/path", "/jobs/a/b/c?d=e"] {
@@ -216,7 +216,7 @@ fn requests_are_counted_by_route_and_never_by_what_stands_in_them() {
 }
 
 #[test]
-fn a_worker_whose_metrics_can_be_reached_from_elsewhere_says_so() {
+fn a_worker_with_public_metrics_prints_a_warning() {
     let env = TestEnv::sqlite();
     let shown = ServerProcess::spawn(env.command(&["worker", "--metrics-listen", "0.0.0.0:0"]));
     shown.wait_for_line("warning: whoever reaches that address reads the metrics, without a key and without TLS");
@@ -227,7 +227,7 @@ fn a_worker_whose_metrics_can_be_reached_from_elsewhere_says_so() {
 }
 
 #[test]
-fn a_worker_that_cannot_show_its_metrics_says_so() {
+fn a_worker_that_cannot_serve_its_metrics_exits() {
     let env = TestEnv::sqlite();
     let server = ServerProcess::start(&env);
     let ran: CliOutput = env.run(&["worker", "--metrics-listen", &server.address]);

@@ -1,11 +1,11 @@
-//! Migrations on demand, at the start of a command, and not at all.
+//! `migrate`, `migrate --check` and `--no-migrate`.
 
 use serde_json::json;
 
 use crate::harness::{TestEnv, each_database};
 
 #[test]
-fn pending_migrations_are_counted_applied_and_then_gone() {
+fn pending_migrations_are_counted_and_applied() {
     for env in each_database() {
         let before = env.run(&["migrate", "--check", "--output", "json"]).exits_with(1, "").json();
         assert!(before["pending"].as_u64().unwrap() > 0, "{before}");
@@ -18,7 +18,7 @@ fn pending_migrations_are_counted_applied_and_then_gone() {
 }
 
 #[test]
-fn without_migrating_a_database_that_lacks_some_is_refused_and_left_alone() {
+fn no_migrate_refuses_an_outdated_database_and_leaves_it_unchanged() {
     for env in each_database() {
         env.run(&["jobs", "enqueue", "t", "--no-migrate"]).exits_with(1, "run `orchestrix migrate`");
         env.run(&["migrate", "--no-migrate"]).exits_with(2, "--check only looks");

@@ -1,4 +1,4 @@
-//! Commands over a server: who is away, who says no, and what must not be sent twice.
+//! Commands over a server: unreachable servers, refusals, and requests that must not be repeated.
 
 use std::{
     io::{self, Read, Write},
@@ -21,8 +21,8 @@ fn run_over_server(server: &str, arguments: &[&str]) -> CliOutput {
 }
 
 #[test]
-fn a_server_that_is_away_is_unreachable_and_named() {
-    // Nobody listens on the first port.
+fn an_unreachable_server_is_named() {
+    // No process listens on port 1.
     let away = |arguments: &[&str]| {
         run_over_server(
             "http://127.0.0.1:1",
@@ -37,7 +37,7 @@ fn a_server_that_is_away_is_unreachable_and_named() {
 }
 
 #[test]
-fn a_server_or_a_database_and_not_where_only_a_database_will_do() {
+fn server_and_database_exclude_each_other_and_some_commands_need_a_database() {
     let env = TestEnv::sqlite();
     env.run(&["jobs", "list", "--server", "http://127.0.0.1:1"]).exits_with(2, "exclude each other");
     for command in [&["server", "--no-auth"][..], &["dev"], &["migrate"]] {
@@ -47,12 +47,12 @@ fn a_server_or_a_database_and_not_where_only_a_database_will_do() {
         let ran = run_over_server(server, &["jobs", "list"]).exits_with(2, "server: ");
         assert!(!ran.stderr.contains("hunter2"), "{ran:?}");
     }
-    // What needs neither asks nobody.
+    // A command that needs neither does not connect.
     run_over_server("http://127.0.0.1:1", &["schedules", "next", "--every", "1h"]).success();
 }
 
 #[test]
-fn what_a_server_refuses_has_the_same_exit_codes_and_every_bad_field_is_told() {
+fn refusals_of_a_server_have_the_usual_exit_codes_and_name_every_invalid_field() {
     let env = TestEnv::behind_server();
     env.run(&["jobs", "get", UNKNOWN_ID]).exits_with(3, "`orchestrix jobs list`");
     env.run(&["schedules", "get", "nobody"]).exits_with(3, "there is no schedule nobody");
@@ -71,7 +71,7 @@ fn what_a_server_refuses_has_the_same_exit_codes_and_every_bad_field_is_told() {
     run_over_server(&wrong, &["jobs", "list"]).exits_with(3, "there is nothing at /elsewhere/admin/jobs");
 }
 
-/// Stands before a server: ends the first connection once its request has come, and passes on all others.
+/// A proxy that closes the first connection after its request, and forwards all others.
 struct FlakyProxy {
     address: String,
     connections: Arc<AtomicUsize>,
@@ -95,7 +95,7 @@ impl FlakyProxy {
     }
 }
 
-// Reads one request to its end, and keeps the connection.
+// Reads one whole request, and returns the open connection with it.
 fn read_request(mut stream: TcpStream) -> (TcpStream, String) {
     let mut text = String::new();
     let mut buffer = [0; 4096];
@@ -127,7 +127,7 @@ fn jobs(env: &TestEnv) -> usize {
 }
 
 #[test]
-fn a_job_without_a_key_is_not_sent_twice_when_the_connection_breaks() {
+fn an_enqueue_without_a_key_is_not_repeated_when_the_connection_breaks() {
     let env = TestEnv::behind_server();
     let proxy = FlakyProxy::start(env.address());
     let ran =
@@ -142,7 +142,7 @@ fn a_job_without_a_key_is_not_sent_twice_when_the_connection_breaks() {
 }
 
 #[test]
-fn what_may_be_repeated_is_sent_again_when_the_connection_breaks() {
+fn idempotent_requests_are_repeated_when_the_connection_breaks() {
     let env = TestEnv::behind_server();
     for command in [
         &["jobs", "enqueue", "t", "--idempotency-key", "k"][..],
@@ -158,7 +158,7 @@ fn what_may_be_repeated_is_sent_again_when_the_connection_breaks() {
 }
 
 #[test]
-fn a_key_is_shown_to_the_server_and_to_nobody_else() {
+fn the_api_key_is_sent_to_the_server_and_never_logged() {
     for (status, text, advice) in
         [(401, "unauthenticated", "ORCHESTRIX_API_KEY"), (403, "forbidden", "role is operator")]
     {

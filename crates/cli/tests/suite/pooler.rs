@@ -10,11 +10,11 @@ use crate::{
 };
 
 #[test]
-fn a_server_and_a_worker_do_their_work_through_a_pooler_that_is_named() {
+fn server_and_worker_run_through_a_pooler_given_pgbouncer_true() {
     let database = TestDatabase::create("pooler").unwrap();
     let bouncer = PgBouncer::start(orchestrix_testkit::test_postgres().unwrap(), 4).unwrap();
     let url = bouncer.url(database.name());
-    // One that is not named is told from one that is away.
+    // Without the option the error differs from that of an unreachable database.
     let plain = TestEnv::at_url(&url);
     plain.run(&["migrate"]).exits_with(1, "end --database with ?pgbouncer=true");
     plain.run(&["jobs", "list"]).exits_with(1, "end --database with ?pgbouncer=true");
@@ -36,7 +36,7 @@ fn a_server_and_a_worker_do_their_work_through_a_pooler_that_is_named() {
         assert_eq!(server.get(&format!("/jobs/{id}/result")).json(), json!({"result": n}));
     }
     server.wait_for_status(&last, "COMPLETED");
-    // The leader fires, and operators look.
+    // The leader fires schedules, and operator commands work.
     env.run(&["schedules", "put", "often", "orchestrix.noop", "--every", "1s"]).success();
     eventually("the schedule fires", || {
         let lines = env.json(&["schedules", "occurrences", "often"]);
@@ -44,7 +44,7 @@ fn a_server_and_a_worker_do_their_work_through_a_pooler_that_is_named() {
     });
     let doctor = env.run(&["doctor"]);
     assert!(doctor.stdout.contains("a pooler in transaction mode is in between"), "{doctor:?}");
-    // What goes through it is seen by whoever goes past it.
+    // A direct connection sees what was written through the pooler.
     let direct = orchestrix(&["jobs", "get", &last, "--database", database.url()]).output().unwrap();
     assert!(direct.status.success(), "{direct:?}");
     worker.shut_down();

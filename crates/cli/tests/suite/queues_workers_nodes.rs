@@ -1,4 +1,4 @@
-//! Queues, workers and nodes.
+//! The commands `queues`, `workers` and `nodes`.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ fn worker(name: &str, queue: Option<&str>, types: Option<&[&str]>) -> WorkerInfo
 }
 
 #[test]
-fn queues_show_what_they_hold_and_are_paused_and_resumed() {
+fn queues_show_their_depth_and_are_paused_and_resumed() {
     for env in each_database_and_server() {
         env.enqueue(&["t", "--queue", "email"]);
         env.enqueue(&["t", "--queue", "email", "--delay", "1h"]);
@@ -44,7 +44,7 @@ fn queues_show_what_they_hold_and_are_paused_and_resumed() {
 }
 
 #[test]
-fn a_queue_that_is_refused_leaves_the_others_paused_and_told_of() {
+fn a_refused_queue_does_not_stop_the_others_from_being_paused() {
     let env = TestEnv::sqlite();
     env.migrate();
     env.sql(
@@ -56,7 +56,7 @@ fn a_queue_that_is_refused_leaves_the_others_paused_and_told_of() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn workers_are_listed_with_the_types_of_jobs_that_none_of_them_takes() {
+async fn workers_are_listed_with_the_job_types_that_none_of_them_takes() {
     for env in each_database_and_server() {
         let waiting = env.enqueue(&["SEND_EMAIL"]).to_string();
         let served = env.enqueue(&["RESIZE", "--queue", "images"]).to_string();
@@ -93,7 +93,7 @@ async fn workers_are_listed_with_the_types_of_jobs_that_none_of_them_takes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_that_fell_silent_takes_nothing() {
+async fn a_silent_worker_counts_as_taking_nothing() {
     let env = TestEnv::sqlite();
     let id = env.enqueue(&["t"]).to_string();
     let store = env.store_at(Timestamp::now() - Duration::from_secs(3600)).await;
@@ -105,7 +105,7 @@ async fn a_worker_that_fell_silent_takes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nodes_are_listed_with_the_one_that_leads() {
+async fn nodes_are_listed_with_the_leader() {
     for env in each_database_and_server() {
         let store = env.store().await;
         for (name, address) in [("one", Some("http://127.0.0.1:8080".to_owned())), ("two", None)] {
@@ -114,7 +114,7 @@ async fn nodes_are_listed_with_the_one_that_leads() {
         }
         store.campaign(&NodeName::new("two").unwrap(), Duration::from_secs(600), None).await.unwrap();
         let mut list = env.json(&["nodes", "list"]);
-        // A server in between is one of them.
+        // Behind a server, that server is listed, too.
         list["items"].as_array_mut().unwrap().retain(|node| node["roles"] != json!(["api"]));
         for node in list["items"].as_array_mut().unwrap() {
             assert!(node["startedAt"].take().is_string() && node["lastSeenAt"].take().is_string());

@@ -1,4 +1,4 @@
-//! Schedules: setting them up, and what is said of them.
+//! Creating, updating and listing schedules.
 
 mod actions;
 mod next;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{TestEnv, each_database_and_server};
 
-/// Long before it begins, so that its next times are always the same.
+/// Its first time is far ahead, so that its next times are always the same.
 pub(super) const NIGHTLY: [&str; 10] = [
     "schedules",
     "put",
@@ -91,7 +91,7 @@ fn every_flag_reaches_the_schedule() {
 }
 
 #[test]
-fn schedules_are_listed_by_name_in_parts() {
+fn schedules_are_listed_by_name_in_pages() {
     for env in each_database_and_server() {
         put_nightly(&env, &[]);
         env.run(&["schedules", "put", "a", "t", "--every", "24h", "--paused", "--note", "why"]).success();
@@ -121,7 +121,7 @@ fn schedules_are_listed_by_name_in_parts() {
 }
 
 #[test]
-fn what_is_paused_stays_so_when_it_is_put_again() {
+fn a_paused_schedule_stays_paused_when_it_is_put_again() {
     for env in each_database_and_server() {
         put_nightly(&env, &[]);
         let paused = env.json(&["schedules", "pause", "nightly", "--note", "disk"]);

@@ -1,4 +1,4 @@
-//! The server as a process, on every database, asked as any program would ask it.
+//! The server as a process, on every database, tested over HTTP.
 
 mod admin;
 mod connection;

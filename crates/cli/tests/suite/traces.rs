@@ -1,4 +1,4 @@
-//! Traces, from a client over the server to a worker, as a collector gets them.
+//! Traces from the client over the server to the worker, as a collector receives them.
 
 use std::time::Instant;
 
@@ -13,7 +13,7 @@ use crate::{
 const TRACE_ID: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const CLIENT: &str = "00f067aa0ba902b7";
 
-/// A span as it was sent, and the resource that it came from.
+/// A span as it was exported, with its resource.
 #[derive(Debug, Clone)]
 struct ExportedSpan {
     span: Value,
@@ -26,7 +26,7 @@ impl ExportedSpan {
     }
 }
 
-/// The value of an attribute of a span or of a resource; null if it has none of this name.
+/// The value of an attribute of a span or of a resource; null if there is none of this name.
 fn attribute_of(holder: &Value, name: &str) -> Value {
     let attributes = holder["attributes"].as_array().unwrap();
     let value = attributes.iter().find(|attribute| attribute["key"] == name).map(|attribute| &attribute["value"]);
@@ -48,7 +48,7 @@ fn spans(bodies: &[String]) -> Vec<ExportedSpan> {
     spans
 }
 
-/// The first span of this name with this attribute, once it was sent.
+/// Waits for the first span of this name with this attribute.
 fn wait_for_span(collector: &Collector, name: &str, attribute: &str, value: &str) -> ExportedSpan {
     let found = collector.wait(TIMEOUT, |bodies| {
         spans(bodies).into_iter().find(|sent| sent.span["name"] == name && sent.attribute(attribute) == value)
@@ -72,7 +72,7 @@ fn dev(env: &TestEnv, otlp: &str) -> ServerProcess {
 }
 
 #[test]
-fn a_request_belongs_to_its_clients_trace_and_its_job_to_the_request() {
+fn a_request_joins_its_clients_trace_and_the_attempt_joins_the_request() {
     let (env, collector) = (TestEnv::sqlite(), Collector::start().unwrap());
     let server = dev(&env, &collector.url());
     let traceparent = format!("00-{TRACE_ID}-{CLIENT}-01");
@@ -81,7 +81,7 @@ fn a_request_belongs_to_its_clients_trace_and_its_job_to_the_request() {
     server.wait_for_status(&id, "FAILED");
     let lone = post(&server, "two", None, &json!({"jobType": "orchestrix.noop"}));
     server.wait_for_status(&lone, "COMPLETED");
-    // What is gathered is sent before the end.
+    // Spans are flushed before the process exits.
     let lines = server.shut_down();
 
     let request = wait_for_span(&collector, "POST /jobs", "request_id", "one");
@@ -95,7 +95,7 @@ fn a_request_belongs_to_its_clients_trace_and_its_job_to_the_request() {
     assert_eq!((&job.span["kind"], &job.span["status"]["code"]), (&5.into(), &2.into()), "{job:#?}");
     assert_eq!((job.attribute("outcome"), job.attribute("correlation_id")), ("failed".into(), "order-7".into()));
 
-    // Without a client's trace the request begins one, and whoever reads the log finds it by the same id.
+    // Without a client's trace the request starts one, and the log carries the same trace id.
     let request = wait_for_span(&collector, "POST /jobs", "request_id", "two");
     let job = wait_for_span(&collector, "orchestrix.noop", "job_id", &lone);
     assert_eq!((&job.span["traceId"], &job.span["parentSpanId"]), (&request.span["traceId"], &request.span["spanId"]));
@@ -106,7 +106,7 @@ fn a_request_belongs_to_its_clients_trace_and_its_job_to_the_request() {
 }
 
 #[test]
-fn a_trace_goes_on_in_a_worker_that_is_elsewhere() {
+fn a_trace_continues_in_a_remote_worker() {
     let (env, collector) = (TestEnv::sqlite(), Collector::start().unwrap());
     let mut command = env.command(&["server", "--no-auth", "--listen", "127.0.0.1:0"]);
     command.env("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url()).env("OTEL_SERVICE_NAME", "jobs-api");
@@ -136,8 +136,8 @@ fn a_trace_goes_on_in_a_worker_that_is_elsewhere() {
 }
 
 #[test]
-fn a_collector_that_is_away_costs_a_warning_and_nothing_else() {
-    // Nobody answers there, neither with yes nor with no.
+fn an_unreachable_collector_costs_one_warning() {
+    // Accepts connections and never answers.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     for url in ["http://127.0.0.1:1".to_owned(), format!("http://{}", silent.local_addr().unwrap())] {
         let env = TestEnv::sqlite();
@@ -160,7 +160,7 @@ fn a_collector_that_is_away_costs_a_warning_and_nothing_else() {
 }
 
 #[test]
-fn where_traces_go_is_checked_at_once_and_never_shown() {
+fn the_collector_url_is_validated_at_start_and_never_shown() {
     let env = TestEnv::sqlite();
     for url in ["hunter2", "ftp://hunter2", "http://me:hunter2@127.0.0.1:4318", "http://"] {
         let ran = env.run(&["worker", "--otlp", url]).exits_with(2, "--otlp");

@@ -1,4 +1,4 @@
-//! Mistakes, and what a command says to them.
+//! Usage errors and their messages.
 
 use std::io;
 
@@ -13,7 +13,7 @@ fn a_command_without_a_database_says_how_to_name_one() {
     CliOutput::run(&mut orchestrix(&["jobs", "list"])).exits_with(2, "ORCHESTRIX_DATABASE_URL");
     CliOutput::run(&mut orchestrix(&["jobs", "list", "--database", "sqlite:"])).exits_with(2, "sqlite:jobs.db");
     CliOutput::run(&mut orchestrix(&["jobs", "list"])).exits_with(2, "or --server http://");
-    // What would be refused is not advised.
+    // A command that needs a database does not suggest `--server`.
     for command in [&["server", "--listen", "127.0.0.1:0"][..], &["migrate"]] {
         let ran = CliOutput::run(&mut orchestrix(command)).exits_with(2, "ORCHESTRIX_DATABASE_URL");
         assert!(!ran.stderr.contains("--server"), "{ran:?}");
@@ -21,7 +21,7 @@ fn a_command_without_a_database_says_how_to_name_one() {
 }
 
 #[test]
-fn memory_is_refused_since_nobody_else_could_see_it() {
+fn the_memory_store_is_refused_where_it_could_not_be_shared() {
     CliOutput::run(&mut orchestrix(&["jobs", "list", "--database", "memory:"])).exits_with(2, "ends with the process");
     CliOutput::run(&mut orchestrix(&["migrate", "--database", "memory:"])).success();
 }
@@ -46,7 +46,7 @@ fn no_error_shows_a_password() {
 }
 
 #[test]
-fn a_database_that_is_away_is_named_with_its_place() {
+fn an_unreachable_database_is_named_with_its_address() {
     let mut server = PostgresServer::builder().start().unwrap();
     let url = server.url("postgres");
     server.stop().unwrap();
@@ -59,7 +59,7 @@ fn a_database_that_is_away_is_named_with_its_place() {
 }
 
 #[test]
-fn a_file_that_is_not_there_is_not_made_by_looking_for_jobs() {
+fn reading_commands_create_no_file() {
     let env = TestEnv::sqlite();
     for command in
         [&["jobs", "list"][..], &["queues", "list"], &["dlq", "purge", "--all"], &["jobs", "get", UNKNOWN_ID]]
@@ -72,7 +72,7 @@ fn a_file_that_is_not_there_is_not_made_by_looking_for_jobs() {
 }
 
 #[test]
-fn a_file_of_another_program_is_left_as_it_is() {
+fn a_file_of_another_program_is_left_unchanged() {
     let env = TestEnv::sqlite();
     std::fs::write(env.dir().join("jobs.db"), "not a database, and long enough to be looked at as one").unwrap();
     env.run(&["jobs", "list"]).exits_with(1, "jobs.db");
@@ -81,7 +81,7 @@ fn a_file_of_another_program_is_left_as_it_is() {
 }
 
 #[test]
-fn bad_values_are_usage_errors_that_say_what_would_be_right() {
+fn invalid_values_are_usage_errors_that_name_valid_ones() {
     let env = TestEnv::sqlite();
     env.run(&["migrate"]).success();
     for (arguments, text) in [
@@ -116,7 +116,7 @@ fn bad_values_are_usage_errors_that_say_what_would_be_right() {
 }
 
 #[test]
-fn a_job_that_is_not_there_is_not_found() {
+fn an_unknown_job_is_not_found() {
     for env in each_database_and_server() {
         env.migrate();
         for command in [
@@ -136,7 +136,7 @@ fn a_job_that_is_not_there_is_not_found() {
 }
 
 #[test]
-fn every_flag_may_stand_in_the_environment() {
+fn every_flag_has_an_environment_variable() {
     let env = TestEnv::sqlite();
     let mut command = env.command(&["jobs", "enqueue", "t"]);
     command.envs([
@@ -154,14 +154,14 @@ fn every_flag_may_stand_in_the_environment() {
     let mut list = env.command(&["jobs", "list", "--output", "jsonl"]);
     assert_eq!(CliOutput::run(list.env("ORCHESTRIX_FILTER_QUEUE", "other")).success().stdout, "");
     let mut list = env.command(&["jobs", "list", "--output", "jsonl"]);
-    // Where new jobs go narrows no list.
+    // The queue of new jobs is not a filter for lists.
     assert!(CliOutput::run(list.env("ORCHESTRIX_QUEUE", "other")).success().stdout.contains(&id));
     let mut cancel = env.command(&["jobs", "cancel", "--queue", "email"]);
     CliOutput::run(cancel.env("ORCHESTRIX_YES", "0")).exits_with(2, "Add --yes");
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_ends_the_command_quietly() {
+fn a_closed_pipe_ends_the_command_quietly() {
     let env = TestEnv::sqlite();
     env.enqueue(&["t"]);
     for command in [&["jobs", "list"][..], &["jobs", "list", "--output", "json"], &["completions", "bash"]] {

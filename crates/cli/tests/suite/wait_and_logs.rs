@@ -1,4 +1,4 @@
-//! Waiting for jobs, and reading along.
+//! `jobs wait`, `jobs enqueue --wait` and `jobs logs`.
 
 use std::{
     io::{BufRead, BufReader},
@@ -19,7 +19,7 @@ fn line(level: LogLevel, message: &str) -> LogLine {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn waiting_ends_with_the_job_and_tells_how_it_ended() {
+async fn wait_ends_with_the_job_and_reports_its_status() {
     for env in each_database_and_server() {
         for (verdict, code, state) in [
             (Verdict::DONE, 0, "COMPLETED"),
@@ -40,7 +40,7 @@ async fn waiting_ends_with_the_job_and_tells_how_it_ended() {
 }
 
 #[test]
-fn waiting_gives_up_after_its_time_and_says_that_nobody_takes_the_job() {
+fn wait_times_out_and_says_that_no_worker_takes_the_job() {
     let env = TestEnv::sqlite();
     let id = env.enqueue(&["t"]).to_string();
     env.run(&["jobs", "wait", &id, "--timeout", "100ms"]).exits_with(1, "is still PENDING");
@@ -58,7 +58,7 @@ async fn enqueue_can_wait_for_the_end() {
         ] {
             env.migrate();
             let mut waiting = spawn(&env, &["jobs", "enqueue", "t", "--wait", "--output", "json"]);
-            // It says so once the job is recorded.
+            // It prints this line once the job is enqueued.
             let mut errors = BufReader::new(waiting.stderr.take().unwrap());
             let mut said = String::new();
             errors.read_line(&mut said).unwrap();
@@ -71,7 +71,7 @@ async fn enqueue_can_wait_for_the_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn logs_are_followed_until_the_job_is_over() {
+async fn logs_are_followed_until_the_job_ends() {
     for env in each_database_and_server() {
         let id = env.enqueue(&["t"]).to_string();
         let store = env.store().await;
@@ -101,7 +101,7 @@ async fn logs_are_followed_until_the_job_is_over() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_log_of_many_pages_is_shown_whole_and_once() {
+async fn a_log_of_many_pages_is_printed_completely_and_once() {
     let env = TestEnv::sqlite();
     let id = env.enqueue(&["t"]).to_string();
     let store = env.store().await;

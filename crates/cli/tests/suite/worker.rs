@@ -1,4 +1,4 @@
-//! A worker as a process: how it begins and how it ends.
+//! The worker as a process: start, drain and exit.
 
 use std::{
     cell::RefCell,
@@ -17,10 +17,10 @@ use tokio::net::TcpListener;
 
 use crate::harness::{CliOutput, TestEnv, each_database, orchestrix};
 
-/// No test waits longer for anything.
+/// The limit of every wait in these tests.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A worker that runs; killed when dropped.
+/// A running worker; killed when dropped.
 pub(crate) struct WorkerProcess {
     child: Child,
     startup_line: String,
@@ -29,12 +29,12 @@ pub(crate) struct WorkerProcess {
 }
 
 impl WorkerProcess {
-    /// Starts a worker that looks for jobs often, and waits until it says that it runs.
+    /// Starts a worker with a short poll interval, and waits for its startup line.
     pub(crate) fn start(env: &TestEnv, flags: &[&str]) -> Self {
         Self::spawn(env.command(&[&["worker", "--poll-interval", "20ms"], flags].concat()))
     }
 
-    /// Starts a worker over a server, and waits until it says that it runs.
+    /// Starts a worker over a server, and waits for its startup line.
     pub(crate) fn start_over_server(server: &str, flags: &[&str]) -> Self {
         Self::spawn(orchestrix(&[&["worker", "--server", server], flags].concat()))
     }
@@ -49,7 +49,7 @@ impl WorkerProcess {
         running
     }
 
-    /// Waits for a line that holds `text`.
+    /// Waits for a line that contains `text`.
     pub(crate) fn wait_for_line(&self, text: &str) -> String {
         let deadline = Instant::now() + TIMEOUT;
         loop {
@@ -66,12 +66,12 @@ impl WorkerProcess {
         }
     }
 
-    /// What it has lines and nobody has read yet; after its end, all of it.
+    /// The lines that were not read yet; after its exit, all that are left.
     pub(crate) fn remaining_lines(&self) -> Vec<String> {
         self.lines.iter().collect()
     }
 
-    /// Ends it, and gives all that it lines.
+    /// Stops it with SIGTERM; returns everything that it wrote to standard error.
     pub(crate) fn shut_down(mut self) -> Vec<String> {
         self.signal("TERM");
         assert_eq!(self.wait_for_exit(), Some(0));
@@ -85,7 +85,7 @@ impl WorkerProcess {
         assert!(Command::new("kill").args(["-s", name, &id]).status().unwrap().success());
     }
 
-    /// Waits for its end; the exit code.
+    /// Waits for the process to exit; returns its exit code.
     pub(crate) fn wait_for_exit(&mut self) -> Option<i32> {
         eventually("the worker ends", || self.child.try_wait().unwrap()).code()
     }
@@ -93,13 +93,13 @@ impl WorkerProcess {
 
 impl Drop for WorkerProcess {
     fn drop(&mut self) {
-        // It may have ended already.
+        // It may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Looks again and again until there is something.
+/// Polls until `look` returns something.
 #[track_caller]
 pub(crate) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + TIMEOUT;
@@ -113,7 +113,7 @@ pub(crate) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> 
 }
 
 impl TestEnv {
-    /// Records a built-in job; its id.
+    /// Enqueues a built-in job that retries quickly; returns its id.
     pub(crate) fn enqueue_builtin(&self, name: &str, payload: &Value, flags: &[&str]) -> String {
         let (name, payload) = (format!("orchestrix.{name}"), payload.to_string());
         self.enqueue(&[&[&name, "--payload", &payload, "--retry-base", "10ms"], flags].concat()).to_string()
@@ -123,7 +123,7 @@ impl TestEnv {
         self.json(&["jobs", "get", id])
     }
 
-    /// Waits until a job is in this state; all of it.
+    /// Waits until a job is in this state; returns the whole job.
     #[track_caller]
     pub(crate) fn wait_for_state(&self, id: &str, state: &str) -> Value {
         let mut last = Value::Null;
@@ -138,7 +138,7 @@ impl TestEnv {
         panic!("not {state}: {last:#}");
     }
 
-    /// Waits for a job to die in its first attempt of several; why it did.
+    /// Waits for a job to die in its first attempt; returns the attempt's error.
     #[track_caller]
     pub(crate) fn wait_for_fatal_error(&self, id: &str) -> String {
         let job = self.wait_for_state(id, "dead");
@@ -148,7 +148,7 @@ impl TestEnv {
 }
 
 #[test]
-fn a_signal_ends_an_idle_worker_with_zero() {
+fn a_signal_ends_an_idle_worker_with_exit_code_0() {
     for env in each_database() {
         for signal in ["TERM", "INT"] {
             let mut worker = WorkerProcess::start(&env, &[]);
@@ -159,7 +159,7 @@ fn a_signal_ends_an_idle_worker_with_zero() {
 }
 
 #[test]
-fn it_says_who_it_is_and_hides_the_password() {
+fn the_startup_line_names_the_worker_and_hides_the_password() {
     let database = TestDatabase::create("worker").unwrap();
     let mut url = database.url().to_owned();
     let at = url.find('@').unwrap();
@@ -184,7 +184,7 @@ fn it_says_who_it_is_and_hides_the_password() {
 }
 
 #[test]
-fn settings_may_stand_in_the_environment_and_bad_ones_are_usage_errors() {
+fn settings_come_from_the_environment_and_invalid_ones_are_usage_errors() {
     let env = TestEnv::sqlite();
     for (flags, text) in [
         (&["--concurrency", "0"][..], "concurrency"),
@@ -205,7 +205,7 @@ fn settings_may_stand_in_the_environment_and_bad_ones_are_usage_errors() {
 }
 
 #[test]
-fn only_the_named_queues_are_served() {
+fn a_worker_serves_only_its_queues() {
     let env = TestEnv::sqlite();
     let (theirs, ours) =
         (env.enqueue_builtin("noop", &json!(null), &[]), env.enqueue_builtin("noop", &json!(null), &["--queue", "q"]));
@@ -217,7 +217,7 @@ fn only_the_named_queues_are_served() {
 }
 
 #[test]
-fn a_drain_lets_a_job_finish_and_hands_back_what_takes_too_long() {
+fn a_drain_finishes_short_jobs_and_releases_long_ones() {
     for env in each_database() {
         let (go, done) = (env.dir().join("go"), env.dir().join("done"));
         let script = format!("while [ ! -e {} ]; do sleep 0.02; done; touch {}", go.display(), done.display());
@@ -239,7 +239,7 @@ fn a_drain_lets_a_job_finish_and_hands_back_what_takes_too_long() {
 }
 
 #[test]
-fn a_second_signal_ends_it_at_once_with_one() {
+fn a_second_signal_ends_the_worker_at_once_with_exit_code_1() {
     for env in each_database() {
         let id = env.enqueue_builtin("sleep", &json!({"seconds": 600}), &[]);
         let mut worker = WorkerProcess::start(&env, &["--drain-timeout", "10m", "--log", "info"]);
@@ -254,7 +254,7 @@ fn a_second_signal_ends_it_at_once_with_one() {
 }
 
 #[test]
-fn a_server_takes_the_place_of_a_database() {
+fn server_and_database_exclude_each_other() {
     let env = TestEnv::sqlite();
     let text = "exclude each other";
     env.run(&["worker", "--server", "http://127.0.0.1:1"]).exits_with(2, text);
@@ -265,13 +265,13 @@ fn a_server_takes_the_place_of_a_database() {
         assert!(!ran.stderr.contains("hunter2"), "{ran:?}");
     }
     over(&["--server", "http://127.0.0.1:1", "--api-key", "a\nb"]).exits_with(2, "apiKey: ");
-    // Nobody listens on the first port.
+    // No process listens on port 1.
     let ran = over(&["--server", "http://127.0.0.1:1", "--api-key", "hunter2"]).exits_with(5, "is not there");
     assert!(!ran.stderr.contains("hunter2"), "{ran:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_worker_over_a_server_does_its_jobs_and_ends_at_a_signal() {
+async fn a_remote_worker_runs_jobs_and_drains_on_a_signal() {
     for env in each_database() {
         let app = App::new(env.store().await, ServerOptions::default());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -285,7 +285,7 @@ async fn a_worker_over_a_server_does_its_jobs_and_ends_at_a_signal() {
             worker.signal("TERM");
             let begun = Instant::now();
             assert_eq!(worker.wait_for_exit(), Some(0));
-            // Not held up by the request with which it waits for more.
+            // Its long poll for more jobs does not delay the exit.
             assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
             done.map(|job| job["result"].clone())
         });

@@ -1,4 +1,4 @@
-//! A worker that an operator drains, as a process: it takes nothing more, ends what it runs, and ends.
+//! Draining a worker process by an operator: it claims no more, finishes its running jobs, and exits.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use crate::{
     worker::{WorkerProcess, eventually},
 };
 
-/// A job that runs until the file is there.
+/// Enqueues a job that runs until the file exists.
 fn enqueue_job_until_file_exists(env: &TestEnv, file: &str) -> String {
     let script = format!("while [ ! -e {} ]; do sleep 0.02; done", env.dir().join(file).display());
     env.enqueue_builtin("command", &json!({"program": "sh", "args": ["-c", script]}), &[])
@@ -20,7 +20,7 @@ fn list_workers(env: &TestEnv) -> Vec<Value> {
     env.json(&["workers", "list"])["items"].as_array().unwrap().clone()
 }
 
-/// Drains a worker in the middle of a job that takes longer than its own drain timeout, and lets it finish.
+/// Drains a worker during a job that takes longer than its drain timeout, and lets the job finish.
 fn assert_drains(env: &TestEnv, mut worker: WorkerProcess) {
     let running = enqueue_job_until_file_exists(env, "go");
     env.wait_for_state(&running, "running");
@@ -28,7 +28,7 @@ fn assert_drains(env: &TestEnv, mut worker: WorkerProcess) {
     assert_eq!(told, json!({"items": [{"workerId": "w1", "directive": "drain"}]}));
     worker.wait_for_line("the worker was told what to do");
     let late = env.enqueue_builtin("noop", &json!(null), &[]);
-    // Three of its heartbeats, and longer than it would wait after a signal.
+    // Waits for three heartbeats, which takes longer than the drain timeout.
     let seen = |last: Option<&Value>| {
         eventually("it shows itself", || {
             let worker =
@@ -69,7 +69,7 @@ const FLAGS: [&str; 10] = [
 ];
 
 #[test]
-fn a_worker_that_is_drained_ends_when_what_it_runs_is_done() {
+fn a_drained_worker_exits_when_its_jobs_are_done() {
     for env in each_database() {
         let worker = WorkerProcess::start(&env, &FLAGS);
         assert_drains(&env, worker);
@@ -77,7 +77,7 @@ fn a_worker_that_is_drained_ends_when_what_it_runs_is_done() {
 }
 
 #[test]
-fn so_does_one_over_a_server() {
+fn a_drained_remote_worker_exits_when_its_jobs_are_done() {
     for env in each_database() {
         let server = ServerProcess::start(&env);
         let worker = WorkerProcess::start_over_server(&format!("http://{}", server.address), &FLAGS);
@@ -86,7 +86,7 @@ fn so_does_one_over_a_server() {
 }
 
 #[test]
-fn one_that_is_idle_ends_at_once_and_the_next_of_its_name_works() {
+fn an_idle_worker_exits_at_once_and_its_successor_works() {
     for env in each_database() {
         let mut worker = WorkerProcess::start(&env, &FLAGS);
         eventually("it is listed", || list_workers(&env).pop());
@@ -100,7 +100,7 @@ fn one_that_is_idle_ends_at_once_and_the_next_of_its_name_works() {
 }
 
 #[test]
-fn one_that_was_killed_while_it_drained_works_when_it_is_started_again() {
+fn a_worker_killed_during_its_drain_works_after_a_restart() {
     for env in each_database() {
         let server = ServerProcess::start(&env);
         let address = format!("http://{}", server.address);
@@ -133,7 +133,7 @@ fn one_that_was_killed_while_it_drained_works_when_it_is_started_again() {
 }
 
 #[test]
-fn the_worker_of_dev_ends_and_the_rest_goes_on() {
+fn draining_the_worker_of_dev_leaves_the_server_running() {
     let env = TestEnv::sqlite();
     let mut command = crate::harness::orchestrix(&["dev", "--listen", "127.0.0.1:0"]);
     command.current_dir(env.dir());
@@ -147,7 +147,7 @@ fn the_worker_of_dev_ends_and_the_rest_goes_on() {
     eventually("it has left", || {
         server.get("/admin/workers").json()["items"].as_array().unwrap().is_empty().then_some(())
     });
-    // Somebody leads: what waits for its time becomes claimable.
+    // A node leads: the delayed job becomes claimable.
     let body = json!({"jobType": "orchestrix.echo", "delaySeconds": 0.2});
     let id = server.post("/jobs", &body).accepted_job_id();
     eventually("somebody leads", || {

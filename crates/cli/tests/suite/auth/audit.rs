@@ -1,4 +1,4 @@
-//! What operators do is written down: who, what, to what, in which request, and how it went.
+//! The audit records every operator action: actor, action, target, request id and outcome.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::harness::{CliOutput, each_database};
 const UNKNOWN_ID: &str = "0199d0a4-8f3e-7c21-9b1f-2f6a3e1c5d70";
 
 #[test]
-fn every_deed_of_an_operator_is_one_entry_and_holds_no_secret() {
+fn every_operator_action_writes_one_audit_entry_without_secrets() {
     for env in each_database() {
         let [client, operator, admin] = ["client", "operator", "admin"].map(|role| env.create_key(role, &[]));
         let server = start_server_with_auth(&env);
@@ -16,7 +16,7 @@ fn every_deed_of_an_operator_is_one_entry_and_holds_no_secret() {
             .request_with_key(&client, "POST", "/jobs", r#"{"jobType": "t", "payload": "sesame"}"#)
             .accepted_job_id();
         let path = |rest: &str| rest.replace("{id}", &job);
-        // Who, what, with what, and how it goes.
+        // Key, request, body and outcome of each action.
         let deeds = [
             (&operator, "PUT /admin/queues/q", r#"{"paused": true}"#, "200"),
             (&operator, "POST /admin/jobs/{id}/retry", "", "409 not_finished"),
@@ -47,7 +47,8 @@ fn every_deed_of_an_operator_is_one_entry_and_holds_no_secret() {
             made = made
                 .or_else(|| Some(answer.json().get("key")?.as_str()?.to_owned()).filter(|_| !answer.body.is_empty()));
         }
-        // Looking is no deed. What is refused at the door was not done; nor is it a client's to fill the audit.
+        // Reads are not audited. Neither are requests that fail authentication, so that a client cannot fill the
+        // audit.
         assert_eq!(server.request_with_key(&operator, "GET", "/admin/jobs", "").status, 200);
         server.request_with_key(&client, "PUT", "/admin/queues/q", r#"{"paused": true}"#).problem(403, "forbidden");
         server.request_with_key("x", "PUT", "/admin/queues/q", r#"{"paused": true}"#).problem(401, "unauthenticated");
@@ -59,7 +60,7 @@ fn every_deed_of_an_operator_is_one_entry_and_holds_no_secret() {
         let audit = server.request_with_key(&operator, "GET", "/admin/audit?limit=100", "").json();
         let mut entries: Vec<&Value> = audit["items"].as_array().unwrap().iter().collect();
         entries.sort_by_key(|entry| entry["seq"].as_i64());
-        // Who has the database made the first keys.
+        // The first keys were created directly on the database.
         let (first, rest) = entries.split_at(3);
         for (entry, role) in first.iter().zip(["client", "operator", "admin"]) {
             assert!(entry["actor"].as_str().unwrap().starts_with("local:"), "{entry}");
@@ -72,7 +73,7 @@ fn every_deed_of_an_operator_is_one_entry_and_holds_no_secret() {
             assert!(entry["action"].as_str().unwrap().starts_with(&format!("{method} /")), "{entry}");
             assert_eq!((&entry["target"], &entry["outcome"]), (&json!(path(target)), &json!(outcome)), "{entry}");
             assert_eq!(entry["requestId"], format!("request-{i}"));
-            // What has a payload in it is not kept, nor is what was not understood.
+            // Bodies with a payload and bodies that failed validation are not stored.
             let kept = match what.contains("/schedules") || body.is_empty() || outcome.starts_with("422") {
                 true => Value::Null,
                 false => serde_json::from_str(body).unwrap(),

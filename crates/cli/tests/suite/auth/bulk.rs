@@ -1,4 +1,4 @@
-//! One action on many jobs by a key that is bound to a tenant.
+//! Bulk actions with a key that is bound to a tenant.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use super::{run_with_key, start_server_with_auth};
 use crate::{harness::each_database, server::process::ServerProcess, worker::eventually};
 
 #[test]
-fn an_operator_who_is_bound_to_a_tenant_acts_on_its_jobs_alone() {
+fn an_operator_bound_to_a_tenant_acts_only_on_its_jobs() {
     for env in each_database() {
         let [client, operator] = ["client", "operator"].map(|role| env.create_key(role, &[]));
         let bound = env.create_key("operator", &["--tenant", "acme"]);

@@ -1,4 +1,4 @@
-//! Why a job is not running, in the words that an operator reads: a server that leads, a worker that works, and a key.
+//! `jobs explain` over a server, with a leader, a worker and a key.
 
 use serde_json::json;
 
@@ -9,7 +9,7 @@ use crate::{
 };
 
 #[test]
-fn an_operator_reads_why_a_job_is_not_running() {
+fn an_operator_sees_why_a_job_is_not_running() {
     for env in each_database() {
         let [client, operator] = ["client", "operator"].map(|role| env.create_key(role, &[]));
         let server = start_server_with_auth(&env);
@@ -20,7 +20,7 @@ fn an_operator_reads_why_a_job_is_not_running() {
             let text = run_with_key(&server, &operator, &["jobs", "explain", id]).success().stdout;
             text.lines().next().unwrap().to_owned()
         };
-        // Workers and leaders are seen a moment after they begin.
+        // Workers and the leader become visible shortly after they start.
         let says = |id: &str, begin: &str, end: &str| {
             eventually(&format!("{begin:?}…{end:?} of {id}"), || {
                 Some(first_line(id)).filter(|line| line.starts_with(begin) && line.ends_with(end))

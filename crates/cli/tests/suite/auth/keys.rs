@@ -1,4 +1,4 @@
-//! Keys from their making to their end.
+//! The life of API keys: creation, use, rate limit, expiry and revocation.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use crate::{
     worker::eventually,
 };
 
-/// Everything that the database keeps, as bytes.
+/// Everything that the database stores, as bytes.
 fn kept(env: &TestEnv) -> Vec<u8> {
     if env.is_postgres() {
         let tables = env.sql("SELECT tablename FROM pg_tables WHERE schemaname = 'orchestrix'");
@@ -24,7 +24,7 @@ fn holds(all: &[u8], part: &[u8]) -> bool {
 }
 
 #[test]
-fn the_first_key_is_made_on_the_database_and_its_secret_is_kept_nowhere() {
+fn the_first_key_is_created_on_the_database_and_its_secret_is_not_stored() {
     for env in each_database() {
         let server = start_server_with_auth(&env);
         server.wait_for_line("there is no key yet: orchestrix keys create --role admin --database URL");
@@ -41,14 +41,14 @@ fn the_first_key_is_made_on_the_database_and_its_secret_is_kept_nowhere() {
         let key = made.stdout.strip_suffix('\n').unwrap();
         let parts: Vec<&str> = key.split('_').collect();
         assert!(parts.len() == 3 && parts[0] == "ox" && parts[2].len() == 64, "alone, to be taken as it is: {made:?}");
-        // The server looks for it when it is shown.
+        // The server looks up a new key on its first use.
         assert_eq!(server.request_with_key(key, "GET", "/admin/keys", "").json()["items"][0]["keyId"], key_id(key));
         server.request_with_key(&forged_key(key), "GET", "/admin/keys", "").problem(401, "unauthenticated");
         let both = format!("Bearer {key}");
         let twice = [("authorization", both.as_str()), ("authorization", "Bearer x")];
         server.call("GET", "/admin/keys", &twice, "").problem(401, "unauthenticated");
 
-        // A key that is made with a key is shown as little.
+        // A key created over the API is equally hidden.
         let second = run_with_key(&server, key, &["keys", "create", "--role", "client", "--name", "web"]).success();
         let second = second.stdout.trim_end();
         for format in ["table", "json", "jsonl"] {
@@ -76,7 +76,7 @@ fn the_first_key_is_made_on_the_database_and_its_secret_is_kept_nowhere() {
 }
 
 #[test]
-fn a_key_that_is_taken_back_or_over_is_refused_by_a_server_that_knew_it() {
+fn a_revoked_or_expired_key_is_refused_by_a_server_that_cached_it() {
     for env in each_database() {
         let admin = env.create_key("admin", &[]);
         let [first, second] = [env.create_key("client", &[]), env.create_key("client", &[])];
@@ -90,7 +90,7 @@ fn a_key_that_is_taken_back_or_over_is_refused_by_a_server_that_knew_it() {
             });
         };
         assert_eq!((status(&first), status(&second)), (200, 200));
-        // By whoever has the database, and by whoever has a key for it.
+        // One key is revoked on the database, the other over the API.
         let dry = env.run(&["keys", "revoke", key_id(&first), "abcdefghijkl", "--dry-run"]);
         let dry = dry.exits_with(3, "dry run: 1 key would be revoked");
         assert!(
@@ -120,7 +120,7 @@ fn a_key_that_is_taken_back_or_over_is_refused_by_a_server_that_knew_it() {
 }
 
 #[test]
-fn a_key_is_used_as_often_as_it_may_be() {
+fn a_key_over_its_rate_limit_gets_429() {
     let env = TestEnv::sqlite();
     let slow = env.create_key("client", &["--rate", "1"]);
     let other = env.create_key("client", &[]);
@@ -134,7 +134,7 @@ fn a_key_is_used_as_often_as_it_may_be() {
     eventually("a second later it may again", || {
         (server.request_with_key(&slow, "GET", "/schedules", "").status == 200).then_some(())
     });
-    // A command waits as long as it is told to.
+    // The command retries for as long as `--connect-timeout` allows.
     run_with_key(&server, &slow, &["jobs", "enqueue", "t"]).success();
     run_with_key(&server, &slow, &["jobs", "enqueue", "t"]).success();
     let told = eventually("one that does not wait is turned away", || {
@@ -147,7 +147,7 @@ fn a_key_is_used_as_often_as_it_may_be() {
 }
 
 #[test]
-fn a_lifetime_that_is_none_is_refused_by_its_flag() {
+fn an_invalid_key_lifetime_is_refused() {
     let env = TestEnv::sqlite();
     for lifetime in ["0s", "4000d"] {
         let ran = env.run(&["keys", "create", "--role", "client", "--expires", lifetime]);
@@ -156,7 +156,7 @@ fn a_lifetime_that_is_none_is_refused_by_its_flag() {
 }
 
 #[test]
-fn whoever_shows_wrong_keys_is_slowed_down_and_nobody_else() {
+fn wrong_keys_are_throttled_without_affecting_valid_ones() {
     let env = TestEnv::sqlite();
     let [known, fresh] = [env.create_key("client", &[]), env.create_key("client", &[])];
     let server = start_server_with_auth(&env);
@@ -167,8 +167,8 @@ fn whoever_shows_wrong_keys_is_slowed_down_and_nobody_else() {
     refused.problem(429, "rate_limited");
     assert!(refused.header("retry-after").is_some(), "{refused:?}");
     assert_eq!(server.request_with_key(&known, "GET", "/schedules", "").status, 200);
-    // Without a key nothing is guessed.
+    // A request without a key does not count as a failed attempt.
     server.get("/schedules").problem(401, "unauthenticated");
-    // One that is good is not held up, though nobody has seen it here before.
+    // A valid key that this server has not seen before is accepted at once.
     assert_eq!(server.request_with_key(&fresh, "GET", "/schedules", "").status, 200);
 }

@@ -1,4 +1,4 @@
-//! Where a server may be reached from, and by whom.
+//! The loopback rule, and cross-origin requests.
 
 use super::start_server_with_auth;
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
 };
 
 #[test]
-fn nobody_outside_reaches_a_server_that_asks_for_no_key() {
+fn a_server_without_auth_listens_on_loopback_only() {
     let env = TestEnv::sqlite();
     let text = "can be reached from outside, and nobody would need a key: listen on 127.0.0.1";
     for address in ["0.0.0.0:0", "[::]:0"] {
@@ -24,7 +24,7 @@ fn nobody_outside_reaches_a_server_that_asks_for_no_key() {
 }
 
 #[test]
-fn no_page_of_another_place_is_let_in() {
+fn cross_origin_requests_get_no_cors_headers() {
     let env = TestEnv::sqlite();
     let key = format!("Bearer {}", env.create_key("admin", &[]));
     let origin = [("origin", "https://elsewhere.example")];

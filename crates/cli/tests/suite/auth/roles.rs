@@ -1,4 +1,4 @@
-//! Commands and workers over a server, by what their keys allow.
+//! Commands and workers over a server, by the role of their key.
 
 use orchestrix_core::Json;
 use orchestrix_store::Verdict;
@@ -11,7 +11,7 @@ use crate::{
 };
 
 #[test]
-fn commands_do_what_their_key_allows_and_say_when_it_does_not() {
+fn commands_are_limited_to_the_role_of_their_key() {
     let env = TestEnv::sqlite();
     let [client, operator, admin] = ["client", "operator", "admin"].map(|role| env.create_key(role, &[]));
     let bound = env.create_key("client", &["--tenant", "acme"]);
@@ -40,7 +40,7 @@ fn commands_do_what_their_key_allows_and_say_when_it_does_not() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_looks_at_its_jobs_and_cancels_them() {
+async fn a_client_key_shows_and_cancels_its_own_jobs() {
     let env = TestEnv::sqlite();
     let [client, worker, operator] = ["client", "worker", "operator"].map(|role| env.create_key(role, &[]));
     let bound = env.create_key("client", &["--tenant", "acme"]);
@@ -77,7 +77,7 @@ async fn a_client_looks_at_its_jobs_and_cancels_them() {
     assert_eq!(ran.json(), json!({"items": [item]}));
     assert!(cancel(&operator, &[&second]).success().stdout.contains("STATE"));
 
-    // Another's is not there, and a worker has no business with any.
+    // Jobs of another tenant are not found, and the role worker may not read jobs.
     get(&bound, &first, &[]).exits_with(3, "there is no job");
     cancel(&bound, &[&first]).exits_with(3, "there is no job");
     get(&worker, &first, &[]).exits_with(1, "it takes one whose role is client or operator");
@@ -85,7 +85,7 @@ async fn a_client_looks_at_its_jobs_and_cancels_them() {
 }
 
 #[test]
-fn a_worker_over_a_server_shows_its_key_and_ends_where_it_does_not_do() {
+fn a_remote_worker_sends_its_key_and_exits_if_the_key_is_refused() {
     let env = TestEnv::sqlite();
     let [client, worker] = ["client", "worker"].map(|role| env.create_key(role, &[]));
     let server = start_server_with_auth(&env);

@@ -1,5 +1,5 @@
-//! What nobody may read in a log: a canary that is planted wherever secrets and payloads go, while everything is logged, is seen in none of
-//! it. What a job says itself, in its lines and errors, is the job's.
+//! Logs hold no secrets and no payloads: a canary is planted wherever secrets and payloads go, at log level `trace`,
+//! and no output may contain it. Log lines and error texts that a job writes itself are exempt.
 
 mod entry_points;
 
@@ -19,12 +19,12 @@ use crate::{
     worker::WorkerProcess,
 };
 
-/// Random in every run, so that nothing else can be it.
+/// A random text, so that nothing else can match it.
 fn canary() -> String {
     format!("canary{:016x}", RandomState::new().hash_one(()))
 }
 
-/// Everything that was logs by anybody.
+/// Everything that the processes under test wrote.
 #[derive(Default)]
 struct CapturedOutput(Vec<String>);
 
@@ -42,14 +42,14 @@ impl CapturedOutput {
     }
 }
 
-/// A process that logs all there is, with its standard output in a file.
+/// Logs at level `trace`, with standard output redirected to a file.
 fn with_trace_log(mut command: Command, env: &TestEnv, name: &str, format: &str) -> Command {
     command.args(["--log", "trace", "--log-format", format]);
     command.stdout(File::create(env.dir().join(name)).unwrap());
     command
 }
 
-/// Has jobs of every kind come and go in a queue, with the canary in all of them.
+/// Runs jobs of every kind in a queue, each with the canary in it.
 fn run_jobs(server: &ServerProcess, client: &str, operator: &str, canary: &str, queue: &str) {
     let of = |mut job: Value| {
         job["queue"] = queue.into();
@@ -85,7 +85,7 @@ fn run_jobs(server: &ServerProcess, client: &str, operator: &str, canary: &str, 
     let gone = json!({"message": canary, "retryable": false});
     let dead = post(json!({"jobType": "orchestrix.fail", "payload": gone}));
     until(&dead, "FAILED");
-    // Payloads that their handlers cannot read.
+    // Payloads that their handlers reject.
     for (kind, payload) in [
         ("orchestrix.sleep", json!({"seconds": canary})),
         ("orchestrix.sleep", json!({canary: 1})),
@@ -100,7 +100,7 @@ fn run_jobs(server: &ServerProcess, client: &str, operator: &str, canary: &str, 
                       "headers": {"authorization": format!("Bearer {canary}"), "content-type": "application/json"}});
     until(&post(json!({"jobType": "orchestrix.http", "payload": call, "maxAttempts": 1})), "FAILED");
 
-    // Operators act.
+    // Actions of an operator.
     let act = |what: &str, body: Value| {
         let (method, path) = what.split_once(' ').unwrap();
         let answer = server.request_with_key(operator, method, path, &body.to_string());
@@ -118,7 +118,7 @@ fn run_jobs(server: &ServerProcess, client: &str, operator: &str, canary: &str, 
     act(&format!("GET /admin/jobs/{dead}"), json!({}));
 }
 
-/// Does a job by hand, with the canary in its checkpoint and its result.
+/// Leases and completes a job over HTTP, with the canary in its checkpoint and its result.
 fn run_job_over_http(server: &ServerProcess, client: &str, worker: &str, canary: &str) {
     let body = json!({"jobType": "by-hand", "payload": canary}).to_string();
     server.request_with_key(client, "POST", "/jobs", &body).accepted_job_id();
@@ -134,7 +134,7 @@ fn run_job_over_http(server: &ServerProcess, client: &str, worker: &str, canary:
     assert_eq!(tell("complete", &json!({"result": [canary]}).to_string()).status, 409);
 }
 
-/// Asks what is no request, with the canary in it.
+/// Sends requests that are invalid, each with the canary in it.
 fn send_invalid_requests(server: &ServerProcess, client: &str, canary: &str) {
     for body in [
         format!("{{\"jobType\": {canary}"),
@@ -152,7 +152,7 @@ fn send_invalid_requests(server: &ServerProcess, client: &str, canary: &str) {
         let answer = server.request_with_key(client, "GET", &path, "");
         assert!(answer.status >= 400, "{path}: {answer:?}");
     }
-    // Keys that are none, in all the ways in which they can be.
+    // Invalid keys, in every form.
     for authorization in [
         canary.to_owned(),
         format!("Bearer {canary}"),
@@ -162,7 +162,7 @@ fn send_invalid_requests(server: &ServerProcess, client: &str, canary: &str) {
         let headers = [("authorization", authorization.as_str()), ("cookie", canary), ("x-api-key", canary)];
         server.call("GET", "/schedules", &headers, "").problem(401, "unauthenticated");
     }
-    // Nor are these HTTP.
+    // Bytes that are not HTTP.
     for bytes in [format!("{canary}\r\n\r\n"), format!("GET / HTTP/1.1\r\n{canary} {canary}\r\n\r\n")] {
         assert_eq!(server.send_raw(bytes.as_bytes()).status, 400);
     }
@@ -209,7 +209,7 @@ fn assert_logs_hold_no_secret(env: &TestEnv, canary: &str, format: &str) {
     captured.push(env.run(&[&["doctor"][..], &log].concat()));
 
     let logs = [direct.shut_down(), remote.shut_down(), server.shut_down()];
-    // All there is was logs.
+    // The trace log was really written.
     for (lines, text) in logs.iter().zip(["begins", "begins", "answered"]) {
         assert!(lines.iter().any(|line| line.contains(text)), "{text}: {lines:#?}");
     }
@@ -220,22 +220,22 @@ fn assert_logs_hold_no_secret(env: &TestEnv, canary: &str, format: &str) {
 }
 
 #[test]
-fn a_log_for_people_holds_no_payload_and_no_secret() {
+fn the_pretty_log_holds_no_payload_and_no_secret() {
     assert_logs_hold_no_secret(&TestEnv::sqlite(), &canary(), "pretty");
 }
 
 #[test]
-fn a_log_for_programs_holds_no_payload_and_no_secret_and_no_password() {
+fn the_json_log_holds_no_payload_no_secret_and_no_password() {
     let (database, canary) = (TestDatabase::create("canary").unwrap(), canary());
     let (scheme, rest) = database.url().split_once("://").unwrap();
     let (user, host) = rest.split_once('@').unwrap();
-    // The server lets everybody in, so any password will do.
+    // The test server trusts every client, so any password is accepted.
     let user = user.split(':').next().unwrap();
     assert_logs_hold_no_secret(&TestEnv::at_url(format!("{scheme}://{user}:{canary}@{host}")), &canary, "json");
 }
 
 #[test]
-fn a_password_is_not_said_of_a_database_that_is_away_or_an_address_that_is_none() {
+fn connection_errors_and_invalid_urls_show_no_password() {
     let (env, canary) = (TestEnv::sqlite(), canary());
     let mut captured = CapturedOutput::default();
     for (url, code) in [

@@ -17,10 +17,10 @@ use crate::{
     server::process::{Response, ServerProcess, TIMEOUT},
 };
 
-/// Somebody to be trusted, and what they vouch for.
+/// A private CA, and a server certificate that it signed.
 pub(super) struct TestCertificate {
     root: CertificateDer<'static>,
-    /// Files in the place's folder.
+    /// Files in the directory of the test environment.
     pub(super) root_file: PathBuf,
     certificate: PathBuf,
     pub(super) key: PathBuf,
@@ -55,7 +55,7 @@ impl TestCertificate {
         ServerProcess::spawn_with_scheme("https://", env.command(&arguments))
     }
 
-    /// A connection of somebody who trusts this root alone, before a word was said on it.
+    /// A TLS connection that trusts this CA alone, before the handshake.
     pub(super) fn connect(&self, server: &ServerProcess) -> StreamOwned<ClientConnection, TcpStream> {
         let mut roots = RootCertStore::empty();
         roots.add(self.root.clone()).unwrap();
@@ -72,7 +72,7 @@ impl TestCertificate {
 const HEALTH: &[u8] = b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n";
 
 #[test]
-fn whoever_trusts_the_certificate_is_answered_and_nobody_in_plain_words() {
+fn a_tls_server_answers_clients_that_trust_it_and_no_plain_http() {
     let env = TestEnv::sqlite();
     let key = env.create_key("operator", &[]);
     let ours = TestCertificate::new(&env, "ours");
@@ -80,7 +80,7 @@ fn whoever_trusts_the_certificate_is_answered_and_nobody_in_plain_words() {
     let mut stream = ours.connect(&server);
     stream.write_all(HEALTH).unwrap();
     let mut answer = Vec::new();
-    // It may end without a goodbye.
+    // The server may close without close_notify.
     let _ = stream.read_to_end(&mut answer);
     assert_eq!(Response::read(&answer).status, 200);
 
@@ -94,7 +94,7 @@ fn whoever_trusts_the_certificate_is_answered_and_nobody_in_plain_words() {
     let theirs = TestCertificate::new(&env, "theirs");
     assert!(theirs.connect(&server).write_all(HEALTH).is_err(), "not whom they trust");
 
-    // The command trusts what it is told to.
+    // The command trusts the roots in `SSL_CERT_FILE`.
     let list = |roots: &PathBuf, patience: &str| {
         let url = format!("https://{}", server.address);
         let mut command = orchestrix(&["jobs", "list", "--server", &url, "--connect-timeout", patience]);
@@ -109,7 +109,7 @@ fn whoever_trusts_the_certificate_is_answered_and_nobody_in_plain_words() {
 }
 
 #[test]
-fn who_speaks_tls_and_who_does_not_is_told_to_whoever_takes_one_for_the_other() {
+fn a_mismatch_of_http_and_https_is_explained() {
     let env = TestEnv::sqlite();
     let ours = TestCertificate::new(&env, "ours");
     let (private, open) = (ours.server(&env, &["--no-auth"]), ServerProcess::start(&env));
@@ -128,7 +128,7 @@ fn who_speaks_tls_and_who_does_not_is_told_to_whoever_takes_one_for_the_other() 
 }
 
 #[test]
-fn files_that_do_not_do_are_named() {
+fn unusable_certificate_and_key_files_are_named() {
     let env = TestEnv::sqlite();
     let (ours, theirs) = (TestCertificate::new(&env, "ours"), TestCertificate::new(&env, "theirs"));
     let [certificate, key, other] = [&ours.certificate, &ours.key, &theirs.key].map(|path| path.to_str().unwrap());
@@ -151,14 +151,14 @@ fn files_that_do_not_do_are_named() {
 }
 
 #[test]
-fn who_says_nothing_does_not_hold_up_the_end() {
+fn silent_connections_do_not_delay_shutdown() {
     let env = TestEnv::sqlite();
     let ours = TestCertificate::new(&env, "ours");
     let mut server = ours.server(&env, &["--drain-timeout", "60s"]);
     let silent = TcpStream::connect(&server.address).unwrap();
     let mut greeted = ours.connect(&server);
     greeted.conn.complete_io(&mut greeted.sock).unwrap();
-    // Accepted in order, so the silent one has been, too.
+    // Connections are accepted in order, so the silent one was accepted, too.
     let begun = Instant::now();
     server.signal("TERM");
     assert_eq!(server.wait_for_exit().code(), Some(0));

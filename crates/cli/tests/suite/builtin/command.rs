@@ -1,4 +1,4 @@
-//! `orchestrix.command` with real programs, and what is left of them.
+//! `orchestrix.command` with real programs and their child processes.
 
 use std::{collections::BTreeSet, fs, path::PathBuf, time::Instant};
 
@@ -12,14 +12,14 @@ use crate::{
 
 const ALLOWED: [&str; 4] = ["--allow-command", "sh", "--heartbeat-interval", "50ms"];
 
-/// Longer than any test, but not for ever: a test that fails leaves it behind.
+/// Longer than any test, but finite: a failed test leaves the process behind.
 const FIVE_MINUTES: &str = "for i in $(seq 300); do sleep 1; done";
 
 fn sh(script: &str) -> Value {
     json!({"program": "sh", "args": ["-c", script]})
 }
 
-/// A program, and one that it starts; neither ends by itself, and the second minds no SIGTERM. Both tell who they are.
+/// A shell and a child of it. Neither ends by itself, and the child ignores SIGTERM. Both write their pid to a file.
 struct ProcessTree {
     script: String,
     pids: PathBuf,
@@ -34,7 +34,7 @@ impl ProcessTree {
         Self { script, pids }
     }
 
-    /// Waits until both run.
+    /// Waits until both processes run; returns their pids.
     fn wait_until_running(&self) -> Vec<u32> {
         eventually("both run", || {
             let text = fs::read_to_string(&self.pids).unwrap_or_default();
@@ -44,7 +44,7 @@ impl ProcessTree {
     }
 }
 
-/// Waits until none of these runs; what has ended and was not waited for yet does not.
+/// Waits until none of these processes runs; a zombie counts as gone.
 #[track_caller]
 fn wait_until_gone(pids: &[u32]) {
     eventually("they are gone", || pids.iter().all(|pid| !is_running(*pid)).then_some(()));
@@ -72,7 +72,7 @@ fn a_program_that_is_not_allowed_is_not_run() {
 }
 
 #[test]
-fn a_program_gets_what_it_was_given_and_leaves_its_words() {
+fn a_program_gets_its_arguments_environment_and_input_and_its_output_is_logged() {
     for env in each_database() {
         let _worker = WorkerProcess::start(&env, &ALLOWED);
         let script = "cat; echo \"$GREETING $0 $1\"; echo careful >&2; env | sed 's/=.*//' | sort | tr '\\n' ' '";
@@ -111,7 +111,7 @@ fn a_program_gets_what_it_was_given_and_leaves_its_words() {
 }
 
 #[test]
-fn a_program_that_fails_is_tried_again_with_its_last_words() {
+fn a_failing_program_is_retried_and_its_last_line_is_the_error() {
     let env = TestEnv::sqlite();
     let _worker = WorkerProcess::start(&env, &ALLOWED);
     for (script, text) in [
@@ -127,7 +127,7 @@ fn a_program_that_fails_is_tried_again_with_its_last_words() {
 }
 
 #[test]
-fn every_line_of_much_output_is_in_the_log() {
+fn every_line_of_long_output_is_logged() {
     for env in each_database() {
         let _worker = WorkerProcess::start(&env, &ALLOWED);
         let script = "i=0; while [ $i -lt 3000 ]; do echo out $i; echo err $i >&2; i=$((i+1)); done; \
@@ -153,11 +153,11 @@ fn every_line_of_much_output_is_in_the_log() {
 }
 
 #[test]
-fn a_timeout_kills_the_program_and_whom_it_started() {
+fn a_timeout_kills_the_program_and_its_children() {
     for env in each_database() {
         let _worker = WorkerProcess::start(&env, &ALLOWED);
         let tree = ProcessTree::new(&env);
-        // Long enough for both to begin, on a slow machine too.
+        // Long enough for both to start on a slow machine.
         let id = env.enqueue_builtin("command", &sh(&tree.script), &["--timeout", "5s", "--max-attempts", "1"]);
         let pids = tree.wait_until_running();
         let job = env.wait_for_state(&id, "dead");
@@ -167,7 +167,7 @@ fn a_timeout_kills_the_program_and_whom_it_started() {
 }
 
 #[test]
-fn a_cancel_ends_the_program_and_whom_it_started() {
+fn a_cancel_kills_the_program_and_its_children() {
     for env in each_database() {
         let _worker = WorkerProcess::start(&env, &ALLOWED);
         let tree = ProcessTree::new(&env);
@@ -180,7 +180,7 @@ fn a_cancel_ends_the_program_and_whom_it_started() {
 }
 
 #[test]
-fn a_program_has_time_to_end_well_but_its_job_is_cancelled_all_the_same() {
+fn a_program_may_clean_up_on_sigterm_and_its_job_is_still_cancelled() {
     let env = TestEnv::sqlite();
     let _worker = WorkerProcess::start(&env, &ALLOWED);
     let ready = env.dir().join("ready");
@@ -193,7 +193,7 @@ fn a_program_has_time_to_end_well_but_its_job_is_cancelled_all_the_same() {
 }
 
 #[test]
-fn a_program_that_does_not_want_to_end_is_killed_while_its_job_is_still_ours() {
+fn a_program_that_ignores_sigterm_is_killed_within_the_grace_period() {
     let env = TestEnv::sqlite();
     let _worker = WorkerProcess::start(&env, &ALLOWED);
     let ready = env.dir().join("ready");
@@ -207,7 +207,7 @@ fn a_program_that_does_not_want_to_end_is_killed_while_its_job_is_still_ours() {
 }
 
 #[test]
-fn the_end_of_the_worker_is_the_end_of_the_program_and_costs_no_attempt() {
+fn a_worker_drain_kills_the_program_and_costs_no_attempt() {
     for env in each_database() {
         let mut worker = WorkerProcess::start(&env, &[&ALLOWED[..], &["--drain-timeout", "2s"]].concat());
         let tree = ProcessTree::new(&env);
@@ -222,7 +222,7 @@ fn the_end_of_the_worker_is_the_end_of_the_program_and_costs_no_attempt() {
 }
 
 #[test]
-fn a_worker_that_is_stopped_at_once_leaves_no_program_behind() {
+fn a_worker_stopped_at_once_leaves_no_program_behind() {
     let env = TestEnv::sqlite();
     let mut worker = WorkerProcess::start(&env, &[&ALLOWED[..], &["--drain-timeout", "10m", "--log", "info"]].concat());
     let tree = ProcessTree::new(&env);
@@ -236,7 +236,7 @@ fn a_worker_that_is_stopped_at_once_leaves_no_program_behind() {
 }
 
 #[test]
-fn what_a_program_leaves_running_is_killed_when_it_is_done() {
+fn background_processes_of_a_finished_program_are_killed() {
     let env = TestEnv::sqlite();
     let _worker = WorkerProcess::start(&env, &ALLOWED);
     let (pid, ready) = (env.dir().join("pid"), env.dir().join("ready"));

@@ -1,4 +1,4 @@
-//! `orchestrix.http` against a small server of the test's own.
+//! `orchestrix.http` against a small stub server.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -17,7 +17,8 @@ use crate::{
     worker::{WorkerProcess, eventually},
 };
 
-/// Answers with what its function makes of a request's number and path; an empty text is never an answer.
+/// Answers each request with what its function returns for the request's number and path. An empty text is never
+/// sent: the client waits.
 struct StubServer {
     port: u16,
     requests: Arc<Mutex<Vec<String>>>,
@@ -42,7 +43,7 @@ impl StubServer {
                 };
                 match answer(number, &path) {
                     text if text.is_empty() => waiting.push(stream),
-                    // Whoever has read enough hangs up.
+                    // The client may close the connection before it has read everything.
                     text => drop(stream.write_all(text.as_bytes())),
                 }
             }
@@ -78,7 +79,7 @@ fn answer(status: &str, headers: &str, body: &str) -> String {
 }
 
 #[test]
-fn what_is_not_public_is_refused_and_never_asked() {
+fn private_addresses_are_refused_before_any_request() {
     let env = TestEnv::sqlite();
     let _worker = WorkerProcess::start(&env, &[]);
     let server = StubServer::start(|_, _| answer("200 OK", "", ""));
@@ -95,7 +96,7 @@ fn what_is_not_public_is_refused_and_never_asked() {
 }
 
 #[test]
-fn a_request_is_sent_as_told_and_the_answer_is_the_result() {
+fn a_request_is_sent_as_given_and_the_response_is_the_result() {
     for env in each_database() {
         let _worker = WorkerProcess::start(&env, &["--allow-private-http"]);
         let server = StubServer::start(|_, path| match path {
@@ -121,7 +122,7 @@ fn a_request_is_sent_as_told_and_the_answer_is_the_result() {
 }
 
 #[test]
-fn statuses_decide_between_done_another_try_and_death() {
+fn the_response_status_decides_between_complete_retry_and_fatal() {
     let env = TestEnv::sqlite();
     let _worker = WorkerProcess::start(&env, &["--allow-private-http"]);
     let server = StubServer::start(|number, path| match path {
@@ -148,11 +149,11 @@ fn statuses_decide_between_done_another_try_and_death() {
 }
 
 #[test]
-fn a_long_answer_is_cut_and_no_answer_is_another_try() {
+fn a_long_response_is_truncated_and_a_missing_one_is_retried() {
     let env = TestEnv::sqlite();
     let _worker = WorkerProcess::start(&env, &["--allow-private-http", "--heartbeat-interval", "50ms"]);
     let server = StubServer::start(|_, path| match path {
-        // Nobody would wait for the end of this one.
+        // The body never reaches its declared length.
         "/long" => format!("HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\n{}", "x".repeat(70_000)),
         _ => String::new(),
     });
@@ -176,7 +177,7 @@ fn a_long_answer_is_cut_and_no_answer_is_another_try() {
 }
 
 #[test]
-fn no_log_shows_a_header() {
+fn no_log_shows_a_request_header() {
     let env = TestEnv::sqlite();
     let mut worker = WorkerProcess::start(&env, &["--allow-private-http", "--log", "trace"]);
     let server = StubServer::start(|_, _| answer("200 OK", "", ""));

@@ -1,4 +1,4 @@
-//! A page of metrics, read as strictly as the format is written down.
+//! A strict parser of the Prometheus text format.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -8,7 +8,7 @@ use std::{
 
 use crate::server::process::{ServerProcess, TIMEOUT};
 
-/// Every metric as it is promised: its name, its type and its labels.
+/// Every documented metric: name, type and labels.
 pub(super) const ALL: [(&str, &str, &[&str]); 15] = [
     ("orchestrix_jobs_enqueued_total", "counter", &["queue", "type"]),
     ("orchestrix_jobs_finished_total", "counter", &["outcome", "queue", "type"]),
@@ -29,7 +29,7 @@ pub(super) const ALL: [(&str, &str, &[&str]); 15] = [
 
 type Labels = BTreeMap<String, String>;
 
-/// What a process shows at one moment.
+/// One scrape of a process.
 pub(super) struct MetricsPage {
     pub(super) text: String,
     families: BTreeSet<String>,
@@ -44,7 +44,7 @@ impl MetricsPage {
         Self::read(answer.body)
     }
 
-    /// Looks until it is so.
+    /// Scrapes until the condition holds.
     pub(super) fn wait_until(server: &ServerProcess, so: impl Fn(&Self) -> bool) -> Self {
         let deadline = Instant::now() + TIMEOUT;
         loop {
@@ -62,7 +62,7 @@ impl MetricsPage {
         self.families.iter().cloned()
     }
 
-    /// The sample with just these labels.
+    /// The sample with exactly these labels.
     pub(super) fn value(&self, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
         let labels = labels.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         self.samples.get(&(name.to_owned(), labels)).copied()
@@ -115,7 +115,7 @@ impl MetricsPage {
         assert_eq!(self.samples.insert((name.to_owned(), labels), value), None, "{line} twice");
     }
 
-    // Buckets hold what those below them hold, and the last of them everything.
+    // Buckets are cumulative, and the last one equals the count.
     fn check_histograms(&self) {
         let mut buckets: BTreeMap<(String, Labels), Vec<(f64, f64)>> = BTreeMap::new();
         for ((name, labels), value) in &self.samples {

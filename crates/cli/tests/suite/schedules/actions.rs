@@ -1,4 +1,4 @@
-//! Jobs by hand, past ranges, the ledger, and forgetting a schedule.
+//! Triggers, backfills, occurrences and deletion of schedules.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ fn every(interval: Duration) -> NewSchedule {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_by_hand_is_created_and_stands_in_the_ledger() {
+async fn a_trigger_creates_a_job_and_an_occurrence() {
     for env in each_database_and_server() {
         put_nightly(&env, &["--paused", "--queue", "reports"]);
         let ran = env.run(&["schedules", "trigger", "nightly"]).success();
@@ -53,7 +53,7 @@ async fn a_job_by_hand_is_created_and_stands_in_the_ledger() {
 }
 
 #[test]
-fn a_past_range_is_filled_once() {
+fn a_backfill_fires_each_nominal_time_once() {
     for env in each_database_and_server() {
         env.run(&["schedules", "put", "s", "t", "--every", "1h"]).success();
         let range = ["schedules", "backfill", "s", "--from", "2026-01-01T00:00:00Z", "--to", "2026-01-01T03:00:00Z"];
@@ -90,7 +90,7 @@ fn a_past_range_is_filled_once() {
 }
 
 #[test]
-fn a_range_lies_in_the_past_and_is_not_empty() {
+fn a_backfill_range_must_lie_in_the_past_and_not_be_empty() {
     let env = TestEnv::sqlite();
     env.run(&["schedules", "put", "s", "t", "--every", "1s"]).success();
     let backfill = |more: &[&str]| env.run(&[&["schedules", "backfill", "s"], more].concat());
@@ -103,7 +103,7 @@ fn a_range_lies_in_the_past_and_is_not_empty() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn times_of_a_pause_are_one_line_and_what_fires_on_time_has_no_reason() {
+async fn a_pause_is_one_occurrence_and_a_punctual_fire_has_no_reason() {
     let env = TestEnv::sqlite();
     let hour_ago = Timestamp::now() - Duration::from_secs(3_600);
     let store = env.store_at(hour_ago).await;
@@ -130,14 +130,14 @@ async fn times_of_a_pause_are_one_line_and_what_fires_on_time_has_no_reason() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_schedule_that_nobody_fires_is_called_overdue() {
+async fn a_schedule_without_a_leader_is_shown_as_overdue() {
     let env = TestEnv::sqlite();
     let store = env.store_at(Timestamp::now() - Duration::from_secs(3_600)).await;
     store.put_schedule(None, every(Duration::from_secs(60))).await.unwrap();
     store.close().await;
     env.run(&["schedules", "get", "s"]).exits_with(0, "it is overdue: `orchestrix nodes list`");
     assert!(env.run(&["schedules", "list"]).success().stdout.contains("ago)"));
-    // The times to come are those after now.
+    // The next times are those after now.
     let next = env.json(&["schedules", "next", "s", "-n", "1"]);
     assert!(
         next["times"][0].as_str().unwrap().parse::<Timestamp>().unwrap() > Timestamp::now() - Duration::from_secs(30)
@@ -145,7 +145,7 @@ async fn a_schedule_that_nobody_fires_is_called_overdue() {
 }
 
 #[test]
-fn a_worker_fires_what_was_put_while_it_runs() {
+fn a_running_worker_fires_a_new_schedule() {
     for env in each_database() {
         env.run(&["migrate"]).success();
         let _worker = WorkerProcess::start(&env, &[]);
@@ -159,7 +159,7 @@ fn a_worker_fires_what_was_put_while_it_runs() {
 }
 
 #[test]
-fn a_schedule_is_forgotten_with_consent_and_its_jobs_stay() {
+fn deleting_a_schedule_needs_consent_and_keeps_its_jobs() {
     for env in each_database_and_server() {
         put_nightly(&env, &[]);
         env.run(&["schedules", "put", "other", "t", "--every", "1h"]).success();

@@ -1,4 +1,4 @@
-//! The times to come.
+//! `schedules next`.
 
 use serde_json::json;
 
@@ -6,8 +6,8 @@ use super::put_nightly;
 use crate::harness::{CliOutput, each_database_and_server, orchestrix};
 
 #[test]
-fn an_expression_is_looked_at_without_a_database() {
-    // In 2026 the clocks of New York had no 02:30 on 8 March, and 01:30 twice on 1 November.
+fn an_expression_is_evaluated_without_a_database() {
+    // In 2026 New York had no 02:30 on 8 March, and 01:30 twice on 1 November.
     let next = |cron: &str, after: &str| {
         let arguments = ["schedules", "next", "--cron", cron, "--tz", "America/New_York", "--after", after, "-n", "3"];
         CliOutput::run(&mut orchestrix(&[&arguments[..], &["--output", "json"]].concat())).success().json()
@@ -21,7 +21,7 @@ fn an_expression_is_looked_at_without_a_database() {
 }
 
 #[test]
-fn an_interval_is_counted_from_the_epoch() {
+fn intervals_are_aligned_to_the_epoch() {
     let arguments = ["schedules", "next", "--every", "15m", "--after", "2026-01-01T00:07:00Z", "-n", "2"];
     let times = CliOutput::run(&mut orchestrix(&[&arguments[..], &["--output", "jsonl"]].concat())).success().stdout;
     assert_eq!(times, "{\"time\":\"2026-01-01T00:15:00Z\"}\n{\"time\":\"2026-01-01T00:30:00Z\"}\n");
@@ -32,7 +32,7 @@ fn an_interval_is_counted_from_the_epoch() {
 }
 
 #[test]
-fn a_stored_schedule_has_its_times_in_utc_and_in_its_zone() {
+fn the_times_of_a_stored_schedule_are_shown_in_utc_and_in_its_zone() {
     for env in each_database_and_server() {
         put_nightly(&env, &["--end", "2099-07-03T07:00:00Z"]);
         let next = env.json(&["schedules", "next", "nightly"]);

@@ -1,10 +1,10 @@
-//! What is refused, and in which words.
+//! Invalid schedules and their error messages.
 
 use super::{NIGHTLY, put_nightly};
 use crate::harness::{CliOutput, TestEnv, each_database_and_server, orchestrix};
 
 #[test]
-fn a_bad_expression_is_pointed_at_and_no_database_is_made() {
+fn an_invalid_expression_is_marked_and_no_database_is_created() {
     let env = TestEnv::sqlite();
     let put = ["schedules", "put", "s", "t", "--cron", "0 9 * 13 *"];
     let ran = env.run(&put).exits_with(2, "month (character 7): 13 is out of range; 1-12 or JAN-DEC");
@@ -20,7 +20,7 @@ fn a_bad_expression_is_pointed_at_and_no_database_is_made() {
 }
 
 #[test]
-fn when_is_an_expression_or_an_interval_that_makes_sense() {
+fn a_cadence_is_a_valid_expression_or_interval() {
     let env = TestEnv::sqlite();
     let put = |more: &[&str]| env.run(&[&["schedules", "put", "s", "t"], more].concat());
     put(&["--cron", "@daily", "--tz", "Europe/Berln"]).exits_with(2, "did you mean Europe/Berlin?");
@@ -40,7 +40,7 @@ fn when_is_an_expression_or_an_interval_that_makes_sense() {
 }
 
 #[test]
-fn a_definition_that_breaks_a_rule_is_not_recorded() {
+fn an_invalid_definition_is_not_stored() {
     for env in each_database_and_server() {
         let put = |more: &[&str]| env.run(&[&["schedules", "put", "s", "t", "--every", "1h"], more].concat());
         let (start, end) = ("2030-01-02T00:00:00Z", "2030-01-01T00:00:00Z");
@@ -58,7 +58,7 @@ fn a_definition_that_breaks_a_rule_is_not_recorded() {
 }
 
 #[test]
-fn a_schedule_that_is_not_there_is_not_found() {
+fn an_unknown_schedule_is_not_found() {
     for env in each_database_and_server() {
         env.migrate();
         for command in ["get", "pause", "resume", "trigger", "next", "occurrences", "delete --yes", "delete --dry-run"]
@@ -71,7 +71,7 @@ fn a_schedule_that_is_not_there_is_not_found() {
             assert_eq!((ran.stdout.as_str(), command), ("", command));
         }
         env.run(&["schedules", "backfill", "nobody", "--from", "1h"]).exits_with(3, "there is no schedule nobody");
-        // One that is there is served all the same.
+        // Existing schedules named beside it are still handled.
         env.run(&NIGHTLY).success();
         let ran = env.run(&["schedules", "pause", "nobody", "nightly"]).exits_with(3, "there is no schedule nobody");
         assert!(ran.stdout.contains("nightly  paused"), "{ran:?}");
@@ -79,14 +79,14 @@ fn a_schedule_that_is_not_there_is_not_found() {
 }
 
 #[test]
-fn looking_makes_no_file() {
+fn reading_creates_no_file() {
     let env = TestEnv::sqlite();
     env.run(&["schedules", "list"]).exits_with(5, "there is no file");
     assert!(!env.dir().join("jobs.db").exists());
 }
 
 #[test]
-fn completions_know_the_policies() {
+fn completions_contain_the_policies() {
     for shell in ["bash", "fish", "zsh"] {
         let script = CliOutput::run(&mut orchestrix(&["completions", shell])).success().stdout;
         for word in ["backfill", "catch-up-limit", "buffer_one", "fire_once"] {

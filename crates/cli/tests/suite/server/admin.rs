@@ -1,4 +1,4 @@
-//! The API of operators.
+//! The admin API for jobs, dead letters, queues, workers and nodes.
 
 use orchestrix_core::{JobType, WorkerName};
 use orchestrix_store::WorkerInfo;
@@ -17,7 +17,7 @@ fn job(server: &ServerProcess, request: &Value) -> String {
     server.post("/jobs", request).accepted_job_id()
 }
 
-/// Takes the one job that waits; its token.
+/// Leases the one pending job; returns its token.
 fn lease(server: &ServerProcess) -> String {
     let ask = json!({"workerId": "w", "queues": ["*"], "max": 1, "waitSeconds": 30});
     server.post("/worker/leases", &ask).json()["leases"][0]["leaseToken"].as_str().unwrap().to_owned()
@@ -29,7 +29,7 @@ fn dead(server: &ServerProcess, request: &Value) -> String {
     id
 }
 
-// Lets the one job that waits fail for good.
+// Fails the one pending job for good.
 fn kill(server: &ServerProcess) {
     let path = format!("/worker/leases/{}/fail", lease(server));
     assert_eq!(server.post(&path, &json!({"error": "no luck", "retryable": false})).json()["status"], "FAILED");
@@ -40,7 +40,7 @@ fn act(server: &ServerProcess, id: &str, what: &str) -> Response {
 }
 
 #[test]
-fn jobs_are_listed_by_every_filter_in_parts() {
+fn jobs_are_listed_by_every_filter_in_pages() {
     for env in each_database() {
         let server = ServerProcess::start(&env);
         let wanted =
@@ -78,7 +78,7 @@ fn jobs_are_listed_by_every_filter_in_parts() {
 }
 
 #[test]
-fn every_bad_parameter_is_named_at_once() {
+fn every_invalid_parameter_is_named_at_once() {
     for env in each_database() {
         let server = ServerProcess::start(&env);
         let bad = "state=dead,asleep&queue=a+b&jobType=%20&tenant=%C3%A4&tag=&q=%00&from=soon&to=x&cursor=x&limit=0&nonsense=1";
@@ -98,7 +98,7 @@ fn every_bad_parameter_is_named_at_once() {
 }
 
 #[test]
-fn all_of_a_job_is_shown_and_its_payload_as_it_was_given() {
+fn a_job_is_shown_in_full_with_its_payload_unchanged() {
     for env in each_database() {
         let server = ServerProcess::start(&env);
         let body = r#"{"jobType": "t", "payload": {"b":1.0,  "a":[1e2]}, "retry": {"baseSeconds": 3600}, "timeoutSeconds": 5}"#;
@@ -131,7 +131,7 @@ fn all_of_a_job_is_shown_and_its_payload_as_it_was_given() {
         let said: Vec<&str> = lines.iter().map(|line| line["message"].as_str().unwrap()).collect();
         assert_eq!(said, ["line 0", "line 1", "line 2"]);
         assert_eq!((&lines[2]["level"], &lines[2]["attempt"]), (&json!("warn"), &json!(1)));
-        // Where a log ends, the number of its last line goes on.
+        // The sequence number of the last line is a valid cursor.
         let seq = lines[2]["seq"].to_string();
         let none = server.get(&format!("/admin/jobs/{id}/logs?cursor={seq}")).json();
         assert_eq!(none, json!({"items": [], "nextCursor": null}));
@@ -146,7 +146,7 @@ fn all_of_a_job_is_shown_and_its_payload_as_it_was_given() {
 }
 
 #[test]
-fn jobs_are_retried_cancelled_and_made_more_urgent_where_they_may_be() {
+fn jobs_are_retried_cancelled_and_reprioritised_where_their_state_allows() {
     for env in each_database() {
         let server = ServerProcess::start(&env);
         let id = dead(&server, &json!({"jobType": "t"}));
@@ -181,7 +181,7 @@ fn jobs_are_retried_cancelled_and_made_more_urgent_where_they_may_be() {
 }
 
 #[test]
-fn dead_jobs_are_listed_and_get_another_chance_in_bounded_steps() {
+fn dead_jobs_are_listed_and_redriven_in_bounded_steps() {
     for env in each_database() {
         let server = ServerProcess::start(&env);
         let (a, b, c) = (
@@ -199,7 +199,7 @@ fn dead_jobs_are_listed_and_get_another_chance_in_bounded_steps() {
         let one = redrive(json!({"filter": {"queue": "q"}, "limit": 1}));
         let cursor = one.json()["nextCursor"].clone();
         assert_eq!((one.status, one.json()), (200, json!({"retried": [b], "more": true, "nextCursor": cursor})));
-        // It dies again at once, and is behind the cursor.
+        // The job dies again at once, and lies behind the cursor.
         kill(&server);
         let rest = redrive(json!({"filter": {"queue": "q"}, "cursor": cursor})).json();
         assert_eq!(rest, json!({"retried": [a], "more": false}));
@@ -232,7 +232,7 @@ fn dead_jobs_are_listed_and_get_another_chance_in_bounded_steps() {
 }
 
 #[test]
-fn dead_jobs_are_counted_and_forgotten_and_nothing_else_is() {
+fn a_purge_counts_and_removes_dead_jobs_only() {
     for env in each_database() {
         let server = ServerProcess::start(&env);
         let id = dead(&server, &json!({"jobType": "t"}));
@@ -255,7 +255,7 @@ fn dead_jobs_are_counted_and_forgotten_and_nothing_else_is() {
 }
 
 #[test]
-fn queues_are_listed_in_parts_paused_and_resumed() {
+fn queues_are_listed_in_pages_paused_and_resumed() {
     for env in each_database() {
         let server = ServerProcess::start(&env);
         for queue in ["a", "b", "c"] {
@@ -281,7 +281,7 @@ fn queues_are_listed_in_parts_paused_and_resumed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn workers_and_nodes_are_listed_with_what_nobody_takes_and_who_leads() {
+async fn workers_and_nodes_are_listed_with_unserved_job_types_and_the_leader() {
     for env in each_database() {
         let server = ServerProcess::start(&env);
         job(&server, &json!({"jobType": "known"}));

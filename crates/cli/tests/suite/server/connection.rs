@@ -1,4 +1,4 @@
-//! A connection that is kept, on which anything may go wrong.
+//! A keep-alive HTTP connection that reports I/O errors instead of panicking.
 
 use std::{
     io::{self, BufRead, BufReader, Read, Write},
@@ -18,7 +18,7 @@ impl Connection {
         Ok(Self(BufReader::new(stream)))
     }
 
-    /// Sends a request and reads its answer, whole.
+    /// Sends a request and reads the whole response.
     pub(crate) fn request(&mut self, method: &str, path: &str, body: &str) -> io::Result<Response> {
         self.send(&encode_request(method, path, body))?;
         self.read_response()
@@ -28,7 +28,7 @@ impl Connection {
         self.0.get_mut().write_all(bytes)
     }
 
-    /// Reads the answer to what was sent.
+    /// Reads the response to what was sent.
     pub(crate) fn read_response(&mut self) -> io::Result<Response> {
         let mut text = Vec::new();
         let mut length = 0;
@@ -52,7 +52,7 @@ impl Connection {
     }
 }
 
-/// A request as it is sent.
+/// The bytes of a request.
 pub(crate) fn encode_request(method: &str, path: &str, body: &str) -> Vec<u8> {
     let mut text = format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\n");
     if method != "GET" {

@@ -1,7 +1,8 @@
-//! The server against its own description: schemathesis sends what the description allows and what it forbids, follows its links, and
-//! checks that every answer is one that is described.
+//! The server against its OpenAPI description. Schemathesis sends valid and invalid requests, follows the links, and
+//! checks that every response is documented.
 //!
-//! All its checks are on, and so are keys: what needs one is also asked for without, and with one that is none.
+//! All its checks are on, and so is authentication: each protected route is also called without a key and with an
+//! invalid one.
 
 use std::{path::Path, process::Command};
 
@@ -11,12 +12,12 @@ use super::process::ServerProcess;
 use crate::harness::{CliOutput, TestEnv};
 
 #[test]
-fn the_server_keeps_to_its_description_on_sqlite() {
+fn the_server_conforms_to_its_openapi_description_on_sqlite() {
     keeps_to_its_description(&TestEnv::sqlite());
 }
 
 #[test]
-fn the_server_keeps_to_its_description_on_postgres() {
+fn the_server_conforms_to_its_openapi_description_on_postgres() {
     keeps_to_its_description(&TestEnv::postgres());
 }
 
@@ -37,7 +38,8 @@ fn keeps_to_its_description(env: &TestEnv) {
             .current_dir(env.dir()),
     );
     assert!(ran.code == Some(0), "{}\n{}", ran.stdout, ran.stderr);
-    // It came beyond recording: jobs that it recorded it was leased. Whether it also ended one is left to its random walk.
+    // The run got past enqueueing: it leased some of its jobs. Whether it also finished one depends on its random
+    // walk.
     let jobs = env.json(&["jobs", "list", "--limit", "100000"]);
     let begun = jobs["items"].as_array().unwrap().iter().any(|job| job["startedAt"].is_string());
     assert!(begun, "{}", ran.stdout);

@@ -1,4 +1,4 @@
-//! A database whose connections break in the middle of anything, again and again.
+//! A database whose connections break repeatedly, in the middle of requests.
 
 use std::{
     collections::BTreeSet,
@@ -22,10 +22,10 @@ use crate::harness::TestEnv;
 
 const CLIENTS: usize = 16;
 const CUTS: usize = 10;
-/// Requests that are accepted between two cuts.
+/// Accepted requests between two cuts.
 const BETWEEN: usize = 100;
 
-/// The n-th request: one job, one with a key, or a graph.
+/// The n-th request: a single job, a job with an idempotency key, or a graph.
 fn request(n: usize) -> (&'static str, Value) {
     match n % 4 {
         0 => {
@@ -37,7 +37,7 @@ fn request(n: usize) -> (&'static str, Value) {
     }
 }
 
-// The jobs of an answer, or none if it says that the database is away. There is no third.
+// The ids of the accepted jobs, or `None` for a 503. Any other response is an error.
 fn accepted(answer: &Response) -> Option<Vec<String>> {
     if answer.status == 202 {
         let body = answer.json();
@@ -49,7 +49,7 @@ fn accepted(answer: &Response) -> Option<Vec<String>> {
     None
 }
 
-// Waits for as many answers of this kind; gathers all jobs that were accepted meanwhile.
+// Receives responses until `wanted` of the given kind have come; returns the ids of all jobs accepted meanwhile.
 fn hear(told: &Receiver<Option<Vec<String>>>, mut wanted: usize, is_wanted: impl Fn(bool) -> bool) -> Vec<String> {
     let deadline = Instant::now() + TIMEOUT;
     let mut jobs = Vec::new();
@@ -66,7 +66,7 @@ fn client(server: &ServerProcess, next: &AtomicUsize, over: &AtomicBool, tell: &
     let mut connection = Connection::open(&server.address).unwrap();
     while !over.load(Ordering::Relaxed) {
         let (path, body) = request(next.fetch_add(1, Ordering::Relaxed));
-        // The server itself stays: every request is answered, on a connection that stays open.
+        // The server stays up: every request gets a response, on a connection that stays open.
         let answer = connection.request("POST", path, &body.to_string()).unwrap();
         if tell.send(accepted(&answer)).is_err() {
             return;
@@ -75,7 +75,7 @@ fn client(server: &ServerProcess, next: &AtomicUsize, over: &AtomicBool, tell: &
 }
 
 #[test]
-fn a_database_that_breaks_in_the_middle_costs_answers_and_no_job_that_was_accepted() {
+fn a_breaking_database_costs_responses_but_no_accepted_job() {
     let env = TestEnv::postgres();
     let config: tokio_postgres::Config = env.url().parse().unwrap();
     let port = config.get_ports()[0];
@@ -97,7 +97,7 @@ fn a_database_that_breaks_in_the_middle_costs_answers_and_no_job_that_was_accept
             jobs.extend(hear(&told, BETWEEN, |accepted| accepted));
             proxy.cut();
             jobs.extend(hear(&told, CLIENTS, |accepted| !accepted));
-            // What was on its way has been answered. Nothing is accepted now.
+            // Requests in flight have been answered; nothing is accepted now.
             assert_eq!(accepted(&server.post("/jobs", &json!({"jobType": "plain"}))), None);
             let ready = server.get("/readyz");
             assert_eq!((ready.status, &ready.json()["status"]), (503, &"unavailable".into()));
@@ -120,7 +120,7 @@ fn a_database_that_breaks_in_the_middle_costs_answers_and_no_job_that_was_accept
     let doubled = "SELECT payload FROM orchestrix.jobs WHERE job_type = 'keyed' GROUP BY payload HAVING count(*) > 1";
     assert_eq!(env.sql(doubled), [""; 0]);
 
-    // Workers are given jobs again, and the leader is back, without anybody's doing.
+    // Leases and leadership recover by themselves.
     let deadline = Instant::now() + TIMEOUT;
     let ask = json!({"workerId": "w", "queues": ["*"], "max": 1, "waitSeconds": 5});
     while server.post("/worker/leases", &ask).json()["leases"].as_array().is_none_or(Vec::is_empty)

@@ -1,4 +1,4 @@
-//! Clients that go away: after every byte of what they ask, and in the middle of what they are told.
+//! Clients that disconnect after every byte of their request, and in the middle of the response.
 
 use std::{
     io::{Read, Write},
@@ -16,25 +16,25 @@ use super::{
 };
 use crate::harness::TestEnv;
 
-/// How often each kind of request is sent whole before its client goes.
+/// How often each kind of request is sent in full before its client disconnects.
 const REPEATS: usize = 30;
-/// Jobs of one batch.
+/// Jobs in one batch.
 const JOBS_PER_BATCH: usize = 3;
 
-/// How a client goes that has sent all of its request.
+/// How a client disconnects after it has sent its whole request.
 #[derive(Debug, Clone, Copy)]
 enum Disconnect {
     Immediately,
-    /// It says that it will send no more, and waits until the server is done with it.
+    /// It shuts down its sending side, and reads until the server closes.
     AfterShutdown,
-    /// After so many bytes of the answer, with others unread: the server is told of an error.
+    /// It closes after reading this many bytes, with more unread: the server sees a reset.
     MidResponse(usize),
 }
 
 fn disconnects(waits: bool) -> impl Iterator<Item = Disconnect> {
     (0..REPEATS).map(move |n| match n % 3 {
         0 => Disconnect::Immediately,
-        // One that waits long has no answer to read.
+        // A long poll has no response to read.
         1 if !waits => Disconnect::MidResponse(n * n % 97 + 1),
         _ => Disconnect::AfterShutdown,
     })
@@ -48,7 +48,7 @@ fn send_and_disconnect(server: &ServerProcess, bytes: &[u8], disconnect: Disconn
         Disconnect::Immediately => {}
         Disconnect::AfterShutdown => {
             stream.shutdown(Shutdown::Write).unwrap();
-            // An answer or none: it had the time to give one.
+            // The server may answer or not.
             let _ = stream.read_to_end(&mut Vec::new());
         }
         Disconnect::MidResponse(bytes) => stream.read_exact(&mut vec![0; bytes]).unwrap(),
@@ -58,12 +58,12 @@ fn send_and_disconnect(server: &ServerProcess, bytes: &[u8], disconnect: Disconn
 fn send_every_prefix(server: &ServerProcess, bytes: &[u8]) {
     for sent in 0..bytes.len() {
         let mut stream = TcpStream::connect(&server.address).unwrap();
-        // A server that has refused the beginning may be gone before the end of it is sent.
+        // The server may close as soon as it has rejected the first bytes.
         let _ = stream.write_all(&bytes[..sent]);
     }
 }
 
-// Cuts a kind of request each_database_and_server, then sends it whole, each time as another one.
+// Sends every prefix of a request, then the whole request several times, each with other ids.
 fn disconnect_everywhere(server: &ServerProcess, waits: bool, of: impl Fn(usize) -> Vec<u8>) {
     send_every_prefix(server, &of(REPEATS));
     for (n, disconnect) in disconnects(waits).enumerate() {
@@ -84,9 +84,9 @@ fn lease_request(worker: &str, queue: &str, wait: u32) -> Value {
 }
 
 #[test]
-fn a_client_that_goes_away_at_any_byte_leaves_nothing_half_done() {
+fn a_client_that_disconnects_at_any_byte_leaves_nothing_half_done() {
     let env = TestEnv::postgres();
-    // Fewer turns than there will be clients: none of them may keep its own.
+    // Fewer admission permits than clients: a leaked permit would block the test.
     let server = ServerProcess::start_with(&env, &["--max-requests", "8"]);
     let leaks = LeakCheck::baseline(&server, &env);
     for n in 0..REPEATS {
@@ -132,7 +132,7 @@ fn a_client_that_goes_away_at_any_byte_leaves_nothing_half_done() {
     let whole = count_whole_batches(&env);
     assert!(whole > 0, "no batch at all was recorded: nothing was shown");
     for n in 0..REPEATS {
-        // Whoever was not told asks again.
+        // A client that got no response repeats its request.
         let answer = server.post("/jobs/batch", &batch(n));
         assert_eq!(
             (answer.status, answer.json()["jobs"].as_array().unwrap().len()),
@@ -148,7 +148,7 @@ fn a_client_that_goes_away_at_any_byte_leaves_nothing_half_done() {
     assert_eq!(count_whole_batches(&env), REPEATS, "each is there once, whole");
     assert_eq!(leaks.count("SELECT count(*) FROM orchestrix.job WHERE job_type = 'single'"), REPEATS);
 
-    // What was leased for those who are gone comes back, and is done by somebody who stays.
+    // Jobs leased to disconnected clients are reaped, and completed by another worker.
     let deadline = Instant::now() + TIMEOUT;
     let done = "SELECT count(*) FROM orchestrix.history WHERE state = 'completed' AND queue = 'leased'";
     while leaks.count(done) < REPEATS {
@@ -166,7 +166,7 @@ fn lease(server: &ServerProcess, queue: &str) -> String {
     leases["leases"][0]["leaseToken"].as_str().unwrap().to_owned()
 }
 
-// How many batches there are; each must be whole, with its keys and with all that its jobs wait for.
+// Counts the batches. Each must be complete: jobs, idempotency keys and dependencies.
 fn count_whole_batches(env: &TestEnv) -> usize {
     let sql = "SELECT count(DISTINCT j.id) || ',' || count(DISTINCT d.parent || ' ' || d.child) || ',' || count(DISTINCT k.key)
         FROM orchestrix.job j LEFT JOIN orchestrix.dependency d ON d.child = j.id

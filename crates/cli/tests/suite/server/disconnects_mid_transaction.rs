@@ -1,7 +1,7 @@
-//! Clients that go away while the database is in the middle of what they asked for.
+//! Clients that disconnect while the database works on their request.
 //!
-//! Somebody else's lock keeps it there, so that nothing depends on chance: the client goes, the server has noticed, and
-//! only then does the database go on.
+//! A lock held by the test makes this deterministic: the client disconnects, the server notices, and only then does
+//! the database go on.
 
 use std::{
     collections::BTreeSet,
@@ -18,8 +18,8 @@ use super::{
 };
 use crate::harness::TestEnv;
 
-/// Nobody else of the same server comes to a stop at a lock; and fewer turns than there will be clients, so that none
-/// may keep its own.
+/// No coordinator, so that only the request under test blocks; and fewer admission permits than clients, so that a
+/// leaked permit would block the test.
 const SERVER_FLAGS: &[&str] = &["--roles", "api", "--max-requests", "4"];
 
 struct DisconnectTest<'a> {
@@ -29,7 +29,7 @@ struct DisconnectTest<'a> {
 }
 
 impl DisconnectTest<'_> {
-    // Sends a request that comes to a stop at a table, and leaves; goes on once the server has closed the connection too.
+    // Sends a request that blocks on a locked table, and disconnects. Returns once the server has finished with it.
     fn disconnect_while_blocked_on(&self, table: &str, method: &str, path: &str, body: &Value) {
         let held = TableLock::acquire(self.env, table);
         let body = if method == "GET" { String::new() } else { body.to_string() };
@@ -54,8 +54,8 @@ impl DisconnectTest<'_> {
     }
 }
 
-// Says that nothing more will come, and reads to the end. Without an answer, the server has closed the connection because
-// of that: it knows.
+// Shuts down the sending side and reads to the end. An empty response means that the server closed because the client
+// did.
 fn disconnect(stream: &mut TcpStream) {
     stream.shutdown(Shutdown::Write).unwrap();
     let mut answer = Vec::new();
@@ -64,7 +64,7 @@ fn disconnect(stream: &mut TcpStream) {
 }
 
 #[test]
-fn a_client_that_goes_away_in_the_middle_of_its_transaction_leaves_all_of_it_or_nothing() {
+fn a_disconnect_mid_transaction_commits_everything_or_nothing() {
     let env = TestEnv::postgres();
     let server = ServerProcess::start_with(&env, SERVER_FLAGS);
     let test = DisconnectTest { leaks: LeakCheck::baseline(&server, &env), server: &server, env: &env };
@@ -74,7 +74,7 @@ fn a_client_that_goes_away_in_the_middle_of_its_transaction_leaves_all_of_it_or_
     server.post("/jobs", &json!({"jobType": "one", "idempotencyKey": "k"})).accepted_job_id();
     assert!((1..=2).contains(&test.jobs("one")), "one without a key, recorded or not; one with a key");
 
-    // Its jobs are in, what they wait for is not.
+    // The jobs are inserted, their dependencies are not.
     let graph = json!({"jobs": [{"jobType": "graph", "ref": "a", "idempotencyKey": "a"},
         {"jobType": "graph", "dependsOn": ["ref:a"], "idempotencyKey": "b"}]});
     test.disconnect_while_blocked_on("dependency", "POST", "/jobs/batch", &graph);
@@ -104,15 +104,15 @@ fn a_client_that_goes_away_in_the_middle_of_its_transaction_leaves_all_of_it_or_
 }
 
 #[test]
-fn jobs_that_were_leased_for_a_client_that_is_gone_are_handed_back_at_once() {
+fn jobs_leased_for_a_disconnected_client_are_released_at_once() {
     let env = TestEnv::postgres();
     let server = ServerProcess::start_with(&env, SERVER_FLAGS);
     let test = DisconnectTest { leaks: LeakCheck::baseline(&server, &env), server: &server, env: &env };
-    // By its end alone such a lease would come back long after the test.
+    // The lease would expire long after the test.
     let job = json!({"jobType": "t", "queue": "q", "leaseSeconds": 3600});
     let ask = |worker: &str, wait: u32| json!({"workerId": worker, "queues": ["q"], "max": 1, "waitSeconds": wait});
 
-    // Gone in the middle of the claim, which leases the job all the same.
+    // Disconnected during the claim, which leases the job nevertheless.
     let id = server.post("/jobs", &job).accepted_job_id();
     test.disconnect_while_blocked_on("job", "POST", "/worker/leases", &ask("gone", 0));
     let again = format!(
@@ -121,11 +121,11 @@ fn jobs_that_were_leased_for_a_client_that_is_gone_are_handed_back_at_once() {
     test.leaks.wait_until("it is handed back at no cost", || test.leaks.count(&again) == 1);
     assert_eq!(server.post("/worker/leases", &ask("stays", 50)).json()["leases"][0]["jobId"], *id);
 
-    // Gone while it waited: the job that comes then is for somebody else.
+    // Disconnected during the long poll: the next job goes to another worker.
     for n in 0..10 {
         let worker = format!("waits-{n}");
         let mut stream = test.send(&encode_request("POST", "/worker/leases", &ask(&worker, 50).to_string()));
-        // Known to the store, so its request is being worked on.
+        // The worker is registered, so its request is in progress.
         let known = format!("SELECT count(*) FROM orchestrix.worker WHERE name = '{worker}'");
         test.leaks.wait_until("the worker is known", || test.leaks.count(&known) == 1);
         disconnect(&mut stream);
@@ -136,7 +136,7 @@ fn jobs_that_were_leased_for_a_client_that_is_gone_are_handed_back_at_once() {
 }
 
 #[test]
-fn clients_that_go_away_from_a_slow_database_cost_it_no_more_connections_than_the_pool_has() {
+fn disconnects_from_a_slow_database_use_no_more_connections_than_the_pool_has() {
     let env = TestEnv::postgres();
     let server = ServerProcess::start_with(&env, SERVER_FLAGS);
     let test = DisconnectTest { leaks: LeakCheck::baseline(&server, &env), server: &server, env: &env };
@@ -145,13 +145,13 @@ fn clients_that_go_away_from_a_slow_database_cost_it_no_more_connections_than_th
     let mut seen = BTreeSet::new();
     for n in 1..=2 * MAX_SESSIONS {
         let mut stream = test.send(&encode_request("POST", "/jobs/batch", &graph));
-        // Each on a connection of its own: none that was left half way is used again.
+        // Each blocks on another connection: one left mid-transaction is not reused.
         test.leaks.wait_until("the request comes to its stop", || {
             seen.extend(test.leaks.blocked_sessions());
             seen.len() == n
         });
         disconnect(&mut stream);
-        // The lock is still held. Nobody wants this any more, so the database need not wait for it either.
+        // The lock is still held. The server cancels the abandoned query instead of waiting for it.
         assert!(test.leaks.sessions() <= MAX_SESSIONS, "{} sessions after {n} clients", test.leaks.sessions());
     }
     drop(held);

@@ -1,4 +1,4 @@
-//! The client API about jobs.
+//! The client API for jobs.
 
 use std::{collections::BTreeSet, thread, time::Instant};
 
@@ -8,7 +8,7 @@ use super::process::ServerProcess;
 use crate::harness::each_database;
 
 #[test]
-fn a_job_is_accepted_shown_and_found_by_its_location() {
+fn a_job_is_accepted_and_shown_at_its_location() {
     for env in each_database() {
         let server = ServerProcess::start(&env);
         let answer =
@@ -20,13 +20,13 @@ fn a_job_is_accepted_shown_and_found_by_its_location() {
         assert_eq!(job.status, 200);
         let fields: BTreeSet<String> = job.json().as_object().unwrap().keys().cloned().collect();
         let expected = ["correlationId", "createdAt", "jobId", "jobType", "status", "updatedAt"];
-        // Nothing of how or where it is run, and nothing of what is in it.
+        // No payload, and no internals.
         assert_eq!(fields, expected.map(str::to_owned).into());
     }
 }
 
 #[test]
-fn a_key_means_one_job_whoever_asks_and_however_often() {
+fn an_idempotency_key_names_one_job_under_concurrency() {
     for env in each_database() {
         let server = ServerProcess::start(&env);
         let request = json!({"jobType": "t", "payload": {"a": 1}, "idempotencyKey": "k"});
@@ -37,7 +37,7 @@ fn a_key_means_one_job_whoever_asks_and_however_often() {
         });
         assert_eq!(ids.len(), 1);
         let id = ids.first().unwrap();
-        // The header says the same as the field, and so does a text with other white space.
+        // The header equals the field, and white space does not matter.
         let spaced = r#"{ "payload" : {"a":1},  "jobType":"t" }"#;
         let headers = [("content-type", "application/json"), ("idempotency-key", "k")];
         let again = server.call("POST", "/jobs", &headers, spaced);
@@ -51,7 +51,7 @@ fn a_key_means_one_job_whoever_asks_and_however_often() {
 }
 
 #[test]
-fn every_bad_field_is_told_at_once_and_nothing_is_recorded() {
+fn every_invalid_field_is_reported_at_once_and_nothing_is_stored() {
     for env in each_database() {
         let server = ServerProcess::start(&env);
         let bad = json!({
@@ -69,7 +69,7 @@ fn every_bad_field_is_told_at_once_and_nothing_is_recorded() {
 }
 
 #[test]
-fn a_batch_is_a_graph_all_or_nothing() {
+fn a_batch_is_a_graph_and_all_or_nothing() {
     for env in each_database() {
         let server = ServerProcess::start(&env);
         let jobs = json!({"jobs": [
@@ -87,7 +87,7 @@ fn a_batch_is_a_graph_all_or_nothing() {
 }
 
 #[test]
-fn what_is_not_there_is_404_whatever_its_id_looks_like() {
+fn an_unknown_or_malformed_id_is_404() {
     for env in each_database() {
         let server = ServerProcess::start(&env);
         for id in ["0199d0a4-8f3e-7c21-9b1f-2f6a3e1c5d70", "nonsense", "%00", "%ff", "..%2f..%2fetc"] {
@@ -101,7 +101,7 @@ fn what_is_not_there_is_404_whatever_its_id_looks_like() {
 }
 
 #[test]
-fn a_result_is_there_when_the_job_is_done_and_not_before() {
+fn a_result_is_available_once_the_job_has_completed() {
     for env in each_database() {
         let server = ServerProcess::start(&env);
         let id = server.post("/jobs", &json!({"jobType": "t"})).accepted_job_id();
@@ -120,7 +120,7 @@ fn a_result_is_there_when_the_job_is_done_and_not_before() {
 }
 
 #[test]
-fn a_held_job_waits_to_be_released() {
+fn a_held_job_is_not_leased_until_it_is_released() {
     for env in each_database() {
         let server = ServerProcess::start(&env);
         let id = server.post("/jobs", &json!({"jobType": "t", "hold": true})).accepted_job_id();
@@ -135,7 +135,7 @@ fn a_held_job_waits_to_be_released() {
 }
 
 #[test]
-fn whoever_waits_for_a_change_is_told_of_it() {
+fn a_status_long_poll_returns_on_a_change() {
     for env in each_database() {
         let server = ServerProcess::start(&env);
         let id = server.post("/jobs", &json!({"jobType": "t"})).accepted_job_id();
@@ -145,7 +145,7 @@ fn whoever_waits_for_a_change_is_told_of_it() {
             server.send("POST", &format!("/jobs/{id}/cancel"), "");
             waits.join().unwrap()
         });
-        // It may have come before the wait began; then it was answered at once.
+        // If the cancel came first, the long poll returned at once.
         assert_eq!(job["status"], "CANCELLED");
         assert!(begun.elapsed().as_secs() < 30);
         assert_eq!(server.get(&format!("/jobs/{id}?waitSeconds=x")).invalid_fields(), ["waitSeconds"]);

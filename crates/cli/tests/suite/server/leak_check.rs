@@ -1,4 +1,4 @@
-//! What a server holds while nobody asks anything, and must come back to whatever was done to it.
+//! Detects leaked sessions, transactions, permits and descriptors of a server.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -15,23 +15,23 @@ use tokio_postgres::NoTls;
 use super::process::{ServerProcess, TIMEOUT};
 use crate::harness::TestEnv;
 
-/// How soon a server is done with what its clients left behind: before the database ends it for being idle.
+/// How soon a server must have cleaned up: sooner than the database's idle timeouts would do it.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(20);
 
 const SESSIONS: &str = "FROM pg_stat_activity \
     WHERE datname = current_database() AND application_name = 'orchestrix'";
 
-/// A server on PostgreSQL before anything was done to it.
+/// The resource use of an idle server on PostgreSQL, to compare with later.
 pub(crate) struct LeakCheck<'a> {
     server: &'a ServerProcess,
     runtime: Runtime,
     database: tokio_postgres::Client,
-    /// Files and sockets other than connections to the database, of which more are opened as they are needed.
+    /// Descriptors other than database connections, which are opened on demand.
     baseline: usize,
 }
 
 impl<'a> LeakCheck<'a> {
-    /// Takes note of a server that nobody has asked anything yet.
+    /// Records the resource use of a server that has served no request.
     pub(crate) fn baseline(server: &'a ServerProcess, env: &TestEnv) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let (database, connection) = runtime.block_on(tokio_postgres::connect(env.url(), NoTls)).unwrap();
@@ -40,7 +40,7 @@ impl<'a> LeakCheck<'a> {
         let deadline = Instant::now() + TIMEOUT;
         loop {
             let (before, open, after) = (leaks.sessions(), server.open_descriptors(), leaks.sessions());
-            // Connections may be opened between two looks.
+            // A connection may be opened between the two counts.
             if before == after {
                 return Self { baseline: open - before, ..leaks };
             }
@@ -48,22 +48,22 @@ impl<'a> LeakCheck<'a> {
         }
     }
 
-    /// Connections to the database.
+    /// Counts the server's connections to the database.
     pub(crate) fn sessions(&self) -> usize {
         self.count(&format!("SELECT count(*) {SESSIONS}"))
     }
 
-    /// Those that wait for somebody's lock, by the ids of their processes.
+    /// The backend pids of sessions that wait for a lock.
     pub(crate) fn blocked_sessions(&self) -> Vec<i64> {
         self.numbers(&format!("SELECT pid::bigint {SESSIONS} AND wait_event_type = 'Lock'"))
     }
 
-    /// How many are in a transaction that nobody goes on with.
+    /// Counts sessions that are idle in a transaction.
     pub(crate) fn open_transactions(&self) -> usize {
         self.count(&format!("SELECT count(*) {SESSIONS} AND state LIKE 'idle in transaction%'"))
     }
 
-    /// The number that SQL answers.
+    /// The number that `sql` returns.
     pub(crate) fn count(&self, sql: &str) -> usize {
         self.numbers(sql)[0].try_into().unwrap()
     }
@@ -73,7 +73,7 @@ impl<'a> LeakCheck<'a> {
         rows.iter().map(|row| row.get(0)).collect()
     }
 
-    /// Waits for a look at the database that is as it should be.
+    /// Polls until the condition holds.
     pub(crate) fn wait_until(&self, what: &str, mut seen: impl FnMut() -> bool) {
         let deadline = Instant::now() + SETTLE_TIMEOUT;
         while !seen() {
@@ -90,11 +90,11 @@ impl<'a> LeakCheck<'a> {
         }
     }
 
-    /// Sees that nothing is left, and that very many requests at once are answered: with a turn, a connection or a
-    /// descriptor lost each time, there would be none left for them.
+    /// Asserts that nothing is left over, and that a burst of requests is accepted: after leaks of permits,
+    /// connections or descriptors it would not be.
     pub(crate) fn assert_back_to_baseline(&self) {
         let mut left = 300;
-        // On a slow machine some are told to come again.
+        // A slow machine rejects some of them with 429.
         self.wait_until("very many at once are accepted", || {
             left = enqueue_concurrently(self.server, left).into_iter().filter(|status| *status != 202).count();
             left == 0
@@ -105,10 +105,10 @@ impl<'a> LeakCheck<'a> {
     }
 }
 
-/// The pool of the server, and the connection that listens.
+/// The server's connection pool and its listener connection.
 pub(crate) const MAX_SESSIONS: usize = 11;
 
-/// Sends so many jobs at the same time; how each was answered.
+/// Enqueues `count` jobs at the same time; returns the statuses.
 pub(crate) fn enqueue_concurrently(server: &ServerProcess, count: usize) -> Vec<u16> {
     let all = Barrier::new(count);
     thread::scope(|scope| {
@@ -121,7 +121,7 @@ pub(crate) fn enqueue_concurrently(server: &ServerProcess, count: usize) -> Vec<
     })
 }
 
-/// A session of SQL that is in a transaction, undone when it is dropped.
+/// A psql session in a transaction, rolled back when dropped.
 pub(crate) struct SqlTransaction {
     child: Child,
     lines: std::io::Lines<BufReader<ChildStdout>>,
@@ -142,7 +142,7 @@ impl SqlTransaction {
         transaction
     }
 
-    /// The first line that these statements answer.
+    /// The first line that these statements print.
     pub(crate) fn query(&mut self, sql: &str) -> String {
         writeln!(self.child.stdin.as_mut().unwrap(), "{sql}").unwrap();
         self.lines.next().expect("an answer").unwrap()
@@ -151,13 +151,13 @@ impl SqlTransaction {
 
 impl Drop for SqlTransaction {
     fn drop(&mut self) {
-        // The server of the database sees its end, and undoes what it did.
+        // PostgreSQL notices the closed connection, and rolls back.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// A session that keeps everybody else from a table, until it is dropped.
+/// An exclusive lock on a table, released when dropped.
 pub(crate) struct TableLock(#[expect(dead_code, reason = "held for its end")] SqlTransaction);
 
 impl TableLock {

@@ -1,4 +1,4 @@
-//! How servers begin and end.
+//! Start and shutdown of servers.
 
 use std::{
     fs,
@@ -13,7 +13,7 @@ use super::process::{ServerProcess, TIMEOUT};
 use crate::harness::{CliOutput, TestEnv, orchestrix};
 
 #[test]
-fn dev_runs_everything_with_one_command_and_keeps_what_it_did() {
+fn dev_runs_everything_in_one_process_and_keeps_its_data() {
     let env = TestEnv::sqlite();
     let command = || {
         let mut command = orchestrix(&["dev", "--listen", "127.0.0.1:0"]);
@@ -35,7 +35,7 @@ fn dev_runs_everything_with_one_command_and_keeps_what_it_did() {
 }
 
 #[test]
-fn a_place_that_is_taken_is_named() {
+fn an_address_in_use_is_named() {
     let env = TestEnv::sqlite();
     let server = ServerProcess::start(&env);
     let taken: CliOutput = env.run(&["server", "--no-auth", "--listen", &server.address]);
@@ -44,13 +44,13 @@ fn a_place_that_is_taken_is_named() {
 }
 
 #[test]
-fn a_signal_lets_what_is_asked_be_answered_and_long_polls_end() {
+fn a_signal_drains_requests_and_ends_long_polls() {
     let env = TestEnv::sqlite();
     let mut server = ServerProcess::start(&env);
     let ask = json!({"workerId": "w", "queues": ["*"], "max": 1, "waitSeconds": 50});
     let answer = std::thread::scope(|scope| {
         let waits = scope.spawn(|| server.post("/worker/leases", &ask));
-        // Known to the store, so its request is being worked on.
+        // The worker is registered, so its request is in progress.
         let deadline = Instant::now() + TIMEOUT;
         while server.get("/readyz").json()["components"]["workers"]["status"] != "ok" {
             assert!(Instant::now() < deadline, "the worker is not known");
@@ -63,7 +63,7 @@ fn a_signal_lets_what_is_asked_be_answered_and_long_polls_end() {
 }
 
 #[test]
-fn the_image_looks_at_the_server_and_not_at_its_database() {
+fn the_health_check_of_the_image_probes_the_server_only() {
     let files = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/Dockerfile");
     let text = fs::read_to_string(files).unwrap();
     let check = text.split_once("HEALTHCHECK").unwrap().1.split_once("CMD ").unwrap().1.lines().next().unwrap();

@@ -1,4 +1,4 @@
-//! Limits that hold before memory is spent, and what a server says when it cannot.
+//! Limits that are checked before memory is spent, and an unavailable database.
 
 use std::{
     io::{Read, Write},
@@ -21,7 +21,7 @@ fn a_body_over_its_limit_is_refused_unread() {
         1u64 << 40
     );
     server.send_raw(text.as_bytes()).problem(413, "payload_too_large");
-    // Without saying so beforehand it is noticed on the way.
+    // Without a length it is detected while reading.
     let mut chunked =
         b"POST /jobs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n"
             .to_vec();
@@ -39,7 +39,7 @@ fn a_body_over_its_limit_is_refused_unread() {
 }
 
 #[test]
-fn depth_batch_and_names_have_limits() {
+fn nesting_batches_and_names_have_limits() {
     let env = TestEnv::sqlite();
     let server = ServerProcess::start(&env);
     let deep = format!(r#"{{"jobType": "t", "payload": {}{}}}"#, "[".repeat(500_000), "]".repeat(500_000));
@@ -56,7 +56,7 @@ fn depth_batch_and_names_have_limits() {
 }
 
 #[test]
-fn a_client_that_goes_away_in_the_middle_leaves_a_server_that_works() {
+fn a_server_survives_clients_that_disconnect_early() {
     let env = TestEnv::sqlite();
     let server = ServerProcess::start(&env);
     for part in [
@@ -69,7 +69,7 @@ fn a_client_that_goes_away_in_the_middle_leaves_a_server_that_works() {
         stream.write_all(part.as_bytes()).unwrap();
         drop(stream);
     }
-    // One that waits for jobs and is gone gives back what it was given.
+    // Jobs leased to a client that left its long poll are released.
     let mut waits = TcpStream::connect(&server.address).unwrap();
     waits.set_read_timeout(Some(TIMEOUT)).unwrap();
     let body = r#"{"workerId": "gone", "queues": ["*"], "max": 5, "waitSeconds": 50}"#;
@@ -78,7 +78,7 @@ fn a_client_that_goes_away_in_the_middle_leaves_a_server_that_works() {
         body.len()
     );
     waits.write_all([head.as_bytes(), body.as_bytes()].concat().as_slice()).unwrap();
-    // Known to the store, so its request is being worked on.
+    // The worker is registered, so its request is in progress.
     let deadline = Instant::now() + TIMEOUT;
     while server.get("/readyz").json()["components"]["workers"]["status"] != "ok" {
         assert!(Instant::now() < deadline, "the worker is not known");
@@ -90,7 +90,7 @@ fn a_client_that_goes_away_in_the_middle_leaves_a_server_that_works() {
 }
 
 #[test]
-fn a_server_whose_database_is_away_says_so_and_accepts_nothing() {
+fn without_its_database_a_server_answers_503_and_accepts_nothing() {
     let mut database = PostgresServer::builder().start().unwrap();
     let env = TestEnv::on_postgres(&database);
     let server = ServerProcess::start(&env);

@@ -1,4 +1,4 @@
-//! Live updates, followed by whoever asks another process than the one where things happen.
+//! Live updates, observed on another process than the one that writes.
 
 mod browser;
 mod client;
@@ -19,7 +19,7 @@ fn sleeping(seconds: f64, queue: &str) -> Value {
 }
 
 #[test]
-fn who_follows_a_job_a_queue_or_all_hears_of_it_from_any_process_and_in_order() {
+fn subscribers_see_status_changes_of_any_process_in_order() {
     for env in each_database() {
         let (near, far) = (ServerProcess::start(&env), ServerProcess::start(&env));
         let mut broad: Vec<WebSocketClient> = [json!({"all": true}), json!({"queues": ["q"]})]
@@ -55,7 +55,7 @@ fn who_follows_a_job_a_queue_or_all_hears_of_it_from_any_process_and_in_order() 
 }
 
 #[test]
-fn a_job_whose_worker_was_killed_is_followed_to_its_end() {
+fn a_job_is_followed_to_its_end_although_its_worker_was_killed() {
     for env in each_database() {
         let server = ServerProcess::start(&env);
         let mut socket = WebSocketClient::subscribed(&server, &json!({"all": true}));
@@ -73,7 +73,7 @@ fn a_job_whose_worker_was_killed_is_followed_to_its_end() {
 }
 
 #[test]
-fn lines_and_progress_are_told_and_go_on_after_the_last_that_was_had() {
+fn an_event_stream_resumes_after_the_last_event_id() {
     for env in each_database() {
         let (near, far) = (ServerProcess::start(&env), ServerProcess::start(&env));
         let id = far.post("/jobs", &json!({"jobType": "t"})).accepted_job_id();
@@ -105,7 +105,7 @@ fn lines_and_progress_are_told_and_go_on_after_the_last_that_was_had() {
         assert_eq!(events.next("log")["message"], "the last");
         assert_eq!(events.next("status")["status"], "COMPLETED");
         assert_eq!(events.count_until_end(), 0);
-        // Whoever comes when all is over hears what there is to hear, and no more.
+        // A subscriber of a finished job gets its final status only.
         let mut late = EventStream::open(&near, &id, Some(&events.last_id));
         assert_eq!(late.next("status")["status"], "COMPLETED");
         assert_eq!(late.count_until_end(), 0);
@@ -118,7 +118,7 @@ fn lease(server: &ServerProcess) -> String {
 }
 
 #[test]
-fn another_chance_for_a_dead_job_is_told_by_every_server_whoever_gives_it() {
+fn every_server_reports_a_redriven_job() {
     for env in each_database() {
         let (near, far) = (ServerProcess::start(&env), ServerProcess::start(&env));
         let dead = |queue: &str| {
@@ -127,7 +127,7 @@ fn another_chance_for_a_dead_job_is_told_by_every_server_whoever_gives_it() {
             assert_eq!(far.post(&fail, &json!({"error": "no use", "retryable": false})).status, 200);
             id
         };
-        // It was over before anybody followed.
+        // Died before any subscription.
         let old = dead("old");
         let mut sockets = [&near, &far].map(|server| WebSocketClient::subscribed(server, &json!({"all": true})));
         let [one, some, many] = ["one", "some", "many"].map(dead);
@@ -152,7 +152,7 @@ fn another_chance_for_a_dead_job_is_told_by_every_server_whoever_gives_it() {
 }
 
 #[test]
-fn whoever_comes_back_is_told_what_ended_meanwhile_by_a_server_that_has_just_begun() {
+fn a_new_server_reports_changes_since_the_last_event() {
     for env in each_database() {
         let mut first = ServerProcess::start(&env);
         let mut socket = WebSocketClient::subscribed(&first, &json!({"queues": ["q"]}));
@@ -170,7 +170,7 @@ fn whoever_comes_back_is_told_what_ended_meanwhile_by_a_server_that_has_just_beg
 }
 
 #[test]
-fn a_job_that_was_recorded_in_a_long_transaction_is_told_when_it_is_committed() {
+fn a_job_of_a_long_transaction_is_reported_at_commit() {
     let env = TestEnv::postgres();
     let servers = [ServerProcess::start(&env), ServerProcess::start(&env)];
     let mut sockets = servers.each_ref().map(|server| WebSocketClient::subscribed(server, &json!({"all": true})));
@@ -181,7 +181,7 @@ fn a_job_that_was_recorded_in_a_long_transaction_is_told_when_it_is_committed() 
     enqueue_and_wait(&mut sockets);
     let mut transaction = SqlTransaction::begin(&env);
     let id = transaction.query("SELECT orchestrix.enqueue(job_type => 'late');");
-    // Others come until no enqueue_and_wait reaches back so far that it would show this one for its age.
+    // Enqueues jobs until the late one is older than the window of recent changes.
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_secs(3) {
         enqueue_and_wait(&mut sockets);
@@ -196,7 +196,7 @@ fn a_job_that_was_recorded_in_a_long_transaction_is_told_when_it_is_committed() 
 }
 
 #[test]
-fn what_cannot_be_followed_is_told_and_the_connection_goes_on() {
+fn invalid_subscriptions_get_an_error_and_the_connection_stays_open() {
     let env = TestEnv::sqlite();
     let server = ServerProcess::start(&env);
     let unknown = "0199d0a4-8f3e-7c21-9b1f-2f6a3e1c5d70";
@@ -238,7 +238,7 @@ fn what_cannot_be_followed_is_told_and_the_connection_goes_on() {
     socket.send(&json!({"unsubscribe": {"jobs": [id]}}).to_string());
     socket.ping();
     server.post(&format!("/jobs/{id}/cancel"), &json!({})).accepted_job_id();
-    // One that is followed from here on comes after all that could have been told of the other.
+    // The first event of this subscription proves that nothing more came for the cancelled one.
     let next = server.post("/jobs", &json!({"jobType": "t", "delaySeconds": 1000})).accepted_job_id();
     socket.send(&json!({"subscribe": {"jobs": [next]}}).to_string());
     assert_eq!(socket.next()["jobId"], *next);
@@ -247,7 +247,7 @@ fn what_cannot_be_followed_is_told_and_the_connection_goes_on() {
 }
 
 #[test]
-fn a_server_that_ends_says_so_to_whoever_follows() {
+fn a_server_closes_its_subscriptions_on_shutdown() {
     let env = TestEnv::sqlite();
     let mut server = ServerProcess::start(&env);
     let id = server.post("/jobs", &json!({"jobType": "t"})).accepted_job_id();

@@ -1,4 +1,4 @@
-//! Every server is listed as a node, whatever it is there for.
+//! Every server is listed as a node, whatever its roles.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::{
     worker::eventually,
 };
 
-/// The nodes there are, by their roles.
+/// Waits for `count` nodes; returns them sorted by role.
 fn nodes(env: &TestEnv, count: usize) -> Vec<Value> {
     eventually("all nodes are listed", || {
         let mut nodes = env.json(&["nodes", "list"])["items"].as_array().unwrap().clone();
@@ -22,14 +22,14 @@ fn led(server: &ServerProcess) -> bool {
 }
 
 #[test]
-fn a_server_that_only_answers_is_listed_never_leads_and_leaves_the_list_when_it_stops() {
+fn an_api_only_server_is_listed_never_leads_and_is_removed_on_shutdown() {
     for env in each_database() {
         let mut answers = ServerProcess::start_with(&env, &["--roles", "api", "--node-id", "front"]);
         let alone = nodes(&env, 1);
         let expected = (&json!("front"), &json!(false), &json!(answers.address), &json!(["api"]));
         let node = &alone[0];
         assert_eq!((&node["nodeId"], &node["leader"], &node["address"], &node["roles"]), expected);
-        // That somebody is there is not that somebody leads.
+        // A node without the role coordinator does not lead.
         assert!(!led(&answers), "{:?}", answers.get("/readyz"));
         let stats = answers.get("/admin/stats").json();
         assert_eq!((&stats["nodes"], &stats["leader"]), (&json!(1), &Value::Null), "{stats}");
@@ -42,7 +42,7 @@ fn a_server_that_only_answers_is_listed_never_leads_and_leaves_the_list_when_it_
         answers.signal("TERM");
         assert!(answers.wait_for_exit().success());
         assert_eq!(nodes(&env, 1)[0]["nodeId"], "back");
-        // A node that could not have been named is no place in the list.
+        // A cursor must be a valid node name.
         for list in ["nodes", "workers"] {
             assert_eq!(leads.get(&format!("/admin/{list}?cursor=a%20b")).invalid_fields(), ["cursor"]);
         }

@@ -1,4 +1,4 @@
-//! What operators do to many jobs at once and to workers, and how they look at the whole.
+//! Bulk operations, worker drains, statistics and the audit over HTTP.
 
 use orchestrix_core::{Tenant, WorkerName};
 use orchestrix_store::{NewAudit, NewOperation, Presence, WorkerInfo};
@@ -13,7 +13,7 @@ fn job(server: &ServerProcess, queue: &str) -> String {
     server.post("/jobs", &json!({"jobType": "t", "queue": queue})).accepted_job_id()
 }
 
-/// Begins an operation; where it is.
+/// Starts an operation; returns its location.
 fn begin(server: &ServerProcess, request: &Value) -> String {
     let answer = server.post("/admin/jobs/bulk", request);
     assert_eq!(answer.status, 202, "{answer:?}");
@@ -29,7 +29,7 @@ fn wait_until_over(server: &ServerProcess, location: &str) -> Value {
 }
 
 #[test]
-fn one_action_is_taken_on_all_jobs_that_match() {
+fn a_bulk_operation_changes_every_matching_job() {
     for env in each_database() {
         let server = ServerProcess::start(&env);
         let wanted: Vec<String> = (0..3).map(|_| job(&server, "q")).collect();
@@ -73,7 +73,7 @@ fn one_action_is_taken_on_all_jobs_that_match() {
 }
 
 #[test]
-fn an_operation_is_stopped_while_nobody_works_on_it() {
+fn an_operation_is_aborted_while_no_node_leads() {
     for env in each_database() {
         let server = ServerProcess::start_with(&env, &["--roles", "api"]);
         job(&server, "q");
@@ -92,7 +92,7 @@ fn an_operation_is_stopped_while_nobody_works_on_it() {
 }
 
 #[test]
-fn what_cannot_be_meant_is_refused() {
+fn contradictory_requests_are_refused() {
     for env in each_database() {
         let server = ServerProcess::start(&env);
         let bad = |request: Value| server.post("/admin/jobs/bulk", &request).invalid_fields();
@@ -118,7 +118,7 @@ fn what_cannot_be_meant_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_whole_is_shown_in_numbers_and_a_worker_is_told_to_drain() {
+async fn stats_are_shown_and_a_worker_is_drained() {
     for env in each_database() {
         let server = ServerProcess::start(&env);
         for queue in ["a", "a", "b"] {
@@ -148,7 +148,7 @@ async fn the_whole_is_shown_in_numbers_and_a_worker_is_told_to_drain() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_did_what_is_listed_by_every_filter_in_parts() {
+async fn audit_entries_are_listed_by_every_filter_in_pages() {
     for env in each_database() {
         let server = ServerProcess::start(&env);
         let store = env.store().await;

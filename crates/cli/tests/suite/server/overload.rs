@@ -1,4 +1,4 @@
-//! Ten times as many clients as a server takes: most are turned away, at once and in words, and nobody is lied to.
+//! Ten times as many clients as the server admits: most get 429 at once, and every response is true.
 
 use std::{
     collections::BTreeSet,
@@ -19,7 +19,7 @@ use super::{
 };
 use crate::harness::TestEnv;
 
-/// Requests that are worked on, and that wait.
+/// Requests that run, and requests that queue.
 const WORKED_ON: usize = 4;
 const WAITING: usize = 8;
 const LIMITS: [&str; 4] = ["--max-requests", "4", "--max-waiting", "8"];
@@ -47,7 +47,7 @@ fn is_rejected(answer: &Response) -> bool {
 }
 
 #[test]
-fn while_the_database_stands_still_the_rest_is_rejected_and_health_is_told() {
+fn a_blocked_database_leads_to_429_and_health_checks_still_answer() {
     let env = TestEnv::postgres();
     let server = ServerProcess::start_with(&env, &[&["--roles", "api"], &LIMITS[..]].concat());
     let held = TableLock::acquire(&env, "job");
@@ -68,22 +68,22 @@ fn while_the_database_stands_still_the_rest_is_rejected_and_health_is_told() {
         answers.extend((0..WORKED_ON).map(|_| next()));
         answers
     });
-    // At once, as many as it takes are taken again.
+    // The full capacity is available again at once.
     assert_eq!(enqueue_concurrently(&server, WORKED_ON + WAITING), [202; WORKED_ON + WAITING]);
     for (_, answer) in &answers[CLIENTS - WORKED_ON..] {
-        // On a slow machine the lock may have been held for longer than the database waits.
+        // On a slow machine the lock may outlast the lock timeout.
         assert!([202, 503].contains(&answer.status), "{answer:?}");
     }
     let accepted = answers.iter().filter(|(_, answer)| answer.status == 202).map(|(n, _)| *n);
     assert_eq!(recorded(&env), accepted.collect());
 }
 
-/// What became of requests, by number.
+/// The outcome of each request, by its number.
 #[derive(Default)]
 struct Answers {
     accepted: BTreeSet<usize>,
     rejected: BTreeSet<usize>,
-    /// Sent by clients that went without waiting for an answer.
+    /// Sent by clients that did not wait for the response.
     unknown: BTreeSet<usize>,
 }
 
@@ -112,7 +112,7 @@ fn client(server: &ServerProcess, next: &AtomicUsize, answers: &Mutex<Answers>) 
 }
 
 #[test]
-fn ten_times_too_many_clients_are_told_the_truth_and_leave_no_trace() {
+fn under_overload_every_response_is_true_and_nothing_leaks() {
     let env = TestEnv::postgres();
     let server = ServerProcess::start_with(&env, &LIMITS);
     let leaks = LeakCheck::baseline(&server, &env);

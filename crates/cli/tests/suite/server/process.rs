@@ -1,4 +1,4 @@
-//! A server that runs, and a client that sends exactly what it is told to.
+//! A server process, and a minimal HTTP client that sends exactly the given bytes.
 
 use std::{
     fs,
@@ -17,10 +17,10 @@ use serde_json::Value;
 
 use crate::harness::TestEnv;
 
-/// No test waits longer for anything.
+/// The limit of every wait in these tests.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A server that runs; killed when dropped.
+/// A running server; killed when dropped.
 pub(crate) struct ServerProcess {
     child: Child,
     lines: Mutex<Receiver<String>>,
@@ -29,7 +29,7 @@ pub(crate) struct ServerProcess {
 }
 
 impl ServerProcess {
-    /// Starts one on a port of its own.
+    /// Starts a server without auth on a free port.
     pub(crate) fn start(env: &TestEnv) -> Self {
         Self::start_with(env, &[])
     }
@@ -39,7 +39,7 @@ impl ServerProcess {
         Self::spawn(env.command(&[&["server", "--no-auth", "--listen", "127.0.0.1:0"], arguments].concat()))
     }
 
-    /// One that answers whoever shows a key.
+    /// Starts a server that requires API keys.
     pub(crate) fn start_with_auth(env: &TestEnv, arguments: &[&str]) -> Self {
         Self::spawn(env.command(&[&["server", "--listen", "127.0.0.1:0"], arguments].concat()))
     }
@@ -48,7 +48,7 @@ impl ServerProcess {
         Self::spawn_with_scheme("http://", command)
     }
 
-    /// Starts one that says where it listens in this way.
+    /// Starts a server and reads its address from the line that contains `scheme`.
     pub(crate) fn spawn_with_scheme(scheme: &str, mut command: Command) -> Self {
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let stderr = BufReader::new(child.stderr.take().unwrap()).lines();
@@ -56,7 +56,7 @@ impl ServerProcess {
         thread::spawn(move || stderr.map_while(Result::ok).try_for_each(|line| sender.send(line)));
         let mut server = Self { child, lines: Mutex::new(lines), seen: Mutex::default(), address: String::new() };
         let line = server.wait_for_line(scheme);
-        // In a line of JSON a quotation mark or an escaped end of line follows.
+        // In a JSON line a quotation mark or an escaped line break follows.
         let address = line.split(scheme).nth(1).unwrap().split([';', ' ', '/', '"', '\\']).next().unwrap();
         server.address = address.to_owned();
         server
@@ -77,7 +77,7 @@ impl ServerProcess {
         }
     }
 
-    /// Ends it, and gives all that it lines.
+    /// Stops it with SIGTERM; returns everything that it wrote to standard error.
     pub(crate) fn shut_down(mut self) -> Vec<String> {
         self.signal("TERM");
         assert_eq!(self.wait_for_exit().code(), Some(0));
@@ -86,7 +86,7 @@ impl ServerProcess {
         lines
     }
 
-    /// How many files and sockets it has open.
+    /// Counts its open files and sockets.
     pub(crate) fn open_descriptors(&self) -> usize {
         fs::read_dir(format!("/proc/{}/fd", self.child.id())).unwrap().count()
     }
@@ -96,7 +96,7 @@ impl ServerProcess {
         assert!(Command::new("kill").args(["-s", name, &id]).status().unwrap().success());
     }
 
-    /// Waits for its end.
+    /// Waits for the process to exit.
     pub(crate) fn wait_for_exit(&mut self) -> ExitStatus {
         let deadline = Instant::now() + TIMEOUT;
         while Instant::now() < deadline {
@@ -133,7 +133,7 @@ impl ServerProcess {
         self.send_raw(&[text.as_bytes(), body.as_bytes()].concat())
     }
 
-    /// A connection on which nothing was lines.
+    /// Opens a connection and sends nothing.
     pub(crate) fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(TIMEOUT)).unwrap();
@@ -143,7 +143,7 @@ impl ServerProcess {
     /// Sends these bytes, and reads until the server closes the connection.
     pub(crate) fn send_raw(&self, bytes: &[u8]) -> Response {
         let mut stream = self.connect();
-        // One that is refused for its size may be answered before it is sent.
+        // A body over its limit may be answered before it is sent.
         let _ = stream.write_all(bytes);
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer);
@@ -170,7 +170,7 @@ impl Drop for ServerProcess {
     }
 }
 
-/// What was answered.
+/// An HTTP response.
 #[derive(Debug)]
 pub(crate) struct Response {
     pub(crate) status: u16,
@@ -197,7 +197,7 @@ impl Response {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// Checks that it is a problem of this kind, complete; its JSON.
+    /// Asserts that it is a complete problem document with this code; returns its JSON.
     pub(crate) fn problem(&self, status: u16, code: &str) -> Value {
         assert_eq!(self.status, status, "{self:?}");
         assert_eq!(self.header("content-type"), Some("application/problem+json"));
@@ -210,7 +210,7 @@ impl Response {
         problem
     }
 
-    /// The fields that a problem names.
+    /// The fields that a validation problem names, sorted.
     pub(crate) fn invalid_fields(&self) -> Vec<String> {
         let problem = self.problem(422, "validation_failed");
         let errors = problem["errors"].as_array().unwrap().iter();
@@ -219,7 +219,7 @@ impl Response {
         fields
     }
 
-    /// The job that was accepted.
+    /// The id of the job that was accepted.
     pub(crate) fn accepted_job_id(&self) -> String {
         assert_eq!(self.status, 202, "{self:?}");
         let id = self.json()["jobId"].as_str().unwrap().to_owned();

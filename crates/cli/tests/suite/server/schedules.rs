@@ -1,4 +1,4 @@
-//! The client API about schedules.
+//! The client API for schedules.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use super::process::ServerProcess;
 use crate::harness::each_database;
 
 #[test]
-fn a_schedule_is_put_shown_listed_switched_and_deleted() {
+fn a_schedule_is_put_shown_listed_paused_triggered_and_deleted() {
     for env in each_database() {
         let server = ServerProcess::start(&env);
         let request = json!({"cron": "0 9 * * *", "timezone": "Europe/Berlin", "job": {"jobType": "report", "payload": {"a": 1}}});
@@ -23,7 +23,6 @@ fn a_schedule_is_put_shown_listed_switched_and_deleted() {
         assert!(shown["nextFireAt"].is_string());
         let again = server.send("PUT", "/schedules/daily", &request.to_string());
         assert_eq!((again.status, &again.json()["put"]), (200, &"unchanged".into()));
-        // What was answered can be put as it is, less what only the server knows.
         let times = server.get("/schedules/daily/next?count=3").json();
         assert_eq!(times["times"].as_array().unwrap().len(), 3);
         let after = server.get("/schedules/daily/next?count=1&after=2026-03-28T12:00:00Z").json();
@@ -54,7 +53,7 @@ fn a_schedule_is_put_shown_listed_switched_and_deleted() {
 }
 
 #[test]
-fn a_backfill_makes_up_for_past_times_once() {
+fn a_backfill_fires_past_times_once() {
     for env in each_database() {
         let server = ServerProcess::start(&env);
         let request = json!({"everySeconds": 3600, "job": {"jobType": "t"}, "overlap": "allow"});
@@ -81,7 +80,7 @@ fn a_backfill_makes_up_for_past_times_once() {
 }
 
 #[test]
-fn what_is_wrong_with_a_schedule_is_told_with_its_place() {
+fn invalid_schedules_are_refused_by_field() {
     for env in each_database() {
         let server = ServerProcess::start(&env);
         let put = |body: serde_json::Value| server.send("PUT", "/schedules/s", &body.to_string());

@@ -1,4 +1,4 @@
-//! A server that is killed again and again, in the middle of everything, while clients repeat themselves.
+//! A server that is killed repeatedly while clients repeat their requests.
 
 use std::{
     collections::BTreeMap,
@@ -19,35 +19,35 @@ use super::{
 };
 use crate::harness::TestEnv;
 
-/// Requests, of which every so many carry the same key, and go out at the same time.
+/// Requests in total; several with the same key are sent at the same time.
 const REQUESTS: usize = 10_000;
 const REQUESTS_PER_KEY: usize = 4;
 const KEYS: usize = REQUESTS / REQUESTS_PER_KEY;
 const CLIENTS: usize = 32;
 const KILLS: usize = 5;
-/// How long a client waits before it tries again.
+/// How long a client waits before it retries.
 const PAUSE: Duration = Duration::from_millis(10);
 
 #[test]
-fn a_key_means_one_job_however_often_the_server_is_killed_on_postgres() {
+fn an_idempotency_key_names_one_job_across_server_crashes_on_postgres() {
     enqueue_while_killing_server(&TestEnv::postgres());
 }
 
 #[test]
-fn a_key_means_one_job_however_often_the_server_is_killed_on_sqlite() {
+fn an_idempotency_key_names_one_job_across_server_crashes_on_sqlite() {
     enqueue_while_killing_server(&TestEnv::sqlite());
 }
 
-/// What one client saw.
+/// What one client observed.
 #[derive(Default)]
 struct ClientLog {
-    /// Requests that were sent and never answered.
+    /// Requests that were sent and got no response.
     cut: usize,
     gave_up: Option<String>,
 }
 
 fn enqueue_while_killing_server(env: &TestEnv) {
-    // Below the ports that clients are given: one of them would otherwise connect to itself while nobody listens there.
+    // Below the ephemeral ports: otherwise a client could connect to itself while the server is down.
     let address = format!("127.0.0.1:{}", free_port());
     let start = || ServerProcess::spawn(env.command(&["server", "--no-auth", "--listen", &address]));
     let mut server = start();
@@ -120,7 +120,7 @@ fn client(address: &str, next: &AtomicUsize, tell: &mpsc::Sender<(usize, String)
     }
 }
 
-// The database alone says what is true.
+// Compares the responses with the database.
 fn assert_one_job_per_key(env: &TestEnv, answers: &[(usize, String)]) {
     let (jobs, keys) = match env.is_postgres() {
         true => (

@@ -1,4 +1,4 @@
-//! The worker API, as a worker of any language uses it.
+//! The worker API, as a worker in any language uses it.
 
 use std::{thread, time::Instant};
 
@@ -19,7 +19,7 @@ fn token(lease: &Value) -> &str {
 }
 
 #[test]
-fn a_lease_has_all_that_a_worker_needs() {
+fn a_lease_carries_everything_a_worker_needs() {
     for env in each_database() {
         let server = ServerProcess::start(&env);
         let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
@@ -40,7 +40,7 @@ fn a_lease_has_all_that_a_worker_needs() {
 }
 
 #[test]
-fn an_outcome_may_be_told_again_and_no_other_in_its_place() {
+fn an_outcome_may_be_repeated_but_not_replaced() {
     for env in each_database() {
         let server = ServerProcess::start(&env);
         for ending in ["complete", "fail", "snooze", "release"] {
@@ -63,7 +63,7 @@ fn an_outcome_may_be_told_again_and_no_other_in_its_place() {
             let late = server.post(&path, &if other == "fail" { json!({"error": "x"}) } else { json!({}) });
             late.problem(409, "lease_lost");
             if ending == "release" {
-                // It came back at once; taken out of the way of the others.
+                // The released job is claimable at once; complete it, so that it does not disturb the next round.
                 server.post(&format!("/worker/leases/{}/complete", token(&lease(&server, 1)[0])), &json!({}));
             }
         }
@@ -73,7 +73,7 @@ fn an_outcome_may_be_told_again_and_no_other_in_its_place() {
 }
 
 #[test]
-fn a_batch_of_outcomes_is_answered_one_by_one() {
+fn a_batch_of_outcomes_gets_one_status_per_item() {
     for env in each_database() {
         let server = ServerProcess::start(&env);
         for n in 0..3 {
@@ -101,7 +101,7 @@ fn a_batch_of_outcomes_is_answered_one_by_one() {
 }
 
 #[test]
-fn a_heartbeat_extends_tells_of_cancels_and_of_what_is_lost() {
+fn a_heartbeat_extends_leases_and_reports_cancelled_and_lost_ones() {
     for env in each_database() {
         let server = ServerProcess::start(&env);
         let (kept, doomed) = (
@@ -117,7 +117,7 @@ fn a_heartbeat_extends_tells_of_cancels_and_of_what_is_lost() {
             answer["leases"].as_array().unwrap().iter().map(|lease| lease["state"].as_str().unwrap()).collect();
         assert_eq!((states, &answer["directive"]), (vec!["held", "cancel", "lost"], &"run".into()));
         assert_eq!(answer["leases"][0]["leaseToken"], of(&kept));
-        // Letting go of a job that was to be cancelled cancels it.
+        // Releasing a job whose cancel was requested cancels it.
         assert_eq!(
             server.post(&format!("/worker/leases/{}/release", of(&doomed)), &json!({})).json()["status"],
             "CANCELLED"
@@ -128,7 +128,7 @@ fn a_heartbeat_extends_tells_of_cancels_and_of_what_is_lost() {
 }
 
 #[test]
-fn progress_and_lines_reach_whoever_looks() {
+fn progress_and_log_lines_are_visible() {
     for env in each_database() {
         let server = ServerProcess::start(&env);
         let id = server.post("/jobs", &json!({"jobType": "t"})).accepted_job_id();
@@ -149,13 +149,13 @@ fn progress_and_lines_reach_whoever_looks() {
         assert_eq!(server.post(&path("progress"), &json!({"percent": 101})).invalid_fields(), ["percent"]);
         assert_eq!(server.post(&path("release"), &json!({})).status, 200);
         server.post(&path("logs"), &lines).problem(409, "lease_lost");
-        // The next attempt gets back what this one left.
+        // The next attempt gets the checkpoint of this one.
         assert_eq!(lease(&server, 1)[0]["checkpoint"], json!({"at": 7}));
     }
 }
 
 #[test]
-fn workers_that_wait_are_given_jobs_as_they_come_each_once() {
+fn long_polling_workers_get_each_job_once() {
     for env in each_database() {
         let server = ServerProcess::start(&env);
         let begun = Instant::now();
@@ -178,7 +178,7 @@ fn workers_that_wait_are_given_jobs_as_they_come_each_once() {
         ids.dedup();
         assert_eq!(ids.len(), 20);
         assert!(begun.elapsed().as_secs() < 40, "they waited for the end of their time");
-        // Nobody has anything for them: they are told so when their time is over.
+        // Without jobs a long poll ends empty after its wait.
         let ask = json!({"workerId": "w", "queues": ["q"], "max": 1, "waitSeconds": 0.1});
         assert_eq!(server.post("/worker/leases", &ask).json()["leases"], json!([]));
     }

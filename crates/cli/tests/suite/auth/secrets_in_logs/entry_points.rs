@@ -1,5 +1,5 @@
-//! The other ways by which a secret comes in: as a protocol of a WebSocket, in a path, on a secret connection, and with a request during
-//! which the database fails.
+//! Other entry points for a secret: WebSocket protocols, paths, TLS connections, and requests during which the
+//! database fails.
 
 use std::{
     io::{Read, Write},
@@ -16,7 +16,7 @@ use crate::{
     server::process::{Response, TIMEOUT},
 };
 
-/// Asks for a WebSocket as a page does, with its key among the protocols.
+/// Opens a WebSocket as a browser does, with the key among the protocols.
 fn socket<S: Read + Write>(stream: S, key: &str) -> Result<WebSocket<S>, u16> {
     let mut request = "ws://127.0.0.1/ws".into_client_request().unwrap();
     let protocols = format!("orchestrix, orchestrix.key.{key}");
@@ -28,7 +28,7 @@ fn socket<S: Read + Write>(stream: S, key: &str) -> Result<WebSocket<S>, u16> {
     }
 }
 
-/// Follows jobs over WebSockets, and says there what is no message.
+/// Subscribes over WebSockets, and sends invalid messages.
 pub(super) fn keys_in_websockets<S: Read + Write>(connect: impl Fn() -> S, client: &str, canary: &str) {
     for wrong in [canary, &forged_key(client), &format!("{client}{canary}")] {
         assert_eq!(socket(connect(), wrong).err(), Some(401));
@@ -48,7 +48,7 @@ pub(super) fn keys_in_websockets<S: Read + Write>(connect: impl Fn() -> S, clien
     while socket.read().is_ok() {}
 }
 
-/// Puts whole keys where ids and names belong; `ask` says with what status a request is answered.
+/// Sends whole keys where ids and names belong; `ask` returns the status of the response.
 pub(super) fn keys_in_paths(
     ask: impl Fn(&str, &str, &str) -> u16,
     [client, worker, operator, admin]: [&str; 4],
@@ -79,7 +79,7 @@ pub(super) fn keys_in_paths(
 }
 
 #[test]
-fn a_log_of_secret_connections_holds_no_payload_and_no_secret() {
+fn the_log_of_a_tls_server_holds_no_payload_and_no_secret() {
     let (env, canary) = (TestEnv::sqlite(), canary());
     let keys = ["client", "worker", "operator", "admin"].map(|role| env.create_key(role, &[]));
     let [client, worker, operator, admin] = keys.each_ref().map(String::as_str);
@@ -100,7 +100,7 @@ fn a_log_of_secret_connections_holds_no_payload_and_no_secret() {
         let mut stream = ours.connect(&server);
         stream.write_all(bytes).unwrap();
         let mut answer = Vec::new();
-        // It may end without a goodbye.
+        // The server may close without close_notify.
         let _ = stream.read_to_end(&mut answer);
         Response::read(&answer)
     };
@@ -121,7 +121,7 @@ fn a_log_of_secret_connections_holds_no_payload_and_no_secret() {
     assert_eq!(raw(format!("{canary}\r\n\r\n").as_bytes()).status, 400);
     keys_in_paths(|key, method, path| ask(key, method, path, "").status, [client, worker, operator, admin], &canary);
     keys_in_websockets(|| ours.connect(&server), client, &canary);
-    // In plain words to where secrets are expected, and to somebody who is not trusted.
+    // Plain HTTP to the TLS port, and a command that does not trust the certificate.
     let mut plain = TcpStream::connect(&server.address).unwrap();
     plain.set_read_timeout(Some(TIMEOUT)).unwrap();
     plain
@@ -158,7 +158,7 @@ fn a_log_of_secret_connections_holds_no_payload_and_no_secret() {
 }
 
 #[test]
-fn a_log_of_requests_during_which_the_database_fails_holds_no_payload_and_no_secret() {
+fn the_log_during_database_failures_holds_no_payload_and_no_secret() {
     let (database, canary) = (TestDatabase::create("canary").unwrap(), canary());
     let direct = TestEnv::at_url(database.url());
     let config: tokio_postgres::Config = database.url().parse().unwrap();
@@ -173,7 +173,7 @@ fn a_log_of_requests_during_which_the_database_fails_holds_no_payload_and_no_sec
     let arguments = ["worker", "--allow-command", "cat", "--heartbeat-interval", "300ms"];
     let running = WorkerProcess::spawn(with_trace_log(through.command(&arguments), &through, "worker", "json"));
 
-    // Two that somebody works on, with the canary in all that is known of them.
+    // Two running jobs with the canary in every field.
     let post = |queue: &str, kind: &str, payload: Value| {
         let job = json!({"jobType": kind, "queue": queue, "payload": payload, "tags": ["t"], "correlationId": "c"});
         server.request_with_key(client, "POST", "/jobs", &job.to_string())
@@ -189,7 +189,7 @@ fn a_log_of_requests_during_which_the_database_fails_holds_no_payload_and_no_sec
     post("default", "orchestrix.echo", json!({ canary.clone(): canary })).accepted_job_id();
     server.request_with_key(client, "GET", &format!("/jobs/{slow}?waitSeconds=10"), "");
 
-    // All that carries a secret, whether the database is away, refuses it or is too slow.
+    // Sends every request that carries a secret, while the database is away or refuses the write.
     let everything = |status: std::ops::Range<u16>| {
         let keyed = json!({"jobType": "t", "queue": "refused", "payload": canary, "idempotencyKey": canary});
         let batch = json!({"jobs": [keyed, {"jobType": "t", "queue": "refused", "payload": canary}]});
@@ -217,7 +217,7 @@ fn a_log_of_requests_during_which_the_database_fails_holds_no_payload_and_no_sec
     };
     let tables = ["job", "history", "schedule", "api_key", "idempotency"];
     for table in tables {
-        // The server names the whole row in what it says of this.
+        // PostgreSQL quotes the whole row in the detail of this error.
         direct.sql(&format!("ALTER TABLE orchestrix.{table} ADD CONSTRAINT refused CHECK (random() < 0) NOT VALID"));
     }
     everything(500..501);

@@ -1,4 +1,4 @@
-//! The same in a real browser, with what it brings along.
+//! Live updates in a real browser.
 
 use std::{
     fs,
@@ -18,7 +18,7 @@ use crate::{
     server::process::{ServerProcess, TIMEOUT},
 };
 
-/// A browser without a window, at one page; killed when dropped.
+/// A headless browser with one page; killed when dropped.
 struct Browser {
     child: Child,
     socket: WebSocket<TcpStream>,
@@ -41,7 +41,7 @@ impl Browser {
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
         let hello = lines.find(|line| line.contains("DevTools listening on ws://")).expect("a browser that starts");
         let address = hello.split("ws://").nth(1).unwrap().split('/').next().unwrap().to_owned();
-        // Whatever it says later must not fill the pipe.
+        // Keeps reading, so that later output does not fill the pipe.
         std::thread::spawn(move || lines.for_each(drop));
         let url = page_socket_url(&address);
         let stream = TcpStream::connect(&address).unwrap();
@@ -70,7 +70,7 @@ impl Browser {
         answer["result"]["value"].clone()
     }
 
-    /// Waits until the page says so.
+    /// Polls until the script evaluates to true.
     fn wait_until(&mut self, script: &str) {
         let deadline = Instant::now() + TIMEOUT;
         while self.evaluate(script) != true {
@@ -87,13 +87,13 @@ impl Drop for Browser {
     }
 }
 
-// Where its one page is spoken to.
+// The debugger URL of the browser's one page.
 fn page_socket_url(address: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(TIMEOUT)).unwrap();
     write!(stream, "GET /json/list HTTP/1.1\r\nhost: {address}\r\n\r\n").unwrap();
     let mut answer = String::new();
-    // It may leave the connection open after its answer.
+    // The browser may keep the connection open after its response.
     let mut buffer = [0; 4096];
     loop {
         let n = stream.read(&mut buffer).unwrap();
@@ -121,7 +121,7 @@ const FOLLOW: &str = r#"
 "#;
 
 #[test]
-fn a_browser_follows_a_job_and_comes_back_by_itself_when_the_server_was_away() {
+fn a_browser_follows_a_job_and_reconnects_after_a_server_restart() {
     let env = TestEnv::sqlite();
     fs::create_dir_all(env.dir().join("browser")).unwrap();
     let mut browser = Browser::start(&env);
@@ -165,7 +165,7 @@ const FOLLOW_WITH_KEY: &str = r#"
 "#;
 
 #[test]
-fn a_browser_shows_its_key_as_a_protocol_and_nobody_writes_it_down() {
+fn a_browser_sends_its_key_as_a_protocol_and_it_is_not_logged() {
     let env = TestEnv::sqlite();
     fs::create_dir_all(env.dir().join("browser")).unwrap();
     let mut browser = Browser::start(&env);
@@ -182,7 +182,7 @@ fn a_browser_shows_its_key_as_a_protocol_and_nobody_writes_it_down() {
     browser.wait_until("received.length == 2 && received[0].spoken == 'orchestrix' && received[1].status == 'PENDING'");
     browser.evaluate("socket.close()");
     browser.wait_until("received.some(e => e.closed)");
-    // With a wrong one, or none, no connection is made.
+    // With a wrong key or none the handshake fails.
     for wrong in [key.replace("ox_", "ox_0"), "none".to_owned()] {
         browser.evaluate(&FOLLOW_WITH_KEY.replace("JOB", &id).replace("KEY", &wrong));
         browser.wait_until("received.length == 1 && received[0].closed == 1006");

@@ -1,4 +1,4 @@
-//! Those who follow: over a WebSocket, and by events.
+//! Clients of live updates: WebSocket and server-sent events.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -12,9 +12,9 @@ use crate::server::process::{ServerProcess, TIMEOUT};
 
 pub(super) struct WebSocketClient {
     socket: WebSocket<TcpStream>,
-    /// Every status that was told.
+    /// Every status event so far.
     pub(super) status_events: Vec<Value>,
-    /// That how things stand was told, as it was last said.
+    /// The last `synced` event that was not yet read.
     synced: Option<Value>,
 }
 
@@ -26,7 +26,7 @@ impl WebSocketClient {
         Self { socket, status_events: Vec::new(), synced: None }
     }
 
-    /// One that follows this, from here on.
+    /// Opens a socket and subscribes.
     pub(super) fn subscribed(server: &ServerProcess, wanted: &Value) -> Self {
         let mut socket = Self::open(server);
         socket.send(&json!({"subscribe": wanted}).to_string());
@@ -38,7 +38,7 @@ impl WebSocketClient {
         self.socket.send(Message::text(text)).unwrap();
     }
 
-    /// Waits until the server has read all that was sent.
+    /// Waits until the server has processed everything sent so far.
     pub(super) fn ping(&mut self) {
         self.socket.send(Message::Ping(Default::default())).unwrap();
         loop {
@@ -69,7 +69,7 @@ impl WebSocketClient {
         event
     }
 
-    /// What is told of a job when it has this status, now or before.
+    /// Returns the event with this status of a job, whether it came already or comes now.
     pub(super) fn wait_for_status(&mut self, id: &str, status: &str) -> Value {
         let is = |event: &Value| event["jobId"] == id && event["status"] == status;
         if let Some(event) = self.status_events.iter().find(|event| is(event)) {
@@ -83,7 +83,7 @@ impl WebSocketClient {
         }
     }
 
-    /// Waits until how things stand was told.
+    /// Waits for `synced`.
     pub(super) fn wait_until_synced(&mut self) -> Value {
         loop {
             if let Some(synced) = self.synced.take() {
@@ -93,14 +93,14 @@ impl WebSocketClient {
         }
     }
 
-    /// Waits until this is the last that was told of a job, after something else.
+    /// Waits until this is the job's latest status, after at least one other.
     pub(super) fn wait_for_new_status(&mut self, id: &str, status: &str) {
         while self.statuses(id).last() != Some(&status) || self.statuses(id).len() < 2 {
             self.next();
         }
     }
 
-    /// All that was told of a job so far.
+    /// The statuses of a job so far.
     pub(super) fn statuses(&self, id: &str) -> Vec<&str> {
         self.status_events
             .iter()
@@ -109,7 +109,7 @@ impl WebSocketClient {
             .collect()
     }
 
-    /// Waits for the end; what the server says with it.
+    /// Waits for the close frame; returns its code.
     pub(super) fn wait_for_close(&mut self) -> Option<u16> {
         loop {
             match self.socket.read() {
@@ -121,7 +121,7 @@ impl WebSocketClient {
     }
 }
 
-/// The events of one job.
+/// The server-sent events of one job.
 pub(super) struct EventStream {
     lines: std::io::Lines<BufReader<TcpStream>>,
     pub(super) last_id: String,
@@ -145,7 +145,7 @@ impl EventStream {
     fn read(&mut self) -> Option<(String, Value)> {
         let mut kind = None;
         let mut data = None;
-        // What is between are the lengths of parts of the answer.
+        // Other lines are the chunk sizes of the response.
         for line in self.lines.by_ref().map(Result::unwrap) {
             match line.split_once(": ") {
                 Some(("event", text)) => kind = Some(text.to_owned()),
@@ -165,7 +165,7 @@ impl EventStream {
         data
     }
 
-    /// How many events come until the end.
+    /// Counts the events until the stream ends.
     pub(super) fn count_until_end(&mut self) -> usize {
         std::iter::from_fn(|| self.read()).count()
     }
