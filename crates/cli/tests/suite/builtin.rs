@@ -43,7 +43,7 @@ fn sleep_completes_and_stops_when_cancelled() {
         let asked = Instant::now();
         env.run(&["jobs", "cancel", &long]).success();
         env.wait_for_state(&long, "cancelled");
-        assert!(asked.elapsed() < GRACE, "it did not stop by itself");
+        assert!(asked.elapsed() < GRACE, "the handler did not stop by itself");
         let late =
             env.enqueue_builtin("sleep", &json!({"seconds": 600}), &["--timeout", "100ms", "--max-attempts", "1"]);
         assert_eq!(env.wait_for_state(&late, "dead")["attempts"][0]["outcome"], "timed_out");

@@ -29,8 +29,8 @@ fn precedence_is_command_line_environment_file_default() {
     let job = enqueued_job(&env, &mut enqueue());
     assert_eq!((&job["queue"], &job["tenant"]), (&"file".into(), &"acme".into()));
     assert_eq!(enqueued_job(&env, enqueue().env("ORCHESTRIX_QUEUE", "variable"))["queue"], "variable");
-    let mut command = env.command(&["jobs", "enqueue", "t", "--queue", "word"]);
-    assert_eq!(enqueued_job(&env, command.env("ORCHESTRIX_QUEUE", "variable"))["queue"], "word");
+    let mut command = env.command(&["jobs", "enqueue", "t", "--queue", "flag"]);
+    assert_eq!(enqueued_job(&env, command.env("ORCHESTRIX_QUEUE", "variable"))["queue"], "flag");
     // The innermost table with the key wins.
     write_config(&env, "queue = \"outer\"\n[jobs]\nqueue = \"group\"\n[jobs.list]\nqueue = \"nothing-of-this-name\"\n");
     assert_eq!(enqueued_job(&env, &mut enqueue())["queue"], "group");
@@ -76,68 +76,66 @@ fn values_of_every_type_reach_their_flags() {
 #[test]
 fn a_named_file_must_exist_and_replaces_the_default_file() {
     let env = TestEnv::sqlite();
-    env.run(&["jobs", "enqueue", "t", "--config", "missing.toml"]).exits_with(2, "missing.toml cannot be read");
+    env.run(&["jobs", "enqueue", "t", "--config", "missing.toml"]).exits_with(2, "missing.toml");
     write_config(&env, "queue = \"usual\"\n");
     fs::write(env.dir().join("other.toml"), "tenant = \"acme\"\n").unwrap();
-    for (words, variable) in [(&["--config", "other.toml"][..], None), (&[], Some("other.toml"))] {
-        let mut command = env.command(&[&["jobs", "enqueue", "t"], words].concat());
+    for (flags, variable) in [(&["--config", "other.toml"][..], None), (&[], Some("other.toml"))] {
+        let mut command = env.command(&[&["jobs", "enqueue", "t"], flags].concat());
         command.envs(variable.map(|file| ("ORCHESTRIX_CONFIG", file)));
         let job = enqueued_job(&env, &mut command);
         assert_eq!((&job["queue"], &job["tenant"]), (&"default".into(), &"acme".into()));
     }
     fs::write(env.dir().join("wide.toml"), "#".repeat(1024 * 1024 + 1)).unwrap();
-    env.run(&["migrate", "--config", "wide.toml"]).exits_with(2, "wide.toml is larger than 1 MiB");
+    env.run(&["migrate", "--config", "wide.toml"]).exits_with(2, "1 MiB");
     fs::write(env.dir().join("bytes.toml"), [b'#', 0xff]).unwrap();
-    env.run(&["migrate", "--config", "bytes.toml"]).exits_with(2, "bytes.toml cannot be read");
-    env.run(&["migrate", "--config", "."]).exits_with(2, ". cannot be read");
+    env.run(&["migrate", "--config", "bytes.toml"]).exits_with(2, "bytes.toml");
+    env.run(&["migrate", "--config", "."]).exits_with(2, "error: ");
 }
 
 #[test]
 fn mistakes_are_reported_with_their_line_and_a_correction() {
     let env = TestEnv::sqlite();
-    for (text, said) in [
-        ("databse = \"x\"", "line 1: `databse` is no flag outside of any table; did you mean `database`?"),
-        (
-            "\n\n[jobs.enqueue]\nmax_attempts = 3",
-            "line 4: `max_attempts` is no flag in [jobs.enqueue]; did you mean `max-attempts`?",
-        ),
-        ("roles = [\"api\"]\n[worker]\nroles = [\"api\"]", "line 3: `roles` is no flag in [worker]"),
-        ("frobnicate = 1", "line 1: `frobnicate` is no flag outside of any table; `orchestrix config` prints"),
-        ("type = \"t\"", "line 1: `type` is no flag outside of any table; it may stand in [jobs.list]"),
-        ("[workr]\nconcurrency = 1", "line 1: `workr` is no command; did you mean [worker]?"),
-        ("[jobs.enqeue]\nqueue = \"q\"", "line 1: `enqeue` is no command; did you mean [jobs.enqueue]?"),
-        ("config = \"x\"", "line 1: `config` cannot stand in the file"),
-        ("drain-timeout = 30", "line 1: `drain-timeout` must be a duration such as 30s"),
-        ("[worker]\nconcurrency = \"10\"", "line 2: `concurrency` must be a number, without quotes"),
-        ("concurrency = -1", "line 1: `concurrency` is refused: invalid digit found in string; by default it is 10"),
-        ("database = 5", "line 1: `database` must be a string, in quotes"),
-        ("listen = \"here\"", "line 1: `listen` must be an IP address and a port, such as 127.0.0.1:8080"),
-        ("listen = \"\"", "line 1: `listen` must be "),
-        ("log = \"loud\"", "line 1: `log` must be one of off, error, warn, info, debug, trace"),
-        ("no-migrate = \"yes\"", "line 1: `no-migrate` must be true or false"),
-        ("queues = \"a,b\"", "line 1: `queues` must be a list"),
-        ("queues = [\"a,b\"]", "line 1: `queues` must be a list of single items"),
-        ("queues = []", "line 1: `queues` is an empty list"),
-        ("queues = [\"a b\"]", "line 1: `queues` is refused"),
-        ("connect-timeout = [\"1s\"]", "line 1: `connect-timeout` must be a single value; by default it is 10s"),
-        ("database = {url = \"x\"}", "line 1: `database` must be a single value"),
-        ("[jobs.list]\nlimit = 0", "line 2: `limit` is refused"),
-        ("log = \"info\"\nlog = \"warn\"", "line 2: is not TOML: duplicate key"),
-        ("log = info", "line 1: is not TOML: "),
+    for (text, line, key, parts) in [
+        ("databse = \"x\"", 1, "databse", &["`database`"][..]),
+        ("\n\n[jobs.enqueue]\nmax_attempts = 3", 4, "max_attempts", &["[jobs.enqueue]", "`max-attempts`"]),
+        ("roles = [\"api\"]\n[worker]\nroles = [\"api\"]", 3, "roles", &["[worker]"]),
+        ("frobnicate = 1", 1, "frobnicate", &["`orchestrix config`"]),
+        ("type = \"t\"", 1, "type", &["[jobs.list]"]),
+        ("[workr]\nconcurrency = 1", 1, "workr", &["[worker]"]),
+        ("[jobs.enqeue]\nqueue = \"q\"", 1, "enqeue", &["[jobs.enqueue]"]),
+        ("config = \"x\"", 1, "config", &[]),
+        ("drain-timeout = 30", 1, "drain-timeout", &["30s"]),
+        ("[worker]\nconcurrency = \"10\"", 2, "concurrency", &["number"]),
+        ("concurrency = -1", 1, "concurrency", &["10"]),
+        ("database = 5", 1, "database", &["string"]),
+        ("listen = \"here\"", 1, "listen", &["127.0.0.1:8080"]),
+        ("listen = \"\"", 1, "listen", &[]),
+        ("log = \"loud\"", 1, "log", &["off, error, warn, info, debug, trace"]),
+        ("no-migrate = \"yes\"", 1, "no-migrate", &["true or false"]),
+        ("queues = \"a,b\"", 1, "queues", &["list"]),
+        ("queues = [\"a,b\"]", 1, "queues", &["list"]),
+        ("queues = []", 1, "queues", &["empty"]),
+        ("queues = [\"a b\"]", 1, "queues", &[]),
+        ("connect-timeout = [\"1s\"]", 1, "connect-timeout", &["single value", "10s"]),
+        ("database = {url = \"x\"}", 1, "database", &["single value"]),
+        ("[jobs.list]\nlimit = 0", 2, "limit", &[]),
+        ("log = \"info\"\nlog = \"warn\"", 2, "", &["TOML", "duplicate key"]),
+        ("log = info", 1, "", &["TOML"]),
     ] {
         write_config(&env, text);
         // The file is checked by every command.
         for command in [&["jobs", "list"][..], &["completions", "bash"]] {
-            let ran = env.run(command).exits_with(2, &format!("error: in orchestrix.toml\n  {said}"));
+            let ran = env.run(command).exits_with(2, "orchestrix.toml");
+            let start = if key.is_empty() { format!("line {line}: ") } else { format!("line {line}: `{key}`") };
+            let message = ran.stderr.lines().find(|message| message.trim_start().starts_with(&start));
+            let message = message.unwrap_or_else(|| panic!("no {start:?}: {ran:#?}"));
+            assert!(parts.iter().all(|part| message.contains(part)), "{parts:?} in {message:?}");
             assert_eq!(ran.stdout, "");
         }
     }
     write_config(&env, "one = 1\ntwo = 2\n[dev]\nthree = 3\n");
     let ran = env.run(&["jobs", "list"]).exits_with(2, "line 1: `one`");
-    assert!(
-        ran.stderr.contains("line 2: `two`") && ran.stderr.contains("line 4: `three` is no flag in [dev]"),
-        "{ran:#?}"
-    );
+    assert!(ran.stderr.contains("line 2: `two`") && ran.stderr.contains("line 4: `three`"), "{ran:#?}");
     // `--help` does not read the file.
     env.run(&["--help"]).success();
 }
@@ -148,7 +146,7 @@ fn conflicting_flags_are_detected_across_file_and_command_line() {
     write_config(&env, "[jobs.enqueue]\ndelay = \"5m\"\n[dlq.purge]\nolder-than = \"30d\"\ndry-run = true\n");
     let ran =
         env.run(&["jobs", "enqueue", "t", "--run-at", "2030-01-01T00:00:00Z"]).exits_with(2, "cannot be used with");
-    assert!(ran.stderr.contains("--delay stands in orchestrix.toml, line 2"), "{ran:#?}");
+    assert!(ran.stderr.contains("--delay") && ran.stderr.contains("orchestrix.toml, line 2"), "{ran:#?}");
     env.enqueue(&["t"]);
     // A required flag may come from the file.
     env.run(&["dlq", "purge"]).success();
@@ -174,7 +172,7 @@ fn no_error_about_the_file_shows_a_value() {
         "database = \"hunter2\"\ndatabase = \"hunter2\"",
     ] {
         write_config(&env, text);
-        let ran = env.run(&["jobs", "list", "--log", "trace"]).exits_with(2, "error: in orchestrix.toml\n  line ");
+        let ran = env.run(&["jobs", "list", "--log", "trace"]).exits_with(2, "orchestrix.toml");
         assert!(!ran.stderr.contains("hunter2"), "{text}: {ran:#?}");
     }
 }

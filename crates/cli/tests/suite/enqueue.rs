@@ -11,8 +11,8 @@ use crate::harness::{CliOutput, TestEnv, each_database_and_server};
 fn enqueue_prints_the_job_id_first() {
     for env in each_database_and_server() {
         let ran = env.run(&["jobs", "enqueue", "SEND_EMAIL"]).success();
-        let words: Vec<&str> = ran.stdout.split_whitespace().collect();
-        assert!(words[0].parse::<JobId>().is_ok() && words[1] == "PENDING" && words.len() == 2, "{ran:?}");
+        let fields: Vec<&str> = ran.stdout.split_whitespace().collect();
+        assert!(fields[0].parse::<JobId>().is_ok() && fields[1] == "PENDING" && fields.len() == 2, "{ran:?}");
         let document = env.json(&["jobs", "enqueue", "SEND_EMAIL", "--delay", "1h"]);
         let id = document["jobId"].as_str().unwrap();
         assert_eq!(document, json!({"jobId": id, "status": "PENDING"}));
@@ -57,7 +57,7 @@ fn every_flag_reaches_the_job() {
             })
         );
         let printed = env.run(&["jobs", "get", &id, "--output", "jsonl"]).success().stdout;
-        assert!(printed.contains(payload), "the payload comes back as it was given: {printed}");
+        assert!(printed.contains(payload), "the payload is returned byte for byte: {printed}");
     }
 }
 
@@ -90,7 +90,7 @@ fn an_idempotency_key_names_one_job_and_another_request_with_it_conflicts() {
         assert_eq!(env.json(&request), first);
         assert_eq!(env.json(&["jobs", "list"])["items"].as_array().unwrap().len(), 1);
         let other = ["jobs", "enqueue", "t", "--idempotency-key", "k", "--payload", "2"];
-        env.run(&other).exits_with(4, first["jobId"].as_str().unwrap()).exits_with(4, "another --idempotency-key");
+        env.run(&other).exits_with(4, first["jobId"].as_str().unwrap()).exits_with(4, "--idempotency-key");
     }
 }
 
@@ -123,15 +123,15 @@ fn one_invalid_line_rejects_the_whole_file_and_every_invalid_line_is_named() {
     let lines =
         [r#"{"jobType": "a"}"#, r#"{"jobType": "a", "color": "red"}"#, "{", r#"{"jobType": "a", "maxAttempts": 0}"#];
     fs::write(env.dir().join("jobs.jsonl"), lines.join("\n")).unwrap();
-    let ran = env.run(&["jobs", "enqueue", "--from-file", "jobs.jsonl"]).exits_with(2, "nothing was recorded");
-    for text in ["line 2: color: is not known", "line 3: ", "line 4: maxAttempts"] {
+    let ran = env.run(&["jobs", "enqueue", "--from-file", "jobs.jsonl"]).exits_with(2, "jobs.jsonl");
+    for text in ["line 2: color: ", "line 3: ", "line 4: maxAttempts"] {
         assert!(ran.stderr.contains(text), "{ran:#?}");
     }
     let cycle = r#"{"jobType": "a", "ref": "a", "dependsOn": ["ref:a"]}"#;
     fs::write(env.dir().join("cycle.jsonl"), cycle).unwrap();
-    env.run(&["jobs", "enqueue", "--from-file", "cycle.jsonl"]).exits_with(2, "part of a cycle");
+    env.run(&["jobs", "enqueue", "--from-file", "cycle.jsonl"]).exits_with(2, "cycle");
     fs::write(env.dir().join("many.jsonl"), "{\"jobType\": \"a\"}\n".repeat(10_001)).unwrap();
-    env.run(&["jobs", "enqueue", "--from-file", "many.jsonl"]).exits_with(2, "split it");
+    env.run(&["jobs", "enqueue", "--from-file", "many.jsonl"]).exits_with(2, "10000");
     env.run(&["jobs", "enqueue", "t", "--from-file", "jobs.jsonl"]).exits_with(2, "cannot be used with");
     assert_eq!(env.json(&["jobs", "list"]), json!({"items": []}));
 }

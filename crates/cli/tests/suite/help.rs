@@ -50,8 +50,8 @@ fn completions_contain_commands_flags_and_values() {
         let script = CliOutput::run(&mut orchestrix(&["completions", shell])).success().stdout;
         // Not every shell completes values.
         let values: &[&str] = if ["bash", "fish", "zsh"].contains(&shell) { &["jsonl", "retrying"] } else { &[] };
-        for word in [&["redrive", "idempotency-key"], values].concat() {
-            assert!(script.contains(word), "{word} is missing for {shell}");
+        for item in [&["redrive", "idempotency-key"], values].concat() {
+            assert!(script.contains(item), "{item} is missing for {shell}");
         }
     }
     CliOutput::run(&mut orchestrix(&["completions", "cmd"])).exits_with(2, "invalid value 'cmd'");

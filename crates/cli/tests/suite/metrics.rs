@@ -34,7 +34,7 @@ fn lease(server: &ServerProcess, queue: &str) -> String {
     answer.json()["leases"][0]["leaseToken"].as_str().unwrap_or_else(|| panic!("{answer:?}")).to_owned()
 }
 
-fn tell(server: &ServerProcess, token: &str, what: &str, body: &Value) -> u16 {
+fn report(server: &ServerProcess, token: &str, what: &str, body: &Value) -> u16 {
     server.post(&format!("/worker/leases/{token}/{what}"), body).status
 }
 
@@ -51,16 +51,16 @@ fn a_server_counts_what_it_commits() {
         let tokens: Vec<String> = (0..4).map(|_| lease(&server, "five")).collect();
         for token in &tokens[..2] {
             for _ in 0..2 {
-                assert_eq!(tell(&server, token, "complete", &json!({"result": 1})), 200);
+                assert_eq!(report(&server, token, "complete", &json!({"result": 1})), 200);
             }
         }
         let items = json!({"items": [{"leaseToken": tokens[2]}, {"leaseToken": "nonsense"}]});
         assert_eq!(server.post("/worker/leases/complete-batch", &items).status, 200);
-        assert_eq!(tell(&server, &tokens[3], "fail", &json!({"error": "no use", "retryable": false})), 200);
+        assert_eq!(report(&server, &tokens[3], "fail", &json!({"error": "no use", "retryable": false})), 200);
         // Three writes with a lost lease.
-        assert_eq!(tell(&server, &tokens[3], "complete", &json!({})), 409);
-        assert_eq!(tell(&server, &tokens[3], "progress", &json!({"percent": 1})), 409);
-        assert_eq!(tell(&server, &tokens[3], "logs", &json!({"lines": [{"message": "x"}]})), 409);
+        assert_eq!(report(&server, &tokens[3], "complete", &json!({})), 409);
+        assert_eq!(report(&server, &tokens[3], "progress", &json!({"percent": 1})), 409);
+        assert_eq!(report(&server, &tokens[3], "logs", &json!({"lines": [{"message": "x"}]})), 409);
 
         let page = MetricsPage::of(&server);
         let five = |outcome| [("queue", "five"), ("type", "t"), ("outcome", outcome)];
@@ -71,7 +71,7 @@ fn a_server_counts_what_it_commits() {
         assert_eq!(page.value(name, &five("cancelled")), Some(1.0));
         assert_eq!(page.value("orchestrix_stale_writes_rejected_total", &[]), Some(4.0));
         assert_eq!(page.value("orchestrix_job_wait_seconds_count", &[("queue", "five")]), Some(4.0));
-        assert_eq!(page.value("orchestrix_job_run_seconds_count", &five("")[..2]), None, "nothing ran here");
+        assert_eq!(page.value("orchestrix_job_run_seconds_count", &five("")[..2]), None, "no job ran in this process");
         assert!(page.value("orchestrix_claim_seconds_count", &[]) >= Some(4.0));
     }
 }
@@ -108,7 +108,7 @@ fn a_worker_counts_its_commits_and_a_remote_worker_leaves_them_to_the_server() {
             assert_eq!(
                 page.value("orchestrix_job_run_seconds_count", &lane("orchestrix.fail")),
                 Some(2.0),
-                "tried twice"
+                "two attempts"
             );
             assert_eq!(page.value("orchestrix_job_wait_seconds_count", &[("queue", "q")]), Some(5.0));
             assert_eq!(worker.get("/healthz").json()["status"], "ok");
@@ -120,7 +120,7 @@ fn a_worker_counts_its_commits_and_a_remote_worker_leaves_them_to_the_server() {
         let over = format!("http://{}", server.address);
         let flags = ["worker", "--metrics-listen", "127.0.0.1:0", "--server", &over];
         let worker = ServerProcess::spawn(orchestrix(&flags));
-        let [id] = &of("orchestrix.noop", 1)[..] else { panic!("one was asked for") };
+        let [id] = &of("orchestrix.noop", 1)[..] else { panic!("expected one job") };
         server.wait_for_status(id, "COMPLETED");
         let page = MetricsPage::wait_until(&worker, |page| {
             page.value("orchestrix_job_run_seconds_count", &lane("orchestrix.noop")) == Some(1.0)
@@ -180,17 +180,18 @@ fn a_former_leader_reports_no_queues() {
     let env = TestEnv::postgres();
     let first = server(&env, "first");
     job(&first, &json!({"jobType": "t", "queue": "full"}));
-    let tells = |page: &MetricsPage| page.value("orchestrix_queue_depth", &[("queue", "full"), ("state", "pending")]);
+    let pending = |page: &MetricsPage| page.value("orchestrix_queue_depth", &[("queue", "full"), ("state", "pending")]);
     let leads = |page: &MetricsPage, node| page.value("orchestrix_leader", &[("node", node)]);
-    MetricsPage::wait_until(&first, |page| tells(page) == Some(1.0));
+    MetricsPage::wait_until(&first, |page| pending(page) == Some(1.0));
     let second = server(&env, "second");
     MetricsPage::wait_until(&second, |page| leads(page, "second") == Some(0.0));
     // Stopped for longer than its term.
     first.signal("STOP");
-    let page = MetricsPage::wait_until(&second, |page| leads(page, "second") == Some(1.0) && tells(page) == Some(1.0));
-    assert_eq!(page.value("orchestrix_leader_changes_total", &[]), Some(2.0), "it saw the first and then itself");
+    let page =
+        MetricsPage::wait_until(&second, |page| leads(page, "second") == Some(1.0) && pending(page) == Some(1.0));
+    assert_eq!(page.value("orchestrix_leader_changes_total", &[]), Some(2.0), "the first node, then itself");
     first.signal("CONT");
-    MetricsPage::wait_until(&first, |page| leads(page, "first") == Some(0.0) && tells(page) == Some(0.0));
+    MetricsPage::wait_until(&first, |page| leads(page, "first") == Some(0.0) && pending(page) == Some(0.0));
 }
 
 #[test]
@@ -209,7 +210,7 @@ fn requests_are_counted_by_route_and_never_by_path() {
     assert_eq!(page.value(name, &of("/jobs", "other", "405")), Some(1.0));
     assert_eq!(page.value("orchestrix_http_request_seconds_count", &[]), Some(5.0));
     let again = MetricsPage::of(&server);
-    assert_eq!(again.value(name, &of("/metrics", "GET", "200")), Some(1.0), "the first of them");
+    assert_eq!(again.value(name, &of("/metrics", "GET", "200")), Some(1.0), "the first scrape");
     for secret in ["0197", "secret", "INVENTED"] {
         assert!(!again.text.contains(secret), "{}", again.text);
     }
@@ -219,11 +220,11 @@ fn requests_are_counted_by_route_and_never_by_path() {
 fn a_worker_with_public_metrics_prints_a_warning() {
     let env = TestEnv::sqlite();
     let shown = ServerProcess::spawn(env.command(&["worker", "--metrics-listen", "0.0.0.0:0"]));
-    shown.wait_for_line("warning: whoever reaches that address reads the metrics, without a key and without TLS");
+    shown.wait_for_line("warning");
     let hidden = worker(&env, &[]);
     hidden.wait_for_line("concurrency");
-    let said = hidden.shut_down();
-    assert!(said.iter().all(|line| !line.contains("warning")), "{said:?}");
+    let lines = hidden.shut_down();
+    assert!(lines.iter().all(|line| !line.contains("warning")), "{lines:?}");
 }
 
 #[test]
@@ -231,5 +232,5 @@ fn a_worker_that_cannot_serve_its_metrics_exits() {
     let env = TestEnv::sqlite();
     let server = ServerProcess::start(&env);
     let ran: CliOutput = env.run(&["worker", "--metrics-listen", &server.address]);
-    ran.exits_with(5, "cannot listen on");
+    ran.exits_with(5, &server.address);
 }

@@ -50,7 +50,7 @@ fn a_refused_queue_does_not_stop_the_others_from_being_paused() {
     env.sql(
         "CREATE TRIGGER no BEFORE INSERT ON queue WHEN new.name = 'b' BEGIN SELECT raise(ABORT, 'not this one'); END",
     );
-    let ran = env.run(&["queues", "pause", "a", "b", "c", "--output", "json"]).exits_with(1, "error: queue b: ");
+    let ran = env.run(&["queues", "pause", "a", "b", "c", "--output", "json"]).exits_with(1, "queue b: ");
     let paused = |name: &str| json!({"name": name, "paused": true});
     assert_eq!(ran.json(), json!({"items": [paused("a"), paused("c")]}));
 }

@@ -61,7 +61,7 @@ fn every_flag_reaches_the_schedule() {
              --retry-multiplier 3 --retry-max 24h --retry-jitter 0.5 --concurrency-key k --rate-limit-key r \
              --resources cpu=0.5 --payload [1]";
         let flags: Vec<&str> = flags.split_whitespace().collect();
-        env.run(&[&["schedules", "put", "sweep", "CLEAN"][..], &flags].concat()).exits_with(0, "it is paused (held)");
+        env.run(&[&["schedules", "put", "sweep", "CLEAN"][..], &flags].concat()).exits_with(0, "held");
         let mut got = env.json(&["schedules", "get", "sweep"]);
         for changing in ["createdAt", "updatedAt", "tzdbVersion"] {
             assert!(got[changing].take().is_string());
@@ -83,9 +83,9 @@ fn every_flag_reaches_the_schedule() {
             })
         );
         let text = env.run(&["schedules", "get", "sweep"]).success().stdout;
-        for words in ["when             every 1m30s", "state            paused", "misfire          catch_up, at most 7"]
+        for part in ["when             every 1m30s", "state            paused", "misfire          catch_up, at most 7"]
         {
-            assert!(text.contains(words), "{words:?} is missing: {text}");
+            assert!(text.contains(part), "{part:?} is missing: {text}");
         }
     }
 }
@@ -133,12 +133,12 @@ fn a_paused_schedule_stays_paused_when_it_is_put_again() {
             (&json!("updated"), &json!(true), &json!("disk"))
         );
         assert_eq!((&again["nextTimes"], again.get("nextTime")), (&json!([]), None));
-        env.run(&[&NIGHTLY[..], &["--queue", "other"]].concat()).exits_with(0, "paused (disk)");
+        env.run(&[&NIGHTLY[..], &["--queue", "other"]].concat()).exits_with(0, "disk");
 
         let resumed = env.json(&["schedules", "resume", "nightly"]);
         let expected = json!({"name": "nightly", "paused": false, "changed": true, "nextTime": "2099-07-01T07:00:00Z"});
         assert_eq!(resumed, json!({"items": [expected]}));
         assert_eq!(env.json(&["schedules", "resume", "nightly"])["items"][0]["changed"], json!(false));
-        assert!(env.run(&["schedules", "resume", "nightly"]).success().stdout.contains("active, as before"));
+        assert!(env.run(&["schedules", "resume", "nightly"]).success().stdout.contains("active"));
     }
 }

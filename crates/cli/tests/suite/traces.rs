@@ -101,7 +101,7 @@ fn a_request_joins_its_clients_trace_and_the_attempt_joins_the_request() {
     assert_eq!((&job.span["traceId"], &job.span["parentSpanId"]), (&request.span["traceId"], &request.span["spanId"]));
     let trace = format!("\"traceId\":{}", request.span["traceId"]);
     assert!(lines.iter().any(|line| line.contains("\"requestId\":\"two\"") && line.contains(&trace)), "{lines:#?}");
-    assert!(lines.iter().any(|line| line.contains("\"ended\"") && line.contains(&trace)), "{lines:#?}");
+    assert!(lines.iter().any(|line| line.contains("\"outcome\"") && line.contains(&trace)), "{lines:#?}");
     assert_eq!(collector.wait(TIMEOUT, |bodies| Some(bodies.concat().contains("sesame"))), Some(false));
 }
 

@@ -43,7 +43,7 @@ async fn wait_ends_with_the_job_and_reports_its_status() {
 fn wait_times_out_and_says_that_no_worker_takes_the_job() {
     let env = TestEnv::sqlite();
     let id = env.enqueue(&["t"]).to_string();
-    env.run(&["jobs", "wait", &id, "--timeout", "100ms"]).exits_with(1, "is still PENDING");
+    env.run(&["jobs", "wait", &id, "--timeout", "100ms"]).exits_with(1, "PENDING");
     let mut command = env.command(&["jobs", "wait", &id]);
     CliOutput::run(command.env("ORCHESTRIX_WAIT_TIMEOUT", "2500ms"))
         .exits_with(1, "no live worker takes t from default");
@@ -60,9 +60,9 @@ async fn enqueue_can_wait_for_the_end() {
             let mut waiting = spawn(&env, &["jobs", "enqueue", "t", "--wait", "--output", "json"]);
             // It prints this line once the job is enqueued.
             let mut errors = BufReader::new(waiting.stderr.take().unwrap());
-            let mut said = String::new();
-            errors.read_line(&mut said).unwrap();
-            assert!(said.starts_with("waiting for "), "{said}");
+            let mut line = String::new();
+            errors.read_line(&mut line).unwrap();
+            assert!(line.starts_with("waiting for "), "{line}");
             env.finish_next_job(verdict).await;
             let ran = CliOutput::from(waiting.wait_with_output().unwrap()).exits_with(code, "");
             assert_eq!(ran.json()["status"], status);
@@ -85,16 +85,16 @@ async fn logs_are_followed_until_the_job_ends() {
         store.append_logs(claimed.token, vec![line(LogLevel::Warn, "half way")]).await.unwrap();
         let second = lines.next().unwrap().unwrap();
         assert!(second.ends_with("warn  [1] half way"), "{second}");
-        store.append_logs(claimed.token, vec![line(LogLevel::Error, "last words")]).await.unwrap();
+        store.append_logs(claimed.token, vec![line(LogLevel::Error, "last line")]).await.unwrap();
         finish(&*store, &claimed, Verdict::DONE).await;
         let rest: Vec<String> = lines.map(Result::unwrap).collect();
-        assert!(rest.len() == 1 && rest[0].ends_with("last words"), "{rest:?}");
+        assert!(rest.len() == 1 && rest[0].ends_with("last line"), "{rest:?}");
         assert_eq!(following.wait().unwrap().code(), Some(0));
 
         let document = env.json(&["jobs", "logs", &id]);
         let messages: Vec<&str> =
             document["items"].as_array().unwrap().iter().map(|line| line["message"].as_str().unwrap()).collect();
-        assert_eq!(messages, ["begun\u{7}", "half way", "last words"]);
+        assert_eq!(messages, ["begun\u{7}", "half way", "last line"]);
         assert_eq!(document["items"][2]["level"], json!("error"));
         assert_eq!(env.run(&["jobs", "logs", "-f", &id, "--output", "jsonl"]).success().stdout.lines().count(), 3);
     }

@@ -24,25 +24,25 @@ fn list_workers(env: &TestEnv) -> Vec<Value> {
 fn assert_drains(env: &TestEnv, mut worker: WorkerProcess) {
     let running = enqueue_job_until_file_exists(env, "go");
     env.wait_for_state(&running, "running");
-    let told = env.json(&["workers", "drain", "w1"]);
-    assert_eq!(told, json!({"items": [{"workerId": "w1", "directive": "drain"}]}));
-    worker.wait_for_line("the worker was told what to do");
+    let drained = env.json(&["workers", "drain", "w1"]);
+    assert_eq!(drained, json!({"items": [{"workerId": "w1", "directive": "drain"}]}));
+    worker.wait_for_line("directive");
     let late = env.enqueue_builtin("noop", &json!(null), &[]);
     // Waits for three heartbeats, which takes longer than the drain timeout.
-    let seen = |last: Option<&Value>| {
-        eventually("it shows itself", || {
+    let next_heartbeat = |last: Option<&Value>| {
+        eventually("the worker sends a heartbeat", || {
             let worker =
                 list_workers(env).pop().filter(|worker| last.is_none_or(|last| worker["lastSeenAt"] != *last))?;
             assert_eq!((&worker["state"], &worker["directive"]), (&json!("live"), &json!("drain")), "{worker:#}");
             Some(worker["lastSeenAt"].clone())
         })
     };
-    let mut last = seen(None);
+    let mut last = next_heartbeat(None);
     for _ in 0..3 {
-        last = seen(Some(&last));
+        last = next_heartbeat(Some(&last));
     }
     assert_eq!(env.job(&running)["state"], "running");
-    assert_eq!(env.job(&late)["state"], "pending", "it takes nothing more");
+    assert_eq!(env.job(&late)["state"], "pending", "a draining worker claims nothing");
     fs::write(env.dir().join("go"), "").unwrap();
     assert_eq!(worker.wait_for_exit(), Some(0));
     let done = env.job(&running);
@@ -52,7 +52,7 @@ fn assert_drains(env: &TestEnv, mut worker: WorkerProcess) {
         "in its first attempt: {done:#}"
     );
     assert_eq!(env.job(&late)["state"], "pending");
-    assert!(list_workers(env).is_empty(), "it has left");
+    assert!(list_workers(env).is_empty(), "the worker is removed");
 }
 
 const FLAGS: [&str; 10] = [
@@ -89,7 +89,7 @@ fn a_drained_remote_worker_exits_when_its_jobs_are_done() {
 fn an_idle_worker_exits_at_once_and_its_successor_works() {
     for env in each_database() {
         let mut worker = WorkerProcess::start(&env, &FLAGS);
-        eventually("it is listed", || list_workers(&env).pop());
+        eventually("the worker is listed", || list_workers(&env).pop());
         env.run(&["workers", "drain", "w1"]).success();
         assert_eq!(worker.wait_for_exit(), Some(0));
         assert!(list_workers(&env).is_empty());
@@ -117,10 +117,10 @@ fn a_worker_killed_during_its_drain_works_after_a_restart() {
             let id = enqueue_job_until_file_exists(&env, &file);
             env.wait_for_state(&id, "running");
             env.run(&["workers", "drain", "w1"]).success();
-            worker.wait_for_line("the worker was told what to do");
+            worker.wait_for_line("directive");
             worker.signal("KILL");
             drop(worker);
-            assert_eq!(list_workers(&env)[0]["directive"], "drain", "nobody has told yet that it is gone");
+            assert_eq!(list_workers(&env)[0]["directive"], "drain", "its death is not noticed yet");
             let mut worker = start();
             let next = env.enqueue_builtin("noop", &json!(null), &[]);
             env.wait_for_state(&next, "completed");
@@ -138,19 +138,19 @@ fn draining_the_worker_of_dev_leaves_the_server_running() {
     let mut command = crate::harness::orchestrix(&["dev", "--listen", "127.0.0.1:0"]);
     command.current_dir(env.dir());
     let server = ServerProcess::spawn(command);
-    let name = eventually("its worker is listed", || {
+    let name = eventually("the worker is listed", || {
         server.get("/admin/workers").json()["items"]
             .get(0)
             .map(|worker| worker["workerId"].as_str().unwrap().to_owned())
     });
     assert_eq!(server.send("POST", &format!("/admin/workers/{name}/drain"), "").status, 202);
-    eventually("it has left", || {
+    eventually("the worker is removed", || {
         server.get("/admin/workers").json()["items"].as_array().unwrap().is_empty().then_some(())
     });
     // A node leads: the delayed job becomes claimable.
     let body = json!({"jobType": "orchestrix.echo", "delaySeconds": 0.2});
     let id = server.post("/jobs", &body).accepted_job_id();
-    eventually("somebody leads", || {
+    eventually("a node leads", || {
         (server.get(&format!("/admin/jobs/{id}")).json()["state"] == "pending").then_some(())
     });
     let explained = server.get(&format!("/admin/jobs/{id}/explain")).json();

@@ -17,7 +17,7 @@ fn every_operator_action_writes_one_audit_entry_without_secrets() {
             .accepted_job_id();
         let path = |rest: &str| rest.replace("{id}", &job);
         // Key, request, body and outcome of each action.
-        let deeds = [
+        let actions = [
             (&operator, "PUT /admin/queues/q", r#"{"paused": true}"#, "200"),
             (&operator, "POST /admin/jobs/{id}/retry", "", "409 not_finished"),
             (&operator, "POST /admin/jobs/{id}/cancel", "", "202"),
@@ -31,13 +31,13 @@ fn every_operator_action_writes_one_audit_entry_without_secrets() {
                 "201",
             ),
             (&operator, "POST /schedules/s/trigger", "", "202"),
-            (&operator, "POST /schedules/nobody/pause", "", "404 schedule_not_found"),
+            (&operator, "POST /schedules/missing/pause", "", "404 schedule_not_found"),
             (&operator, "PUT /admin/queues/q", r#"{"paused": 1}"#, "422 validation_failed"),
             (&admin, "POST /admin/keys", r#"{"name": "n", "role": "client"}"#, "201"),
             (&operator, "DELETE /schedules/s", "", "204"),
         ];
         let mut made = None;
-        for (i, (key, what, body, outcome)) in deeds.iter().enumerate() {
+        for (i, (key, what, body, outcome)) in actions.iter().enumerate() {
             let (method, target) = what.split_once(' ').unwrap();
             let (bearer, request) = (format!("Bearer {key}"), format!("request-{i}"));
             let headers =
@@ -54,7 +54,7 @@ fn every_operator_action_writes_one_audit_entry_without_secrets() {
         server.request_with_key("x", "PUT", "/admin/queues/q", r#"{"paused": true}"#).problem(401, "unauthenticated");
         let local = |arguments: &[&str]| CliOutput::run(env.command(arguments).env("USER", "alice"));
         local(&["queues", "pause", "by-hand"]).success();
-        local(&["jobs", "retry", UNKNOWN_ID]).exits_with(3, "there is no job");
+        local(&["jobs", "retry", UNKNOWN_ID]).exits_with(3, UNKNOWN_ID);
         run_with_key(&server, &operator, &["queues", "pause", "by-command"]).success();
 
         let audit = server.request_with_key(&operator, "GET", "/admin/audit?limit=100", "").json();
@@ -66,8 +66,8 @@ fn every_operator_action_writes_one_audit_entry_without_secrets() {
             assert!(entry["actor"].as_str().unwrap().starts_with("local:"), "{entry}");
             assert_eq!((&entry["action"], &entry["detail"]["role"]), (&json!("POST /admin/keys"), &json!(role)));
         }
-        assert_eq!(rest.len(), deeds.len() + 3, "{audit:#}");
-        for (i, ((key, what, body, outcome), entry)) in deeds.iter().zip(rest).enumerate() {
+        assert_eq!(rest.len(), actions.len() + 3, "{audit:#}");
+        for (i, ((key, what, body, outcome), entry)) in actions.iter().zip(rest).enumerate() {
             let (method, target) = what.split_once(' ').unwrap();
             assert_eq!(entry["actor"], format!("key:{}", key_id(key)));
             assert!(entry["action"].as_str().unwrap().starts_with(&format!("{method} /")), "{entry}");
@@ -80,10 +80,10 @@ fn every_operator_action_writes_one_audit_entry_without_secrets() {
             };
             assert_eq!(entry.get("detail").unwrap_or(&Value::Null), &kept, "{entry}");
         }
-        let seen = |entry: &Value| {
+        let summary = |entry: &Value| {
             ["actor", "action", "target", "outcome"].map(|field| entry[field].as_str().unwrap().to_owned())
         };
-        let last: Vec<_> = rest[deeds.len()..].iter().map(|entry| seen(entry)).collect();
+        let last: Vec<_> = rest[actions.len()..].iter().map(|entry| summary(entry)).collect();
         assert_eq!(last[0], ["local:alice", "PUT /admin/queues/{name}", "/admin/queues/by-hand", "200"]);
         let retried = format!("/admin/jobs/{UNKNOWN_ID}/retry");
         assert_eq!(last[1], ["local:alice", "POST /admin/jobs/{jobId}/retry", &retried, "404 job_not_found"]);

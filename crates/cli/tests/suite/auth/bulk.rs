@@ -10,17 +10,17 @@ fn an_operator_bound_to_a_tenant_acts_only_on_its_jobs() {
     for env in each_database() {
         let [client, operator] = ["client", "operator"].map(|role| env.create_key(role, &[]));
         let bound = env.create_key("operator", &["--tenant", "acme"]);
-        let waits = ServerProcess::spawn(env.command(&["server", "--roles", "api", "--listen", "127.0.0.1:0"]));
+        let api_only = ServerProcess::spawn(env.command(&["server", "--roles", "api", "--listen", "127.0.0.1:0"]));
         let cancel = ["jobs", "bulk", "cancel", "--state", "pending", "--yes"];
-        run_with_key(&waits, &bound, &cancel).exits_with(1, "nobody leads, so nobody would work it off");
-        drop(waits);
+        run_with_key(&api_only, &bound, &cancel).exits_with(1, "lead");
+        drop(api_only);
         let server = start_server_with_auth(&env);
         let job = |tenant: &str| {
             let body = json!({"jobType": "t", "tenant": tenant}).to_string();
             server.request_with_key(&client, "POST", "/jobs", &body).accepted_job_id()
         };
         let (own, foreign) = ([job("acme"), job("acme")], job("other"));
-        eventually("it leads", || {
+        eventually("the server leads", || {
             let ready = server.get("/readyz").json();
             (ready["components"]["coordinator"]["status"] == "ok").then_some(())
         });

@@ -21,9 +21,9 @@ fn an_operator_sees_why_a_job_is_not_running() {
             text.lines().next().unwrap().to_owned()
         };
         // Workers and the leader become visible shortly after they start.
-        let says = |id: &str, begin: &str, end: &str| {
-            eventually(&format!("{begin:?}…{end:?} of {id}"), || {
-                Some(first_line(id)).filter(|line| line.starts_with(begin) && line.ends_with(end))
+        let explains = |id: &str, parts: &[&str]| {
+            eventually(&format!("{parts:?} are in the explanation of {id}"), || {
+                Some(first_line(id)).filter(|line| parts.iter().all(|part| line.contains(part)))
             });
         };
         let parent = post(json!({"jobType": "orchestrix.noop", "hold": true, "queue": "mail"}));
@@ -31,24 +31,23 @@ fn an_operator_sees_why_a_job_is_not_running() {
         let later = post(json!({"jobType": "orchestrix.noop", "delaySeconds": 3600, "queue": "mail"}));
         let sleep = json!({"jobType": "orchestrix.sleep", "payload": {"seconds": 600}, "queue": "mail"});
         let sleeper = post(sleep.clone());
-        says(&parent, "It is held until somebody releases it; no worker is alive.", "");
-        says(&child, "It waits for 1 job to finish; no worker is alive.", "");
-        says(&later, "It is not to start before 20", "Z; no worker is alive.");
-        says(&sleeper, "No worker is alive.", "");
+        explains(&parent, &["held", "no worker"]);
+        explains(&child, &["1 job", "no worker"]);
+        explains(&later, &[" 20", "Z", "no worker"]);
+        explains(&sleeper, &["No worker"]);
 
         let mut worker = WorkerProcess::start(&env, &["--queues", "mail", "--concurrency", "1", "--worker-name", "w1"]);
-        says(&sleeper, "Worker w1 has been running attempt 1 of 10 since 20", "Z.");
-        says(&parent, "It is held until somebody releases it.", "");
-        says(&post(sleep), "Every worker that takes orchestrix.sleep from mail is busy.", "");
+        explains(&sleeper, &["w1", "attempt 1 of 10", " 20", "Z"]);
+        explains(&parent, &["held"]);
+        explains(&post(sleep), &["orchestrix.sleep", "mail", "busy"]);
         let unknown = post(json!({"jobType": "SEND", "queue": "mail"}));
-        says(&unknown, "No live worker of queue mail knows SEND.", "");
-        says(&post(json!({"jobType": "SEND"})), "No live worker takes jobs from queue default.", "");
+        explains(&unknown, &["mail", "SEND"]);
+        explains(&post(json!({"jobType": "SEND"})), &["default"]);
         run_with_key(&server, &operator, &["queues", "pause", "mail"]).success();
-        says(&unknown, "Its queue mail is paused; no live worker of queue mail knows SEND.", "");
+        explains(&unknown, &["mail", "paused", "SEND"]);
         run_with_key(&server, &operator, &["jobs", "cancel", &unknown]).success();
-        says(&unknown, "It was cancelled at 20", "Z on request.");
-        run_with_key(&server, &client, &["jobs", "explain", &unknown])
-            .exits_with(1, "the key's role, client, does not allow this");
+        explains(&unknown, &["cancelled", " 20", "Z"]);
+        run_with_key(&server, &client, &["jobs", "explain", &unknown]).exits_with(1, "client");
         worker.signal("KILL");
         worker.wait_for_exit();
     }

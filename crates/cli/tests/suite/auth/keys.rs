@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// Everything that the database stores, as bytes.
-fn kept(env: &TestEnv) -> Vec<u8> {
+fn stored_bytes(env: &TestEnv) -> Vec<u8> {
     if env.is_postgres() {
         let tables = env.sql("SELECT tablename FROM pg_tables WHERE schemaname = 'orchestrix'");
         let rows = tables.iter().flat_map(|table| env.sql(&format!("SELECT t::text FROM orchestrix.{table} t")));
@@ -27,7 +27,7 @@ fn holds(all: &[u8], part: &[u8]) -> bool {
 fn the_first_key_is_created_on_the_database_and_its_secret_is_not_stored() {
     for env in each_database() {
         let server = start_server_with_auth(&env);
-        server.wait_for_line("there is no key yet: orchestrix keys create --role admin --database URL");
+        server.wait_for_line("orchestrix keys create --role admin");
         for authorization in [None, Some("Bearer"), Some("Bearer x"), Some("Basic eDp5"), Some("")] {
             let headers: Vec<_> = authorization.map(|text| ("authorization", text)).into_iter().collect();
             let refused = server.call("GET", "/admin/jobs", &headers, "");
@@ -37,10 +37,13 @@ fn the_first_key_is_created_on_the_database_and_its_secret_is_not_stored() {
         assert_eq!((server.get("/healthz").status, server.get("/readyz").status), (200, 200));
 
         let made = env.run(&["keys", "create", "--role", "admin"]).success();
-        assert!(made.stderr.contains("it is not shown again"), "{made:?}");
+        assert!(!made.stderr.contains(made.stdout.trim_end()) && !made.stderr.is_empty(), "{made:?}");
         let key = made.stdout.strip_suffix('\n').unwrap();
         let parts: Vec<&str> = key.split('_').collect();
-        assert!(parts.len() == 3 && parts[0] == "ox" && parts[2].len() == 64, "alone, to be taken as it is: {made:?}");
+        assert!(
+            parts.len() == 3 && parts[0] == "ox" && parts[2].len() == 64,
+            "the key alone, ready to be piped: {made:?}"
+        );
         // The server looks up a new key on its first use.
         assert_eq!(server.request_with_key(key, "GET", "/admin/keys", "").json()["items"][0]["keyId"], key_id(key));
         server.request_with_key(&forged_key(key), "GET", "/admin/keys", "").problem(401, "unauthenticated");
@@ -55,12 +58,12 @@ fn the_first_key_is_created_on_the_database_and_its_secret_is_not_stored() {
             let list = ["keys", "list", "--output", format];
             for listed in [env.run(&list).success(), run_with_key(&server, key, &list).success()] {
                 for known in [key, second] {
-                    let said = [listed.stdout.as_str(), &listed.stderr].concat();
-                    assert!(said.contains(key_id(known)) && !said.contains(key_secret(known)), "{listed:?}");
+                    let output = [listed.stdout.as_str(), &listed.stderr].concat();
+                    assert!(output.contains(key_id(known)) && !output.contains(key_secret(known)), "{listed:?}");
                 }
             }
         }
-        let all = kept(&env);
+        let all = stored_bytes(&env);
         for known in [key, second] {
             let bytes: Vec<u8> = key_secret(known)
                 .as_bytes()
@@ -70,8 +73,8 @@ fn the_first_key_is_created_on_the_database_and_its_secret_is_not_stored() {
             assert!(holds(&all, key_id(known).as_bytes()));
             assert!(!holds(&all, key_secret(known).as_bytes()) && !holds(&all, &bytes), "{}", env.url());
         }
-        let said = start_server_with_auth(&env).shut_down();
-        assert!(!said.iter().any(|line| line.contains("no key")), "{said:?}");
+        let output = start_server_with_auth(&env).shut_down();
+        assert!(!output.iter().any(|line| line.contains("no key")), "{output:?}");
     }
 }
 
@@ -92,20 +95,15 @@ fn a_revoked_or_expired_key_is_refused_by_a_server_that_cached_it() {
         assert_eq!((status(&first), status(&second)), (200, 200));
         // One key is revoked on the database, the other over the API.
         let dry = env.run(&["keys", "revoke", key_id(&first), "abcdefghijkl", "--dry-run"]);
-        let dry = dry.exits_with(3, "dry run: 1 key would be revoked");
-        assert!(
-            dry.stdout.contains(key_id(&first)) && dry.stderr.contains("key abcdefghijkl: there is no such key"),
-            "{dry:?}"
-        );
+        let dry = dry.exits_with(3, "dry run: 1 key");
+        assert!(dry.stdout.contains(key_id(&first)) && dry.stderr.contains("key abcdefghijkl: "), "{dry:?}");
         assert_eq!(status(&first), 200);
-        let ran = env
-            .run(&["keys", "revoke", "abcdefghijkl", key_id(&first)])
-            .exits_with(3, "key abcdefghijkl: there is no such key");
-        assert!(ran.stdout.contains(key_id(&first)), "it says what it did: {ran:?}");
-        refused("the server hears of it", &first);
+        let ran = env.run(&["keys", "revoke", "abcdefghijkl", key_id(&first)]).exits_with(3, "key abcdefghijkl: ");
+        assert!(ran.stdout.contains(key_id(&first)), "the revoked key is listed: {ran:?}");
+        refused("the revocation takes effect", &first);
         run_with_key(&server, &admin, &["keys", "revoke", key_id(&second), "--yes"]).success();
-        refused("the server hears of it", &second);
-        refused("its time is over", &short);
+        refused("the revocation takes effect", &second);
+        refused("the key expires", &short);
         let list = env.json(&["keys", "list"]);
         let of =
             |key: &str| list["items"].as_array().unwrap().iter().find(|item| item["keyId"] == key_id(key)).unwrap();
@@ -114,7 +112,7 @@ fn a_revoked_or_expired_key_is_refused_by_a_server_that_cached_it() {
         let table = env.run(&["keys", "list"]).success().stdout;
         let line = |key: &str| table.lines().find(|line| line.contains(key_id(key))).unwrap();
         assert!(line(&first).contains("revoked") && line(&short).contains("expired"), "{table}");
-        run_with_key(&server, &admin, &["keys", "revoke", "abcdefghijkl"]).exits_with(3, "there is no such key");
+        run_with_key(&server, &admin, &["keys", "revoke", "abcdefghijkl"]).exits_with(3, "abcdefghijkl");
         run_with_key(&server, &first, &["keys", "list"]).exits_with(1, "ORCHESTRIX_API_KEY");
     }
 }
@@ -125,23 +123,23 @@ fn a_key_over_its_rate_limit_gets_429() {
     let slow = env.create_key("client", &["--rate", "1"]);
     let other = env.create_key("client", &[]);
     let server = start_server_with_auth(&env);
-    let refused = eventually("it is too often", || {
+    let refused = eventually("the rate limit is reached", || {
         Some(server.request_with_key(&slow, "GET", "/schedules", "")).filter(|answer| answer.status != 200)
     });
     refused.problem(429, "rate_limited");
     assert_eq!(refused.header("retry-after"), Some("1"));
     assert_eq!(server.request_with_key(&other, "GET", "/schedules", "").status, 200);
-    eventually("a second later it may again", || {
+    eventually("the rate limiter admits again", || {
         (server.request_with_key(&slow, "GET", "/schedules", "").status == 200).then_some(())
     });
     // The command retries for as long as `--connect-timeout` allows.
     run_with_key(&server, &slow, &["jobs", "enqueue", "t"]).success();
     run_with_key(&server, &slow, &["jobs", "enqueue", "t"]).success();
-    let told = eventually("one that does not wait is turned away", || {
+    let rejected = eventually("a command that does not retry is rejected", || {
         let ran = run_with_key(&server, &slow, &["schedules", "list", "--connect-timeout", "1ms"]);
         (ran.code != Some(0)).then_some(ran)
     });
-    told.exits_with(5, "the key is used more often than it may be\n  come again in 1 s, or let --connect-timeout");
+    rejected.exits_with(5, "--connect-timeout");
     let table = env.run(&["keys", "list"]).success().stdout;
     assert!(table.lines().any(|line| line.contains(key_id(&slow)) && line.contains(" 1/s ")), "{table}");
 }
@@ -151,7 +149,7 @@ fn an_invalid_key_lifetime_is_refused() {
     let env = TestEnv::sqlite();
     for lifetime in ["0s", "4000d"] {
         let ran = env.run(&["keys", "create", "--role", "client", "--expires", lifetime]);
-        ran.exits_with(2, "for '--expires <DURATION>': must be from 1ms to ten years");
+        ran.exits_with(2, "--expires <DURATION>");
     }
 }
 
@@ -161,9 +159,9 @@ fn wrong_keys_are_throttled_without_affecting_valid_ones() {
     let [known, fresh] = [env.create_key("client", &[]), env.create_key("client", &[])];
     let server = start_server_with_auth(&env);
     assert_eq!(server.request_with_key(&known, "GET", "/schedules", "").status, 200);
-    let guess = || server.request_with_key(&forged_key(&known), "GET", "/schedules", "");
-    guess().problem(401, "unauthenticated");
-    let refused = eventually("guesses are held up", || Some(guess()).filter(|answer| answer.status != 401));
+    let attempt = || server.request_with_key(&forged_key(&known), "GET", "/schedules", "");
+    attempt().problem(401, "unauthenticated");
+    let refused = eventually("failed attempts are throttled", || Some(attempt()).filter(|answer| answer.status != 401));
     refused.problem(429, "rate_limited");
     assert!(refused.header("retry-after").is_some(), "{refused:?}");
     assert_eq!(server.request_with_key(&known, "GET", "/schedules", "").status, 200);

@@ -65,7 +65,7 @@ fn run_jobs(server: &ServerProcess, client: &str, operator: &str, canary: &str, 
     let echoed = post(json!({"jobType": "orchestrix.echo", "payload": {canary: [canary]}, "idempotencyKey": key}));
     until(&echoed, "COMPLETED");
     let result = server.request_with_key(client, "GET", &format!("/jobs/{echoed}/result"), "").json();
-    assert_eq!(result, json!({"result": {canary: [canary]}}), "it was there to be seen");
+    assert_eq!(result, json!({"result": {canary: [canary]}}), "the canary reached the job");
     server
         .request_with_key(
             client,
@@ -125,13 +125,13 @@ fn run_job_over_http(server: &ServerProcess, client: &str, worker: &str, canary:
     let ask = json!({"workerId": "hand", "queues": ["*"], "jobTypes": ["by-hand"], "max": 1, "waitSeconds": 30});
     let leased = server.request_with_key(worker, "POST", "/worker/leases", &ask.to_string()).json();
     let token = leased["leases"][0]["leaseToken"].as_str().unwrap().to_owned();
-    let tell = |what: &str, body: &str| {
+    let report = |what: &str, body: &str| {
         server.request_with_key(worker, "POST", &format!("/worker/leases/{token}/{what}"), body)
     };
-    assert_eq!(tell("progress", &json!({"percent": 5, "checkpoint": {canary: canary}}).to_string()).status, 200);
-    assert_eq!(tell("complete", &format!("{{\"result\": {canary}")).status, 400);
-    assert_eq!(tell("complete", &json!({"result": canary}).to_string()).status, 200);
-    assert_eq!(tell("complete", &json!({"result": [canary]}).to_string()).status, 409);
+    assert_eq!(report("progress", &json!({"percent": 5, "checkpoint": {canary: canary}}).to_string()).status, 200);
+    assert_eq!(report("complete", &format!("{{\"result\": {canary}")).status, 400);
+    assert_eq!(report("complete", &json!({"result": canary}).to_string()).status, 200);
+    assert_eq!(report("complete", &json!({"result": [canary]}).to_string()).status, 409);
 }
 
 /// Sends requests that are invalid, each with the canary in it.
@@ -210,7 +210,7 @@ fn assert_logs_hold_no_secret(env: &TestEnv, canary: &str, format: &str) {
 
     let logs = [direct.shut_down(), remote.shut_down(), server.shut_down()];
     // The trace log was really written.
-    for (lines, text) in logs.iter().zip(["begins", "begins", "answered"]) {
+    for (lines, text) in logs.iter().zip(["jobId", "jobId", "requestId"]) {
         assert!(lines.iter().any(|line| line.contains(text)), "{text}: {lines:#?}");
     }
     captured.0.extend(logs.into_iter().flatten());

@@ -92,7 +92,7 @@ fn a_tls_server_answers_clients_that_trust_it_and_no_plain_http() {
     assert!(!String::from_utf8_lossy(&answer).contains("HTTP/"), "{answer:?}");
 
     let theirs = TestCertificate::new(&env, "theirs");
-    assert!(theirs.connect(&server).write_all(HEALTH).is_err(), "not whom they trust");
+    assert!(theirs.connect(&server).write_all(HEALTH).is_err(), "the certificate is not trusted");
 
     // The command trusts the roots in `SSL_CERT_FILE`.
     let list = |roots: &PathBuf, patience: &str| {
@@ -102,10 +102,9 @@ fn a_tls_server_answers_clients_that_trust_it_and_no_plain_http() {
     };
     list(&ours.root_file, "30s").success();
     let begun = Instant::now();
-    let ran = list(&theirs.root_file, "60s")
-        .exits_with(5, &format!("the certificate of the server at https://{} is not", server.address));
-    assert!(ran.stderr.contains("SSL_CERT_FILE may name") && !ran.stderr.contains("is it up"), "{ran:?}");
-    assert!(begun.elapsed() < Duration::from_secs(30), "nothing to wait for");
+    let ran = list(&theirs.root_file, "60s").exits_with(5, &format!("https://{}", server.address));
+    assert!(ran.stderr.contains("certificate") && ran.stderr.contains("SSL_CERT_FILE"), "{ran:?}");
+    assert!(begun.elapsed() < Duration::from_secs(30), "a certificate error is not retried");
 }
 
 #[test]
@@ -114,13 +113,13 @@ fn a_mismatch_of_http_and_https_is_explained() {
     let ours = TestCertificate::new(&env, "ours");
     let (private, open) = (ours.server(&env, &["--no-auth"]), ServerProcess::start(&env));
     for (url, text, advice) in [
-        (format!("http://{}", private.address), "does not speak plain HTTP", "name it with https://"),
-        (format!("https://{}", open.address), "does not speak TLS", "name it with http://"),
-        (format!("https://{}", private.address), "the certificate of ", "SSL_CERT_FILE may name"),
+        (format!("http://{}", private.address), "plain HTTP", "https://"),
+        (format!("https://{}", open.address), "TLS", "http://"),
+        (format!("https://{}", private.address), "certificate", "SSL_CERT_FILE"),
     ] {
         for command in [&["jobs", "list"][..], &["worker"]] {
             let ran = CliOutput::run(&mut orchestrix(&[command, &["--server", &url]].concat())).exits_with(5, text);
-            assert!(ran.stderr.contains(advice) && !ran.stderr.contains("is it up"), "{ran:?}");
+            assert!(ran.stderr.contains(advice), "{ran:?}");
         }
         let ran = CliOutput::run(&mut orchestrix(&["doctor", "--server", &url]));
         assert!(ran.code == Some(5) && ran.stdout.contains(text) && ran.stdout.contains(advice), "{ran:?}");
@@ -136,11 +135,11 @@ fn unusable_certificate_and_key_files_are_named() {
     fs::write(&empty, "").unwrap();
     let (empty, away) = (empty.to_str().unwrap(), "/nowhere/file.pem");
     for (certificate, key, named) in [
-        (certificate, other, "theirs-key.pem: does not go with "),
+        (certificate, other, "theirs-key.pem: "),
         (certificate, certificate, "ours-cert.pem: "),
         (certificate, empty, "empty.pem: "),
         (certificate, away, "/nowhere/file.pem: "),
-        (empty, key, "empty.pem: holds no certificate"),
+        (empty, key, "empty.pem: "),
         (away, key, "/nowhere/file.pem: "),
         (key, key, "ours-key.pem: "),
     ] {

@@ -36,7 +36,7 @@ impl ProcessTree {
 
     /// Waits until both processes run; returns their pids.
     fn wait_until_running(&self) -> Vec<u32> {
-        eventually("both run", || {
+        eventually("both processes run", || {
             let text = fs::read_to_string(&self.pids).unwrap_or_default();
             let pids: Vec<u32> = text.lines().filter_map(|line| line.parse().ok()).collect();
             (pids.len() == 2 && text.ends_with('\n')).then_some(pids)
@@ -47,7 +47,7 @@ impl ProcessTree {
 /// Waits until none of these processes runs; a zombie counts as gone.
 #[track_caller]
 fn wait_until_gone(pids: &[u32]) {
-    eventually("they are gone", || pids.iter().all(|pid| !is_running(*pid)).then_some(()));
+    eventually("the processes are gone", || pids.iter().all(|pid| !is_running(*pid)).then_some(()));
 }
 
 fn is_running(pid: u32) -> bool {
@@ -68,7 +68,7 @@ fn a_program_that_is_not_allowed_is_not_run() {
     assert!(!witness.exists());
     let _worker = WorkerProcess::start(&env, &["--allow-command", "no-such-program"]);
     let error = env.wait_for_fatal_error(&env.enqueue_builtin("command", &json!({"program": "no-such-program"}), &[]));
-    assert!(error.contains("there is no program"), "{error}");
+    assert!(error.contains("no-such-program"), "{error}");
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn a_program_may_clean_up_on_sigterm_and_its_job_is_still_cancelled() {
     let ready = env.dir().join("ready");
     let script = format!("trap 'echo cleaned up; exit 0' TERM; touch {}; {FIVE_MINUTES}", ready.display());
     let id = env.enqueue_builtin("command", &sh(&script), &[]);
-    eventually("it is ready", || ready.exists().then_some(()));
+    eventually("the program is ready", || ready.exists().then_some(()));
     env.run(&["jobs", "cancel", &id]).success();
     env.wait_for_state(&id, "cancelled");
     assert!(env.run(&["jobs", "logs", &id]).success().stdout.contains("cleaned up"));
@@ -199,11 +199,11 @@ fn a_program_that_ignores_sigterm_is_killed_within_the_grace_period() {
     let ready = env.dir().join("ready");
     let id =
         env.enqueue_builtin("command", &sh(&format!("trap '' TERM; touch {}; {FIVE_MINUTES}", ready.display())), &[]);
-    eventually("it is ready", || ready.exists().then_some(()));
-    let told = Instant::now();
+    eventually("the program is ready", || ready.exists().then_some(()));
+    let cancelled_at = Instant::now();
     env.run(&["jobs", "cancel", &id]).success();
     env.wait_for_state(&id, "cancelled");
-    assert!(told.elapsed() < GRACE, "it was killed only with its handler");
+    assert!(cancelled_at.elapsed() < GRACE, "it was killed only when its handler was dropped");
 }
 
 #[test]

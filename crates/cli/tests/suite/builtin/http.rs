@@ -165,11 +165,11 @@ fn a_long_response_is_truncated_and_a_missing_one_is_retried() {
     let overdue = env.enqueue_builtin("http", &payload, &["--timeout", "200ms", "--max-attempts", "1"]);
     assert_eq!(env.wait_for_state(&overdue, "dead")["attempts"][0]["outcome"], "timed_out");
     let cancelled = env.enqueue_builtin("http", &payload, &[]);
-    eventually("it is requests", || (server.requests().len() == 3).then_some(()));
-    let told = Instant::now();
+    eventually("the request arrives", || (server.requests().len() == 3).then_some(()));
+    let cancelled_at = Instant::now();
     env.run(&["jobs", "cancel", &cancelled]).success();
     env.wait_for_state(&cancelled, "cancelled");
-    assert!(told.elapsed() < GRACE, "it did not stop by itself");
+    assert!(cancelled_at.elapsed() < GRACE, "the handler did not stop by itself");
 
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let lost = env.enqueue_builtin("http", &json!({"url": format!("http://{closed}/")}), &["--max-attempts", "2"]);
@@ -187,6 +187,6 @@ fn no_log_shows_a_request_header() {
     assert!(server.requests()[0].contains("hunter2"));
     worker.signal("TERM");
     assert_eq!(worker.wait_for_exit(), Some(0));
-    let said = worker.remaining_lines();
-    assert!(said.len() > 10 && !said.iter().any(|line| line.contains("hunter2")), "{said:#?}");
+    let log = worker.remaining_lines();
+    assert!(log.len() > 10 && !log.iter().any(|line| line.contains("hunter2")), "{log:#?}");
 }

@@ -45,11 +45,11 @@ impl MetricsPage {
     }
 
     /// Scrapes until the condition holds.
-    pub(super) fn wait_until(server: &ServerProcess, so: impl Fn(&Self) -> bool) -> Self {
+    pub(super) fn wait_until(server: &ServerProcess, condition: impl Fn(&Self) -> bool) -> Self {
         let deadline = Instant::now() + TIMEOUT;
         loop {
             let page = Self::of(server);
-            if so(&page) {
+            if condition(&page) {
                 return page;
             }
             assert!(Instant::now() < deadline, "{}", page.text);
@@ -73,18 +73,18 @@ impl MetricsPage {
         let (mut helped, mut family) = (String::new(), None);
         for line in text.lines().filter(|line| !line.is_empty()) {
             if let Some(help) = line.strip_prefix("# HELP ") {
-                let (name, words) = help.split_once(' ').unwrap();
-                assert!(words.len() > 10, "{line}");
+                let (name, text) = help.split_once(' ').unwrap();
+                assert!(text.len() > 10, "{line}");
                 helped = name.to_owned();
             } else if let Some(kind) = line.strip_prefix("# TYPE ") {
                 let (name, kind) = kind.split_once(' ').unwrap();
-                assert_eq!(helped, name, "what it says stands before what it is");
+                assert_eq!(helped, name, "HELP comes before TYPE");
                 assert!(page.families.insert(name.to_owned()), "{name} twice");
                 family = ALL.iter().find(|(known, ..)| *known == name);
-                let (_, known, _) = family.unwrap_or_else(|| panic!("{name} is not promised"));
+                let (_, known, _) = family.unwrap_or_else(|| panic!("{name} is not documented"));
                 assert_eq!(*known, kind, "{name}");
             } else {
-                page.sample(family.unwrap_or_else(|| panic!("{line} belongs to nothing")), line);
+                page.sample(family.unwrap_or_else(|| panic!("{line} has no family")), line);
             }
         }
         page.check_histograms();

@@ -45,7 +45,7 @@ fn the_times_of_a_stored_schedule_are_shown_in_utc_and_in_its_zone() {
         env.run(&["schedules", "next", "nightly", "--after", "2100-01-01T00:00:00Z"]).exits_with(0, "no time is left");
 
         env.run(&["schedules", "pause", "nightly"]).success();
-        let ran = env.run(&["schedules", "next", "nightly", "-n", "1"]).exits_with(0, "it is paused");
+        let ran = env.run(&["schedules", "next", "nightly", "-n", "1"]).exits_with(0, "paused");
         assert!(ran.stdout.contains("2099-07-01T07:00:00Z  Wed 2099-07-01 09:00:00 CEST"), "{ran:?}");
     }
 }

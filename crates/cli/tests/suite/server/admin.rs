@@ -128,8 +128,8 @@ fn a_job_is_shown_in_full_with_its_payload_unchanged() {
         let cursor = first["nextCursor"].as_str().unwrap();
         let rest = server.get(&format!("/admin/jobs/{id}/logs?limit=2&cursor={cursor}")).json();
         let lines = [first["items"].as_array().unwrap().clone(), rest["items"].as_array().unwrap().clone()].concat();
-        let said: Vec<&str> = lines.iter().map(|line| line["message"].as_str().unwrap()).collect();
-        assert_eq!(said, ["line 0", "line 1", "line 2"]);
+        let messages: Vec<&str> = lines.iter().map(|line| line["message"].as_str().unwrap()).collect();
+        assert_eq!(messages, ["line 0", "line 1", "line 2"]);
         assert_eq!((&lines[2]["level"], &lines[2]["attempt"]), (&json!("warn"), &json!(1)));
         // The sequence number of the last line is a valid cursor.
         let seq = lines[2]["seq"].to_string();
@@ -175,7 +175,7 @@ fn jobs_are_retried_cancelled_and_reprioritised_where_their_state_allows() {
         assert_eq!(server.post(&format!("/worker/leases/{token}/complete"), &json!({})).json()["status"], "COMPLETED");
         for what in ["retry", "cancel"] {
             let refused = act(&server, &id, what).problem(409, "job_finished");
-            assert!(refused["detail"].as_str().unwrap().contains("it is completed"), "{refused}");
+            assert!(refused["detail"].as_str().unwrap().contains("completed"), "{refused}");
         }
     }
 }
@@ -211,14 +211,14 @@ fn dead_jobs_are_listed_and_redriven_in_bounded_steps() {
             named["refused"].as_array().unwrap().iter().map(|job| (&job["jobId"], &job["code"])).collect();
         let expected =
             [(waiting.as_str(), "not_finished"), (&cancelled, "job_finished"), (UNKNOWN_ID, "job_not_found")];
-        let told: Vec<(&str, &str)> =
+        let refusals: Vec<(&str, &str)> =
             refused.iter().map(|(id, code)| (id.as_str().unwrap(), code.as_str().unwrap())).collect();
-        assert_eq!(told, expected);
+        assert_eq!(refusals, expected);
         assert_eq!(server.get("/admin/dlq").json()["items"], json!([]));
         assert_eq!(
             server.get(&format!("/admin/jobs/{cancelled}")).json()["state"],
             "cancelled",
-            "it was no dead letter"
+            "a cancelled job is not redriven"
         );
 
         assert_eq!(redrive(json!({})).invalid_fields(), ["filter"]);
@@ -310,7 +310,7 @@ async fn workers_and_nodes_are_listed_with_unserved_job_types_and_the_leader() {
         let rest = server.get(&format!("/admin/workers?cursor={}", first["nextCursor"].as_str().unwrap())).json();
         assert_eq!((&rest["items"][0]["workerId"], &rest["nextCursor"]), (&json!("two"), &Value::Null));
 
-        let nodes = eventually("the server is a node", || {
+        let nodes = eventually("the server leads", || {
             Some(server.get("/admin/nodes").json()).filter(|nodes| nodes["items"][0]["leader"] == true)
         });
         let node = &nodes["items"][0];

@@ -50,25 +50,29 @@ fn accepted(answer: &Response) -> Option<Vec<String>> {
 }
 
 // Receives responses until `wanted` of the given kind have come; returns the ids of all jobs accepted meanwhile.
-fn hear(told: &Receiver<Option<Vec<String>>>, mut wanted: usize, is_wanted: impl Fn(bool) -> bool) -> Vec<String> {
+fn receive(
+    receiver: &Receiver<Option<Vec<String>>>,
+    mut wanted: usize,
+    is_wanted: impl Fn(bool) -> bool,
+) -> Vec<String> {
     let deadline = Instant::now() + TIMEOUT;
     let mut jobs = Vec::new();
     while wanted > 0 {
         let answer =
-            told.recv_timeout(deadline.saturating_duration_since(Instant::now())).expect("the awaited answers");
+            receiver.recv_timeout(deadline.saturating_duration_since(Instant::now())).expect("the awaited answers");
         wanted -= usize::from(is_wanted(answer.is_some()));
         jobs.extend(answer.into_iter().flatten());
     }
     jobs
 }
 
-fn client(server: &ServerProcess, next: &AtomicUsize, over: &AtomicBool, tell: &Sender<Option<Vec<String>>>) {
+fn client(server: &ServerProcess, next: &AtomicUsize, over: &AtomicBool, sender: &Sender<Option<Vec<String>>>) {
     let mut connection = Connection::open(&server.address).unwrap();
     while !over.load(Ordering::Relaxed) {
         let (path, body) = request(next.fetch_add(1, Ordering::Relaxed));
         // The server stays up: every request gets a response, on a connection that stays open.
         let answer = connection.request("POST", path, &body.to_string()).unwrap();
-        if tell.send(accepted(&answer)).is_err() {
+        if sender.send(accepted(&answer)).is_err() {
             return;
         }
     }
@@ -87,36 +91,36 @@ fn a_breaking_database_costs_responses_but_no_accepted_job() {
     let (next, over) = (AtomicUsize::new(0), AtomicBool::new(false));
     let mut jobs = Vec::new();
     thread::scope(|scope| {
-        let (tell, told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         for _ in 0..CLIENTS {
-            let (tell, server, next, over) = (tell.clone(), &server, &next, &over);
-            scope.spawn(move || client(server, next, over, &tell));
+            let (sender, server, next, over) = (sender.clone(), &server, &next, &over);
+            scope.spawn(move || client(server, next, over, &sender));
         }
-        drop(tell);
+        drop(sender);
         for _ in 0..CUTS {
-            jobs.extend(hear(&told, BETWEEN, |accepted| accepted));
+            jobs.extend(receive(&receiver, BETWEEN, |accepted| accepted));
             proxy.cut();
-            jobs.extend(hear(&told, CLIENTS, |accepted| !accepted));
+            jobs.extend(receive(&receiver, CLIENTS, |accepted| !accepted));
             // Requests in flight have been answered; nothing is accepted now.
             assert_eq!(accepted(&server.post("/jobs", &json!({"jobType": "plain"}))), None);
             let ready = server.get("/readyz");
             assert_eq!((ready.status, &ready.json()["status"]), (503, &"unavailable".into()));
             proxy.restore();
         }
-        jobs.extend(hear(&told, BETWEEN, |accepted| accepted));
+        jobs.extend(receive(&receiver, BETWEEN, |accepted| accepted));
         over.store(true, Ordering::Relaxed);
-        jobs.extend(told.into_iter().flatten().flatten());
+        jobs.extend(receiver.into_iter().flatten().flatten());
     });
 
     let there: BTreeSet<String> = env.sql("SELECT id FROM orchestrix.jobs").into_iter().collect();
     let lost: Vec<&String> = jobs.iter().filter(|id| !there.contains(*id)).collect();
-    assert!(lost.is_empty(), "{} of {} accepted jobs are not there", lost.len(), jobs.len());
+    assert!(lost.is_empty(), "{} of {} accepted jobs are lost", lost.len(), jobs.len());
     let torn = env.sql(
         "SELECT count(*) || ' jobs, ' || count(d.child) || ' edges' FROM orchestrix.job j
             LEFT JOIN orchestrix.dependency d ON d.child = j.id
         WHERE j.job_type = 'graph' GROUP BY payload HAVING count(*) <> 2 OR count(d.child) <> 1",
     );
-    assert!(torn.is_empty(), "graphs that are not whole: {torn:?}");
+    assert!(torn.is_empty(), "incomplete graphs: {torn:?}");
     let doubled = "SELECT payload FROM orchestrix.jobs WHERE job_type = 'keyed' GROUP BY payload HAVING count(*) > 1";
     assert_eq!(env.sql(doubled), [""; 0]);
 
@@ -126,7 +130,7 @@ fn a_breaking_database_costs_responses_but_no_accepted_job() {
     while server.post("/worker/leases", &ask).json()["leases"].as_array().is_none_or(Vec::is_empty)
         || server.get("/readyz").json()["status"] != "ok"
     {
-        assert!(Instant::now() < deadline, "it does not go on: {:?}", server.get("/readyz"));
+        assert!(Instant::now() < deadline, "leases or leadership did not recover: {:?}", server.get("/readyz"));
     }
     leaks.assert_back_to_baseline();
 }

@@ -97,7 +97,7 @@ fn a_client_that_disconnects_at_any_byte_leaves_nothing_half_done() {
     }
     let seen = server.post("/jobs", &json!({"jobType": "t", "queue": "idle"})).accepted_job_id();
     let tokens: Vec<String> = (0..REPEATS).map(|_| lease(&server, "held")).collect();
-    let outcomes = |n: usize| json!({"items": [{"leaseToken": tokens.get(n).map_or("nobody's", String::as_str)}]});
+    let outcomes = |n: usize| json!({"items": [{"leaseToken": tokens.get(n).map_or("unknown", String::as_str)}]});
 
     let post = |path: &str, body: &Value| encode_request("POST", path, &body.to_string());
     thread::scope(|scope| {
@@ -130,7 +130,7 @@ fn a_client_that_disconnects_at_any_byte_leaves_nothing_half_done() {
     leaks.assert_back_to_baseline();
 
     let whole = count_whole_batches(&env);
-    assert!(whole > 0, "no batch at all was recorded: nothing was shown");
+    assert!(whole > 0, "no batch was stored: the test proves nothing");
     for n in 0..REPEATS {
         // A client that got no response repeats its request.
         let answer = server.post("/jobs/batch", &batch(n));
@@ -145,7 +145,7 @@ fn a_client_that_disconnects_at_any_byte_leaves_nothing_half_done() {
             .post("/jobs", &json!({"jobType": "single", "queue": "idle", "idempotencyKey": format!("{n}")}))
             .accepted_job_id();
     }
-    assert_eq!(count_whole_batches(&env), REPEATS, "each is there once, whole");
+    assert_eq!(count_whole_batches(&env), REPEATS, "each batch is stored once and complete");
     assert_eq!(leaks.count("SELECT count(*) FROM orchestrix.job WHERE job_type = 'single'"), REPEATS);
 
     // Jobs leased to disconnected clients are reaped, and completed by another worker.
@@ -175,6 +175,6 @@ fn count_whole_batches(env: &TestEnv) -> usize {
     let batches = env.sql(sql);
     assert!(batches.iter().all(|graph| graph == "3,3,3"), "jobs, dependencies and keys of each batch: {batches:?}");
     let keys = env.sql("SELECT count(*)::text FROM orchestrix.idempotency WHERE job_type = 'batch'");
-    assert_eq!(keys, [(JOBS_PER_BATCH * batches.len()).to_string()], "a key whose job is not there");
+    assert_eq!(keys, [(JOBS_PER_BATCH * batches.len()).to_string()], "an idempotency key without its job");
     batches.len()
 }

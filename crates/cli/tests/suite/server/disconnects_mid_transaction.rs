@@ -34,10 +34,10 @@ impl DisconnectTest<'_> {
         let held = TableLock::acquire(self.env, table);
         let body = if method == "GET" { String::new() } else { body.to_string() };
         let mut stream = self.send(&encode_request(method, path, &body));
-        self.leaks.wait_until("the request comes to its stop", || !self.leaks.blocked_sessions().is_empty());
+        self.leaks.wait_until("the request blocks", || !self.leaks.blocked_sessions().is_empty());
         disconnect(&mut stream);
         drop(held);
-        self.leaks.wait_until("nothing is under way", || {
+        self.leaks.wait_until("no request is in progress", || {
             self.leaks.blocked_sessions().is_empty() && self.leaks.open_transactions() == 0
         });
     }
@@ -60,7 +60,7 @@ fn disconnect(stream: &mut TcpStream) {
     stream.shutdown(Shutdown::Write).unwrap();
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
-    assert_eq!(String::from_utf8_lossy(&answer), "", "it was answered before it went");
+    assert_eq!(String::from_utf8_lossy(&answer), "", "the request was answered before the disconnect");
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn a_disconnect_mid_transaction_commits_everything_or_nothing() {
     test.disconnect_while_blocked_on("job", "POST", "/jobs", &json!({"jobType": "one"}));
     test.disconnect_while_blocked_on("job", "POST", "/jobs", &json!({"jobType": "one", "idempotencyKey": "k"}));
     server.post("/jobs", &json!({"jobType": "one", "idempotencyKey": "k"})).accepted_job_id();
-    assert!((1..=2).contains(&test.jobs("one")), "one without a key, recorded or not; one with a key");
+    assert!((1..=2).contains(&test.jobs("one")), "one job with a key, and at most one without");
 
     // The jobs are inserted, their dependencies are not.
     let graph = json!({"jobs": [{"jobType": "graph", "ref": "a", "idempotencyKey": "a"},
@@ -80,7 +80,7 @@ fn a_disconnect_mid_transaction_commits_everything_or_nothing() {
     test.disconnect_while_blocked_on("dependency", "POST", "/jobs/batch", &graph);
     let edges = || test.leaks.count("SELECT count(*) FROM orchestrix.dependency");
     let there = (test.jobs("graph"), edges());
-    assert!([(0, 0), (2, 1)].contains(&there), "jobs, and who waits for whom: {there:?}");
+    assert!([(0, 0), (2, 1)].contains(&there), "jobs and dependencies: {there:?}");
     assert_eq!(server.post("/jobs/batch", &graph).status, 202);
     assert_eq!((test.jobs("graph"), edges()), (2, 1));
 
@@ -118,7 +118,7 @@ fn jobs_leased_for_a_disconnected_client_are_released_at_once() {
     let again = format!(
         "SELECT count(*) FROM orchestrix.job WHERE id = '{id}' AND state = 'pending' AND lease_counter = 1 AND attempts = 0"
     );
-    test.leaks.wait_until("it is handed back at no cost", || test.leaks.count(&again) == 1);
+    test.leaks.wait_until("the job is released without using an attempt", || test.leaks.count(&again) == 1);
     assert_eq!(server.post("/worker/leases", &ask("stays", 50)).json()["leases"][0]["jobId"], *id);
 
     // Disconnected during the long poll: the next job goes to another worker.
@@ -127,7 +127,7 @@ fn jobs_leased_for_a_disconnected_client_are_released_at_once() {
         let mut stream = test.send(&encode_request("POST", "/worker/leases", &ask(&worker, 50).to_string()));
         // The worker is registered, so its request is in progress.
         let known = format!("SELECT count(*) FROM orchestrix.worker WHERE name = '{worker}'");
-        test.leaks.wait_until("the worker is known", || test.leaks.count(&known) == 1);
+        test.leaks.wait_until("the worker is registered", || test.leaks.count(&known) == 1);
         disconnect(&mut stream);
         let id = server.post("/jobs", &job).accepted_job_id();
         assert_eq!(server.post("/worker/leases", &ask("stays", 50)).json()["leases"][0]["jobId"], *id);
@@ -146,7 +146,7 @@ fn disconnects_from_a_slow_database_use_no_more_connections_than_the_pool_has() 
     for n in 1..=2 * MAX_SESSIONS {
         let mut stream = test.send(&encode_request("POST", "/jobs/batch", &graph));
         // Each blocks on another connection: one left mid-transaction is not reused.
-        test.leaks.wait_until("the request comes to its stop", || {
+        test.leaks.wait_until("the request blocks", || {
             seen.extend(test.leaks.blocked_sessions());
             seen.len() == n
         });

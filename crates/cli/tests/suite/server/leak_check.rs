@@ -44,7 +44,7 @@ impl<'a> LeakCheck<'a> {
             if before == after {
                 return Self { baseline: open - before, ..leaks };
             }
-            assert!(Instant::now() < deadline, "it is never leaks");
+            assert!(Instant::now() < deadline, "the server never settles");
         }
     }
 
@@ -79,7 +79,8 @@ impl<'a> LeakCheck<'a> {
         while !seen() {
             assert!(
                 Instant::now() < deadline,
-                "{what}: in vain; {} sessions, {} blocked, {} half way; {} descriptors, at first {} without sessions",
+                "timed out waiting until {what}: {} sessions, {} blocked, {} idle in transaction, {} descriptors; baseline {} \
+                 descriptors without sessions",
                 self.sessions(),
                 self.blocked_sessions().len(),
                 self.open_transactions(),
@@ -95,13 +96,13 @@ impl<'a> LeakCheck<'a> {
     pub(crate) fn assert_back_to_baseline(&self) {
         let mut left = 300;
         // A slow machine rejects some of them with 429.
-        self.wait_until("very many at once are accepted", || {
+        self.wait_until("a burst of requests is accepted", || {
             left = enqueue_concurrently(self.server, left).into_iter().filter(|status| *status != 202).count();
             left == 0
         });
         self.wait_until("no transaction stays open", || self.open_transactions() == 0);
-        self.wait_until("no session stays", || self.sessions() <= MAX_SESSIONS);
-        self.wait_until("no descriptor stays", || self.server.open_descriptors() <= self.baseline + self.sessions());
+        self.wait_until("no session is left", || self.sessions() <= MAX_SESSIONS);
+        self.wait_until("no descriptor is left", || self.server.open_descriptors() <= self.baseline + self.sessions());
     }
 }
 
@@ -158,7 +159,7 @@ impl Drop for SqlTransaction {
 }
 
 /// An exclusive lock on a table, released when dropped.
-pub(crate) struct TableLock(#[expect(dead_code, reason = "held for its end")] SqlTransaction);
+pub(crate) struct TableLock(#[expect(dead_code, reason = "releases the lock when dropped")] SqlTransaction);
 
 impl TableLock {
     pub(crate) fn acquire(env: &TestEnv, name: &str) -> Self {

@@ -40,7 +40,7 @@ fn an_address_in_use_is_named() {
     let server = ServerProcess::start(&env);
     let taken: CliOutput = env.run(&["server", "--no-auth", "--listen", &server.address]);
     assert_eq!(taken.code, Some(5), "{}", taken.stderr);
-    assert!(taken.stderr.contains("cannot listen"), "{}", taken.stderr);
+    assert!(taken.stderr.contains(&server.address), "{}", taken.stderr);
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn a_signal_drains_requests_and_ends_long_polls() {
         // The worker is registered, so its request is in progress.
         let deadline = Instant::now() + TIMEOUT;
         while server.get("/readyz").json()["components"]["workers"]["status"] != "ok" {
-            assert!(Instant::now() < deadline, "the worker is not known");
+            assert!(Instant::now() < deadline, "the worker is not registered");
         }
         server.signal("TERM");
         waits.join().unwrap()
@@ -67,13 +67,13 @@ fn the_health_check_of_the_image_probes_the_server_only() {
     let files = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/Dockerfile");
     let text = fs::read_to_string(files).unwrap();
     let check = text.split_once("HEALTHCHECK").unwrap().1.split_once("CMD ").unwrap().1.lines().next().unwrap();
-    let words: Vec<String> = serde_json::from_str(check).unwrap();
+    let arguments: Vec<String> = serde_json::from_str(check).unwrap();
     let env = TestEnv::sqlite();
     let mut server = ServerProcess::start_with_auth(&env, &[]);
     let port = server.address.rsplit(':').next().unwrap().to_owned();
     let healthy = || {
-        let words: Vec<String> = words.iter().map(|word| word.replace("8080", &port)).collect();
-        Command::new(&words[0]).args(&words[1..]).stderr(Stdio::null()).status().unwrap().success()
+        let arguments: Vec<String> = arguments.iter().map(|argument| argument.replace("8080", &port)).collect();
+        Command::new(&arguments[0]).args(&arguments[1..]).stderr(Stdio::null()).status().unwrap().success()
     };
     assert!(healthy());
     server.signal("TERM");

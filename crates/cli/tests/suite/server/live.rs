@@ -40,7 +40,7 @@ fn subscribers_see_status_changes_of_any_process_in_order() {
         let end = events.next("status");
         assert_eq!(end["status"], "COMPLETED");
         assert_eq!(end, far.get(&format!("/jobs/{id}")).json());
-        assert_eq!(events.count_until_end(), 0, "the end is the last");
+        assert_eq!(events.count_until_end(), 0, "the final status is the last event");
         for socket in broad.iter_mut().chain([&mut by_id]) {
             socket.wait_for_status(&id, "RUNNING");
             let end = socket.wait_for_status(&id, "COMPLETED");
@@ -66,7 +66,7 @@ fn a_job_is_followed_to_its_end_although_its_worker_was_killed() {
         let _second = WorkerProcess::start(&env, &[]);
         socket.wait_for_status(&id, "COMPLETED");
         let statuses = socket.statuses(&id);
-        assert!(statuses.windows(2).all(|two| two[0] != two[1]), "only changes are told: {statuses:?}");
+        assert!(statuses.windows(2).all(|two| two[0] != two[1]), "only changes are reported: {statuses:?}");
         let running = statuses.iter().filter(|status| **status == "RUNNING").count();
         assert!(running >= 1 && statuses.last() == Some(&"COMPLETED"), "{statuses:?}");
     }
@@ -192,7 +192,7 @@ fn a_job_of_a_long_transaction_is_reported_at_commit() {
         socket.wait_for_status(&id, "PENDING");
     }
     enqueue_and_wait(&mut sockets);
-    assert!(sockets.iter().all(|socket| socket.statuses(&id) == ["PENDING"]), "once");
+    assert!(sockets.iter().all(|socket| socket.statuses(&id) == ["PENDING"]), "reported once");
 }
 
 #[test]

@@ -41,7 +41,11 @@ fn a_bulk_operation_changes_every_matching_job() {
         for time in ["createdAt", "updatedAt", "finishedAt"] {
             assert!(counted[time].take().is_string(), "{counted}");
         }
-        assert_eq!(counted["filter"]["to"].take().as_str().map(str::is_empty), Some(false), "never chases new jobs");
+        assert_eq!(
+            counted["filter"]["to"].take().as_str().map(str::is_empty),
+            Some(false),
+            "the filter excludes jobs created later"
+        );
         let id = dry.rsplit('/').next().unwrap();
         assert_eq!(
             counted,
@@ -68,7 +72,11 @@ fn a_bulk_operation_changes_every_matching_job() {
         assert_eq!(first["items"][0]["action"], "priority", "the newest first");
         assert_eq!((&rest["items"][0]["operationId"], &rest["nextCursor"]), (&json!(id), &Value::Null));
         let stopped = server.send("POST", &format!("{cancel}/abort"), "");
-        assert_eq!((stopped.status, &stopped.json()["state"]), (202, &json!("done")), "what is over stays as it is");
+        assert_eq!(
+            (stopped.status, &stopped.json()["state"]),
+            (202, &json!("done")),
+            "a finished operation cannot be aborted"
+        );
     }
 }
 
@@ -139,11 +147,11 @@ async fn stats_are_shown_and_a_worker_is_drained() {
                    "workers": {"live": 1, "draining": 0, "stopping": 0, "silent": 0},
                    "nodes": 1, "leader": null, "openOperations": 0})
         );
-        let told = server.send("POST", "/admin/workers/w%2F1/drain", "");
-        assert_eq!((told.status, told.json()), (202, json!({"workerId": "w/1", "directive": "drain"})));
+        let drained = server.send("POST", "/admin/workers/w%2F1/drain", "");
+        assert_eq!((drained.status, drained.json()), (202, json!({"workerId": "w/1", "directive": "drain"})));
         assert_eq!(server.get("/admin/stats").json()["workers"]["draining"], 1);
-        let heard = store.heartbeat_worker(&name, Presence::free(0)).await.unwrap();
-        assert_eq!(heard.map(|directive| directive.as_str()), Some("drain"));
+        let directive = store.heartbeat_worker(&name, Presence::free(0)).await.unwrap();
+        assert_eq!(directive.map(|directive| directive.as_str()), Some("drain"));
     }
 }
 

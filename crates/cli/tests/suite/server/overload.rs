@@ -20,10 +20,10 @@ use super::{
 use crate::harness::TestEnv;
 
 /// Requests that run, and requests that queue.
-const WORKED_ON: usize = 4;
-const WAITING: usize = 8;
+const MAX_REQUESTS: usize = 4;
+const MAX_WAITING: usize = 8;
 const LIMITS: [&str; 4] = ["--max-requests", "4", "--max-waiting", "8"];
-const CLIENTS: usize = 10 * (WORKED_ON + WAITING);
+const CLIENTS: usize = 10 * (MAX_REQUESTS + MAX_WAITING);
 
 fn job(n: usize) -> String {
     json!({"jobType": "t", "payload": n}).to_string()
@@ -33,7 +33,7 @@ fn job(n: usize) -> String {
 fn recorded(env: &TestEnv) -> BTreeSet<usize> {
     let payloads = env.sql("SELECT payload FROM orchestrix.job WHERE job_type = 't'");
     let numbers: BTreeSet<usize> = payloads.iter().map(|payload| payload.parse().unwrap()).collect();
-    assert_eq!(numbers.len(), payloads.len(), "a job was recorded twice");
+    assert_eq!(numbers.len(), payloads.len(), "a job was stored twice");
     numbers
 }
 
@@ -52,25 +52,25 @@ fn a_blocked_database_leads_to_429_and_health_checks_still_answer() {
     let server = ServerProcess::start_with(&env, &[&["--roles", "api"], &LIMITS[..]].concat());
     let held = TableLock::acquire(&env, "job");
     let answers: Vec<(usize, Response)> = thread::scope(|scope| {
-        let (tell, answers) = mpsc::channel();
+        let (sender, responses) = mpsc::channel();
         for n in 0..CLIENTS {
-            let (tell, server) = (tell.clone(), &server);
-            scope.spawn(move || tell.send((n, server.send("POST", "/jobs", &job(n)))));
+            let (sender, server) = (sender.clone(), &server);
+            scope.spawn(move || sender.send((n, server.send("POST", "/jobs", &job(n)))));
         }
-        drop(tell);
-        let next = || answers.recv_timeout(TIMEOUT).expect("an answer");
-        let mut answers: Vec<_> = (0..CLIENTS - WORKED_ON).map(|_| next()).collect();
+        drop(sender);
+        let next = || responses.recv_timeout(TIMEOUT).expect("an answer");
+        let mut answers: Vec<_> = (0..CLIENTS - MAX_REQUESTS).map(|_| next()).collect();
         assert!(answers.iter().all(|(_, answer)| is_rejected(answer)), "{answers:?}");
         for path in ["/healthz", "/readyz"] {
             assert_eq!(server.get(path).status, 200, "{path}");
         }
         drop(held);
-        answers.extend((0..WORKED_ON).map(|_| next()));
+        answers.extend((0..MAX_REQUESTS).map(|_| next()));
         answers
     });
     // The full capacity is available again at once.
-    assert_eq!(enqueue_concurrently(&server, WORKED_ON + WAITING), [202; WORKED_ON + WAITING]);
-    for (_, answer) in &answers[CLIENTS - WORKED_ON..] {
+    assert_eq!(enqueue_concurrently(&server, MAX_REQUESTS + MAX_WAITING), [202; MAX_REQUESTS + MAX_WAITING]);
+    for (_, answer) in &answers[CLIENTS - MAX_REQUESTS..] {
         // On a slow machine the lock may outlast the lock timeout.
         assert!([202, 503].contains(&answer.status), "{answer:?}");
     }
@@ -117,16 +117,16 @@ fn under_overload_every_response_is_true_and_nothing_leaks() {
     let server = ServerProcess::start_with(&env, &LIMITS);
     let leaks = LeakCheck::baseline(&server, &env);
     let (next, answers, over) = (AtomicUsize::new(0), Mutex::new(Answers::default()), AtomicBool::new(false));
-    let looks = thread::scope(|scope| {
+    let checks = thread::scope(|scope| {
         let health = scope.spawn(|| {
-            let mut looks = 0;
+            let mut checks = 0;
             while !over.load(Ordering::Relaxed) {
                 for path in ["/healthz", "/readyz"] {
                     assert_eq!(server.get(path).status, 200, "{path}");
-                    looks += 1;
+                    checks += 1;
                 }
             }
-            looks
+            checks
         });
         let clients: Vec<_> = (0..CLIENTS).map(|_| scope.spawn(|| client(&server, &next, &answers))).collect();
         let ended: Vec<_> = clients.into_iter().map(thread::ScopedJoinHandle::join).collect();
@@ -134,17 +134,17 @@ fn under_overload_every_response_is_true_and_nothing_leaks() {
         ended.into_iter().for_each(|ended| ended.unwrap());
         health.join().unwrap()
     });
-    assert!(looks > 0, "nobody looked");
-    leaks.wait_until("as many as it takes are taken again", || {
-        enqueue_concurrently(&server, WORKED_ON + WAITING) == [202; WORKED_ON + WAITING]
+    assert!(checks > 0, "no health check ran");
+    leaks.wait_until("the full capacity is available again", || {
+        enqueue_concurrently(&server, MAX_REQUESTS + MAX_WAITING) == [202; MAX_REQUESTS + MAX_WAITING]
     });
     leaks.assert_back_to_baseline();
 
     let (answers, recorded) = (answers.into_inner().unwrap(), recorded(&env));
     let (accepted, rejected) = (answers.accepted.len(), answers.rejected.len());
-    assert!(accepted > 0 && rejected > 0, "{accepted} accepted, {rejected} turned away: nothing was shown");
-    assert_eq!(answers.accepted.difference(&recorded).count(), 0, "accepted, and not there");
-    assert_eq!(answers.rejected.intersection(&recorded).count(), 0, "turned away, and there all the same");
+    assert!(accepted > 0 && rejected > 0, "{accepted} accepted, {rejected} rejected: the test proves nothing");
+    assert_eq!(answers.accepted.difference(&recorded).count(), 0, "accepted but not stored");
+    assert_eq!(answers.rejected.intersection(&recorded).count(), 0, "rejected but stored");
     let besides = recorded.difference(&answers.accepted).filter(|n| !answers.unknown.contains(n)).count();
-    assert_eq!(besides, 0, "there, and nobody was answers");
+    assert_eq!(besides, 0, "stored although the response was not 202");
 }

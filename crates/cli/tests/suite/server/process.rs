@@ -72,7 +72,7 @@ impl ServerProcess {
                         return line;
                     }
                 }
-                Err(error) => panic!("the server did not say {text:?}: {error}"),
+                Err(error) => panic!("the server did not write {text:?}: {error}"),
             }
         }
     }
@@ -105,7 +105,7 @@ impl ServerProcess {
             }
             thread::sleep(Duration::from_millis(10));
         }
-        panic!("the server does not end");
+        panic!("the server does not exit");
     }
 
     pub(crate) fn get(&self, path: &str) -> Response {
@@ -181,7 +181,7 @@ pub(crate) struct Response {
 impl Response {
     pub(crate) fn read(bytes: &[u8]) -> Self {
         let text = String::from_utf8_lossy(bytes);
-        let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {text:?}"));
+        let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no response: {text:?}"));
         let mut lines = head.lines();
         let status = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
         let headers = lines.filter_map(|line| line.split_once(": "));

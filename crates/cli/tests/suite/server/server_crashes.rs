@@ -53,16 +53,16 @@ fn enqueue_while_killing_server(env: &TestEnv) {
     let mut server = start();
     let next = AtomicUsize::new(0);
     let (answers, log) = thread::scope(|scope| {
-        let (tell, told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let clients: Vec<_> = (0..CLIENTS)
             .map(|_| {
-                let (tell, address, next) = (tell.clone(), &address, &next);
-                scope.spawn(move || client(address, next, &tell))
+                let (sender, address, next) = (sender.clone(), &address, &next);
+                scope.spawn(move || client(address, next, &sender))
             })
             .collect();
-        drop(tell);
+        drop(sender);
         let mut answers = Vec::new();
-        for answer in told {
+        for answer in receiver {
             answers.push(answer);
             if answers.len() % (REQUESTS / (KILLS + 1)) == 0 && answers.len() <= KILLS * (REQUESTS / (KILLS + 1)) {
                 server.signal("KILL");
@@ -74,16 +74,16 @@ fn enqueue_while_killing_server(env: &TestEnv) {
         (answers, log)
     });
     let gave_up: Vec<_> = log.iter().filter_map(|log| log.gave_up.as_ref()).collect();
-    assert!(gave_up.is_empty(), "clients were not answered: {gave_up:?}");
-    assert_eq!(answers.len(), REQUESTS, "every request was accepted in the end");
+    assert!(gave_up.is_empty(), "clients gave up: {gave_up:?}");
+    assert_eq!(answers.len(), REQUESTS, "every request was accepted eventually");
     let cut: usize = log.iter().map(|log| log.cut).sum();
-    assert!(cut >= KILLS, "kills met only {cut} requests under way: nothing was shown");
+    assert!(cut >= KILLS, "kills met only {cut} requests under way: the test proves nothing");
     drop(server);
     assert_one_job_per_key(env, &answers);
 }
 
 // Sends requests until none is left, each until it is accepted.
-fn client(address: &str, next: &AtomicUsize, tell: &mpsc::Sender<(usize, String)>) -> ClientLog {
+fn client(address: &str, next: &AtomicUsize, sender: &mpsc::Sender<(usize, String)>) -> ClientLog {
     let mut log = ClientLog::default();
     let mut connection = None;
     loop {
@@ -99,7 +99,7 @@ fn client(address: &str, next: &AtomicUsize, tell: &mpsc::Sender<(usize, String)
                 Ok(mut open) => match open.request("POST", "/jobs", &job) {
                     Ok(answer) if answer.status == 202 => {
                         connection = Some(open);
-                        if tell.send((key, answer.accepted_job_id())).is_err() {
+                        if sender.send((key, answer.accepted_job_id())).is_err() {
                             return log;
                         }
                         break;
@@ -142,9 +142,9 @@ fn assert_one_job_per_key(env: &TestEnv, answers: &[(usize, String)]) {
         (rows.len(), pairs)
     };
     let (count, jobs) = read(jobs);
-    assert_eq!((count, jobs.len()), (KEYS, KEYS), "a job for every key, and no other");
-    assert_eq!(read(keys), (KEYS, jobs.clone()), "every key stands for the job that was recorded with it");
+    assert_eq!((count, jobs.len()), (KEYS, KEYS), "exactly one job per key");
+    assert_eq!(read(keys), (KEYS, jobs.clone()), "every key refers to its own job");
     for (key, id) in answers {
-        assert_eq!(jobs[key], id.replace('-', ""), "key {key} was answered with another job than its own");
+        assert_eq!(jobs[key], id.replace('-', ""), "the response for key {key} named another job");
     }
 }

@@ -134,9 +134,9 @@ fn progress_and_log_lines_are_visible() {
         let id = server.post("/jobs", &json!({"jobType": "t"})).accepted_job_id();
         let job = lease(&server, 1).remove(0);
         let path = |what: &str| format!("/worker/leases/{}/{what}", token(&job));
-        let said =
+        let reported =
             server.post(&path("progress"), &json!({"percent": 40, "message": "half way", "checkpoint": {"at": 7}}));
-        assert_eq!(said.status, 200, "{said:?}");
+        assert_eq!(reported.status, 200, "{reported:?}");
         assert_eq!(
             server.get(&format!("/jobs/{id}")).json()["progress"],
             json!({"percent": 40.0, "message": "half way"})
@@ -177,7 +177,7 @@ fn long_polling_workers_get_each_job_once() {
         ids.sort_unstable();
         ids.dedup();
         assert_eq!(ids.len(), 20);
-        assert!(begun.elapsed().as_secs() < 40, "they waited for the end of their time");
+        assert!(begun.elapsed().as_secs() < 40, "they were answered only at the end of their wait");
         // Without jobs a long poll ends empty after its wait.
         let ask = json!({"workerId": "w", "queues": ["q"], "max": 1, "waitSeconds": 0.1});
         assert_eq!(server.post("/worker/leases", &ask).json()["leases"], json!([]));

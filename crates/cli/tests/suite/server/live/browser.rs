@@ -29,10 +29,10 @@ impl Browser {
     fn start(env: &TestEnv) -> Self {
         let command = "apt-get update && apt-get install -y chromium";
         install::ensure_program("chromium", command, || println!("installing chromium")).unwrap();
-        let folder = env.dir().join("browser");
+        let profile = env.dir().join("browser");
         let mut child = Command::new("chromium")
             .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"])
-            .args(["--remote-debugging-port=0", &format!("--user-data-dir={}", folder.display()), "about:blank"])
+            .args(["--remote-debugging-port=0", &format!("--user-data-dir={}", profile.display()), "about:blank"])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -151,9 +151,9 @@ fn a_browser_follows_a_job_and_reconnects_after_a_server_restart() {
     browser.wait_until("received.some(e => e[1].status == 'COMPLETED')");
     browser.evaluate("events.close()");
     let logs = browser.evaluate("received.filter(e => e[0] == 'log').map(e => e[1].message).join()");
-    assert_eq!(logs, "one,two", "no line twice, though the connection was lost");
+    assert_eq!(logs, "one,two", "no line is repeated after the reconnect");
     let statuses = browser.evaluate("received.filter(e => e[0] == 'status').map(e => e[1].status).join()");
-    assert_eq!(statuses, "PENDING,RUNNING,RUNNING,COMPLETED", "leaked anew after the connection was lost");
+    assert_eq!(statuses, "PENDING,RUNNING,RUNNING,COMPLETED", "the status is sent again after the reconnect");
 }
 
 const FOLLOW_WITH_KEY: &str = r#"
@@ -189,7 +189,7 @@ fn a_browser_sends_its_key_as_a_protocol_and_it_is_not_logged() {
     }
     let secret = key.rsplit('_').next().unwrap();
     let log = server.shut_down();
-    assert!(log.iter().any(|line| line.contains("/ws")), "it says that there was such a request: {log:?}");
+    assert!(log.iter().any(|line| line.contains("/ws")), "the request is not logged: {log:?}");
     let leaked: Vec<&String> = log.iter().filter(|line| line.contains(secret)).collect();
     assert!(leaked.is_empty(), "{leaked:?}");
 }

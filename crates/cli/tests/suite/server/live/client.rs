@@ -160,8 +160,8 @@ impl EventStream {
 
     /// The next event, which must be of this kind.
     pub(super) fn next(&mut self, kind: &str) -> Value {
-        let (told, data) = self.read().expect("another event");
-        assert_eq!(told, kind, "{data}");
+        let (event, data) = self.read().expect("another event");
+        assert_eq!(event, kind, "{data}");
         data
     }
 
