@@ -1,38 +1,40 @@
-//! One server for all tests, a fresh database for each.
+//! One PostgreSQL server for all tests, a fresh database for each test.
 //!
-//! Starting a server takes a second or two, creating a database some tens of milliseconds. So tests share a server and
-//! never a database: `cargo xtask test` starts one and names it in [`TEST_POSTGRES`]; without it, as in a plain `cargo
-//! test`, each test process starts its own on first use.
+//! Starting a server takes a second or two, creating a database tens of milliseconds. So tests share a server, but
+//! never a database. `cargo xtask test` starts the server and names it in [`TEST_POSTGRES`]. Without that variable,
+//! as in a plain `cargo test`, each test process starts its own server on first use.
 
 use std::env;
 use std::process;
 use std::sync::{Mutex, PoisonError};
 
-use crate::scratch::random;
+use crate::server_dir::random;
 use crate::{Error, PostgresServer, psql};
 
-/// The environment variable that names the tests' server: a URL without a database, `postgres://postgres@127.0.0.1:5432`.
+/// The environment variable with the URL of the shared server, without a database:
+/// `postgres://postgres@127.0.0.1:5432`.
 pub const TEST_POSTGRES: &str = "ORCHESTRIX_TEST_POSTGRES";
 
-/// The URL, without a database, of the server that the tests share.
+/// The URL of the shared server, without a database.
 ///
-/// It is the one that [`TEST_POSTGRES`] names, else one started for this process, once, which ends with the process.
+/// Taken from [`TEST_POSTGRES`]; otherwise a server is started once for this process, and stops with it.
 pub fn test_postgres() -> Result<&'static str, Error> {
     static SERVER: Mutex<Option<&'static str>> = Mutex::new(None);
-    // Held while the server starts, so that tests on other threads wait for it rather than start theirs.
+    // Locked while the server starts, so that other threads wait for it instead of starting their own.
     let mut server = SERVER.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(url) = *server {
         return Ok(url);
     }
     let url = match env::var(TEST_POSTGRES) {
         Ok(url) if !url.is_empty() => url.trim_end_matches('/').to_owned(),
-        // Leaked on purpose: statics are never dropped, and the keeper stops the server when the process ends.
+        // Leaked on purpose: statics are never dropped, and the cleanup process stops the server when this process
+        // exits.
         _ => Box::leak(Box::new(PostgresServer::builder().start()?)).base_url(),
     };
     Ok(server.insert(url.leak()))
 }
 
-/// A fresh, empty database on the tests' server, dropped with this value.
+/// A fresh, empty database on the shared server, dropped with this value.
 #[derive(Debug)]
 pub struct TestDatabase {
     server: &'static str,
@@ -41,11 +43,11 @@ pub struct TestDatabase {
 }
 
 impl TestDatabase {
-    /// Creates a database whose name starts with `name_hint`, so that it can be told apart in the server's log.
+    /// Creates a database. Its name starts with `name_hint`, which identifies it in the server's log.
     pub fn create(name_hint: &str) -> Result<Self, Error> {
         let server = test_postgres()?;
         let name = unique_name(name_hint);
-        // template1 can be busy with another session, which makes CREATE DATABASE fail; template0 admits none.
+        // CREATE DATABASE fails while another session uses its template; template0 accepts no sessions.
         psql(&format!("{server}/postgres"), &format!("CREATE DATABASE {name} TEMPLATE template0"))?;
         let url = format!("{server}/{name}");
         Ok(Self { server, name, url })
@@ -64,15 +66,15 @@ impl TestDatabase {
 
 impl Drop for TestDatabase {
     fn drop(&mut self) {
-        // FORCE, because the test's own pool may not have closed its connections yet.
+        // FORCE, because the test's connection pool may still be open.
         let sql = format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name);
         if let Err(error) = psql(&format!("{}/postgres", self.server), &sql) {
-            eprintln!("the database {} was not dropped: {error}", self.name);
+            eprintln!("cannot drop the database {}: {error}", self.name);
         }
     }
 }
 
-/// An identifier that needs no quoting and fits PostgreSQL's 63 bytes; the pid helps a person find its owner.
+/// A random identifier that needs no quoting and fits in 63 bytes. It contains the pid of its owner.
 fn unique_name(hint: &str) -> String {
     const HINT: usize = 32;
     let hint: String =
@@ -85,7 +87,7 @@ mod tests {
     use super::unique_name;
 
     #[test]
-    fn names_need_no_quoting_and_are_not_cut_short() {
+    fn database_names_need_no_quoting_and_fit_the_limit() {
         let name = unique_name(&"Claim/höchste-Priorität ".repeat(4));
         assert!(name.len() <= 63, "{name}");
         assert!(name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_'), "{name}");

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use orchestrix_testkit::Collector;
+use orchestrix_testkit::TraceCollector;
 use serde_json::{Value, json};
 
 use crate::{
@@ -49,7 +49,7 @@ fn spans(bodies: &[String]) -> Vec<ExportedSpan> {
 }
 
 /// Waits for the first span of this name with this attribute.
-fn wait_for_span(collector: &Collector, name: &str, attribute: &str, value: &str) -> ExportedSpan {
+fn wait_for_span(collector: &TraceCollector, name: &str, attribute: &str, value: &str) -> ExportedSpan {
     let found = collector.wait(TIMEOUT, |bodies| {
         spans(bodies).into_iter().find(|sent| sent.span["name"] == name && sent.attribute(attribute) == value)
     });
@@ -73,7 +73,7 @@ fn dev(env: &TestEnv, otlp: &str) -> ServerProcess {
 
 #[test]
 fn a_request_joins_its_clients_trace_and_the_attempt_joins_the_request() {
-    let (env, collector) = (TestEnv::sqlite(), Collector::start().unwrap());
+    let (env, collector) = (TestEnv::sqlite(), TraceCollector::start().unwrap());
     let server = dev(&env, &collector.url());
     let traceparent = format!("00-{TRACE_ID}-{CLIENT}-01");
     let fails = json!({"jobType": "orchestrix.fail", "payload": {"message": "sesame", "retryable": false}, "correlationId": "order-7"});
@@ -107,7 +107,7 @@ fn a_request_joins_its_clients_trace_and_the_attempt_joins_the_request() {
 
 #[test]
 fn a_trace_continues_in_a_remote_worker() {
-    let (env, collector) = (TestEnv::sqlite(), Collector::start().unwrap());
+    let (env, collector) = (TestEnv::sqlite(), TraceCollector::start().unwrap());
     let mut command = env.command(&["server", "--no-auth", "--listen", "127.0.0.1:0"]);
     command.env("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url()).env("OTEL_SERVICE_NAME", "jobs-api");
     let server = ServerProcess::spawn(command);

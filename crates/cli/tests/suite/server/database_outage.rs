@@ -10,7 +10,7 @@ use std::{
     time::Instant,
 };
 
-use orchestrix_testkit::Proxy;
+use orchestrix_testkit::FaultProxy;
 use serde_json::{Value, json};
 
 use super::{
@@ -83,7 +83,7 @@ fn a_breaking_database_costs_responses_but_no_accepted_job() {
     let env = TestEnv::postgres();
     let config: tokio_postgres::Config = env.url().parse().unwrap();
     let port = config.get_ports()[0];
-    let proxy = Proxy::start(([127, 0, 0, 1], port).into()).unwrap();
+    let proxy = FaultProxy::start(([127, 0, 0, 1], port).into()).unwrap();
     let through = env.url().replace(&format!(":{port}/"), &format!(":{}/", proxy.address().port()));
     let server = ServerProcess::start(&TestEnv::at_url(through));
     let leaks = LeakCheck::baseline(&server, &env);

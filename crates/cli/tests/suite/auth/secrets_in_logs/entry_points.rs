@@ -7,7 +7,7 @@ use std::{
     path::Path,
 };
 
-use orchestrix_testkit::Proxy;
+use orchestrix_testkit::FaultProxy;
 use tungstenite::{HandshakeError, Message, WebSocket, client::IntoClientRequest, http::HeaderValue};
 
 use super::*;
@@ -163,7 +163,7 @@ fn the_log_during_database_failures_holds_no_payload_and_no_secret() {
     let direct = TestEnv::at_url(database.url());
     let config: tokio_postgres::Config = database.url().parse().unwrap();
     let port = config.get_ports()[0];
-    let proxy = Proxy::start(([127, 0, 0, 1], port).into()).unwrap();
+    let proxy = FaultProxy::start(([127, 0, 0, 1], port).into()).unwrap();
     let through =
         TestEnv::at_url(database.url().replace(&format!(":{port}/"), &format!(":{}/", proxy.address().port())));
     let keys = ["client", "worker", "operator", "admin"].map(|role| direct.create_key(role, &[]));

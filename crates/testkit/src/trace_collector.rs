@@ -1,4 +1,4 @@
-//! A collector of traces: takes what is sent to it over HTTP, and keeps it.
+//! An OTLP collector for tests: it stores the bodies that are sent to it over HTTP.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -8,62 +8,62 @@ use std::time::{Duration, Instant};
 
 use crate::Error;
 
-/// The largest body that is taken.
+/// The largest accepted body.
 const MAX_BODY: u64 = 16 * 1024 * 1024;
 
-/// A collector on a loopback port of its own, for as long as the process lives. Every request is answered with 200.
+/// A collector on a free loopback port, for the life of the process. It answers every request with 200.
 #[derive(Debug, Clone)]
-pub struct Collector {
+pub struct TraceCollector {
     address: SocketAddr,
-    kept: Arc<Kept>,
+    received: Arc<Received>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct Received {
     bodies: Mutex<Vec<String>>,
-    more: Condvar,
+    arrived: Condvar,
 }
 
-impl Collector {
-    /// Starts one.
+impl TraceCollector {
+    /// Starts a collector.
     pub fn start() -> Result<Self, Error> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(Error::run("bind"))?;
         let collector =
-            Self { address: listener.local_addr().map_err(Error::run("getsockname"))?, kept: Arc::default() };
-        let kept = Arc::clone(&collector.kept);
+            Self { address: listener.local_addr().map_err(Error::run("getsockname"))?, received: Arc::default() };
+        let received = Arc::clone(&collector.received);
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
-                let kept = Arc::clone(&kept);
-                // Whoever sends nonsense, or no more, is no loss.
-                thread::spawn(move || drop(kept.take(stream)));
+                let received = Arc::clone(&received);
+                // Errors of one connection do not matter to the others.
+                thread::spawn(move || drop(received.serve(stream)));
             }
         });
         Ok(collector)
     }
 
-    /// Where it is: what `--otlp` takes.
+    /// The URL for `--otlp`.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Waits until what was sent so far is enough for `found`; `None` if that takes longer than `patience`.
-    pub fn wait<T>(&self, patience: Duration, mut found: impl FnMut(&[String]) -> Option<T>) -> Option<T> {
-        let deadline = Instant::now() + patience;
-        let mut bodies = self.kept.bodies.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Waits until `find` returns something for the bodies received so far; `None` after `timeout`.
+    pub fn wait<T>(&self, timeout: Duration, mut find: impl FnMut(&[String]) -> Option<T>) -> Option<T> {
+        let deadline = Instant::now() + timeout;
+        let mut bodies = self.received.bodies.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
-            if let Some(found) = found(&bodies) {
+            if let Some(found) = find(&bodies) {
                 return Some(found);
             }
             let left = deadline.checked_duration_since(Instant::now())?;
-            bodies = self.kept.more.wait_timeout(bodies, left).unwrap_or_else(PoisonError::into_inner).0;
+            bodies = self.received.arrived.wait_timeout(bodies, left).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 }
 
-impl Kept {
-    // One request after the other, until the line is closed.
-    fn take(&self, stream: TcpStream) -> io::Result<()> {
-        let mut answers = stream.try_clone()?;
+impl Received {
+    // Serves one request after the other, until the connection is closed.
+    fn serve(&self, stream: TcpStream) -> io::Result<()> {
+        let mut responses = stream.try_clone()?;
         let mut reader = BufReader::new(stream);
         loop {
             let mut length = 0;
@@ -80,8 +80,8 @@ impl Kept {
             let mut body = String::new();
             (&mut reader).take(length).read_to_string(&mut body)?;
             self.bodies.lock().unwrap_or_else(PoisonError::into_inner).push(body);
-            self.more.notify_all();
-            answers.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}")?;
+            self.arrived.notify_all();
+            responses.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}")?;
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Processes of a test's own: the test binary started anew, to run one of its ignored tests as the body of the process.
+//! Child processes that run an ignored test of the same binary as their body.
 //!
-//! What happens to processes can only be shown with processes, and a test has one program at hand: its own. A twin ends
-//! with whoever started it, if its body says [`Twin::end_with_parent`] first.
+//! Tests of whole processes need a program to run, and a test has one at hand: its own binary. The child exits with
+//! its parent if its body calls [`TestProcess::exit_with_parent`] first.
 
 use std::env;
 use std::io;
@@ -12,12 +12,12 @@ use crate::{Error, process};
 
 /// A process that runs one ignored test of this binary; killed when dropped.
 #[derive(Debug)]
-pub struct Twin {
+pub struct TestProcess {
     child: Child,
 }
 
-impl Twin {
-    /// Starts this binary anew to run the ignored test of this full name, with more environment.
+impl TestProcess {
+    /// Starts this binary to run the ignored test with this full name, with additional environment variables.
     pub fn start<'a>(test: &str, environment: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Self, Error> {
         let program = env::current_exe().map_err(Error::run("current_exe"))?;
         let child = Command::new(&program)
@@ -31,16 +31,17 @@ impl Twin {
         Ok(Self { child })
     }
 
-    /// To be called first in the body: the process ends when the one that started it does, unless it is stopped just then.
-    pub fn end_with_parent() {
+    /// To be called first in the body: the process then exits with its parent, unless it is stopped by a signal at
+    /// that time.
+    pub fn exit_with_parent() {
         thread::spawn(|| {
-            // Nobody writes: whatever this answers, the parent is gone.
+            // The parent never writes: a return means that it is gone.
             let _ = io::copy(&mut io::stdin(), &mut io::sink());
             std::process::exit(0);
         });
     }
 
-    /// What it writes, once. It must be read, or it waits when it has written much.
+    /// Its standard output, once. The caller must read it, or the process blocks on a full pipe.
     pub fn output(&mut self) -> Option<ChildStdout> {
         self.child.stdout.take()
     }
@@ -55,21 +56,21 @@ impl Twin {
         process::signal(name, &[self.pid()])
     }
 
-    /// Kills it and waits for its end.
+    /// Kills it and waits for its exit.
     pub fn kill(&mut self) -> Result<(), Error> {
         self.child.kill().map_err(Error::run("kill"))?;
         self.child.wait().map(drop).map_err(Error::run("wait"))
     }
 
-    /// How it ended, if it has.
-    pub fn ended(&mut self) -> Result<Option<ExitStatus>, Error> {
+    /// Its exit status, if it has exited.
+    pub fn try_wait(&mut self) -> Result<Option<ExitStatus>, Error> {
         self.child.try_wait().map_err(Error::run("wait"))
     }
 }
 
-impl Drop for Twin {
+impl Drop for TestProcess {
     fn drop(&mut self) {
-        // It may have ended already. A stopped one is killed like any other.
+        // Also works if it has exited or is stopped.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

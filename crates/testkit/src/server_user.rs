@@ -1,7 +1,7 @@
 //! The user that a private server runs as.
 //!
-//! Servers such as PostgreSQL refuse to run as root, and continuous integration and containers usually are root. So
-//! root runs each server as the user that its package created; anybody else runs it as themselves.
+//! Servers such as PostgreSQL refuse to run as root, but CI and containers usually run as root. As root, each server
+//! runs as the user that its package created; otherwise as the current user.
 
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt;
@@ -10,15 +10,15 @@ use std::process::{Command, Stdio};
 
 use crate::Error;
 
-/// Who owns a server's directory and processes.
+/// The owner of a server's directory and processes.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Account {
-    /// User and group to become, or `None` to stay as we are.
+pub(crate) struct ServerUser {
+    /// User and group id to switch to, or `None` to stay the current user.
     ids: Option<(u32, u32)>,
 }
 
-impl Account {
-    /// The account for a server whose package created `user`.
+impl ServerUser {
+    /// The user for a server whose package created `user`.
     pub(crate) fn for_server(user: &'static str) -> Result<Self, Error> {
         if id(&["-u"])? != Some(0) {
             return Ok(Self { ids: None });
@@ -29,24 +29,24 @@ impl Account {
         }
     }
 
-    /// Makes `command` run as this account.
+    /// Makes `command` run as this user.
     pub(crate) fn apply<'c>(&self, command: &'c mut Command) -> &'c mut Command {
-        // std also drops root's supplementary groups when it changes the user.
+        // std also drops root's supplementary groups.
         match self.ids {
             Some((uid, gid)) => command.uid(uid).gid(gid),
             None => command,
         }
     }
 
-    /// Hands `path` over to this account.
-    pub(crate) fn own(&self, path: &Path) -> Result<(), Error> {
+    /// Makes this user the owner of `path`.
+    pub(crate) fn take_ownership(&self, path: &Path) -> Result<(), Error> {
         match self.ids {
             Some((uid, gid)) => chown(path, Some(uid), Some(gid)).map_err(Error::files(path)),
             None => Ok(()),
         }
     }
 
-    /// Whether this account can work below `directory`: root's own TMPDIR may be closed to everybody else.
+    /// Whether this user can write to `directory`: root's TMPDIR may be closed to other users.
     pub(crate) fn can_use(&self, directory: &Path) -> bool {
         let mut test = Command::new("/bin/sh");
         test.args(["-c", r#"test -w "$0" && test -x "$0""#]).arg(directory).current_dir("/").stdin(Stdio::null());
