@@ -1,4 +1,5 @@
-//! Drains of our store in different surroundings: alone, over much history, from a large backlog, under a held snapshot.
+//! Drains of the store in different scenarios: empty, with a long history, with a large backlog, under an old
+//! snapshot.
 
 use std::sync::Arc;
 
@@ -17,30 +18,30 @@ use crate::{
 
 const MILLION: usize = 1_000_000;
 
-/// What is drained, and what is there besides.
+/// What a drain finds in the database.
 #[derive(Debug)]
 pub(crate) struct Surroundings {
-    /// How many jobs a claim asks for.
+    /// Jobs per claim.
     batch: usize,
     /// Jobs drained before the clock starts.
     warm: usize,
     /// Jobs drained while it runs.
     jobs: usize,
-    /// Jobs pending at first, if more than are drained.
+    /// Pending jobs at the start, if more than are drained.
     pending: usize,
-    /// Jobs in history at first.
+    /// Finished jobs at the start.
     finished: usize,
-    /// Whether an old snapshot is held, so that nothing that died since can be cleaned up.
+    /// Whether an old snapshot is open, so that vacuum can remove no rows that died since.
     snapshot_held: bool,
 }
 
-/// Nothing but the jobs that are drained.
+/// Only the jobs that are drained.
 pub(crate) fn empty(backend: Backend, scale: Scale) -> Surroundings {
     let batch = backend.batch();
     Surroundings { batch, warm: warm(batch), jobs: scale.of(JOBS), pending: 0, finished: 0, snapshot_held: false }
 }
 
-/// A million finished jobs.
+/// With a million finished jobs.
 pub(crate) fn finished(backend: Backend, scale: Scale) -> Surroundings {
     Surroundings { finished: scale.of(MILLION), ..empty(backend, scale) }
 }
@@ -50,7 +51,7 @@ pub(crate) fn pending(backend: Backend, scale: Scale) -> Surroundings {
     Surroundings { pending: scale.of(MILLION), ..empty(backend, scale) }
 }
 
-/// PostgreSQL after 300,000 jobs in small batches, under a snapshot from before the first.
+/// PostgreSQL after 300,000 jobs in small batches, under a snapshot older than the first job.
 pub(crate) fn held(scale: Scale) -> Surroundings {
     Surroundings { snapshot_held: true, ..not_held(scale) }
 }
@@ -60,7 +61,7 @@ pub(crate) fn not_held(scale: Scale) -> Surroundings {
     Surroundings { batch: 100, warm: scale.of(300_000), jobs: scale.of(50_000), ..empty(Backend::Postgres, scale) }
 }
 
-/// A store, and the transaction that holds a snapshot.
+/// A store, and the transaction with the snapshot.
 pub(crate) struct Session {
     store: Arc<dyn Store>,
     _snapshot: Option<Client>,

@@ -1,4 +1,4 @@
-//! `bulk`: a thousand jobs a call, on two lanes.
+//! `bulk`: a thousand jobs per call, from two callers.
 
 use std::{mem, sync::Arc};
 
@@ -16,15 +16,15 @@ use crate::{
 pub(crate) const LANES: usize = 2;
 pub(crate) const CALL: usize = 1_000;
 pub(crate) const JOBS: usize = 100_000;
-/// Calls of each lane before the clock starts.
+/// Calls of each caller before the clock starts.
 pub(crate) const WARM: usize = 6;
 
-/// Calls of each lane while it runs.
+/// Calls of each caller while it runs.
 pub(crate) fn calls(scale: Scale) -> usize {
     scale.of(JOBS).div_ceil(LANES * CALL)
 }
 
-/// `Store::enqueue_many` from two tasks that share one store.
+/// `enqueue_jobs` from two tasks that share one store.
 pub(crate) struct EnqueueMany {
     calls: usize,
 }

@@ -1,7 +1,7 @@
 //! `latency`: from the call that enqueues a job to the claim that returns it, on an idle queue.
 //!
-//! The worker waits for a hint, as a real one would, and polls beneath. It hears from the same store at once, and from
-//! another process's through the database, where the database carries hints.
+//! The worker waits for a wake-up and also polls, like a real one. The same store wakes it directly; another store
+//! wakes it through the database, if the database supports that.
 
 use std::{
     sync::Arc,
@@ -18,10 +18,10 @@ use crate::{arguments::Scale, backend, figure::Figure, jobs::job, measure::Place
 const JOBS: usize = 300;
 /// Longer than the pause between two notifications, so that the queue is idle each time.
 const PAUSE: Duration = Duration::from_millis(50);
-/// How often the worker looks if it hears nothing; a lost hint would show as a latency of this size.
+/// The worker's poll interval; a lost wake-up shows as a latency of this length.
 const POLL: Duration = Duration::from_secs(1);
 
-/// Measures a worker in the producer's process, or one that has opened a store of its own.
+/// Measures a worker in the producer's store, or in a store of its own.
 pub(crate) async fn measure<P: Place>(place: &P, apart: bool, scale: Scale, progress: &Progress) -> Result<Row> {
     let name = if apart { "latency, other store" } else { "latency, same store" };
     progress.step(name);
@@ -43,7 +43,7 @@ async fn latencies(producer: &Arc<dyn Store>, consumer: Arc<dyn Store>, jobs: us
     let (sender, mut claimed) = mpsc::channel(16);
     let worker = tokio::spawn(work(consumer, sender));
     let mut taken = Vec::with_capacity(jobs);
-    // The first few open connections and make plans.
+    // The first few open connections and prepare statements.
     for n in 0..jobs + 10 {
         tokio::time::sleep(PAUSE).await;
         let begun = Instant::now();

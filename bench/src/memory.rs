@@ -1,4 +1,4 @@
-//! `memory`: the most that a process holds while it claims and completes from a large backlog.
+//! `memory`: the peak memory of a process that drains a large backlog.
 
 use std::fs;
 
@@ -18,12 +18,12 @@ use crate::{
 
 const PENDING: usize = 1_000_000;
 
-/// Fills a database and lets a process of its own drain some of it.
+/// Fills a database, and drains part of it in a child process.
 pub(crate) async fn measure<P: Place>(place: &P, scale: Scale, progress: &Progress) -> Result<Row> {
     of_process(place, Figure::Memory, "drain-alone", scale.of(PENDING), scale.of(JOBS), progress).await
 }
 
-/// Fills a database with `pending` jobs and lets a process of its own do `what` with `jobs` of them.
+/// Fills a database with `pending` jobs, and runs `what` on `jobs` of them in a child process.
 pub(crate) async fn of_process<P: Place>(
     place: &P,
     figure: Figure,
@@ -48,7 +48,7 @@ pub(crate) async fn of_process<P: Place>(
     Ok(Row { figure: figure.name().into(), ours: shown, ..Row::judged(figure.target(P::BACKEND), bytes as f64) })
 }
 
-/// What the process of its own does: drains, and prints the most bytes it ever held.
+/// The body of the child process: drains, and prints its peak memory in bytes.
 pub(crate) async fn drain_alone(url: &str, jobs: usize) -> Result<()> {
     let store = backend::open(url).await?;
     drain(&store, Backend::of(url).batch(), jobs).await?;

@@ -1,4 +1,4 @@
-//! The table at the end.
+//! The result table.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use crate::{
     figure::Target,
 };
 
-/// A line of the table.
+/// A row of the table.
 #[derive(Debug, Default)]
 pub(crate) struct Row {
     pub(crate) figure: String,
@@ -22,7 +22,7 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// A line that says whether `value` reaches `target`, with the rest left to be filled in.
+    /// A row with its target and its result; the rest is left empty.
     pub(crate) fn judged(target: Target, value: f64) -> Self {
         let verdict = match target {
             Target::Ratio(ratio) if value >= ratio => "pass",
@@ -49,7 +49,7 @@ impl Row {
     }
 }
 
-/// What the columns of bytes and of transactions are called, and where their numbers come from.
+/// The titles of the columns for bytes and transactions, and their source.
 const fn counters(backend: Backend) -> (&'static str, &'static str, &'static str) {
     match backend {
         Backend::Postgres => (
@@ -63,7 +63,7 @@ const fn counters(backend: Backend) -> (&'static str, &'static str, &'static str
     }
 }
 
-/// All that was measured.
+/// All results.
 #[derive(Debug)]
 pub(crate) struct Report<'a> {
     request: &'a Request,
@@ -96,7 +96,7 @@ impl fmt::Display for Report<'_> {
         } else {
             ["figure", "measured", "without", "ratio", "target", "verdict", written, transactions]
         };
-        // Nothing is counted per job of the coordinator.
+        // The coordinator has no per-job counters.
         let columns = if store { head.len() } else { head.len() - 2 };
         let lines: Vec<[&str; 8]> = std::iter::once(head).chain(self.rows.iter().map(Row::cells)).collect();
         let widths: [usize; 8] = std::array::from_fn(|i| lines.iter().map(|line| line[i].len()).max().unwrap_or(0));

@@ -1,6 +1,6 @@
-//! Schedules: what very many of them cost the node that leads, and how soon very many at once are fired.
+//! Schedules: the cost of very many for the leader, and how soon very many fire at once.
 //!
-//! Times are by the clock of the store, which here is this machine's own: the server is private and runs beside us.
+//! Times come from the store's clock, which is this machine's: the server is private and local.
 
 use std::{
     sync::Arc,
@@ -29,23 +29,23 @@ use crate::{
     sample::Spread,
 };
 
-/// Schedules in all, and how many of them are due in each minute.
+/// The number of schedules, and how many are due in each minute.
 const SCHEDULES: usize = 100_000;
 const EACH_MINUTE: usize = 1_000;
-/// How long the leader is watched.
+/// How long the leader is observed.
 const WATCHED: Duration = Duration::from_secs(60);
-/// What comes before: plans are made, and what the filling left behind is cleaned up.
+/// The time before: statements are prepared, and autovacuum cleans up after the filling.
 const SETTLING: Duration = Duration::from_secs(10);
 
 /// Schedules that are due in one second.
 const AT_ONCE: usize = 10_000;
-/// How long recording them may take.
+/// How long creating them may take.
 const RECORDING: Duration = Duration::from_secs(20);
 
-/// Callers that record schedules at once.
+/// Concurrent callers that create schedules.
 const CALLERS: usize = 16;
 
-/// Records the schedules whose times `cron` names, in UTC.
+/// Creates schedules; `cron` returns the expression of each, in UTC.
 async fn record(store: &Arc<dyn Store>, count: usize, cron: impl Fn(usize) -> String) -> Result<()> {
     let mut callers = JoinSet::new();
     let all: Vec<(usize, String)> = (0..count).map(|n| (n, cron(n))).collect();
@@ -71,14 +71,14 @@ async fn jobs(store: &Arc<dyn Store>) -> Result<u64> {
     Ok(store.depths(&PageRequest::first(1_000)).await?.items.iter().flat_map(|queue| queue.counts.values()).sum())
 }
 
-/// Measures what the leader takes of the processor while some of very many schedules fall due.
+/// Measures the leader's CPU time while some of very many schedules become due.
 pub(crate) async fn load(server: &Server, request: &Request, progress: &Progress) -> Result<Row> {
     let (name, scale) = (Figure::Load.name(), request.scale);
     let (count, each_minute) = (scale.of(SCHEDULES), scale.of(EACH_MINUTE));
     progress.step(format!("{name}, recording {count} schedules"));
     let database = server.create_database().await?;
     let store = backend::open(&database.url).await?;
-    // Hourly ones, so many for each minute; the others come once a year, half a year from now.
+    // Hourly ones, evenly over the minutes; the others fire once a year, in six months.
     let later = Timestamp::now().to_zoned(TimeZone::UTC).date().checked_add(jiff::Span::new().months(6))?;
     let cron = |n: usize| match n {
         n if n < 60 * each_minute => format!("{} * * * *", n % 60),
@@ -96,7 +96,7 @@ pub(crate) async fn load(server: &Server, request: &Request, progress: &Progress
     let served = server.cpu_time(&database).await?.saturating_sub(backends).as_secs_f64() / seconds * 100.0;
     let status = service(&coordinator, "fire");
     ensure!(status.failures == 0, "firing failed {} times", status.failures);
-    // A minute, wherever it begins, has the beginning of one minute in it.
+    // Any 60 seconds contain the start of one minute.
     let fired = jobs(&store).await? - before;
     ensure!(fired >= each_minute as u64, "{fired} of {each_minute} schedules were fired");
     coordinator.shutdown().await;
@@ -107,7 +107,7 @@ pub(crate) async fn load(server: &Server, request: &Request, progress: &Progress
     Ok(Row { figure: name.into(), ours: shown, ..Row::judged(Figure::Load.target(Backend::Postgres), percent) })
 }
 
-/// Measures how soon very many schedules that fall due in one second are all fired.
+/// Measures how soon very many schedules that are due in one second have all fired.
 pub(crate) async fn burst(server: &Server, request: &Request, progress: &Progress) -> Result<Row> {
     let (name, count, rounds) = (Figure::Burst.name(), request.scale.of(AT_ONCE), request.rounds);
     let mut samples = Vec::new();

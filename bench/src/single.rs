@@ -18,7 +18,7 @@ pub(crate) const JOBS: usize = 40_000;
 /// Jobs of each caller before the clock starts.
 pub(crate) const WARM: usize = 10;
 
-/// `Store::enqueue` from 64 tasks that share one store.
+/// `enqueue_job` from 64 tasks that share one store.
 pub(crate) struct Enqueue {
     each: usize,
 }
@@ -27,7 +27,7 @@ pub(crate) fn ours(scale: Scale) -> Enqueue {
     of(scale.of(JOBS))
 }
 
-/// The same with so many jobs in all.
+/// The same with this number of jobs in total.
 pub(crate) fn of(jobs: usize) -> Enqueue {
     Enqueue { each: jobs.div_ceil(CALLERS) }
 }

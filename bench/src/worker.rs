@@ -1,7 +1,7 @@
-//! The worker runtime: how much of what the store can do it passes on, how soon a handler starts, what it holds.
+//! The worker runtime: its throughput compared with the store, the latency to the start of a handler, and memory.
 //!
-//! Jobs are no-ops of the kind that `jobs` records. They count as done when the store shows nothing left, not when their
-//! handlers returned.
+//! Jobs are the no-ops of `jobs`. They count as done when the store has no unfinished job left, not when handlers
+//! return.
 
 use std::{
     sync::{
@@ -29,12 +29,12 @@ use crate::{
     report::Row,
 };
 
-/// Handlers at once; what is held ready beyond them follows from the pace.
+/// Concurrent handlers; the prefetch beyond them adapts to the rate.
 const CONCURRENCY: usize = 64;
-/// Jobs in a queue of their own that are run before the clock starts.
+/// Jobs in a queue of their own that run before the clock starts.
 const WARM: usize = 20_000;
 const WARM_QUEUE: &str = "warm";
-/// How long anything that must happen may take to happen.
+/// The limit of every wait.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 fn worker(client: &Client, queue: &str, run: &Arc<AtomicU64>) -> WorkerBuilder {
@@ -61,12 +61,12 @@ async fn run_all(store: &Arc<dyn Store>, queue: &str, jobs: u64) -> Result<u64> 
         ensure!(begun.elapsed() < PATIENCE, "not all jobs were run");
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    // Nothing is left to wind down, and its leave is not what is timed.
+    // No job is left to drain, and the shutdown is not timed.
     drop(worker);
     Ok(jobs)
 }
 
-/// A worker and its jobs.
+/// A worker and its number of jobs.
 #[derive(Debug)]
 pub(crate) struct Run(u64);
 
@@ -99,7 +99,7 @@ impl Side for Run {
     }
 }
 
-/// From the call that enqueues a job to the start of its handler, on an idle queue; the producer in the worker's own process.
+/// From the call that enqueues a job to the start of its handler, on an idle queue, within one process.
 pub(crate) async fn start<P: Place>(place: &P, scale: Scale, progress: &Progress) -> Result<Row> {
     const STARTS: usize = 300;
     progress.step("start");
@@ -133,12 +133,12 @@ pub(crate) async fn start<P: Place>(place: &P, scale: Scale, progress: &Progress
     Ok(Row { figure: Figure::Start.name().into(), ours: shown, ..Row::judged(Figure::Start.target(P::BACKEND), 0.0) })
 }
 
-/// The most that a process holds while its worker runs a hundred thousand jobs.
+/// The peak memory of a process whose worker runs a hundred thousand jobs.
 pub(crate) async fn footprint<P: Place>(place: &P, scale: Scale, progress: &Progress) -> Result<Row> {
     memory::of_process(place, Figure::Footprint, "work-alone", scale.of(JOBS), scale.of(JOBS), progress).await
 }
 
-/// What the process of its own does.
+/// The body of the child process.
 pub(crate) async fn work_alone(url: &str, jobs: usize) -> Result<()> {
     let store = backend::open(url).await?;
     run_all(&store, "default", jobs as u64).await?;
@@ -146,7 +146,7 @@ pub(crate) async fn work_alone(url: &str, jobs: usize) -> Result<()> {
     Ok(())
 }
 
-/// What the worker is compared with: the store by itself.
+/// The limit of the worker: the store alone.
 pub(crate) fn limit(backend: Backend, scale: Scale) -> crate::backlog::Surroundings {
     crate::backlog::empty(backend, scale)
 }

@@ -1,4 +1,4 @@
-//! One page, asked for again and again.
+//! Requests one page repeatedly.
 
 use std::time::{Duration, Instant};
 
@@ -9,32 +9,32 @@ use serde_json::Value;
 
 use super::{landmarks::Landmarks, pages::Page};
 
-/// Parts of a list that are followed to the first item, at most.
+/// The maximum number of empty pages that are followed to the first item.
 const FOLLOWED: usize = 100;
 
-/// What was seen of a page.
+/// The timings of one page.
 #[derive(Debug)]
 pub(super) struct Seen {
     pub(super) path: &'static str,
-    /// In the order of length.
+    /// Sorted.
     pub(super) took: Vec<Duration>,
     pub(super) bytes: usize,
-    /// How many items there were, if it is a list.
+    /// The number of items, if the page is a list.
     pub(super) items: Option<usize>,
-    /// How many more parts had to be asked for until one had an item, and how long that took; for a list whose first part has none.
+    /// The pages after an empty first page of a list.
     pub(super) followed: Option<Followed>,
 }
 
-/// How a list went on that began with nothing.
+/// The pages of a list from its empty first page to its first item.
 #[derive(Debug)]
 pub(super) struct Followed {
     pub(super) parts: usize,
     pub(super) took: Duration,
-    /// Whether there was an item or the end, and not just more to follow.
+    /// Whether an item or the end was reached.
     pub(super) ended: bool,
 }
 
-/// Asks for a page so many times, one after the other.
+/// Requests a page `rounds` times, one request after the other.
 pub(super) async fn ask(local: &Local, page: &Page, landmarks: &Landmarks, rounds: usize) -> Result<Seen> {
     let path = landmarks.fill(page.path);
     let mut took = Vec::with_capacity(rounds);
@@ -54,7 +54,7 @@ pub(super) async fn ask(local: &Local, page: &Page, landmarks: &Landmarks, round
     Ok(Seen { path: page.path, took, bytes: body.len(), items, followed })
 }
 
-/// Asks once, and insists on the status.
+/// Sends one request and checks its status.
 pub(super) async fn get(local: &Local, path: &str, status: u16) -> Result<Bytes> {
     let (answered, body) = local.call(Method::GET, path, None).await?;
     ensure!(answered == status, "{path}: {answered}: {body:?}");
@@ -75,7 +75,7 @@ async fn follow(local: &Local, path: &str, mut cursor: String) -> Result<Followe
     Ok(Followed { parts: FOLLOWED, took: clock.elapsed(), ended: false })
 }
 
-/// The path with this cursor in place of any that it has.
+/// The path with this cursor; it replaces any other.
 fn from_cursor(path: &str, cursor: &str) -> String {
     let (path, asked) = path.split_once('?').unwrap_or((path, ""));
     let kept = asked.split('&').filter(|part| !part.is_empty() && !part.starts_with("cursor="));
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cursor_takes_the_place_of_the_one_before() {
+    fn a_cursor_replaces_the_previous_one() {
         assert_eq!(from_cursor("/admin/jobs", "cursor=b"), "/admin/jobs?cursor=b");
         assert_eq!(from_cursor("/admin/jobs?cursor=a&q=x", "cursor=b"), "/admin/jobs?q=x&cursor=b");
     }

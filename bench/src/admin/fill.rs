@@ -1,6 +1,6 @@
-//! A database that has been in use for a week.
+//! Fills a database as if it had been in use for a week.
 //!
-//! Everything goes in by SQL, in the order of time as it would have come: to do so many jobs would take an hour.
+//! All rows are inserted by SQL in chronological order; running that many jobs would take an hour.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use tokio_postgres::Client;
 use super::Request;
 use crate::{postgres, progress::Progress};
 
-/// Finished jobs of one statement, and statements at once.
+/// Finished jobs per statement, and concurrent statements.
 const BATCH: usize = 500_000;
 const CONNECTIONS: usize = 2;
 
@@ -23,7 +23,7 @@ const OTHERS: &str = include_str!("others.sql");
 const SCHEDULE: &str = r#"{"cron": "0 9 * * 1-5", "timezone": "Europe/Berlin", "job": {"jobType": "type-1", "payload": {"report": "daily"}}}"#;
 const OPERATION: &str = r#"{"action": "cancel", "filter": {"queue": "queue-3", "state": "pending"}, "dryRun": true}"#;
 
-/// How many steps of the progress bar it takes.
+/// The number of steps of the progress bar.
 pub(super) const fn steps(request: &Request) -> usize {
     request.finished.div_ceil(BATCH) + 2
 }
@@ -45,7 +45,7 @@ pub(super) async fn fill(
     progress.step("finished jobs");
     finish(url, &written(FINISHED), request.finished, progress).await?;
     progress.step("all other rows");
-    // One of each that was asked for, so that it is as the store would write it; the others are its copies.
+    // One of each is created over the API, so that it has the store's format; the SQL copies it.
     let (status, body) = local.call(Method::PUT, "/schedules/bench", Some(SCHEDULE.into())).await?;
     ensure!(status == StatusCode::CREATED, "{status}: {body:?}");
     let (status, body) = local.call(Method::POST, "/admin/jobs/bulk", Some(OPERATION.into())).await?;

@@ -1,5 +1,6 @@
--- Finished jobs {first} to {last} of {finished}, evenly over the week before {now}. One in thirty was cancelled, one in ten has words to be found
--- by, one in twenty had an attempt that failed; the first thousand, which are the oldest, are the only ones of their queue, type, tenant and tag.
+-- Finished jobs {first} to {last} of {finished}, evenly over the week before {now}. One in thirty was cancelled, one
+-- in ten has searchable text, one in twenty had a failed attempt. The first (oldest) thousand are the only ones with
+-- their queue, type, tenant and tag.
 INSERT INTO orchestrix.history (id, created_at, finished_at, eligible_at, started_at, lease_secret, state, lease_counter, lease_ms, rank, attempts,
     max_attempts, losses, has_parents, has_dependents, payload_apart, queue, job_type, tenant, worker, reason, options, attempt_log, payload, result)
 SELECT bench_id(at, i), at, at + interval '3 seconds', at, at + interval '1 second', md5(i::text)::uuid,

@@ -1,14 +1,14 @@
-//! The ids and times that stand for places in the database.
+//! Ids and times of rows in the database, by name.
 
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
 use tokio_postgres::Client;
 
-/// What stands in braces in a path, and the statement that finds it.
+/// Placeholders in paths, and the statements that find their values.
 const STATEMENTS: &[(&str, &str)] = &[
     ("pending", "SELECT id::text FROM orchestrix.job WHERE state = 'pending' ORDER BY id DESC LIMIT 1"),
-    // Nobody takes this type.
+    // No worker takes this type.
     ("unserved", "SELECT id::text FROM orchestrix.job WHERE state = 'pending' AND job_type = 'type-7' LIMIT 1"),
     ("scheduled", "SELECT id::text FROM orchestrix.job WHERE state = 'scheduled' LIMIT 1"),
     ("retrying", "SELECT id::text FROM orchestrix.job WHERE state = 'retrying' LIMIT 1"),
@@ -17,7 +17,7 @@ const STATEMENTS: &[(&str, &str)] = &[
     ("running", "SELECT id::text FROM orchestrix.job WHERE state = 'running' ORDER BY id LIMIT 1"),
     ("completed", "SELECT id::text FROM orchestrix.history WHERE state = 'completed' ORDER BY id DESC LIMIT 1"),
     ("logged", "SELECT job_id::text FROM orchestrix.log ORDER BY job_id LIMIT 1"),
-    // With a hundred thousand lines.
+    // With a hundred thousand log lines.
     ("dead", "SELECT id::text FROM orchestrix.dead ORDER BY id DESC LIMIT 1"),
     ("line", "SELECT (max(seq) - 5000)::text FROM orchestrix.log"),
     (
@@ -26,7 +26,7 @@ const STATEMENTS: &[(&str, &str)] = &[
     ),
     ("entry", "SELECT (max(seq) / 2)::text FROM orchestrix.audit"),
     ("unknown", "SELECT bench_id(now() - interval '3 days', 0)::text"),
-    // Before all that is pending; in the middle of what is finished; and the last page.
+    // Before all pending jobs; in the middle of the finished ones; and the last page.
     ("waiting", "SELECT orchestrix.id_floor(now() - interval '5 hours')::text"),
     ("middle", "SELECT orchestrix.id_floor(now() - interval '84 hours')::text"),
     ("last", "SELECT id::text FROM orchestrix.history ORDER BY id OFFSET 500 LIMIT 1"),
@@ -35,7 +35,7 @@ const STATEMENTS: &[(&str, &str)] = &[
     ("year", "SELECT to_char(now() AT TIME ZONE 'UTC' - interval '1 year', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')"),
 ];
 
-/// Names and what they stand for.
+/// Placeholders and their values.
 #[derive(Debug)]
 pub(super) struct Landmarks(BTreeMap<&'static str, String>);
 
@@ -48,7 +48,7 @@ impl Landmarks {
         Ok(Self(found))
     }
 
-    /// The path with everything in braces filled in.
+    /// The path with all placeholders replaced.
     pub(super) fn fill(&self, path: &str) -> String {
         self.0.iter().fold(path.to_owned(), |path, (name, text)| path.replace(&format!("{{{name}}}"), text))
     }

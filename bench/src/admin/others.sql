@@ -1,11 +1,13 @@
--- Everything besides finished jobs: {pending} that wait, over the last two hours before {now}, and some of every other kind.
+-- All rows besides finished jobs: {pending} pending jobs of the two hours before {now}, and some rows of every other
+-- kind.
 INSERT INTO orchestrix.job (id, created_at, updated_at, eligible_at, state, rank, max_attempts, queue, job_type, tenant, options, payload)
 SELECT bench_id(at, i), at, at, at, 'pending', -(i % 3), 10, 'queue-' || i % 20, 'type-' || i % 50, 'tenant-' || i % 100,
     CASE WHEN i % 10 = 0 THEN jsonb_build_object('tags', jsonb_build_array('billing'), 'correlationId', 'order-' || i) END,
     '{"to": "user-' || i || '@example.com", "subject": "Your order is on its way"}'
 FROM (SELECT i, timestamptz '{now}' - interval '2 hours' + i * (interval '2 hours' / {pending}) AS at FROM generate_series(1, {pending}::bigint) AS i) AS n;
 
--- For each fifty that wait one that waits for a time, one for another try, one for another job, and one that is held; and a thousand that run.
+-- For every fifty pending jobs one that is scheduled, one retrying, one blocked and one held; and a thousand running
+-- jobs.
 INSERT INTO orchestrix.job (id, created_at, updated_at, eligible_at, state, waits_for, has_parents, rank, attempts, max_attempts, queue, job_type, tenant, payload)
 SELECT bench_id(at, i), at, at, at + interval '3 hours', state, (state = 'blocked')::integer, state = 'blocked', 0, (state = 'retrying')::integer, 10,
     'queue-' || i % 20, 'type-' || i % 50, 'tenant-' || i % 100, '{}'
@@ -18,7 +20,7 @@ SELECT bench_id(at, i), at, at, at, at, at + interval '1 day', md5(i::text)::uui
     'tenant-' || i % 100, '{}'
 FROM (SELECT i, timestamptz '{now}' - interval '4 hours' + i * interval '1 second' AS at FROM generate_series(1, 1000) AS i) AS n;
 
--- One dead job for each hundred that finished.
+-- One dead job per hundred finished ones.
 INSERT INTO orchestrix.dead (id, created_at, finished_at, eligible_at, started_at, lease_secret, state, lease_counter, lease_ms, rank, attempts, max_attempts,
     losses, has_parents, has_dependents, payload_apart, queue, job_type, tenant, worker, reason, options, attempt_log, payload)
 SELECT bench_id(at, i), at, at + interval '1 minute', at, at, md5(i::text)::uuid, 'dead', 3, 30000, 0, 3, 3, 0, false, false, false,
@@ -29,7 +31,7 @@ SELECT bench_id(at, i), at, at + interval '1 minute', at, at, md5(i::text)::uuid
 FROM (SELECT i, timestamptz '{now}' - interval '7 days' + i * (interval '7 days' / {finished} * 100) AS at
       FROM generate_series(1, {finished}::bigint / 100) AS i) AS n;
 
--- Parents of those that wait for another job: one each, all of them running; of the first a thousand finished ones more.
+-- Parents of blocked jobs: one running job each; the first one also has a thousand finished parents.
 INSERT INTO orchestrix.dependency
 SELECT j.id, (SELECT id FROM orchestrix.job WHERE state = 'running' ORDER BY id LIMIT 1), false FROM orchestrix.job j WHERE j.state = 'blocked';
 INSERT INTO orchestrix.dependency
@@ -39,7 +41,7 @@ INSERT INTO orchestrix.dependency
 SELECT h.id, p.id, true FROM (SELECT id, row_number() OVER (ORDER BY id) AS n FROM orchestrix.history WHERE has_parents) AS h
 JOIN (SELECT id, row_number() OVER (ORDER BY id) AS n FROM orchestrix.history WHERE has_dependents) AS p USING (n);
 
--- Two lines for every tenth job that finished, and a hundred thousand for the newest that died.
+-- Two log lines for every tenth finished job, and a hundred thousand for the newest dead job.
 INSERT INTO orchestrix.log (job_id, recorded_at, at, attempt, level, message)
 SELECT id, created_at, created_at, 1, 'info', 'line ' || line || ' of what it had to say'
 FROM orchestrix.history, generate_series(1, 2) AS line WHERE substr(id::text, 15, 4) < '719a';
@@ -47,12 +49,12 @@ INSERT INTO orchestrix.log (job_id, recorded_at, at, attempt, level, message)
 SELECT (SELECT id FROM orchestrix.dead ORDER BY id DESC LIMIT 1), timestamptz '{now}', timestamptz '{now}', 1, 'info', 'line ' || line
 FROM generate_series(1, 100000) AS line;
 
--- Depths as they would have been folded, and as many changes as may lie there unfolded when the leader has just been away.
+-- Folded depths, and as many unfolded deltas as accumulate after a change of the leader.
 INSERT INTO orchestrix.depth SELECT queue, state, count(*) FROM orchestrix.job GROUP BY queue, state;
 INSERT INTO orchestrix.depth_delta SELECT 'queue-' || i % 20, 'pending', CASE WHEN i % 2 = 0 THEN 1 ELSE -1 END FROM generate_series(1, 5000) AS i;
 INSERT INTO orchestrix.queue SELECT 'paused-' || i, true FROM generate_series(1, 100) AS i;
 
--- Two thousand workers, half of them gone; nobody takes type-7. Fifty nodes, of which the first leads.
+-- Two thousand workers, half of them expired; none takes type-7. Fifty nodes; the first leads.
 INSERT INTO orchestrix.worker
 SELECT 'worker-' || i, ARRAY['queue-' || i % 20], (SELECT array_agg('type-' || t) FROM generate_series(0, 49) AS t WHERE t <> 7), 10, 3, 'run',
     timestamptz '{now}' - interval '1 hour', timestamptz '{now}' + CASE WHEN i % 2 = 0 THEN interval '1 day' ELSE interval '-1 hour' END
@@ -60,7 +62,7 @@ FROM generate_series(1, 2000) AS i;
 INSERT INTO orchestrix.node SELECT 'node-' || i, '127.0.0.1:8080', ARRAY['api'], '{now}', '{now}' FROM generate_series(1, 50) AS i;
 UPDATE orchestrix.leader_term SET node = 'node-1', epoch = 1, ends_at = timestamptz '{now}' + interval '1 day';
 
--- The one schedule that there is ten thousand times over, and a long ledger of the first.
+-- Ten thousand copies of the one schedule, and a long ledger for the first.
 INSERT INTO orchestrix.schedule (name, definition, paused, created_at, updated_at, counted_from, next_nominal, next_fire_at, last_fired_at, open_jobs, tzdb)
 SELECT 'bench-' || i, definition, paused, created_at, updated_at, counted_from, next_nominal, next_fire_at, last_fired_at, open_jobs, tzdb
 FROM orchestrix.schedule, generate_series(1, 10000) AS i WHERE name = 'bench';
@@ -68,8 +70,8 @@ INSERT INTO orchestrix.occurrence
 SELECT 'bench', timestamptz '{now}' - i * interval '1 minute', timestamptz '{now}' - i * interval '1 minute', 1, 'fired', NULL, gen_random_uuid(), '{now}'
 FROM generate_series(1, 100000) AS i;
 
--- The one operation that there is ten thousand times over, of which it alone goes on; as many keys; and an entry of the audit for each ten jobs that
--- finished, of which the oldest are the only ones by their actor.
+-- Ten thousand finished copies of the one operation; as many keys; and an audit entry per ten finished jobs. The
+-- oldest entries are the only ones of their actor.
 INSERT INTO orchestrix.operation (id, action, priority, filter, dry_run, state, matched, changed, created_at, updated_at, finished_at, actor, tenant)
 SELECT bench_id(at, i), action, priority, filter, dry_run, 'done', 1000, 1000, at, at, at, 'key:operator' || i % 1000, CASE WHEN i % 2 = 0 THEN 'tenant-' || i % 100 END
 FROM (SELECT o.*, i, timestamptz '{now}' - i * interval '1 minute' AS at FROM orchestrix.operation AS o, generate_series(1, 10000) AS i) AS n;

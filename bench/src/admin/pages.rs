@@ -1,4 +1,4 @@
-//! The pages that are asked for.
+//! The requested pages.
 
 use anyhow::Result;
 use orchestrix_server::Local;
@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use super::ask::get;
 
-/// A page, and the status of its answer.
+/// A page and its expected status.
 #[derive(Debug)]
 pub(super) struct Page {
-    /// With names of landmarks in braces.
+    /// With placeholders in braces.
     pub(super) path: &'static str,
     pub(super) status: u16,
 }
@@ -22,7 +22,8 @@ const fn missing(path: &'static str) -> Page {
     Page { path, status: 404 }
 }
 
-/// Every page, with every filter: one that matches much, one that matches something far away, and one that matches nothing.
+/// Every page with every filter: one that matches many rows, one that matches rows far away, and one that matches
+/// none.
 pub(super) const ALL: &[Page] = &[
     shown("/admin/jobs"),
     shown("/admin/jobs?limit=1000"),
@@ -158,7 +159,7 @@ pub(super) const ALL: &[Page] = &[
     shown("/openapi.json"),
 ];
 
-/// What the server describes and nobody asks for here.
+/// The documented GET paths that no page covers.
 pub(super) async fn forgotten(local: &Local) -> Result<Vec<String>> {
     let api: Value = serde_json::from_slice(&get(local, "/openapi.json", 200).await?)?;
     let described = api["paths"].as_object().into_iter().flatten().filter(|(_, methods)| methods.get("get").is_some());
@@ -166,7 +167,7 @@ pub(super) async fn forgotten(local: &Local) -> Result<Vec<String>> {
     Ok(described.map(|(path, _)| path).filter(asked).cloned().collect())
 }
 
-/// Whether a page is one of those that a path with names in braces describes.
+/// Whether a page is an instance of a documented path template.
 fn is_of(page: &str, described: &str) -> bool {
     let page = page.split('?').next().unwrap_or(page);
     let (mut page, mut described) = (page.split('/'), described.split('/'));
@@ -184,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_is_known_by_its_path() {
+    fn a_page_is_matched_to_its_path_template() {
         assert!(is_of("/admin/jobs/{pending}/logs?limit=5", "/admin/jobs/{jobId}/logs"));
         assert!(is_of("/admin/jobs?limit=5", "/admin/jobs"));
         for described in ["/admin/jobs", "/admin/jobs/{jobId}", "/admin/jobs/{jobId}/explain", "/jobs/{jobId}/logs"] {

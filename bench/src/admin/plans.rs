@@ -1,7 +1,7 @@
-//! What the server does for each page: the plans of the statements that were sent, as it carried them out.
+//! Writes the query plans behind each page, as executed.
 //!
-//! `auto_explain` writes them to the server's log, which is read back between two marks. So nothing needs to know which statements a page
-//! takes, and each is explained with the parameters it had.
+//! `auto_explain` writes them to the server's log, and this module reads the part between two marks. So it needs no
+//! list of statements, and each plan shows its real parameters.
 
 use std::{
     path::Path,
@@ -15,9 +15,9 @@ use tokio_postgres::Client;
 use super::{ask::get, landmarks::Landmarks, pages};
 use crate::{backend, measure::Database, progress::Progress};
 
-/// The last of so many is written: the server makes a plan for any parameters only after five for given ones.
+/// The last of these requests is recorded: PostgreSQL considers a generic plan after five custom ones.
 const TIMES: usize = 7;
-/// How long a mark may take to come through to the log.
+/// How long to wait for a mark in the log.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 const SETTINGS: [(&str, &str); 4] = [
@@ -27,7 +27,7 @@ const SETTINGS: [(&str, &str); 4] = [
     ("auto_explain.log_buffers", "on"),
 ];
 
-/// Writes a file for each page into the directory.
+/// Writes one file per page into the directory.
 pub(super) async fn write(
     directory: &Path,
     client: &Client,
@@ -41,7 +41,7 @@ pub(super) async fn write(
     for (name, value) in SETTINGS {
         client.batch_execute(&format!("ALTER DATABASE {} SET {name} = '{value}'", database.name)).await?;
     }
-    // Connections that are opened from here on explain what they are sent.
+    // New connections log their plans.
     let local = Local::new(backend::open(&database.url).await?, "local:bench");
     for (n, page) in pages::ALL.iter().enumerate() {
         progress.step(format!("plans of {}", page.path));
@@ -62,7 +62,7 @@ pub(super) async fn write(
     Ok(())
 }
 
-/// Writes a line to the server's log and waits until it is there; answers how long the log is then. Whatever was written before has come
+/// Writes a line to the server's log and waits until it appears; returns the size of the log. Earlier log lines come
 /// before it.
 async fn mark(client: &Client, what: &str) -> Result<i64> {
     let line = format!("mark: {what}.");

@@ -1,14 +1,14 @@
-//! The table at the end.
+//! The result table.
 
 use std::{fmt, time::Duration};
 
 use super::{Request, ask::Seen};
 use crate::sample::thousands;
 
-/// What a page may take.
+/// The target for the median of each page.
 const TARGET: Duration = Duration::from_millis(50);
 
-/// All pages that were asked for.
+/// The timings of all pages.
 #[derive(Debug)]
 pub(super) struct Table<'a> {
     request: &'a Request,
@@ -24,7 +24,7 @@ impl<'a> Table<'a> {
         self.seen.push(seen);
     }
 
-    /// Whether a page took too long, more often than not.
+    /// Whether the median of any page exceeds the target.
     pub(super) fn missed(&self) -> bool {
         self.seen.iter().any(|seen| seen.median() > TARGET)
     }
@@ -62,7 +62,7 @@ impl Seen {
     }
 }
 
-/// The line of a page by itself.
+/// One page as a single line.
 impl fmt::Display for Seen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [path, median, worst, verdict, _, items] = self.cells();

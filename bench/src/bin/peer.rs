@@ -1,6 +1,5 @@
-//! Orchestrix as one of several job queues that are measured side by side: `setup`, `enqueue`, `work`, `latency` and
-//! `left`, each with a count and options in JSON, on the database that `$BENCH_DB` or `$BENCH_SQLITE` names. Built on the
-//! public API alone, so it does nothing that an application could not.
+//! An adapter that compares Orchestrix with other job queues: `setup`, `enqueue`, `work`, `latency` and `left`, each
+//! with a count and options in JSON, on the database in `$BENCH_DB` or `$BENCH_SQLITE`. It uses the public API only.
 
 use std::{
     env, io,
@@ -66,7 +65,7 @@ async fn open(options: &Options) -> anyhow::Result<Client> {
         return Ok(Client::new(SqliteStore::open(SqliteOptions::new(path)).await?));
     }
     let url = env::var("BENCH_DB").context("BENCH_DB names the database")?;
-    // A look at what is left is a process of its own, many times over: it needs one connection and no more.
+    // `left` runs often, as a separate process: one connection is enough.
     let looks = env::args().nth(1).as_deref() == Some("left");
     let settings = PostgresOptions {
         connections: if looks { 1 } else { options.pool },
@@ -85,7 +84,7 @@ fn worker(client: &Client, options: &Options) -> orchestrix::WorkerBuilder {
     }
 }
 
-/// Calls with `lanes` callers at once, each for the next piece of `0..n`.
+/// Enqueues with concurrent callers, each for the next part of `0..n`.
 async fn enqueue(client: Client, n: u64, options: &Options) -> anyhow::Result<()> {
     let bulk = options.mode == "bulk";
     let piece = if bulk { options.bulk } else { 1 };
@@ -112,7 +111,7 @@ async fn enqueue(client: Client, n: u64, options: &Options) -> anyhow::Result<()
     Ok(())
 }
 
-/// Says READY, waits for a line, works, and says every 10 ms how many handlers ran.
+/// Prints READY, waits for a line, works, and prints the number of finished handlers every 10 ms.
 async fn work(client: Client, options: &Options) -> anyhow::Result<()> {
     println!("READY");
     tokio::task::spawn_blocking(|| io::stdin().read_line(&mut String::new())).await??;
@@ -131,7 +130,7 @@ async fn work(client: Client, options: &Options) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// From the call of enqueue to the start of the handler, one job at a time on an idle queue, in milliseconds.
+/// Milliseconds from the call of enqueue to the start of the handler, one job at a time on an idle queue.
 async fn latency(client: Client, n: u64, options: &Options) -> anyhow::Result<()> {
     let (sender, mut started) = mpsc::unbounded_channel();
     if STARTED.set(sender).is_err() {
@@ -157,7 +156,7 @@ async fn latency(client: Client, n: u64, options: &Options) -> anyhow::Result<()
     Ok(())
 }
 
-/// How many jobs are not finished.
+/// Prints the number of unfinished jobs.
 async fn left(client: &Client) -> anyhow::Result<()> {
     let depths = client.store().depths(&PageRequest::first(1_000)).await?.items;
     let left: u64 = depths.iter().flat_map(|queue| queue.counts.values()).sum();

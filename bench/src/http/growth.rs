@@ -1,4 +1,4 @@
-//! `growth`: whether the server holds more and more memory, the more it is asked.
+//! `growth`: whether the server's memory grows with the number of requests.
 
 use std::time::Duration;
 
@@ -19,15 +19,15 @@ use crate::{
     sample::{Spread, thousands},
 };
 
-/// Requests that are counted, and those before: buffers and pools are as large as they get.
+/// Counted requests, and those before, in which buffers and pools reach their size.
 const REQUESTS: usize = 1_000_000;
 const WARM: usize = 200_000;
-/// How long wrk runs before it is asked how many it sent; its connections are then new ones.
+/// How long one run of wrk lasts; the next one opens new connections.
 const STRETCH: usize = 10;
-/// How often memory is looked at.
+/// How often memory is sampled.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// Sends a mix of all kinds of requests and looks at the server's memory meanwhile.
+/// Sends a mix of requests and samples the server's memory meanwhile.
 pub(crate) async fn growth(place: &Server, request: &Request, progress: &Progress) -> Result<Row> {
     let name = Figure::Growth.name();
     let get = Get::new(CONNECTIONS, request.scale)?;

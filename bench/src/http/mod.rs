@@ -1,4 +1,4 @@
-//! The HTTP server, as a process of its own, under wrk: what it makes of the store beneath it, and what that costs.
+//! The HTTP server as a separate process, under load by wrk.
 
 mod growth;
 mod server;
@@ -22,32 +22,32 @@ use crate::{
     single,
 };
 
-/// Connections, unless a figure says otherwise: as many as the library's side has callers.
+/// The default number of connections: the same as the callers on the library's side.
 const CONNECTIONS: usize = single::CALLERS;
-/// Where the peak is looked for, and what comes at ten times its load, and at far more.
+/// Where the peak is searched, and loads far beyond it.
 const LADDER: [usize; 3] = [64, 128, 256];
 const TOO_MANY: [usize; 2] = [1_000, 5_000];
-/// Jobs of the library's side: some ten seconds' worth.
+/// Jobs on the library's side: about ten seconds of work.
 const JOBS: usize = 100_000;
 
-/// How many steps of the progress bar `overload` takes.
+/// The number of progress steps of `overload`.
 pub(crate) const fn overload_steps(rounds: usize) -> usize {
     LADDER.len() + 2 * TOO_MANY.len() * rounds
 }
 
-/// Measures `POST /jobs` beside the store's own enqueue, from as many callers.
+/// Compares `POST /jobs` with the store's enqueue, with as many callers.
 pub(crate) async fn post(pair: &Pair<'_, Server>, request: &Request) -> Result<Row> {
     let library = single::of(request.scale.of(JOBS));
     pair.compare(&Plain::post(CONNECTIONS, request.scale), &library).await
 }
 
-/// Measures `GET /jobs/{id}` beside `POST /jobs`.
+/// Compares `GET /jobs/{id}` with `POST /jobs`.
 pub(crate) async fn get(pair: &Pair<'_, Server>, request: &Request) -> Result<Row> {
     let get = Get::new(CONNECTIONS, request.scale)?;
     pair.compare(&get, &Plain::post(CONNECTIONS, request.scale)).await
 }
 
-/// Measures what a request costs that asks for nothing: no other can be answered faster, by this server on this machine.
+/// Measures the cheapest request: an upper bound for all others on this machine.
 pub(crate) async fn health(pair: &Pair<'_, Server>, request: &Request) -> Result<Row> {
     let mut row =
         pair.compare(&Plain::health(CONNECTIONS, request.scale), &Plain::post(CONNECTIONS, request.scale)).await?;
@@ -55,7 +55,7 @@ pub(crate) async fn health(pair: &Pair<'_, Server>, request: &Request) -> Result
     Ok(row)
 }
 
-/// Measures what asking for a key costs, of the least and of the most that a request does: the same requests to a server that asks for none.
+/// Measures the cost of authentication for a cheap and for an expensive request, compared with a server without auth.
 pub(crate) async fn keys(pair: &Pair<'_, Server>, request: &Request) -> Result<Vec<Row>> {
     let get = || Get::new(CONNECTIONS, request.scale);
     let post = || Plain::post(CONNECTIONS, request.scale);
@@ -65,7 +65,7 @@ pub(crate) async fn keys(pair: &Pair<'_, Server>, request: &Request) -> Result<V
     Ok(vec![named(looks, "get"), named(posts, "post")])
 }
 
-/// Measures how many jobs are accepted when far more clients come than can be served, beside the most that ever are.
+/// Measures accepted jobs under overload, compared with the peak.
 pub(crate) async fn overload(pair: &Pair<'_, Server>, request: &Request, progress: &Progress) -> Result<Vec<Row>> {
     allow_connections(TOO_MANY[TOO_MANY.len() - 1])?;
     let mut peak = (0.0, CONNECTIONS);
@@ -88,7 +88,7 @@ pub(crate) async fn overload(pair: &Pair<'_, Server>, request: &Request, progres
     Ok(rows)
 }
 
-/// A server with jobs in its database, for figures that are not compared.
+/// A server on a filled database, for figures without a comparison.
 struct Ground {
     database: crate::measure::Database,
     server: server::HttpServer,

@@ -1,4 +1,4 @@
-//! The `orchestrix` command as it is built for release, serving one database.
+//! A release build of the `orchestrix` command as a server.
 
 use std::{
     fs,
@@ -13,10 +13,10 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// How long a server may take to come up.
+/// How long the server may take to start.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A server that runs; killed when dropped.
+/// A running server; killed when dropped.
 #[derive(Debug)]
 pub(crate) struct HttpServer {
     child: Child,
@@ -25,12 +25,12 @@ pub(crate) struct HttpServer {
 }
 
 impl HttpServer {
-    /// Starts the command that lies beside this program, on a port of its own.
+    /// Starts the command next to this program, on a free port.
     pub(crate) async fn start(url: &str) -> Result<Self> {
         Self::start_with(url, &["--no-auth"]).await
     }
 
-    /// The same of a server that asks for keys, and one that is good.
+    /// Starts a server with authentication, and creates a key.
     pub(crate) async fn start_keyed(url: &str) -> Result<Self> {
         let made = Command::new(program()?)
             .args(["keys", "create", "--role", "client"])
@@ -58,7 +58,7 @@ impl HttpServer {
             for line in BufReader::new(stderr).lines().map_while(Result::ok) {
                 match line.split_once("listening on http://") {
                     Some((_, address)) => drop(tell.send(address.trim().to_owned())),
-                    // What it warns of belongs to the run.
+                    // Warnings belong to the output of the run.
                     None if line.contains("WARN") || line.contains("ERROR") => eprintln!("server: {line}"),
                     None => {}
                 }
@@ -76,12 +76,12 @@ impl HttpServer {
         &self.address
     }
 
-    /// What is shown with every request.
+    /// The API key for every request.
     pub(crate) fn key(&self) -> Option<&str> {
         self.key.as_deref()
     }
 
-    /// How many bytes of memory it holds.
+    /// Its resident memory in bytes.
     pub(crate) fn resident(&self) -> Result<u64> {
         let path = format!("/proc/{}/status", self.child.id());
         let status = fs::read_to_string(path).context("memory is read from /proc, which only Linux has")?;
@@ -97,13 +97,13 @@ fn program() -> Result<PathBuf> {
 
 impl Drop for HttpServer {
     fn drop(&mut self) {
-        // Its sessions in the database end with it.
+        // Its database sessions end with it.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Lets this process and those that it starts have as many connections as the machine allows.
+/// Raises the limit of open files of this process and its children to the maximum.
 pub(crate) fn allow_connections(needed: usize) -> Result<()> {
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum })?;

@@ -1,4 +1,4 @@
-//! Requests of one kind, as fast as they are answered.
+//! Workloads of one kind of request, at full speed.
 
 use std::{
     cell::RefCell,
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{arguments::Scale, backend, jobs::job, measure::Side};
 
-/// How long requests are sent, and how long before the clock starts, in seconds.
+/// How long requests are sent, in seconds, and how long before the clock starts.
 fn seconds(scale: Scale) -> usize {
     if scale.is_full() { 10 } else { 2 }
 }
@@ -27,7 +27,7 @@ async fn start(url: &str, keyed: bool) -> Result<HttpServer> {
     }
 }
 
-/// `POST /jobs`, or something that needs no jobs either.
+/// `POST /jobs` or `GET /healthz`: requests that need no jobs.
 #[derive(Debug)]
 pub(crate) struct Plain {
     what: &'static str,
@@ -48,12 +48,12 @@ impl Plain {
         Self { what: "health", ..Self::post(connections, scale) }
     }
 
-    /// The same by whoever shows a key.
+    /// The same with authentication.
     pub(crate) fn with_key(self) -> Self {
         Self { keyed: true, ..self }
     }
 
-    /// What the latest run saw besides jobs.
+    /// The latest run in words: rejections, errors and latency.
     pub(crate) fn what_else(&self) -> String {
         let told = *self.told.borrow();
         let ms = |micros: u64| micros as f64 / 1_000.0;
@@ -96,10 +96,10 @@ impl Side for Plain {
     }
 }
 
-/// Jobs that are looked at.
+/// Jobs to read.
 const JOBS: usize = 100_000;
 
-/// `GET /jobs/{id}`, of one job after the other.
+/// `GET /jobs/{id}`, one job after the other.
 #[derive(Debug)]
 pub(crate) struct Get {
     connections: usize,
@@ -114,13 +114,13 @@ impl Get {
         Ok(Self { connections, scale, keyed: false, ids })
     }
 
-    /// The same by whoever shows a key.
+    /// The same with authentication.
     pub(crate) fn with_key(mut self) -> Self {
         self.keyed = true;
         self
     }
 
-    /// The file that holds the ids of the jobs, once they have been recorded.
+    /// The file with the ids of the enqueued jobs.
     pub(crate) fn ids(&self) -> Result<&str> {
         self.ids.to_str().context("the directory for temporary files has a name that is not UTF-8")
     }
@@ -135,12 +135,12 @@ impl Get {
 
 impl Drop for Get {
     fn drop(&mut self) {
-        // Whatever is left is in the directory for temporary files.
+        // Best effort: the file is in the temporary directory.
         let _ = fs::remove_file(&self.ids);
     }
 }
 
-/// Records jobs; their ids go into a file, one a line.
+/// Enqueues jobs and writes their ids to a file, one per line.
 async fn record(url: &str, count: usize, ids: &Path) -> Result<()> {
     let store = backend::open(url).await?;
     let mut lines = String::new();

@@ -1,4 +1,4 @@
-//! `waits`: what very many long polls cost that wait at the same time.
+//! `waits`: the memory of many concurrent long polls.
 
 use std::{
     io::ErrorKind,
@@ -14,16 +14,16 @@ use crate::{
     arguments::Request, backend, backend::Backend, figure::Figure, postgres::Server, progress::Progress, report::Row,
 };
 
-/// Long polls that are open, one half for a job to change and the other for jobs to come.
+/// Open long polls: one half waits for a status change, the other for jobs.
 const WAITS: usize = 5_000;
-/// How long they wait, and for how long of that memory is looked at once all of them do.
+/// How long they wait, and for how long memory is sampled once all wait.
 const WAIT: Duration = Duration::from_secs(60);
 const WATCHED: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(250);
 /// Queues that workers wait for.
 const QUEUES: usize = 100;
 
-/// Opens very many long polls and looks at the server's memory while they wait.
+/// Opens many long polls and samples the server's memory while they wait.
 pub(crate) async fn waits(place: &Server, request: &Request, progress: &Progress) -> Result<Row> {
     let (name, count) = (Figure::Waits.name(), request.scale.of(WAITS));
     allow_connections(WAITS)?;
@@ -42,7 +42,7 @@ pub(crate) async fn waits(place: &Server, request: &Request, progress: &Progress
         stream.write_all(ask(n, id).as_bytes()).await?;
         streams.push(stream);
     }
-    // Workers are known to the store once they are worked on; what looks at jobs does less.
+    // A worker is registered once its request is in progress; reads of jobs are cheaper.
     while known(&*store).await? < count / 2 {
         ensure!(begun.elapsed() < WAIT / 2, "workers are not known in time");
         tokio::time::sleep(LOOK).await;
@@ -85,7 +85,7 @@ async fn known(store: &dyn Store) -> Result<usize> {
     }
 }
 
-// The n-th request: every other one looks at a job, the others are workers.
+// The n-th request: even ones wait for a status change, odd ones for jobs.
 fn ask(n: usize, id: &str) -> String {
     let seconds = WAIT.as_secs();
     if n.is_multiple_of(2) {

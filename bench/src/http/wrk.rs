@@ -1,4 +1,4 @@
-//! wrk, which sends the requests: a program of others, so that what is measured is not measured by itself.
+//! Runs wrk, an independent load generator.
 
 use std::path::Path;
 
@@ -7,38 +7,38 @@ use tokio::process::Command;
 
 use super::server::HttpServer;
 
-/// What is sent, and from how many connections.
+/// A load: requests and connections.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Load<'a> {
     pub(crate) connections: usize,
     pub(crate) seconds: usize,
-    /// For the script.
+    /// Arguments of the script.
     pub(crate) arguments: &'a [&'a str],
 }
 
-/// What became of it.
+/// The result of a load.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Told {
-    /// Requests that were answered.
+    /// Answered requests.
     pub(crate) requests: u64,
     /// Of those, with a status of 400 or more.
     pub(crate) refused: u64,
-    /// Connections that could not be opened, or broke.
+    /// Connections that could not be opened or broke.
     pub(crate) broken: u64,
-    /// Requests that were not answered in time.
+    /// Requests that timed out.
     pub(crate) late: u64,
     pub(crate) p50_micros: u64,
     pub(crate) p99_micros: u64,
 }
 
 impl Told {
-    /// Requests that were answered with what was asked for.
+    /// Successful requests.
     pub(crate) fn good(self) -> u64 {
         self.requests - self.refused
     }
 }
 
-/// Sends requests for a time.
+/// Sends requests for a fixed time.
 pub(crate) async fn send(server: &HttpServer, load: Load<'_>) -> Result<Told> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/http/load.lua");
     let output = Command::new("wrk")
@@ -58,7 +58,7 @@ pub(crate) async fn send(server: &HttpServer, load: Load<'_>) -> Result<Told> {
     said.lines().find_map(read).with_context(|| format!("wrk did not say what it counted: {said}"))
 }
 
-// The line that the script prints.
+// Parses the line that the script prints.
 fn read(line: &str) -> Option<Told> {
     let line = line.strip_prefix("load: ")?;
     let numbers: Vec<u64> =
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_of_the_script_is_read() {
+    fn the_output_of_the_script_is_parsed() {
         let line = "load: 1200 requests, 1000000 microseconds, 200 refused, 1 connect, 2 read, 3 write, 4 timeout, p50 500, p99 9000";
         let told = read(line).unwrap();
         assert_eq!((told.good(), told.broken, told.late), (1000, 6, 4));

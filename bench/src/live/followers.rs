@@ -1,4 +1,4 @@
-//! Those who follow: over WebSockets, and by events.
+//! Subscribers: WebSockets and server-sent events.
 
 use std::{
     sync::Arc,
@@ -21,10 +21,10 @@ use super::{
     socket::{self, Frame},
 };
 
-/// How often one of very many says that it is there.
+/// How often one of many subscribers sends a pong.
 const A_WHILE: Duration = Duration::from_secs(5);
 
-/// Tasks that end only if something is wrong, or with the measurement.
+/// Tasks that end with the measurement, or with an error.
 pub(super) type Tasks = JoinSet<Result<()>>;
 
 #[derive(Deserialize)]
@@ -36,7 +36,7 @@ struct News {
     at: Option<Timestamp>,
 }
 
-/// What the follower of jobs by their ids is to say.
+/// What the by-id subscriber sends.
 #[derive(Debug)]
 enum Say {
     Follow(String),
@@ -44,7 +44,7 @@ enum Say {
     Pong,
 }
 
-/// Follows a queue or all jobs from here on.
+/// Subscribes to a queue or to all jobs.
 pub(super) async fn broad(
     tasks: &mut Tasks,
     address: &str,
@@ -62,7 +62,7 @@ pub(super) async fn broad(
             match incoming.next().await? {
                 Frame::Text(text) => drop(note(&ledger, who, &text)?),
                 Frame::Ping => outgoing.pong().await?,
-                // All that was said before is read.
+                // The subscription is active.
                 Frame::Pong => drop(begun.take().map(|begun| begun.send(()))),
                 Frame::Other => {}
             }
@@ -71,7 +71,7 @@ pub(super) async fn broad(
     begins.await.context("the follower has ended")
 }
 
-/// Follows jobs by their ids, each from the moment that it is sent.
+/// Subscribes to jobs by id, each as soon as it is sent over the channel.
 pub(super) async fn by_job(
     tasks: &mut Tasks,
     address: &str,
@@ -114,7 +114,7 @@ pub(super) async fn by_job(
     Ok(ids)
 }
 
-// Which job is over, if one is.
+// Records an event; returns the job's id if it has ended.
 fn note(ledger: &Ledger, who: Follower, text: &str) -> Result<Option<String>> {
     let news: News = serde_json::from_str(text)?;
     match (news.event.as_str(), news.job_id, news.status, news.at) {
@@ -136,7 +136,7 @@ struct View {
     finished_at: Option<Timestamp>,
 }
 
-/// Follows the events of one job to its end.
+/// Follows the server-sent events of one job to its end.
 pub(super) async fn events(address: String, id: String, ledger: Arc<Ledger>) -> Result<()> {
     let mut stream = TcpStream::connect(&address).await?;
     let ask = format!("GET /jobs/{id}/events HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
@@ -159,7 +159,7 @@ pub(super) async fn events(address: String, id: String, ledger: Arc<Ledger>) -> 
     Ok(())
 }
 
-/// Takes whatever comes over a WebSocket and looks at none of it.
+/// Subscribes and discards all events.
 pub(super) async fn crowd(tasks: &mut Tasks, address: &str, wanted: &Value) -> Result<()> {
     let (mut incoming, mut outgoing) = socket::open(address).await?;
     outgoing.say(&json!({"subscribe": wanted}).to_string()).await?;
@@ -167,7 +167,7 @@ pub(super) async fn crowd(tasks: &mut Tasks, address: &str, wanted: &Value) -> R
         let mut said = Instant::now();
         loop {
             ensure!(incoming.skip().await? > 0, "the server closed the connection");
-            // Said without being asked, so that nothing has to be looked at: whoever says anything is there.
+            // An unsolicited pong shows that the client is alive, without parsing any frame.
             if said.elapsed() > A_WHILE {
                 outgoing.pong().await?;
                 said = Instant::now();
@@ -177,7 +177,7 @@ pub(super) async fn crowd(tasks: &mut Tasks, address: &str, wanted: &Value) -> R
     Ok(())
 }
 
-/// Whether all of them are still there.
+/// Fails if a subscriber has ended.
 pub(super) fn check(tasks: &mut Tasks) -> Result<()> {
     while let Some(ended) = tasks.try_join_next() {
         ended??;

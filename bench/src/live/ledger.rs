@@ -1,4 +1,4 @@
-//! What became of each job, and when each follower heard of it.
+//! Which subscriber received which event, and when.
 
 use std::{
     collections::HashMap,
@@ -8,7 +8,7 @@ use std::{
 use anyhow::{Result, ensure};
 use jiff::Timestamp;
 
-/// Those who follow.
+/// The kinds of subscribers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Follower {
     ByJob,
@@ -30,33 +30,33 @@ impl Follower {
     }
 }
 
-/// What one follower heard of one job.
+/// What one subscriber received for one job.
 #[derive(Debug, Clone, Copy, Default)]
 struct Heard {
     first: Option<Timestamp>,
-    /// Of its end: when it was heard, and when it was by the database's clock.
+    /// The end of the job: when it was received, and its time by the database's clock.
     end: Option<(Timestamp, Timestamp)>,
     last: usize,
 }
 
 #[derive(Debug, Default)]
 struct Job {
-    /// When the answer came that it is recorded; news may come before.
+    /// When the 202 arrived; events may come before.
     accepted: Option<Timestamp>,
-    /// Who should hear of it.
+    /// Which subscribers should receive its events.
     expected: [bool; Follower::ALL.len()],
     heard: [Heard; Follower::ALL.len()],
 }
 
-/// All jobs.
+/// All jobs and their events.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     jobs: Mutex<HashMap<String, Job>>,
-    /// How often each was told that it lags.
+    /// How often each subscriber received `lagged`.
     lags: Mutex<[usize; Follower::ALL.len()]>,
 }
 
-/// What is said of the statuses that a job of the load goes through, in this order.
+/// The statuses of a job, in order.
 const STATUSES: [&str; 3] = ["PENDING", "RUNNING", "COMPLETED"];
 
 impl Ledger {
@@ -64,7 +64,7 @@ impl Ledger {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A job was recorded, and these should hear of it.
+    /// Records that a job was accepted, and which subscribers should see it.
     pub(super) fn accepted(&self, id: &str, expected: impl Fn(Follower) -> bool) {
         let now = Timestamp::now();
         let mut jobs = self.lock();
@@ -73,7 +73,7 @@ impl Ledger {
         job.expected = Follower::ALL.map(expected);
     }
 
-    /// Somebody heard of a job. Whether it is at its end; an order that cannot be is an error.
+    /// Records an event; returns whether it is the job's end. An impossible order is an error.
     pub(super) fn heard(&self, who: Follower, id: &str, status: &str, at: Timestamp) -> Result<bool> {
         let now = Timestamp::now();
         let rank = STATUSES.iter().position(|known| *known == status);
@@ -95,12 +95,12 @@ impl Ledger {
         self.lags.lock().unwrap_or_else(PoisonError::into_inner)[who as usize] += 1;
     }
 
-    /// How many ends somebody should have heard of and has not.
+    /// The number of ends that some subscriber should have received but has not.
     pub(super) fn missing(&self) -> usize {
         Follower::ALL.into_iter().map(|who| self.seen(who).missed).sum()
     }
 
-    /// What one of them heard.
+    /// The timings of one subscriber.
     pub(super) fn seen(&self, who: Follower) -> Seen {
         let mut seen =
             Seen { lags: self.lags.lock().unwrap_or_else(PoisonError::into_inner)[who as usize], ..Seen::default() };
@@ -121,18 +121,18 @@ impl Ledger {
     }
 }
 
-/// What one follower heard, in milliseconds, the shortest first.
+/// The timings of one subscriber in milliseconds, sorted.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
-    /// From the answer that a job is recorded to its first news.
+    /// From the 202 to the first event.
     pub(super) first: Vec<f64>,
-    /// From its end, by the database's clock, to the news of it.
+    /// From the job's end, by the database's clock, to its event.
     pub(super) ends: Vec<f64>,
     pub(super) missed: usize,
     pub(super) lags: usize,
 }
 
-// News may overtake the answer.
+// An event may come before the 202.
 fn millis(from: Timestamp, to: Timestamp) -> f64 {
     (to.duration_since(from).as_secs_f64() * 1_000.0).max(0.0)
 }

@@ -1,4 +1,4 @@
-//! Jobs at a steady rate, recorded over HTTP as any client would.
+//! Enqueues jobs over HTTP at a steady rate.
 
 use std::{
     sync::Arc,
@@ -14,29 +14,29 @@ use tokio::{
     task::JoinSet,
 };
 
-/// Connections that jobs are recorded over.
+/// Connections for enqueueing.
 const CONNECTIONS: usize = 16;
 
-/// What is recorded.
+/// A load of jobs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Load {
     pub(super) rate: usize,
     pub(super) seconds: usize,
-    /// Over so many queues, in turns.
+    /// Round-robin over this many queues.
     pub(super) queues: usize,
 }
 
-/// A job that was recorded.
+/// An enqueued job.
 #[derive(Debug, Clone)]
 pub(super) struct Recorded {
     pub(super) id: String,
-    /// Which one it is, and the number of its queue.
+    /// Its number, and the number of its queue.
     pub(super) n: usize,
     pub(super) queue: usize,
 }
 
 impl Load {
-    /// Records all of it at its rate, and tells of each job when it was answered.
+    /// Enqueues all jobs at the given rate, and calls back with each accepted job.
     pub(super) async fn send(self, address: &str, told: impl Fn(&Recorded) + Send + Sync + 'static) -> Result<usize> {
         let (count, told) = (self.rate * self.seconds, Arc::new(told));
         let mut connections = JoinSet::new();
@@ -73,7 +73,7 @@ pub(super) fn queue(n: usize) -> String {
     format!("q-{n}")
 }
 
-// Jobs take from nothing to a little: some are over before anybody could look, and some run for several looks.
+// Jobs run from 0 to 0.7 s: some end before the next poll of the server, some run for several.
 async fn record(stream: &mut BufReader<TcpStream>, address: &str, n: usize, of: usize) -> Result<String> {
     let seconds = (n % 8) as f64 / 10.0;
     let body = json!({"jobType": "orchestrix.sleep", "payload": {"seconds": seconds}, "queue": queue(of)}).to_string();

@@ -1,4 +1,4 @@
-//! What is measured on one database, one after the other.
+//! The measurements on one database, one after the other.
 
 use std::{
     sync::Arc,
@@ -29,21 +29,21 @@ use crate::{
 
 /// Steps of the progress bar.
 pub(super) const STEPS: usize = 4;
-/// How long the last ends may take to be heard of, once the last job is recorded.
+/// How long to wait for the last ends after the last job was enqueued.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// One job in so many is followed by its events.
+/// One in this many jobs is followed by server-sent events.
 const EVENTS: usize = 10;
-/// Queues of the load that is followed, and of the one beside very many connections.
+/// Queues of the measured load, and of the load for many connections.
 const QUEUES: usize = 4;
 const MANY_QUEUES: usize = 100;
-/// What is recorded while very many follow: every job is told to half of them, three times.
+/// The load for many connections: half of them receive three events per job.
 const CROWD: Load = Load { rate: 40, seconds: 20, queues: MANY_QUEUES };
-/// How often memory is looked at, and the store.
+/// How often memory and the store are sampled.
 const LOOK: Duration = Duration::from_millis(200);
-/// How many jobs end in one transaction of the burst.
+/// Jobs that end in one transaction of the burst.
 const AT_ONCE: usize = 10_000;
 
-/// Measures all of it.
+/// Runs all measurements.
 pub(super) async fn all<P: Place>(
     place: &P,
     request: &Request,
@@ -70,7 +70,7 @@ pub(super) async fn all<P: Place>(
     progress.done();
     if P::BACKEND == Backend::Postgres && request.burst > 0 {
         progress.step(format!("{name}, {} ends at once", request.burst));
-        // Nothing is promised of when it comes, so it does not.
+        // Off, because its timing would be random.
         set_autovacuum(&database.url, false).await?;
         let after =
             Burst { name: format!("{name}, after {} ends at once", request.burst), count: request.burst, load: full };
@@ -83,7 +83,7 @@ pub(super) async fn all<P: Place>(
     place.drop_database(database).await
 }
 
-/// A load where very many jobs have just ended.
+/// A load after many jobs have just ended.
 struct Burst {
     name: String,
     count: usize,
@@ -95,7 +95,7 @@ impl Burst {
         for _ in 0..self.count.div_ceil(AT_ONCE) {
             backend::fill_finished(url, AT_ONCE.min(self.count)).await?;
         }
-        // Those of the last transaction are no longer among what ended lately.
+        // Waits until the last transaction is older than the window of recent changes.
         tokio::time::sleep(Duration::from_secs(2)).await;
         let looks = tokio::spawn(looks(backend::open(url).await?, Duration::from_secs(self.load.seconds as u64)));
         table.add_ledger(&self.name, &*follow(server, self.load).await?, progress);
@@ -104,7 +104,7 @@ impl Burst {
     }
 }
 
-// Follows a load in every way; who heard what.
+// Runs a load with every kind of subscriber; returns what they received.
 async fn follow(server: &HttpServer, load: Load) -> Result<Arc<Ledger>> {
     let (ledger, mut tasks, address) = (Arc::<Ledger>::default(), Tasks::new(), server.address());
     followers::broad(&mut tasks, address, Follower::All, &json!({"all": true}), &ledger).await?;
@@ -118,7 +118,7 @@ async fn follow(server: &HttpServer, load: Load) -> Result<Arc<Ledger>> {
                 Follower::ByQueue => job.queue == 0,
                 Follower::Events => job.n.is_multiple_of(EVENTS),
             });
-            // Whoever takes them is gone only when something is wrong, which is seen below.
+            // The receiver is gone only after an error, which is reported below.
             let _ = ids.send(job.id.clone());
             if job.n.is_multiple_of(EVENTS) {
                 tokio::spawn(followers::events(home.clone(), job.id.clone(), Arc::clone(&noted)));
@@ -135,7 +135,7 @@ async fn follow(server: &HttpServer, load: Load) -> Result<Arc<Ledger>> {
     Ok(ledger)
 }
 
-// The most memory of the server while very many follow.
+// The server's peak memory with many subscribers.
 async fn crowd(name: &str, server: &HttpServer, request: &Request) -> Result<Line> {
     let (mut tasks, alone) = (Tasks::new(), server.resident()?);
     for n in 0..request.sockets {
@@ -162,7 +162,7 @@ async fn crowd(name: &str, server: &HttpServer, request: &Request) -> Result<Lin
     Ok(Line::memory(&format!("{name}, {} WebSockets", request.sockets), most, alone))
 }
 
-// How long looks at what happened lately take meanwhile, in milliseconds.
+// Milliseconds that queries for recent changes take meanwhile.
 async fn looks(store: Arc<dyn Store>, long: Duration) -> Result<Vec<f64>> {
     let begun = Instant::now();
     let mut took = Vec::new();

@@ -1,4 +1,4 @@
-//! One end of a WebSocket: as little of it as a follower needs.
+//! A minimal WebSocket client.
 
 use std::time::Duration;
 
@@ -12,9 +12,9 @@ use tokio::{
     time::timeout,
 };
 
-/// How long a server may take to answer.
+/// How long the server may take to answer.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The longest message that is expected.
+/// The longest expected message.
 const LONGEST: u64 = 1024 * 1024;
 
 const TEXT: u8 = 1;
@@ -22,13 +22,13 @@ const CLOSE: u8 = 8;
 const PING: u8 = 9;
 const PONG: u8 = 10;
 
-/// What comes.
+/// The receiving half.
 pub(super) struct Incoming(BufReader<OwnedReadHalf>);
 
-/// What is said.
+/// The sending half.
 pub(super) struct Outgoing(OwnedWriteHalf);
 
-/// What was read.
+/// A received frame.
 pub(super) enum Frame {
     Text(String),
     Ping,
@@ -36,7 +36,7 @@ pub(super) enum Frame {
     Other,
 }
 
-/// Opens one.
+/// Opens a WebSocket.
 pub(super) async fn open(address: &str) -> Result<(Incoming, Outgoing)> {
     let (incoming, mut outgoing) = TcpStream::connect(address).await?.into_split();
     let ask = format!(
@@ -74,7 +74,7 @@ impl Outgoing {
         self.send(PONG, &[]).await
     }
 
-    // A client's frames are masked; a mask of nothing but zeros changes nothing.
+    // A client must mask its frames; a mask of zeros changes nothing.
     async fn send(&mut self, kind: u8, payload: &[u8]) -> Result<()> {
         let mut frame = vec![0x80 | kind];
         match payload.len() {
@@ -111,7 +111,7 @@ impl Incoming {
         }
     }
 
-    /// Takes whatever comes and looks at none of it; how much there was, or nothing at the end.
+    /// Discards the available bytes; returns their number, or zero at the end.
     pub(super) async fn skip(&mut self) -> Result<usize> {
         let there = self.0.fill_buf().await?.len();
         self.0.consume(there);

@@ -1,4 +1,4 @@
-//! The table at the end.
+//! The result table.
 
 use std::fmt;
 
@@ -8,13 +8,13 @@ use super::{
 };
 use crate::{progress::Progress, sample::thousands};
 
-/// How soon all but one in a hundred must be told, in milliseconds; and what very many connections may take.
+/// The target for p99 latencies in milliseconds, and for the memory of many connections.
 const SOON: f64 = 500.0;
 const MEMORY: u64 = 200 * 1024 * 1024;
-/// How long a look at what happened lately may take, mostly.
+/// The target for the median of queries for recent changes.
 const LOOK: f64 = 50.0;
 
-/// A line of it.
+/// A row of the table.
 #[derive(Debug)]
 pub(super) struct Line {
     what: String,
@@ -25,7 +25,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// What very many connections took, and the server without them.
+    /// The memory with many connections, and without.
     pub(super) fn memory(what: &str, most: u64, alone: u64) -> Self {
         let megabytes = |bytes: u64| bytes as f64 / 1024.0 / 1024.0;
         Self {
@@ -37,7 +37,7 @@ impl Line {
         }
     }
 
-    /// How long looks at the store took.
+    /// The duration of queries for recent changes.
     pub(super) fn looks(what: &str, took: &[f64]) -> Self {
         Self {
             what: format!("{what}: a look"),
@@ -53,7 +53,7 @@ impl Line {
     }
 }
 
-/// All that was measured.
+/// All results.
 #[derive(Debug)]
 pub(super) struct Table<'a> {
     request: &'a Request,
@@ -70,7 +70,7 @@ impl<'a> Table<'a> {
         self.lines.push(line);
     }
 
-    /// What everybody heard of a load.
+    /// Adds the timings of all subscribers.
     pub(super) fn add_ledger(&mut self, place: &str, ledger: &Ledger, progress: &Progress) {
         for who in Follower::ALL {
             let seen = ledger.seen(who);
@@ -98,13 +98,13 @@ impl<'a> Table<'a> {
         self.lines.iter().any(|line| !line.met)
     }
 
-    /// Whether somebody did not hear of the end of a job that he followed.
+    /// Whether a subscriber missed the end of a job.
     pub(super) fn missed_an_end(&self) -> bool {
         self.lines.iter().any(|line| line.missed_ends > 0)
     }
 }
 
-// The value that so many are not over; of none, nothing.
+// The percentile of sorted values; zero for none.
 fn at(sorted: &[f64], share: f64) -> f64 {
     sorted.get(((sorted.len().max(1) - 1) as f64 * share) as usize).copied().unwrap_or_default()
 }

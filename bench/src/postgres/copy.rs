@@ -1,4 +1,4 @@
-//! What `bulk` is compared with: COPY.
+//! The limit of `bulk`: COPY.
 
 use std::mem;
 
@@ -15,7 +15,7 @@ use crate::{
     postgres::server::connect,
 };
 
-/// COPY in text format, a transaction per thousand rows, from two connections.
+/// COPY in text format, one transaction per thousand rows, from two connections.
 pub(crate) struct Copy {
     calls: usize,
 }
@@ -29,7 +29,7 @@ pub(crate) struct CopySession {
     lots: Vec<Vec<Bytes>>,
 }
 
-// The payloads hold nothing that the text format would have to escape.
+// The payloads need no escaping in the text format.
 fn text(n: usize) -> Bytes {
     (n * CALL..(n + 1) * CALL).map(|n| format!("default\t{}\n", payload(n))).collect::<String>().into()
 }

@@ -1,4 +1,4 @@
-//! What `single` is compared with: an INSERT and a commit per job, from as many connections as there are callers.
+//! The limit of `single`: one INSERT and commit per job, from as many connections as there are callers.
 
 use std::mem;
 
@@ -13,7 +13,7 @@ use crate::{
     single::{CALLERS, JOBS, WARM},
 };
 
-/// An INSERT and a commit per job, from 64 connections.
+/// One INSERT and commit per job, from 64 connections.
 pub(crate) struct Insert {
     each: usize,
 }

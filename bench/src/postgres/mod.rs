@@ -1,4 +1,4 @@
-//! PostgreSQL: a private server, and the least that it could be asked to do for the same jobs.
+//! PostgreSQL: a private server, and the least work that it could do for the same jobs.
 
 mod bare_drain;
 mod copy;
@@ -40,7 +40,7 @@ impl Place for Server {
         let database = self.create().await?;
         self.checkpoint().await?;
         side.prepare(&database.url).await?;
-        // What opening alone costs, to be left out.
+        // The transactions of opening connections are subtracted.
         let prepared = self.commits(&database).await?;
         drop(side.open(&database.url).await?);
         let opened = self.commits(&database).await?;
@@ -96,21 +96,21 @@ impl Place for Server {
     }
 }
 
-/// Adds completed jobs to history.
+/// Inserts completed jobs into history.
 pub(crate) async fn fill_finished(url: &str, count: usize) -> Result<()> {
     let client = server::connect(url).await?;
     client.execute(include_str!("sql/fill_history.sql"), &[&(count as i64)]).await?;
     Ok(())
 }
 
-/// Lets the server clean up by itself, or keeps it from it.
+/// Turns autovacuum on or off.
 pub(crate) async fn set_autovacuum(url: &str, on: bool) -> Result<()> {
     let client = server::connect(url).await?;
     client.batch_execute(&format!("ALTER SYSTEM SET autovacuum = {on}")).await?;
     Ok(client.batch_execute("SELECT pg_reload_conf()").await?)
 }
 
-/// Begins a transaction that keeps whatever dies from now on from being cleaned up, as long as the client lives.
+/// Opens a snapshot that keeps vacuum from removing rows that die from now on, as long as the client lives.
 pub(crate) async fn hold_snapshot(url: &str) -> Result<Client> {
     let client = server::connect(url).await?;
     client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1 FROM pg_class LIMIT 1").await?;

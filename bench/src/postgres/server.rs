@@ -1,8 +1,8 @@
-//! The server that is measured: its databases, its log and its counters.
+//! The measured server: its databases, its WAL and its counters.
 //!
-//! A server that somebody else uses, or that is not durable, is refused before anything is written to it.
+//! A server that holds other databases or is not durable is refused before anything is written to it.
 //!
-//! The counters are read from outside the measured database, so that reading them is not counted.
+//! Counters are read over another database, so that reading them is not counted.
 
 use std::{
     sync::atomic::{AtomicU32, Ordering},
@@ -14,16 +14,16 @@ use tokio_postgres::{Client, NoTls};
 
 use crate::{coordinator::cpu_time, measure::Database};
 
-/// How long closed connections may take to be gone.
+/// How long to wait for closed connections to disappear.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What must be on, or a commit could be lost and the numbers would flatter.
+/// Settings that must be on: otherwise commits could be lost and the numbers would be too good.
 const DURABLE: [&str; 3] = ["fsync", "synchronous_commit", "full_page_writes"];
 
-/// Databases that a server has before anybody uses it.
+/// The databases of a new server.
 const OWN_DATABASES: [&str; 3] = ["postgres", "template0", "template1"];
 
-/// Writes a gigabyte to the log, whose files are then used again: making new ones would slow down whoever comes first.
+/// Writes a gigabyte of WAL, whose files are then reused: creating new ones would slow down the first measurement.
 const FILL_LOG: &str = "
     SELECT count(pg_logical_emit_message(false, 'bench', repeat('x', 8 * 1024 * 1024))) FROM generate_series(1, 128)";
 
@@ -52,7 +52,7 @@ impl Server {
         Ok(server)
     }
 
-    // A run fills the log, forces checkpoints and reads counters of the whole server: nobody else may live there.
+    // A run fills the WAL, forces checkpoints and reads server-wide counters, so the server must have no other use.
     async fn check_private(&self) -> Result<()> {
         let others = self
             .admin
@@ -71,13 +71,13 @@ impl Server {
         Ok(())
     }
 
-    /// Brings the server to the state in which measurements begin.
+    /// Prepares the server for measurements.
     pub(crate) async fn settle(&self) -> Result<()> {
         self.admin.batch_execute(FILL_LOG).await?;
         self.checkpoint().await
     }
 
-    /// Writes everything out, so that what one measurement left behind does not burden the next.
+    /// Runs a checkpoint, so that one measurement does not burden the next.
     pub(crate) async fn checkpoint(&self) -> Result<()> {
         Ok(self.admin.batch_execute("CHECKPOINT").await?)
     }
@@ -93,13 +93,13 @@ impl Server {
         Ok(self.admin.batch_execute(&format!("DROP DATABASE {} WITH (FORCE)", database.name)).await?)
     }
 
-    /// How many bytes have been written to the log.
+    /// The number of WAL bytes written so far.
     pub(crate) async fn wal(&self) -> Result<u64> {
         let row = self.admin.query_one("SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint", &[]).await?;
         Ok(row.get::<_, i64>(0).try_into()?)
     }
 
-    /// How many transactions a database has committed. Sessions report theirs when they end, so all must have ended.
+    /// The number of committed transactions. Sessions report theirs when they end, so all must have ended.
     pub(crate) async fn commits(&self, database: &Database) -> Result<u64> {
         let begun = Instant::now();
         while self.sessions(database).await? > 0 {
@@ -109,13 +109,13 @@ impl Server {
         self.commits_so_far(database).await
     }
 
-    /// The same while sessions are open, which report theirs a second or so late.
+    /// The same while sessions are open; they report theirs about a second late.
     pub(crate) async fn commits_so_far(&self, database: &Database) -> Result<u64> {
         let sql = "SELECT xact_commit FROM pg_stat_database WHERE datname = $1";
         Ok(self.admin.query_one(sql, &[&database.name]).await?.get::<_, i64>(0).try_into()?)
     }
 
-    /// What the sessions in a database have taken of the processor so far.
+    /// The CPU time of the sessions in a database.
     pub(crate) async fn cpu_time(&self, database: &Database) -> Result<Duration> {
         let sql = "SELECT pid::text FROM pg_stat_activity WHERE datname = $1 AND backend_type = 'client backend'";
         let sessions = self.admin.query(sql, &[&database.name]).await?;

@@ -1,5 +1,5 @@
-//! What `drain` is compared with: the bare statements on one connection, a commit for each claim and one for each
-//! completion. A second connection would only wait for the first.
+//! The limit of `drain`: the bare statements on one connection, with one commit per claim and one per completion. A
+//! second connection would only wait for the first.
 
 use std::hint::black_box;
 
@@ -20,7 +20,7 @@ use crate::{
 
 const BATCH: usize = Backend::Sqlite.batch();
 
-/// Claims and completes in the plain table; finished rows stay where they are.
+/// Claims and completes in the plain table; finished rows stay in place.
 pub(crate) struct BareDrain {
     jobs: usize,
 }
@@ -41,7 +41,7 @@ fn drain(connection: &Connection, jobs: usize) -> Result<u64> {
     Ok(jobs as u64)
 }
 
-// One UPDATE … RETURNING for all of them was measured too: it takes as long.
+// A single UPDATE … RETURNING takes as long.
 fn claim(connection: &Connection, token: Uuid, batch: usize) -> Result<Vec<Uuid>> {
     let mut ids = Vec::with_capacity(batch);
     connection.prepare_cached("BEGIN IMMEDIATE")?.execute(())?;
@@ -75,7 +75,7 @@ impl Side for BareDrain {
     async fn prepare(&self, url: &str) -> Result<()> {
         let connection = connect(url)?;
         connection.execute_batch(include_str!("sql/queue.sql"))?;
-        // As for our store: a transaction per few thousand.
+        // As for the store: one transaction per few thousand.
         insert(&connection, &rows(warm(BATCH) + self.jobs), 5_000)?;
         Ok(())
     }

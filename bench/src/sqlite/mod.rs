@@ -1,4 +1,4 @@
-//! SQLite: files on this machine's disk, and the least that one connection could be asked to do for the same jobs.
+//! SQLite: files on this machine's disk, and the least work that one connection could do for the same jobs.
 
 mod bare_drain;
 mod files;
@@ -90,7 +90,7 @@ impl Place for Files {
     }
 }
 
-/// Adds completed jobs to the table of our store. They are counted nowhere: depths are of unfinished ones.
+/// Inserts completed jobs into the table of the store. Depths count unfinished jobs only, so they stay correct.
 pub(crate) fn fill_finished(url: &str, count: usize) -> Result<()> {
     files::connect(url)?.execute(include_str!("sql/fill_finished.sql"), [count as i64])?;
     Ok(())

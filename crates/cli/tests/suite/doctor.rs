@@ -167,7 +167,7 @@ fn unreachable_and_refusing_databases_differ_and_no_password_is_shown() {
     report.assert_check("file", "problem", "");
     assert!(fs::read_dir(env.dir()).unwrap().next().is_none(), "doctor created a file");
     CliOutput::run(&mut orchestrix(&["doctor"])).exits_with(2, "--database");
-    CliOutput::run(&mut orchestrix(&["doctor", "--database", "memory:"])).exits_with(2, "--database");
+    CliOutput::run(&mut orchestrix(&["doctor", "--database", "memory:"])).exits_with(2, "memory:");
 }
 
 #[tokio::test]

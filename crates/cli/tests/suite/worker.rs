@@ -194,7 +194,7 @@ fn settings_come_from_the_environment_and_invalid_ones_are_usage_errors() {
         (&["--poll-interval", "0s"], "pollInterval"),
         (&["--dead-node-timeout", "1s"], "deadNodeTimeout"),
         (&["--leader-term", "1ms"], "leaderTerm"),
-        (&["--worker-name", "a b"], "a b"),
+        (&["--worker-name", "a b"], "workerId"),
         (&["--database", "memory:"], "memory:"),
     ] {
         env.run(&[&["worker"], flags].concat()).exits_with(2, text);

@@ -128,7 +128,7 @@ fn a_browser_follows_a_job_and_reconnects_after_a_server_restart() {
     let mut server = ServerProcess::start(&env);
     let id = server.post("/jobs", &json!({"jobType": "t", "leaseSeconds": 300})).accepted_job_id();
     let home = format!("http://{}/healthz", server.address);
-    browser.call("MetricsPage.navigate", &json!({"url": home}));
+    browser.call("Page.navigate", &json!({"url": home}));
     browser.wait_until(&format!("location.href == '{home}' && document.readyState == 'complete'"));
     browser.evaluate(&FOLLOW.replace("JOB", &id));
     browser.wait_until("received.length == 1 && received[0][1].status == 'PENDING'");
@@ -176,7 +176,7 @@ fn a_browser_sends_its_key_as_a_protocol_and_it_is_not_logged() {
     let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
     let id = server.call("POST", "/jobs", &headers, r#"{"jobType": "t"}"#).accepted_job_id();
     let home = format!("http://{}/healthz", server.address);
-    browser.call("MetricsPage.navigate", &json!({"url": home}));
+    browser.call("Page.navigate", &json!({"url": home}));
     browser.wait_until(&format!("location.href == '{home}' && document.readyState == 'complete'"));
     browser.evaluate(&FOLLOW_WITH_KEY.replace("JOB", &id).replace("KEY", key));
     browser.wait_until("received.length == 2 && received[0].spoken == 'orchestrix' && received[1].status == 'PENDING'");
