@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use orchestrix_core::{JobType, NodeName, Queue, WorkerName};
-use orchestrix_store::{NodeInfo, Presence, Queues, Store, Verdict, WorkerInfo};
+use orchestrix_store::{NodeInfo, Outcome, Presence, Queues, Store, WorkerInfo};
 use serde_json::{Value, json};
 
 use crate::harness::{TestEnv, claim_one, each_database_and_server, finish};
@@ -31,7 +31,7 @@ async fn lead(store: &dyn Store) {
     let name = NodeName::new("node").unwrap();
     let node = NodeInfo { name: name.clone(), address: None, roles: vec!["coordinator".into()] };
     store.heartbeat_node(&node).await.unwrap();
-    store.campaign(&name, Duration::from_secs(600), None).await.unwrap();
+    store.campaign_for_leadership(&name, Duration::from_secs(600), None).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -110,7 +110,7 @@ async fn running_and_finished_jobs_are_explained() {
         let claimed = claim_one(&*store).await;
         let running = explanation();
         assert_eq!((codes(&running), &running["reasons"][0]["workerId"]), (vec!["running"], &json!("hand")));
-        let failed = |retryable| Verdict::Fail { error: "no\u{1b} luck".into(), retryable, retry_after: None };
+        let failed = |retryable| Outcome::Fail { error: "no\u{1b} luck".into(), retryable, retry_after: None };
         finish(&*store, &claimed, failed(true)).await;
         lead(&*store).await;
         let retrying = explanation();
@@ -125,7 +125,7 @@ async fn running_and_finished_jobs_are_explained() {
         let claimed = claim_one(&*store).await;
         env.run(&["jobs", "cancel", &id]).success();
         assert_eq!(codes(&explanation()), ["cancel_requested", "running"]);
-        finish(&*store, &claimed, Verdict::Complete { result: None }).await;
+        finish(&*store, &claimed, Outcome::Complete { result: None }).await;
         assert_eq!(codes(&explanation()), ["completed"]);
 
         let dead = env.enqueue_dead_job(&["t"], "broken").await;

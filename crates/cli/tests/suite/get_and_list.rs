@@ -1,7 +1,7 @@
 //! `jobs get` and `jobs list`.
 
 use orchestrix_core::{JobState, Json};
-use orchestrix_store::{LogLevel, LogLine, Verdict};
+use orchestrix_store::{LogLevel, LogLine, Outcome};
 use serde_json::{Value, json};
 
 use crate::harness::{TestEnv, claim_one, each_database_and_server};
@@ -21,7 +21,7 @@ fn events(job: &Value) -> Vec<String> {
 async fn a_job_is_shown_with_its_result_attempts_and_transitions() {
     for env in each_database_and_server() {
         let id = env.enqueue(&["SEND_EMAIL", "--retry-base", "0s"]).to_string();
-        env.finish_next_job(Verdict::Fail {
+        env.finish_next_job(Outcome::Fail {
             error: "no route\u{1b}[31m to host".into(),
             retryable: true,
             retry_after: None,
@@ -42,7 +42,7 @@ async fn a_job_is_shown_with_its_result_attempts_and_transitions() {
 
         let id = env.enqueue(&["OTHER"]).to_string();
         let result = Json::parse("result", r#"{"sent":  true}"#).unwrap();
-        assert_eq!(env.finish_next_job(Verdict::Complete { result: Some(result) }).await, JobState::Completed);
+        assert_eq!(env.finish_next_job(Outcome::Complete { result: Some(result) }).await, JobState::Completed);
         let text = env.run(&["jobs", "get", &id]).success().stdout;
         for part in ["completed", r#"{"sent":  true}"#, "hand", "finished", "recorded", "started", "ended"] {
             assert!(text.contains(part), "{part}: {text}");

@@ -13,7 +13,7 @@ use std::{
 use orchestrix_core::{JobId, JobState, Timestamp, WorkerName};
 use orchestrix_postgres::{PostgresOptions, PostgresStore};
 use orchestrix_sqlite::{SqliteOptions, SqliteStore};
-use orchestrix_store::{ClaimRequest, Claimed, Finish, ManualClock, Store, Verdict};
+use orchestrix_store::{ClaimRequest, ClaimedJob, ManualClock, Outcome, OutcomeReport, Store};
 use orchestrix_testkit::{PostgresServer, TestDatabase, psql};
 use serde_json::Value;
 
@@ -145,17 +145,17 @@ impl TestEnv {
     }
 
     /// Claims the one pending job and finishes it.
-    pub(crate) async fn finish_next_job(&self, verdict: Verdict) -> JobState {
+    pub(crate) async fn finish_next_job(&self, outcome: Outcome) -> JobState {
         let store = self.store().await;
         let claimed = claim_one(&*store).await;
-        finish(&*store, &claimed, verdict).await
+        finish(&*store, &claimed, outcome).await
     }
 
     /// Enqueues a job and fails it for good with `error`.
     pub(crate) async fn enqueue_dead_job(&self, arguments: &[&str], error: &str) -> JobId {
         let id = self.enqueue(arguments);
-        let verdict = Verdict::Fail { error: error.into(), retryable: false, retry_after: None };
-        assert_eq!(self.finish_next_job(verdict).await, JobState::Dead);
+        let outcome = Outcome::Fail { error: error.into(), retryable: false, retry_after: None };
+        assert_eq!(self.finish_next_job(outcome).await, JobState::Dead);
         id
     }
 }
@@ -186,13 +186,13 @@ pub(crate) fn orchestrix(arguments: &[&str]) -> Command {
     command
 }
 
-pub(crate) async fn claim_one(store: &dyn Store) -> Claimed {
+pub(crate) async fn claim_one(store: &dyn Store) -> ClaimedJob {
     let worker = WorkerName::new("hand").unwrap();
-    store.claim(&ClaimRequest::any(worker, 1)).await.unwrap().pop().expect("a job waits")
+    store.claim_jobs(&ClaimRequest::any(worker, 1)).await.unwrap().pop().expect("a job waits")
 }
 
-pub(crate) async fn finish(store: &dyn Store, claimed: &Claimed, verdict: Verdict) -> JobState {
-    let ends = store.finish(vec![Finish { token: claimed.token, verdict }]).await.unwrap();
+pub(crate) async fn finish(store: &dyn Store, claimed: &ClaimedJob, outcome: Outcome) -> JobState {
+    let ends = store.finish_attempts(vec![OutcomeReport { token: claimed.token, outcome }]).await.unwrap();
     *ends[0].as_ref().unwrap()
 }
 

@@ -8,7 +8,7 @@ use std::{
 };
 
 use orchestrix_core::{JobState, JobType, NewJob, Timestamp, WorkerName};
-use orchestrix_store::{ClaimRequest, Finish, JobFilter, PageRequest, Store, Verdict};
+use orchestrix_store::{ClaimRequest, JobFilter, Outcome, OutcomeReport, PageRequest, prelude::*};
 use serde_json::json;
 
 use crate::harness::{CliOutput, TestEnv, claim_one, each_database_and_server, finish, orchestrix};
@@ -25,7 +25,7 @@ async fn a_waiting_job_is_cancelled_and_a_finished_one_conflicts() {
         assert_eq!(env.json(&["jobs", "cancel", &id]), cancelled);
         assert_eq!(env.json(&["jobs", "cancel", &id]), cancelled, "a second cancel succeeds");
         let done = env.enqueue(&["t"]).to_string();
-        env.finish_next_job(Verdict::DONE).await;
+        env.finish_next_job(Outcome::DONE).await;
         env.run(&["jobs", "cancel", &done]).exits_with(4, "completed");
         let waiting = env.enqueue(&["t"]).to_string();
         let ran = env.run(&["jobs", "cancel", &done, &waiting]).exits_with(4, &done);
@@ -42,7 +42,7 @@ async fn only_dead_and_cancelled_jobs_are_retried() {
         env.run(&["jobs", "retry", &dead]).exits_with(4, "pending");
         env.run(&["jobs", "cancel", &waiting]).success();
         env.run(&["jobs", "retry", &waiting]).success();
-        assert_eq!(env.finish_next_job(Verdict::DONE).await, JobState::Completed);
+        assert_eq!(env.finish_next_job(Outcome::DONE).await, JobState::Completed);
     }
 }
 
@@ -178,18 +178,18 @@ async fn a_redrive_reaches_the_oldest_jobs_even_if_newer_ones_die_again_at_once(
         let mut killed = 0;
         loop {
             let worker = WorkerName::new("hand").unwrap();
-            let claimed = store.claim(&ClaimRequest::any(worker, 1_000)).await.unwrap();
+            let claimed = store.claim_jobs(&ClaimRequest::any(worker, 1_000)).await.unwrap();
             if claimed.is_empty() {
                 return killed;
             }
-            let verdict = Verdict::Fail { error: "broken".into(), retryable: false, retry_after: None };
-            let ends = claimed.iter().map(|job| Finish { token: job.token, verdict: verdict.clone() });
-            killed += store.finish(ends.collect()).await.unwrap().len();
+            let outcome = Outcome::Fail { error: "broken".into(), retryable: false, retry_after: None };
+            let ends = claimed.iter().map(|job| OutcomeReport { token: job.token, outcome: outcome.clone() });
+            killed += store.finish_attempts(ends.collect()).await.unwrap().len();
         }
     }
     let env = TestEnv::behind_server();
     let store = env.store().await;
-    store.enqueue_many(vec![NewJob::new(JobType::trusted("t")); JOBS]).await.unwrap();
+    store.enqueue_jobs(vec![NewJob::new(JobType::trusted("t")); JOBS]).await.unwrap();
     assert_eq!(fail_all(&*store).await, JOBS);
     let (runtime, killer) = (tokio::runtime::Handle::current(), Arc::clone(&store));
     let address = start_proxy(env.address(), move |request| {
@@ -203,7 +203,7 @@ async fn a_redrive_reaches_the_oldest_jobs_even_if_newer_ones_die_again_at_once(
     let mut page = PageRequest::first(1_000);
     let mut twice = 0;
     loop {
-        let part = store.list(&JobFilter::default(), &page).await.unwrap();
+        let part = store.list_jobs(&JobFilter::default(), &page).await.unwrap();
         twice += part.items.iter().filter(|job| job.attempts == 2).count();
         let Some(next) = part.next else { break };
         page = PageRequest::after(next, 1_000);
@@ -215,7 +215,7 @@ async fn a_redrive_reaches_the_oldest_jobs_even_if_newer_ones_die_again_at_once(
 async fn a_purge_removes_dead_jobs_only() {
     for env in each_database_and_server() {
         let done = env.enqueue(&["t"]);
-        env.finish_next_job(Verdict::DONE).await;
+        env.finish_next_job(Outcome::DONE).await;
         let cancelled = env.enqueue(&["t"]).to_string();
         env.run(&["jobs", "cancel", &cancelled]).success();
         let dead = env.enqueue_dead_job(&["t", "--idempotency-key", "k"], "broken").await.to_string();
@@ -241,9 +241,9 @@ async fn a_purge_respects_older_than() {
     let env = TestEnv::sqlite();
     env.run(&["migrate"]).success();
     let earlier = env.store_at(Timestamp::now() - Duration::from_secs(7_200)).await;
-    let old = earlier.enqueue(NewJob::new(JobType::new("t").unwrap())).await.unwrap().id.to_string();
+    let old = earlier.enqueue_job(NewJob::new(JobType::new("t").unwrap())).await.unwrap().id.to_string();
     let claimed = claim_one(&earlier).await;
-    finish(&earlier, &claimed, Verdict::Fail { error: "broken".into(), retryable: false, retry_after: None }).await;
+    finish(&earlier, &claimed, Outcome::Fail { error: "broken".into(), retryable: false, retry_after: None }).await;
     let recent = env.enqueue_dead_job(&["t"], "broken").await.to_string();
     assert_eq!(env.json(&["dlq", "purge", "--older-than", "1h", "--dry-run"]), json!({"count": 1, "dryRun": true}));
     assert_eq!(env.json(&["dlq", "purge", "--older-than", "1h", "--yes"]), json!({"count": 1, "dryRun": false}));

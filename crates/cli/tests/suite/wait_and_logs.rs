@@ -5,7 +5,7 @@ use std::{
     process::{Child, Stdio},
 };
 
-use orchestrix_store::{LogLevel, LogLine, Verdict};
+use orchestrix_store::{LogLevel, LogLine, Outcome};
 use serde_json::json;
 
 use crate::harness::{CliOutput, TestEnv, claim_one, each_database_and_server, finish};
@@ -21,19 +21,19 @@ fn line(level: LogLevel, message: &str) -> LogLine {
 #[tokio::test(flavor = "multi_thread")]
 async fn wait_ends_with_the_job_and_reports_its_status() {
     for env in each_database_and_server() {
-        for (verdict, code, state) in [
-            (Verdict::DONE, 0, "COMPLETED"),
-            (Verdict::Fail { error: "broken".into(), retryable: false, retry_after: None }, 1, "FAILED"),
+        for (outcome, code, state) in [
+            (Outcome::DONE, 0, "COMPLETED"),
+            (Outcome::Fail { error: "broken".into(), retryable: false, retry_after: None }, 1, "FAILED"),
         ] {
             let id = env.enqueue(&["t"]).to_string();
             let waiting = spawn(&env, &["jobs", "wait", &id, "--timeout", "2m"]);
-            env.finish_next_job(verdict).await;
+            env.finish_next_job(outcome).await;
             let ran = CliOutput::from(waiting.wait_with_output().unwrap()).exits_with(code, "");
             assert!(ran.stdout.contains(state), "{ran:?}");
         }
         let (one, two) = (env.enqueue(&["t"]).to_string(), env.enqueue(&["t"]).to_string());
         env.run(&["jobs", "cancel", &two]).success();
-        env.finish_next_job(Verdict::DONE).await;
+        env.finish_next_job(Outcome::DONE).await;
         let ran = env.run(&["jobs", "wait", &one, &two, "--output", "jsonl"]).exits_with(1, "");
         assert!(ran.stdout.contains("COMPLETED") && ran.stdout.contains("CANCELLED"), "{ran:?}");
     }
@@ -52,9 +52,9 @@ fn wait_times_out_and_says_that_no_worker_takes_the_job() {
 #[tokio::test(flavor = "multi_thread")]
 async fn enqueue_can_wait_for_the_end() {
     for env in each_database_and_server() {
-        for (verdict, code, status) in [
-            (Verdict::DONE, 0, "COMPLETED"),
-            (Verdict::Fail { error: "broken".into(), retryable: false, retry_after: None }, 1, "FAILED"),
+        for (outcome, code, status) in [
+            (Outcome::DONE, 0, "COMPLETED"),
+            (Outcome::Fail { error: "broken".into(), retryable: false, retry_after: None }, 1, "FAILED"),
         ] {
             env.migrate();
             let mut waiting = spawn(&env, &["jobs", "enqueue", "t", "--wait", "--output", "json"]);
@@ -63,7 +63,7 @@ async fn enqueue_can_wait_for_the_end() {
             let mut line = String::new();
             errors.read_line(&mut line).unwrap();
             assert!(line.starts_with("waiting for "), "{line}");
-            env.finish_next_job(verdict).await;
+            env.finish_next_job(outcome).await;
             let ran = CliOutput::from(waiting.wait_with_output().unwrap()).exits_with(code, "");
             assert_eq!(ran.json()["status"], status);
         }
@@ -86,7 +86,7 @@ async fn logs_are_followed_until_the_job_ends() {
         let second = lines.next().unwrap().unwrap();
         assert!(second.ends_with("warn  [1] half way"), "{second}");
         store.append_logs(claimed.token, vec![line(LogLevel::Error, "last line")]).await.unwrap();
-        finish(&*store, &claimed, Verdict::DONE).await;
+        finish(&*store, &claimed, Outcome::DONE).await;
         let rest: Vec<String> = lines.map(Result::unwrap).collect();
         assert!(rest.len() == 1 && rest[0].ends_with("last line"), "{rest:?}");
         assert_eq!(following.wait().unwrap().code(), Some(0));
@@ -110,7 +110,7 @@ async fn a_log_of_many_pages_is_printed_completely_and_once() {
         let lines = (0..800).map(|i| line(LogLevel::Info, &format!("line {}", part * 800 + i))).collect();
         store.append_logs(claimed.token, lines).await.unwrap();
     }
-    finish(&*store, &claimed, Verdict::DONE).await;
+    finish(&*store, &claimed, Outcome::DONE).await;
     for follow in [&["jobs", "logs", &id][..], &["jobs", "logs", "-f", &id]] {
         let shown = env.run(follow).success().stdout;
         assert!(shown.lines().enumerate().all(|(i, line)| line.ends_with(&format!("] line {i}"))));

@@ -1,7 +1,7 @@
 //! Commands and workers over a server, by the role of their key.
 
 use orchestrix_core::Json;
-use orchestrix_store::Verdict;
+use orchestrix_store::Outcome;
 use serde_json::json;
 
 use super::{forged_key, run_with_key, start_server_with_auth};
@@ -43,7 +43,7 @@ async fn a_client_key_shows_and_cancels_its_own_jobs() {
     let server = start_server_with_auth(&env);
     let done = env.enqueue(&["t", "--correlation-id", "order-9"]).to_string();
     let result = Json::parse("result", r#"{"sent":  true}"#).unwrap();
-    env.finish_next_job(Verdict::Complete { result: Some(result) }).await;
+    env.finish_next_job(Outcome::Complete { result: Some(result) }).await;
     let [first, second] = [&[][..], &["--delay", "1h"]].map(|more| {
         let id = run_with_key(&server, &client, &[&["jobs", "enqueue", "t"], more].concat()).success().stdout;
         id.split_whitespace().next().unwrap().to_owned()

@@ -6,7 +6,7 @@ use orchestrix_core::{
     Cadence, JobId, JobType, NewJob, NewSchedule, ScheduleName, Timestamp,
     schedule::{Overlap, Reason},
 };
-use orchestrix_store::{Fence, Store, Verdict};
+use orchestrix_store::{Fence, Outcome, prelude::*};
 use serde_json::{Value, json};
 
 use super::put_nightly;
@@ -45,7 +45,7 @@ async fn a_trigger_creates_a_job_and_an_occurrence() {
         assert_eq!(env.json(&["schedules", "get", "nightly"])["unfinishedJobs"], json!([fields[0]]));
         assert!(env.run(&["schedules", "get", "nightly"]).success().stdout.contains(fields[0]));
         assert!(env.run(&["schedules", "list"]).success().stdout.contains("s ago"));
-        env.finish_next_job(Verdict::Complete { result: None }).await;
+        env.finish_next_job(Outcome::Complete { result: None }).await;
         assert_eq!(env.json(&["schedules", "get", "nightly"])["unfinishedJobs"], json!([]));
         let second = env.json(&["schedules", "trigger", "nightly"]);
         assert_eq!(second["status"], "PENDING");
@@ -118,7 +118,7 @@ async fn a_pause_is_one_occurrence_and_a_punctual_fire_has_no_reason() {
 
     let next = env.json(&["schedules", "get", "s"])["nextTime"].as_str().unwrap().parse::<Timestamp>().unwrap();
     let store = env.store_at(next + Duration::from_secs(1)).await;
-    store.fire(Fence::NONE, 10).await.unwrap();
+    store.fire_schedules(Fence::NONE, 10).await.unwrap();
     store.close().await;
     let ledger = env.json(&["schedules", "occurrences", "s"]);
     let line = &items(&ledger)[0];
