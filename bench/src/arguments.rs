@@ -13,21 +13,21 @@ cargo xtask bench http                  [--quick] [--only NAME,…] [--rounds N]
 cargo xtask bench admin                 [--quick] [--finished N] [--pending N] [--plans DIR] [--rounds N] [--strict]
 cargo xtask bench live                  [--quick] [--on postgres|sqlite] [--seconds N] [--rate N] [--sockets N] [--burst N] [--strict]
 
-    --quick       a tenth of every count: a smoke run, whose numbers say little
-    --only NAMES  of a store, some of: single, bulk, drain, finished, pending, xmin (postgres), memory, latency;
-                  of a worker, some of: run, start, footprint;
-                  of the coordinator, some of: promotion, punctuality, idle, reaping;
-                  of schedules, some of: load, burst;
-                  of the HTTP server, some of: health, post, get, keys, overload, growth, waits
-    --rounds N    how often each figure and its limit are measured, in turns; 3 unless told otherwise; of admin, how often
-                  each page is asked for; 20 unless told otherwise
+    --quick       a tenth of every count: shows that everything works, says little about speed
+    --only NAMES  store: single, bulk, drain, finished, pending, xmin (postgres), memory, latency;
+                  worker: run, start, footprint;
+                  coordinator: promotion, punctuality, idle, reaping;
+                  schedules: load, burst;
+                  http: health, post, get, keys, overload, growth, waits
+    --rounds N    how often each figure and its limit are measured, alternating (default 3);
+                  admin: how often each page is requested (default 20)
     --finished N, --pending N
-                  of admin, how many jobs there are: 10,000,000 and 1,000,000 unless told otherwise
-    --plans DIR   of admin, write the plans of the statements behind each page into files there
-    --on NAME     of live, the one database to do it on
+                  admin: the number of jobs (default 10,000,000 and 1,000,000)
+    --plans DIR   admin: write the query plans behind each page to files in DIR
+    --on NAME     live: run on one database only
     --seconds N, --rate N, --sockets N, --burst N
-                  of live, how long jobs are recorded, how many a second, how many WebSockets there are at once, and how many jobs end
-                  at once before the last measurement: 30, 300, 1,000 and 500,000 unless told otherwise
+                  live: how long jobs are enqueued, how many per second, concurrent WebSockets, and jobs that end at
+                  once before the last measurement (default 30, 300, 1,000 and 500,000)
     --strict      exit with 1 if a target is missed
 ";
 
@@ -141,7 +141,7 @@ impl Command {
                 Ok(if alone == "drain-alone" { Self::DrainAlone { url, jobs } } else { Self::WorkAlone { url, jobs } })
             }
             (None | Some("help" | "--help" | "-h"), None) => Ok(Self::Help),
-            _ => bail!("there is no such benchmark:\n\n{HELP}"),
+            _ => bail!("unknown benchmark:\n\n{HELP}"),
         }
     }
 }
@@ -157,7 +157,11 @@ impl Request {
                     let names = arguments.next().context("--only needs names")?;
                     request.figures = names.split(',').map(str::parse).collect::<Result<_>>()?;
                     for figure in &request.figures {
-                        ensure!(subject.figures().contains(figure), "`{}` is not measured here", figure.name());
+                        ensure!(
+                            subject.figures().contains(figure),
+                            "`{}` is not a figure of this benchmark",
+                            figure.name()
+                        );
                     }
                 }
                 "--rounds" => {

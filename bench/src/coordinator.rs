@@ -24,7 +24,7 @@ use crate::{
     drain::{CLAIMERS, drain, warm},
     figure::{Figure, Target},
     jobs::{fill, job},
-    measure::{Database, Place},
+    measure::{Database, DatabaseHost},
     postgres::Server,
     progress::Progress,
     report::Row,
@@ -34,23 +34,23 @@ use crate::{
 /// Jobs per claim.
 const BATCH: usize = Backend::Postgres.batch();
 /// The limit of every wait.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Jobs that become due at the same time.
 const DUE: usize = 100_000;
 /// Jobs of another queue that are drained meanwhile; if they run out, the rest of the time is not measured.
 const PENDING: usize = 3 * DUE;
 /// Jobs that the coordinator promotes in one step.
-const STEP: usize = 2_000;
+const STEP_SIZE: usize = 2_000;
 /// Steps allowed besides full ones: those that are too early or find nothing left.
-const FEW: usize = 5;
+const EXTRA_STEPS: usize = 5;
 
 /// Delayed jobs, one after the other.
-const PUT_OFF: usize = 300;
+const DELAYED_JOBS: usize = 300;
 const DELAY: Duration = Duration::from_secs(1);
 /// The worker's poll interval. A lost wake-up shows as a latency of this length, or of the pause between two jobs,
 /// which is longer than the target for that reason.
-const POLL: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How long idle nodes are observed, in seconds, and the time before: an idle session reports the commits of its
 /// start up to ten seconds late.
@@ -76,7 +76,7 @@ async fn wait_for<T>(coordinator: &Coordinator, what: &str, seen: impl Fn(&Coord
         if let Some(seen) = seen(coordinator) {
             return Ok(seen);
         }
-        ensure!(begun.elapsed() < PATIENCE, "waited in vain for {what}");
+        ensure!(begun.elapsed() < TIMEOUT, "timed out waiting for {what}");
         sleep(Duration::from_millis(1)).await;
     }
 }
@@ -92,19 +92,19 @@ pub(crate) fn service(coordinator: &Coordinator, name: &str) -> ServiceStatus {
 }
 
 /// The duration and the steps of a sweep.
-pub(crate) struct Swept {
+pub(crate) struct SweepTiming {
     pub(crate) took: Duration,
     pub(crate) steps: u64,
 }
 
 /// Waits until a service has moved `jobs` since `before`; returns how long after `due` that was.
-pub(crate) async fn swept(
+pub(crate) async fn wait_for_sweep(
     coordinator: &Coordinator,
     name: &str,
     before: &ServiceStatus,
     jobs: usize,
     due: Timestamp,
-) -> Result<Swept> {
+) -> Result<SweepTiming> {
     let done = |coordinator: &Coordinator| {
         let status = service(coordinator, name);
         (status.moved >= before.moved + jobs as u64).then_some(status)
@@ -112,7 +112,7 @@ pub(crate) async fn swept(
     let status = wait_for(coordinator, name, done).await?;
     let took = Timestamp::now().duration_since(due).unsigned_abs();
     ensure!(status.failures == 0, "{name} failed {} times", status.failures);
-    Ok(Swept { took, steps: status.runs - before.runs })
+    Ok(SweepTiming { took, steps: status.runs - before.runs })
 }
 
 pub(crate) async fn sleep_until(at: Timestamp) {
@@ -122,11 +122,11 @@ pub(crate) async fn sleep_until(at: Timestamp) {
 // ---- promotion ----
 
 /// One run of the drain in `promotion`.
-struct Drained {
+struct DrainRate {
     jobs_per_second: f64,
     window: Duration,
     /// The promotion, on the side that has one.
-    promoted: Option<Swept>,
+    promoted: Option<SweepTiming>,
 }
 
 /// Measures a drain while many jobs become due, alternating with the same drain while none does.
@@ -164,7 +164,7 @@ pub(crate) async fn promotion(server: &Server, request: &Request, progress: &Pro
     }
     let speed = Spread::of(samples.iter().map(|(promoted, ..)| due as f64 / promoted.took.as_secs_f64()));
     let steps = Spread::of(samples.iter().map(|(promoted, ..)| promoted.steps as f64));
-    let bound = Target::Most((due.div_ceil(STEP) + FEW) as f64, "steps");
+    let bound = Target::Most((due.div_ceil(STEP_SIZE) + EXTRA_STEPS) as f64, "steps");
     let ratio = Spread::of(samples.iter().map(|(_, busy, quiet)| busy / quiet));
     let busy = Spread::of(samples.iter().map(|(_, busy, _)| *busy));
     let quiet = Spread::of(samples.iter().map(|(.., quiet)| *quiet));
@@ -172,20 +172,20 @@ pub(crate) async fn promotion(server: &Server, request: &Request, progress: &Pro
         Row {
             figure: "promotion".into(),
             ours: format!("{speed} jobs/s, {steps} steps"),
-            ..Row::judged(bound, steps.median)
+            ..Row::with_target(bound, steps.median)
         },
         Row {
             figure: "promotion, drain meanwhile".into(),
             ours: format!("{busy} jobs/s"),
             limit: format!("{quiet} jobs/s"),
             ratio: ratio.with_decimals(2),
-            ..Row::judged(Figure::Promotion.target(Backend::Postgres), ratio.median)
+            ..Row::with_target(Figure::Promotion.target(Backend::Postgres), ratio.median)
         },
     ])
 }
 
 /// Drains one queue while jobs of another are promoted, or for `quiet` while they stay scheduled.
-async fn drained(server: &Server, scale: Scale, quiet: Option<Duration>, progress: &Progress) -> Result<Drained> {
+async fn drained(server: &Server, scale: Scale, quiet: Option<Duration>, progress: &Progress) -> Result<DrainRate> {
     progress.step(if quiet.is_some() { "promotion, without" } else { "promotion" });
     let database = server.create_database().await?;
     server.checkpoint().await?;
@@ -197,8 +197,8 @@ async fn drained(server: &Server, scale: Scale, quiet: Option<Duration>, progres
     // Enqueueing fewer jobs takes less time than this, so none is due before the last is enqueued.
     let wait = if quiet.is_some() { Duration::from_secs(3_600) } else { filling + Duration::from_secs(2) };
     let at = Timestamp::now() + wait;
-    put_off(&store, scale.of(DUE), at).await?;
-    ensure!(Timestamp::now() < at, "recording took longer than expected");
+    enqueue_delayed(&store, scale.of(DUE), at).await?;
+    ensure!(Timestamp::now() < at, "creating them took longer than expected");
     // A store of its own, as on another node.
     let coordinating = backend::open(&database.url).await?;
     let coordinator = started(&coordinating).await?;
@@ -210,12 +210,12 @@ async fn drained(server: &Server, scale: Scale, quiet: Option<Duration>, progres
             Ok(())
         })
         .await?;
-        Drained { jobs_per_second, window, promoted: None }
+        DrainRate { jobs_per_second, window, promoted: None }
     } else {
         sleep_until(at).await;
-        let sweep = swept(&coordinator, "promote", &before, scale.of(DUE), at);
+        let sweep = wait_for_sweep(&coordinator, "promote", &before, scale.of(DUE), at);
         let (jobs_per_second, window, promoted) = drain_during(&store, sweep).await?;
-        Drained { jobs_per_second, window, promoted: Some(promoted) }
+        DrainRate { jobs_per_second, window, promoted: Some(promoted) }
     };
     coordinator.shutdown().await;
     server.drop_database(database).await?;
@@ -224,7 +224,7 @@ async fn drained(server: &Server, scale: Scale, quiet: Option<Duration>, progres
 }
 
 /// Enqueues jobs into their own queue, all due at the same time.
-async fn put_off(store: &Arc<dyn Store>, count: usize, at: Timestamp) -> Result<()> {
+async fn enqueue_delayed(store: &Arc<dyn Store>, count: usize, at: Timestamp) -> Result<()> {
     let later = |n| NewJob { queue: Queue::trusted("later"), start: Start::At(at), ..job(n) };
     for from in (0..count).step_by(5_000) {
         store.enqueue_jobs((from..count.min(from + 5_000)).map(later).collect()).await?;
@@ -291,7 +291,7 @@ pub(crate) async fn punctuality(server: &Server, scale: Scale, progress: &Progre
         let coordinating = backend::open(&database.url).await?;
         let store = if rows.is_empty() { Arc::clone(&coordinating) } else { backend::open(&database.url).await? };
         let coordinator = started(&coordinating).await?;
-        let mut late = lateness(&store, scale.of(PUT_OFF)).await?;
+        let mut late = lateness(&store, scale.of(DELAYED_JOBS)).await?;
         coordinator.shutdown().await;
         server.drop_database(database).await?;
         late.sort_unstable_by(f64::total_cmp);
@@ -300,7 +300,7 @@ pub(crate) async fn punctuality(server: &Server, scale: Scale, progress: &Progre
         progress.note(&format!("{name}: {shown}"));
         progress.done();
         let target = Figure::Punctuality.target(Backend::Postgres);
-        rows.push(Row { figure: name.into(), ours: shown, ..Row::judged(target, at(0.99)) });
+        rows.push(Row { figure: name.into(), ours: shown, ..Row::with_target(target, at(0.99)) });
     }
     Ok(rows)
 }
@@ -335,7 +335,7 @@ async fn work(store: Arc<dyn Store>, claimed: mpsc::Sender<f64>) -> Result<()> {
             store.finish_attempts(vec![OutcomeReport { token: job.token, outcome: Outcome::DONE }]).await?;
         }
         if jobs.is_empty() {
-            let _ = tokio::time::timeout(POLL, wakeups.next()).await;
+            let _ = tokio::time::timeout(POLL_INTERVAL, wakeups.next()).await;
         }
     }
 }
@@ -366,7 +366,7 @@ pub(crate) async fn idle(server: &Server, scale: Scale, progress: &Progress) -> 
     let shown = format!("{commits:.1} transactions/s, {percent:.2} % of a core, {NODES} nodes together");
     progress.note(&format!("{name}: {shown}"));
     progress.done();
-    Ok(Row { figure: name.into(), ours: shown, ..Row::judged(Figure::Idle.target(Backend::Postgres), 0.0) })
+    Ok(Row { figure: name.into(), ours: shown, ..Row::with_target(Figure::Idle.target(Backend::Postgres), 0.0) })
 }
 
 /// The CPU time of a process, or of `self`.
@@ -374,7 +374,7 @@ pub(crate) fn cpu_time(process: &str) -> Result<Duration> {
     /// The kernel's unit, on every architecture.
     const TICK: Duration = Duration::from_millis(10);
     let stat = fs::read_to_string(format!("/proc/{process}/stat"))
-        .context("times are read from /proc, which only Linux has")?;
+        .context("times are read from /proc, which requires Linux")?;
     // The second field is the program's name in parentheses, and may contain anything. The third field comes next.
     let (_, fields) = stat.rsplit_once(')').context("/proc names no program")?;
     let ticks = fields.split_whitespace().skip(11).take(2).map(str::parse::<u32>);
@@ -403,26 +403,26 @@ pub(crate) async fn reaping(server: &Server, request: &Request, progress: &Progr
     Ok(Row {
         figure: name.into(),
         ours: format!("{speed} jobs/s, {} s, {steps} steps", seconds.with_decimals(2)),
-        ..Row::judged(Figure::Reaping.target(Backend::Postgres), 0.0)
+        ..Row::with_target(Figure::Reaping.target(Backend::Postgres), 0.0)
     })
 }
 
-async fn reaped(database: &Database, leases: usize) -> Result<Swept> {
+async fn reaped(database: &Database, leases: usize) -> Result<SweepTiming> {
     let store = backend::open(&database.url).await?;
     let leased = |n| NewJob { lease: LEASE, ..job(n) };
     store.enqueue_jobs((0..leases).map(leased).collect()).await?;
     let claim = async |worker| {
         let claimed = store.claim_jobs(&ClaimRequest::any(WorkerName::trusted(worker), leases)).await?;
-        ensure!(claimed.len() == leases, "{worker} was given {} of {leases} jobs", claimed.len());
+        ensure!(claimed.len() == leases, "{worker} claimed {} of {leases} jobs", claimed.len());
         Ok(claimed[0].lease_expires_at)
     };
     let expiry = claim("dead").await?;
     let coordinator = started(&store).await?;
     let before = service(&coordinator, "reap");
     sleep_until(expiry).await;
-    let reaped = swept(&coordinator, "reap", &before, leases, expiry).await?;
+    let reaped = wait_for_sweep(&coordinator, "reap", &before, leases, expiry).await?;
     // They are really claimable, not only counted.
-    claim("heir").await?;
+    claim("successor").await?;
     coordinator.shutdown().await;
     Ok(reaped)
 }

@@ -23,13 +23,13 @@ pub(crate) const fn warm(batch: usize) -> usize {
 }
 
 /// How long claims may find nothing although jobs are left.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A number of jobs that claimers share, so that together they drain exactly that many.
+/// A number of jobs that claimers budget, so that together they drain exactly that many.
 #[derive(Debug, Clone)]
-struct Share(Arc<AtomicUsize>);
+struct JobBudget(Arc<AtomicUsize>);
 
-impl Share {
+impl JobBudget {
     fn new(jobs: usize) -> Self {
         Self(Arc::new(AtomicUsize::new(jobs)))
     }
@@ -42,7 +42,7 @@ impl Share {
     }
 
     /// Returns jobs that were taken but not found.
-    fn give_back(&self, jobs: usize) {
+    fn put_back(&self, jobs: usize) {
         self.0.fetch_add(jobs, Ordering::Relaxed);
     }
 }
@@ -55,22 +55,22 @@ pub(crate) trait Claimer: Send + 'static {
 
 /// Drains exactly `jobs` with all claimers, and returns the claimers.
 pub(crate) async fn drain_all<C: Claimer>(claimers: Vec<C>, batch: usize, jobs: usize) -> Result<Vec<C>> {
-    let share = Share::new(jobs);
+    let budget = JobBudget::new(jobs);
     let tasks = claimers.into_iter().map(|claimer| {
-        let share = share.clone();
+        let budget = budget.clone();
         tokio::spawn(async move {
             let mut found = Instant::now();
             loop {
-                let wanted = share.take(batch);
-                if wanted == 0 {
+                let taken = budget.take(batch);
+                if taken == 0 {
                     return anyhow::Ok(claimer);
                 }
-                let done = claimer.work(wanted).await?;
-                share.give_back(wanted - done);
+                let done = claimer.work(taken).await?;
+                budget.put_back(taken - done);
                 if done > 0 {
                     found = Instant::now();
                 } else {
-                    ensure!(found.elapsed() < PATIENCE, "claims find nothing, though there are jobs");
+                    ensure!(found.elapsed() < TIMEOUT, "claims return nothing although jobs are left");
                     tokio::time::sleep(Duration::from_millis(1)).await;
                 }
             }

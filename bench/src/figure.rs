@@ -114,7 +114,7 @@ impl Figure {
             (Self::Post, _) => Target::Ratio(0.6),
             (Self::Get, _) => Target::Ratio(5.0),
             (Self::Keys, _) => Target::Ratio(0.95),
-            (Self::Growth, _) => Target::Most(10.0, "% off the middle"),
+            (Self::Growth, _) => Target::Most(10.0, "% from the median"),
             (Self::Waits, _) => Target::Bytes(200 * 1024 * 1024),
             (Self::Footprint, _) => Target::Bytes(60 * 1024 * 1024),
             (Self::Latency | Self::Idle | Self::Reaping | Self::Start | Self::Health, _) => Target::None,
@@ -148,7 +148,7 @@ impl FromStr for Figure {
         };
         all().find(|figure| figure.name() == text).ok_or_else(|| {
             let names = all().map(Self::name).collect::<Vec<_>>().join(", ");
-            anyhow!("there is no figure `{text}`: the figures are {names}")
+            anyhow!("unknown figure `{text}`: the figures are {names}")
         })
     }
 }

@@ -20,26 +20,26 @@ pub(crate) fn job(n: usize) -> NewJob {
 }
 
 /// The input of each caller, created before the clock starts: creating a job is not part of the measurement.
-pub(crate) fn lots<T>(lanes: usize, each: usize, make: impl Fn(usize) -> T) -> Vec<Vec<T>> {
-    (0..lanes).map(|lane| (0..each).map(|n| make(lane * each + n)).collect()).collect()
+pub(crate) fn inputs_per_caller<T>(callers: usize, each: usize, make: impl Fn(usize) -> T) -> Vec<Vec<T>> {
+    (0..callers).map(|caller| (0..each).map(|n| make(caller * each + n)).collect()).collect()
 }
 
 /// Enqueues `count` jobs, thousands per call, from two callers.
 pub(crate) async fn fill(store: &Arc<dyn Store>, count: usize) -> Result<()> {
-    const LANES: usize = 2;
+    const CALLERS: usize = 2;
     const CALL: usize = 5_000;
-    let lanes = (0..LANES).map(|lane| {
+    let callers = (0..CALLERS).map(|caller| {
         let store = Arc::clone(store);
         tokio::spawn(async move {
-            let mine: Vec<usize> = (0..count).skip(lane).step_by(LANES).collect();
+            let mine: Vec<usize> = (0..count).skip(caller).step_by(CALLERS).collect();
             for chunk in mine.chunks(CALL) {
                 store.enqueue_jobs(chunk.iter().map(|n| job(*n)).collect()).await?;
             }
             anyhow::Ok(())
         })
     });
-    for lane in lanes.collect::<Vec<_>>() {
-        lane.await??;
+    for caller in callers.collect::<Vec<_>>() {
+        caller.await??;
     }
     Ok(())
 }

@@ -19,10 +19,10 @@
 mod admin;
 mod arguments;
 mod backend;
-mod backlog;
 mod bulk;
 mod coordinator;
 mod drain;
+mod drain_scenarios;
 mod figure;
 mod http;
 mod jobs;
@@ -46,7 +46,7 @@ use anyhow::{Context, Result};
 use crate::{
     arguments::{Command, Request},
     backend::Backend,
-    measure::Place,
+    measure::DatabaseHost,
     postgres::Server,
     progress::Progress,
     report::Report,
@@ -98,18 +98,18 @@ async fn run() -> Result<ExitCode> {
 /// refused.
 async fn server() -> Result<Server> {
     let url = std::env::var(SERVER)
-        .with_context(|| format!("{SERVER} must name a private server; cargo xtask bench does"))?;
+        .with_context(|| format!("{SERVER} must name a private server; `cargo xtask bench` sets it"))?;
     let server = Server::connect(&url).await?;
     server.settle().await?;
     Ok(server)
 }
 
-async fn measure_all<'a>(place: &impl Place, request: &'a Request) -> Result<Report<'a>> {
+async fn measure_all<'a>(host: &impl DatabaseHost, request: &'a Request) -> Result<Report<'a>> {
     let steps = request.figures.iter().map(|figure| figure.steps(request.subject.backend(), request.rounds));
     let progress = Progress::new(steps.sum());
     let mut report = Report::new(request);
     for &figure in &request.figures {
-        for row in place.measure(figure, request, &progress).await.with_context(|| figure.name())? {
+        for row in host.measure(figure, request, &progress).await.with_context(|| figure.name())? {
             report.add(row);
         }
     }

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// One of two ways to do the same work, in the database at a URL.
-pub(crate) trait Side {
+pub(crate) trait Workload {
     /// Open connections.
     type Session;
 
@@ -40,7 +40,7 @@ pub(crate) struct Database {
 }
 
 /// Creates databases, and counts what happens in them.
-pub(crate) trait Place {
+pub(crate) trait DatabaseHost {
     const BACKEND: Backend;
 
     async fn create_database(&self) -> Result<Database>;
@@ -48,7 +48,7 @@ pub(crate) trait Place {
     async fn drop_database(&self, database: Database) -> Result<()>;
 
     /// Measures one workload once, in a database of its own.
-    async fn sample(&self, side: &impl Side) -> Result<Sample>;
+    async fn sample(&self, side: &impl Workload) -> Result<Sample>;
 
     /// Measures a figure, compared with its limit.
     async fn measure(&self, figure: Figure, request: &Request, progress: &Progress) -> Result<Vec<Row>>;
@@ -56,15 +56,15 @@ pub(crate) trait Place {
 
 /// A figure that compares two workloads.
 #[derive(Debug)]
-pub(crate) struct Pair<'a, P> {
+pub(crate) struct Comparison<'a, P> {
     pub(crate) figure: Figure,
-    pub(crate) place: &'a P,
+    pub(crate) host: &'a P,
     pub(crate) rounds: usize,
     pub(crate) progress: &'a Progress,
 }
 
-impl<P: Place> Pair<'_, P> {
-    pub(crate) async fn compare(&self, ours: &impl Side, limit: &impl Side) -> Result<Row> {
+impl<P: DatabaseHost> Comparison<'_, P> {
+    pub(crate) async fn compare(&self, ours: &impl Workload, limit: &impl Workload) -> Result<Row> {
         let name = self.figure.name();
         let mut samples = Vec::new();
         for round in 1..=self.rounds {
@@ -85,9 +85,9 @@ impl<P: Place> Pair<'_, P> {
         Ok(self.row(&samples))
     }
 
-    async fn sample(&self, side: &impl Side, round: usize, called: &str) -> Result<Sample> {
+    async fn sample(&self, side: &impl Workload, round: usize, called: &str) -> Result<Sample> {
         self.progress.step(format!("{}, round {round} of {}, {called}", self.figure.name(), self.rounds));
-        let sample = self.place.sample(side).await?;
+        let sample = self.host.sample(side).await?;
         self.progress.done();
         Ok(sample)
     }
@@ -106,7 +106,7 @@ impl<P: Place> Pair<'_, P> {
             ratio: ratio.with_decimals(2),
             written: both(|sample| sample.written_per_job, 0),
             transactions: both(|sample| sample.transactions_per_job, 4),
-            ..Row::judged(self.figure.target(P::BACKEND), ratio.median)
+            ..Row::with_target(self.figure.target(P::BACKEND), ratio.median)
         }
     }
 }

@@ -18,20 +18,20 @@ pub(crate) struct Row {
     pub(crate) written: String,
     pub(crate) transactions: String,
     pub(crate) target: String,
-    pub(crate) verdict: &'static str,
+    pub(crate) result: &'static str,
 }
 
 impl Row {
     /// A row with its target and its result; the rest is left empty.
-    pub(crate) fn judged(target: Target, value: f64) -> Self {
-        let verdict = match target {
+    pub(crate) fn with_target(target: Target, value: f64) -> Self {
+        let result = match target {
             Target::Ratio(ratio) if value >= ratio => "pass",
             Target::Bytes(bytes) if value < bytes as f64 => "pass",
             Target::Most(most, _) if value <= most => "pass",
             Target::None => "-",
             Target::Ratio(_) | Target::Bytes(_) | Target::Most(..) => "MISS",
         };
-        Self { target: target.to_string(), verdict, ..Self::default() }
+        Self { target: target.to_string(), result, ..Self::default() }
     }
 
     fn cells(&self) -> [&str; 8] {
@@ -41,7 +41,7 @@ impl Row {
             &self.limit,
             &self.ratio,
             &self.target,
-            self.verdict,
+            self.result,
             &self.written,
             &self.transactions,
         ]
@@ -81,7 +81,7 @@ impl<'a> Report<'a> {
 
     /// Whether a target was missed.
     pub(crate) fn missed(&self) -> bool {
-        self.rows.iter().any(|row| row.verdict == "MISS")
+        self.rows.iter().any(|row| row.result == "MISS")
     }
 }
 
@@ -90,11 +90,11 @@ impl fmt::Display for Report<'_> {
         let (written, transactions, source) = counters(self.request.subject.backend());
         let store = !matches!(self.request.subject, Subject::Coordinator);
         let head = if self.request.subject == Subject::Http {
-            ["figure", "measured, requests/s", "beside", "ratio", "target", "verdict", written, transactions]
+            ["figure", "measured, requests/s", "beside", "ratio", "target", "result", written, transactions]
         } else if store {
-            ["figure", "ours, jobs/s", "limit, jobs/s", "ratio", "target", "verdict", written, transactions]
+            ["figure", "ours, jobs/s", "limit, jobs/s", "ratio", "target", "result", written, transactions]
         } else {
-            ["figure", "measured", "without", "ratio", "target", "verdict", written, transactions]
+            ["figure", "measured", "without", "ratio", "target", "result", written, transactions]
         };
         // The coordinator has no per-job counters.
         let columns = if store { head.len() } else { head.len() - 2 };

@@ -18,8 +18,8 @@ const BATCH: usize = 500_000;
 const CONNECTIONS: usize = 2;
 
 const IDS: &str = include_str!("ids.sql");
-const FINISHED: &str = include_str!("finished.sql");
-const OTHERS: &str = include_str!("others.sql");
+const FINISHED: &str = include_str!("finished_jobs.sql");
+const OTHER_ROWS: &str = include_str!("other_rows.sql");
 const SCHEDULE: &str = r#"{"cron": "0 9 * * 1-5", "timezone": "Europe/Berlin", "job": {"jobType": "type-1", "payload": {"report": "daily"}}}"#;
 const OPERATION: &str = r#"{"action": "cancel", "filter": {"queue": "queue-3", "state": "pending"}, "dryRun": true}"#;
 
@@ -50,7 +50,7 @@ pub(super) async fn fill(
     ensure!(status == StatusCode::CREATED, "{status}: {body:?}");
     let (status, body) = local.call(Method::POST, "/admin/jobs/bulk", Some(OPERATION.into())).await?;
     ensure!(status == StatusCode::ACCEPTED, "{status}: {body:?}");
-    client.batch_execute(&written(OTHERS)).await.context("others.sql")?;
+    client.batch_execute(&written(OTHER_ROWS)).await.context("other_rows.sql")?;
     progress.done();
     progress.step("statistics");
     client.batch_execute("VACUUM ANALYZE").await?;
@@ -68,7 +68,7 @@ async fn finish(url: &str, sql: &str, count: usize, progress: &Progress) -> Resu
             while let Some(first) = { parts.lock().await.next() } {
                 let last = count.min(first + BATCH - 1);
                 let sql = sql.replace("{first}", &first.to_string()).replace("{last}", &last.to_string());
-                client.batch_execute(&sql).await.context("finished.sql")?;
+                client.batch_execute(&sql).await.context("finished_jobs.sql")?;
                 progress.done();
             }
             anyhow::Ok(())

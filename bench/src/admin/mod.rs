@@ -2,11 +2,11 @@
 //!
 //! There is no limit to compare with. A person waits for each page, so all have the same target.
 
-mod ask;
 mod fill;
-mod landmarks;
 mod pages;
+mod placeholders;
 mod plans;
+mod request;
 mod table;
 
 use std::{path::PathBuf, process::ExitCode};
@@ -14,11 +14,11 @@ use std::{path::PathBuf, process::ExitCode};
 use anyhow::{Context, Result, bail, ensure};
 use orchestrix_server::Local;
 
-use self::{ask::ask, landmarks::Landmarks, table::Table};
+use self::{placeholders::Placeholders, request::request_page, table::Table};
 use crate::{
     arguments::HELP,
     backend,
-    measure::Place as _,
+    measure::DatabaseHost as _,
     postgres::{self, Server},
     progress::Progress,
 };
@@ -72,25 +72,26 @@ pub(crate) async fn run(server: &Server, request: &Request) -> Result<ExitCode> 
     fill::fill(&client, &local, &database.url, request, &progress).await?;
     server.checkpoint().await?;
 
-    let landmarks = Landmarks::find(&client).await?;
+    let placeholders = Placeholders::find(&client).await?;
     let mut table = Table::new(request);
     for page in pages::ALL {
         progress.step(page.path);
-        let seen = ask(&local, page, &landmarks, request.rounds).await.with_context(|| page.path.to_owned())?;
-        progress.note(&seen.to_string());
-        table.add(seen);
+        let timing =
+            request_page(&local, page, &placeholders, request.rounds).await.with_context(|| page.path.to_owned())?;
+        progress.note(&timing.to_string());
+        table.add(timing);
         progress.done();
     }
-    let forgotten = pages::forgotten(&local).await?;
+    let uncovered_paths = pages::uncovered_paths(&local).await?;
     drop(local);
     if let Some(directory) = &request.plans {
-        plans::write(directory, &client, &database, &landmarks, &progress).await.context("the plans")?;
+        plans::write(directory, &client, &database, &placeholders, &progress).await.context("the plans")?;
     }
     server.drop_database(database).await?;
     progress.finish();
     print!("{table}");
-    for path in forgotten {
-        println!("Not asked for: GET {path}");
+    for path in uncovered_paths {
+        println!("Not covered: GET {path}");
     }
     Ok(if request.strict && table.missed() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

@@ -12,13 +12,13 @@ use anyhow::{Context, Result, ensure};
 use orchestrix_server::Local;
 use tokio_postgres::Client;
 
-use super::{ask::get, landmarks::Landmarks, pages};
+use super::{pages, placeholders::Placeholders, request::get};
 use crate::{backend, measure::Database, progress::Progress};
 
 /// The last of these requests is recorded: PostgreSQL considers a generic plan after five custom ones.
-const TIMES: usize = 7;
+const REQUESTS_PER_PLAN: usize = 7;
 /// How long to wait for a mark in the log.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 const SETTINGS: [(&str, &str); 4] = [
     ("session_preload_libraries", "auto_explain"),
@@ -32,11 +32,11 @@ pub(super) async fn write(
     directory: &Path,
     client: &Client,
     database: &Database,
-    landmarks: &Landmarks,
+    placeholders: &Placeholders,
     progress: &Progress,
 ) -> Result<()> {
     let log: Option<String> = client.query_one("SELECT pg_current_logfile()", &[]).await?.get(0);
-    ensure!(log.is_some(), "the server must have logging_collector on; cargo xtask bench sees to it");
+    ensure!(log.is_some(), "the server needs logging_collector = on; `cargo xtask bench` sets it");
     std::fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
     for (name, value) in SETTINGS {
         client.batch_execute(&format!("ALTER DATABASE {} SET {name} = '{value}'", database.name)).await?;
@@ -45,8 +45,8 @@ pub(super) async fn write(
     let local = Local::new(backend::open(&database.url).await?, "local:bench");
     for (n, page) in pages::ALL.iter().enumerate() {
         progress.step(format!("plans of {}", page.path));
-        let path = landmarks.fill(page.path);
-        for _ in 1..TIMES {
+        let path = placeholders.fill(page.path);
+        for _ in 1..REQUESTS_PER_PLAN {
             get(&local, &path, page.status).await?;
         }
         let from = mark(client, &format!("before {n}")).await?;
@@ -74,7 +74,7 @@ async fn mark(client: &Client, what: &str) -> Result<i64> {
         if row.get(1) {
             return Ok(row.get(0));
         }
-        ensure!(clock.elapsed() < PATIENCE, "the log does not show what is written to it");
+        ensure!(clock.elapsed() < TIMEOUT, "the mark does not appear in the log");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }

@@ -35,7 +35,7 @@ local function post()
    return wrk.format("POST", "/jobs", JSON, body)
 end
 
-local function looks(ids)
+local function reads(ids)
    local requests = {}
    for i, id in ipairs(ids) do
       requests[i] = wrk.format("GET", "/jobs/" .. id)
@@ -58,7 +58,7 @@ local WRONG = {
 }
 
 local function mix(ids, run)
-   local look = looks(ids)
+   local read = reads(ids)
    return function()
       local n = number()
       local kind = n % 10
@@ -69,7 +69,7 @@ local function mix(ids, run)
             .. '","payload":{"user":' .. n .. '},"tags":["bench"],"correlationId":"' .. n .. '"}'
          return wrk.format("POST", "/jobs", JSON, body)
       elseif kind < 9 then
-         return look()
+         return read()
       end
       local wrong = WRONG[math.floor(n / 10) % #WRONG + 1]
       return wrk.format(wrong[1], wrong[2], JSON, wrong[3])
@@ -90,7 +90,7 @@ function init(args)
          return health
       end
    elseif args[1] == "get" then
-      request = looks(read_ids(args[2]))
+      request = reads(read_ids(args[2]))
    elseif args[1] == "mix" then
       request = mix(read_ids(args[2]), args[3])
    else

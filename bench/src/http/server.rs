@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail, ensure};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// How long the server may take to start.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A running server; killed when dropped.
 #[derive(Debug)]
@@ -31,12 +31,12 @@ impl HttpServer {
     }
 
     /// Starts a server with authentication, and creates a key.
-    pub(crate) async fn start_keyed(url: &str) -> Result<Self> {
+    pub(crate) async fn start_with_auth(url: &str) -> Result<Self> {
         let made = Command::new(program()?)
             .args(["keys", "create", "--role", "client"])
             .env("ORCHESTRIX_DATABASE_URL", url)
             .output()?;
-        ensure!(made.status.success(), "no key was made: {}", String::from_utf8_lossy(&made.stderr));
+        ensure!(made.status.success(), "cannot create a key: {}", String::from_utf8_lossy(&made.stderr));
         let mut server = Self::start_with(url, &[]).await?;
         server.key = Some(String::from_utf8(made.stdout)?.trim().to_owned());
         Ok(server)
@@ -51,13 +51,16 @@ impl HttpServer {
             .stdin(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
-            .with_context(|| format!("cannot run {}; cargo xtask bench builds it", program.display()))?;
-        let stderr = child.stderr.take().context("its messages are piped")?;
-        let (tell, told) = mpsc::channel();
+            .with_context(|| format!("cannot run {}; `cargo xtask bench` builds it", program.display()))?;
+        let stderr = child.stderr.take().context("stderr is not piped")?;
+        let (sender, addresses) = mpsc::channel();
         thread::spawn(move || {
             for line in BufReader::new(stderr).lines().map_while(Result::ok) {
-                match line.split_once("listening on http://") {
-                    Some((_, address)) => drop(tell.send(address.trim().to_owned())),
+                match line.split_once("http://") {
+                    Some((_, rest)) => {
+                        let address = rest.split([' ', '/', ';']).next().unwrap_or(rest);
+                        drop(sender.send(address.trim().to_owned()));
+                    }
                     // Warnings belong to the output of the run.
                     None if line.contains("WARN") || line.contains("ERROR") => eprintln!("server: {line}"),
                     None => {}
@@ -65,9 +68,9 @@ impl HttpServer {
             }
         });
         let mut server = Self { child, address: String::new(), key: None };
-        match tokio::task::spawn_blocking(move || told.recv_timeout(PATIENCE)).await? {
+        match tokio::task::spawn_blocking(move || addresses.recv_timeout(TIMEOUT)).await? {
             Ok(address) => server.address = address,
-            Err(error) => bail!("the server does not come up: {error}"),
+            Err(error) => bail!("the server does not start: {error}"),
         }
         Ok(server)
     }
@@ -84,7 +87,7 @@ impl HttpServer {
     /// Its resident memory in bytes.
     pub(crate) fn resident(&self) -> Result<u64> {
         let path = format!("/proc/{}/status", self.child.id());
-        let status = fs::read_to_string(path).context("memory is read from /proc, which only Linux has")?;
+        let status = fs::read_to_string(path).context("memory is read from /proc, which requires Linux")?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("/proc has no VmRSS")?;
         let kilobytes: u64 = line.trim().trim_end_matches("kB").trim().parse()?;
         Ok(kilobytes * 1024)
@@ -109,7 +112,7 @@ pub(crate) fn allow_connections(needed: usize) -> Result<()> {
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum })?;
     let needed = needed as u64 + 100;
     match limit.maximum {
-        Some(most) if most < needed => bail!("{needed} open files are needed, and `ulimit -Hn` allows {most}"),
+        Some(most) if most < needed => bail!("{needed} open files are needed, but `ulimit -Hn` allows only {most}"),
         _ => Ok(()),
     }
 }

@@ -3,11 +3,11 @@
 //! There is no limit to compare with. The targets are a latency, no missed end of a job, and the memory of many
 //! connections, on both databases.
 
-mod followers;
 mod ledger;
 mod load;
 mod phases;
 mod socket;
+mod subscribers;
 mod table;
 mod worker;
 
@@ -80,7 +80,7 @@ pub(crate) async fn run(server: Option<&Server>, request: &Request) -> Result<Ex
         phases::all(&Files::new()?, request, &mut table, &progress).await.context("on SQLite")?;
     }
     if request.is_on(Backend::Postgres) {
-        let server = server.context("a server of PostgreSQL is missing")?;
+        let server = server.context("PostgreSQL is required")?;
         phases::all(server, request, &mut table, &progress).await.context("on PostgreSQL")?;
     }
     progress.finish();

@@ -22,7 +22,7 @@ impl Worker {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
-            .with_context(|| format!("cannot run {}; cargo xtask bench builds it", program.display()))?;
+            .with_context(|| format!("cannot run {}; `cargo xtask bench` builds it", program.display()))?;
         Ok(Self(child))
     }
 }

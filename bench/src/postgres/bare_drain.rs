@@ -10,7 +10,7 @@ use crate::{
     arguments::Scale,
     backend::Backend,
     drain::{CLAIMERS, Claimer, JOBS, drain_all, warm},
-    measure::Side,
+    measure::Workload,
     postgres::server::connect,
 };
 
@@ -56,13 +56,13 @@ impl Claimer for BareClaimer {
             return Ok(0);
         }
         ids.sort_unstable();
-        let kept = self.client.query(&self.complete, &[&ids, &secret]).await?;
-        ensure!(kept.len() == ids.len(), "{} of {} jobs were kept", kept.len(), ids.len());
+        let moved = self.client.query(&self.complete, &[&ids, &secret]).await?;
+        ensure!(moved.len() == ids.len(), "{} of {} completions were applied", moved.len(), ids.len());
         Ok(ids.len())
     }
 }
 
-impl Side for BareDrain {
+impl Workload for BareDrain {
     type Session = Vec<BareClaimer>;
 
     async fn prepare(&self, url: &str) -> Result<()> {

@@ -15,7 +15,7 @@ use tokio_postgres::{Client, NoTls};
 use crate::{coordinator::cpu_time, measure::Database};
 
 /// How long to wait for closed connections to disappear.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Settings that must be on: otherwise commits could be lost and the numbers would be too good.
 const DURABLE: [&str; 3] = ["fsync", "synchronous_commit", "full_page_writes"];
@@ -24,7 +24,7 @@ const DURABLE: [&str; 3] = ["fsync", "synchronous_commit", "full_page_writes"];
 const OWN_DATABASES: [&str; 3] = ["postgres", "template0", "template1"];
 
 /// Writes a gigabyte of WAL, whose files are then reused: creating new ones would slow down the first measurement.
-const FILL_LOG: &str = "
+const FILL_WAL: &str = "
     SELECT count(pg_logical_emit_message(false, 'bench', repeat('x', 8 * 1024 * 1024))) FROM generate_series(1, 128)";
 
 /// A private server.
@@ -59,21 +59,21 @@ impl Server {
             .query("SELECT datname FROM pg_database WHERE datname <> ALL ($1)", &[&OWN_DATABASES.as_slice()])
             .await?;
         let others: Vec<&str> = others.iter().map(|row| row.get(0)).collect();
-        ensure!(others.is_empty(), "{} is not private, it holds the databases {}", self.url, others.join(", "));
+        ensure!(others.is_empty(), "{} is not private: it has the databases {}", self.url, others.join(", "));
         Ok(())
     }
 
     async fn check_durable(&self) -> Result<()> {
         for name in DURABLE {
             let setting: String = self.admin.query_one("SELECT current_setting($1)", &[&name]).await?.get(0);
-            ensure!(setting == "on", "{} is not durable, {name} is {setting}", self.url);
+            ensure!(setting == "on", "{} is not durable: {name} is {setting}", self.url);
         }
         Ok(())
     }
 
     /// Prepares the server for measurements.
     pub(crate) async fn settle(&self) -> Result<()> {
-        self.admin.batch_execute(FILL_LOG).await?;
+        self.admin.batch_execute(FILL_WAL).await?;
         self.checkpoint().await
     }
 
@@ -94,7 +94,7 @@ impl Server {
     }
 
     /// The number of WAL bytes written so far.
-    pub(crate) async fn wal(&self) -> Result<u64> {
+    pub(crate) async fn wal_bytes(&self) -> Result<u64> {
         let row = self.admin.query_one("SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint", &[]).await?;
         Ok(row.get::<_, i64>(0).try_into()?)
     }
@@ -103,7 +103,7 @@ impl Server {
     pub(crate) async fn commits(&self, database: &Database) -> Result<u64> {
         let begun = Instant::now();
         while self.sessions(database).await? > 0 {
-            ensure!(begun.elapsed() < PATIENCE, "connections to {} are still open", database.name);
+            ensure!(begun.elapsed() < TIMEOUT, "connections to {} are still open", database.name);
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         self.commits_so_far(database).await

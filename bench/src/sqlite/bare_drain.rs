@@ -11,7 +11,7 @@ use crate::{
     arguments::Scale,
     backend::Backend,
     drain::{JOBS, warm},
-    measure::Side,
+    measure::Workload,
     sqlite::{
         files::connect,
         insert::{insert, rows},
@@ -34,7 +34,7 @@ fn drain(connection: &Connection, jobs: usize) -> Result<u64> {
     while done < jobs {
         let token = Uuid::now_v7();
         let ids = claim(connection, token, BATCH.min(jobs - done))?;
-        ensure!(!ids.is_empty(), "claims find nothing, though there are jobs");
+        ensure!(!ids.is_empty(), "claims return nothing although jobs are left");
         complete(connection, token, &ids)?;
         done += ids.len();
     }
@@ -63,13 +63,13 @@ fn complete(connection: &Connection, token: Uuid, ids: &[Uuid]) -> Result<()> {
     connection.prepare_cached("BEGIN IMMEDIATE")?.execute(())?;
     let mut complete = connection.prepare_cached(include_str!("sql/complete.sql"))?;
     for (n, id) in ids.iter().enumerate() {
-        ensure!(complete.execute((id, token, n as i64))? == 1, "a job was not kept");
+        ensure!(complete.execute((id, token, n as i64))? == 1, "a completion was not applied");
     }
     connection.prepare_cached("COMMIT")?.execute(())?;
     Ok(())
 }
 
-impl Side for BareDrain {
+impl Workload for BareDrain {
     type Session = Connection;
 
     async fn prepare(&self, url: &str) -> Result<()> {

@@ -16,7 +16,7 @@ use rusqlite::{Connection, OpenFlags};
 use crate::measure::Database;
 
 /// How long to wait for closed connections to disappear.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The offset of the commit counter in the shared WAL index: `iChange` in SQLite's file format.
 const COMMITS_AT: u64 = 8;
@@ -33,9 +33,9 @@ impl Files {
     pub(crate) fn new() -> Result<Self> {
         let program = std::env::current_exe()?;
         let home = program.parent().context("this program is in no directory")?;
-        ensure!(!is_in_memory(home)?, "{} is kept in memory, and nothing there is durable", home.display());
+        ensure!(!is_in_memory(home)?, "{} is a memory file system, which is not durable", home.display());
         let directory = home.join(format!("bench-{}", std::process::id()));
-        fs::create_dir(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
+        fs::create_dir(&directory).with_context(|| format!("cannot create {}", directory.display()))?;
         Ok(Self { directory, made: AtomicU32::new(0) })
     }
 
@@ -54,10 +54,10 @@ impl Files {
 
     /// Waits until every connection is closed. The last one checkpoints, syncs and removes the WAL, which must not
     /// happen during the next measurement.
-    pub(crate) async fn closed(&self, database: &Database) -> Result<()> {
+    pub(crate) async fn wait_until_closed(&self, database: &Database) -> Result<()> {
         let begun = Instant::now();
         while self.path(database, "-wal").exists() {
-            ensure!(begun.elapsed() < PATIENCE, "connections to {} are still open", database.name);
+            ensure!(begun.elapsed() < TIMEOUT, "connections to {} are still open", database.name);
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         Ok(())
@@ -67,7 +67,7 @@ impl Files {
     pub(crate) fn checkpoint(&self, database: &Database) -> Result<()> {
         let blocked: bool =
             connect(&database.url)?.query_row("PRAGMA wal_checkpoint(RESTART)", (), |row| row.get(0))?;
-        ensure!(!blocked, "somebody reads {} and keeps its log from being emptied", database.name);
+        ensure!(!blocked, "a reader of {} blocks the checkpoint", database.name);
         Ok(())
     }
 
@@ -93,7 +93,7 @@ impl Drop for Files {
 
 /// Opens a plain connection with the durability and cache size of the store.
 pub(crate) fn connect(url: &str) -> Result<Connection> {
-    let path = url.strip_prefix("sqlite:").context("not a file of SQLite")?;
+    let path = url.strip_prefix("sqlite:").context("not an SQLite URL")?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.execute_batch(
@@ -109,7 +109,7 @@ pub(crate) fn connect(url: &str) -> Result<Connection> {
 
 /// The number of bytes that this process has written, anywhere: during a measurement nearly all of them are SQLite's.
 pub(crate) fn written() -> Result<u64> {
-    let io = fs::read_to_string("/proc/self/io").context("writes are counted in /proc, which only Linux has")?;
+    let io = fs::read_to_string("/proc/self/io").context("writes are counted in /proc, which requires Linux")?;
     let bytes = io.lines().find_map(|line| line.strip_prefix("wchar:")).context("/proc/self/io has no wchar")?;
     Ok(bytes.trim().parse()?)
 }

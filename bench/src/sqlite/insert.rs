@@ -6,7 +6,7 @@ use anyhow::Result;
 use rusqlite::Connection;
 use uuid::Uuid;
 
-use crate::{arguments::Scale, bulk, jobs::payload, measure::Side, sqlite::files::connect};
+use crate::{arguments::Scale, bulk, jobs::payload, measure::Workload, sqlite::files::connect};
 
 /// Inserts with a fixed number of rows per transaction.
 pub(crate) struct Insert {
@@ -22,7 +22,7 @@ pub(crate) fn one_by_one(scale: Scale) -> Insert {
 
 /// One commit per thousand jobs.
 pub(crate) fn batched(scale: Scale) -> Insert {
-    let calls = |each: usize| bulk::LANES * each * bulk::CALL;
+    let calls = |each: usize| bulk::CALLERS * each * bulk::CALL;
     Insert { jobs: calls(bulk::calls(scale)), warm: calls(bulk::WARM), per_commit: bulk::CALL }
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn insert(connection: &Connection, rows: &[(Uuid, String)], per_commi
     Ok(rows.len() as u64)
 }
 
-impl Side for Insert {
+impl Workload for Insert {
     type Session = Session;
 
     async fn prepare(&self, url: &str) -> Result<()> {

@@ -1,4 +1,4 @@
-//! Drains of the store in different scenarios: empty, with a long history, with a large backlog, under an old
+//! Drains of the store in different scenarios: empty, with a long history, with a large drain_scenarios, under an old
 //! snapshot.
 
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::{
     backend::{self, Backend},
     drain::{JOBS, drain, warm},
     jobs::fill,
-    measure::Side,
+    measure::Workload,
     postgres::hold_snapshot,
 };
 
@@ -20,7 +20,7 @@ const MILLION: usize = 1_000_000;
 
 /// What a drain finds in the database.
 #[derive(Debug)]
-pub(crate) struct Surroundings {
+pub(crate) struct DrainScenario {
     /// Jobs per claim.
     batch: usize,
     /// Jobs drained before the clock starts.
@@ -36,29 +36,29 @@ pub(crate) struct Surroundings {
 }
 
 /// Only the jobs that are drained.
-pub(crate) fn empty(backend: Backend, scale: Scale) -> Surroundings {
+pub(crate) fn empty(backend: Backend, scale: Scale) -> DrainScenario {
     let batch = backend.batch();
-    Surroundings { batch, warm: warm(batch), jobs: scale.of(JOBS), pending: 0, finished: 0, snapshot_held: false }
+    DrainScenario { batch, warm: warm(batch), jobs: scale.of(JOBS), pending: 0, finished: 0, snapshot_held: false }
 }
 
 /// With a million finished jobs.
-pub(crate) fn finished(backend: Backend, scale: Scale) -> Surroundings {
-    Surroundings { finished: scale.of(MILLION), ..empty(backend, scale) }
+pub(crate) fn finished(backend: Backend, scale: Scale) -> DrainScenario {
+    DrainScenario { finished: scale.of(MILLION), ..empty(backend, scale) }
 }
 
 /// The first of a million pending jobs.
-pub(crate) fn pending(backend: Backend, scale: Scale) -> Surroundings {
-    Surroundings { pending: scale.of(MILLION), ..empty(backend, scale) }
+pub(crate) fn pending(backend: Backend, scale: Scale) -> DrainScenario {
+    DrainScenario { pending: scale.of(MILLION), ..empty(backend, scale) }
 }
 
 /// PostgreSQL after 300,000 jobs in small batches, under a snapshot older than the first job.
-pub(crate) fn held(scale: Scale) -> Surroundings {
-    Surroundings { snapshot_held: true, ..not_held(scale) }
+pub(crate) fn held(scale: Scale) -> DrainScenario {
+    DrainScenario { snapshot_held: true, ..not_held(scale) }
 }
 
 /// The same without the snapshot.
-pub(crate) fn not_held(scale: Scale) -> Surroundings {
-    Surroundings { batch: 100, warm: scale.of(300_000), jobs: scale.of(50_000), ..empty(Backend::Postgres, scale) }
+pub(crate) fn not_held(scale: Scale) -> DrainScenario {
+    DrainScenario { batch: 100, warm: scale.of(300_000), jobs: scale.of(50_000), ..empty(Backend::Postgres, scale) }
 }
 
 /// A store, and the transaction with the snapshot.
@@ -67,7 +67,7 @@ pub(crate) struct Session {
     _snapshot: Option<Client>,
 }
 
-impl Side for Surroundings {
+impl Workload for DrainScenario {
     type Session = Session;
 
     async fn prepare(&self, url: &str) -> Result<()> {

@@ -24,10 +24,10 @@ FROM (SELECT i, timestamptz '{now}' - interval '4 hours' + i * interval '1 secon
 INSERT INTO orchestrix.dead (id, created_at, finished_at, eligible_at, started_at, lease_secret, state, lease_counter, lease_ms, rank, attempts, max_attempts,
     losses, has_parents, has_dependents, payload_apart, queue, job_type, tenant, worker, reason, options, attempt_log, payload)
 SELECT bench_id(at, i), at, at + interval '1 minute', at, at, md5(i::text)::uuid, 'dead', 3, 30000, 0, 3, 3, 0, false, false, false,
-    CASE WHEN i <= 100 THEN 'rare' ELSE 'queue-' || i % 20 END, 'type-' || i % 50, 'tenant-' || i % 100, 'worker-' || i % 1000, 'the mail server said no, ' || i,
+    CASE WHEN i <= 100 THEN 'rare' ELSE 'queue-' || i % 20 END, 'type-' || i % 50, 'tenant-' || i % 100, 'worker-' || i % 1000, 'the mail server refused, ' || i,
     CASE WHEN i <= 100 THEN '{"tags": ["rare"]}'::jsonb WHEN i % 10 = 0 THEN '{"tags": ["billing"]}' END,
     (SELECT jsonb_agg(jsonb_build_object('attempt', a, 'lease', a, 'outcome', 'failed', 'to', 'retrying', 'worker', 'worker-1', 'secret', md5(i::text)::uuid,
-        'startedAt', at, 'endedAt', at, 'error', 'the mail server said no')) FROM generate_series(1, 3) AS a), '{}'
+        'startedAt', at, 'endedAt', at, 'error', 'the mail server refused')) FROM generate_series(1, 3) AS a), '{}'
 FROM (SELECT i, timestamptz '{now}' - interval '7 days' + i * (interval '7 days' / {finished} * 100) AS at
       FROM generate_series(1, {finished}::bigint / 100) AS i) AS n;
 

@@ -37,9 +37,9 @@ const STATEMENTS: &[(&str, &str)] = &[
 
 /// Placeholders and their values.
 #[derive(Debug)]
-pub(super) struct Landmarks(BTreeMap<&'static str, String>);
+pub(super) struct Placeholders(BTreeMap<&'static str, String>);
 
-impl Landmarks {
+impl Placeholders {
     pub(super) async fn find(client: &Client) -> Result<Self> {
         let mut found = BTreeMap::new();
         for (name, sql) in STATEMENTS {

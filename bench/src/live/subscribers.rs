@@ -17,19 +17,19 @@ use tokio::{
 };
 
 use super::{
-    ledger::{Follower, Ledger},
+    ledger::{EventLedger, SubscriberKind},
     socket::{self, Frame},
 };
 
 /// How often one of many subscribers sends a pong.
-const A_WHILE: Duration = Duration::from_secs(5);
+const PONG_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Tasks that end with the measurement, or with an error.
 pub(super) type Tasks = JoinSet<Result<()>>;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct News {
+struct StatusEvent {
     event: String,
     job_id: Option<String>,
     status: Option<String>,
@@ -38,29 +38,29 @@ struct News {
 
 /// What the by-id subscriber sends.
 #[derive(Debug)]
-enum Say {
+enum Outbound {
     Follow(String),
     Leave(String),
     Pong,
 }
 
 /// Subscribes to a queue or to all jobs.
-pub(super) async fn broad(
+pub(super) async fn subscribe_broadly(
     tasks: &mut Tasks,
     address: &str,
-    who: Follower,
+    kind: SubscriberKind,
     wanted: &Value,
-    ledger: &Arc<Ledger>,
+    ledger: &Arc<EventLedger>,
 ) -> Result<()> {
     let (mut incoming, mut outgoing) = socket::open(address).await?;
-    outgoing.say(&json!({"subscribe": wanted}).to_string()).await?;
+    outgoing.send_text(&json!({"subscribe": wanted}).to_string()).await?;
     outgoing.ping().await?;
     let (ledger, (begun, begins)) = (Arc::clone(ledger), oneshot::channel());
     let mut begun = Some(begun);
     tasks.spawn(async move {
         loop {
             match incoming.next().await? {
-                Frame::Text(text) => drop(note(&ledger, who, &text)?),
+                Frame::Text(text) => drop(record(&ledger, kind, &text)?),
                 Frame::Ping => outgoing.pong().await?,
                 // The subscription is active.
                 Frame::Pong => drop(begun.take().map(|begun| begun.send(()))),
@@ -68,31 +68,31 @@ pub(super) async fn broad(
             }
         }
     });
-    begins.await.context("the follower has ended")
+    begins.await.context("the subscriber has ended")
 }
 
 /// Subscribes to jobs by id, each as soon as it is sent over the channel.
-pub(super) async fn by_job(
+pub(super) async fn subscribe_by_id(
     tasks: &mut Tasks,
     address: &str,
-    ledger: &Arc<Ledger>,
+    ledger: &Arc<EventLedger>,
 ) -> Result<mpsc::UnboundedSender<String>> {
     let (mut incoming, mut outgoing) = socket::open(address).await?;
     let (ids, mut named) = mpsc::unbounded_channel::<String>();
-    let (say, mut said) = mpsc::unbounded_channel();
-    let also = say.clone();
+    let (outbound, mut queued) = mpsc::unbounded_channel();
+    let also = outbound.clone();
     tasks.spawn(async move {
         while let Some(id) = named.recv().await {
-            also.send(Say::Follow(id))?;
+            also.send(Outbound::Follow(id))?;
         }
         std::future::pending().await
     });
     tasks.spawn(async move {
-        while let Some(next) = said.recv().await {
+        while let Some(next) = queued.recv().await {
             match next {
-                Say::Follow(id) => outgoing.say(&json!({"subscribe": {"jobs": [id]}}).to_string()).await?,
-                Say::Leave(id) => outgoing.say(&json!({"unsubscribe": {"jobs": [id]}}).to_string()).await?,
-                Say::Pong => outgoing.pong().await?,
+                Outbound::Follow(id) => outgoing.send_text(&json!({"subscribe": {"jobs": [id]}}).to_string()).await?,
+                Outbound::Leave(id) => outgoing.send_text(&json!({"unsubscribe": {"jobs": [id]}}).to_string()).await?,
+                Outbound::Pong => outgoing.pong().await?,
             }
         }
         Ok(())
@@ -102,11 +102,11 @@ pub(super) async fn by_job(
         loop {
             match incoming.next().await? {
                 Frame::Text(text) => {
-                    if let Some(over) = note(&ledger, Follower::ByJob, &text)? {
-                        say.send(Say::Leave(over))?;
+                    if let Some(over) = record(&ledger, SubscriberKind::ByJob, &text)? {
+                        outbound.send(Outbound::Leave(over))?;
                     }
                 }
-                Frame::Ping => say.send(Say::Pong)?,
+                Frame::Ping => outbound.send(Outbound::Pong)?,
                 Frame::Pong | Frame::Other => {}
             }
         }
@@ -115,16 +115,16 @@ pub(super) async fn by_job(
 }
 
 // Records an event; returns the job's id if it has ended.
-fn note(ledger: &Ledger, who: Follower, text: &str) -> Result<Option<String>> {
-    let news: News = serde_json::from_str(text)?;
-    match (news.event.as_str(), news.job_id, news.status, news.at) {
-        ("status", Some(id), Some(status), Some(at)) => Ok(ledger.heard(who, &id, &status, at)?.then_some(id)),
+fn record(ledger: &EventLedger, kind: SubscriberKind, text: &str) -> Result<Option<String>> {
+    let event: StatusEvent = serde_json::from_str(text)?;
+    match (event.event.as_str(), event.job_id, event.status, event.at) {
+        ("status", Some(id), Some(status), Some(at)) => Ok(ledger.received(kind, &id, &status, at)?.then_some(id)),
         ("lagged", ..) => {
-            ledger.lagged(who);
+            ledger.lagged(kind);
             Ok(None)
         }
         ("synced", ..) => Ok(None),
-        _ => anyhow::bail!("{}: {text}", who.name()),
+        _ => anyhow::bail!("{}: {text}", kind.name()),
     }
 }
 
@@ -137,13 +137,13 @@ struct View {
 }
 
 /// Follows the server-sent events of one job to its end.
-pub(super) async fn events(address: String, id: String, ledger: Arc<Ledger>) -> Result<()> {
+pub(super) async fn follow_events(address: String, id: String, ledger: Arc<EventLedger>) -> Result<()> {
     let mut stream = TcpStream::connect(&address).await?;
-    let ask = format!("GET /jobs/{id}/events HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
-    stream.write_all(ask.as_bytes()).await?;
+    let request = format!("GET /jobs/{id}/events HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await?;
     let mut lines = BufReader::new(stream).lines();
     let first = lines.next_line().await?.context("no answer")?;
-    ensure!(first.starts_with("HTTP/1.1 200"), "events are answered with {first}");
+    ensure!(first.starts_with("HTTP/1.1 200"), "the event stream was refused: {first}");
     let mut kind = String::new();
     while let Some(line) = lines.next_line().await? {
         match line.split_once(": ") {
@@ -151,7 +151,7 @@ pub(super) async fn events(address: String, id: String, ledger: Arc<Ledger>) -> 
             Some(("data", text)) if kind == "status" => {
                 let view: View = serde_json::from_str(text)?;
                 let at = view.finished_at.unwrap_or(view.updated_at);
-                ledger.heard(Follower::Events, &id, &view.status, at)?;
+                ledger.received(SubscriberKind::Events, &id, &view.status, at)?;
             }
             _ => {}
         }
@@ -160,17 +160,17 @@ pub(super) async fn events(address: String, id: String, ledger: Arc<Ledger>) -> 
 }
 
 /// Subscribes and discards all events.
-pub(super) async fn crowd(tasks: &mut Tasks, address: &str, wanted: &Value) -> Result<()> {
+pub(super) async fn subscribe_and_discard(tasks: &mut Tasks, address: &str, wanted: &Value) -> Result<()> {
     let (mut incoming, mut outgoing) = socket::open(address).await?;
-    outgoing.say(&json!({"subscribe": wanted}).to_string()).await?;
+    outgoing.send_text(&json!({"subscribe": wanted}).to_string()).await?;
     tasks.spawn(async move {
-        let mut said = Instant::now();
+        let mut queued = Instant::now();
         loop {
             ensure!(incoming.skip().await? > 0, "the server closed the connection");
             // An unsolicited pong shows that the client is alive, without parsing any frame.
-            if said.elapsed() > A_WHILE {
+            if queued.elapsed() > PONG_INTERVAL {
                 outgoing.pong().await?;
-                said = Instant::now();
+                queued = Instant::now();
             }
         }
     });

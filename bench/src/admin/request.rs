@@ -7,14 +7,14 @@ use axum::{body::Bytes, http::Method};
 use orchestrix_server::Local;
 use serde_json::Value;
 
-use super::{landmarks::Landmarks, pages::Page};
+use super::{pages::Page, placeholders::Placeholders};
 
-/// The maximum number of empty pages that are followed to the first item.
-const FOLLOWED: usize = 100;
+/// The maximum number of empty pages that are empty_pages to the first item.
+const MAX_EMPTY_PAGES: usize = 100;
 
 /// The timings of one page.
 #[derive(Debug)]
-pub(super) struct Seen {
+pub(super) struct PageTiming {
     pub(super) path: &'static str,
     /// Sorted.
     pub(super) took: Vec<Duration>,
@@ -22,12 +22,12 @@ pub(super) struct Seen {
     /// The number of items, if the page is a list.
     pub(super) items: Option<usize>,
     /// The pages after an empty first page of a list.
-    pub(super) followed: Option<Followed>,
+    pub(super) empty_pages: Option<EmptyPages>,
 }
 
 /// The pages of a list from its empty first page to its first item.
 #[derive(Debug)]
-pub(super) struct Followed {
+pub(super) struct EmptyPages {
     pub(super) parts: usize,
     pub(super) took: Duration,
     /// Whether an item or the end was reached.
@@ -35,8 +35,13 @@ pub(super) struct Followed {
 }
 
 /// Requests a page `rounds` times, one request after the other.
-pub(super) async fn ask(local: &Local, page: &Page, landmarks: &Landmarks, rounds: usize) -> Result<Seen> {
-    let path = landmarks.fill(page.path);
+pub(super) async fn request_page(
+    local: &Local,
+    page: &Page,
+    placeholders: &Placeholders,
+    rounds: usize,
+) -> Result<PageTiming> {
+    let path = placeholders.fill(page.path);
     let mut took = Vec::with_capacity(rounds);
     let mut body = Bytes::new();
     for _ in 0..rounds {
@@ -47,11 +52,11 @@ pub(super) async fn ask(local: &Local, page: &Page, landmarks: &Landmarks, round
     took.sort_unstable();
     let shown: Value = serde_json::from_slice(&body).unwrap_or_default();
     let items = shown["items"].as_array().map(Vec::len);
-    let followed = match (items, shown["nextCursor"].as_str()) {
+    let empty_pages = match (items, shown["nextCursor"].as_str()) {
         (Some(0), Some(cursor)) => Some(follow(local, &path, cursor.to_owned()).await?),
         _ => None,
     };
-    Ok(Seen { path: page.path, took, bytes: body.len(), items, followed })
+    Ok(PageTiming { path: page.path, took, bytes: body.len(), items, empty_pages })
 }
 
 /// Sends one request and checks its status.
@@ -61,22 +66,22 @@ pub(super) async fn get(local: &Local, path: &str, status: u16) -> Result<Bytes>
     Ok(body)
 }
 
-async fn follow(local: &Local, path: &str, mut cursor: String) -> Result<Followed> {
+async fn follow(local: &Local, path: &str, mut cursor: String) -> Result<EmptyPages> {
     let clock = Instant::now();
-    for parts in 1..=FOLLOWED {
-        let body = get(local, &from_cursor(path, &format!("cursor={cursor}")), 200).await?;
+    for parts in 1..=MAX_EMPTY_PAGES {
+        let body = get(local, &with_cursor(path, &format!("cursor={cursor}")), 200).await?;
         let shown: Value = serde_json::from_slice(&body)?;
         let empty = shown["items"].as_array().context("no items")?.is_empty();
         match shown["nextCursor"].as_str() {
             Some(next) if empty => cursor = next.to_owned(),
-            _ => return Ok(Followed { parts, took: clock.elapsed(), ended: true }),
+            _ => return Ok(EmptyPages { parts, took: clock.elapsed(), ended: true }),
         }
     }
-    Ok(Followed { parts: FOLLOWED, took: clock.elapsed(), ended: false })
+    Ok(EmptyPages { parts: MAX_EMPTY_PAGES, took: clock.elapsed(), ended: false })
 }
 
 /// The path with this cursor; it replaces any other.
-fn from_cursor(path: &str, cursor: &str) -> String {
+fn with_cursor(path: &str, cursor: &str) -> String {
     let (path, asked) = path.split_once('?').unwrap_or((path, ""));
     let kept = asked.split('&').filter(|part| !part.is_empty() && !part.starts_with("cursor="));
     let all: Vec<&str> = kept.chain([cursor]).collect();
@@ -89,7 +94,7 @@ mod tests {
 
     #[test]
     fn a_cursor_replaces_the_previous_one() {
-        assert_eq!(from_cursor("/admin/jobs", "cursor=b"), "/admin/jobs?cursor=b");
-        assert_eq!(from_cursor("/admin/jobs?cursor=a&q=x", "cursor=b"), "/admin/jobs?q=x&cursor=b");
+        assert_eq!(with_cursor("/admin/jobs", "cursor=b"), "/admin/jobs?cursor=b");
+        assert_eq!(with_cursor("/admin/jobs?cursor=a&q=x", "cursor=b"), "/admin/jobs?q=x&cursor=b");
     }
 }

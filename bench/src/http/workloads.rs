@@ -10,9 +10,9 @@ use anyhow::{Context, Result, ensure};
 
 use super::{
     server::HttpServer,
-    wrk::{Load, Told, send},
+    wrk::{Load, LoadResult, send},
 };
-use crate::{arguments::Scale, backend, jobs::job, measure::Side};
+use crate::{arguments::Scale, backend, jobs::job, measure::Workload};
 
 /// How long requests are sent, in seconds, and how long before the clock starts.
 fn seconds(scale: Scale) -> usize {
@@ -20,27 +20,27 @@ fn seconds(scale: Scale) -> usize {
 }
 const WARM: usize = 1;
 
-async fn start(url: &str, keyed: bool) -> Result<HttpServer> {
-    match keyed {
-        true => HttpServer::start_keyed(url).await,
+async fn start(url: &str, with_auth: bool) -> Result<HttpServer> {
+    match with_auth {
+        true => HttpServer::start_with_auth(url).await,
         false => HttpServer::start(url).await,
     }
 }
 
 /// `POST /jobs` or `GET /healthz`: requests that need no jobs.
 #[derive(Debug)]
-pub(crate) struct Plain {
+pub(crate) struct SimpleRequests {
     what: &'static str,
     connections: usize,
     scale: Scale,
-    keyed: bool,
-    told: RefCell<Told>,
+    with_auth: bool,
+    result: RefCell<LoadResult>,
 }
 
-impl Plain {
+impl SimpleRequests {
     /// `POST /jobs`.
     pub(crate) fn post(connections: usize, scale: Scale) -> Self {
-        Self { what: "post", connections, scale, keyed: false, told: RefCell::default() }
+        Self { what: "post", connections, scale, with_auth: false, result: RefCell::default() }
     }
 
     /// `GET /healthz`.
@@ -50,32 +50,32 @@ impl Plain {
 
     /// The same with authentication.
     pub(crate) fn with_key(self) -> Self {
-        Self { keyed: true, ..self }
+        Self { with_auth: true, ..self }
     }
 
     /// The latest run in words: rejections, errors and latency.
-    pub(crate) fn what_else(&self) -> String {
-        let told = *self.told.borrow();
+    pub(crate) fn summary(&self) -> String {
+        let result = *self.result.borrow();
         let ms = |micros: u64| micros as f64 / 1_000.0;
         format!(
-            "{} accepted, {} turned away, {} connections broke, {} answers late; p50 {:.1} ms, p99 {:.1} ms",
-            told.good(),
-            told.refused,
-            told.broken,
-            told.late,
-            ms(told.p50_micros),
-            ms(told.p99_micros)
+            "{} accepted, {} rejected, {} connections broke, {} timed out; p50 {:.1} ms, p99 {:.1} ms",
+            result.succeeded(),
+            result.refused,
+            result.broken,
+            result.late,
+            ms(result.p50_micros),
+            ms(result.p99_micros)
         )
     }
 
     async fn send(&self, server: &HttpServer, seconds: usize) -> Result<u64> {
-        let told = send(server, Load { connections: self.connections, seconds, arguments: &[self.what] }).await?;
-        self.told.replace(told);
-        Ok(told.good())
+        let result = send(server, Load { connections: self.connections, seconds, arguments: &[self.what] }).await?;
+        self.result.replace(result);
+        Ok(result.succeeded())
     }
 }
 
-impl Side for Plain {
+impl Workload for SimpleRequests {
     type Session = HttpServer;
 
     async fn prepare(&self, url: &str) -> Result<()> {
@@ -84,7 +84,7 @@ impl Side for Plain {
     }
 
     async fn open(&self, url: &str) -> Result<HttpServer> {
-        start(url, self.keyed).await
+        start(url, self.with_auth).await
     }
 
     async fn warm(&self, server: &mut HttpServer) -> Result<u64> {
@@ -101,39 +101,39 @@ const JOBS: usize = 100_000;
 
 /// `GET /jobs/{id}`, one job after the other.
 #[derive(Debug)]
-pub(crate) struct Get {
+pub(crate) struct JobReads {
     connections: usize,
     scale: Scale,
-    keyed: bool,
+    with_auth: bool,
     ids: PathBuf,
 }
 
-impl Get {
+impl JobReads {
     pub(crate) fn new(connections: usize, scale: Scale) -> Result<Self> {
         let ids = std::env::temp_dir().join(format!("orchestrix-bench-{}.ids", std::process::id()));
-        Ok(Self { connections, scale, keyed: false, ids })
+        Ok(Self { connections, scale, with_auth: false, ids })
     }
 
     /// The same with authentication.
     pub(crate) fn with_key(mut self) -> Self {
-        self.keyed = true;
+        self.with_auth = true;
         self
     }
 
     /// The file with the ids of the enqueued jobs.
     pub(crate) fn ids(&self) -> Result<&str> {
-        self.ids.to_str().context("the directory for temporary files has a name that is not UTF-8")
+        self.ids.to_str().context("the temporary directory has a name that is not UTF-8")
     }
 
     async fn send(&self, server: &HttpServer, seconds: usize) -> Result<u64> {
         let arguments = ["get", self.ids()?];
-        let told = send(server, Load { connections: self.connections, seconds, arguments: &arguments }).await?;
-        ensure!(told.refused == 0, "{} of {} looks found nothing", told.refused, told.requests);
-        Ok(told.good())
+        let result = send(server, Load { connections: self.connections, seconds, arguments: &arguments }).await?;
+        ensure!(result.refused == 0, "{} of {} reads failed", result.refused, result.requests);
+        Ok(result.succeeded())
     }
 }
 
-impl Drop for Get {
+impl Drop for JobReads {
     fn drop(&mut self) {
         // Best effort: the file is in the temporary directory.
         let _ = fs::remove_file(&self.ids);
@@ -141,7 +141,7 @@ impl Drop for Get {
 }
 
 /// Enqueues jobs and writes their ids to a file, one per line.
-async fn record(url: &str, count: usize, ids: &Path) -> Result<()> {
+async fn enqueue_jobs(url: &str, count: usize, ids: &Path) -> Result<()> {
     let store = backend::open(url).await?;
     let mut lines = String::new();
     for chunk in (0..count).collect::<Vec<_>>().chunks(5_000) {
@@ -152,15 +152,15 @@ async fn record(url: &str, count: usize, ids: &Path) -> Result<()> {
     fs::write(ids, lines).with_context(|| ids.display().to_string())
 }
 
-impl Side for Get {
+impl Workload for JobReads {
     type Session = HttpServer;
 
     async fn prepare(&self, url: &str) -> Result<()> {
-        record(url, self.scale.of(JOBS), &self.ids).await
+        enqueue_jobs(url, self.scale.of(JOBS), &self.ids).await
     }
 
     async fn open(&self, url: &str) -> Result<HttpServer> {
-        start(url, self.keyed).await
+        start(url, self.with_auth).await
     }
 
     async fn warm(&self, server: &mut HttpServer) -> Result<u64> {

@@ -14,7 +14,7 @@ SELECT bench_id(at, i), at, at + interval '3 seconds', at, at + interval '1 seco
     CASE WHEN i <= 1000 THEN '{"tags": ["rare"]}'::jsonb
          WHEN i % 10 = 0 THEN jsonb_build_object('tags', jsonb_build_array('billing', 'tag-' || i % 7), 'correlationId', 'order-' || i) END,
     CASE WHEN i % 20 = 1 THEN jsonb_build_array(jsonb_build_object('attempt', 1, 'lease', 1, 'outcome', 'failed', 'to', 'retrying', 'worker', 'worker-1',
-        'secret', md5(i::text)::uuid, 'startedAt', at, 'endedAt', at + interval '1 second', 'error', 'the mail server said no')) END,
+        'secret', md5(i::text)::uuid, 'startedAt', at, 'endedAt', at + interval '1 second', 'error', 'the mail server refused')) END,
     '{"to": "user-' || i || '@example.com", "subject": "Your order is on its way", "template": "shipping-confirmation"}',
     CASE WHEN i % 30 <> 0 THEN '{"sent": true}' END
 FROM (SELECT i, timestamptz '{now}' - interval '7 days' + i * (interval '7 days' / {finished}) AS at FROM generate_series({first}::bigint, {last}) AS i) AS n
