@@ -143,7 +143,8 @@ class Worker:
             except LeaseLost:
                 raise
             except Exception as error:
-                outcome = "fail", {"error": f"{type(error).__name__}: {error}", "retryable": not isinstance(error, Fatal)}
+                text = f"{type(error).__name__}: {error}"
+                outcome = "fail", {"error": text, "retryable": not isinstance(error, Fatal)}
                 if job.stopped.is_set():
                     outcome = "release", {}  # confirms a cancel, if one was requested
             with self.changed:
@@ -214,7 +215,8 @@ class Worker:
             last, pause = time.monotonic(), None
             free = self.options.concurrency - len(jobs)
             try:
-                body = {"workerId": self.name, "leaseTokens": list(jobs), "freeSlots": free, "draining": self.ending.is_set()}
+                body = {"workerId": self.name, "leaseTokens": list(jobs), "freeSlots": free,
+                        "draining": self.ending.is_set()}
                 answer = self.call("/worker/heartbeat", body, timeout=5)
             except (Unavailable, RuntimeError) as error:
                 print(f"heartbeat failed: {error}", file=sys.stderr)
