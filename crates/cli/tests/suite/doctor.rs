@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio_postgres::NoTls;
 
 use crate::{
-    harness::{CliOutput, TestEnv, each_database, orchestrix},
+    harness::{CliOutput, TestEnv, each_database, each_empty_database, orchestrix},
     server::process::ServerProcess,
     worker::{WorkerProcess, eventually},
 };
@@ -128,7 +128,7 @@ async fn transactions_that_hold_back_vacuum_are_named() {
 
 #[test]
 fn missing_and_unknown_migrations_are_problems_and_doctor_applies_none() {
-    for env in each_database() {
+    for env in each_empty_database() {
         // An empty file, because a missing one is another problem. PostgreSQL does not use it.
         fs::write(env.dir().join("jobs.db"), "").unwrap();
         let report = DoctorReport::of_env(&env);

@@ -28,12 +28,17 @@ pub(crate) struct TestEnv {
     _database: Option<TestDatabase>,
 }
 
-/// One environment for each database that commands support.
+/// One environment for each database that commands support. SQLite files are created on first use.
 pub(crate) fn each_database() -> [TestEnv; 2] {
     [TestEnv::sqlite(), TestEnv::postgres()]
 }
 
-/// The same, and one behind a server.
+/// The same without any tables.
+pub(crate) fn each_empty_database() -> [TestEnv; 2] {
+    [TestEnv::sqlite(), TestEnv::empty_postgres()]
+}
+
+/// One environment for each database, and one behind a server.
 pub(crate) fn each_database_and_server() -> [TestEnv; 3] {
     [TestEnv::sqlite(), TestEnv::postgres(), TestEnv::behind_server()]
 }
@@ -52,8 +57,18 @@ impl TestEnv {
         env
     }
 
+    /// A migrated PostgreSQL database.
     pub(crate) fn postgres() -> Self {
-        let database = TestDatabase::create("cli").unwrap();
+        let migrate = |url: &str| drop(CliOutput::run(&mut orchestrix(&["migrate", "--database", url])).success());
+        Self::in_database(TestDatabase::create_migrated("cli", migrate).unwrap())
+    }
+
+    /// A PostgreSQL database without tables.
+    pub(crate) fn empty_postgres() -> Self {
+        Self::in_database(TestDatabase::create("cli").unwrap())
+    }
+
+    fn in_database(database: TestDatabase) -> Self {
         Self { dir: create_temp_dir(), url: database.url().into(), server: None, _database: Some(database) }
     }
 

@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use crate::harness::{TestEnv, each_database};
+use crate::harness::{TestEnv, each_empty_database};
 
 #[test]
 fn pending_migrations_are_counted_and_applied() {
-    for env in each_database() {
+    for env in each_empty_database() {
         let before = env.run(&["migrate", "--check", "--output", "json"]).exits_with(1, "").json();
         assert!(before["pending"].as_u64().unwrap() > 0, "{before}");
         let again = env.run(&["migrate", "--check"]).exits_with(1, "").stdout;
@@ -19,7 +19,7 @@ fn pending_migrations_are_counted_and_applied() {
 
 #[test]
 fn no_migrate_refuses_an_outdated_database_and_leaves_it_unchanged() {
-    for env in each_database() {
+    for env in each_empty_database() {
         env.run(&["jobs", "enqueue", "t", "--no-migrate"]).exits_with(1, "orchestrix migrate");
         env.run(&["migrate", "--no-migrate"]).exits_with(2, "--check");
         env.run(&["migrate", "--check"]).exits_with(1, "");

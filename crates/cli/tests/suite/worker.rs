@@ -224,7 +224,7 @@ fn a_drain_finishes_short_jobs_and_releases_long_ones() {
         let short = env.enqueue_builtin("command", &json!({"program": "sh", "args": ["-c", script]}), &[]);
         let long = env.enqueue_builtin("sleep", &json!({"seconds": 600}), &[]);
         let mut worker =
-            WorkerProcess::start(&env, &["--allow-command", "sh", "--drain-timeout", "4s", "--log", "info"]);
+            WorkerProcess::start(&env, &["--allow-command", "sh", "--drain-timeout", "2s", "--log", "info"]);
         env.wait_for_state(&short, "running");
         env.wait_for_state(&long, "running");
         worker.signal("TERM");

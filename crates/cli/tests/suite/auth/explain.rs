@@ -36,7 +36,10 @@ fn an_operator_sees_why_a_job_is_not_running() {
         explains(&later, &[" 20", "Z", "no worker"]);
         explains(&sleeper, &["No worker"]);
 
-        let mut worker = WorkerProcess::start(&env, &["--queues", "mail", "--concurrency", "1", "--worker-name", "w1"]);
+        let mut worker = WorkerProcess::start(
+            &env,
+            &["--queues", "mail", "--concurrency", "1", "--worker-name", "w1", "--heartbeat-interval", "100ms"],
+        );
         explains(&sleeper, &["w1", "attempt 1 of 10", " 20", "Z"]);
         explains(&parent, &["held"]);
         explains(&post(sleep), &["orchestrix.sleep", "mail", "busy"]);
