@@ -5,14 +5,14 @@ use orchestrix_store::{Presence, WorkerInfo};
 use serde_json::json;
 
 use crate::{
-    harness::{each_database, each_database_and_server},
+    harness::{each_database_and_server, on_each_database},
     server::process::ServerProcess,
     worker::eventually,
 };
 
 #[test]
 fn a_bulk_action_needs_consent_and_is_carried_out_by_the_leader() {
-    for env in each_database() {
+    on_each_database(|env| {
         let wanted: Vec<String> = (0..3).map(|_| env.enqueue(&["t", "--queue", "q"]).to_string()).collect();
         let other = env.enqueue(&["t"]).to_string();
         let cancel = ["jobs", "bulk", "cancel", "--queue", "q"];
@@ -42,7 +42,7 @@ fn a_bulk_action_needs_consent_and_is_carried_out_by_the_leader() {
         assert_eq!(list["items"][0]["priority"], -5);
         assert!(list["nextCursor"].is_string(), "{list}");
         assert!(env.run(&["operations", "list"]).success().stdout.contains("priority -5"));
-    }
+    });
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
+    thread,
 };
 
 use orchestrix_core::{JobId, JobState, Timestamp, WorkerName};
@@ -33,7 +34,17 @@ pub(crate) fn each_database() -> [TestEnv; 2] {
     [TestEnv::sqlite(), TestEnv::postgres()]
 }
 
-/// The same without any tables.
+/// Runs a test on each database in parallel, for tests that mostly wait.
+pub(crate) fn on_each_database(test: impl Fn(TestEnv) + Sync) {
+    thread::scope(|scope| {
+        for env in each_database() {
+            let test = &test;
+            scope.spawn(move || test(env));
+        }
+    });
+}
+
+/// The environments of [`each_database`] without any tables.
 pub(crate) fn each_empty_database() -> [TestEnv; 2] {
     [TestEnv::sqlite(), TestEnv::empty_postgres()]
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use self::exposition::{ALL, MetricsPage};
 use crate::{
-    harness::{CliOutput, TestEnv, each_database, orchestrix},
+    harness::{CliOutput, TestEnv, each_database, on_each_database, orchestrix},
     server::process::ServerProcess,
 };
 
@@ -132,7 +132,7 @@ fn a_worker_counts_its_commits_and_a_remote_worker_leaves_them_to_the_server() {
 
 #[test]
 fn the_leader_reports_queues_workers_schedules_and_lost_leases() {
-    for env in each_database() {
+    on_each_database(|env| {
         let server = server(&env, "here");
         job(&server, &json!({"jobType": "t", "queue": "lost", "leaseSeconds": 1}));
         lease(&server, "lost");
@@ -172,7 +172,7 @@ fn the_leader_reports_queues_workers_schedules_and_lost_leases() {
             MetricsPage::wait_until(&worker, |page| page.value("orchestrix_job_run_seconds_count", &run) == Some(1.0));
         let shown: BTreeSet<String> = MetricsPage::of(&server).names().chain(theirs.names()).collect();
         assert_eq!(shown, ALL.iter().map(|(name, ..)| (*name).to_owned()).collect());
-    }
+    });
 }
 
 #[test]

@@ -15,7 +15,7 @@ use orchestrix_testkit::TestDatabase;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use crate::harness::{CliOutput, TestEnv, each_database, orchestrix};
+use crate::harness::{CliOutput, TestEnv, each_database, on_each_database, orchestrix};
 
 /// The limit of every wait in these tests.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -218,7 +218,7 @@ fn a_worker_serves_only_its_queues() {
 
 #[test]
 fn a_drain_finishes_short_jobs_and_releases_long_ones() {
-    for env in each_database() {
+    on_each_database(|env| {
         let (go, done) = (env.dir().join("go"), env.dir().join("done"));
         let script = format!("while [ ! -e {} ]; do sleep 0.02; done; touch {}", go.display(), done.display());
         let short = env.enqueue_builtin("command", &json!({"program": "sh", "args": ["-c", script]}), &[]);
@@ -235,7 +235,7 @@ fn a_drain_finishes_short_jobs_and_releases_long_ones() {
         assert_eq!(env.job(&short)["state"], "completed");
         let long = env.job(&long);
         assert_eq!((&long["state"], &long["attemptsUsed"]), (&json!("pending"), &json!(0)), "{long:#}");
-    }
+    });
 }
 
 #[test]

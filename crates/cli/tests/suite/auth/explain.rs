@@ -4,13 +4,13 @@ use serde_json::json;
 
 use super::{run_with_key, start_server_with_auth};
 use crate::{
-    harness::each_database,
+    harness::on_each_database,
     worker::{WorkerProcess, eventually},
 };
 
 #[test]
 fn an_operator_sees_why_a_job_is_not_running() {
-    for env in each_database() {
+    on_each_database(|env| {
         let [client, operator] = ["client", "operator"].map(|role| env.create_key(role, &[]));
         let server = start_server_with_auth(&env);
         let post = |body: serde_json::Value| {
@@ -53,5 +53,5 @@ fn an_operator_sees_why_a_job_is_not_running() {
         run_with_key(&server, &client, &["jobs", "explain", &unknown]).exits_with(1, "client");
         worker.signal("KILL");
         worker.wait_for_exit();
-    }
+    });
 }

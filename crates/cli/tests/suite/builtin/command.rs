@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::GRACE;
 use crate::{
-    harness::{TestEnv, each_database},
+    harness::{TestEnv, each_database, on_each_database},
     worker::{WorkerProcess, eventually},
 };
 
@@ -154,7 +154,7 @@ fn every_line_of_long_output_is_logged() {
 
 #[test]
 fn a_timeout_kills_the_program_and_its_children() {
-    for env in each_database() {
+    on_each_database(|env| {
         let _worker = WorkerProcess::start(&env, &ALLOWED);
         let tree = ProcessTree::new(&env);
         // Long enough for both to start on a slow machine.
@@ -163,7 +163,7 @@ fn a_timeout_kills_the_program_and_its_children() {
         let job = env.wait_for_state(&id, "dead");
         assert_eq!(job["attempts"][0]["outcome"], "timed_out", "{job:#}");
         wait_until_gone(&pids);
-    }
+    });
 }
 
 #[test]
@@ -208,7 +208,7 @@ fn a_program_that_ignores_sigterm_is_killed_within_the_grace_period() {
 
 #[test]
 fn a_worker_drain_kills_the_program_and_costs_no_attempt() {
-    for env in each_database() {
+    on_each_database(|env| {
         let mut worker = WorkerProcess::start(&env, &[&ALLOWED[..], &["--drain-timeout", "2s"]].concat());
         let tree = ProcessTree::new(&env);
         let id = env.enqueue_builtin("command", &sh(&tree.script), &[]);
@@ -218,7 +218,7 @@ fn a_worker_drain_kills_the_program_and_costs_no_attempt() {
         wait_until_gone(&pids);
         let job = env.job(&id);
         assert_eq!((&job["state"], &job["attemptsUsed"]), (&json!("pending"), &json!(0)), "{job:#}");
-    }
+    });
 }
 
 #[test]

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use self::client::{EventStream, WebSocketClient};
 use super::{leak_check::SqlTransaction, process::ServerProcess};
 use crate::{
-    harness::{TestEnv, each_database},
+    harness::{TestEnv, each_database, on_each_database},
     worker::WorkerProcess,
 };
 
@@ -56,7 +56,7 @@ fn subscribers_see_status_changes_of_any_process_in_order() {
 
 #[test]
 fn a_job_is_followed_to_its_end_although_its_worker_was_killed() {
-    for env in each_database() {
+    on_each_database(|env| {
         let server = ServerProcess::start(&env);
         let mut socket = WebSocketClient::subscribed(&server, &json!({"all": true}));
         let first = WorkerProcess::start(&env, &[]);
@@ -69,7 +69,7 @@ fn a_job_is_followed_to_its_end_although_its_worker_was_killed() {
         assert!(statuses.windows(2).all(|two| two[0] != two[1]), "only changes are reported: {statuses:?}");
         let running = statuses.iter().filter(|status| **status == "RUNNING").count();
         assert!(running >= 1 && statuses.last() == Some(&"COMPLETED"), "{statuses:?}");
-    }
+    });
 }
 
 #[test]

@@ -5,7 +5,10 @@ use orchestrix_store::{NewAuditEntry, NewOperation, Presence, WorkerInfo};
 use serde_json::{Value, json};
 
 use super::process::ServerProcess;
-use crate::{harness::each_database, worker::eventually};
+use crate::{
+    harness::{each_database, on_each_database},
+    worker::eventually,
+};
 
 const UNKNOWN_ID: &str = "0199d0a4-8f3e-7c21-9b1f-2f6a3e1c5d70";
 
@@ -30,7 +33,7 @@ fn wait_until_over(server: &ServerProcess, location: &str) -> Value {
 
 #[test]
 fn a_bulk_operation_changes_every_matching_job() {
-    for env in each_database() {
+    on_each_database(|env| {
         let server = ServerProcess::start(&env);
         let wanted: Vec<String> = (0..3).map(|_| job(&server, "q")).collect();
         let other = job(&server, "other");
@@ -77,7 +80,7 @@ fn a_bulk_operation_changes_every_matching_job() {
             (202, &json!("done")),
             "a finished operation cannot be aborted"
         );
-    }
+    });
 }
 
 #[test]
