@@ -114,17 +114,19 @@ fn a_client_that_disconnects_at_any_byte_leaves_nothing_half_done() {
         scope.spawn(|| {
             disconnect_everywhere(&server, false, |n| {
                 post("/worker/leases", &lease_request(&format!("at-once-{n}"), "leased", 0))
-            })
+            });
         });
         scope.spawn(|| {
             disconnect_everywhere(&server, true, |n| {
                 post("/worker/leases", &lease_request(&format!("waits-{n}"), "none", 50))
-            })
+            });
         });
         scope.spawn(|| disconnect_everywhere(&server, false, |n| post("/worker/leases/complete-batch", &outcomes(n))));
         scope.spawn(|| disconnect_everywhere(&server, false, |_| encode_request("GET", &format!("/jobs/{seen}"), "")));
         scope.spawn(|| {
-            disconnect_everywhere(&server, true, |_| encode_request("GET", &format!("/jobs/{seen}?waitSeconds=50"), ""))
+            disconnect_everywhere(&server, true, |_| {
+                encode_request("GET", &format!("/jobs/{seen}?waitSeconds=50"), "")
+            });
         });
     });
     leaks.assert_back_to_baseline();
