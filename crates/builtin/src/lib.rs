@@ -13,8 +13,7 @@
 //! ```
 //! use orchestrix_builtin::BuiltinOptions;
 //! use orchestrix_client::Client;
-//! use orchestrix_core::{JobType, Json, NewJob};
-//! use orchestrix_store::MemoryStore;
+//! use orchestrix_memory::MemoryStore;
 //! use orchestrix_worker::Worker;
 //!
 //! # #[tokio::main(flavor = "current_thread")]

@@ -158,7 +158,7 @@ fn join_roles(roles: &[Role]) -> String {
 
 // Without any key every request would be rejected.
 async fn first_key_hint(store: &dyn Store) -> String {
-    match store.keys(&PageRequest::first(1)).await {
+    match store.list_keys(&PageRequest::first(1)).await {
         Ok(page) if page.items.is_empty() => {
             "there is no API key yet: create one with `orchestrix keys create --role admin --database URL`\n".into()
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use orchestrix_api::admin::worker::WorkerView;
 use orchestrix_core::{JobState, Timestamp};
-use orchestrix_store::{Directive, QueueDepth, Standing};
+use orchestrix_store::{Directive, QueueDepth, StoreSnapshot};
 
 use crate::check::{Check, brief, join_first};
 
@@ -16,7 +16,7 @@ const LONG_WAIT: Duration = Duration::from_secs(60);
 const TOO_LONG_WAIT: Duration = Duration::from_secs(15 * 60);
 
 /// Evaluates a snapshot of the store.
-pub(crate) fn evaluate(snapshot: &Standing) -> Vec<Check> {
+pub(crate) fn evaluate(snapshot: &StoreSnapshot) -> Vec<Check> {
     vec![
         leader(snapshot),
         workers(snapshot),
@@ -31,7 +31,7 @@ fn since(earlier: Timestamp, now: Timestamp) -> Duration {
     Duration::try_from(now.duration_since(earlier)).unwrap_or_default()
 }
 
-fn leader(snapshot: &Standing) -> Check {
+fn leader(snapshot: &StoreSnapshot) -> Check {
     const NAME: &str = "leader";
     let live = snapshot.nodes.iter().filter(|node| since(node.last_seen_at, snapshot.now) <= NODE_LIVE_WITHIN).count();
     let nodes = match live {
@@ -56,7 +56,7 @@ fn leader(snapshot: &Standing) -> Check {
     }
 }
 
-fn workers(snapshot: &Standing) -> Check {
+fn workers(snapshot: &StoreSnapshot) -> Check {
     const NAME: &str = "workers";
     let live: Vec<_> = snapshot.workers.iter().filter(|worker| worker.is_live()).collect();
     let silent = match snapshot.workers.len() - live.len() {
@@ -103,7 +103,7 @@ fn paused_queues(queues: &[QueueDepth]) -> Check {
     }
 }
 
-fn unserved_jobs(snapshot: &Standing) -> Check {
+fn unserved_jobs(snapshot: &StoreSnapshot) -> Check {
     const NAME: &str = "unserved-jobs";
     let workers: Vec<WorkerView> = snapshot.workers.iter().cloned().map(WorkerView::from).collect();
     let is_unserved = |queue, job_type| !workers.iter().any(|worker| worker.takes(queue, job_type));
@@ -142,7 +142,7 @@ fn dead_jobs(jobs: u64) -> Check {
     match jobs {
         0 => Check::ok(NAME, "no dead jobs"),
         1 => Check::note(NAME, "1 dead job in the dead-letter queue", ADVICE),
-        n if n >= Standing::MAX_DEAD => {
+        n if n >= StoreSnapshot::MAX_DEAD => {
             Check::note(NAME, format!("{n} or more dead jobs in the dead-letter queue"), ADVICE)
         }
         n => Check::note(NAME, format!("{n} dead jobs in the dead-letter queue"), ADVICE),

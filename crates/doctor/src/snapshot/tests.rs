@@ -14,8 +14,8 @@ fn ago(seconds: u64) -> Timestamp {
     now().checked_sub(Duration::from_secs(seconds)).unwrap()
 }
 
-fn empty() -> Standing {
-    Standing {
+fn empty() -> StoreSnapshot {
+    StoreSnapshot {
         now: now(),
         epoch: Epoch(7),
         nodes: Vec::new(),
@@ -58,7 +58,7 @@ fn assert_is(check: &Check, status: Status, words: &str) {
 
 #[test]
 fn the_leader_is_named_and_a_missing_leader_is_a_warning() {
-    let with = |nodes: Vec<NodeStatus>| leader(&Standing { nodes, ..empty() });
+    let with = |nodes: Vec<NodeStatus>| leader(&StoreSnapshot { nodes, ..empty() });
     assert_is(&with(vec![node(true, 1)]), Status::Ok, "n1 leads (epoch 7, up 2h); 1 live node");
     assert_is(&with(vec![node(false, 1), node(false, 2)]), Status::Warning, "no leader among 2 live nodes");
     assert_is(&with(vec![node(false, 31)]), Status::Warning, "no live node");
@@ -69,7 +69,7 @@ fn the_leader_is_named_and_a_missing_leader_is_a_warning() {
 fn live_silent_and_draining_workers_are_counted() {
     let run = Directive::Run;
     let with = |statuses: Vec<WorkerStatus>, pending: u64| {
-        workers(&Standing { workers: statuses, queues: vec![queue(pending, false, None)], ..empty() })
+        workers(&StoreSnapshot { workers: statuses, queues: vec![queue(pending, false, None)], ..empty() })
     };
     assert_is(&with(vec![worker(1, run)], 5), Status::Ok, "1 live worker, 4 of 10 slots free");
     let one_silent = with(vec![worker(1, run), worker(31, run)], 5);
@@ -92,12 +92,12 @@ fn a_paused_queue_is_named_with_its_pending_jobs() {
 fn lanes_without_a_live_worker_are_named() {
     let lanes =
         vec![(Queue::trusted("email"), JobType::trusted("SEND")), (Queue::trusted("email"), JobType::trusted("OTHER"))];
-    let with = |workers| unserved_jobs(&Standing { workers, lanes: lanes.clone(), ..empty() });
+    let with = |workers| unserved_jobs(&StoreSnapshot { workers, lanes: lanes.clone(), ..empty() });
     assert_is(&with(vec![worker(1, Directive::Run)]), Status::Warning, "pending jobs: OTHER in email");
     for unavailable in [worker(31, Directive::Run), worker(1, Directive::Drain)] {
         assert_is(&with(vec![unavailable]), Status::Warning, "pending jobs: SEND in email, OTHER in email");
     }
-    let served = Standing { workers: vec![worker(1, Directive::Run)], lanes: lanes[..1].to_vec(), ..empty() };
+    let served = StoreSnapshot { workers: vec![worker(1, Directive::Run)], lanes: lanes[..1].to_vec(), ..empty() };
     assert_is(&unserved_jobs(&served), Status::Ok, "served by a live worker");
 }
 
@@ -115,7 +115,7 @@ fn dead_jobs_are_counted() {
     assert_is(&dead_jobs(0), Status::Ok, "no dead jobs");
     assert_is(&dead_jobs(1), Status::Note, "1 dead job");
     assert_is(&dead_jobs(12), Status::Note, "12 dead jobs");
-    assert_is(&dead_jobs(Standing::MAX_DEAD), Status::Note, "100000 or more dead jobs");
+    assert_is(&dead_jobs(StoreSnapshot::MAX_DEAD), Status::Note, "100000 or more dead jobs");
 }
 
 #[test]
