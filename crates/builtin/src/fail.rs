@@ -1,4 +1,5 @@
-//! `orchestrix.fail {message, retryable, untilAttempt}`: fails as its payload says. For testing retries and the dead-letter queue.
+//! `orchestrix.fail {message, retryable, untilAttempt}`: fails as its payload says. For testing retries and the
+//! dead-letter queue.
 
 use orchestrix_worker::{Answer, Call, JobError};
 use serde::Deserialize;

@@ -1,5 +1,5 @@
-//! Job types that come with Orchestrix. `orchestrix worker` and `orchestrix dev` register all of them; an application registers
-//! them on its own worker with [`register`].
+//! Job types that come with Orchestrix. `orchestrix worker` and `orchestrix dev` register all of them; an application
+//! registers them on its own worker with [`register`].
 //!
 //! | module | job type |
 //! |---|---|
@@ -28,8 +28,9 @@
 //!
 //! # Security
 //!
-//! A client that may enqueue a job decides what the worker does with the worker's own rights. Therefore `orchestrix.http` reaches
-//! only public addresses and `orchestrix.command` runs no program, unless [`BuiltinOptions`] allows more.
+//! A client that may enqueue a job decides what the worker does with the worker's own rights. Therefore
+//! `orchestrix.http` reaches only public addresses and `orchestrix.command` runs no program, unless [`BuiltinOptions`]
+//! allows more.
 //!
 //! A payload that does not fit the job type is a fatal error that names the field: a retry would not help.
 
@@ -50,8 +51,8 @@ use orchestrix_worker::WorkerBuilder;
 pub struct BuiltinOptions {
     /// The programs that `orchestrix.command` may run, spelled exactly as in the payload.
     pub allowed_commands: BTreeSet<String>,
-    /// How long a program may take to exit after SIGTERM before it is killed. Must be shorter than the time that the worker
-    /// gives a cancelled handler. Default: 2 seconds.
+    /// How long a program may take to exit after SIGTERM before it is killed. Must be shorter than the time that the
+    /// worker gives a cancelled handler. Default: 2 seconds.
     pub kill_after: Duration,
     /// Whether `orchestrix.http` may reach addresses that are not public, such as 127.0.0.1 or 10.0.0.0/8.
     pub allow_private_http: bool,

@@ -1,5 +1,5 @@
-//! The command line. Every flag can also be set by an environment variable, `ORCHESTRIX_SOME_FLAG` for `--some-flag` unless it
-//! names another one, or in a file: see [`configuration`](crate::configuration).
+//! The command line. Every flag can also be set by an environment variable, `ORCHESTRIX_SOME_FLAG` for `--some-flag`
+//! unless it names another one, or in a file: see [`configuration`](crate::configuration).
 
 use std::{path::PathBuf, time::Duration};
 
@@ -97,7 +97,8 @@ impl Global {
     pub(crate) fn server(&self) -> Result<Option<String>, CliError> {
         let server = non_empty(self.server.as_ref());
         if server.is_some() && non_empty(self.database.as_ref()).is_some() {
-            let text = "--server and --database are mutually exclusive; so are ORCHESTRIX_SERVER_URL and ORCHESTRIX_DATABASE_URL";
+            let text = "--server and --database are mutually exclusive; \
+                        so are ORCHESTRIX_SERVER_URL and ORCHESTRIX_DATABASE_URL";
             return Err(CliError::Usage(text.into()));
         }
         Ok(server)
@@ -164,7 +165,8 @@ impl Command {
         }
     }
 
-    /// Whether to create a missing database file. Not for commands that read: there a missing file means a mistyped path.
+    /// Whether to create a missing database file. Not for commands that read: there a missing file means a mistyped
+    /// path.
     pub(crate) fn creates_database_file(&self) -> bool {
         match self {
             Self::Migrate(_) | Self::Jobs(jobs::Command::Enqueue(_)) | Self::Keys(keys::Command::Create(_)) => true,

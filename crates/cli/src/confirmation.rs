@@ -20,8 +20,8 @@ pub(crate) struct Confirmation {
 }
 
 impl Confirmation {
-    /// Asks for confirmation, unless `--yes` was given. Without a terminal `--yes` is required. `preview` says what a dry run
-    /// shows: "which jobs", "how many".
+    /// Asks for confirmation, unless `--yes` was given. Without a terminal `--yes` is required. `preview` says what a
+    /// dry run shows: "which jobs", "how many".
     pub(crate) fn require(self, question: &str, preview: &str) -> Result<()> {
         if self.yes {
             return Ok(());

@@ -92,7 +92,7 @@ impl Database {
                 let (version, supported) = (sqlite_version(&options.path)?, orchestrix_sqlite::SCHEMA_VERSION);
                 usize::try_from(supported - version).map_err(|_| {
                     let text = format!(
-                        "{self} has schema version {version}, newer than this program, which supports {supported}: use a newer orchestrix"
+                        "{self} has schema version {version}, this program supports {supported}: use a newer orchestrix"
                     );
                     StoreError::Schema(text).into()
                 })

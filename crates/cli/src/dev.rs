@@ -107,7 +107,7 @@ pub(crate) async fn run(arguments: &Arguments, global: &Global) -> Result<ExitSt
 
 fn banner(address: SocketAddr, data: &str) -> String {
     format!(
-        "Orchestrix is running on http://{address}. Jobs are stored in {data}. Press Ctrl-C to stop.\n\n\
+        "Orchestrix is running on http://{address} (jobs are stored in {data}). Press Ctrl-C to stop.\n\n\
          Enqueue a job:  curl -i http://{address}/jobs -H 'content-type: application/json' \
          -d '{{\"jobType\": \"orchestrix.echo\", \"payload\": {{\"hello\": \"world\"}}}}'\n\
          Wait for it:    curl 'http://{address}/jobs/JOB_ID?waitSeconds=30'\n\

@@ -36,7 +36,11 @@ pub(crate) enum Command {
         page: list::PageArguments,
     },
     /// Redrive dead jobs: run them again, with at least one attempt
-    #[command(after_help = format!("Example:\n  orchestrix dlq redrive --type SEND_EMAIL --dry-run\n\n{}", filter::ENV_HELP))]
+    #[command(after_help = format!("\
+Example:
+  orchestrix dlq redrive --type SEND_EMAIL --dry-run
+
+{}", filter::ENV_HELP))]
     Redrive {
         /// Redrive these jobs
         #[arg(value_name = "ID", conflicts_with = "filter")]

@@ -12,11 +12,11 @@ use crate::{
     output::{Output, escape_control},
 };
 
-/// Check a database, a server and this machine, and advise
+/// Check a database, a server and this machine, and print advice
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Checks the database, the server, or both, and changes nothing. Every check is ok, a note, a warning or a problem. The exit
-code is 1 if there is a problem, and 5 if the database or the server cannot be reached.
+Checks the database, the server, or both, and changes nothing. Every check is ok, a note, a warning or a problem. The
+exit code is 1 if there is a problem, and 5 if the database or the server cannot be reached.
 
 Examples:
   orchestrix doctor --database postgres://app@db/app

@@ -12,11 +12,13 @@
 //! | `server`, `dev`, `serving` | the API alone or with everything else, until a signal |
 //! | `worker` | a worker with the built-in job types |
 //! | `doctor` | prints the reports of `orchestrix-doctor` |
-//! | `jobs`, `dlq`, `operations`, `queues`, `schedules`, `workers`, `nodes`, `keys`, `audit`, `stats`, `migrate`, `completions` | one group of commands each |
-//! | `filter`, `times`, `listen_address`, `confirmation`, `per_item`, `job_states`, `no_worker_hint` | shared by several groups |
+//! | `jobs`, `dlq`, `operations`, `queues`, `schedules`, `workers` | one group of commands each |
+//! | `nodes`, `keys`, `audit`, `stats`, `migrate`, `completions` | the same |
+//! | `filter`, `times`, `listen_address`, `confirmation` | arguments that several groups share |
+//! | `per_item`, `job_states`, `no_worker_hint` | actions on several items, and their output |
 //!
-//! A command builds a request, reads the response and prints it. The `api` crate defines what is shown; nothing here decides
-//! anything about jobs.
+//! A command builds a request, reads the response and prints it. The `api` crate defines what is shown; nothing here
+//! decides anything about jobs.
 
 mod api;
 mod arguments;

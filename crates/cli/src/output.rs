@@ -1,6 +1,7 @@
 //! Standard output: a table, one JSON document, or JSON lines.
 //!
-//! Texts of jobs are untrusted. Tables show their control characters as escapes instead of sending them to the terminal.
+//! Texts of jobs are untrusted. Tables show their control characters as escapes instead of sending them to the
+//! terminal.
 
 use std::io::{self, Write};
 

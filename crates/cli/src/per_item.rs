@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde::Serialize;
 
 use crate::{
@@ -22,9 +22,10 @@ impl<T> PerItem<T> {
     pub(crate) async fn apply<K: Display>(kind: &str, items: &[K], action: impl AsyncFn(&K) -> Result<T>) -> Self {
         let mut results = Self { succeeded: Vec::new(), errors: Vec::new() };
         for item in items {
-            match action(item).await.with_context(|| format!("{kind} {item}")) {
+            match action(item).await {
                 Ok(result) => results.succeeded.push(result),
-                Err(error) => results.errors.push(error),
+                Err(error) if names(&error, item) => results.errors.push(error),
+                Err(error) => results.errors.push(error.context(format!("{kind} {item}"))),
             }
         }
         results
@@ -52,4 +53,8 @@ impl<T> PerItem<T> {
         let statuses: Vec<ExitStatus> = self.errors.iter().map(error::report).collect();
         Ok(statuses.first().copied().unwrap_or(ExitStatus::SUCCESS))
     }
+}
+
+fn names(error: &anyhow::Error, item: &impl Display) -> bool {
+    error.to_string().contains(&item.to_string())
 }

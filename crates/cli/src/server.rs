@@ -22,7 +22,8 @@ use crate::{
 /// Serve the API and coordinate jobs
 #[derive(Debug, Args)]
 #[command(after_help = "\
-SIGTERM or SIGINT stops the server after running requests have finished; a second one stops it at once, with exit code 1.
+SIGTERM or SIGINT stops the server after running requests have finished; a second one stops it at once, with exit
+code 1.
 
 Requests need an API key. Create the first one directly on the database:
   orchestrix keys create --role admin --database postgres://app@db/app

@@ -33,7 +33,8 @@ impl ShutdownSignals {
     }
 }
 
-/// Raises the limit of open files to the maximum that needs no privilege: every connection is one, and the usual limit is 1024.
+/// Raises the limit of open files to the maximum that needs no privilege: every connection is one, and the usual limit
+/// is 1024.
 pub(crate) fn raise_open_files_limit() {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, ..limit };
@@ -69,7 +70,7 @@ pub(crate) async fn serve(
                 0 => Ok(ExitStatus::SUCCESS),
                 n => {
                     print_stderr(&format!(
-                        "error: {n} connections were closed before their response; raise --drain-timeout to wait longer\n"
+                        "error: closed {n} connections before their response; raise --drain-timeout to wait longer\n"
                     ));
                     Ok(ExitStatus::FAILED)
                 }

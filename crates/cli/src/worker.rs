@@ -1,7 +1,8 @@
 //! `orchestrix worker`: runs jobs of the built-in types until a signal.
 //!
-//! The first signal starts the drain: running jobs may finish within the drain timeout. The second one exits at once. The worker
-//! claims jobs from a database, where it also coordinates, or from a server. The duration of a lease is set per job, not here.
+//! The first signal starts the drain: running jobs may finish within the drain timeout. The second one exits at once.
+//! The worker claims jobs from a database, where it also coordinates, or from a server. The duration of a lease is set
+//! per job, not here.
 
 use std::{fmt, net::SocketAddr, str::FromStr, sync::Arc, time::Duration};
 
@@ -29,10 +30,16 @@ const KILL_AFTER: Duration = Duration::from_secs(2);
 /// Run jobs of the built-in types
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Job types: orchestrix.noop, orchestrix.echo, orchestrix.sleep {seconds}, orchestrix.fail {message, retryable, untilAttempt},
-orchestrix.http {url, method, headers, body, expectStatus}, orchestrix.command {program, args, env, stdin}.
-SIGTERM or SIGINT stops the worker after running jobs have finished, within --drain-timeout; jobs that did not finish are
-released. A second one stops it at once, with exit code 1. `orchestrix workers drain` stops it without a time limit.
+Job types, with the fields of their payloads:
+  orchestrix.noop
+  orchestrix.echo
+  orchestrix.sleep     seconds
+  orchestrix.fail      message, retryable, untilAttempt
+  orchestrix.http      url, method, headers, body, expectStatus
+  orchestrix.command   program, args, env, stdin
+
+SIGTERM or SIGINT stops the worker after running jobs have finished, within --drain-timeout; jobs that did not finish
+are released. A second one stops it at once, with exit code 1. `orchestrix workers drain` stops it without a time limit.
 
 Examples:
   orchestrix worker --database sqlite:jobs.db --queues email=3,reports=1 --allow-command /usr/local/bin/report
@@ -62,7 +69,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DURATION", value_parser = times::duration, default_value = "30s")]
     drain_timeout: Duration,
 
-    /// Remove workers and nodes from the lists this long after their last heartbeat [default: 30s, or three heartbeats if longer]
+    /// Remove workers and nodes from the lists this long after their last heartbeat [default: 30s, or three heartbeats
+    /// if longer]
     #[arg(long, value_name = "DURATION", value_parser = times::duration)]
     dead_node_timeout: Option<Duration>,
 
@@ -234,7 +242,8 @@ impl Arguments {
 fn exit_status(drained: Drained, source: &str) -> ExitStatus {
     if drained.untold > 0 {
         print_stderr(&format!(
-            "error: the {source} was unavailable, so {} outcomes were lost; their jobs run again when their leases expire\n",
+            "error: the {source} was unavailable, so {} outcomes were lost; \
+             their jobs run again when their leases expire\n",
             drained.untold
         ));
         return ExitStatus::FAILED;

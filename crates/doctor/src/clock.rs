@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use orchestrix_core::Timestamp;
 
-use crate::check::{Check, millis};
+use crate::check::{Check, brief};
 
 /// A larger difference is a warning.
 const TOLERANCE: Duration = Duration::from_secs(1);
@@ -20,8 +20,8 @@ pub(crate) struct ClockSample {
 }
 
 impl ClockSample {
-    /// The least difference that explains the readings, in seconds; positive if the remote clock is ahead. Zero if the round trip
-    /// or the resolution can explain the difference.
+    /// The least difference that explains the readings, in seconds; positive if the remote clock is ahead. Zero if the
+    /// round trip or the resolution can explain the difference.
     fn offset(&self) -> f64 {
         let upper = seconds_between(self.sent_at, self.remote) + self.resolution.as_secs_f64();
         let lower = seconds_between(self.received_at, self.remote);
@@ -42,14 +42,14 @@ pub(crate) fn evaluate(name: &'static str, remote: &str, sample: &ClockSample) -
     let offset = sample.offset();
     let difference = Duration::try_from_secs_f64(offset.abs()).unwrap_or(Duration::MAX);
     if difference <= TOLERANCE {
-        return Check::ok(name, format!("this machine and {remote} agree within {}", millis(TOLERANCE)));
+        return Check::ok(name, format!("this machine and {remote} agree within {}", brief(TOLERANCE)));
     }
     let side = if offset > 0.0 { "behind" } else { "ahead of" };
     Check::warning(
         name,
         format!(
-            "this machine's clock is {:.1} s {side} that of {remote}; leases, delays and schedules use the database's clock and \
-             are correct, but times that programs on this machine compute (runAt, expiresAt) or log are off by as much",
+            "this machine's clock is {:.1} s {side} that of {remote}; leases, delays and schedules use the database's \
+             clock and are correct, but times that programs here compute (runAt, expiresAt) or log are wrong",
             difference.as_secs_f64()
         ),
         "synchronise both machines with a time service such as chrony or systemd-timesyncd",

@@ -1,7 +1,8 @@
-//! Why a connection to a server failed before the first HTTP exchange: an untrusted certificate, or TLS on one side only.
+//! Why a connection to a server failed before the first HTTP exchange: an untrusted certificate, or TLS on one side
+//! only.
 //!
-//! The HTTP client reports these failures as text, in the words of `rustls` and `hyper`. The suite of the command line checks the
-//! phrases against real servers.
+//! The HTTP client reports these failures as text, in the words of `rustls` and `hyper`. The suite of the command line
+//! checks the phrases against real servers.
 
 /// A handshake that failed although the server was reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,8 +11,8 @@
 //! | `clock` | whether two clocks agree |
 //! | `connect_failure` | why a TLS or HTTP handshake failed |
 //!
-//! The `diagnose` module of each backend collects facts; the functions here only evaluate them, so every finding has a unit test.
-//! Nothing is changed. A probe that fails becomes a warning, and the next probe runs.
+//! The `diagnose` module of each backend collects facts; the functions here only evaluate them, so every finding has a
+//! unit test. Nothing is changed. A probe that fails becomes a warning, and the next probe runs.
 
 mod check;
 mod clock;

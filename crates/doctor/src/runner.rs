@@ -1,4 +1,5 @@
-//! Runs probes one after the other, each with a time limit. A probe that fails becomes a warning, and the next one runs.
+//! Runs probes one after the other, each with a time limit. A probe that fails becomes a warning, and the next one
+//! runs.
 
 use std::time::Duration;
 
@@ -6,7 +7,8 @@ use orchestrix_store::Result;
 
 use crate::check::Check;
 
-/// The time limit of one probe: longer than the statement timeout of a database, short enough to wait for at a terminal.
+/// The time limit of one probe: longer than the statement timeout of a database, short enough to wait for at a
+/// terminal.
 pub(crate) const PROBE_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// Runs the probes of one target and collects their checks.

@@ -202,7 +202,7 @@ fn encryption(url: &Url) -> Check {
         _ => Check::warning(
             NAME,
             "the connection is not encrypted: keys and payloads can be read on the network",
-            "start the server with --tls-cert and --tls-key, or put a TLS proxy in front of it, and use https:// in --server",
+            "start the server with --tls-cert and --tls-key, or use a TLS proxy, and use https:// in --server",
         ),
     }
 }

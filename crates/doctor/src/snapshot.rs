@@ -50,7 +50,7 @@ fn leader(snapshot: &StoreSnapshot) -> Check {
         ),
         None => Check::warning(
             NAME,
-            "no leader and no live node: delays, retries and schedules do not run, and jobs of dead workers are not reclaimed",
+            "no leader and no live node: delays, retries and schedules do not run, and expired leases are not reaped",
             "start `orchestrix server`, or a worker with --database and without --no-coordinator",
         ),
     }

@@ -22,7 +22,8 @@ const INTEGRITY_TIMEOUT: Duration = Duration::from_secs(6);
 const NO_SPACE: u64 = 64 * 1024 * 1024;
 /// With less free space the disk may soon be full.
 const LITTLE_SPACE: u64 = 1024 * 1024 * 1024;
-/// A write-ahead log larger than this was not checkpointed for long: a checkpoint truncates it to a quarter of this size.
+/// A write-ahead log larger than this was not checkpointed for long: a checkpoint truncates it to a quarter of this
+/// size.
 const LARGE_WAL: u64 = 256 * 1024 * 1024;
 
 /// What the file system reports about the file.
@@ -186,7 +187,7 @@ fn integrity(path: &str, damage: &Damage) -> Check {
         Damage::Found(faults) => Check::problem(
             NAME,
             format!("the file is damaged: {}", join_first(faults.iter().map(|fault| fault.replace('\n', " ")))),
-            "stop all processes that use it, keep a copy, and restore a backup; .recover of sqlite3 saves what can be read",
+            "stop all processes that use it, keep a copy, and restore a backup; sqlite3 .recover saves what is readable",
         ),
     }
 }

@@ -43,7 +43,8 @@ impl Allowlist {
         if !self.programs.contains(program) {
             let text = format!(
                 "this worker does not allow the program {program:?}; \
-                 to allow it, add it to BuiltinOptions::allowed_commands, or start the worker with --allow-command {program}"
+                 to allow it, start the worker with --allow-command {program} \
+                 (BuiltinOptions::allowed_commands)"
             );
             return Err(JobError::fatal(text));
         }

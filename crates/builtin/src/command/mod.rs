@@ -6,8 +6,8 @@
 //! | `process_group` | the program with everything it starts |
 //! | `output` | its standard output and standard error, as lines of the job's log |
 //!
-//! There is no shell, and the program inherits only a few variables of the worker's environment. Its output goes to the job's
-//! log. Everything it started is killed with it, however the job ends.
+//! There is no shell, and the program inherits only a few variables of the worker's environment. Its output goes to
+//! the job's log. Everything it started is killed with it, however the job ends.
 
 mod allowlist;
 mod output;

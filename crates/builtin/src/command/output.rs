@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use orchestrix_core::Backoff;
 use orchestrix_store::{LogLevel, LogLine};
 use orchestrix_worker::Context;
 use tokio::{
@@ -15,15 +16,16 @@ use tokio::{
     time::sleep,
 };
 
-/// How many lines and bytes of one stream are buffered before a flush. Both streams, and lines of a failed flush, must fit into
-/// the log buffer of a context: a thousand lines, a megabyte.
+/// How many lines and bytes of one stream are buffered before a flush. Both streams, and lines of a failed flush, must
+/// fit into the log buffer of a context: a thousand lines, a megabyte.
 const FLUSH_LINES: usize = 200;
 const FLUSH_BYTES: usize = 200 * 1024;
 
 /// How many bytes of the stream's end go into the result.
 const TAIL: usize = 4 * 1024;
 
-/// How long to wait for more output after the program has exited, where a process outside the group holds the pipe open.
+/// How long to wait for more output after the program has exited, where a process outside the group holds the pipe
+/// open.
 const IDLE_AFTER_EXIT: Duration = Duration::from_millis(500);
 
 /// One of the two output streams of a program.
@@ -143,10 +145,10 @@ async fn idle_after_exit(mut exited: watch::Receiver<bool>) {
 
 /// Flushes the log. Retries while the store is unavailable, until the job is cancelled.
 async fn flush(ctx: &Context) {
-    let mut pause = Duration::from_millis(50);
+    let mut backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(1));
     while ctx.flush().await.is_err() && !ctx.is_cancelled() {
         tokio::select! {
-            () = sleep(pause) => pause = (2 * pause).min(Duration::from_secs(1)),
+            () = sleep(backoff.next_delay()) => {}
             () = ctx.cancelled() => {}
         }
     }

@@ -1,7 +1,8 @@
 //! A program and everything it starts, as one process group that is signalled as a whole.
 //!
-//! The kernel may reuse a group id once the group leader was reaped. So a thread only observes the leader's exit (`WNOWAIT`), and
-//! the leader is reaped after the last signal to the group. A process that leaves the group on purpose (`setsid`) is out of reach.
+//! The kernel may reuse a group id once the group leader was reaped. So a thread only observes the leader's exit
+//! (`WNOWAIT`), and the leader is reaped after the last signal to the group. A process that leaves the group on
+//! purpose (`setsid`) is out of reach.
 
 use std::{
     io,

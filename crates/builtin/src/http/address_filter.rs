@@ -1,7 +1,7 @@
 //! Which addresses requests may reach.
 //!
-//! The filter is the client's only DNS resolver, and the client connects only to addresses that the filter returns. A name that
-//! resolves differently the second time (DNS rebinding) therefore does not get past it.
+//! The filter is the client's only DNS resolver, and the client connects only to addresses that the filter returns. A
+//! name that resolves differently the second time (DNS rebinding) therefore does not get past it.
 
 use std::net::{IpAddr, SocketAddr};
 

@@ -11,8 +11,8 @@ use reqwest::{
 
 use super::request::Request;
 
-/// The headers that a redirect to another origin keeps. An allowlist, because many services carry secrets in headers of their
-/// own besides `Authorization` and `Cookie`.
+/// The headers that a redirect to another origin keeps. An allowlist, because many services carry secrets in headers
+/// of their own besides `Authorization` and `Cookie`.
 const CROSS_ORIGIN: [HeaderName; 8] = [
     ACCEPT,
     ACCEPT_LANGUAGE,

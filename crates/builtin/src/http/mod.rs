@@ -8,8 +8,8 @@
 //! | `public_address` | which addresses are public |
 //! | `response` | the response as the job's result, and which statuses are retried |
 //!
-//! Requests and redirects reach public addresses only, unless the worker allows private ones. Transient failures (the network,
-//! 5xx, 408, 425, 429) are retried; the others are fatal. Request headers are never logged or stored.
+//! Requests and redirects reach public addresses only, unless the worker allows private ones. Transient failures (the
+//! network, 5xx, 408, 425, 429) are retried; the others are fatal. Request headers are never logged or stored.
 
 mod address_filter;
 mod hop;

@@ -1,7 +1,8 @@
 //! Which IP addresses belong to the public internet.
 //!
-//! Every range in the IANA special-purpose registries counts as private, also where nothing answers today. An IPv4 address
-//! embedded in an IPv6 address is checked only for NAT64, because networks route it; the other embeddings count as private.
+//! Every range in the IANA special-purpose registries counts as private, also where nothing answers today. An IPv4
+//! address embedded in an IPv6 address is checked only for NAT64, because networks route it; the other embeddings
+//! count as private.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -11,8 +11,8 @@ use super::*;
 
 const ALLOWED: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-/// A server that answers every request with a redirect to `to`, in which PORT stands for the server's own port. Sends the
-/// first line of each request to the returned channel. Runs until the process ends.
+/// A server that answers every request with a redirect to `to`, in which PORT stands for the server's own port. Sends
+/// the first line of each request to the returned channel. Runs until the process ends.
 fn redirect_server(address: &str, to: &'static str) -> (u16, mpsc::Receiver<String>) {
     let listener = TcpListener::bind((address, 0)).unwrap();
     let port = listener.local_addr().unwrap().port();

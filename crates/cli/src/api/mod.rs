@@ -1,4 +1,5 @@
-//! A client of the HTTP API. It talks to a server over a socket, or to the same router in this process over a database.
+//! A client of the HTTP API. It talks to a server over a socket, or to the same router in this process over a
+//! database.
 //!
 //! | module | what it owns |
 //! |---|---|
@@ -7,8 +8,8 @@
 //! | `error` | why there is no usable response |
 //! | `role_view` | answers that depend on the key's role |
 //!
-//! A request that fails because the target is unreachable or overloaded is retried for up to `--connect-timeout`, unless it may
-//! have taken effect and is not idempotent.
+//! A request that fails because the target is unreachable or overloaded is retried for up to `--connect-timeout`,
+//! unless it may have taken effect and is not idempotent.
 
 mod error;
 mod request;
@@ -19,6 +20,7 @@ use std::time::{Duration, Instant};
 
 use orchestrix_api::Listed;
 use orchestrix_client::http::{Answer, CallError};
+use orchestrix_core::Backoff;
 use orchestrix_doctor::ConnectFailure;
 use orchestrix_store::PageRequest;
 use serde::de::DeserializeOwned;
@@ -45,7 +47,8 @@ pub(crate) struct ApiClient {
 type Result<T, E = ApiError> = std::result::Result<T, E>;
 
 impl ApiClient {
-    /// Opens the server or the database that the global options name. Creates a missing database file only if `creates_file`.
+    /// Opens the server or the database that the global options name. Creates a missing database file only if
+    /// `creates_file`.
     pub(crate) async fn open(global: &Global, creates_file: bool) -> anyhow::Result<Self> {
         Ok(Self { transport: Transport::open(global, creates_file).await?, retry_timeout: global.connect_timeout })
     }
@@ -103,16 +106,15 @@ impl ApiClient {
     }
 
     async fn send(&self, request: &Request) -> Result<Vec<u8>> {
-        let mut delay = RETRY_DELAYS.0;
+        let mut backoff = Backoff::new(RETRY_DELAYS.0, RETRY_DELAYS.1);
         let mut failing_since: Option<Instant> = None;
         loop {
             let answer = self.transport.send(request).await;
             if let Some(retry_after) = retry(&answer, request) {
-                let next = retry_after.unwrap_or(delay);
+                let delay = retry_after.unwrap_or_else(|| backoff.next_delay());
                 let since = *failing_since.get_or_insert_with(Instant::now);
-                if since.elapsed() + next < self.retry_timeout {
-                    tokio::time::sleep(next).await;
-                    delay = (delay * 2).min(RETRY_DELAYS.1);
+                if since.elapsed() + delay < self.retry_timeout {
+                    tokio::time::sleep(delay).await;
                     continue;
                 }
             }
@@ -134,8 +136,8 @@ impl ApiClient {
     }
 }
 
-/// Whether to retry: `Some` with the server's `Retry-After`, if it sent one. A request that may have taken effect is retried only
-/// if it is idempotent.
+/// Whether to retry: `Some` with the server's `Retry-After`, if it sent one. A request that may have taken effect is
+/// retried only if it is idempotent.
 fn retry(answer: &Result<Answer, CallError>, request: &Request) -> Option<Option<Duration>> {
     let is_idempotent = request.uncertainty().is_none();
     match answer {

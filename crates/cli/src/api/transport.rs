@@ -47,7 +47,7 @@ impl Transport {
                 call_timeout: CALL_TIMEOUT,
                 ..Server::new(server)
             };
-            let caller = Caller::new(&server).map_err(|invalid| CliError::Usage(invalid.to_string()))?;
+            let caller = Caller::new(&server).map_err(|invalid| CliError::Usage(format!("--{invalid}")))?;
             return Ok(Self::Server { caller, has_key: server.api_key.is_some() });
         }
         let database = Database::from_arguments(global)?;

@@ -23,8 +23,8 @@ pub(super) fn flags(command: &Command) -> impl Iterator<Item = &Arg> {
     })
 }
 
-/// Whether a flag means the same in every command that has it. The others, such as filters, have a variable with another name
-/// and can only be set in their command's own table: the queue of new jobs must not filter lists.
+/// Whether a flag means the same in every command that has it. The others, such as filters, have a variable with
+/// another name and can only be set in their command's own table: the queue of new jobs must not filter lists.
 pub(super) fn is_shared(flag: &Arg) -> bool {
     let name = flag.get_long().unwrap_or_default().replace('-', "_").to_uppercase();
     flag.get_env().is_some_and(|variable| variable.to_string_lossy().starts_with(&format!("ORCHESTRIX_{name}")))

@@ -6,9 +6,10 @@
 //! | `value` | converts a TOML value to arguments, by the flag's own parser |
 //! | `template` | a file with every flag, as `orchestrix config` prints it |
 //!
-//! A top-level key sets the flag of that name for every command that has it; `[worker]` and `[jobs.enqueue]` are for one command,
-//! `[jobs]` is for its group. The innermost table wins. The command line and the environment take precedence over the file. The
-//! whole file is checked whichever command runs. No message shows a value, because it may be a password.
+//! A top-level key sets the flag of that name for every command that has it; `[worker]` and `[jobs.enqueue]` are for
+//! one command, `[jobs]` is for its group. The innermost table wins. The command line and the environment take
+//! precedence over the file. The whole file is checked whichever command runs. No message shows a value, because it
+//! may be a password.
 //!
 //! The settings are appended to the command line, so that clap validates them like any flag.
 
@@ -52,8 +53,8 @@ struct Setting {
 }
 
 impl Configuration {
-    /// Reads the named file, or the default file if it exists; `None` if there is none. `given` holds what the command line and
-    /// the environment set.
+    /// Reads the named file, or the default file if it exists; `None` if there is none. `given` holds what the command
+    /// line and the environment set.
     pub(crate) fn read(named: Option<&Path>, root: &Command, given: &ArgMatches) -> Result<Option<Self>, CliError> {
         let path = named.unwrap_or(Path::new(DEFAULT_FILE));
         let name = path.display().to_string();

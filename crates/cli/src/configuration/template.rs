@@ -14,16 +14,16 @@ use crate::{arguments::Cli, error::ExitStatus, output::Output};
 /// Print a template of orchestrix.toml with every flag and its default
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Every command reads ./orchestrix.toml if it exists, or the file that --config names. The command line takes precedence over
-the environment, and the environment over the file. A top-level key applies to every command that has the flag; a key in a
-table applies to that command.
+Every command reads ./orchestrix.toml if it exists, or the file that --config names. The command line takes precedence
+over the environment, and the environment over the file. A top-level key applies to every command that has the flag; a
+key in a table applies to that command.
 
 Example:
   orchestrix config > orchestrix.toml")]
 pub(crate) struct Arguments {}
 
 const HEAD: &str = "\
-# Settings of the orchestrix command, read from ./orchestrix.toml or from the file that --config or ORCHESTRIX_CONFIG names.
+# Settings of the orchestrix command, read from ./orchestrix.toml or the file that --config or ORCHESTRIX_CONFIG names.
 # The command line takes precedence over the environment, and the environment over this file.
 # A top-level key applies to every command that has the flag; filters can only be set in the table of their command.
 ";

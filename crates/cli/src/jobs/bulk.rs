@@ -39,7 +39,8 @@ pub(crate) struct Arguments {
     action: String,
 
     /// The new priority for the action priority: -1000 to 1000, higher first
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(i64).try_map(Priority::new))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(i64).try_map(Priority::new))]
     #[arg(required_if_eq("action", "priority"))]
     priority: Option<Priority>,
 
@@ -114,8 +115,8 @@ async fn run_operation(request: &BulkRequest, api: &ApiClient, output: &Output) 
     wait_until_ended(begun.operation_id, api, output).await
 }
 
-// Fails early if there is no leader, because the operation would only wait. Every key may read `/readyz`; if a proxy rejects the
-// request, the next request reports the error.
+// Fails early if there is no leader, because the operation would only wait. Every key may read `/readyz`; if a proxy
+// rejects the request, the next request reports the error.
 async fn require_leader(api: &ApiClient) -> Result<()> {
     let ready: Value = match api.call(Request::get("/readyz")).await {
         Ok(ready) => ready,

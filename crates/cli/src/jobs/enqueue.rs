@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::Result;
-use clap::{Args, ValueEnum};
+use clap::{ArgGroup, Args, ValueEnum};
 use orchestrix_api::job::{Accepted, BatchAccepted, BatchRequest, JobRequest};
 use orchestrix_core::{DependsOn, IdempotencyKey, JobId, JobType, NewJob, OnDependencyFailure, Tenant, Timestamp};
 
@@ -26,6 +26,7 @@ use crate::{
 
 /// Enqueue one job, or the jobs of a file
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("source").required(true).args(["job_type", "from_file"]))]
 #[command(after_help = "\
 Examples:
   orchestrix jobs enqueue SEND_EMAIL --payload '{\"to\": \"user@example.com\"}' --queue email --delay 5m
@@ -38,8 +39,9 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     job: JobArguments,
 
-    /// Enqueue the jobs of this file, all or none: one JSON object per line with the fields of POST /jobs; - is standard input
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["job", "template"], required_unless_present = "job_type")]
+    /// Enqueue the jobs of this file, all or none: one JSON object per line with the fields of POST /jobs; - is
+    /// standard input
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["job", "template"])]
     from_file: Option<PathBuf>,
 
     /// Wait until the jobs have finished; exit with 0 if all completed, else with 1
@@ -89,8 +91,8 @@ struct JobArguments {
 }
 
 /// The advice if it is unknown whether a job without an idempotency key was enqueued.
-const UNCERTAINTY: &str = "the job may have been enqueued: check with `orchestrix jobs list`; with --idempotency-key, or an \
-                           idempotencyKey in every line of a file, the command can be repeated safely";
+const UNCERTAINTY: &str = "the job may have been enqueued: check with `orchestrix jobs list`; with --idempotency-key, \
+                           or an idempotencyKey in every line of a file, the command can be repeated safely";
 
 pub(crate) async fn run(arguments: Arguments, api: &ApiClient, output: &Output) -> Result<ExitStatus> {
     let (is_batch, mut jobs) = match &arguments.from_file {

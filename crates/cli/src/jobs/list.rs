@@ -18,7 +18,11 @@ pub(crate) const JOBS: &str = "/admin/jobs";
 
 /// List jobs, newest first
 #[derive(Debug, Args)]
-#[command(after_help = format!("Example:\n  orchestrix jobs list --state running,retrying --queue email --from 1h\n\n{}", filter::ENV_HELP))]
+#[command(after_help = format!("\
+Example:
+  orchestrix jobs list --state running,retrying --queue email --from 1h
+
+{}", filter::ENV_HELP))]
 pub(crate) struct Arguments {
     /// Only jobs in these states
     #[arg(long = "state", value_name = "STATE", value_delimiter = ',', value_parser = filter::state_parser())]

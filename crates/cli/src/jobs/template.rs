@@ -9,8 +9,9 @@ use std::{
 
 use anyhow::Result;
 use clap::Args;
-use orchestrix_core::{JobType, Json, LimitKey, NewJob, Priority, Queue, Resources, RetryPolicy, Tag, Tenant};
-use orchestrix_store::StoreError;
+use orchestrix_core::{
+    FieldError, JobType, Json, LimitKey, NewJob, Priority, Queue, Resources, RetryPolicy, Tag, Tenant,
+};
 
 use crate::{error::CliError, times};
 
@@ -95,12 +96,12 @@ impl Template {
     /// The job of this type, starting at once.
     pub(crate) fn into_job(self, job_type: JobType) -> Result<NewJob> {
         let payload = match self.payload {
-            Some(text) => Json::parse("--payload", &read_payload(text)?).map_err(StoreError::from)?,
+            Some(text) => Json::parse("--payload", &read_payload(text)?).map_err(invalid_flag)?,
             None => Json::null(),
         };
         let mut resources = Resources::default();
         for (name, amount) in self.resources {
-            resources.set(name, amount).map_err(StoreError::from)?;
+            resources.set(name, amount).map_err(invalid_flag)?;
         }
         let retry = RetryPolicy::default();
         let default = NewJob::new(job_type);
@@ -127,6 +128,10 @@ impl Template {
             ..default
         })
     }
+}
+
+fn invalid_flag(error: FieldError) -> CliError {
+    CliError::Usage(format!("{} {}", error.field, error.message))
 }
 
 fn read_payload(text: String) -> Result<String> {

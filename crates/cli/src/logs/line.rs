@@ -34,7 +34,8 @@ pub(super) fn render(
     }
 }
 
-/// A JSON object with time, level, target, message and all fields. The first of several fields with the same name wins.
+/// A JSON object with time, level, target, message and all fields. The first of several fields with the same name
+/// wins.
 pub(super) fn json(
     level: Level,
     target: &str,

@@ -6,8 +6,8 @@
 //! | `layer` | one line for each event, with the fields of its spans |
 //! | `line` | rendering a line |
 //!
-//! Spans of requests and jobs are recorded at every level, so that a single warning shows its request or job. In JSON format all
-//! of standard error is JSON objects: also the notes of a command, and a panic.
+//! Spans of requests and jobs are recorded at every level, so that a single warning shows its request or job. In JSON
+//! format all of standard error is JSON objects: also the notes of a command, and a panic.
 
 mod fields;
 mod layer;

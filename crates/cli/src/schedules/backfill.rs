@@ -18,13 +18,13 @@ use crate::{
 /// Create jobs for past times of a schedule that did not fire
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Times that have already fired are skipped, so running the same command again creates nothing. All jobs are created at once;
---overlap decides what happens while they overlap: `allow` runs all of them.
+Times that have already fired are skipped, so running the same command again creates nothing. All jobs are created at
+once; --overlap decides what happens while they overlap: `allow` runs all of them.
 
 Example:
   orchestrix schedules backfill nightly --from 2026-01-01T00:00:00Z --to 2026-02-01T00:00:00Z --overlap allow --dry-run
 
-Environment variables of --from, --to and --overlap begin with ORCHESTRIX_BACKFILL_: --from is ORCHESTRIX_BACKFILL_FROM.")]
+Environment variables of --from, --to and --overlap begin with ORCHESTRIX_BACKFILL_, as in ORCHESTRIX_BACKFILL_FROM.")]
 pub(crate) struct Arguments {
     /// The name of the schedule
     name: ScheduleName,

@@ -10,8 +10,8 @@ use crate::times;
 /// When a schedule fires.
 #[derive(Debug, Args)]
 pub(crate) struct CadenceArguments {
-    /// The cron expression: minute, hour, day of month, month and day of week, with the second before them if there are six; or
-    /// a name such as @daily
+    /// The cron expression: minute, hour, day of month, month and day of week, with the second before them if there
+    /// are six; or a name such as @daily
     #[arg(long, value_name = "EXPRESSION", value_parser = cron)]
     cron: Option<Cron>,
 

@@ -22,8 +22,7 @@ pub(crate) async fn run(name: &ScheduleName, api: &ApiClient, output: &Output) -
     let now = Timestamp::now();
     output.item(&schedule, || pairs(fields(&schedule, now)))?;
     if schedule.standing.next_fire_at.is_some_and(|due| times::since(due, now) > OVERDUE) {
-        output
-            .note("the schedule is overdue: the leader fires schedules; check with `orchestrix nodes list` whether there is one");
+        output.note("the schedule is overdue: check with `orchestrix nodes list` whether there is a leader to fire it");
     }
     Ok(ExitStatus::SUCCESS)
 }

@@ -1,4 +1,5 @@
-//! `orchestrix schedules pause`, `resume`, `trigger` and `delete`. A schedule that is rejected does not stop the others.
+//! `orchestrix schedules pause`, `resume`, `trigger` and `delete`. A schedule that is rejected does not stop the
+//! others.
 
 use anyhow::Result;
 use orchestrix_api::{

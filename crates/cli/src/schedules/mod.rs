@@ -3,10 +3,12 @@
 //! | module | what it owns |
 //! |---|---|
 //! | `cadence` | the flags for a cron expression or an interval, and errors that point at the character |
-//! | `put`, `backfill`, `next`, `list`, `get`, `occurrences`, `lifecycle` | the commands; `lifecycle` has pause, resume, trigger and delete |
+//! | `put`, `backfill`, `next`, `list`, `get`, `occurrences` | one command each |
+//! | `lifecycle` | pause, resume, trigger and delete |
 //! | `format`, `zone_clock` | schedules and times as text |
 //!
-//! `orchestrix_core::schedule` computes the times of an expression; the API answers everything about a stored schedule.
+//! `orchestrix_core::schedule` computes the times of an expression; the API answers everything about a stored
+//! schedule.
 
 mod backfill;
 mod cadence;

@@ -32,7 +32,8 @@ const NEXT_TIMES: usize = 3;
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("due").required(true).args(["cron", "every"]))]
 #[command(after_help = "\
-The whole schedule is replaced: flags that are left out have their defaults. A paused schedule stays paused until it is resumed.
+The whole schedule is replaced: flags that are left out have their defaults. A paused schedule stays paused until
+it is resumed.
 
 Examples:
   orchestrix schedules put nightly REPORT --cron '0 9 * * *' --tz Europe/Berlin --payload '{\"kind\": \"daily\"}'

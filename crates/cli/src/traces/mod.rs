@@ -1,10 +1,12 @@
 //! The trace exporter: sends the spans of requests and jobs to a collector, as OTLP over HTTP.
 //!
-//! A request's span joins the trace of its `traceparent`. Its jobs store the context of that span, so the span of each attempt is
-//! a child of the request's span, in any process. Without a collector, jobs store the request's `traceparent` unchanged.
+//! A request's span joins the trace of its `traceparent`. Its jobs store the context of that span, so the span of each
+//! attempt is a child of the request's span, in any process. Without a collector, jobs store the request's
+//! `traceparent` unchanged.
 //!
 //! The libraries do not depend on OpenTelemetry: they create spans and take a function that links them to traces
-//! ([`TraceArguments::tie`]). Nothing blocks on the collector: spans that it does not accept in time are dropped with a warning.
+//! ([`TraceArguments::tie`]). Nothing blocks on the collector: spans that it does not accept in time are dropped with
+//! a warning.
 
 #[cfg(feature = "otlp")]
 mod otlp;

@@ -138,7 +138,7 @@ impl SpanExporter for OutageLogger {
         let result = self.exporter.export(batch).await;
         match (&result, self.is_failing.swap(result.is_err(), Ordering::Relaxed)) {
             (Err(error), false) => {
-                tracing::warn!(%error, spans, "cannot send traces to the collector; dropping spans until it accepts them again");
+                tracing::warn!(%error, spans, "cannot send traces to the collector; dropping spans");
             }
             (Ok(()), true) => tracing::info!("sending traces again"),
             _ => {}

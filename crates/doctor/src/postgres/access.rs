@@ -40,7 +40,7 @@ pub(super) fn connections(found: &Connections) -> Check {
     let free = usable.saturating_sub(found.taken);
     let detail = format!("{} of {usable} connections are in use, {} of them by Orchestrix", found.taken, found.ours);
     let advice = format!(
-        "raise max_connections, put a pooler in front of other programs, or run fewer processes: each uses up to {PER_PROCESS}"
+        "raise max_connections, use a pooler for other programs, or run fewer processes: each uses up to {PER_PROCESS}"
     );
     match free {
         0..MIN_FREE => Check::problem(NAME, format!("{detail}: the next process cannot connect"), advice),
@@ -55,7 +55,7 @@ pub(super) fn listening(found: Listening) -> Check {
         Listening::Hears(after) => Check::ok(NAME, format!("LISTEN works: a notification took {}", millis(after))),
         Listening::Pooled => Check::warning(
             NAME,
-            "the connection goes through a pooler in transaction mode: LISTEN does not work, so workers find new jobs by polling",
+            "the connection goes through a pooler in transaction mode, without LISTEN: workers find new jobs by polling",
             "if that is too slow, use the database's own address in --database of servers and workers",
         ),
         Listening::Deaf => Check::warning(
@@ -95,10 +95,10 @@ pub(super) fn privileges(lacks: &[Lack], has_schema: bool) -> Check {
         return Check::warning(
             NAME,
             format!(
-                "this role can process jobs, but cannot migrate, or create and drop partitions as the leader: it lacks {}",
+                "this role can process jobs, but cannot migrate or manage partitions as the leader: it lacks {}",
                 join_first(to_lead)
             ),
-            "run one process that can lead as the role that owns the schema, and start the others with --no-coordinator",
+            "run one process as the role that owns the schema, and start the others with --no-coordinator",
         );
     }
     Check::ok(NAME, "this role has all privileges that are needed")

@@ -24,7 +24,8 @@ use crate::{
 /// A longer round trip slows every operation down.
 const SLOW_ROUND_TRIP: Duration = Duration::from_millis(20);
 
-/// Checks a PostgreSQL database. `label` names it in messages, without its password. Waits up to `timeout` for a connection.
+/// Checks a PostgreSQL database. `label` names it in messages, without its password. Waits up to `timeout` for a
+/// connection.
 pub async fn check_postgres(options: PostgresOptions, label: &str, timeout: Duration) -> Report {
     let started = Instant::now();
     let examination = match tokio::time::timeout(timeout, Examination::begin(options)).await {
