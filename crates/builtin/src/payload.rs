@@ -15,7 +15,7 @@ pub(crate) fn read<T: DeserializeOwned>(payload: &Json) -> JobResult<T> {
     };
     // serde would accept an array as the fields in order.
     if !text.starts_with('{') {
-        return Err(JobError::fatal("the payload must be a JSON object"));
+        return Err(JobError::fatal("the payload must be an object"));
     }
     let mut deserializer = serde_json::Deserializer::from_str(text);
     serde_path_to_error::deserialize(&mut deserializer).map_err(|error| match error.path().iter().next() {
@@ -61,7 +61,7 @@ mod tests {
     fn an_invalid_payload_is_a_fatal_error_that_names_the_field() {
         assert!(read::<Example>(&Json::trusted(r#"{"to": "Ada", "labels": {"a": "b"}}"#)).is_ok());
         assert!(error_for("null").contains("missing field `to`"));
-        assert!(error_for(r#"["Ada"]"#).contains("must be a JSON object"));
+        assert!(error_for(r#"["Ada"]"#).contains("must be an object"));
         assert!(error_for(r#"{"to": 7}"#).contains("`to`"));
         assert!(error_for(r#"{"to": "Ada", "form": 1}"#).contains("unknown field `form`"));
     }

@@ -143,7 +143,7 @@ async fn redrive(
         return print_dry_run(&found.items, output);
     }
     if !found.items.is_empty() {
-        confirmation.require(&format!("{} will be redriven.", count_jobs(found.items.len())), "which")?;
+        confirmation.require(&format!("{} would be redriven.", count_jobs(found.items.len())), "which")?;
     }
     let mut redriven = Vec::new();
     let mut cursor = None;
@@ -194,7 +194,7 @@ async fn purge(
     }
     let mut deleted = 0;
     if count > 0 || more {
-        confirmation.require(&format!("{at_least}{} will be deleted permanently.", count_jobs(count)), "how many")?;
+        confirmation.require(&format!("{at_least}{} would be deleted permanently.", count_jobs(count)), "how many")?;
         loop {
             let step: Purged = api.call(request(false)?).await?;
             deleted += step.count;

@@ -169,7 +169,7 @@ async fn dry_run(ids: &[KeyId], api: &ApiClient, output: &Output) -> Result<Exit
 }
 
 async fn revoke(ids: &[KeyId], confirmation: Confirmation, api: &ApiClient, output: &Output) -> Result<ExitStatus> {
-    confirmation.require_at_terminal(&format!("{} will be revoked permanently.", count_keys(ids.len())))?;
+    confirmation.require_at_terminal(&format!("{} would be revoked permanently.", count_keys(ids.len())))?;
     let results = PerItem::apply("key", ids, async |key_id| {
         api.execute(Request::delete(format!("/admin/keys/{key_id}"))).await?;
         Ok(RevokedKey { key_id: key_id.clone() })
@@ -190,6 +190,6 @@ mod tests {
         let of = |count, per_seconds, burst| describe_rate(&RateLimitView { count, per_seconds, burst });
         assert_eq!(of(5, 1.0, Some(5)), "5/s");
         assert_eq!(of(100, 60.0, None), "100/60s");
-        assert_eq!(of(5, 0.5, Some(20)), "5/0.5s, 20 at once");
+        assert_eq!(of(5, 0.5, Some(20)), "5/0.5s, burst 20");
     }
 }

@@ -54,7 +54,7 @@ async fn drain(
     api: &ApiClient,
     output: &Output,
 ) -> Result<ExitStatus> {
-    confirmation.require_at_terminal(&format!("{} will drain and end.", count_workers(workers.len())))?;
+    confirmation.require_at_terminal(&format!("{} would drain and end.", count_workers(workers.len())))?;
     let results = PerItem::apply("worker", workers, async |name| {
         // Draining twice is harmless.
         let drain = Request::post(format!("/admin/workers/{}/drain", percent_encode(name.as_str()))).idempotent();

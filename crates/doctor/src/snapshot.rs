@@ -50,7 +50,7 @@ fn leader(snapshot: &StoreSnapshot) -> Check {
         ),
         None => Check::warning(
             NAME,
-            "no leader and no live node: delays, retries and schedules do not run, and expired leases are not reaped",
+            "no leader, and no node is live: delays, retries and schedules do not run, and expired leases are not reaped",
             "start `orchestrix server`, or a worker with --database and without --no-coordinator",
         ),
     }
@@ -73,7 +73,7 @@ fn workers(snapshot: &StoreSnapshot) -> Check {
         return if has_pending { Check::warning(NAME, detail, advice) } else { Check::note(NAME, detail, advice) };
     }
     let workers = if live.len() == 1 { "worker" } else { "workers" };
-    let detail = format!("{} live {workers}, {free} of {slots} slots free{silent}", live.len());
+    let detail = format!("{} {workers} live, {free} of {slots} slots free{silent}", live.len());
     match draining {
         0 => Check::ok(NAME, detail),
         n => Check::note(
@@ -94,8 +94,8 @@ fn paused_queues(queues: &[QueueDepth]) -> Check {
     if paused.is_empty() {
         return Check::ok(NAME, "no queue is paused");
     }
-    let describe = |queue: &&QueueDepth| format!("{} ({} pending)", queue.queue, count(queue, JobState::Pending));
-    let detail = format!("paused, so no worker claims their jobs: {}", join_first(paused.iter().map(describe)));
+    let describe = |queue: &&QueueDepth| format!("{} (holds {})", queue.queue, count(queue, JobState::Pending));
+    let detail = format!("workers claim no jobs from paused queues: {}", join_first(paused.iter().map(describe)));
     let advice = format!("to resume it: orchestrix queues resume {}", paused[0].queue);
     match paused.iter().any(|queue| count(queue, JobState::Pending) > 0) {
         true => Check::warning(NAME, detail, advice),

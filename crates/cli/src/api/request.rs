@@ -6,7 +6,7 @@ use orchestrix_client::http::Method;
 use serde::Serialize;
 
 /// The advice for a change that may have been made.
-const UNCERTAINTY: &str = "the change may have been made: check before you try again";
+const UNCERTAINTY: &str = "it is unknown whether the change was made: check before you try again";
 
 /// A request.
 #[derive(Debug, Clone)]

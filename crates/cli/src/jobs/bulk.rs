@@ -98,7 +98,7 @@ pub(crate) async fn run(arguments: &Arguments, api: &ApiClient, output: &Output)
             "cancel" => "cancelled",
             _ => "re-prioritised",
         };
-        confirmation.require(&format!("{} will be {change}.", count_jobs(n)), "how many")?;
+        confirmation.require(&format!("{} would be {change}.", count_jobs(n)), "how many")?;
     }
     if *detach {
         let begun: Begun = api.call(Request::post("/admin/jobs/bulk").json(&request(false))?).await?;

@@ -76,7 +76,7 @@ pub(crate) async fn run(arguments: &Arguments, api: &ApiClient, output: &Output)
         return print_dry_run(&found.items, output);
     }
     if !found.items.is_empty() {
-        confirmation.require(&format!("{} will be cancelled.", count_jobs(found.items.len())), "which")?;
+        confirmation.require(&format!("{} would be cancelled.", count_jobs(found.items.len())), "which")?;
     }
     let ids: Vec<JobId> = found.items.iter().map(|job| job.job_id).collect();
     let status = apply_to_jobs(&ids, output, cancel).await?;

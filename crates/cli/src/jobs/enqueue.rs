@@ -91,8 +91,9 @@ struct JobArguments {
 }
 
 /// The advice if it is unknown whether a job without an idempotency key was enqueued.
-const UNCERTAINTY: &str = "the job may have been enqueued: check with `orchestrix jobs list`; with --idempotency-key, \
-                           or an idempotencyKey in every line of a file, the command can be repeated safely";
+const UNCERTAINTY: &str = "it is unknown whether the job was enqueued: check with `orchestrix jobs list`; \
+                           with --idempotency-key, or an idempotencyKey in every line of a file, \
+                           the command can be repeated safely";
 
 pub(crate) async fn run(arguments: Arguments, api: &ApiClient, output: &Output) -> Result<ExitStatus> {
     let (is_batch, mut jobs) = match &arguments.from_file {

@@ -131,7 +131,7 @@ impl Template {
 }
 
 fn invalid_flag(error: FieldError) -> CliError {
-    CliError::Usage(format!("{} {}", error.field, error.message))
+    CliError::Usage(error.to_string())
 }
 
 fn read_payload(text: String) -> Result<String> {

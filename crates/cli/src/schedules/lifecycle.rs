@@ -90,7 +90,7 @@ pub(crate) async fn delete(
     }
     if !found.succeeded.is_empty() {
         let names = join_names(&found.succeeded);
-        confirmation.require(&format!("{names} will be deleted permanently, with all occurrences."), "which")?;
+        confirmation.require(&format!("{names} would be deleted permanently, with all occurrences."), "which")?;
     }
     let deleted = PerItem::apply("schedule", &found.succeeded, async |name| {
         api.execute(Request::delete(path(name))).await?;

@@ -96,7 +96,7 @@ pub(crate) async fn run(arguments: &Arguments, api: &ApiClient, output: &Output)
     if is_paused(&schedule) {
         output.note("the schedule is paused: it does not fire until it is resumed");
     } else if times.is_empty() {
-        output.note("the schedule has ended: no times are left");
+        output.note("the schedule has ended: no time is left");
     }
     Ok(status)
 }

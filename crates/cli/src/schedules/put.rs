@@ -122,7 +122,7 @@ pub(crate) async fn run(arguments: Arguments, api: &ApiClient, output: &Output) 
         let note = document.schedule.request.note.as_ref().map_or_else(String::new, |note| format!(" ({note})"));
         output.note(&format!("the schedule is paused{note}: resume it with `orchestrix schedules resume {name}`"));
     } else if document.next_times.is_empty() {
-        output.note("the schedule has ended: no times are left");
+        output.note("the schedule has ended: no time is left");
     }
     Ok(ExitStatus::SUCCESS)
 }

@@ -61,7 +61,7 @@ fn the_leader_is_named_and_a_missing_leader_is_a_warning() {
     let with = |nodes: Vec<NodeStatus>| leader(&StoreSnapshot { nodes, ..empty() });
     assert_is(&with(vec![node(true, 1)]), Status::Ok, "n1 leads (epoch 7, up 2h); 1 live node");
     assert_is(&with(vec![node(false, 1), node(false, 2)]), Status::Warning, "no leader among 2 live nodes");
-    assert_is(&with(vec![node(false, 31)]), Status::Warning, "no live node");
+    assert_is(&with(vec![node(false, 31)]), Status::Warning, "no node is live");
     assert_is(&with(Vec::new()), Status::Warning, "schedules do not run");
 }
 
@@ -71,7 +71,7 @@ fn live_silent_and_draining_workers_are_counted() {
     let with = |statuses: Vec<WorkerStatus>, pending: u64| {
         workers(&StoreSnapshot { workers: statuses, queues: vec![queue(pending, false, None)], ..empty() })
     };
-    assert_is(&with(vec![worker(1, run)], 5), Status::Ok, "1 live worker, 4 of 10 slots free");
+    assert_is(&with(vec![worker(1, run)], 5), Status::Ok, "1 worker live, 4 of 10 slots free");
     let one_silent = with(vec![worker(1, run), worker(31, run)], 5);
     assert_is(&one_silent, Status::Ok, "1 listed without a recent heartbeat");
     assert_is(&with(vec![worker(1, Directive::Drain)], 5), Status::Note, "1 draining or stopping");
@@ -82,9 +82,9 @@ fn live_silent_and_draining_workers_are_counted() {
 #[test]
 fn a_paused_queue_is_named_with_its_pending_jobs() {
     assert_is(&paused_queues(&[queue(3, false, None)]), Status::Ok, "no queue is paused");
-    assert_is(&paused_queues(&[queue(0, true, None)]), Status::Note, "email (0 pending)");
+    assert_is(&paused_queues(&[queue(0, true, None)]), Status::Note, "email (holds 0)");
     let check = paused_queues(&[queue(3, true, None)]);
-    assert_is(&check, Status::Warning, "email (3 pending)");
+    assert_is(&check, Status::Warning, "email (holds 3)");
     assert_eq!(check.advice.as_deref(), Some("to resume it: orchestrix queues resume email"));
 }
 
