@@ -108,7 +108,7 @@ async fn matching(tx: &FencedTx<'_>, operation: &Operation, statement: &Statemen
     let jobs: Vec<Uuid> = jobs.iter().map(JobId::as_uuid).collect();
     let mut matching = Vec::new();
     for row in tx.query(statement, &[&jobs]).await? {
-        if operation.takes(state(row.get("state"))?) {
+        if operation.applies_to(state(row.get("state"))?) {
             matching.push(row);
         }
     }

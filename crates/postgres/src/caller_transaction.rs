@@ -13,17 +13,20 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::FutureExt;
-use orchestrix_core::{JobState, Json, LeaseToken, NewJob, Queue, Timestamp};
+use orchestrix_core::{
+    JobState, Json, LeaseToken, NewJob, Queue, Timestamp,
+    enqueue::{Call, CallShape, check_jobs},
+};
 use orchestrix_store::{Enqueued, Result, StoreError};
 use tokio_postgres::types::{ToSql, Type};
 
 use crate::{
     PostgresOptions, PostgresStore,
     effects::Effects,
-    enqueue::{KEY_RACES, check_call, field_of_many, record_graph},
+    enqueue::{KEY_RACES, enqueue_call, keys_contended},
     error::store_error,
+    job_columns::millis,
     lanes::LanePosition,
-    record::millis,
     row::corrupt,
     runner::{AnyRow, Param, Runner},
     statement::{COMPLETE_JOBS, LIMIT_LOCK_WAIT, RESTORE_LOCK_WAIT, Statement},
@@ -105,15 +108,16 @@ impl PostgresStore {
         tx: impl Into<CallerTransaction<'t>>,
         jobs: Vec<NewJob>,
     ) -> Result<Vec<Enqueued>> {
-        let graph = check_call(&jobs)?;
+        let parents = check_jobs(&jobs)?;
         if jobs.is_empty() {
             return Ok(Vec::new());
         }
         let mut tx = tx.into();
         let options = &self.database().options;
+        let call = Call { jobs: &jobs, parents: &parents, shape: CallShape::Batch };
         for _ in 0..KEY_RACES {
             let mut savepoint = tx.savepoint(options).await?;
-            match record_graph(&mut savepoint, options, &jobs, &graph, &field_of_many).await {
+            match enqueue_call(&mut savepoint, options, call).await {
                 Ok(Some(enqueued)) => {
                     let now = savepoint.now;
                     savepoint.release().await?;
@@ -128,9 +132,7 @@ impl PostgresStore {
                 Err(error) => return Err(savepoint.rollback_after(error).await),
             }
         }
-        Err(StoreError::Unavailable(
-            "other transactions keep taking the idempotency keys of this call: try again".into(),
-        ))
+        Err(keys_contended())
     }
 
     /// Completes the job of `token` in the caller's transaction: the job is completed if and only if the transaction

@@ -16,7 +16,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use crate::{
     database::Database,
     effects::{Effects, Publisher},
-    enqueue::record_each,
+    enqueue::enqueue_each,
 };
 
 /// The most jobs in one batch.
@@ -176,7 +176,7 @@ impl Batch {
             self.jobs.drain(..).map(|waiting| (waiting.job, waiting.answer)).unzip();
         let queue = Arc::clone(&self.queue);
         let results = {
-            let mut enqueued = pin!(record_each(&queue.database, &jobs));
+            let mut enqueued = pin!(enqueue_each(&queue.database, &jobs));
             match tokio::time::timeout(SLOW, &mut enqueued).await {
                 Ok(results) => results,
                 Err(_) => {

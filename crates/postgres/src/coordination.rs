@@ -11,8 +11,9 @@ use orchestrix_store::{
 use tokio_postgres::Row;
 
 use crate::{
-    PostgresStore, dependents, fire, operation, prune, queue,
-    record::millis,
+    PostgresStore, dependents, fire,
+    job_columns::millis,
+    operation, prune, queue,
     row::sweep_limit,
     statement::{
         FORGET_NODES, HEARTBEAT_NODE, LEADER_TERM, LIST_NODES, NEXT_SWEEP_TIMES, REMOVE_NODE, RENEW_TERM,

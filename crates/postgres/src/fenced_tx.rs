@@ -10,7 +10,7 @@ use tokio_postgres::Row;
 
 use crate::{
     database::{Connection, Database, Params},
-    record::millis,
+    job_columns::millis,
     runner::{AnyRow, Param, Runner},
     statement::{LOCK_EPOCH, Statement},
 };

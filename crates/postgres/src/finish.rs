@@ -149,7 +149,7 @@ async fn answer_repeats(
         let end = EndedAttempt::from(&reports[i].outcome);
         let is_repeat = row.get::<_, &str>("outcome") == end.outcome.as_str()
             && row.get::<_, Option<&str>>("error") == end.error.as_deref()
-            && (end.outcome != AttemptOutcome::Completed || end.left(row.get("result")));
+            && (end.outcome != AttemptOutcome::Completed || end.has_result(row.get("result")));
         if is_repeat {
             answers[i] = Some(Ok(state(row.get("to"))?));
         }

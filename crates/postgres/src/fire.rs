@@ -18,9 +18,9 @@ use crate::{
     PostgresOptions, PostgresStore,
     batch_size::{BatchLimits, BatchSizer},
     fenced_tx::FencedTx,
+    job_columns::millis,
     occurrences,
     planned_firing::{FiringResult, PlannedFiring, lock_required_jobs, write},
-    record::millis,
     row::sweep_limit,
     schedule::read,
     statement::{LOCK_DUE_SCHEDULES, LOCK_JOBS_SKIP_LOCKED, NEXT_FIRING, POSTPONE_SCHEDULES, UNFINISHED_JOBS},
@@ -258,7 +258,7 @@ pub(crate) async fn unfinished_jobs(
     schedules: &[Schedule],
     overlap: impl Fn(&Schedule) -> Overlap,
 ) -> Result<HashSet<JobId>> {
-    let earlier = schedules.iter().flat_map(|schedule| schedule.to_ask_about(overlap(schedule)));
+    let earlier = schedules.iter().flat_map(|schedule| schedule.jobs_to_check(overlap(schedule)));
     let ids: Vec<Uuid> = earlier.map(JobId::as_uuid).collect();
     if ids.is_empty() {
         return Ok(HashSet::new());
@@ -269,7 +269,7 @@ pub(crate) async fn unfinished_jobs(
 
 /// The earlier jobs of a schedule that count as unfinished.
 pub(crate) fn still_open(schedule: &Schedule, overlap: Overlap, unfinished: &HashSet<JobId>) -> Vec<JobId> {
-    let checked = !schedule.to_ask_about(overlap).is_empty();
+    let checked = !schedule.jobs_to_check(overlap).is_empty();
     schedule.open_jobs.iter().copied().filter(|id| !checked || unfinished.contains(id)).collect()
 }
 

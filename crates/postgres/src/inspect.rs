@@ -76,7 +76,7 @@ pub(crate) async fn list_jobs(
     if filter.text.as_ref().is_some_and(|text| text.contains('\0')) {
         return Ok(Page { items: Vec::new(), next: None });
     }
-    let span = filter.span(page.cursor);
+    let span = filter.id_range(page.cursor);
     let (before, start) = (span.end.as_uuid(), span.start.as_uuid());
     let waiting = are_waiting(&filter.states);
     // Where every row scanned matches, the scan need not be longer than the page.
@@ -131,7 +131,7 @@ pub(crate) async fn list_jobs(
     } else {
         match scan_end[..] {
             // A cursor between the two: neither id may belong to a job that the client may not see.
-            [next, last] => Some(last.parted_from(next)),
+            [next, last] => Some(last.cursor_above(next)),
             _ => None,
         }
     };

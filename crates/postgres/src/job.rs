@@ -1,10 +1,9 @@
 //! The store's verbs on jobs.
 
 use async_trait::async_trait;
-use orchestrix_core::{Job, JobId, JobState, NewJob, Priority};
+use orchestrix_core::{Job, JobId, JobState, NewJob, Priority, enqueue::check_job};
 use orchestrix_store::{
     ChangesPage, ChangesQuery, Enqueued, JobFilter, JobStore, JobSummary, LogEntry, Page, PageRequest, Result,
-    enqueue::check_alone,
 };
 
 use crate::{PostgresStore, changes, enqueue, inspect, job_actions};
@@ -12,16 +11,16 @@ use crate::{PostgresStore, changes, enqueue, inspect, job_actions};
 #[async_trait]
 impl JobStore for PostgresStore {
     async fn enqueue_job(&self, job: NewJob) -> Result<Enqueued> {
-        let parents = check_alone(&job)?;
+        let parents = check_job(&job)?;
         if job.depends_on.is_empty() {
             self.0.coalescer.enqueue(job).await
         } else {
-            enqueue::record_one(self, &job, parents).await
+            enqueue::enqueue_job(self, &job, parents).await
         }
     }
 
     async fn enqueue_jobs(&self, jobs: Vec<NewJob>) -> Result<Vec<Enqueued>> {
-        enqueue::record_all(self, &jobs).await
+        enqueue::enqueue_jobs(self, &jobs).await
     }
 
     async fn release_held_job(&self, id: JobId) -> Result<JobState> {

@@ -6,7 +6,7 @@ use tokio_postgres::Row;
 
 use crate::{
     PostgresStore,
-    record::millis,
+    job_columns::millis,
     row::{corrupt, duration},
     statement::{CREATE_KEY, FIND_KEY, LIST_KEYS, REVOKE_KEY},
 };

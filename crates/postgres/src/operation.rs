@@ -40,14 +40,14 @@ async fn insert(tx: &FencedTx<'_>, operation: NewOperation) -> Result<Operation>
     let latest = tx.query(&LIST_OPERATIONS, &[&Uuid::max(), &1i64]).await?;
     let latest = latest.first().map(id);
     let now = read_time(&tx.query(&CURRENT_TIME, &[]).await?)?;
-    let operation = operation.begun(OperationId::after(latest, now, rand::random()), now);
+    let operation = operation.begin(OperationId::after(latest, now, rand::random()), now);
     tx.query(
         &BEGIN_OPERATION,
         &[
             &operation.id.as_uuid(),
             &operation.action.as_str(),
             &operation.action.priority().map(Priority::get),
-            &operation.filter.written(),
+            &operation.filter.to_json(),
             &operation.dry_run,
             &operation.created_at,
             &operation.actor,
@@ -84,7 +84,7 @@ pub(crate) async fn advance(
 async fn advance_in(tx: &FencedTx<'_>, id: OperationId, step: &OperationStep) -> Result<(Operation, StepEffects)> {
     let rows = tx.query(&LOCK_OPERATION, &[&id.as_uuid()]).await?;
     let operation = rows.first().map_or(Err(StoreError::OperationNotFound(id)), read)?;
-    if !operation.stands_at(step.from_cursor) {
+    if !operation.is_at(step.from_cursor) {
         return Ok((operation, StepEffects::default()));
     }
     let (jobs, done) = match operation.dry_run {
@@ -171,7 +171,7 @@ fn read(row: &Row) -> Result<Operation> {
     Ok(Operation {
         id: id(row),
         action: action.map_err(|error| corrupt("action", error))?,
-        filter: JobFilter::read(row.get("filter")).map_err(|error| corrupt("filter", error))?,
+        filter: JobFilter::from_json(row.get("filter")).map_err(|error| corrupt("filter", error))?,
         dry_run: row.get("dry_run"),
         state: row.get::<_, &str>("state").parse().map_err(|error| corrupt("state", error))?,
         cursor: row.get::<_, Option<Uuid>>("cursor").map(JobId::from_uuid),

@@ -2,7 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use orchestrix_core::{DependsOn, JobId, NewJob, ScheduleName, Timestamp, graph::Parents, schedule::OccurrenceOutcome};
+use orchestrix_core::{
+    DependsOn, JobId, NewJob, ScheduleName, Timestamp,
+    enqueue::{Call, CallShape, Parents, check_jobs},
+    schedule::OccurrenceOutcome,
+};
 use orchestrix_store::{Enqueued, Firing, Occurrence, Result, Schedule, StoreError};
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -10,7 +14,7 @@ use uuid::Uuid;
 use crate::{
     PostgresOptions,
     effects::Effects,
-    enqueue::{check_call, record_graph},
+    enqueue::enqueue_call,
     fenced_tx::FencedTx,
     occurrences,
     settle::cancel_locked,
@@ -53,7 +57,7 @@ impl PlannedFiring {
 
     /// Validates the jobs and resolves their parents. A rule may be newer than the schedule and refuse its jobs.
     pub(crate) fn check(&self) -> Result<Vec<Parents>> {
-        check_call(&self.jobs)
+        Ok(check_jobs(&self.jobs)?)
     }
 
     pub(crate) fn payload_bytes(&self) -> usize {
@@ -103,7 +107,7 @@ pub(crate) async fn write(
     for one in &mut planned {
         let before = graph.len();
         for mut parents in one.check()? {
-            parents.inside.iter_mut().for_each(|position| *position += before);
+            parents.in_call.iter_mut().for_each(|position| *position += before);
             graph.push(parents);
         }
         jobs.append(&mut one.jobs);
@@ -115,7 +119,7 @@ pub(crate) async fn write(
     let enqueued = match jobs.is_empty() {
         true => Vec::new(),
         // Jobs of schedules have no idempotency keys, so no other transaction can take one.
-        false => record_graph(&mut &*tx, options, &jobs, &graph, &|_| "dependsOn".into())
+        false => enqueue_call(&mut &*tx, options, Call { jobs: &jobs, parents: &graph, shape: CallShape::Single })
             .await?
             .ok_or_else(|| StoreError::Unavailable("another transaction took an idempotency key: try again".into()))?,
     };
@@ -127,7 +131,7 @@ pub(crate) async fn write(
             occurrence.job = ids.next();
             own.extend(occurrence.job);
         }
-        one.after.remember(std::mem::take(&mut one.unfinished), own);
+        one.after.set_open_jobs(std::mem::take(&mut one.unfinished), own);
     }
     let taken: Vec<Vec<Occurrence>> = planned.iter_mut().map(|one| std::mem::take(&mut one.occurrences)).collect();
     let new = planned.iter().zip(taken).flat_map(|(one, taken)| taken.into_iter().map(|new| (one.name(), new)));

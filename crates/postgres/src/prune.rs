@@ -11,7 +11,7 @@ use uuid::Uuid;
 use crate::{
     PostgresStore,
     database::{Connection, Database},
-    record::millis,
+    job_columns::millis,
     row::sweep_limit,
     statement::{
         EXPIRED_PARTITIONS, HAS_RETAINED_JOBS, INLINE_PAYLOADS, PRUNE_AUDIT, PRUNE_DEPENDENCIES, PRUNE_JOBS,

@@ -229,7 +229,7 @@ async fn edited(tx: &FencedTx<'_>, row: &Row, definition: &NewSchedule, now: Tim
         Ok(old) => old,
         Err(error) => {
             tracing::warn!(schedule = %definition.name, %error, "replaced a schedule that cannot be read");
-            return Ok(Some(Schedule::in_place_of(with_definition(row, definition.clone()), now)));
+            return Ok(Some(Schedule::replacing_unreadable(with_definition(row, definition.clone()), now)));
         }
     };
     let mut schedule = old.clone();

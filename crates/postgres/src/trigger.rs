@@ -2,12 +2,13 @@
 
 use std::{collections::HashSet, time::Duration};
 
-use orchestrix_core::{FieldError, Overlap, ScheduleName, Timestamp, schedule::OccurrenceOutcome};
+use orchestrix_core::{
+    FieldError, Overlap, ScheduleName, Timestamp, enqueue::MAX_CALL_BYTES, schedule::OccurrenceOutcome,
+};
 use orchestrix_store::{Backfill, Enqueued, Fence, Occurrence, Result, StoreError, TenantScope};
 
 use crate::{
     PostgresOptions, PostgresStore,
-    enqueue::MAX_CALL_BYTES,
     fenced_tx::FencedTx,
     fire::{still_open, unfinished_jobs},
     occurrences,
@@ -35,9 +36,9 @@ async fn trigger_in(
     name: &ScheduleName,
 ) -> Result<FiringResult> {
     let (schedule, now) = lock_existing(tx, scope, name).await?;
-    let mut nominal = schedule.beside_its_times(now);
+    let mut nominal = schedule.off_schedule_time(now);
     while !occurrences::find(tx, &[(name, nominal)]).await?.is_empty() {
-        nominal = schedule.beside_its_times(nominal + Duration::from_micros(1));
+        nominal = schedule.off_schedule_time(nominal + Duration::from_micros(1));
     }
     let schedules = [schedule];
     let unfinished = unfinished_jobs(tx, &schedules, |_| Overlap::Allow).await?;

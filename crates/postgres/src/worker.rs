@@ -12,7 +12,7 @@ use tokio_postgres::Row;
 use crate::{
     PostgresStore,
     database::Params,
-    record::millis,
+    job_columns::millis,
     row::{corrupt, sweep_limit},
     statement::{DIRECT_WORKER, FORGET_WORKERS, HEARTBEAT_WORKER, LIST_WORKERS, REGISTER_WORKER, REMOVE_WORKER},
 };
