@@ -1,4 +1,4 @@
--- Entries of the audit, the newest first; read row by row until there are enough. ?1 and ?2 before which time and number, ?3 from which time.
--- Relies on audit_at.
+-- Audit entries, newest first. The caller stops reading when its page is full.
+-- ?1 and ?2 before this time and number, ?3 from this time on. Relies on audit_at.
 SELECT seq, at, actor, tenant, action, target, detail, request_id, outcome FROM audit
 WHERE (at, seq) < (?1, ?2) AND at >= ?3 ORDER BY at DESC, seq DESC

@@ -1,2 +1,3 @@
--- What earlier attempts left for the next. ?1 id.
+-- The checkpoint that earlier attempts left. ?1 job.
+-- Uses the primary key.
 SELECT body FROM checkpoint WHERE id = ?1

@@ -1,2 +1,3 @@
--- How many unfinished jobs one queue holds, by state. ?1 queue.
+-- Unfinished jobs of one queue, counted by state. ?1 queue.
+-- Uses the primary key.
 SELECT queue, state, n FROM depth WHERE queue = ?1

@@ -1,2 +1,2 @@
--- How many jobs failed for good, counted up to ?1. Relies on job_dead.
+-- Counts dead jobs, up to ?1. Relies on job_dead.
 SELECT count(*) FROM (SELECT 1 FROM job INDEXED BY job_dead WHERE state = 'dead' LIMIT ?1)

@@ -1,2 +1,3 @@
--- How a job stands that others wait for, and whose it is. ?1 id.
+-- The state and the tenant of a job that new jobs depend on. ?1 id.
+-- Uses the primary key.
 SELECT state, tenant FROM job WHERE id = ?1

@@ -1,2 +1,3 @@
--- A payload that is kept apart. ?1 id.
+-- A payload from the payload table. ?1 job.
+-- Uses the primary key.
 SELECT body FROM payload WHERE id = ?1

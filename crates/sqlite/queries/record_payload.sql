@@ -1,2 +1,2 @@
--- Keeps a large payload. ?1 id, ?2 body.
+-- Stores a large payload in its own table. ?1 job, ?2 body.
 INSERT INTO payload (id, body) VALUES (?1, ?2)

@@ -1,4 +1,4 @@
-//! Bounded sweeps: what time does to jobs, the longest due first.
+//! The leader's sweeps over jobs: each handles a bounded number of due jobs, longest due first.
 
 use std::time::Duration;
 
@@ -7,67 +7,68 @@ use orchestrix_store::{EndedAttempt, SweepResult, clock::until};
 use rusqlite::params;
 
 use crate::{
+    columns::Columns,
     error::Result,
-    row::{Columns, Found, micros},
+    row::{JobRow, micros},
     session::Transaction,
     statement::{
-        DUE, EXPIRED, NEXT_DUE, NEXT_EXPIRY, NEXT_LEASE, NEXT_SETTLED, NEXT_TIMEOUT, OVERDUE_ATTEMPTS, OVERDUE_LEASES,
-        PROMOTE, Statement,
+        DUE_JOBS, EXPIRED, NEXT_DUE, NEXT_EXPIRY, NEXT_LEASE, NEXT_SETTLED, NEXT_TIMEOUT, OVERDUE_ATTEMPTS,
+        OVERDUE_LEASES, PROMOTE, Statement,
     },
 };
 
 impl Transaction<'_> {
-    pub(crate) fn promote(&mut self, limit: usize) -> Result<SweepResult> {
-        self.sweep(DUE, NEXT_DUE, limit, |transaction, job| {
-            let decided = job.lifecycle.apply(Event::Promote)?;
+    pub(crate) fn promote_jobs(&mut self, limit: usize) -> Result<SweepResult> {
+        self.sweep(DUE_JOBS, NEXT_DUE, limit, |transaction, job| {
+            let promoted = job.lifecycle.apply(Event::Promote)?;
             let now = micros(transaction.now);
             transaction.write_one(PROMOTE, params![job.id.as_uuid(), now])?;
-            transaction.moved(&job.queue, Some(job.lifecycle.state), decided.state);
+            transaction.state_changed(&job.queue, Some(job.lifecycle.state), promoted.state);
             Ok(())
         })
     }
 
-    pub(crate) fn expire(&mut self, limit: usize) -> Result<SweepResult> {
+    pub(crate) fn expire_jobs(&mut self, limit: usize) -> Result<SweepResult> {
         self.sweep(EXPIRED, NEXT_EXPIRY, limit, |transaction, job| {
             job.lifecycle.apply(Event::Expire)?;
-            transaction.give_up(job, "expired").map(drop)
+            transaction.cancel_unleased(job, "expired").map(drop)
         })
     }
 
-    pub(crate) fn reap(&mut self, limit: usize, crash_loop: u16) -> Result<SweepResult> {
+    pub(crate) fn reap_leases(&mut self, limit: usize, crash_loop: u16) -> Result<SweepResult> {
         let end = EndedAttempt::lost(crash_loop);
         self.sweep(OVERDUE_LEASES, NEXT_LEASE, limit, |transaction, job| transaction.end_attempt(job, &end).map(drop))
     }
 
-    pub(crate) fn time_out(&mut self, limit: usize) -> Result<SweepResult> {
+    pub(crate) fn time_out_attempts(&mut self, limit: usize) -> Result<SweepResult> {
         let end = EndedAttempt::plain(AttemptOutcome::TimedOut);
         self.sweep(OVERDUE_ATTEMPTS, NEXT_TIMEOUT, limit, |transaction, job| {
             transaction.end_attempt(job, &end).map(drop)
         })
     }
 
-    // Whoever waits for them is told only after all of the step have ended, so that what expired together says so,
-    // whoever waits for whom.
+    // Dependents are resolved after the whole sweep. When a parent and its child expire together, both are cancelled with
+    // the reason `expired`, in whichever order the sweep meets them.
     fn sweep(
         &mut self,
         due: Statement,
         next: Statement,
         limit: usize,
-        mut end: impl FnMut(&mut Self, &Found) -> Result<()>,
+        mut handle: impl FnMut(&mut Self, &JobRow) -> Result<()>,
     ) -> Result<SweepResult> {
         let ids: Vec<JobId> = self.all(due, params![micros(self.now), limit], |row| Columns(row).id(0))?;
         for id in &ids {
-            let job = Found::expect(self, *id)?;
-            end(self, &job)?;
+            let job = JobRow::require(self, *id)?;
+            handle(self, &job)?;
         }
-        self.tell_now()?;
+        self.resolve_pending_dependents()?;
         let next = self.first(next, (), |row| Columns(row).time(0))?;
         Ok(SweepResult { count: ids.len(), next_in: next.map(|time| until(self.now, time)) })
     }
 
-    /// Tells children whose parents had more of them than one operation may tell.
-    pub(crate) fn unblock(&mut self, limit: usize) -> Result<SweepResult> {
-        let count = self.tell(limit)?;
+    /// Resolves dependents that were too many for the operation which finished their parents.
+    pub(crate) fn unblock_jobs(&mut self, limit: usize) -> Result<SweepResult> {
+        let count = self.resolve_dependents(limit)?;
         let more = self.first(NEXT_SETTLED, (), |_| Ok(()))?;
         Ok(SweepResult { count, next_in: more.map(|()| Duration::ZERO) })
     }

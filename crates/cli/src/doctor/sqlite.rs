@@ -53,7 +53,7 @@ pub(super) async fn examine(options: SqliteOptions) -> Report {
     ward.look("integrity", asking(&options, |it| it.damage(SEARCH)), |damage| vec![integrity(&shown, damage)]).await;
     let schema = ward.look("migrations", asking(&options, Examination::schema), |it| vec![migrations(*it)]).await;
     if matches!(schema, Some(Schema::Version(1..))) {
-        ward.look("standing", asking(&options, Examination::standing), standing::judge).await;
+        ward.look("standing", asking(&options, Examination::snapshot), standing::judge).await;
     }
     Report { checks: ward.checks, unreachable: false }
 }
@@ -81,7 +81,7 @@ fn look_around(path: &Path) -> io::Result<Place> {
         folder_writable: access(folder, Access::WRITE_OK).is_ok(),
         free: space.f_bavail.saturating_mul(space.f_frsize),
         bytes: file.len(),
-        log: diagnose::log_of(path).metadata().map_or(0, |log| log.len()),
+        log: diagnose::wal_path(path).metadata().map_or(0, |log| log.len()),
         network: network(folder),
     })
 }
