@@ -25,8 +25,8 @@ columns! {
     mod unfinished of CHANGES_IDS { id, finished }
 }
 
-/// Reads each kind of change that the query asks for. Each statement selects one row more than the limit: the extra row
-/// shows that there are more.
+/// Reads each kind of change that the query asks for. Each statement selects one row more than the limit: the extra
+/// row shows that there are more.
 pub(crate) fn recent_changes(session: &Session<'_>, query: &ChangesQuery) -> Result<ChangesPage> {
     let mut page = ChangesPage::none(session.now);
     let limit = query.limit;

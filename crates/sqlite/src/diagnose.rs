@@ -1,8 +1,8 @@
 //! Examines a file for `orchestrix doctor` without changing it.
 //!
-//! If a write-ahead log exists beside the file, the file is opened read-only, and the log is left to its owner. If none
-//! exists, opening the file creates one. Only a connection that may write removes it when it closes, so the file is opened
-//! for writing and then restricted by `query_only`.
+//! If a write-ahead log exists beside the file, the file is opened read-only, and the log is left to its owner. If
+//! none exists, opening the file creates one. Only a connection that may write removes it when it closes, so the file
+//! is opened for writing and then restricted by `query_only`.
 
 use std::{
     ffi::OsString,

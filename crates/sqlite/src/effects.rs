@@ -1,8 +1,8 @@
 //! What write operations change besides their rows.
 //!
 //! The writer gathers the effects of all operations of a transaction. Depth changes are rows too: it writes them once,
-//! right before the commit, instead of once per job. Metrics and wake-ups leave the process: it publishes them once the
-//! commit is durable, and drops them if the transaction rolls back.
+//! right before the commit, instead of once per job. Metrics and wake-ups leave the process: it publishes them once
+//! the commit is durable, and drops them if the transaction rolls back.
 
 use std::collections::BTreeMap;
 

@@ -50,8 +50,8 @@ fn decide(session: &Session<'_>, schedule: &Schedule, unfinished: &[JobId]) -> R
     failure.into_inner().map_or(Ok(firing), Err)
 }
 
-// Whether the stored data of one schedule caused the error. Otherwise the file or the machine did, and every other schedule
-// would fail too.
+// Whether the stored data of one schedule caused the error. Otherwise the file or the machine did, and every other
+// schedule would fail too.
 fn is_caused_by_schedule(error: &Error) -> bool {
     match error {
         Error::Store(error) => !matches!(error, StoreError::Unavailable(_)),
@@ -94,8 +94,8 @@ impl Transaction<'_> {
         Ok(names)
     }
 
-    // The schedule, with its next time by this program's time-zone database. One that cannot be read is postponed: a newer
-    // version may have written it, and it must not hold up the others.
+    // The schedule, with its next time by this program's time-zone database. One that cannot be read is postponed: a
+    // newer version may have written it, and it must not hold up the others.
     fn find_readable(&mut self, name: &ScheduleName) -> Result<Option<Schedule>> {
         match schedule::require(self, None, name) {
             Ok(mut schedule) => {

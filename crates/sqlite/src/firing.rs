@@ -1,5 +1,5 @@
-//! Carries out a decided [`Firing`]: enqueues jobs, cancels jobs, records occurrences and advances the schedule, all of it
-//! or nothing.
+//! Carries out a decided [`Firing`]: enqueues jobs, cancels jobs, records occurrences and advances the schedule, all
+//! of it or nothing.
 
 use orchestrix_core::{JobId, Overlap, schedule::OccurrenceOutcome};
 use orchestrix_store::{Enqueued, Firing, Occurrence, Schedule};
@@ -17,8 +17,8 @@ use crate::{
 /// How an occurrence is written: recorded, or in place of one that did not fire.
 type WriteOccurrence<'a> = fn(&mut Transaction<'a>, &Schedule, &Occurrence) -> Result<()>;
 
-/// The schedule's unfinished jobs, as far as the overlap policy needs them. It returns all open jobs where the policy does
-/// not.
+/// The schedule's unfinished jobs, as far as the overlap policy needs them. It returns all open jobs where the policy
+/// does not.
 pub(crate) fn unfinished_jobs(session: &Session<'_>, schedule: &Schedule, overlap: Overlap) -> Result<Vec<JobId>> {
     if schedule.to_ask_about(overlap).is_empty() {
         return Ok(schedule.open_jobs.clone());

@@ -47,8 +47,8 @@ impl Transaction<'_> {
         })
     }
 
-    // Dependents are resolved after the whole sweep. When a parent and its child expire together, both are cancelled with
-    // the reason `expired`, in whichever order the sweep meets them.
+    // Dependents are resolved after the whole sweep. When a parent and its child expire together, both are cancelled
+    // with the reason `expired`, in whichever order the sweep meets them.
     fn sweep(
         &mut self,
         due: Statement,

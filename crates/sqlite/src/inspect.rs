@@ -93,8 +93,9 @@ pub(crate) fn list_jobs(
     Ok(Page { items, next })
 }
 
-// There is no index of unfinished jobs: it would cost every job more than lists are worth. Skipping rows in other states is
-// cheap, and the newest jobs come first. Dead jobs are few among all jobs that ever were, so they have an index.
+// There is no index of unfinished jobs: it would cost every job more than lists are worth. Skipping rows in other
+// states is cheap, and the newest jobs come first. Dead jobs are few among all jobs that ever were, so they have an
+// index.
 fn list_statement(states: &[JobState]) -> Statement {
     if matches!(states, [JobState::Dead]) { LIST_DEAD } else { LIST }
 }
@@ -185,8 +186,8 @@ columns! {
     mod oldest of OLDEST { queue, job_type, rank, eligible_at }
 }
 
-// The first job of every lane and rank is the oldest there. Skipping from one to the next through the index makes the cost
-// grow with lanes and ranks, not with jobs.
+// The first job of every lane and rank is the oldest there. Skipping from one to the next through the index makes the
+// cost grow with lanes and ranks, not with jobs.
 fn add_ages(session: &Session<'_>, queues: &mut Depths) -> Result<()> {
     let (Some(first), Some(last)) = (queues.keys().next(), queues.keys().next_back().cloned()) else { return Ok(()) };
     // No job type is empty, so this sorts before the first lane of the first queue.

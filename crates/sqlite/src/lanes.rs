@@ -1,8 +1,8 @@
 //! Selects the jobs of a claim.
 //!
-//! A lane is a queue and a job type. Claimable jobs are indexed by lane, so that jobs which a worker does not ask for cost
-//! its claims nothing, however many there are. The claim order is one order over all lanes: a claim reads the head of each
-//! lane and merges them.
+//! A lane is a queue and a job type. Claimable jobs are indexed by lane, so that jobs which a worker does not ask for
+//! cost its claims nothing, however many there are. The claim order is one order over all lanes: a claim reads the
+//! head of each lane and merges them.
 
 use std::{
     cmp::Reverse,
@@ -168,8 +168,8 @@ pub(crate) fn select(session: &Session<'_>, request: &ClaimRequest) -> Result<Se
     Ok(Selection { jobs, truncated: expired >= MAX_EXPIRED })
 }
 
-// Skips from lane to lane through the index, past those that the request does not ask for. The cost grows with the number
-// of lanes in the requested queues, not with the number of jobs.
+// Skips from lane to lane through the index, past those that the request does not ask for. The cost grows with the
+// number of lanes in the requested queues, not with the number of jobs.
 fn matching_lanes(session: &Session<'_>, request: &ClaimRequest) -> Result<Vec<Lane>> {
     let paused: BTreeSet<String> = session.all(PAUSED_QUEUES, (), |row| Columns(row).get(0))?.into_iter().collect();
     let queues: Option<BTreeSet<&str>> = match &request.queues {

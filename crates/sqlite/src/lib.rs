@@ -1,9 +1,9 @@
 //! Orchestrix on SQLite: one file, no server, the guarantees of the PostgreSQL store.
 //!
-//! [`SqliteStore`] keeps jobs in one file in write-ahead mode with `synchronous = FULL`: acknowledged writes survive a power
-//! loss. One thread writes and commits many operations at once. Readers see committed data and never wait for the writer.
-//! Several processes may share the file: they take turns at writing, discover each other's jobs by polling, and never lease
-//! the same job.
+//! [`SqliteStore`] keeps jobs in one file in write-ahead mode with `synchronous = FULL`: acknowledged writes survive a
+//! power loss. One thread writes and commits many operations at once. Readers see committed data and never wait for
+//! the writer. Several processes may share the file: they take turns at writing, discover each other's jobs by
+//! polling, and never lease the same job.
 //!
 //! | module | what it does |
 //! |---|---|

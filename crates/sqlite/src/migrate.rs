@@ -1,7 +1,7 @@
 //! Schema migrations. They are numbered, applied in order, and never edited once released.
 //!
-//! One transaction applies all of them under SQLite's write lock. When several processes start at once on an empty file,
-//! the first one migrates and the others find nothing to do.
+//! One transaction applies all of them under SQLite's write lock. When several processes start at once on an empty
+//! file, the first one migrates and the others find nothing to do.
 
 use std::path::Path;
 

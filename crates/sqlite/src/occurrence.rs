@@ -54,13 +54,14 @@ pub(crate) fn list(
 }
 
 impl Transaction<'_> {
-    /// Records an occurrence. The first one of a nominal time wins: where a span of times that were not fired begins with
-    /// times that have an occurrence already, these are cut off.
+    /// Records an occurrence. The first one of a nominal time wins: where a span of times that were not fired begins
+    /// with times that have an occurrence already, these are cut off.
     pub(crate) fn record_occurrence(&mut self, schedule: &Schedule, occurrence: &Occurrence) -> Result<()> {
         let name = &schedule.definition.name;
         let mut left = Some(occurrence.clone());
         while let Some(occurrence) = left {
-            // One with a job is inserted in any case. If its time is taken, the primary key refuses it, and the job with it.
+            // One with a job is inserted in any case. If its time is taken, the primary key refuses it, and the job
+            // with it.
             if occurrence.job.is_some() || find(self, name, occurrence.nominal)?.is_none() {
                 return self.insert_occurrence(name, &occurrence);
             }

@@ -48,8 +48,8 @@ fn try_read(row: &Row<'_>) -> Result<Result<Schedule, StoreError>> {
     }
 }
 
-// The other columns, with the given definition. The column `paused` wins over the definition: it also pauses a schedule whose
-// definition cannot be read.
+// The other columns, with the given definition. The column `paused` wins over the definition: it also pauses a
+// schedule whose definition cannot be read.
 fn read_with_definition(row: &Row<'_>, mut definition: NewSchedule) -> Result<Schedule> {
     let row = Columns(row);
     let open: Vec<u8> = row.get(schedule_columns::open_jobs)?;
@@ -161,8 +161,8 @@ impl Transaction<'_> {
         Ok(result)
     }
 
-    /// Deletes a schedule and its occurrences. Returns whether it existed, or `None` if occurrences are left and the caller
-    /// must call again. A crash in between leaves the schedule with its remaining occurrences.
+    /// Deletes a schedule and its occurrences. Returns whether it existed, or `None` if occurrences are left and the
+    /// caller must call again. A crash in between leaves the schedule with its remaining occurrences.
     pub(crate) fn delete_schedule(&mut self, scope: TenantScope<'_>, name: &ScheduleName) -> Result<Option<bool>> {
         if !exists(self, scope, name)? {
             return Ok(Some(false));

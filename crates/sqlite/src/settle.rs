@@ -1,5 +1,5 @@
-//! Writes decided transitions: the end of an attempt, the cancellation of an unleased job, and what the end of a job does
-//! to its dependents.
+//! Writes decided transitions: the end of an attempt, the cancellation of an unleased job, and what the end of a job
+//! does to its dependents.
 
 use orchestrix_core::{
     AttemptOutcome, AttemptRecord, Event, JobId, JobState, Lifecycle, OnDependencyFailure, Readiness, Timestamp,

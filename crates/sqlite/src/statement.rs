@@ -1,5 +1,5 @@
-//! Every SQL statement of this store, named after its file in `queries/`. The text is fixed at compile time. Tests prepare
-//! each statement and check its query plan.
+//! Every SQL statement of this store, named after its file in `queries/`. The text is fixed at compile time. Tests
+//! prepare each statement and check its query plan.
 
 /// One statement.
 #[derive(Debug, Clone, Copy)]

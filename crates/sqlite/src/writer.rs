@@ -1,8 +1,8 @@
-//! The writer thread: it runs operations in the order in which they arrive, many in one transaction, each in a savepoint of
-//! its own, and replies to all of them after the commit (group commit).
+//! The writer thread: it runs operations in the order in which they arrive, many in one transaction, each in a
+//! savepoint of its own, and replies to all of them after the commit (group commit).
 //!
-//! A commit waits for the disk. Operations that arrive meanwhile queue up and share the next commit. The more callers there
-//! are, the more operations share one wait; no operation waits for others to join it.
+//! A commit waits for the disk. Operations that arrive meanwhile queue up and share the next commit. The more callers
+//! there are, the more operations share one wait; no operation waits for others to join it.
 
 use std::{
     fmt, fs, thread,
@@ -23,16 +23,16 @@ use crate::{
 
 /// The maximum number of queued operations. Further callers wait until there is room.
 pub(crate) const MAX_QUEUE: usize = 4_096;
-/// The maximum number of operations in one transaction, and how long it accepts more. Other processes want to write too,
-/// and the callers in the transaction wait for its end.
+/// The maximum number of operations in one transaction, and how long it accepts more. Other processes want to write
+/// too, and the callers in the transaction wait for its end.
 const MAX_BATCH: usize = 1_024;
 const MAX_BATCH_TIME: Duration = Duration::from_millis(20);
 /// The mean pause between two attempts to take the write lock.
 const LOCK_RETRY: Duration = Duration::from_millis(1);
 /// The clock may be set back by less than this without affecting the time of operations.
 const MAX_CLOCK_STEP: Duration = Duration::from_secs(1);
-/// The write-ahead log is truncated when it is longer than this. Its length is checked at this interval, and a truncation
-/// waits this long for readers.
+/// The write-ahead log is truncated when it is longer than this. Its length is checked at this interval, and a
+/// truncation waits this long for readers.
 const MAX_LOG_BYTES: u64 = 64 * 1024 * 1024;
 const LOG_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 const LOG_READER_TIMEOUT: Duration = Duration::from_millis(200);
@@ -161,8 +161,8 @@ impl Writer {
         }
     }
 
-    // A process that has just released the lock would be the first to take it again, because the others only retry now and
-    // then. So every writer that shares the file pauses for longer than a retry.
+    // A process that has just released the lock would be the first to take it again, because the others only retry now
+    // and then. So every writer that shares the file pauses for longer than a retry.
     fn yield_to_other_writers(&self) {
         if self.other_writer_seen.is_some_and(|seen| seen.elapsed() < YIELD_PERIOD) {
             thread::sleep(2 * LOCK_RETRY);
@@ -269,8 +269,8 @@ impl Writer {
         Ok(effects)
     }
 
-    // When the clock is set back a little, time stands still, so that later operations are not recorded as earlier. After
-    // a larger step the clock is trusted: it was wrong before.
+    // When the clock is set back a little, time stands still, so that later operations are not recorded as earlier.
+    // After a larger step the clock is trusted: it was wrong before.
     fn now(&self) -> Timestamp {
         let now = self.options.clock.now();
         if self.latest > now && until(now, self.latest) < MAX_CLOCK_STEP { self.latest } else { now }

@@ -1,5 +1,5 @@
-//! [`SqliteStore`], and the store traits that it implements: each checks its arguments and runs one verb on the writer or on
-//! a reader.
+//! [`SqliteStore`], and the store traits that it implements: each checks its arguments and runs one verb on the writer
+//! or on a reader.
 
 mod admin;
 mod coordination;
@@ -50,7 +50,8 @@ impl SqliteStore {
         Ok(Self(Arc::new(Inner { database, wakeups, unreadable: Unreadable::default() })))
     }
 
-    /// Waits for running calls, closes the file and merges the write-ahead log into it. Calls on clones fail afterwards.
+    /// Waits for running calls, closes the file and merges the write-ahead log into it. Calls on clones fail
+    /// afterwards.
     ///
     /// A store that is dropped does the same in the background, and the end of the process may cut that short. No
     /// acknowledged write is lost either way.
@@ -77,8 +78,8 @@ impl Store for SqliteStore {
         self.0.wakeups.timers()
     }
 
-    // The store depends on no runtime: the writer is a thread of its own, and reads run on the runtime of their caller. So
-    // a clone is as independent as a handle can be.
+    // The store depends on no runtime: the writer is a thread of its own, and reads run on the runtime of their
+    // caller. So a clone is as independent as a handle can be.
     fn dedicated_handle(&self, _connections: usize) -> Result<Arc<dyn Store>> {
         Ok(Arc::new(self.clone()))
     }

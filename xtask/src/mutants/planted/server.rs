@@ -83,7 +83,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "server-drain-lost-by-a-registration",
-        bug: "a worker that says again who it is forgets that it was told to drain",
+        bug: "a repeated registration resets a worker's drain directive",
         edits: &[edit(
             "crates/sqlite/queries/register_worker.sql",
             "CASE WHEN fresh THEN 'run' ELSE w.directive END",
