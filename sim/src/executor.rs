@@ -1,4 +1,4 @@
-//! Plays steps on one store.
+//! Executes steps on one store.
 
 use std::time::Duration;
 
@@ -15,102 +15,102 @@ use orchestrix_store::{
 use uuid::Uuid;
 
 use crate::{
-    observe::{self, Jobs, MADE_UP, Observation},
-    request, schedule,
-    step::{Forged, Step, Token, Which},
+    convert,
+    observe::{self, JobOrdinals, MAX_FAKE_ID, Observation},
+    schedule_spec,
+    step::{Forged, JobRef, JobSpec, Step, TokenRef},
 };
 
-/// Longer than everything is kept, and than any store lags behind with forgetting: PostgreSQL drops whole days, up to
-/// two late.
+/// Longer than every retention plus the longest delay of pruning: PostgreSQL drops whole days, up to two days late.
 pub(crate) const RETENTION_PASSED: Duration = Duration::from_secs(400 * 24 * 3600);
 
-/// How long a leader's step may take; longer than it does on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a fenced sweep may take, with room for a busy machine.
+const FENCE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A store, and what has appeared in it so far.
+/// A store, with the jobs and lease tokens that have appeared in it so far.
 #[derive(Debug)]
-pub struct Player {
-    /// What the store is called.
+pub struct Executor {
+    /// The name of the store in reports.
     pub name: &'static str,
     harness: Harness,
     start: Timestamp,
-    jobs: Jobs,
+    jobs: JobOrdinals,
     tokens: Vec<LeaseToken>,
-    /// The latest epoch that this store gave.
+    /// The latest epoch that this store granted.
     epoch: Epoch,
 }
 
-impl Player {
-    /// Begins with an empty store whose clock shows `start`.
+impl Executor {
+    /// Starts with an empty store whose clock shows `start`.
     pub fn new(name: &'static str, harness: Harness, start: Timestamp) -> Self {
-        Self { name, harness, start, jobs: Jobs::default(), tokens: Vec::new(), epoch: Epoch(0) }
+        Self { name, harness, start, jobs: JobOrdinals::default(), tokens: Vec::new(), epoch: Epoch(0) }
     }
 
-    fn job(&self, which: Which) -> JobId {
-        match which {
-            Which::Back(n) if !self.jobs.ids.is_empty() => {
+    fn job(&self, job: JobRef) -> JobId {
+        match job {
+            JobRef::Recent(n) if !self.jobs.ids.is_empty() => {
                 self.jobs.ids[self.jobs.ids.len() - 1 - n % self.jobs.ids.len()]
             }
-            Which::Back(_) => unknown(0),
-            Which::Unknown(n) => unknown(n),
+            JobRef::Recent(_) => unknown(0),
+            JobRef::Unknown(n) => unknown(n),
         }
     }
 
-    fn token(&self, token: Token) -> LeaseToken {
-        let Some(back) = token.back.checked_rem(self.tokens.len()) else {
+    fn token(&self, token: TokenRef) -> LeaseToken {
+        let Some(age) = token.age.checked_rem(self.tokens.len()) else {
             return LeaseToken { job: unknown(0), counter: 1, secret: Uuid::nil() };
         };
-        let given = self.tokens[self.tokens.len() - 1 - back];
+        let granted = self.tokens[self.tokens.len() - 1 - age];
         match token.forged {
-            None => given,
-            Some(Forged::Secret) => LeaseToken { secret: Uuid::nil(), ..given },
-            Some(Forged::Counter) => LeaseToken { counter: given.counter + 1, ..given },
-            Some(Forged::Job) => LeaseToken { job: unknown(0), ..given },
+            None => granted,
+            Some(Forged::Secret) => LeaseToken { secret: Uuid::nil(), ..granted },
+            Some(Forged::Counter) => LeaseToken { counter: granted.counter + 1, ..granted },
+            Some(Forged::Job) => LeaseToken { job: unknown(0), ..granted },
         }
     }
 
-    fn new_job(&self, request: &crate::step::Request) -> orchestrix_core::NewJob {
-        let parents = request.parents.iter().map(|which| self.job(*which)).collect();
-        request::new_job(request, parents, self.start)
+    fn new_job(&self, job: &JobSpec) -> orchestrix_core::NewJob {
+        let parents = job.parents.iter().map(|parent| self.job(*parent)).collect();
+        convert::new_job(job, parents, self.start)
     }
 
-    /// Takes one step and tells what the store answered.
-    pub async fn play(&mut self, step: &Step) -> Observation {
+    /// Executes one step and returns the store's answer.
+    pub async fn execute(&mut self, step: &Step) -> Observation {
         let store = &self.harness.store;
         match step {
-            Step::Enqueue(request) => {
-                let answer = store.enqueue_job(self.new_job(request)).await;
-                answer.iter().for_each(|job| self.jobs.meet(job.id));
+            Step::Enqueue(job) => {
+                let answer = store.enqueue_job(self.new_job(job)).await;
+                answer.iter().for_each(|job| self.jobs.register(job.id));
                 self.jobs.observe(&answer)
             }
-            Step::EnqueueMany(requests) => {
-                let answer = store.enqueue_jobs(requests.iter().map(|request| self.new_job(request)).collect()).await;
-                answer.iter().flatten().for_each(|job| self.jobs.meet(job.id));
+            Step::EnqueueMany(jobs) => {
+                let answer = store.enqueue_jobs(jobs.iter().map(|job| self.new_job(job)).collect()).await;
+                answer.iter().flatten().for_each(|job| self.jobs.register(job.id));
                 self.jobs.observe(&answer)
             }
-            Step::ReleaseHold(which) => self.jobs.observe(&store.release_held_job(self.job(*which)).await),
-            Step::Cancel(which) => self.jobs.observe(&store.cancel_job(self.job(*which)).await),
+            Step::ReleaseHeld(job) => self.jobs.observe(&store.release_held_job(self.job(*job)).await),
+            Step::Cancel(job) => self.jobs.observe(&store.cancel_job(self.job(*job)).await),
             Step::Claim { worker, queues, types, limit } => {
                 let request = ClaimRequest {
-                    worker: request::worker(worker),
-                    queues: request::queues(queues.as_ref()),
-                    job_types: request::job_types(types.as_ref()),
+                    worker: convert::worker(worker),
+                    queues: convert::queues(queues.as_ref()),
+                    job_types: convert::job_types(types.as_ref()),
                     limit: *limit,
                 };
                 let answer = store.claim_jobs(&request).await;
                 self.tokens.extend(answer.iter().flatten().map(|claimed| claimed.token));
                 self.jobs.observe(&answer.map(|jobs| jobs.into_iter().map(observe::claimed).collect::<Vec<_>>()))
             }
-            Step::Heartbeat(tokens) => {
+            Step::ExtendLeases(tokens) => {
                 let tokens: Vec<LeaseToken> = tokens.iter().map(|token| self.token(*token)).collect();
                 self.jobs.observe(&store.extend_leases(&tokens).await)
             }
-            Step::OutcomeReport(items) => {
-                let finish = |(token, ending): &(Token, _)| OutcomeReport {
+            Step::FinishAttempts(items) => {
+                let report = |(token, outcome): &(TokenRef, _)| OutcomeReport {
                     token: self.token(*token),
-                    outcome: request::outcome(*ending),
+                    outcome: convert::outcome(*outcome),
                 };
-                self.jobs.observe(&store.finish_attempts(items.iter().map(finish).collect()).await)
+                self.jobs.observe(&store.finish_attempts(items.iter().map(report).collect()).await)
             }
             Step::Progress(token, percent, message) => {
                 let progress = Some(Progress { percent: *percent, message: message.map(Into::into) });
@@ -122,14 +122,14 @@ impl Player {
                 self.jobs.observe(&store.record_progress(self.token(*token), update).await)
             }
             Step::AppendLogs(token, lines) => {
-                let lines = lines.iter().map(|line| request::line(line, self.start)).collect();
+                let lines = lines.iter().map(|line| convert::log_line(line, self.start)).collect();
                 self.jobs.observe(&store.append_logs(self.token(*token), lines).await)
             }
             Step::RegisterWorker(name, queues, concurrency, instance, dead_after) => {
                 let info = WorkerInfo {
-                    name: request::worker(name),
-                    queues: request::queues(queues.as_ref()),
-                    job_types: request::job_types(queues.as_ref()),
+                    name: convert::worker(name),
+                    queues: convert::queues(queues.as_ref()),
+                    job_types: convert::job_types(queues.as_ref()),
                     concurrency: *concurrency,
                     instance: instance.map(Instance::trusted),
                     dead_after: *dead_after,
@@ -138,54 +138,54 @@ impl Player {
             }
             Step::HeartbeatWorker(name, free_slots, draining) => {
                 let presence = Presence { free_slots: *free_slots, draining: *draining, instance: None };
-                self.jobs.observe(&store.heartbeat_worker(&request::worker(name), presence).await)
+                self.jobs.observe(&store.heartbeat_worker(&convert::worker(name), presence).await)
             }
             Step::DirectWorker(name, directive) => {
-                self.jobs.observe(&store.direct_worker(&request::worker(name), *directive).await)
+                self.jobs.observe(&store.direct_worker(&convert::worker(name), *directive).await)
             }
-            Step::RemoveWorker(name) => self.jobs.observe(&store.remove_worker(&request::worker(name), None).await),
-            Step::Retry(which) => self.jobs.observe(&store.retry_job(self.job(*which)).await),
+            Step::RemoveWorker(name) => self.jobs.observe(&store.remove_worker(&convert::worker(name), None).await),
+            Step::Retry(job) => self.jobs.observe(&store.retry_job(self.job(*job)).await),
             Step::RetryMany(filter, limit) => {
                 let page = PageRequest::first(*limit);
-                let answer = store.retry_jobs(&request::filter(filter, self.start), &page).await;
+                let answer = store.retry_jobs(&convert::filter(filter, self.start), &page).await;
                 self.jobs.observe(&answer.map(|page| page.items))
             }
-            Step::Reprioritize(which, priority) => {
+            Step::Reprioritize(job, priority) => {
                 let priority = Priority::new(*priority).unwrap_or_default();
-                self.jobs.observe(&store.reprioritize_job(self.job(*which), priority).await)
+                self.jobs.observe(&store.reprioritize_job(self.job(*job), priority).await)
             }
-            Step::Pause(queue) => self.jobs.observe(&store.pause_queue(&request::queue(queue)).await),
-            Step::Resume(queue) => self.jobs.observe(&store.resume_queue(&request::queue(queue)).await),
+            Step::PauseQueue(queue) => self.jobs.observe(&store.pause_queue(&convert::queue(queue)).await),
+            Step::ResumeQueue(queue) => self.jobs.observe(&store.resume_queue(&convert::queue(queue)).await),
             Step::Promote(limit) => {
                 self.jobs.observe(&store.promote_jobs(Fence::NONE, *limit).await.map(observe::swept))
             }
-            // A store may tell dependents in the call that ended their parents, and then finds nothing here: only
-            // whether it answers is compared. What the sweep leads to shows in the jobs.
+            // A store may resolve dependents in the call that finished their parents. Then this sweep finds nothing.
+            // So only success is compared; its effect shows in the state of the jobs.
             Step::Unblock(limit) => self.jobs.observe(&store.unblock_jobs(Fence::NONE, *limit).await.map(drop)),
             Step::Expire(limit) => {
                 self.jobs.observe(&store.expire_jobs(Fence::NONE, *limit).await.map(observe::expired))
             }
-            Step::Reap(limit, crash_loop) => {
+            Step::ReapLeases(limit, crash_loop) => {
                 self.jobs.observe(&store.reap_leases(Fence::NONE, *limit, *crash_loop).await.map(observe::swept))
             }
-            Step::TimeOut(limit) => {
+            Step::TimeOutAttempts(limit) => {
                 self.jobs.observe(&store.time_out_attempts(Fence::NONE, *limit).await.map(observe::swept))
             }
             Step::ForgetWorkers(silence, limit) => {
                 self.jobs.observe(&store.forget_workers(Fence::NONE, *silence, *limit).await)
             }
             Step::Prune => self.jobs.observe(&self.prune().await),
-            Step::KeepForever(limit) => {
+            Step::PruneNothing(limit) => {
                 let [completed, cancelled, dead, logs, occurrences] = [Duration::MAX; 5];
                 let retention = Retention { completed, cancelled, dead, logs, occurrences, ..Retention::default() };
                 self.jobs.observe(&store.prune_history(Fence::NONE, &retention, *limit).await)
             }
-            Step::Get(which) => self.jobs.observe(&store.job(self.job(*which)).await.map(|job| job.map(observe::job))),
-            Step::Summary(which) => self.jobs.observe(&store.job_summary(self.job(*which)).await),
+            Step::Get(job) => self.jobs.observe(&store.job(self.job(*job)).await.map(|job| job.map(observe::job))),
+            Step::Summary(job) => self.jobs.observe(&store.job_summary(self.job(*job)).await),
             Step::List(filter, limit) => {
-                self.jobs.observe(&self.list(&request::filter(filter, self.start), *limit).await)
+                self.jobs.observe(&self.list(&convert::filter(filter, self.start), *limit).await)
             }
-            Step::Logs(which, after, limit) => self.jobs.observe(&self.logs(self.job(*which), *after, *limit).await),
+            Step::Logs(job, after, limit) => self.jobs.observe(&self.logs(self.job(*job), *after, *limit).await),
             Step::Depths => self.depths().await,
             Step::PausedQueues => self.jobs.observe(&store.paused_queues().await),
             Step::Lanes(limit) => self.jobs.observe(&store.claimable_lanes(*limit).await),
@@ -201,8 +201,8 @@ impl Player {
             Step::Resign(name) => {
                 self.jobs.observe(&store.resign_leadership(&NodeName::trusted(name), self.epoch).await)
             }
-            Step::PromoteAs(away, limit) => {
-                let fence = Fence::of(Epoch(self.epoch.0 + away), PATIENCE);
+            Step::PromoteFenced(offset, limit) => {
+                let fence = Fence::of(Epoch(self.epoch.0 + offset), FENCE_TIMEOUT);
                 self.jobs.observe(&store.promote_jobs(fence, *limit).await.map(observe::swept))
             }
             Step::HeartbeatNode(name) => {
@@ -217,32 +217,40 @@ impl Player {
                 let leader = store.leader().await.ok();
                 self.jobs.observe(&store.list_nodes(&PageRequest::first(100)).await.map(|nodes| (leader, nodes)))
             }
-            Step::SweepTimes => self.jobs.observe(&store.next_sweep_times().await.map(observe::agenda)),
-            Step::PutSchedule(series) => {
-                self.jobs.observe(&store.put_schedule(None, schedule::new_schedule(series, self.start)).await)
+            Step::SweepTimes => self.jobs.observe(&store.next_sweep_times().await.map(observe::sweep_times)),
+            Step::PutSchedule(spec) => {
+                self.jobs.observe(&store.put_schedule(None, schedule_spec::new_schedule(spec, self.start)).await)
             }
-            Step::DeleteSchedule(name) => self.jobs.observe(&store.delete_schedule(None, &schedule::name(name)).await),
+            Step::DeleteSchedule(name) => {
+                self.jobs.observe(&store.delete_schedule(None, &schedule_spec::name(name)).await)
+            }
             Step::PauseSchedule(name, note) => {
-                self.jobs.observe(&store.pause_schedule(None, &schedule::name(name), note.map(Into::into)).await)
+                self.jobs.observe(&store.pause_schedule(None, &schedule_spec::name(name), note.map(Into::into)).await)
             }
-            Step::ResumeSchedule(name) => self.jobs.observe(&store.resume_schedule(None, &schedule::name(name)).await),
+            Step::ResumeSchedule(name) => {
+                self.jobs.observe(&store.resume_schedule(None, &schedule_spec::name(name)).await)
+            }
             Step::TriggerSchedule(name) => {
-                let answer = store.trigger_schedule(None, &schedule::name(name)).await;
-                answer.iter().for_each(|job| self.jobs.meet(job.id));
+                let answer = store.trigger_schedule(None, &schedule_spec::name(name)).await;
+                answer.iter().for_each(|job| self.jobs.register(job.id));
                 self.jobs.observe(&answer)
             }
             Step::BackfillSchedule(name, from, to, overlap) => {
-                let (from, to) = (request::at(self.start, *from), request::at(self.start, *to));
+                let (from, to) = (convert::at(self.start, *from), convert::at(self.start, *to));
                 let range = Backfill { from, to, overlap: *overlap };
-                let answer = store.backfill_schedule(None, &schedule::name(name), &range).await;
-                self.meet_scheduled().await;
+                let answer = store.backfill_schedule(None, &schedule_spec::name(name), &range).await;
+                self.register_scheduled().await;
                 self.jobs.observe(&answer)
             }
             Step::Fire(limit) => self.fire(Fence::NONE, *limit).await,
-            Step::FireAs(away, limit) => self.fire(Fence::of(Epoch(self.epoch.0 + away), PATIENCE), *limit).await,
-            Step::Schedule(name) => self.jobs.observe(&store.schedule(None, &schedule::name(name)).await),
+            Step::FireFenced(offset, limit) => {
+                self.fire(Fence::of(Epoch(self.epoch.0 + offset), FENCE_TIMEOUT), *limit).await
+            }
+            Step::Schedule(name) => self.jobs.observe(&store.schedule(None, &schedule_spec::name(name)).await),
             Step::Schedules(limit) => self.jobs.observe(&self.schedules(*limit).await),
-            Step::Occurrences(name, limit) => self.jobs.observe(&self.occurrences(&schedule::name(name), *limit).await),
+            Step::Occurrences(name, limit) => {
+                self.jobs.observe(&self.occurrences(&schedule_spec::name(name), *limit).await)
+            }
             Step::Advance(by) => {
                 self.harness.clock.advance(*by).await;
                 self.jobs.observe(&Ok(self.harness.clock.now().await))
@@ -250,7 +258,7 @@ impl Player {
         }
     }
 
-    /// All that can be read of the store, part by part.
+    /// Everything that can be read from the store, part by part.
     pub async fn state(&self) -> Vec<(String, Observation)> {
         let store = &self.harness.store;
         let listed = self.list(&JobFilter::default(), 50).await;
@@ -264,8 +272,8 @@ impl Player {
         let schedules = self.schedules(1_000).await;
         for schedule in schedules.iter().flatten() {
             let name = &schedule.definition.name;
-            let ledger = self.occurrences(name, 1_000).await;
-            state.push((format!("the ledger of {name}"), self.jobs.observe(&ledger)));
+            let occurrences = self.occurrences(name, 1_000).await;
+            state.push((format!("the occurrences of {name}"), self.jobs.observe(&occurrences)));
         }
         state.insert(0, ("the schedules".into(), self.jobs.observe(&schedules)));
         let jobs = self.jobs.ids.iter().enumerate().map(async |(i, id)| {
@@ -277,15 +285,15 @@ impl Player {
         state
     }
 
-    /// Rows and partitions are counted differently, and some go later than others, so only the end is compared: nothing
-    /// finished is left.
+    /// Prunes until nothing is left to prune. The counts are not compared: stores count rows or partitions, and prune
+    /// at different times.
     async fn prune(&self) -> Result<()> {
         self.harness.clock.advance(RETENTION_PASSED).await;
         while self.harness.store.prune_history(Fence::NONE, &Retention::default(), 1_000).await?.more {}
         Ok(())
     }
 
-    /// Every page: one may hold fewer than asked, so where they end is not compared.
+    /// All pages. A page may hold fewer items than its limit, so page boundaries are not compared.
     async fn list(&self, filter: &JobFilter, limit: usize) -> Result<Vec<JobSummary>> {
         let mut all = Vec::new();
         let mut page = PageRequest::first(limit);
@@ -297,7 +305,7 @@ impl Player {
         }
     }
 
-    /// Every page of a log, each full but the last.
+    /// All pages of a log. Every page except the last must be full.
     async fn logs(&self, id: JobId, after: Option<i64>, limit: usize) -> Result<Vec<LogEntry>> {
         let mut all = Vec::new();
         let mut page = PageRequest { cursor: after, limit };
@@ -348,16 +356,16 @@ impl Player {
 
     async fn fire(&mut self, fence: Fence, limit: usize) -> Observation {
         let answer = self.harness.store.fire_schedules(fence, limit).await;
-        self.meet_scheduled().await;
+        self.register_scheduled().await;
         self.jobs.observe(&answer.map(observe::swept))
     }
 
-    /// Takes note of the jobs that schedules created, in the order of names and times. A ledger that cannot be read shows
-    /// in the state.
-    async fn meet_scheduled(&mut self) {
+    /// Registers the jobs of schedules, in the order of names and nominal times. A read error is ignored here; it
+    /// shows when the states are compared.
+    async fn register_scheduled(&mut self) {
         for schedule in self.schedules(1_000).await.unwrap_or_default() {
-            let ledger = self.occurrences(&schedule.definition.name, 1_000).await.unwrap_or_default();
-            ledger.iter().rev().filter_map(|line| line.job).for_each(|id| self.jobs.meet(id));
+            let occurrences = self.occurrences(&schedule.definition.name, 1_000).await.unwrap_or_default();
+            occurrences.iter().rev().filter_map(|occurrence| occurrence.job).for_each(|id| self.jobs.register(id));
         }
     }
 
@@ -370,11 +378,13 @@ impl Player {
 fn full_unless_last(items: usize, limit: usize, last: bool) -> Result<()> {
     match last || items == limit {
         true => Ok(()),
-        false => Err(StoreError::Backend(format!("a page of {items}, not {limit}, has a next one").into())),
+        false => {
+            Err(StoreError::Backend(format!("a page holds {items} of {limit} items and still has a next page").into()))
+        }
     }
 }
 
-/// An id that no store gives.
+/// An id that no store generates.
 fn unknown(n: u8) -> JobId {
-    JobId::from_uuid(Uuid::from_u128(MADE_UP - u128::from(n)))
+    JobId::from_uuid(Uuid::from_u128(MAX_FAKE_ID - u128::from(n)))
 }

@@ -1,4 +1,4 @@
-//! A store that does all that it is asked, but for one thing.
+//! A store that forwards every call to another one, with one injected bug.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,28 +9,28 @@ use orchestrix_core::{
 };
 use orchestrix_store::*;
 
-/// What is done wrong.
+/// The injected bug.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Slip {
-    /// A new priority is answered and not kept.
+pub(crate) enum Bug {
+    /// `reprioritize_job` succeeds without an effect.
     Priority,
-    /// So is a pause.
+    /// `pause_queue` succeeds without an effect.
     Pause,
-    /// A crash loop is one loss longer than asked for.
+    /// `reap_leases` allows one loss too many.
     CrashLoop,
 }
 
-pub(crate) struct Forgetful {
+pub(crate) struct FaultyStore {
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) slip: Slip,
+    pub(crate) bug: Bug,
 }
 
-// Methods that are forwarded unchanged, then those that are written out.
+// Lists the methods that are forwarded unchanged, then contains the others in full.
 macro_rules! forward {
-    ($trait:ident: $($method:ident($($name:ident: $type:ty),*) -> $answer:ty;)+ { $($own:tt)* }) => {
+    ($trait:ident: $($method:ident($($name:ident: $type:ty),*) -> $output:ty;)+ { $($own:tt)* }) => {
         #[async_trait]
-        impl $trait for Forgetful {
-            $(async fn $method(&self, $($name: $type),*) -> $answer {
+        impl $trait for FaultyStore {
+            $(async fn $method(&self, $($name: $type),*) -> $output {
                 self.store.$method($($name),*).await
             })+
             $($own)*
@@ -54,8 +54,8 @@ forward! {
     {
         async fn reprioritize_job(&self, id: JobId, priority: Priority) -> Result<JobState> {
             let before = self.store.job(id).await?.map(|job| job.priority);
-            let kept = if self.slip == Slip::Priority { before.unwrap_or(priority) } else { priority };
-            self.store.reprioritize_job(id, kept).await
+            let written = if self.bug == Bug::Priority { before.unwrap_or(priority) } else { priority };
+            self.store.reprioritize_job(id, written).await
         }
     }
 }
@@ -89,7 +89,7 @@ forward! {
     claimable_lanes(limit: usize) -> Result<Vec<(Queue, JobType)>>;
     {
         async fn pause_queue(&self, queue: &Queue) -> Result<()> {
-            if self.slip == Slip::Pause { Ok(()) } else { self.store.pause_queue(queue).await }
+            if self.bug == Bug::Pause { Ok(()) } else { self.store.pause_queue(queue).await }
         }
     }
 }
@@ -146,7 +146,7 @@ forward! {
     next_sweep_times() -> Result<SweepTimes>;
     {
         async fn reap_leases(&self, fence: Fence, limit: usize, crash_loop: u16) -> Result<SweepResult> {
-            self.store.reap_leases(fence, limit, crash_loop + u16::from(self.slip == Slip::CrashLoop)).await
+            self.store.reap_leases(fence, limit, crash_loop + u16::from(self.bug == Bug::CrashLoop)).await
         }
     }
 }
@@ -164,7 +164,7 @@ forward! {
         }
 
         fn dedicated_handle(&self, connections: usize) -> Result<Arc<dyn Store>> {
-            Ok(Arc::new(Self { store: self.store.dedicated_handle(connections)?, slip: self.slip }))
+            Ok(Arc::new(Self { store: self.store.dedicated_handle(connections)?, bug: self.bug }))
         }
     }
 }
