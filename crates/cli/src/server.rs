@@ -183,7 +183,7 @@ async fn listen(address: SocketAddr, auth: &Auth) -> Result<TcpListener> {
 
 pub(crate) async fn server(arguments: &ServerArguments, global: &Global) -> Result<Outcome> {
     global.no_server("server")?;
-    let auth = if arguments.no_auth { Auth::Anybody } else { Auth::Keys };
+    let auth = if arguments.no_auth { Auth::Disabled } else { Auth::Keys };
     let tls = arguments.tls()?;
     let metrics = metrics::install()?;
     allow_connections();
@@ -211,11 +211,11 @@ pub(crate) async fn server(arguments: &ServerArguments, global: &Global) -> Resu
     let options = ServerOptions {
         auth,
         tls,
-        concurrency: arguments.max_requests,
-        queue: arguments.max_waiting,
+        max_concurrent_requests: arguments.max_requests,
+        max_queued_requests: arguments.max_waiting,
         drain_timeout: arguments.drain_timeout,
         metrics: Some(metrics),
-        trace_tie: arguments.traces.tie(),
+        trace_propagator: arguments.traces.tie(),
         ..ServerOptions::default()
     };
     let serving = serve(&opened.store, listener, options, &stop);
@@ -241,7 +241,7 @@ pub(crate) async fn dev(arguments: &DevArguments, global: &Global) -> Result<Out
     global.no_server("dev")?;
     allow_connections();
     let mut signals = Signals::new()?;
-    let listener = listen(arguments.listen, &Auth::Anybody).await?;
+    let listener = listen(arguments.listen, &Auth::Disabled).await?;
     let address = listener.local_addr()?;
     let data = arguments.data.display();
     std::fs::create_dir_all(&arguments.data).with_context(|| format!("cannot make the directory {data}"))?;
@@ -280,7 +280,7 @@ pub(crate) async fn dev(arguments: &DevArguments, global: &Global) -> Result<Out
     let options = ServerOptions {
         drain_timeout: arguments.drain_timeout,
         metrics: Some(metrics),
-        trace_tie: arguments.traces.tie(),
+        trace_propagator: arguments.traces.tie(),
         ..ServerOptions::default()
     };
     let serving = serve(&opened.store, Some(listener), options, &stop);
@@ -310,7 +310,7 @@ async fn keys_note(store: &dyn Store) -> String {
 impl ServerArguments {
     fn tls(&self) -> Result<Option<Tls>> {
         let Some((certificates, key)) = self.tls_cert.as_ref().zip(self.tls_key.as_ref()) else { return Ok(None) };
-        let tls = Tls::read(certificates, key).map_err(|error| Failure::Usage(format!("TLS: {error}")))?;
+        let tls = Tls::from_pem_files(certificates, key).map_err(|error| Failure::Usage(format!("TLS: {error}")))?;
         Ok(Some(tls))
     }
 

@@ -46,7 +46,7 @@ impl Transaction<'_> {
         if end.outcome == AttemptOutcome::Completed {
             let same = job.lifecycle.state == JobState::Completed
                 && job.was_leased_to(token)
-                && end.left(job.result.as_deref());
+                && end.has_result(job.result.as_deref());
             return Ok(same.then_some(JobState::Completed));
         }
         let state = self.first(FIND_ATTEMPT, params![token.job.as_uuid(), token.counter], |row| {

@@ -20,7 +20,7 @@ type WriteOccurrence<'a> = fn(&mut Transaction<'a>, &Schedule, &Occurrence) -> R
 /// The schedule's unfinished jobs, as far as the overlap policy needs them. It returns all open jobs where the policy
 /// does not.
 pub(crate) fn unfinished_jobs(session: &Session<'_>, schedule: &Schedule, overlap: Overlap) -> Result<Vec<JobId>> {
-    if schedule.to_ask_about(overlap).is_empty() {
+    if schedule.jobs_to_check(overlap).is_empty() {
         return Ok(schedule.open_jobs.clone());
     }
     let mut unfinished = Vec::new();
@@ -55,7 +55,7 @@ impl<'a> Transaction<'a> {
             self.cancel_job(id)?;
         }
         let mut created = enqueued.iter().map(|job| job.id);
-        schedule.remember(unfinished, created.clone());
+        schedule.set_open_jobs(unfinished, created.clone());
         for mut occurrence in firing.lines {
             if occurrence.outcome == OccurrenceOutcome::Fired {
                 occurrence.job = created.next();

@@ -68,7 +68,7 @@ pub(crate) fn list_jobs(
     filter: &JobFilter,
     page: &PageRequest<JobId>,
 ) -> Result<Page<JobSummary, JobId>> {
-    let Range { start, end } = filter.span(page.cursor);
+    let Range { start, end } = filter.id_range(page.cursor);
     let mut items = Vec::new();
     let mut last: Option<JobId> = None;
     let (mut scanned, mut skipped) = (0, 0);
@@ -78,7 +78,7 @@ pub(crate) fn list_jobs(
         let id = columns.id(job_columns::id)?;
         if items.len() == page.limit || scanned == MAX_SCAN || skipped == MAX_SKIPPED {
             // The cursor lies between the two ids, so it discloses neither: the filter may exclude both.
-            next = last.map(|last| last.parted_from(id));
+            next = last.map(|last| last.cursor_above(id));
             return Ok(false);
         }
         last = Some(id);

@@ -29,14 +29,14 @@ impl Transaction<'_> {
         let (running, of_tenant) = self.first(COUNT_OPERATIONS, [tenant], counts)?.unwrap_or_default();
         NewOperation::check_open(running, of_tenant)?;
         let latest = self.first(LATEST_OPERATION, [], read_id)?;
-        let operation = operation.begun(OperationId::after(latest, self.now, rand::random()), self.now);
+        let operation = operation.begin(OperationId::after(latest, self.now, rand::random()), self.now);
         self.write_one(
             BEGIN_OPERATION,
             params![
                 operation.id.as_uuid(),
                 operation.action.as_str(),
                 operation.action.priority().map(Priority::get),
-                operation.filter.written(),
+                operation.filter.to_json(),
                 operation.dry_run,
                 micros(operation.created_at),
                 operation.actor,
@@ -54,7 +54,7 @@ impl Transaction<'_> {
 
     pub(crate) fn advance_operation(&mut self, id: OperationId, step: &OperationStep) -> Result<Operation> {
         let operation = require(self, id)?;
-        if !operation.stands_at(step.from_cursor) {
+        if !operation.is_at(step.from_cursor) {
             return Ok(operation);
         }
         let (changed, refused) = if operation.dry_run { (0, 0) } else { self.apply_action(&operation, &step.jobs)? };
@@ -80,7 +80,7 @@ impl Transaction<'_> {
     fn apply_action(&mut self, operation: &Operation, jobs: &[JobId]) -> Result<(usize, usize)> {
         let mut changed = 0;
         for id in jobs {
-            if !JobRow::find(self, *id)?.is_some_and(|job| operation.takes(job.lifecycle.state)) {
+            if !JobRow::find(self, *id)?.is_some_and(|job| operation.applies_to(job.lifecycle.state)) {
                 continue;
             }
             match operation.action {
@@ -154,7 +154,7 @@ fn read(row: &Row<'_>) -> Result<Operation> {
     Ok(Operation {
         id: OperationId::from_uuid(row.get(operation_columns::id)?),
         action: action.map_err(|error| corrupt("action", error))?,
-        filter: JobFilter::read(row.text(operation_columns::filter)?).map_err(|error| corrupt("filter", error))?,
+        filter: JobFilter::from_json(row.text(operation_columns::filter)?).map_err(|error| corrupt("filter", error))?,
         dry_run: row.get(operation_columns::dry_run)?,
         state: row.text(operation_columns::state)?.parse().map_err(|error| corrupt("state", error))?,
         cursor: row.get::<Option<Uuid>>(operation_columns::cursor)?.map(JobId::from_uuid),

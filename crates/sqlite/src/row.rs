@@ -11,9 +11,8 @@ use rusqlite::Row;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-pub(crate) use crate::columns::Columns;
 use crate::{
-    columns::columns,
+    columns::{Columns, columns},
     error::{Result, corrupt},
     session::Session,
     statement::FIND_JOB,
@@ -125,29 +124,6 @@ impl JobRow {
 
     pub(crate) fn retry_policy(&self) -> Result<RetryPolicy> {
         Ok(options(self.options.as_deref())?.retry.unwrap_or_default())
-    }
-}
-
-// TODO(merge): old names that `enqueue.rs` and `record.rs` still use.
-pub(crate) type Found = JobRow;
-
-impl JobRow {
-    pub(crate) fn expect(session: &Session<'_>, id: JobId) -> Result<Self> {
-        Self::require(session, id)
-    }
-}
-
-impl crate::session::Transaction<'_> {
-    pub(crate) fn give_up(&mut self, job: &JobRow, reason: &str) -> Result<JobState> {
-        self.cancel_unleased(job, reason)
-    }
-
-    pub(crate) fn tell_now(&mut self) -> Result<()> {
-        self.resolve_pending_dependents()
-    }
-
-    pub(crate) fn moved(&mut self, queue: &Queue, from: Option<JobState>, to: JobState) {
-        self.state_changed(queue, from, to);
     }
 }
 

@@ -154,7 +154,7 @@ impl Transaction<'_> {
             }
             Some(Err((error, old))) => {
                 tracing::warn!(schedule = %definition.name, %error, "a schedule that cannot be read was replaced");
-                (Schedule::in_place_of(old, self.now), PutResult::Updated)
+                (Schedule::replacing_unreadable(old, self.now), PutResult::Updated)
             }
         };
         self.write_schedule(&schedule)?;

@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use orchestrix_core::{FieldError, Overlap, ScheduleName, schedule::OccurrenceOutcome};
+use orchestrix_core::{FieldError, Overlap, ScheduleName, enqueue::MAX_CALL_BYTES, schedule::OccurrenceOutcome};
 use orchestrix_store::{Backfill, Enqueued, StoreError, TenantScope};
 
 use crate::{
-    enqueue::MAX_CALL_BYTES,
     error::Result,
     firing::{payload_bytes, unfinished_jobs},
     occurrence, schedule,
@@ -16,9 +15,9 @@ use crate::{
 impl Transaction<'_> {
     pub(crate) fn trigger_schedule(&mut self, scope: TenantScope<'_>, name: &ScheduleName) -> Result<Enqueued> {
         let schedule = schedule::require(self, scope, name)?;
-        let mut nominal = schedule.beside_its_times(self.now);
+        let mut nominal = schedule.off_schedule_time(self.now);
         while occurrence::find(self, name, nominal)?.is_some() {
-            nominal = schedule.beside_its_times(nominal + Duration::from_micros(1));
+            nominal = schedule.off_schedule_time(nominal + Duration::from_micros(1));
         }
         let unfinished = unfinished_jobs(self, &schedule, Overlap::Allow)?;
         let enqueued = self.carry_out(schedule.trigger(nominal, self.now), unfinished, Self::record_occurrence)?;

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use anyhow::Result;
 use orchestrix_client::http::{Answer, Call, CallError, Caller, Server};
-use orchestrix_server::Local;
+use orchestrix_server::InProcessApi;
 
 use super::Request;
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
 const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(super) enum Transport {
-    Database { local: Local, opened: Opened, place: String },
+    Database { local: InProcessApi, opened: Opened, place: String },
     Server { caller: Caller, keyed: bool },
 }
 
@@ -53,7 +53,7 @@ impl Transport {
         let database = Database::of(global)?;
         let place = database.to_string();
         let opened = Opened::of(database, global, makes_files).await?;
-        Ok(Self::Database { local: Local::new(Arc::clone(&opened.store), who()), opened, place })
+        Ok(Self::Database { local: InProcessApi::new(Arc::clone(&opened.store), who()), opened, place })
     }
 
     pub(super) async fn close(self) {

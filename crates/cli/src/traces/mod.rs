@@ -12,7 +12,7 @@ mod otlp;
 
 use anyhow::Result;
 use clap::Args;
-use orchestrix_server::TraceTie;
+use orchestrix_server::TracePropagator;
 use tokio::runtime::Handle;
 use tracing_subscriber::Registry;
 
@@ -38,7 +38,7 @@ impl Destination {
     }
 
     /// What ties spans to traces, if any are sent.
-    pub(crate) fn tie(&self) -> Option<TraceTie> {
+    pub(crate) fn tie(&self) -> Option<TracePropagator> {
         #[cfg(feature = "otlp")]
         if self.is_asked_for() {
             return Some(otlp::tie);
