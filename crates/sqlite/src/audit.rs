@@ -9,7 +9,9 @@ use crate::{
     error::{Result, corrupt},
     row::micros,
     session::{Session, Transaction},
-    statement::{AUDIT, AUDIT_CURSOR, BEGIN_AUDIT, FINISH_AUDIT, TENANT_AUDIT},
+    statement::{
+        AUDIT_ENTRY_TIME, BEGIN_AUDIT_ENTRY, FINISH_AUDIT_ENTRY, LIST_AUDIT_ENTRIES, LIST_TENANT_AUDIT_ENTRIES,
+    },
 };
 
 impl Transaction<'_> {
@@ -23,12 +25,12 @@ impl Transaction<'_> {
             entry.detail,
             entry.request_id,
         ];
-        let seq = self.first(BEGIN_AUDIT, params, |row| Columns(row).get(0))?;
+        let seq = self.first(BEGIN_AUDIT_ENTRY, params, |row| Columns(row).get(0))?;
         Ok(seq.ok_or_else(|| corrupt("audit", "the insert returned no number"))?)
     }
 
     pub(crate) fn finish_audit_entry(&mut self, seq: i64, outcome: &str) -> Result<bool> {
-        Ok(self.write(FINISH_AUDIT, params![seq, outcome])? > 0)
+        Ok(self.write(FINISH_AUDIT_ENTRY, params![seq, outcome])? > 0)
     }
 }
 
@@ -38,7 +40,7 @@ pub(crate) fn list(
     page: &PageRequest<i64>,
 ) -> Result<Page<AuditEntry, i64>> {
     let cursor = match page.cursor {
-        Some(seq) => match session.first(AUDIT_CURSOR, [seq], |row| Columns(row).time(0))? {
+        Some(seq) => match session.first(AUDIT_ENTRY_TIME, [seq], |row| Columns(row).time(0))? {
             Some(at) => Some((at, seq)),
             // Every entry up to the cursor was pruned.
             None => return Ok(Page { items: Vec::new(), next: None }),
@@ -63,14 +65,14 @@ pub(crate) fn list(
         Ok(true)
     };
     match &filter.tenant {
-        Some(tenant) => session.each(TENANT_AUDIT, params![time, number, from, tenant.as_str()], visit)?,
-        None => session.each(AUDIT, params![time, number, from], visit)?,
+        Some(tenant) => session.each(LIST_TENANT_AUDIT_ENTRIES, params![time, number, from, tenant.as_str()], visit)?,
+        None => session.each(LIST_AUDIT_ENTRIES, params![time, number, from], visit)?,
     }
     Ok(Page { items, next: last.filter(|_| more) })
 }
 
 columns! {
-    mod entry of AUDIT, TENANT_AUDIT { seq, at, actor, tenant, action, target, detail, request_id, outcome }
+    mod entry of LIST_AUDIT_ENTRIES, LIST_TENANT_AUDIT_ENTRIES { seq, at, actor, tenant, action, target, detail, request_id, outcome }
 }
 
 fn read(row: &Row<'_>) -> Result<AuditEntry> {

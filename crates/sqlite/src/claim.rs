@@ -11,7 +11,7 @@ use crate::{
     lanes::{self, Candidate},
     row::{JobRow, duration, micros, options, priority, timestamp},
     session::Transaction,
-    statement::{CHECKPOINT, CLAIM, DEPENDENCY_RESULTS, HEARTBEAT, PAYLOAD},
+    statement::{CLAIM_JOB, DEPENDENCY_RESULTS, EXTEND_LEASE, FIND_CHECKPOINT, FIND_PAYLOAD},
 };
 
 /// How often a claim expires jobs that are in its way.
@@ -21,7 +21,7 @@ columns! {
     mod dependency of DEPENDENCY_RESULTS { id, result }
 }
 columns! {
-    mod lease of HEARTBEAT { lease_expires_at, cancel_requested }
+    mod lease of EXTEND_LEASE { lease_expires_at, cancel_requested }
 }
 
 impl Transaction<'_> {
@@ -53,12 +53,12 @@ impl Transaction<'_> {
         let timeout_at = timeout.map(|timeout| micros(later(self.now, timeout)));
         let counter = job.counter + 1;
         self.write_one(
-            CLAIM,
+            CLAIM_JOB,
             params![uuid, counter, secret, worker.as_str(), micros(self.now), micros(lease_expires_at), timeout_at],
         )?;
         self.state_changed(&job.queue, Some(JobState::Pending), JobState::Running);
         let payload = match job.payload_apart {
-            true => self.first(PAYLOAD, [uuid], |row| Ok(Json::trusted(Columns(row).text(0)?)))?,
+            true => self.first(FIND_PAYLOAD, [uuid], |row| Ok(Json::trusted(Columns(row).text(0)?)))?,
             false => job.payload.as_deref().map(Json::trusted),
         };
         let Some(payload) = payload else {
@@ -72,7 +72,7 @@ impl Transaction<'_> {
         // Only an earlier attempt can have left a checkpoint.
         let checkpoint = match counter {
             1 => None,
-            _ => self.first(CHECKPOINT, [uuid], |row| Ok(Json::trusted(Columns(row).text(0)?)))?,
+            _ => self.first(FIND_CHECKPOINT, [uuid], |row| Ok(Json::trusted(Columns(row).text(0)?)))?,
         };
         let dependency_results = match job.has_parents {
             true => self.all(DEPENDENCY_RESULTS, [uuid], |row| {
@@ -108,7 +108,7 @@ impl Transaction<'_> {
 
     fn extend_lease(&mut self, token: &LeaseToken) -> Result<LeaseStatus> {
         let params = params![token.job.as_uuid(), token.counter, token.secret, micros(self.now)];
-        let extended = self.first(HEARTBEAT, params, |row| {
+        let extended = self.first(EXTEND_LEASE, params, |row| {
             let row = Columns(row);
             let expires_at = row.time(lease::lease_expires_at)?;
             Ok(match row.get(lease::cancel_requested)? {

@@ -16,13 +16,13 @@ use crate::{
     row::micros,
     session::{Session, Transaction},
     statement::{
-        FORGET_NODES, HEARTBEAT_NODE, NEXT_DUE, NEXT_EXPIRY, NEXT_LEASE, NEXT_SETTLED, NEXT_TIMEOUT, NODES,
-        REMOVE_NODE, SET_TERM, Statement, TERM,
+        FORGET_NODES, HEARTBEAT_NODE, LEADER_TERM, LIST_NODES, NEXT_EXPIRY, NEXT_LEASE_EXPIRY, NEXT_PROMOTION,
+        NEXT_SETTLED, NEXT_TIMEOUT, REMOVE_NODE, SET_TERM, Statement,
     },
 };
 
 columns! {
-    mod term_columns of TERM { epoch, node, ends_at }
+    mod term_columns of LEADER_TERM { epoch, node, ends_at }
 }
 
 /// The current or latest term.
@@ -33,7 +33,7 @@ struct Term {
 }
 
 fn term(session: &Session<'_>) -> Result<Term> {
-    let term = session.first(TERM, (), |row| {
+    let term = session.first(LEADER_TERM, (), |row| {
         let row = Columns(row);
         Ok(Term {
             epoch: Epoch(row.get(term_columns::epoch)?),
@@ -108,13 +108,13 @@ impl Transaction<'_> {
 }
 
 columns! {
-    mod node_columns of NODES { name, address, roles, started_at, last_seen_at, leads }
+    mod node_columns of LIST_NODES { name, address, roles, started_at, last_seen_at, leads }
 }
 
 pub(crate) fn list_nodes(session: &Session<'_>, page: &PageRequest<NodeName>) -> Result<Page<NodeStatus, NodeName>> {
     let after = page.cursor.as_ref().map_or("", NodeName::as_str);
     let params = params![after, page.limit + 1, micros(session.now)];
-    let mut items = session.all(NODES, params, |row| {
+    let mut items = session.all(LIST_NODES, params, |row| {
         let row = Columns(row);
         let roles = serde_json::from_str(row.text(node_columns::roles)?).map_err(|error| corrupt("roles", error))?;
         Ok(NodeStatus {
@@ -141,9 +141,9 @@ pub(crate) fn next_sweep_times(session: &Session<'_>) -> Result<SweepTimes> {
         Ok(time.map(|time| until(session.now, time)))
     };
     Ok(SweepTimes {
-        promote: next(NEXT_DUE)?,
+        promote: next(NEXT_PROMOTION)?,
         expire: next(NEXT_EXPIRY)?,
-        reap: next(NEXT_LEASE)?,
+        reap: next(NEXT_LEASE_EXPIRY)?,
         time_out: next(NEXT_TIMEOUT)?,
         unblock: session.first(NEXT_SETTLED, (), |_| Ok(Duration::ZERO))?,
         fire: fire::next_in(session)?,

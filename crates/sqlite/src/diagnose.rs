@@ -20,9 +20,9 @@ use crate::{
     columns::Columns,
     coordination,
     error::{self, Error},
-    inspect, lanes, migrate,
+    lanes, migrate, queue,
     session::Session,
-    statement::DIAGNOSE_DEAD,
+    statement::DIAGNOSE_DEAD_JOBS,
     worker,
 };
 
@@ -149,13 +149,13 @@ fn open(path: &Path) -> error::Result<Connection> {
 }
 
 fn read_snapshot(session: &Session<'_>) -> error::Result<StoreSnapshot> {
-    let dead = session.first(DIAGNOSE_DEAD, [StoreSnapshot::MAX_DEAD], |row| Columns(row).get(0))?;
+    let dead = session.first(DIAGNOSE_DEAD_JOBS, [StoreSnapshot::MAX_DEAD], |row| Columns(row).get(0))?;
     Ok(StoreSnapshot {
         now: session.now,
         epoch: coordination::epoch(session)?,
         nodes: coordination::list_nodes(session, &PageRequest::first(StoreSnapshot::MAX_ROWS))?.items,
         workers: worker::list(session, &PageRequest::first(StoreSnapshot::MAX_ROWS))?.items,
-        queues: inspect::queue_depths(session, &PageRequest::first(StoreSnapshot::MAX_ROWS))?.items,
+        queues: queue::depths(session, &PageRequest::first(StoreSnapshot::MAX_ROWS))?.items,
         lanes: lanes::list(session, StoreSnapshot::MAX_ROWS)?,
         dead: dead.unwrap_or(0),
     })

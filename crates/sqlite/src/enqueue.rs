@@ -15,14 +15,14 @@ use crate::{
     error::{Result, corrupt},
     row::JobRow,
     session::Transaction,
-    statement::{FIND_KEY, MARK_PARENT, PARENT, RECORD_DEPENDENCY},
+    statement::{FIND_IDEMPOTENCY_KEY, FIND_PARENT, INSERT_DEPENDENCY, MARK_PARENT},
 };
 
 columns! {
-    mod key_columns of FIND_KEY { job_id, fingerprint, state }
+    mod key_columns of FIND_IDEMPOTENCY_KEY { job_id, fingerprint, state }
 }
 columns! {
-    mod parent_columns of PARENT { state, tenant }
+    mod parent_columns of FIND_PARENT { state, tenant }
 }
 
 /// A call that was checked before the writer runs it.
@@ -62,7 +62,7 @@ impl Transaction<'_> {
             states.insert(job.id, self.record(job.id, &call.jobs[i], job.links)?);
             for dependency in &job.dependencies {
                 let row = params![job.id.as_uuid(), dependency.parent.as_uuid(), dependency.met];
-                self.write_one(RECORD_DEPENDENCY, row)?;
+                self.write_one(INSERT_DEPENDENCY, row)?;
             }
         }
         for (id, _) in parents.iter().filter(|(_, parent)| parent.state == ParentState::Unfinished) {
@@ -100,7 +100,7 @@ impl Transaction<'_> {
     }
 
     fn find_key(&self, key: (&str, &str, &str)) -> Result<Option<KnownKey>> {
-        self.first(FIND_KEY, key, |row| {
+        self.first(FIND_IDEMPOTENCY_KEY, key, |row| {
             let row = Columns(row);
             // Pruning a job keeps its last state, so every key has one.
             let state = row.text_or_null(key_columns::state)?.ok_or_else(|| corrupt("key", "its job has no state"))?;
@@ -112,7 +112,7 @@ impl Transaction<'_> {
     fn find_parents(&self, ids: &BTreeSet<JobId>) -> Result<HashMap<JobId, KnownParent>> {
         let mut found = HashMap::new();
         for id in ids {
-            let parent = self.first(PARENT, [id.as_uuid()], |row| {
+            let parent = self.first(FIND_PARENT, [id.as_uuid()], |row| {
                 let row = Columns(row);
                 let tenant = Tenant::trusted(row.text(parent_columns::tenant)?);
                 Ok(KnownParent { state: row.state(parent_columns::state)?.into(), tenant })

@@ -10,11 +10,11 @@ use crate::{
     error::Result,
     row::{JobRow, micros, write_progress},
     session::Transaction,
-    statement::{APPEND_LOG, FIND_ATTEMPT, PROGRESS, PUT_CHECKPOINT},
+    statement::{APPEND_LOG, FIND_ENDED_ATTEMPT, PUT_CHECKPOINT, RECORD_PROGRESS},
 };
 
 columns! {
-    mod attempt of FIND_ATTEMPT { secret, outcome, goes_to, error }
+    mod attempt of FIND_ENDED_ATTEMPT { secret, outcome, goes_to, error }
 }
 
 impl Transaction<'_> {
@@ -49,7 +49,7 @@ impl Transaction<'_> {
                 && end.has_result(job.result.as_deref());
             return Ok(same.then_some(JobState::Completed));
         }
-        let state = self.first(FIND_ATTEMPT, params![token.job.as_uuid(), token.counter], |row| {
+        let state = self.first(FIND_ENDED_ATTEMPT, params![token.job.as_uuid(), token.counter], |row| {
             let row = Columns(row);
             let same = row.get::<Uuid>(attempt::secret)? == token.secret
                 && row.text(attempt::outcome)? == end.outcome.as_str()
@@ -62,7 +62,7 @@ impl Transaction<'_> {
     pub(crate) fn record_progress(&mut self, token: LeaseToken, update: &ProgressUpdate) -> Result<()> {
         let progress = update.progress.as_ref().map(write_progress).transpose()?;
         let id = token.job.as_uuid();
-        if self.write(PROGRESS, params![id, token.counter, token.secret, progress])? == 0 {
+        if self.write(RECORD_PROGRESS, params![id, token.counter, token.secret, progress])? == 0 {
             return Err(StoreError::LeaseLost.into());
         }
         if let Some(checkpoint) = &update.checkpoint {

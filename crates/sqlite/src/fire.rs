@@ -13,11 +13,11 @@ use crate::{
     columns::Columns,
     error::{Error, Result},
     firing::{payload_bytes, unfinished_jobs},
-    occurrence,
+    occurrences,
     row::micros,
     schedule,
     session::{Session, Transaction},
-    statement::{DUE_SCHEDULES, NEXT_FIRE, POSTPONE_SCHEDULE, STALE_TZDB_SCHEDULES},
+    statement::{DUE_SCHEDULES, NEXT_FIRING, POSTPONE_SCHEDULE, STALE_TZDB_SCHEDULES},
 };
 
 /// A sweep starts no further schedule after this many jobs or bytes of payload. Other operations want to write too.
@@ -31,14 +31,14 @@ pub(crate) fn next_in(session: &Session<'_>) -> Result<Option<Duration>> {
     if session.first(STALE_TZDB_SCHEDULES, params![tzdb_version(), 1], |_| Ok(()))?.is_some() {
         return Ok(Some(Duration::ZERO));
     }
-    let next = session.first(NEXT_FIRE, (), |row| Columns(row).time(0))?;
+    let next = session.first(NEXT_FIRING, (), |row| Columns(row).time(0))?;
     Ok(next.map(|time| until(session.now, time)))
 }
 
 // Decides what the schedule fires. A nominal time that has an occurrence already gets no job.
 fn decide(session: &Session<'_>, schedule: &Schedule, unfinished: &[JobId]) -> Result<Firing> {
     let failure = Cell::new(None);
-    let has_occurrence = |nominal| match occurrence::find(session, &schedule.definition.name, nominal) {
+    let has_occurrence = |nominal| match occurrences::find(session, &schedule.definition.name, nominal) {
         Ok(found) => found.is_some(),
         Err(error) => {
             failure.set(Some(error));

@@ -68,7 +68,7 @@ impl<'a> Transaction<'a> {
         Ok(enqueued)
     }
 
-    /// Writes where the schedule stands now.
+    /// Writes the next time, the latest firing and the open jobs of a schedule.
     pub(crate) fn advance_schedule(&mut self, schedule: &Schedule) -> Result<()> {
         self.write_one(
             ADVANCE_SCHEDULE,

@@ -9,7 +9,7 @@ use crate::{
     error::{Result, corrupt},
     row::{duration, micros, millis},
     session::{Session, Transaction},
-    statement::{API_KEYS, CREATE_KEY, FIND_API_KEY, REVOKE_KEY},
+    statement::{CREATE_KEY, FIND_KEY, LIST_KEYS, REVOKE_KEY},
 };
 
 impl Transaction<'_> {
@@ -42,13 +42,13 @@ impl Transaction<'_> {
 }
 
 columns! {
-    mod api_key of API_KEYS, FIND_API_KEY {
+    mod api_key of LIST_KEYS, FIND_KEY {
         id, name, role, tenant, rate_count, rate_per_ms, rate_burst, created_at, expires_at, revoked_at, digest,
     }
 }
 
 pub(crate) fn find(session: &Session<'_>, id: &KeyId) -> Result<Option<KeyRecord>> {
-    session.first(FIND_API_KEY, [id.as_str()], |row| {
+    session.first(FIND_KEY, [id.as_str()], |row| {
         let digest = KeyDigest(Columns(row).get(api_key::digest)?);
         Ok(KeyRecord::at(session.now, read(row)?, digest))
     })
@@ -56,7 +56,7 @@ pub(crate) fn find(session: &Session<'_>, id: &KeyId) -> Result<Option<KeyRecord
 
 pub(crate) fn list(session: &Session<'_>, page: &PageRequest<KeyId>) -> Result<Page<ApiKey, KeyId>> {
     let after = page.cursor.as_ref().map_or("", KeyId::as_str);
-    let mut items = session.all(API_KEYS, params![after, page.limit + 1], read)?;
+    let mut items = session.all(LIST_KEYS, params![after, page.limit + 1], read)?;
     let more = items.len() > page.limit;
     items.truncate(page.limit);
     let next = items.last().map(|key| key.id.clone()).filter(|_| more);

@@ -19,7 +19,7 @@ use crate::{
     error::Result,
     row::micros,
     session::Session,
-    statement::{CLAIMABLE, NEXT_LANE, PAUSED_QUEUES},
+    statement::{CLAIMABLE_JOBS, NEXT_LANE, PAUSED_QUEUES},
 };
 
 /// The maximum number of lanes that one claim reads. Lanes beyond it are read once others are empty.
@@ -43,7 +43,7 @@ impl ClaimKey {
 }
 
 columns! {
-    mod claimable of CLAIMABLE {
+    mod claimable of CLAIMABLE_JOBS {
         id, rank, eligible_at, lease_ms, timeout_ms, lease_counter, attempts, max_attempts, has_parents, payload_apart,
         tenant, options, payload, expired,
     }
@@ -118,7 +118,7 @@ impl Lane {
             let (queue, job_type) = (self.queue.as_str(), self.job_type.as_str());
             let params = params![queue, job_type, rank, eligible_at, id, micros(session.now), n];
             let mut read = 0;
-            session.each(CLAIMABLE, params, |row| {
+            session.each(CLAIMABLE_JOBS, params, |row| {
                 read += 1;
                 let job = Candidate::read(row, &self.queue, &self.job_type)?;
                 self.last_read = job.key;

@@ -12,14 +12,14 @@
 //! | `writer` | the writer thread: group commit, one savepoint per operation |
 //! | `session`, `effects` | one transaction: its statements, its depth changes, its metrics and wake-ups |
 //! | `statement`, `columns`, `row` | one file in `queries/` per statement; its columns by name; rows as domain types |
-//! | `enqueue`, `claim`, `finish`, `settle` | the life of a job; `settle` also resolves its dependents |
+//! | `enqueue`, `record`, `claim`, `finish`, `settle`, `dependents` | the life of a job |
 //! | `lanes` | the claim order, one over all queues and job types |
-//! | `housekeeping`, `prune` | the leader's sweeps |
-//! | `schedule`, `occurrence` | schedules and their occurrences |
+//! | `sweeps`, `prune` | the leader's sweeps |
+//! | `schedule`, `occurrences` | schedules and their occurrences |
 //! | `fire`, `trigger`, `firing` | what makes a schedule fire, and what firing writes |
 //! | `coordination` | leadership, nodes, the times of the next sweeps |
 //! | `diagnose` | examines a file for `orchestrix doctor` |
-//! | the others | one group of verbs each |
+//! | `job_actions`, `queue`, `worker`, `operation`, `key`, `audit`, `inspect`, `changes` | one group of verbs each |
 
 mod audit;
 mod changes;
@@ -27,6 +27,7 @@ mod claim;
 mod columns;
 mod coordination;
 mod database;
+mod dependents;
 pub mod diagnose;
 mod effects;
 mod enqueue;
@@ -34,16 +35,16 @@ mod error;
 mod finish;
 mod fire;
 mod firing;
-mod housekeeping;
 mod inspect;
+mod job_actions;
 mod key;
 mod lanes;
 mod migrate;
-mod occurrence;
-mod operate;
+mod occurrences;
 mod operation;
 mod options;
 mod prune;
+mod queue;
 mod record;
 mod row;
 mod schedule;
@@ -51,6 +52,7 @@ mod session;
 mod settle;
 mod statement;
 mod store;
+mod sweeps;
 mod trigger;
 mod worker;
 mod writer;

@@ -13,20 +13,20 @@ use crate::{
     row::{JobRow, micros},
     session::{Session, Transaction},
     statement::{
-        ABORT_OPERATION, ADVANCE_OPERATION, BEGIN_OPERATION, COUNT_OPERATIONS, FIND_OPERATION, LATEST_OPERATION,
-        OPEN_OPERATIONS, OPERATIONS, TENANT_OPERATIONS,
+        ABORT_OPERATION, ADVANCE_OPERATION, BEGIN_OPERATION, COUNT_RUNNING_OPERATIONS, FIND_OPERATION,
+        LATEST_OPERATION, LIST_OPERATIONS, LIST_TENANT_OPERATIONS, OPEN_OPERATIONS,
     },
 };
 
 columns! {
-    mod count of COUNT_OPERATIONS { running, of_tenant }
+    mod count of COUNT_RUNNING_OPERATIONS { running, of_tenant }
 }
 
 impl Transaction<'_> {
     pub(crate) fn begin_operation(&mut self, operation: NewOperation) -> Result<Operation> {
         let counts = |row: &Row<'_>| Ok((Columns(row).get(count::running)?, Columns(row).get(count::of_tenant)?));
         let tenant = operation.tenant.as_ref().map(Tenant::as_str);
-        let (running, of_tenant) = self.first(COUNT_OPERATIONS, [tenant], counts)?.unwrap_or_default();
+        let (running, of_tenant) = self.first(COUNT_RUNNING_OPERATIONS, [tenant], counts)?.unwrap_or_default();
         NewOperation::check_open(running, of_tenant)?;
         let latest = self.first(LATEST_OPERATION, [], read_id)?;
         let operation = operation.begin(OperationId::after(latest, self.now, rand::random()), self.now);
@@ -113,8 +113,8 @@ pub(crate) fn list(
 ) -> Result<(Vec<ListedOperation>, Option<OperationId>)> {
     let (before, limit) = (page.cursor.map_or(Uuid::max(), |id| id.as_uuid()), page.limit + 1);
     let mut listed = match scope {
-        Some(tenant) => session.all(TENANT_OPERATIONS, params![before, limit, tenant.as_str()], read_listed)?,
-        None => session.all(OPERATIONS, params![before, limit], read_listed)?,
+        Some(tenant) => session.all(LIST_TENANT_OPERATIONS, params![before, limit, tenant.as_str()], read_listed)?,
+        None => session.all(LIST_OPERATIONS, params![before, limit], read_listed)?,
     };
     let more = listed.len() > page.limit;
     listed.truncate(page.limit);
@@ -128,7 +128,7 @@ pub(crate) fn open(session: &Session<'_>) -> Result<Vec<ListedOperation>> {
 }
 
 columns! {
-    mod operation_columns of FIND_OPERATION, OPEN_OPERATIONS, OPERATIONS, TENANT_OPERATIONS {
+    mod operation_columns of FIND_OPERATION, OPEN_OPERATIONS, LIST_OPERATIONS, LIST_TENANT_OPERATIONS {
         id, action, priority, filter, dry_run, state, cursor, matched, changed, refused, created_at, updated_at,
         finished_at, error, actor, tenant,
     }

@@ -11,7 +11,8 @@ use crate::{
     session::Transaction,
     statement::{
         DELETE_ATTEMPTS, DELETE_CHECKPOINT, DELETE_DEPENDENCIES, DELETE_JOB, DELETE_PAYLOAD, LOG_BATCH_END,
-        PAST_RETENTION, PRUNE_AUDIT, PRUNE_LOGS, PRUNE_OCCURRENCES, PRUNE_OPERATIONS, PRUNE_REDRIVEN, RECORD_KEY_STATE,
+        PAST_RETENTION, PRUNE_AUDIT, PRUNE_LOGS, PRUNE_OCCURRENCES, PRUNE_OPERATIONS, PRUNE_REDRIVEN,
+        REMEMBER_KEY_STATE,
     },
 };
 
@@ -78,7 +79,7 @@ impl Transaction<'_> {
         })?;
         let Some(job) = deleted else { return Ok(()) };
         if let Some((tenant, job_type, key)) = job.idempotency_key {
-            self.write(RECORD_KEY_STATE, params![uuid, tenant, job_type, key, job.state.as_str()])?;
+            self.write(REMEMBER_KEY_STATE, params![uuid, tenant, job_type, key, job.state.as_str()])?;
         }
         if job.payload_apart {
             self.write(DELETE_PAYLOAD, [uuid])?;

@@ -146,8 +146,8 @@ fn read_progress(column: Option<&str>) -> Result<Option<Progress>> {
 }
 
 columns! {
-    /// All of them in `get.sql`; the others end with `options`.
-    pub(crate) mod job_columns of SUMMARY, LIST, LIST_DEAD, GET {
+    /// All of them in `get_job.sql`; the others end with `options`.
+    pub(crate) mod job_columns of JOB_SUMMARY, LIST_JOBS, LIST_DEAD_JOBS, GET_JOB {
         id, state, job_type, queue, tenant, rank, attempts, max_attempts, created_at, updated_at, eligible_at, started_at,
         finished_at, worker, cancel_requested, progress, reason, options,
         losses, expires_at, lease_expires_at, lease_counter, timeout_ms, lease_ms, payload, result, checkpoint,
@@ -155,7 +155,7 @@ columns! {
     }
 }
 
-/// Reads a row of `summary.sql`, `list.sql`, `list_dead.sql` or `get.sql`.
+/// Reads a row of `job_summary.sql`, `list_jobs.sql`, `list_dead_jobs.sql` or `get_job.sql`.
 pub(crate) fn summary(row: &Row<'_>) -> Result<JobSummary> {
     let row = Columns(row);
     let options = options(row.text_or_null(job_columns::options)?)?;
@@ -183,7 +183,7 @@ pub(crate) fn summary(row: &Row<'_>) -> Result<JobSummary> {
     })
 }
 
-/// Reads a row of `get.sql`. Attempts and parents come from their own tables.
+/// Reads a row of `get_job.sql`. Attempts and parents come from their own tables.
 pub(crate) fn job(row: &Row<'_>, attempt_log: Vec<AttemptRecord>, depends_on: Vec<JobId>) -> Result<Job> {
     let summary = summary(row)?;
     let row = Columns(row);

@@ -17,7 +17,8 @@ use crate::{
     row::micros,
     session::{Session, Transaction},
     statement::{
-        DELETE_LEDGER, DELETE_SCHEDULE, FIND_SCHEDULE, PAUSE_SCHEDULE, PUT_SCHEDULE, SCHEDULES, TENANT_SCHEDULES,
+        DELETE_OCCURRENCES, DELETE_SCHEDULE, FIND_SCHEDULE, LIST_SCHEDULES, LIST_TENANT_SCHEDULES, PAUSE_SCHEDULE,
+        PUT_SCHEDULE,
     },
 };
 
@@ -27,7 +28,7 @@ const LEDGER_BATCH: usize = 10_000;
 const ID_BYTES: usize = 16;
 
 columns! {
-    mod schedule_columns of FIND_SCHEDULE, SCHEDULES, TENANT_SCHEDULES {
+    mod schedule_columns of FIND_SCHEDULE, LIST_SCHEDULES, LIST_TENANT_SCHEDULES {
         name, created_at, updated_at, counted_from, next_nominal, next_fire_at, last_fired_at, tzdb, open_jobs, definition,
         paused, tenant,
     }
@@ -113,8 +114,8 @@ pub(crate) fn list(
     };
     let limit = page.limit + 1;
     let mut listed = match scope {
-        Some(tenant) => session.all(TENANT_SCHEDULES, params![after, limit, tenant.as_str()], read)?,
-        None => session.all(SCHEDULES, params![after, limit], read)?,
+        Some(tenant) => session.all(LIST_TENANT_SCHEDULES, params![after, limit, tenant.as_str()], read)?,
+        None => session.all(LIST_SCHEDULES, params![after, limit], read)?,
     };
     let more = listed.len() > page.limit;
     listed.truncate(page.limit);
@@ -167,7 +168,7 @@ impl Transaction<'_> {
         if !exists(self, scope, name)? {
             return Ok(Some(false));
         }
-        if self.write(DELETE_LEDGER, params![name.as_str(), LEDGER_BATCH])? == LEDGER_BATCH {
+        if self.write(DELETE_OCCURRENCES, params![name.as_str(), LEDGER_BATCH])? == LEDGER_BATCH {
             return Ok(None);
         }
         Ok(Some(self.write(DELETE_SCHEDULE, [name.as_str()])? > 0))

@@ -25,12 +25,9 @@ statements! {
     ABORT_OPERATION = "abort_operation";
     ADVANCE_OPERATION = "advance_operation";
     ADVANCE_SCHEDULE = "advance_schedule";
-    API_KEYS = "api_keys";
     APPEND_LOG = "append_log";
-    ATTEMPTS = "attempts";
-    AUDIT = "audit";
-    AUDIT_CURSOR = "audit_cursor";
-    BEGIN_AUDIT = "begin_audit";
+    AUDIT_ENTRY_TIME = "audit_entry_time";
+    BEGIN_AUDIT_ENTRY = "begin_audit_entry";
     BEGIN_OPERATION = "begin_operation";
     CHANGE_DEPTH = "change_depth";
     CHANGES_ENQUEUED = "changes_enqueued";
@@ -38,77 +35,90 @@ statements! {
     CHANGES_IDS = "changes_ids";
     CHANGES_LEASED = "changes_leased";
     CHANGES_REDRIVEN = "changes_redriven";
-    CHECKPOINT = "checkpoint";
-    CLAIM = "claim";
-    CLAIMABLE = "claimable";
-    COUNT_OPERATIONS = "count_operations";
+    CLAIM_JOB = "claim_job";
+    CLAIMABLE_JOBS = "claimable_jobs";
+    COUNT_RUNNING_OPERATIONS = "count_running_operations";
     CREATE_KEY = "create_key";
     DELETE_ATTEMPTS = "delete_attempts";
     DELETE_CHECKPOINT = "delete_checkpoint";
     DELETE_DEPENDENCIES = "delete_dependencies";
     DELETE_DEPTH = "delete_depth";
     DELETE_JOB = "delete_job";
-    DELETE_LEDGER = "delete_ledger";
     DELETE_OCCURRENCE = "delete_occurrence";
+    DELETE_OCCURRENCES = "delete_occurrences";
     DELETE_PAYLOAD = "delete_payload";
     DELETE_SCHEDULE = "delete_schedule";
     DEPENDENCY_RESULTS = "dependency_results";
-    DEPTH = "depth";
-    DEPTHS = "depths";
-    DIAGNOSE_DEAD = "diagnose_dead";
+    DIAGNOSE_DEAD_JOBS = "diagnose_dead_jobs";
     DIRECT_WORKER = "direct_worker";
     DUE_JOBS = "due_jobs";
     DUE_SCHEDULES = "due_schedules";
-    EXPIRED = "expired";
-    FIND_API_KEY = "find_api_key";
-    FIND_ATTEMPT = "find_attempt";
+    ENQUEUE_JOB = "enqueue_job";
+    EXPIRED_JOBS = "expired_jobs";
+    EXPIRED_LEASES = "expired_leases";
+    EXTEND_LEASE = "extend_lease";
+    FIND_CHECKPOINT = "find_checkpoint";
+    FIND_ENDED_ATTEMPT = "find_ended_attempt";
+    FIND_IDEMPOTENCY_KEY = "find_idempotency_key";
     FIND_JOB = "find_job";
     FIND_KEY = "find_key";
     FIND_OCCURRENCE = "find_occurrence";
     FIND_OPERATION = "find_operation";
+    FIND_PARENT = "find_parent";
+    FIND_PAYLOAD = "find_payload";
     FIND_SCHEDULE = "find_schedule";
-    FINISH_AUDIT = "finish_audit";
+    FINISH_AUDIT_ENTRY = "finish_audit_entry";
     FORGET_NODES = "forget_nodes";
-    FORGET_SETTLED = "forget_settled";
+    FORGET_SETTLED_PARENT = "forget_settled_parent";
     FORGET_WORKERS = "forget_workers";
-    GET = "get";
-    HEARTBEAT = "heartbeat";
+    GET_JOB = "get_job";
     HEARTBEAT_NODE = "heartbeat_node";
     HEARTBEAT_WORKER = "heartbeat_worker";
+    INSERT_ATTEMPT = "insert_attempt";
+    INSERT_DEPENDENCY = "insert_dependency";
+    INSERT_IDEMPOTENCY_KEY = "insert_idempotency_key";
+    INSERT_OCCURRENCE = "insert_occurrence";
+    INSERT_PAYLOAD = "insert_payload";
     IS_PAUSED = "is_paused";
+    JOB_LOGS = "job_logs";
+    JOB_SUMMARY = "job_summary";
     LATEST_OPERATION = "latest_operation";
-    LIST = "list";
-    LIST_DEAD = "list_dead";
+    LEADER_TERM = "leader_term";
+    LIST_ATTEMPTS = "list_attempts";
+    LIST_AUDIT_ENTRIES = "list_audit_entries";
+    LIST_DEAD_JOBS = "list_dead_jobs";
+    LIST_JOBS = "list_jobs";
+    LIST_KEYS = "list_keys";
+    LIST_NODES = "list_nodes";
+    LIST_OCCURRENCES = "list_occurrences";
+    LIST_OPERATIONS = "list_operations";
+    LIST_PARENTS = "list_parents";
+    LIST_SCHEDULES = "list_schedules";
+    LIST_TENANT_AUDIT_ENTRIES = "list_tenant_audit_entries";
+    LIST_TENANT_OPERATIONS = "list_tenant_operations";
+    LIST_TENANT_SCHEDULES = "list_tenant_schedules";
+    LIST_WORKERS = "list_workers";
     LOG_BATCH_END = "log_batch_end";
-    LOGS = "logs";
     MARK_DEPENDENCY_MET = "mark_dependency_met";
     MARK_PARENT = "mark_parent";
-    NEXT_DUE = "next_due";
     NEXT_EXPIRY = "next_expiry";
-    NEXT_FIRE = "next_fire";
+    NEXT_FIRING = "next_firing";
     NEXT_LANE = "next_lane";
-    NEXT_LEASE = "next_lease";
+    NEXT_LEASE_EXPIRY = "next_lease_expiry";
+    NEXT_PROMOTION = "next_promotion";
     NEXT_SETTLED = "next_settled";
     NEXT_TIMEOUT = "next_timeout";
-    NODES = "nodes";
-    OCCURRENCES = "occurrences";
-    OLDEST = "oldest";
-    OPEN_EDGES = "open_edges";
+    OLDEST_CLAIMABLE = "oldest_claimable";
+    OPEN_DEPENDENCIES = "open_dependencies";
     OPEN_OPERATIONS = "open_operations";
-    OPERATIONS = "operations";
     OVERDUE_ATTEMPTS = "overdue_attempts";
-    OVERDUE_LEASES = "overdue_leases";
-    PARENT = "parent";
-    PARENTS = "parents";
     PAST_RETENTION = "past_retention";
     PAUSE_QUEUE = "pause_queue";
     PAUSE_SCHEDULE = "pause_schedule";
     PAUSED_QUEUES = "paused_queues";
     PAUSED_QUEUES_AFTER = "paused_queues_after";
-    PAYLOAD = "payload";
     POSTPONE_SCHEDULE = "postpone_schedule";
-    PROGRESS = "progress";
-    PROMOTE = "promote";
+    PROMOTE_JOB = "promote_job";
     PRUNE_AUDIT = "prune_audit";
     PRUNE_LOGS = "prune_logs";
     PRUNE_OCCURRENCES = "prune_occurrences";
@@ -116,34 +126,24 @@ statements! {
     PRUNE_REDRIVEN = "prune_redriven";
     PUT_CHECKPOINT = "put_checkpoint";
     PUT_SCHEDULE = "put_schedule";
-    RECORD = "record";
-    RECORD_ATTEMPT = "record_attempt";
-    RECORD_DEPENDENCY = "record_dependency";
-    RECORD_KEY = "record_key";
-    RECORD_KEY_STATE = "record_key_state";
-    RECORD_OCCURRENCE = "record_occurrence";
-    RECORD_PAYLOAD = "record_payload";
+    QUEUE_DEPTH = "queue_depth";
+    QUEUE_DEPTHS = "queue_depths";
+    RECORD_PROGRESS = "record_progress";
     RECORD_REDRIVEN = "record_redriven";
     RECORD_SETTLED = "record_settled";
     REGISTER_WORKER = "register_worker";
+    REMEMBER_KEY_STATE = "remember_key_state";
     REMOVE_NODE = "remove_node";
     REMOVE_WORKER = "remove_worker";
-    REPRIORITIZE = "reprioritize";
+    REPRIORITIZE_JOB = "reprioritize_job";
     REQUEST_CANCEL = "request_cancel";
     RESUME_QUEUE = "resume_queue";
-    RETRY = "retry";
+    RETRY_JOB = "retry_job";
     REVOKE_KEY = "revoke_key";
-    SCHEDULES = "schedules";
     SET_TERM = "set_term";
-    SETTLE = "settle";
+    SETTLE_JOB = "settle_job";
     STALE_TZDB_SCHEDULES = "stale_tzdb_schedules";
-    SUMMARY = "summary";
-    TENANT_AUDIT = "tenant_audit";
-    TENANT_OPERATIONS = "tenant_operations";
-    TENANT_SCHEDULES = "tenant_schedules";
-    TERM = "term";
-    UNBLOCK = "unblock";
-    WORKERS = "workers";
+    UNBLOCK_JOB = "unblock_job";
 }
 
 #[cfg(test)]
@@ -157,12 +157,12 @@ pub(crate) mod tests {
 
     /// Statements that may scan: they stop early, or the table stays small.
     const SCANS: &[(&str, &str)] = &[
-        ("count_operations", "an index of at most a hundred entries"),
-        ("diagnose_dead", "a limited number of entries of an index that holds nothing else"),
+        ("count_running_operations", "an index of at most a hundred entries"),
+        ("diagnose_dead_jobs", "a limited number of entries of an index that holds nothing else"),
         ("heartbeat_worker", "one row of constants"),
         ("latest_operation", "the last row"),
         ("log_batch_end", "a limited number of the oldest lines"),
-        ("next_due", "the first entry of an index that holds nothing else"),
+        ("next_promotion", "the first entry of an index that holds nothing else"),
         ("next_settled", "the first row of a table that is almost always empty"),
         ("open_operations", "an index of at most a hundred entries"),
         ("paused_queues", "one row per queue that an operator paused"),
@@ -279,12 +279,12 @@ pub(crate) mod tests {
     fn claims_read_their_index_in_claim_order() {
         let connection = migrated();
         let step = "SEARCH job USING INDEX job_claim (queue=? AND job_type=? AND (rank,eligible_at,id)>(?,?,?))";
-        assert_eq!(plan(&connection, &CLAIMABLE), [step]);
+        assert_eq!(plan(&connection, &CLAIMABLE_JOBS), [step]);
         assert_eq!(
             plan(&connection, &NEXT_LANE),
             ["SEARCH job USING COVERING INDEX job_claim ((queue,job_type)>(?,?))"]
         );
-        for statement in [CLAIM, FIND_JOB, HEARTBEAT, SETTLE] {
+        for statement in [CLAIM_JOB, FIND_JOB, EXTEND_LEASE, SETTLE_JOB] {
             assert_eq!(plan(&connection, &statement), ["SEARCH job USING PRIMARY KEY (id=?)"], "{}", statement.name);
         }
     }

@@ -8,7 +8,7 @@ use orchestrix_store::{Backfill, Enqueued, StoreError, TenantScope};
 use crate::{
     error::Result,
     firing::{payload_bytes, unfinished_jobs},
-    occurrence, schedule,
+    occurrences, schedule,
     session::Transaction,
 };
 
@@ -16,7 +16,7 @@ impl Transaction<'_> {
     pub(crate) fn trigger_schedule(&mut self, scope: TenantScope<'_>, name: &ScheduleName) -> Result<Enqueued> {
         let schedule = schedule::require(self, scope, name)?;
         let mut nominal = schedule.off_schedule_time(self.now);
-        while occurrence::find(self, name, nominal)?.is_some() {
+        while occurrences::find(self, name, nominal)?.is_some() {
             nominal = schedule.off_schedule_time(nominal + Duration::from_micros(1));
         }
         let unfinished = unfinished_jobs(self, &schedule, Overlap::Allow)?;
@@ -34,7 +34,7 @@ impl Transaction<'_> {
         let range = range.until_now(self.now)?;
         let mut times = Vec::new();
         for time in range.times(&schedule)? {
-            let existing = occurrence::find(self, name, time)?;
+            let existing = occurrences::find(self, name, time)?;
             if existing.is_none_or(|occurrence| occurrence.outcome != OccurrenceOutcome::Fired) {
                 times.push(time);
             }

@@ -14,7 +14,7 @@ use crate::{
     error::{Result, corrupt},
     row::{duration, micros, millis},
     session::{Session, Transaction},
-    statement::{DIRECT_WORKER, FORGET_WORKERS, HEARTBEAT_WORKER, REGISTER_WORKER, REMOVE_WORKER, WORKERS},
+    statement::{DIRECT_WORKER, FORGET_WORKERS, HEARTBEAT_WORKER, LIST_WORKERS, REGISTER_WORKER, REMOVE_WORKER},
 };
 
 impl Transaction<'_> {
@@ -64,14 +64,14 @@ fn parse_names(column: Option<&str>) -> Result<Option<Vec<String>>> {
 }
 
 columns! {
-    mod worker_columns of WORKERS {
+    mod worker_columns of LIST_WORKERS {
         name, queues, job_types, concurrency, free_slots, directive, started_at, last_seen_at, instance, dead_after_ms,
     }
 }
 
 pub(crate) fn list(session: &Session<'_>, page: &PageRequest<WorkerName>) -> Result<Page<WorkerStatus, WorkerName>> {
     let after = page.cursor.as_ref().map_or("", WorkerName::as_str);
-    let mut items = session.all(WORKERS, params![after, page.limit + 1], |row| {
+    let mut items = session.all(LIST_WORKERS, params![after, page.limit + 1], |row| {
         let row = Columns(row);
         let queues = parse_names(row.text_or_null(worker_columns::queues)?)?;
         let types = parse_names(row.text_or_null(worker_columns::job_types)?)?;

@@ -7,7 +7,7 @@ use orchestrix_store::{
 };
 
 use super::SqliteStore;
-use crate::{inspect, lanes, operate};
+use crate::{lanes, queue};
 
 #[async_trait]
 impl QueueStore for SqliteStore {
@@ -22,18 +22,18 @@ impl QueueStore for SqliteStore {
     }
 
     async fn paused_queues(&self) -> Result<Vec<Queue>> {
-        self.database().read(|session| operate::paused_queues(&session)).await
+        self.database().read(|session| queue::list_paused(&session)).await
     }
 
     async fn queue_depths(&self, page: &PageRequest<Queue>) -> Result<Page<QueueDepth, Queue>> {
         page.validate()?;
         let page = page.clone();
-        self.database().read(move |session| inspect::queue_depths(&session, &page)).await
+        self.database().read(move |session| queue::depths(&session, &page)).await
     }
 
     async fn queue_depth(&self, queue: &Queue) -> Result<Option<QueueDepth>> {
         let queue = queue.clone();
-        self.database().read(move |session| inspect::queue_depth(&session, &queue)).await
+        self.database().read(move |session| queue::depth(&session, &queue)).await
     }
 
     async fn claimable_lanes(&self, limit: usize) -> Result<Vec<(Queue, JobType)>> {

@@ -8,7 +8,7 @@ use orchestrix_store::{
 };
 
 use super::SqliteStore;
-use crate::{occurrence, schedule, session::Transaction};
+use crate::{occurrences, schedule, session::Transaction};
 
 #[async_trait]
 impl ScheduleStore for SqliteStore {
@@ -71,6 +71,6 @@ impl ScheduleStore for SqliteStore {
     ) -> Result<Page<Occurrence, Timestamp>> {
         page.validate()?;
         let (scope, name, page) = (scope.cloned(), name.clone(), page.clone());
-        self.database().read(move |session| occurrence::list(&session, scope.as_ref(), &name, &page)).await
+        self.database().read(move |session| occurrences::list(&session, scope.as_ref(), &name, &page)).await
     }
 }

@@ -39,7 +39,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "sqlite-reap-without-expiry-check",
         bug: "leases are reaped before they expire",
         edits: &[edit(
-            "crates/sqlite/queries/overdue_leases.sql",
+            "crates/sqlite/queries/expired_leases.sql",
             "AND lease_expires_at <= ?1 ",
             "AND ?1 IS NOT NULL ",
         )],
@@ -59,22 +59,22 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "sqlite-dependency-unblocked-early",
         bug: "a child is unblocked when its first parent finishes",
         edits: &[
-            edit("crates/sqlite/src/settle.rs", "_ if blocked && job.waits_for == 1 =>", "_ if blocked =>"),
-            edit("crates/sqlite/src/settle.rs", "job.waits_for.saturating_sub(1)", "0"),
+            edit("crates/sqlite/src/dependents.rs", "_ if blocked && job.waits_for == 1 =>", "_ if blocked =>"),
+            edit("crates/sqlite/src/dependents.rs", "job.waits_for.saturating_sub(1)", "0"),
         ],
         packages: SQLITE,
     },
     Mutant {
         name: "sqlite-attempt-counted-twice",
         bug: "an ended attempt is counted twice",
-        edits: &[edit("crates/sqlite/queries/settle.sql", "attempts = ?8,", "attempts = ?8 + (?8 - attempts),")],
+        edits: &[edit("crates/sqlite/queries/settle_job.sql", "attempts = ?8,", "attempts = ?8 + (?8 - attempts),")],
         packages: SQLITE,
     },
     Mutant {
         name: "sqlite-idempotency-checked-in-memory",
         bug: "idempotency keys are remembered by the process, not by the file",
         edits: &[
-            edit("crates/sqlite/queries/record_key.sql", "INSERT INTO", "INSERT OR REPLACE INTO"),
+            edit("crates/sqlite/queries/insert_idempotency_key.sql", "INSERT INTO", "INSERT OR REPLACE INTO"),
             edit(
                 "crates/sqlite/src/enqueue.rs",
                 "/// A call that was checked before the writer runs it.\n",

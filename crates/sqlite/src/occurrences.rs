@@ -10,11 +10,11 @@ use crate::{
     row::micros,
     schedule,
     session::{Session, Transaction},
-    statement::{DELETE_OCCURRENCE, FIND_OCCURRENCE, OCCURRENCES, RECORD_OCCURRENCE},
+    statement::{DELETE_OCCURRENCE, FIND_OCCURRENCE, INSERT_OCCURRENCE, LIST_OCCURRENCES},
 };
 
 columns! {
-    mod occurrence_columns of FIND_OCCURRENCE, OCCURRENCES { nominal, until, count, outcome, reason, job, at }
+    mod occurrence_columns of FIND_OCCURRENCE, LIST_OCCURRENCES { nominal, until, count, outcome, reason, job, at }
 }
 
 fn read(row: &Row<'_>) -> Result<Occurrence> {
@@ -46,7 +46,7 @@ pub(crate) fn list(
         return Err(StoreError::ScheduleNotFound(name.clone()).into());
     }
     let before = page.cursor.map_or(i64::MAX, micros);
-    let mut items = session.all(OCCURRENCES, params![name.as_str(), before, page.limit + 1], read)?;
+    let mut items = session.all(LIST_OCCURRENCES, params![name.as_str(), before, page.limit + 1], read)?;
     let more = items.len() > page.limit;
     items.truncate(page.limit);
     let next = items.last().map(|occurrence| occurrence.nominal).filter(|_| more);
@@ -86,7 +86,7 @@ impl Transaction<'_> {
 
     fn insert_occurrence(&mut self, name: &ScheduleName, occurrence: &Occurrence) -> Result<()> {
         self.write_one(
-            RECORD_OCCURRENCE,
+            INSERT_OCCURRENCE,
             params![
                 name.as_str(),
                 micros(occurrence.nominal),

@@ -1,4 +1,4 @@
--- One job in full, without its attempts and parents. The first columns are those of summary.sql. ?1 id.
+-- One job in full, without its attempts and parents. The first columns are those of job_summary.sql. ?1 id.
 -- Uses the primary keys.
 SELECT id, state, job_type, queue, tenant, rank, attempts, max_attempts, created_at, updated_at, eligible_at,
        started_at, finished_at, worker, cancel_requested, progress, reason, options,

@@ -1,17 +1,13 @@
-//! What clients and operators do to single jobs and to queues: cancel, release, retry, reprioritize, pause, resume.
+//! What clients and operators do to single jobs: cancel, release, retry, reprioritize.
 
-use orchestrix_core::{Event, IllegalTransition, JobId, JobState, Priority, Queue, Readiness};
+use orchestrix_core::{Event, IllegalTransition, JobId, JobState, Priority, Readiness};
 use rusqlite::params;
 
 use crate::{
-    columns::Columns,
     error::Result,
     row::{JobRow, micros},
-    session::{Session, Transaction},
-    statement::{
-        FORGET_SETTLED, PAUSE_QUEUE, PAUSED_QUEUES, RECORD_REDRIVEN, REPRIORITIZE, REQUEST_CANCEL, RESUME_QUEUE, RETRY,
-        UNBLOCK,
-    },
+    session::Transaction,
+    statement::{FORGET_SETTLED_PARENT, RECORD_REDRIVEN, REPRIORITIZE_JOB, REQUEST_CANCEL, RETRY_JOB, UNBLOCK_JOB},
 };
 
 impl Transaction<'_> {
@@ -43,7 +39,7 @@ impl Transaction<'_> {
         let state = job.lifecycle.apply(Event::Release(readiness))?.state;
         let eligible_at = if state == JobState::Pending { job.eligible_at.max(self.now) } else { job.eligible_at };
         let now = micros(self.now);
-        self.write_one(UNBLOCK, params![id.as_uuid(), state.as_str(), job.waits_for, micros(eligible_at), now])?;
+        self.write_one(UNBLOCK_JOB, params![id.as_uuid(), state.as_str(), job.waits_for, micros(eligible_at), now])?;
         self.state_changed(&job.queue, Some(job.lifecycle.state), state);
         Ok(state)
     }
@@ -51,10 +47,10 @@ impl Transaction<'_> {
     pub(crate) fn retry_job(&mut self, id: JobId) -> Result<JobState> {
         let job = JobRow::require(self, id)?;
         let redriven = job.lifecycle.apply(Event::Redrive)?;
-        self.write_one(RETRY, params![id.as_uuid(), micros(self.now), redriven.max_attempts])?;
+        self.write_one(RETRY_JOB, params![id.as_uuid(), micros(self.now), redriven.max_attempts])?;
         self.write(RECORD_REDRIVEN, params![micros(self.now), id.as_uuid()])?;
         // The job is unfinished again. Dependents that were not resolved yet wait for its new end.
-        self.write(FORGET_SETTLED, [id.as_uuid()])?;
+        self.write(FORGET_SETTLED_PARENT, [id.as_uuid()])?;
         self.state_changed(&job.queue, None, redriven.state);
         Ok(redriven.state)
     }
@@ -78,21 +74,7 @@ impl Transaction<'_> {
         if from.is_terminal() {
             return Err(IllegalTransition { from, event: Event::Promote }.into());
         }
-        self.write_one(REPRIORITIZE, params![id.as_uuid(), -priority.get()])?;
+        self.write_one(REPRIORITIZE_JOB, params![id.as_uuid(), -priority.get()])?;
         Ok(from)
     }
-
-    pub(crate) fn pause_queue(&mut self, queue: &Queue) -> Result<()> {
-        self.write_one(PAUSE_QUEUE, [queue.as_str()])
-    }
-
-    pub(crate) fn resume_queue(&mut self, queue: &Queue) -> Result<()> {
-        self.write(RESUME_QUEUE, [queue.as_str()])?;
-        self.effects.commit.queue_claimable(queue.clone());
-        Ok(())
-    }
-}
-
-pub(crate) fn paused_queues(session: &Session<'_>) -> Result<Vec<Queue>> {
-    session.all(PAUSED_QUEUES, (), |row| Ok(Queue::trusted(Columns(row).text(0)?)))
 }

@@ -1,7 +1,5 @@
 //! The leader's sweeps over jobs: each handles a bounded number of due jobs, longest due first.
 
-use std::time::Duration;
-
 use orchestrix_core::{AttemptOutcome, Event, JobId};
 use orchestrix_store::{EndedAttempt, SweepResult, clock::until};
 use rusqlite::params;
@@ -12,24 +10,24 @@ use crate::{
     row::{JobRow, micros},
     session::Transaction,
     statement::{
-        DUE_JOBS, EXPIRED, NEXT_DUE, NEXT_EXPIRY, NEXT_LEASE, NEXT_SETTLED, NEXT_TIMEOUT, OVERDUE_ATTEMPTS,
-        OVERDUE_LEASES, PROMOTE, Statement,
+        DUE_JOBS, EXPIRED_JOBS, EXPIRED_LEASES, NEXT_EXPIRY, NEXT_LEASE_EXPIRY, NEXT_PROMOTION, NEXT_TIMEOUT,
+        OVERDUE_ATTEMPTS, PROMOTE_JOB, Statement,
     },
 };
 
 impl Transaction<'_> {
     pub(crate) fn promote_jobs(&mut self, limit: usize) -> Result<SweepResult> {
-        self.sweep(DUE_JOBS, NEXT_DUE, limit, |transaction, job| {
+        self.sweep(DUE_JOBS, NEXT_PROMOTION, limit, |transaction, job| {
             let promoted = job.lifecycle.apply(Event::Promote)?;
             let now = micros(transaction.now);
-            transaction.write_one(PROMOTE, params![job.id.as_uuid(), now])?;
+            transaction.write_one(PROMOTE_JOB, params![job.id.as_uuid(), now])?;
             transaction.state_changed(&job.queue, Some(job.lifecycle.state), promoted.state);
             Ok(())
         })
     }
 
     pub(crate) fn expire_jobs(&mut self, limit: usize) -> Result<SweepResult> {
-        self.sweep(EXPIRED, NEXT_EXPIRY, limit, |transaction, job| {
+        self.sweep(EXPIRED_JOBS, NEXT_EXPIRY, limit, |transaction, job| {
             job.lifecycle.apply(Event::Expire)?;
             transaction.cancel_unleased(job, "expired").map(drop)
         })
@@ -37,7 +35,9 @@ impl Transaction<'_> {
 
     pub(crate) fn reap_leases(&mut self, limit: usize, crash_loop: u16) -> Result<SweepResult> {
         let end = EndedAttempt::lost(crash_loop);
-        self.sweep(OVERDUE_LEASES, NEXT_LEASE, limit, |transaction, job| transaction.end_attempt(job, &end).map(drop))
+        self.sweep(EXPIRED_LEASES, NEXT_LEASE_EXPIRY, limit, |transaction, job| {
+            transaction.end_attempt(job, &end).map(drop)
+        })
     }
 
     pub(crate) fn time_out_attempts(&mut self, limit: usize) -> Result<SweepResult> {
@@ -64,12 +64,5 @@ impl Transaction<'_> {
         self.resolve_pending_dependents()?;
         let next = self.first(next, (), |row| Columns(row).time(0))?;
         Ok(SweepResult { count: ids.len(), next_in: next.map(|time| until(self.now, time)) })
-    }
-
-    /// Resolves dependents that were too many for the operation which finished their parents.
-    pub(crate) fn unblock_jobs(&mut self, limit: usize) -> Result<SweepResult> {
-        let count = self.resolve_dependents(limit)?;
-        let more = self.first(NEXT_SETTLED, (), |_| Ok(()))?;
-        Ok(SweepResult { count, next_in: more.map(|()| Duration::ZERO) })
     }
 }
