@@ -316,7 +316,7 @@ impl Step {
                 }
                 all
             }
-            Self::OutcomeReport(items) => fewer(items).map(Self::OutcomeReport).collect(),
+            Self::FinishAttempts(items) => fewer(items).map(Self::FinishAttempts).collect(),
             Self::ExtendLeases(tokens) => fewer(tokens).map(Self::ExtendLeases).collect(),
             Self::AppendLogs(token, lines) => fewer(lines).map(|lines| Self::AppendLogs(*token, lines)).collect(),
             _ => Vec::new(),
