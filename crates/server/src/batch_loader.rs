@@ -78,7 +78,7 @@ fn reply<K: Eq + Hash, V: Clone>(fetched: &Result<HashMap<K, V>>, batch: Vec<Req
     for (key, sender) in batch {
         let _ = sender.send(match fetched {
             Ok(values) => Ok(values.get(&key).cloned()),
-            Err(error) => Err(error.alike()),
+            Err(error) => Err(error.replicate()),
         });
     }
 }

@@ -83,7 +83,7 @@ impl KeyLookup {
         let result = result.wait_for(Option::is_some).await.map_err(|_| shut_down())?;
         match result.as_ref().ok_or_else(shut_down)? {
             Ok(key) => Ok(key.clone()),
-            Err(error) => Err(error.alike().into()),
+            Err(error) => Err(error.replicate().into()),
         }
     }
 

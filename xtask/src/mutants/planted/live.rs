@@ -25,9 +25,9 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "live-every-batch-is-a-lag",
         bug: "ten thousand jobs that are enqueued at once are reported as a lag",
         edits: &[edit(
-            "crates/memory/src/recent.rs",
-            "show(ENQUEUED_FACTOR * limit, ",
-            "show(ENQUEUED_FACTOR * limit / 5, ",
+            "crates/memory/src/changes.rs",
+            "add(ENQUEUED_FACTOR * limit, ",
+            "add(ENQUEUED_FACTOR * limit / 5, ",
         )],
         packages: SERVER,
     },

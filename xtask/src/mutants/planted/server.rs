@@ -76,7 +76,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         bug: "a page cursor contains the id of a job that the caller may not see",
         edits: &[edit(
             "crates/memory/src/inspect.rs",
-            "last.zip(ids.next()).map(|(last, next)| last.parted_from(next))",
+            "last.zip(ids.next()).map(|(last, next)| last.cursor_above(next))",
             "last.zip(ids.next()).map(|(last, _)| last)",
         )],
         packages: &["orchestrix-memory"],
