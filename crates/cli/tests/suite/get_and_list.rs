@@ -69,7 +69,7 @@ async fn a_job_is_shown_with_its_result_attempts_and_transitions() {
         assert_eq!((logs["items"].as_array().unwrap().len(), &logs["items"][99]["message"]), (100, &json!("line 99")));
         assert_eq!(logs["nextCursor"], logs["items"][99]["seq"].to_string(), "where the list of lines goes on");
         let text = env.run(&["jobs", "get", &id]).success().stdout;
-        assert!(text.contains("under way"), "{text}");
+        assert!(text.contains("1        running"), "{text}");
     }
 }
 

@@ -90,7 +90,7 @@ async fn dead_jobs_are_listed_and_redriven() {
         assert_eq!(env.json(&["dlq", "list", "--queue", "q"])["items"][0]["jobId"], first.as_str());
         assert!(env.run(&["dlq", "list"]).success().stdout.contains("REASON"));
 
-        env.run(&["dlq", "redrive", "--queue", "q"]).exits_with(2, "1 job would be retried");
+        env.run(&["dlq", "redrive", "--queue", "q"]).exits_with(2, "1 job would be redriven");
         env.run(&["dlq", "redrive", "--all", "--dry-run"]).exits_with(0, "dry run: 2 jobs");
         env.run(&["dlq", "redrive", &second, "--dry-run"]).exits_with(0, "dry run: 1 job");
         assert_eq!((state(&env, &first), state(&env, &second)), ("dead".into(), "dead".into()));
@@ -122,7 +122,7 @@ async fn a_dry_run_reports_the_effect_on_every_job() {
 
         let ran = dry(["jobs", "cancel"], &all).exits_with(4, "dry run: 1 job");
         assert!(ran.stderr.contains(&format!("job {dead}: ")), "{ran:?}");
-        assert!(ran.stderr.contains(&format!("job {UNKNOWN_ID}: ")), "{ran:?}");
+        assert!(ran.stderr.contains(&format!("there is no job {UNKNOWN_ID}")), "{ran:?}");
         assert!([&waiting, &cancelled].iter().all(|id| ran.stdout.contains(id.as_str())), "{ran:?}");
         assert!(!ran.stdout.contains(&dead), "{ran:?}");
         dry(["jobs", "cancel"], &[&waiting, &cancelled]).exits_with(0, "dry run: 1 job");

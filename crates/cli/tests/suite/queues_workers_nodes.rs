@@ -79,7 +79,7 @@ async fn workers_are_listed_with_the_job_types_that_none_of_them_takes() {
                    "concurrency": 4, "freeSlots": null, "directive": "run", "startedAt": null, "lastSeenAt": null,
                    "silentSeconds": null})
         );
-        let note = "no live worker takes SEND_EMAIL from default";
+        let note = "no live worker serves job type SEND_EMAIL in queue default";
         assert!(env.run(&["workers", "list"]).success().stdout.contains(&format!("\n{note}\n")));
         env.run(&["workers", "list", "--output", "jsonl"]).exits_with(0, note);
         assert_eq!(env.json(&["jobs", "get", &waiting])["note"], note);

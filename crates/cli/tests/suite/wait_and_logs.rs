@@ -46,7 +46,7 @@ fn wait_times_out_and_says_that_no_worker_takes_the_job() {
     env.run(&["jobs", "wait", &id, "--timeout", "100ms"]).exits_with(1, "PENDING");
     let mut command = env.command(&["jobs", "wait", &id]);
     CliOutput::run(command.env("ORCHESTRIX_WAIT_TIMEOUT", "2500ms"))
-        .exits_with(1, "no live worker takes t from default");
+        .exits_with(1, "no live worker serves job type t in queue default");
 }
 
 #[tokio::test(flavor = "multi_thread")]
