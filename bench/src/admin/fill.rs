@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
 use axum::http::{Method, StatusCode};
-use orchestrix_server::Local;
+use orchestrix_server::InProcessApi;
 use tokio::{sync::Mutex, task::JoinSet};
 use tokio_postgres::Client;
 
@@ -31,7 +31,7 @@ pub(super) const fn steps(request: &Request) -> usize {
 /// Fills the database behind `local`.
 pub(super) async fn fill(
     client: &Client,
-    local: &Local,
+    local: &InProcessApi,
     url: &str,
     request: &Request,
     progress: &Progress,

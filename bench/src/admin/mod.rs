@@ -12,7 +12,7 @@ mod table;
 use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::{Context, Result, bail, ensure};
-use orchestrix_server::Local;
+use orchestrix_server::InProcessApi;
 
 use self::{placeholders::Placeholders, request::request_page, table::Table};
 use crate::{
@@ -68,7 +68,7 @@ pub(crate) async fn run(server: &Server, request: &Request) -> Result<ExitCode> 
     let progress = Progress::new(fill::steps(request) + pages::ALL.len() * (1 + usize::from(request.plans.is_some())));
     let database = server.create_database().await?;
     let client = postgres::connect(&database.url).await?;
-    let local = Local::new(backend::open(&database.url).await?, "local:bench");
+    let local = InProcessApi::new(backend::open(&database.url).await?, "local:bench");
     fill::fill(&client, &local, &database.url, request, &progress).await?;
     server.checkpoint().await?;
 

@@ -1,7 +1,7 @@
 //! The requested pages.
 
 use anyhow::Result;
-use orchestrix_server::Local;
+use orchestrix_server::InProcessApi;
 use serde_json::Value;
 
 use super::request::get;
@@ -160,7 +160,7 @@ pub(super) const ALL: &[Page] = &[
 ];
 
 /// The documented GET paths that no page covers.
-pub(super) async fn uncovered_paths(local: &Local) -> Result<Vec<String>> {
+pub(super) async fn uncovered_paths(local: &InProcessApi) -> Result<Vec<String>> {
     let api: Value = serde_json::from_slice(&get(local, "/openapi.json", 200).await?)?;
     let described = api["paths"].as_object().into_iter().flatten().filter(|(_, methods)| methods.get("get").is_some());
     let asked = |path: &&String| !ALL.iter().any(|page| matches_template(page.path, path));

@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use orchestrix_server::Local;
+use orchestrix_server::InProcessApi;
 use tokio_postgres::Client;
 
 use super::{pages, placeholders::Placeholders, request::get};
@@ -42,7 +42,7 @@ pub(super) async fn write(
         client.batch_execute(&format!("ALTER DATABASE {} SET {name} = '{value}'", database.name)).await?;
     }
     // New connections log their plans.
-    let local = Local::new(backend::open(&database.url).await?, "local:bench");
+    let local = InProcessApi::new(backend::open(&database.url).await?, "local:bench");
     for (n, page) in pages::ALL.iter().enumerate() {
         progress.step(format!("plans of {}", page.path));
         let path = placeholders.fill(page.path);

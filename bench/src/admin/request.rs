@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use axum::{body::Bytes, http::Method};
-use orchestrix_server::Local;
+use orchestrix_server::InProcessApi;
 use serde_json::Value;
 
 use super::{pages::Page, placeholders::Placeholders};
@@ -36,7 +36,7 @@ pub(super) struct EmptyPages {
 
 /// Requests a page `rounds` times, one request after the other.
 pub(super) async fn request_page(
-    local: &Local,
+    local: &InProcessApi,
     page: &Page,
     placeholders: &Placeholders,
     rounds: usize,
@@ -60,13 +60,13 @@ pub(super) async fn request_page(
 }
 
 /// Sends one request and checks its status.
-pub(super) async fn get(local: &Local, path: &str, status: u16) -> Result<Bytes> {
+pub(super) async fn get(local: &InProcessApi, path: &str, status: u16) -> Result<Bytes> {
     let (answered, body) = local.call(Method::GET, path, None).await?;
     ensure!(answered == status, "{path}: {answered}: {body:?}");
     Ok(body)
 }
 
-async fn follow(local: &Local, path: &str, mut cursor: String) -> Result<EmptyPages> {
+async fn follow(local: &InProcessApi, path: &str, mut cursor: String) -> Result<EmptyPages> {
     let clock = Instant::now();
     for parts in 1..=MAX_EMPTY_PAGES {
         let body = get(local, &with_cursor(path, &format!("cursor={cursor}")), 200).await?;

@@ -61,7 +61,7 @@ pub(crate) async fn run(arguments: &Arguments, global: &Global) -> Result<ExitSt
     global.reject_server("dev")?;
     raise_open_files_limit();
     let mut signals = ShutdownSignals::new()?;
-    let listener = bind(arguments.listen, &Auth::Anybody).await?;
+    let listener = bind(arguments.listen, &Auth::Disabled).await?;
     let address = listener.local_addr()?;
     let data = arguments.data.display();
     std::fs::create_dir_all(&arguments.data).with_context(|| format!("cannot create the directory {data}"))?;
@@ -91,7 +91,7 @@ pub(crate) async fn run(arguments: &Arguments, global: &Global) -> Result<ExitSt
     let options = ServerOptions {
         drain_timeout: arguments.drain_timeout,
         metrics: Some(metrics),
-        trace_tie: arguments.traces.tie(),
+        trace_propagator: arguments.traces.tie(),
         ..ServerOptions::default()
     };
     let serving = serve(&database.store, Some(listener), options, &stop);

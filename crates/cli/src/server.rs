@@ -106,7 +106,7 @@ impl fmt::Display for Role {
 
 pub(crate) async fn run(arguments: &Arguments, global: &Global) -> Result<ExitStatus> {
     global.reject_server("server")?;
-    let auth = if arguments.no_auth { Auth::Anybody } else { Auth::Keys };
+    let auth = if arguments.no_auth { Auth::Disabled } else { Auth::Keys };
     let tls = arguments.tls()?;
     let metrics = metrics::install()?;
     raise_open_files_limit();
@@ -137,11 +137,11 @@ pub(crate) async fn run(arguments: &Arguments, global: &Global) -> Result<ExitSt
     let options = ServerOptions {
         auth,
         tls,
-        concurrency: arguments.max_requests,
-        queue: arguments.max_waiting,
+        max_concurrent_requests: arguments.max_requests,
+        max_queued_requests: arguments.max_waiting,
         drain_timeout: arguments.drain_timeout,
         metrics: Some(metrics),
-        trace_tie: arguments.traces.tie(),
+        trace_propagator: arguments.traces.tie(),
         ..ServerOptions::default()
     };
     let serving = serve(&database.store, listener, options, &stop);
@@ -170,7 +170,7 @@ async fn first_key_hint(store: &dyn Store) -> String {
 impl Arguments {
     fn tls(&self) -> Result<Option<Tls>> {
         let Some((certificates, key)) = self.tls_cert.as_ref().zip(self.tls_key.as_ref()) else { return Ok(None) };
-        let tls = Tls::read(certificates, key).map_err(|error| CliError::Usage(format!("TLS: {error}")))?;
+        let tls = Tls::from_pem_files(certificates, key).map_err(|error| CliError::Usage(format!("TLS: {error}")))?;
         Ok(Some(tls))
     }
 

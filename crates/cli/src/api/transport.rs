@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use anyhow::Result;
 use orchestrix_client::http::{Answer, Call, CallError, Caller, Server};
-use orchestrix_server::Local;
+use orchestrix_server::InProcessApi;
 
 use super::Request;
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
 const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(super) enum Transport {
-    Database { local: Local, database: OpenDatabase, label: String },
+    Database { local: InProcessApi, database: OpenDatabase, label: String },
     Server { caller: Caller, has_key: bool },
 }
 
@@ -53,7 +53,7 @@ impl Transport {
         let database = Database::from_arguments(global)?;
         let label = database.to_string();
         let database = OpenDatabase::open(database, global, creates_file).await?;
-        Ok(Self::Database { local: Local::new(Arc::clone(&database.store), local_actor()), database, label })
+        Ok(Self::Database { local: InProcessApi::new(Arc::clone(&database.store), local_actor()), database, label })
     }
 
     pub(super) async fn close(self) {

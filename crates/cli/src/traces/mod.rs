@@ -13,7 +13,7 @@ mod otlp;
 
 use anyhow::Result;
 use clap::Args;
-use orchestrix_server::TraceTie;
+use orchestrix_server::TracePropagator;
 use tokio::runtime::Handle;
 use tracing_subscriber::Registry;
 
@@ -39,7 +39,7 @@ impl TraceArguments {
     }
 
     /// The function that links spans to traces, if traces are exported.
-    pub(crate) fn tie(&self) -> Option<TraceTie> {
+    pub(crate) fn tie(&self) -> Option<TracePropagator> {
         #[cfg(feature = "otlp")]
         if self.is_enabled() {
             return Some(otlp::tie);
