@@ -1,4 +1,4 @@
-//! Local times of a time zone. Uses the built-in time zone database, as schedules do.
+//! InProcessApi times of a time zone. Uses the built-in time zone database, as schedules do.
 
 use jiff::{
     Zoned,
