@@ -202,16 +202,16 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 mod tests {
     use std::time::Duration;
 
-    use orchestrix_client::http::Told;
+    use orchestrix_client::http::ProblemBody;
 
     use super::*;
 
     fn refused(status: u16, code: &str) -> anyhow::Error {
-        let told = Told { code: code.into(), detail: "d".into(), ..Told::default() };
+        let told = ProblemBody { code: code.into(), detail: "d".into(), ..ProblemBody::default() };
         ApiError::from(said(status, told)).into()
     }
 
-    fn said(status: u16, told: Told) -> Refused {
+    fn said(status: u16, told: ProblemBody) -> Refused {
         let doubt = Some("who knows?");
         Refused { status, told, remote: true, keyed: true, role: "operator", retry_after: None, doubt }
     }
@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn what_to_do_about_a_key_goes_by_what_is_wrong_with_it() {
         let of = |refused: Refused| advice_on(&refused).unwrap_or_default();
-        let no = |status, detail: &str| said(status, Told { detail: detail.into(), ..Told::default() });
+        let no = |status, detail: &str| said(status, ProblemBody { detail: detail.into(), ..ProblemBody::default() });
         assert!(of(no(401, "")).contains("has expired or was revoked"));
         assert!(of(Refused { keyed: false, ..no(401, "") }).contains("asks for a key"));
         let role = "the key's role, operator, does not allow this";
@@ -261,7 +261,8 @@ mod tests {
 
     #[test]
     fn whoever_comes_too_often_is_told_when_to_come_again() {
-        let of = |retry_after| advice_on(&Refused { retry_after, ..said(429, Told::default()) }).unwrap_or_default();
+        let of =
+            |retry_after| advice_on(&Refused { retry_after, ..said(429, ProblemBody::default()) }).unwrap_or_default();
         assert!(of(Some(Duration::from_secs(3))).starts_with("come again in 3 s"));
         assert_eq!(of(None), "come again later");
     }

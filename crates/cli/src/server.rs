@@ -261,7 +261,7 @@ pub(crate) async fn dev(arguments: &DevArguments, global: &Global) -> Result<Out
     };
     // Apart from the worker: one that is drained ends, and whatever else runs here goes on.
     let node = NodeInfo {
-        name: NodeName::trusted(orchestrix_worker::fresh_name().as_str()),
+        name: NodeName::trusted(orchestrix_worker::default_worker_name().as_str()),
         address: Some(address.to_string()),
         roles: vec!["api".into(), "coordinator".into(), "worker".into()],
     };
@@ -319,12 +319,12 @@ impl ServerArguments {
             Some(name) => {
                 NodeName::new(name).map_err(|error| Failure::Usage(format!("--node-id {}", error.message)))?
             }
-            None => NodeName::trusted(orchestrix_worker::fresh_name().as_str()),
+            None => NodeName::trusted(orchestrix_worker::default_worker_name().as_str()),
         };
         let roles = self.roles.iter().map(ToString::to_string).collect();
         let info = NodeInfo { name, address: address.map(|address| address.to_string()), roles };
         let mut options = CoordinatorOptions::new(info);
-        options.stands = self.roles.contains(&Role::Coordinator);
+        options.can_lead = self.roles.contains(&Role::Coordinator);
         options.term = self.leader_term;
         options.dead_after = self.dead_node_timeout;
         options.heartbeat = self.heartbeat_interval;

@@ -161,7 +161,7 @@ async fn over_server(arguments: &Arguments, server: String, global: &Global) -> 
         HttpOptions { api_key: global.api_key(), connect_timeout: defaults.connect_timeout.min(patience), ..defaults };
     let place = options.server.clone();
     let source = HttpSource::new(options)?;
-    let ended = work(arguments, Worker::over(Arc::new(source)), &place).await?;
+    let ended = work(arguments, Worker::with_source(Arc::new(source)), &place).await?;
     Ok(ended.map_or(Outcome::FAILED, |drained| goodbye(drained, "server")))
 }
 
@@ -230,10 +230,10 @@ impl Arguments {
 }
 
 fn goodbye(drained: Drained, source: &str) -> Outcome {
-    if drained.untold > 0 {
+    if drained.unreported > 0 {
         say(&format!(
             "error: the {source} was away, so {} outcomes were lost; their jobs run again when their leases have run out\n",
-            drained.untold
+            drained.unreported
         ));
         return Outcome::FAILED;
     }

@@ -1,8 +1,8 @@
-//! Pauses that keep a fleet out of step.
+//! Jitter, which keeps the nodes of a fleet from acting in step.
 
 use std::time::Duration;
 
-/// Between 80 % and all of `pause`.
+/// A random duration between 80 % and 100 % of `pause`.
 pub(crate) fn jittered(pause: Duration) -> Duration {
     pause.mul_f64(rand::random_range(0.8..=1.0))
 }
@@ -19,14 +19,14 @@ impl BackOff {
         Self(Self::FIRST)
     }
 
-    /// How long to wait after this failure.
+    /// The pause after this failure.
     pub(crate) fn failed(&mut self) -> Duration {
         let pause = self.0;
         self.0 = (self.0 * 2).min(Self::LONGEST);
         jittered(pause)
     }
 
-    /// Begins anew.
+    /// Starts again with the first pause.
     pub(crate) fn succeeded(&mut self) {
         self.0 = Self::FIRST;
     }

@@ -3,7 +3,7 @@
 use std::{fmt, time::Duration};
 
 use orchestrix_api::Code;
-use orchestrix_client::http::{Answer, Told};
+use orchestrix_client::http::{ApiResponse, ProblemBody};
 use thiserror::Error;
 
 use super::{Request, transport::Transport};
@@ -36,7 +36,7 @@ impl From<Refused> for ApiError {
 #[derive(Debug, Error)]
 pub(crate) struct Refused {
     pub(crate) status: u16,
-    pub(crate) told: Told,
+    pub(crate) told: ProblemBody,
     /// Whether it came over a socket.
     pub(crate) remote: bool,
     /// Whether a key was shown.
@@ -50,10 +50,10 @@ pub(crate) struct Refused {
 }
 
 impl Refused {
-    pub(super) fn of(answer: &Answer, request: &Request, transport: &Transport) -> Self {
+    pub(super) fn of(answer: &ApiResponse, request: &Request, transport: &Transport) -> Self {
         Self {
             status: answer.status.as_u16(),
-            told: Told::read(&answer.body),
+            told: ProblemBody::parse(&answer.body),
             remote: transport.is_remote(),
             keyed: transport.is_keyed(),
             role: request.role(),
@@ -64,7 +64,7 @@ impl Refused {
 
     /// One of several that were asked for at once: nothing was done to it.
     pub(crate) fn item(code: Code, detail: String) -> Self {
-        let told = Told { code: code.as_str(), detail, ..Told::default() };
+        let told = ProblemBody { code: code.as_str(), detail, ..ProblemBody::default() };
         let role = "operator";
         Self { status: code.status(), told, remote: true, keyed: true, role, retry_after: None, doubt: None }
     }
@@ -73,7 +73,7 @@ impl Refused {
 // Every bad field on a line of its own; one alone is what the problem is about.
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Told { code, detail, errors, .. } = &self.told;
+        let ProblemBody { code, detail, errors, .. } = &self.told;
         match (code.as_str(), detail.as_str()) {
             ("", _) => return write!(f, "the server answered {}", self.status),
             (code, "") => write!(f, "{code}")?,

@@ -18,7 +18,7 @@ mod transport;
 use std::time::{Duration, Instant};
 
 use orchestrix_api::Listed;
-use orchestrix_client::http::{Answer, CallError};
+use orchestrix_client::http::{ApiResponse, HttpError};
 use orchestrix_store::PageRequest;
 use serde::de::DeserializeOwned;
 
@@ -117,13 +117,13 @@ impl Api {
         }
     }
 
-    fn read(&self, answer: Result<Answer, CallError>, request: &Request) -> Result<Vec<u8>> {
+    fn read(&self, answer: Result<ApiResponse, HttpError>, request: &Request) -> Result<Vec<u8>> {
         let place = || self.transport.to_string();
         match answer {
             Ok(answer) if answer.status.is_success() => Ok(answer.body),
             Ok(answer) => Err(Refused::of(&answer, request, &self.transport).into()),
-            Err(CallError::Unwritable(why)) => Err(ApiError::Unreadable { place: place(), why }),
-            Err(CallError::Broken(why)) if let Some(doubt) = request.doubt() => {
+            Err(HttpError::InvalidRequest(why)) => Err(ApiError::Unreadable { place: place(), why }),
+            Err(HttpError::Interrupted(why)) if let Some(doubt) = request.doubt() => {
                 Err(ApiError::Unknown { place: place(), why, doubt })
             }
             Err(error) => Err(ApiError::Away { place: place(), why: error.to_string() }),
@@ -133,16 +133,16 @@ impl Api {
 
 /// Whether to ask again, and after how long if the server said so. What may have been carried out is not asked again unless
 /// that makes no difference.
-fn again(answer: &Result<Answer, CallError>, request: &Request) -> Option<Option<Duration>> {
+fn again(answer: &Result<ApiResponse, HttpError>, request: &Request) -> Option<Option<Duration>> {
     let harmless = request.doubt().is_none();
     match answer {
         // Turned away at the door.
         Ok(answer) if answer.status == 429 => Some(answer.retry_after),
         Ok(answer) if harmless && matches!(answer.status.as_u16(), 502..=504) => Some(answer.retry_after),
         // Who cannot be understood will not be a moment later.
-        Err(CallError::NotSent(why) | CallError::Broken(why)) if Handshake::of(why).is_some() => None,
-        Err(CallError::NotSent(_)) => Some(None),
-        Err(CallError::Broken(_)) if harmless => Some(None),
+        Err(HttpError::NotSent(why) | HttpError::Interrupted(why)) if Handshake::of(why).is_some() => None,
+        Err(HttpError::NotSent(_)) => Some(None),
+        Err(HttpError::Interrupted(_)) if harmless => Some(None),
         _ => None,
     }
 }
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn what_may_have_been_carried_out_is_not_asked_again() {
-        let answer = |status: StatusCode| Ok(Answer { status, retry_after: None, body: Vec::new() });
+        let answer = |status: StatusCode| Ok(ApiResponse { status, retry_after: None, body: Vec::new() });
         let (look, change) = (Request::get("/"), Request::post("/"));
         for (answer, looks, changes) in [
             (answer(StatusCode::OK), false, false),
@@ -164,10 +164,10 @@ mod tests {
             (answer(StatusCode::TOO_MANY_REQUESTS), true, true),
             (answer(StatusCode::SERVICE_UNAVAILABLE), true, false),
             (answer(StatusCode::BAD_GATEWAY), true, false),
-            (Err(CallError::NotSent(String::new())), true, true),
-            (Err(CallError::Broken(String::new())), true, false),
-            (Err(CallError::Unwritable(String::new())), false, false),
-            (Err(CallError::NotSent("invalid peer certificate: UnknownIssuer".into())), false, false),
+            (Err(HttpError::NotSent(String::new())), true, true),
+            (Err(HttpError::Interrupted(String::new())), true, false),
+            (Err(HttpError::InvalidRequest(String::new())), false, false),
+            (Err(HttpError::NotSent("invalid peer certificate: UnknownIssuer".into())), false, false),
         ] {
             let asks = (again(&answer, &look).is_some(), again(&answer, &change).is_some());
             assert_eq!(asks, (looks, changes), "{answer:?}");

@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use anyhow::Result;
-use orchestrix_client::http::{Answer, Call, CallError, Caller, Server};
+use orchestrix_client::http::{ApiRequest, ApiResponse, HttpClient, HttpError, ServerOptions};
 use orchestrix_server::Local;
 
 use super::Request;
@@ -18,7 +18,7 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(super) enum Transport {
     Database { local: Local, opened: Opened, place: String },
-    Server { caller: Caller, keyed: bool },
+    Server { caller: HttpClient, keyed: bool },
 }
 
 // Never with a password or a key.
@@ -26,7 +26,7 @@ impl fmt::Display for Transport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Database { place, .. } => f.write_str(place),
-            Self::Server { caller, .. } => write!(f, "the server at {}", caller.place()),
+            Self::Server { caller, .. } => write!(f, "the server at {}", caller.base_url()),
         }
     }
 }
@@ -41,13 +41,13 @@ fn who() -> String {
 impl Transport {
     pub(super) async fn open(global: &Global, makes_files: bool) -> Result<Self> {
         if let Some(server) = global.server()? {
-            let server = Server {
+            let server = ServerOptions {
                 api_key: global.api_key(),
-                connect_timeout: global.connect_timeout.min(Server::new("").connect_timeout),
+                connect_timeout: global.connect_timeout.min(ServerOptions::new("").connect_timeout),
                 call_timeout: CALL_TIMEOUT,
-                ..Server::new(server)
+                ..ServerOptions::new(server)
             };
-            let caller = Caller::new(&server).map_err(|invalid| Failure::Usage(invalid.to_string()))?;
+            let caller = HttpClient::new(&server).map_err(|invalid| Failure::Usage(invalid.to_string()))?;
             return Ok(Self::Server { caller, keyed: server.api_key.is_some() });
         }
         let database = Database::of(global)?;
@@ -72,17 +72,20 @@ impl Transport {
         matches!(self, Self::Server { keyed: true, .. })
     }
 
-    pub(super) async fn send(&self, request: &Request) -> Result<Answer, CallError> {
+    pub(super) async fn send(&self, request: &Request) -> Result<ApiResponse, HttpError> {
         match self {
             Self::Server { caller, .. } => {
-                let call =
-                    Call { body: request.body(), wait: request.wait(), ..Call::new(request.method(), request.path()) };
-                caller.call(call).await
+                let call = ApiRequest {
+                    body: request.body(),
+                    wait: request.wait(),
+                    ..ApiRequest::new(request.method(), request.path())
+                };
+                caller.send(call).await
             }
             Self::Database { local, .. } => {
                 let answered = local.call(request.method(), request.path(), request.body()).await;
-                let (status, body) = answered.map_err(|error| CallError::Unwritable(error.to_string()))?;
-                Ok(Answer { status, retry_after: None, body: body.into() })
+                let (status, body) = answered.map_err(|error| HttpError::InvalidRequest(error.to_string()))?;
+                Ok(ApiResponse { status, retry_after: None, body: body.into() })
             }
         }
     }

@@ -1,9 +1,9 @@
 //! `orchestrix.echo`: its result is its payload, byte for byte.
 
-use orchestrix_worker::{Answer, Call};
+use orchestrix_worker::{HandlerResult, JobCall};
 
 pub(super) const TYPE: &str = "orchestrix.echo";
 
-pub(super) async fn run(call: Call) -> Answer {
+pub(super) async fn run(call: JobCall) -> HandlerResult {
     Ok(Some(call.payload))
 }

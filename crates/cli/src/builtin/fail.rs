@@ -1,6 +1,6 @@
 //! `orchestrix.fail {message, retryable, untilAttempt}`: fails as it is told, to see what becomes of failures.
 
-use orchestrix_worker::{Answer, Call, JobError};
+use orchestrix_worker::{HandlerResult, JobCall, JobError};
 use serde::Deserialize;
 
 use super::payload;
@@ -22,7 +22,7 @@ impl Default for Fail {
     }
 }
 
-pub(super) async fn run(call: Call) -> Answer {
+pub(super) async fn run(call: JobCall) -> HandlerResult {
     let Fail { message, retryable, until_attempt } = payload::read(&call.payload)?;
     match until_attempt {
         Some(attempt) if call.context.attempt() >= attempt => Ok(None),

@@ -1,9 +1,9 @@
 //! `orchestrix.noop`: does nothing, whatever its payload, to see how a job goes its way.
 
-use orchestrix_worker::{Answer, Call};
+use orchestrix_worker::{HandlerResult, JobCall};
 
 pub(super) const TYPE: &str = "orchestrix.noop";
 
-pub(super) async fn run(_: Call) -> Answer {
+pub(super) async fn run(_: JobCall) -> HandlerResult {
     Ok(None)
 }

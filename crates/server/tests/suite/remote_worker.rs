@@ -70,7 +70,7 @@ async fn jobs_are_done_and_failures_tried_again(ground: Ground) {
     let listed = ground.store().workers(&PageRequest::first(10)).await.unwrap().items;
     assert_eq!((listed[0].info.name.as_str(), listed[0].info.concurrency), ("remote", 10));
     assert_eq!(listed[0].info.job_types.as_ref().unwrap()[0].as_str(), "task");
-    assert_eq!(worker.shutdown().await.untold, 0);
+    assert_eq!(worker.shutdown().await.unreported, 0);
     assert!(ground.store().workers(&PageRequest::first(10)).await.unwrap().items.is_empty(), "it took leave");
     ground.end().await;
 }
@@ -174,7 +174,7 @@ async fn a_server_that_restarts_costs_nothing(mut ground: Ground) {
     }
     let stats = worker.stats();
     assert_eq!((stats.leases_lost, stats.stale_rejected), (0, 0), "{stats:?}");
-    assert_eq!(worker.shutdown().await.untold, 0);
+    assert_eq!(worker.shutdown().await.unreported, 0);
     ground.end().await;
 }
 

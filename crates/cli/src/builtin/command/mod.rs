@@ -17,7 +17,7 @@ use std::{
 
 use orchestrix_core::Json;
 use orchestrix_store::LogLevel;
-use orchestrix_worker::{Answer, Call, Context, JobError, JobResult};
+use orchestrix_worker::{Context, HandlerResult, JobCall, JobError, JobResult};
 use rustix::process::Signal;
 use serde::Serialize;
 use tokio::{io::AsyncWriteExt, process::ChildStdin, sync::watch, time::Instant};
@@ -48,7 +48,7 @@ struct Done {
     stdout: String,
 }
 
-pub(super) async fn run(call: Call, rules: Arc<Rules>) -> Answer {
+pub(super) async fn run(call: JobCall, rules: Arc<Rules>) -> HandlerResult {
     let request: Request = super::payload::read(&call.payload)?;
     let path = rules.check(&request)?;
     let ctx = &call.context;

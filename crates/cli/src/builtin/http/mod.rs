@@ -14,7 +14,7 @@ mod tests;
 use std::{error::Error, future::Future, sync::Arc, time::Duration};
 
 use orchestrix_core::Json;
-use orchestrix_worker::{Answer, Call, JobError, JobResult};
+use orchestrix_worker::{HandlerResult, JobCall, JobError, JobResult};
 use reqwest::{Client, ClientBuilder, Response, redirect};
 
 use self::{
@@ -32,7 +32,7 @@ const MAX_REDIRECTS: usize = 5;
 /// How long a job without a timeout of its own waits for the head of the answer, and then for its body.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-pub(super) async fn run(call: Call, courier: Arc<Courier>) -> Answer {
+pub(super) async fn run(call: JobCall, courier: Arc<Courier>) -> HandlerResult {
     let request = Request::read(&call.payload)?;
     let patience = call.context.deadline().is_none().then_some(PATIENCE);
     tokio::select! {
@@ -71,7 +71,7 @@ impl Courier {
         Self { client, gate }
     }
 
-    async fn deliver(&self, request: &Request, patience: Option<Duration>) -> Answer {
+    async fn deliver(&self, request: &Request, patience: Option<Duration>) -> HandlerResult {
         let client = self.client.as_ref().map_err(|error| JobError::new(format!("this worker has no TLS: {error}")))?;
         let (response, origin) = within(patience, self.follow(client, request)).await?;
         if !request.expects(response.status()) {

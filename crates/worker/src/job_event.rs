@@ -1,8 +1,8 @@
-//! Lines of the log about one job that are said outside of its span.
+//! Log events about one job that are emitted outside its span.
 
-/// Says it with the ids that the job's own span has: `about_job!(warn, context, error = %error, "…")`.
-macro_rules! about_job {
-    ($level:ident, $context:expr, $($said:tt)+) => {{
+/// Emits an event with the same ids as the job's span: `job_event!(warn, context, %error, "lease is lost")`.
+macro_rules! job_event {
+    ($level:ident, $context:expr, $($event:tt)+) => {{
         let context: &$crate::Context = $context;
         tracing::$level!(
             job_id = %context.id(),
@@ -10,9 +10,9 @@ macro_rules! about_job {
             attempt = context.attempt(),
             correlation_id = context.correlation_id(),
             trace_id = context.trace_id(),
-            $($said)+
+            $($event)+
         );
     }};
 }
 
-pub(crate) use about_job;
+pub(crate) use job_event;

@@ -1,4 +1,4 @@
-//! What handlers share, found by its type.
+//! Values that all handlers of a worker share, looked up by type.
 
 use std::{
     any::{Any, TypeId},
@@ -6,12 +6,12 @@ use std::{
     sync::Arc,
 };
 
-/// One value of each type.
+/// At most one value of each type.
 #[derive(Clone, Default)]
-pub(crate) struct States(HashMap<TypeId, Arc<dyn Any + Send + Sync>>);
+pub(crate) struct SharedState(HashMap<TypeId, Arc<dyn Any + Send + Sync>>);
 
-impl States {
-    pub(crate) fn put<T: Send + Sync + 'static>(&mut self, value: T) {
+impl SharedState {
+    pub(crate) fn insert<T: Send + Sync + 'static>(&mut self, value: T) {
         self.0.insert(TypeId::of::<T>(), Arc::new(value));
     }
 

@@ -1,4 +1,4 @@
-//! Threads for handlers that block: their own, so that they take none from anybody else.
+//! Threads for blocking handlers, separate from the blocking threads of the application's runtime.
 
 use std::{io, panic::resume_unwind};
 
@@ -9,27 +9,27 @@ use tokio::{
 
 use crate::{Context, JobError};
 
-/// Threads that come when they are needed, up to a number, and go when they have been idle for a while.
-pub(crate) struct Pool(Option<Runtime>);
+/// A pool that starts threads on demand, up to a limit, and ends idle ones.
+pub(crate) struct BlockingPool(Option<Runtime>);
 
-// Whoever waits for a thread and is dropped takes the work back; once it has begun nothing does.
-struct TakeBack(AbortHandle);
+/// Cancels work that has no thread yet when its future is dropped. Work that has started runs to its end.
+struct AbortOnDrop(AbortHandle);
 
-impl Drop for TakeBack {
+impl Drop for AbortOnDrop {
     fn drop(&mut self) {
         self.0.abort();
     }
 }
 
-impl Pool {
+impl BlockingPool {
     pub(crate) fn new(threads: usize) -> io::Result<Self> {
-        // Nobody drives this runtime: all that is used of it are its blocking threads.
+        // No task runs on this runtime: only its blocking threads are used.
         let runtime =
             Builder::new_current_thread().max_blocking_threads(threads).thread_name("orchestrix-blocking").build()?;
         Ok(Self(Some(runtime)))
     }
 
-    /// Runs `work` there, in the name of `context`, and within the runtime of whoever calls, for what needs one.
+    /// Runs `work` on a thread of the pool, inside the caller's runtime and span.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         context: Context,
@@ -38,13 +38,13 @@ impl Pool {
         let Some(runtime) = &self.0 else { return Err(JobError::new("the worker has stopped")) };
         let (span, application) = (tracing::Span::current(), Handle::current());
         let running = runtime.spawn_blocking(move || {
-            context.blocks();
+            context.mark_blocking();
             let _entered = application.enter();
             span.in_scope(|| work(context))
         });
-        let _take_back = TakeBack(running.abort_handle());
+        let _abort_on_drop = AbortOnDrop(running.abort_handle());
         match running.await {
-            Ok(answer) => answer,
+            Ok(result) => result,
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => resume_unwind(panic),
                 Err(_) => Err(JobError::new("the worker has stopped")),
@@ -53,8 +53,8 @@ impl Pool {
     }
 }
 
-// Dropping a runtime waits for its threads, which may be stuck in a handler, and panics inside another runtime.
-impl Drop for Pool {
+// Dropping a runtime waits for its threads, which may be stuck in a handler. Inside another runtime it panics.
+impl Drop for BlockingPool {
     fn drop(&mut self) {
         if let Some(runtime) = self.0.take() {
             runtime.shutdown_background();
