@@ -2,16 +2,16 @@
 
 use orchestrix_core::{
     FieldError, Invalid, JobId, Tenant, Timestamp,
-    schedule::{Cadence, Misfire, NewSchedule, Outcome, Overlap, Reason, ScheduleName},
+    schedule::{Cadence, Misfire, NewSchedule, OccurrenceOutcome, Overlap, Reason, ScheduleName},
 };
-use orchestrix_store::{Backfill, Occurrence, Put, Schedule};
+use orchestrix_store::{Backfill, Occurrence, PutResult, Schedule};
 use serde::{Deserialize, Deserializer, Serialize, de::Error};
 use serde_json::value::RawValue;
 
 #[cfg(feature = "openapi")]
 use crate::schema::{
-    CronText, Id, MisfirePolicy, Note, OccurrenceOutcome, OccurrenceReason, OverlapPolicy, ScheduleId, Time,
-    TimeNearNow, Zone,
+    CronText, Id, MisfirePolicy, Note, OccurrenceOutcome as OccurrenceOutcomeSchema, OccurrenceReason, OverlapPolicy,
+    ScheduleId, Time, TimeNearNow, Zone,
 };
 use crate::{
     Object,
@@ -235,11 +235,11 @@ impl<'de> Deserialize<'de> for ScheduleView {
 }
 
 /// What became of a schedule that was put, in a word.
-pub const fn put_word(put: Put) -> &'static str {
+pub const fn put_word(put: PutResult) -> &'static str {
     match put {
-        Put::Created => "created",
-        Put::Updated => "updated",
-        Put::Unchanged => "unchanged",
+        PutResult::Created => "created",
+        PutResult::Updated => "updated",
+        PutResult::Unchanged => "unchanged",
     }
 }
 
@@ -379,8 +379,8 @@ pub struct OccurrenceView {
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub nominal_time: Timestamp,
     /// What became of it.
-    #[cfg_attr(feature = "openapi", schema(value_type = OccurrenceOutcome))]
-    pub outcome: Outcome,
+    #[cfg_attr(feature = "openapi", schema(value_type = OccurrenceOutcomeSchema))]
+    pub outcome: OccurrenceOutcome,
     /// Why.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<OccurrenceReason>))]
@@ -410,7 +410,7 @@ impl From<Occurrence> for OccurrenceView {
             outcome: line.outcome,
             reason: line.reason,
             job_id: line.job,
-            fired_at: (line.outcome == Outcome::Fired).then_some(line.at),
+            fired_at: (line.outcome == OccurrenceOutcome::Fired).then_some(line.at),
             until_time: several.then_some(line.until),
             count: several.then_some(line.count),
         }

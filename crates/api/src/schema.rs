@@ -6,9 +6,9 @@ use crate::admin::key;
 use orchestrix_core::{
     IdempotencyKey, JobState, JobType, KeyId, LimitKey, NewJob, OnDependencyFailure, Queue, Resources, Role,
     WorkerName,
-    schedule::{Cron, Misfire, NewSchedule, Outcome, Overlap, Reason, ScheduleName},
+    schedule::{Cron, Misfire, NewSchedule, Overlap, Reason, ScheduleName},
 };
-use orchestrix_store::{Directive, LogLevel, LogLine, NewAudit, NewKey, ProgressUpdate};
+use orchestrix_store::{Directive, LogLevel, LogLine, NewAuditEntry, NewKey, ProgressUpdate};
 use serde_json::Value;
 use utoipa::{
     PartialSchema, ToSchema,
@@ -106,7 +106,7 @@ schemas! {
     /// What happens to occurrences that nobody fired in time.
     MisfirePolicy = words(Misfire::ALL.iter().map(|it| it.as_str()));
     /// What became of an occurrence.
-    OccurrenceOutcome = words(Outcome::ALL.iter().map(|it| it.as_str()));
+    OccurrenceOutcome = words(orchestrix_core::schedule::OccurrenceOutcome::ALL.iter().map(|it| it.as_str()));
     /// Why; one that fired on time has no reason.
     OccurrenceReason = words(Reason::ALL.iter().map(|it| it.as_str()));
     /// States of jobs, separated by commas.
@@ -116,7 +116,7 @@ schemas! {
     /// What an operation does to jobs.
     ActionWord = words(["retry", "cancel", "priority"]);
     /// Who, what or to what, as it stands in the audit.
-    AuditText = text(1, NewAudit::MAX_TEXT, ONE_LINE);
+    AuditText = text(1, NewAuditEntry::MAX_TEXT, ONE_LINE);
     /// What a worker should do.
     WorkerDirective = words([Directive::Run, Directive::Drain, Directive::Stop].map(Directive::as_str));
 }

@@ -12,7 +12,7 @@ use crate::{Batch, Job, JobHandle, Request, Result};
 /// ```
 /// # use std::sync::Arc;
 /// # use orchestrix_client::{Client, Job};
-/// # use orchestrix_store::MemoryStore;
+/// # use orchestrix_memory::MemoryStore;
 /// # #[derive(serde::Serialize, serde::Deserialize)] struct Greet { whom: String }
 /// # impl Job for Greet { type Output = (); const TYPE: &'static str = "greet"; }
 /// # #[tokio::main(flavor = "current_thread")]
@@ -47,7 +47,7 @@ impl Client {
 
     /// Enqueues one job, which is durable when this returns. Concurrent calls share a group commit.
     pub async fn enqueue<J: Job>(&self, request: impl Into<Request<J>>) -> Result<JobHandle<J>> {
-        let enqueued = self.store.enqueue(request.into().build()?).await?;
+        let enqueued = self.store.enqueue_job(request.into().build()?).await?;
         Ok(self.handle(enqueued))
     }
 
@@ -57,7 +57,7 @@ impl Client {
         &self,
         requests: impl IntoIterator<Item = R>,
     ) -> Result<Vec<JobHandle<J>>> {
-        let enqueued = self.store.enqueue_many(build_all(requests)?).await?;
+        let enqueued = self.store.enqueue_jobs(build_all(requests)?).await?;
         Ok(enqueued.into_iter().map(|enqueued| self.handle(enqueued)).collect())
     }
 
@@ -71,7 +71,7 @@ impl Client {
     /// # Errors
     /// If the job is of another type.
     pub async fn job<J: Job>(&self, id: JobId) -> Result<Option<JobHandle<J>>> {
-        match self.store.summary(id).await? {
+        match self.store.job_summary(id).await? {
             None => Ok(None),
             Some(job) if job.job_type.as_str() != J::TYPE => {
                 let text = format!("job {id} is of type {}, not {}", job.job_type, J::TYPE);

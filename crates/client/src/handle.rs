@@ -2,9 +2,8 @@
 
 use std::{fmt, marker::PhantomData, sync::Arc, time::Duration};
 
-use orchestrix_core::{DependsOn, Job as Record, JobId, JobState, Json};
+use orchestrix_core::{Backoff, DependsOn, Job as Record, JobId, JobState, Json};
 use orchestrix_store::{Enqueued, JobSummary, Store, StoreError};
-use rand::RngExt;
 use serde::de::DeserializeOwned;
 
 use crate::{ClientError, Job, Result};
@@ -43,12 +42,12 @@ impl<J> JobHandle<J> {
     /// The job's current status.
     pub async fn status(&self) -> Result<JobSummary> {
         let id = self.id();
-        Ok(self.store.summary(id).await?.ok_or(StoreError::JobNotFound(id))?)
+        Ok(self.store.job_summary(id).await?.ok_or(StoreError::JobNotFound(id))?)
     }
 
     /// Cancels the job and returns its state. A running job is cancelled when its worker stops the handler.
     pub async fn cancel(&self) -> Result<JobState> {
-        Ok(self.store.cancel(self.id()).await?)
+        Ok(self.store.cancel_job(self.id()).await?)
     }
 
     /// Waits until the job finishes and returns its result. Retries without limit while the database is unavailable: bound it
@@ -57,7 +56,7 @@ impl<J> JobHandle<J> {
     where
         J: Job,
     {
-        let mut pause = SHORTEST_POLL;
+        let mut poll_delay = Backoff::new(SHORTEST_POLL, LONGEST_POLL);
         loop {
             match self.status().await {
                 // The database became unavailable, or an operator retried the job: poll again.
@@ -68,9 +67,8 @@ impl<J> JobHandle<J> {
                 Ok(_) | Err(ClientError::Store(StoreError::Unavailable(_))) => {}
                 Err(error) => return Err(error),
             }
-            let jittered = pause.mul_f64(rand::rng().random_range(0.75..=1.0));
-            tokio::time::sleep(jittered).await;
-            pause = (pause * 2).min(LONGEST_POLL);
+            let delay = poll_delay.next_jittered(&mut rand::rng());
+            tokio::time::sleep(delay).await;
         }
     }
 
@@ -83,7 +81,7 @@ impl<J> JobHandle<J> {
         J: Job,
     {
         let id = self.id();
-        output(self.store.get(id).await?.ok_or(StoreError::JobNotFound(id))?)
+        output(self.store.job(id).await?.ok_or(StoreError::JobNotFound(id))?)
     }
 }
 

@@ -6,7 +6,7 @@ use orchestrix_core::{
     FieldError, Invalid, JobType, NewJob, Start, Timestamp,
     schedule::{Cadence, Misfire, NewSchedule, Overlap, ScheduleName},
 };
-use orchestrix_store::Put;
+use orchestrix_store::PutResult;
 
 use crate::{Client, Job, Request, Result};
 
@@ -87,14 +87,15 @@ impl Client {
     ///
     /// ```
     /// # use orchestrix_client::{Client, Job, cron};
-    /// # use orchestrix_store::{MemoryStore, Put};
+    /// # use orchestrix_memory::MemoryStore;
+    /// # use orchestrix_store::PutResult;
     /// # #[derive(serde::Serialize, serde::Deserialize)] struct DailyReport {}
     /// # impl Job for DailyReport { type Output = (); const TYPE: &'static str = "daily-report"; }
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let client = Client::new(MemoryStore::new());
     /// let put = client.recurring("daily-report", cron("0 9 * * *").in_tz("Europe/Berlin"), DailyReport {}).put().await?;
-    /// assert_eq!(put, Put::Created);
+    /// assert_eq!(put, PutResult::Created);
     /// # Ok(())
     /// # }
     /// ```
@@ -196,7 +197,7 @@ impl Recurring<'_> {
     }
 
     /// Creates the schedule, or updates the one with its name.
-    pub async fn put(self) -> Result<Put> {
+    pub async fn put(self) -> Result<PutResult> {
         let client = self.client;
         Ok(client.store().put_schedule(None, self.build()?).await?)
     }

@@ -12,7 +12,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::{options::CoordinatorOptions, pace::jittered, status::StatusRecorder};
+use crate::{jitter::jittered, options::CoordinatorOptions, status::StatusRecorder};
 
 /// A term for which this node leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,7 +80,8 @@ impl<'a> Campaign<'a> {
         let started = Instant::now();
         let current = self.current_term();
         let limit = current.map_or(duration, |term| term.valid_until.saturating_duration_since(started)).max(RETRY);
-        let campaign = self.store.campaign(self.options.name(), duration, current.map(|term| term.epoch));
+        let campaign =
+            self.store.campaign_for_leadership(self.options.name(), duration, current.map(|term| term.epoch));
         let result = timeout(limit, campaign)
             .await
             .unwrap_or_else(|_| Err(StoreError::Unavailable("the store did not answer in time".into())));
@@ -135,7 +136,7 @@ impl<'a> Campaign<'a> {
     pub(crate) async fn resign(&self) {
         let Some(term) = self.term.send_replace(None) else { return };
         metrics::leads(self.options.name(), false);
-        match timeout(self.options.term, self.store.resign(self.options.name(), term.epoch)).await {
+        match timeout(self.options.term, self.store.resign_leadership(self.options.name(), term.epoch)).await {
             Ok(Ok(_)) => tracing::info!(node = %self.options.name(), epoch = %term.epoch, "resigned"),
             Ok(Err(error)) => tracing::warn!(%error, "resignation failed; the term expires on its own"),
             Err(_) => tracing::warn!("resignation timed out; the term expires on its own"),

@@ -13,10 +13,11 @@
 //! | `services` | the services |
 //! | `status` | the status for health checks and metrics |
 
+mod jitter;
 mod leadership;
 mod membership;
 mod options;
-mod pace;
+
 mod service;
 mod services;
 mod status;

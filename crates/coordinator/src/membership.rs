@@ -6,25 +6,25 @@ use orchestrix_store::Store;
 use tokio::time::{sleep, timeout};
 
 use crate::{
+    jitter::{jittered, retry_backoff},
     options::CoordinatorOptions,
-    pace::{BackOff, jittered},
     status::StatusRecorder,
 };
 
 /// Sends heartbeats repeatedly. Never returns.
 pub(crate) async fn run(store: &dyn Store, options: &CoordinatorOptions, status: &StatusRecorder) {
-    let mut backoff = BackOff::new();
+    let mut backoff = retry_backoff();
     loop {
         let result = store.heartbeat_node(&options.node).await;
         status.record_contact(result.as_ref().map(|_| ()));
         let pause = match result {
             Ok(()) => {
-                backoff.succeeded();
+                backoff.reset();
                 jittered(options.heartbeat)
             }
             Err(error) => {
                 tracing::warn!(node = %options.name(), %error, "node heartbeat failed");
-                backoff.failed()
+                jittered(backoff.next_delay())
             }
         };
         sleep(pause).await;

@@ -6,13 +6,13 @@ use std::{
 };
 
 use async_trait::async_trait;
-use orchestrix_store::{Agenda, Epoch, Fence, Result, Store, StoreError};
+use orchestrix_store::{Epoch, Fence, Result, Store, StoreError, SweepTimes};
 use tokio::{sync::watch, time::sleep_until};
 
 use crate::{
+    jitter::{jittered, retry_backoff},
     leadership::LeadershipTerm,
     options::CoordinatorOptions,
-    pace::{BackOff, jittered},
     status::StatusRecorder,
 };
 
@@ -29,7 +29,7 @@ pub(crate) struct StepResult {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Trigger {
     /// A due row, whose time this function reads from the sweep times.
-    WhenDue(fn(&Agenda) -> Option<Duration>),
+    WhenDue(fn(&SweepTimes) -> Option<Duration>),
     /// The service itself: at the beginning of a term, then as each step says.
     Periodic,
 }
@@ -63,7 +63,7 @@ pub(crate) struct ServiceContext {
     pub(crate) options: Arc<CoordinatorOptions>,
     pub(crate) status: Arc<StatusRecorder>,
     pub(crate) term: watch::Receiver<Option<LeadershipTerm>>,
-    pub(crate) sweep_times: watch::Receiver<Option<(Instant, Agenda)>>,
+    pub(crate) sweep_times: watch::Receiver<Option<(Instant, SweepTimes)>>,
     /// The epoch in which the store refused a step because another node leads. The campaign then steps down.
     pub(crate) deposed: watch::Sender<Option<Epoch>>,
 }
@@ -96,7 +96,7 @@ pub(crate) async fn run(service: &dyn Service, mut context: ServiceContext) {
 
 /// Runs the steps of one service from the beginning of a leadership to its end.
 async fn run_while_leading(service: &dyn Service, context: &mut ServiceContext, epoch: Epoch) {
-    let mut backoff = BackOff::new();
+    let mut backoff = retry_backoff();
     let trigger = service.trigger();
     let mut due = matches!(trigger, Trigger::Periodic).then(Instant::now);
     loop {
@@ -133,7 +133,7 @@ async fn run_while_leading(service: &dyn Service, context: &mut ServiceContext, 
         context.status.record_step(service.name(), lag, started.elapsed(), affected);
         due = match result {
             Ok(step) => {
-                backoff.succeeded();
+                backoff.reset();
                 step.next_in.map(|wait| Instant::now() + wait)
             }
             Err(StoreError::Deposed { .. }) => {
@@ -142,7 +142,7 @@ async fn run_while_leading(service: &dyn Service, context: &mut ServiceContext, 
                 return;
             }
             Err(error) => {
-                let pause = backoff.failed();
+                let pause = jittered(backoff.next_delay());
                 tracing::warn!(service = service.name(), %error, retry_in = ?pause, "step failed");
                 Some(Instant::now() + pause)
             }
@@ -171,25 +171,25 @@ const COLLECT_WAKEUPS: Duration = Duration::from_millis(20);
 /// Reads the sweep times while this node leads: periodically, and at once after a wake-up.
 pub(crate) async fn watch_sweep_times(
     mut context: ServiceContext,
-    sweep_times: watch::Sender<Option<(Instant, Agenda)>>,
+    sweep_times: watch::Sender<Option<(Instant, SweepTimes)>>,
 ) {
     let store = Arc::clone(&context.store);
-    let mut wakeups = store.timers();
-    let mut backoff = BackOff::new();
+    let mut wakeups = store.timer_wakeups();
+    let mut backoff = retry_backoff();
     while context.leading().await.is_some() {
         let read_at = Instant::now();
-        let result = store.agenda().await;
+        let result = store.next_sweep_times().await;
         context.status.record_contact(result.as_ref().map(drop));
         let pause = match result {
             Ok(times) => {
-                backoff.succeeded();
+                backoff.reset();
                 context.status.record_uptime(times.up);
                 sweep_times.send_replace(Some((read_at, times)));
                 jittered(READ_INTERVAL)
             }
             Err(error) => {
                 tracing::warn!(%error, "reading the sweep times failed");
-                backoff.failed()
+                jittered(backoff.next_delay())
             }
         };
         // A wake-up during the read is kept; several are handled as one.

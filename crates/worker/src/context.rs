@@ -10,8 +10,8 @@ use std::{
 };
 
 use orchestrix_client::{Job, Request};
-use orchestrix_core::{JobId, JobType, Json, LeaseToken, NewJob, Queue, Tenant};
-use orchestrix_store::{Claimed, Enqueued, LogLevel, ProgressUpdate, Store, StoreError};
+use orchestrix_core::{Backoff, JobId, JobType, Json, LeaseToken, NewJob, Queue, Tenant};
+use orchestrix_store::{ClaimedJob, Enqueued, LogLevel, ProgressUpdate, Store, StoreError};
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -31,7 +31,7 @@ use crate::{
 pub struct Context(Arc<Inner>);
 
 struct Inner {
-    claimed: Claimed,
+    claimed: ClaimedJob,
     /// When the claim request was sent, by this machine's clock. Deadlines count from here.
     claimed_at: Instant,
     stop: StopSignal,
@@ -77,7 +77,7 @@ pub struct Completion {
 }
 
 impl Context {
-    pub(crate) fn new(claimed: Claimed, claimed_at: Instant, shared: Arc<ContextShared>) -> Self {
+    pub(crate) fn new(claimed: ClaimedJob, claimed_at: Instant, shared: Arc<ContextShared>) -> Self {
         let checkpoint = Mutex::new(claimed.checkpoint.clone());
         Self(Arc::new(Inner {
             claimed,
@@ -272,13 +272,12 @@ impl Context {
     pub async fn save_checkpoint(&self, value: &impl Serialize) -> JobResult {
         let json = Json::of("checkpoint", value).map_err(JobError::fatal)?;
         let update = ProgressUpdate { progress: None, checkpoint: Some(json.clone()) };
-        let mut pause = Duration::from_millis(50);
+        let mut backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(1));
         loop {
             match self.0.shared.source.record_progress(self.lease_token(), update.clone()).await {
                 Ok(()) => break,
                 Err(StoreError::Unavailable(_)) if !self.is_cancelled() => {
-                    tokio::time::sleep(pause).await;
-                    pause = (pause * 2).min(Duration::from_secs(1));
+                    tokio::time::sleep(backoff.next_delay()).await;
                 }
                 Err(error) => return Err(error.into()),
             }

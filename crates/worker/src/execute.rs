@@ -8,7 +8,7 @@ use std::{
 
 use futures_util::FutureExt;
 use orchestrix_core::Json;
-use orchestrix_store::Verdict;
+use orchestrix_store::Outcome;
 use tower::{ServiceExt, util::BoxCloneSyncService};
 use tracing::{Instrument, Span, field::Empty};
 
@@ -30,13 +30,13 @@ pub(crate) async fn execute(
     context: &Context,
     options: &WorkerOptions,
     counters: &Counters,
-) -> (Option<Verdict>, Option<Duration>) {
+) -> (Option<Outcome>, Option<Duration>) {
     // A job that was stopped or timed out while it waited for a slot is not started.
     if context.stop().reason().is_some() {
         return (outcome_of(context, None), None);
     }
     if context.deadline().is_some_and(|deadline| deadline <= Instant::now()) {
-        return (Some(Verdict::Release), None);
+        return (Some(Outcome::Release), None);
     }
     counters.add_started(1);
     let span = attempt_span(context, options.trace_tie);
@@ -87,7 +87,7 @@ fn attempt_span(context: &Context, tie: Option<TraceTie>) -> Span {
     span
 }
 
-async fn run(service: &HandlerService, context: &Context, grace: Duration) -> Option<Verdict> {
+async fn run(service: &HandlerService, context: &Context, grace: Duration) -> Option<Outcome> {
     let call = JobCall { context: context.clone(), payload: context.payload().clone() };
     let work = service.clone().oneshot(call);
     let result = {
@@ -124,37 +124,37 @@ async fn deadline_passed(context: &Context) {
 }
 
 /// The outcome of an attempt. No `result` means that the handler was not started, or was dropped after its grace period.
-fn outcome_of(context: &Context, result: Option<HandlerResult>) -> Option<Verdict> {
+fn outcome_of(context: &Context, result: Option<HandlerResult>) -> Option<Outcome> {
     let reason = context.stop().reason();
     if reason == Some(StopReason::LeaseLost) {
         return None;
     }
     // The handler completed the job in its own transaction. Reporting the same outcome again is accepted if that committed.
     if let (Some(Ok(_)), Some(completion)) = (&result, context.completion()) {
-        return Some(Verdict::Complete { result: completion.result });
+        return Some(Outcome::Complete { result: completion.result });
     }
     Some(match (reason, result) {
         // Work that is done counts, even if the handler was requested to stop.
-        (_, Some(Ok(result))) => Verdict::Complete { result },
+        (_, Some(Ok(result))) => Outcome::Complete { result },
         (None, Some(Err(error))) => error.outcome(),
-        (Some(StopReason::Cancelled), _) => Verdict::Cancelled,
-        (Some(StopReason::TimedOut), _) => Verdict::TimedOut,
+        (Some(StopReason::Cancelled), _) => Outcome::Cancelled,
+        (Some(StopReason::TimedOut), _) => Outcome::TimedOut,
         // An explicit outcome counts. A plain failure may stem from the stop request, so it costs no attempt.
         (Some(_), Some(Err(error))) if !error.is_plain() => error.outcome(),
-        (Some(_) | None, _) => Verdict::Release,
+        (Some(_) | None, _) => Outcome::Release,
     })
 }
 
 /// The outcome's name in logs and traces.
-fn outcome_label(outcome: Option<&Verdict>) -> &'static str {
+fn outcome_label(outcome: Option<&Outcome>) -> &'static str {
     match outcome {
         None => "lost",
-        Some(Verdict::Complete { .. }) => "completed",
-        Some(Verdict::Fail { .. }) => "failed",
-        Some(Verdict::TimedOut) => "timed_out",
-        Some(Verdict::Cancelled) => "cancelled",
-        Some(Verdict::Snooze(_)) => "snoozed",
-        Some(Verdict::Release) => "released",
+        Some(Outcome::Complete { .. }) => "completed",
+        Some(Outcome::Fail { .. }) => "failed",
+        Some(Outcome::TimedOut) => "timed_out",
+        Some(Outcome::Cancelled) => "cancelled",
+        Some(Outcome::Snooze(_)) => "snoozed",
+        Some(Outcome::Release) => "released",
     }
 }
 

@@ -5,8 +5,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use orchestrix_core::{JobType, Queue, WorkerName};
-use orchestrix_store::{ClaimRequest, Claimed, Polling, Queues, Result, StoreError, Wakeup, Wakeups};
+use orchestrix_core::{Backoff, JobType, Queue, WorkerName};
+use orchestrix_store::{ClaimRequest, ClaimedJob, PollInterval, Queues, Result, StoreError, Wakeup, Wakeups};
 use tokio::sync::watch;
 
 use crate::{JobSource, catch_panic::catch_panic, options::WorkerOptions, worker::WorkerShared};
@@ -62,7 +62,7 @@ impl ClaimPlanner {
         &mut self,
         source: &dyn JobSource,
         limit: usize,
-        mut accept: impl FnMut(Vec<Claimed>, Instant),
+        mut accept: impl FnMut(Vec<ClaimedJob>, Instant),
     ) -> Result<usize> {
         let mut claimed = 0;
         for i in 0..self.weighted.len() {
@@ -95,7 +95,7 @@ impl ClaimPlanner {
         &self,
         source: &dyn JobSource,
         room: usize,
-        accept: impl FnOnce(Vec<Claimed>, Instant),
+        accept: impl FnOnce(Vec<ClaimedJob>, Instant),
     ) -> Result<Option<usize>> {
         if room == 0 {
             return Ok(None);
@@ -118,7 +118,7 @@ impl ClaimPlanner {
 async fn claim_now(
     source: &dyn JobSource,
     request: &ClaimRequest,
-    accept: &mut impl FnMut(Vec<Claimed>, Instant),
+    accept: &mut impl FnMut(Vec<ClaimedJob>, Instant),
 ) -> Result<usize> {
     let claimed_at = Instant::now();
     let jobs = catch_panic(source.claim_jobs(request)).await?;
@@ -167,28 +167,26 @@ impl PrefetchController {
 /// Growing pauses between failed claims. Logs the first failure and the recovery.
 struct ClaimBackoff {
     failing: bool,
-    pause: Duration,
-    longest: Duration,
+    backoff: Backoff,
 }
 
 impl ClaimBackoff {
     fn new(longest: Duration) -> Self {
-        Self { failing: false, pause: FIRST_RETRY.min(longest), longest }
+        Self { failing: false, backoff: Backoff::new(FIRST_RETRY, longest) }
     }
 
     fn succeeded(&mut self) {
         if std::mem::replace(&mut self.failing, false) {
             tracing::info!("claiming jobs succeeds again");
         }
-        self.pause = FIRST_RETRY.min(self.longest);
+        self.backoff.reset();
     }
 
     async fn wait(&mut self, error: &StoreError, stop: &mut watch::Receiver<bool>) {
         if !std::mem::replace(&mut self.failing, true) {
             tracing::warn!(%error, "claiming jobs failed; retrying");
         }
-        let _ = tokio::time::timeout(self.pause, stop.changed()).await;
-        self.pause = (self.pause * 2).min(self.longest);
+        let _ = tokio::time::timeout(self.backoff.next_delay(), stop.changed()).await;
     }
 }
 
@@ -203,10 +201,10 @@ pub(crate) async fn run(
     mut wakeups: Wakeups,
     mut stop: watch::Receiver<bool>,
 ) {
-    let mut poll_interval = Polling::new(shared.options.poll_interval);
+    let mut poll_interval = PollInterval::new(shared.options.poll_interval);
     let mut prefetch = PrefetchController::new(shared.options.concurrency, shared.options.prefetch);
     let mut backoff = ClaimBackoff::new(shared.options.poll_interval);
-    let mut wakeup_delay = Duration::ZERO;
+    let mut wakeup_backoff = Backoff::new(FIRST_WAKEUP_DELAY, LONGEST_WAKEUP_DELAY);
     while !*stop.borrow_and_update() {
         shared.slots.set_prefetch(prefetch.update(shared.slots.finished()));
         // Capped to one claim: after a claim that is full up to the cap the loop claims again at once.
@@ -234,13 +232,14 @@ pub(crate) async fn run(
         backoff.succeeded();
         // A wake-up names a queue, not a job type, and reaches every worker of the queue. The more of them lead to no job,
         // the longer the fetcher ignores them.
-        wakeup_delay = match got {
-            0 => (wakeup_delay * 2).clamp(FIRST_WAKEUP_DELAY, LONGEST_WAKEUP_DELAY),
-            _ => Duration::ZERO,
+        let wakeup_delay = match got {
+            0 => wakeup_backoff.next_delay(),
+            _ => {
+                wakeup_backoff.reset();
+                poll_interval.found();
+                Duration::ZERO
+            }
         };
-        if got > 0 {
-            poll_interval.found();
-        }
         if got == wanted {
             continue;
         }
@@ -254,7 +253,7 @@ pub(crate) async fn run(
         };
         match polled {
             Ok(Some(1..)) => {
-                wakeup_delay = Duration::ZERO;
+                wakeup_backoff.reset();
                 poll_interval.found();
             }
             // A long poll that timed out has waited long enough. One that returned too early must not become a busy loop.
@@ -269,7 +268,12 @@ pub(crate) async fn run(
 }
 
 /// Waits for a wake-up that concerns this worker, or for the poll interval. Ignores wake-ups for the first `delay`.
-async fn wait_for_wakeup(wakeups: &mut Wakeups, planner: &ClaimPlanner, poll_interval: &mut Polling, delay: Duration) {
+async fn wait_for_wakeup(
+    wakeups: &mut Wakeups,
+    planner: &ClaimPlanner,
+    poll_interval: &mut PollInterval,
+    delay: Duration,
+) {
     let pause = poll_interval.pause();
     let woken = async {
         tokio::time::sleep(delay.min(pause)).await;

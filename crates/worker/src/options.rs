@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use orchestrix_core::{FieldError, Invalid, Queue, WorkerName};
-use orchestrix_store::{ClaimRequest, Polling, Queues};
+use orchestrix_store::{ClaimRequest, PollInterval, Queues};
 
 /// Connects the span of a job to a trace.
 ///
@@ -36,7 +36,7 @@ impl WorkerOptions {
             concurrency: 10,
             prefetch: 4_000,
             heartbeat_interval: Duration::from_secs(10),
-            poll_interval: Polling::DEFAULT_LONGEST,
+            poll_interval: PollInterval::DEFAULT_LONGEST,
             drain_timeout: Duration::from_secs(30),
             cancel_grace: Duration::from_secs(5),
             trace_tie: None,

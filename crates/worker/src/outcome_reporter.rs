@@ -11,12 +11,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use orchestrix_core::JobState;
-use orchestrix_store::{
-    Finish, FinishError, StoreError, Verdict,
-    metrics::{Runs, Tally},
-};
-use rand::RngExt;
+use orchestrix_core::{Backoff, JobState};
+use orchestrix_store::{CommitEffects, FinishError, Outcome, OutcomeReport, StoreError, metrics::RunTimes};
 use tokio::sync::{Mutex, Notify, mpsc};
 
 use crate::{
@@ -49,7 +45,7 @@ pub(crate) struct OutcomeQueue {
 /// An attempt that has ended. No `outcome` means that there is nothing to report: the lease is lost.
 pub(crate) struct FinishedAttempt {
     pub(crate) context: Context,
-    pub(crate) outcome: Option<Verdict>,
+    pub(crate) outcome: Option<Outcome>,
     /// How long the handler ran, if it was started.
     pub(crate) ran: Option<Duration>,
 }
@@ -97,12 +93,12 @@ impl OutcomeQueue {
 /// An outcome that is about to be reported.
 struct PendingReport {
     context: Context,
-    outcome: Verdict,
+    outcome: Outcome,
 }
 
 impl PendingReport {
-    fn request(&self) -> Finish {
-        Finish { token: self.context.lease_token(), verdict: self.outcome.clone() }
+    fn request(&self) -> OutcomeReport {
+        OutcomeReport { token: self.context.lease_token(), outcome: self.outcome.clone() }
     }
 }
 
@@ -205,19 +201,19 @@ impl OutcomeReporter {
             match result {
                 Ok(_) => {
                     accepted += 1;
-                    released += u64::from(report.outcome == Verdict::Release);
+                    released += u64::from(report.outcome == Outcome::Release);
                 }
                 Err(FinishError::LeaseLost) => {
                     self.counters.add_stale_rejected(1);
                     job_event!(warn, &report.context, "outcome was refused: the lease is lost");
                 }
                 // A failure without a delay breaks no rule. A source that refuses it will never accept it.
-                Err(error) if matches!(report.outcome, Verdict::Fail { retry_after: None, .. }) => {
+                Err(error) if matches!(report.outcome, Outcome::Fail { retry_after: None, .. }) => {
                     job_event!(error, &report.context, %error, "outcome was refused; its lease expires");
                 }
                 Err(error) => {
                     let error = format!("the outcome was refused: {error}");
-                    let outcome = Verdict::Fail { error, retryable: false, retry_after: None };
+                    let outcome = Outcome::Fail { error, retryable: false, retry_after: None };
                     replacements.push(PendingReport { context: report.context, outcome });
                 }
             }
@@ -232,16 +228,16 @@ impl OutcomeReporter {
 ///
 /// The store counts what it commits itself. It sees those completions only as repeats, so they are counted here.
 fn record_metrics(batch: &[FinishedAttempt]) {
-    let (mut runs, mut tally) = (Runs::default(), Tally::default());
+    let (mut run_times, mut effects) = (RunTimes::default(), CommitEffects::default());
     for FinishedAttempt { context, outcome, ran } in batch {
         if let Some(ran) = ran {
-            runs.took(context.queue(), context.job_type(), *ran);
+            run_times.record(context.queue(), context.job_type(), *ran);
         }
-        if matches!(outcome, Some(Verdict::Complete { .. })) && context.completion().is_some() {
-            tally.finished(context.queue(), context.job_type(), JobState::Completed, 1);
+        if matches!(outcome, Some(Outcome::Complete { .. })) && context.completion().is_some() {
+            effects.jobs_finished(context.queue(), context.job_type(), JobState::Completed, 1);
         }
     }
-    tally.count();
+    effects.record_metrics();
 }
 
 /// Splits reports so that no call carries more than [`MAX_CALL_BYTES`], except for a single larger report.
@@ -250,8 +246,8 @@ fn split_by_bytes(reports: Vec<PendingReport>) -> Vec<Vec<PendingReport>> {
     let mut bytes = 0;
     for report in reports {
         let size = match &report.outcome {
-            Verdict::Complete { result: Some(json) } => json.as_str().len(),
-            Verdict::Fail { error, .. } => error.len(),
+            Outcome::Complete { result: Some(json) } => json.as_str().len(),
+            Outcome::Fail { error, .. } => error.len(),
             _ => 0,
         };
         if bytes + size > MAX_CALL_BYTES && bytes > 0 {
@@ -266,23 +262,23 @@ fn split_by_bytes(reports: Vec<PendingReport>) -> Vec<Vec<PendingReport>> {
 
 /// Growing pauses between calls that fail, and one warning for all of them.
 struct ReportBackoff {
-    next: Duration,
+    backoff: Backoff,
     attempts: u32,
     warned: bool,
 }
 
 impl Default for ReportBackoff {
     fn default() -> Self {
-        Self { next: Duration::from_millis(50), attempts: 0, warned: false }
+        let backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(1));
+        Self { backoff, attempts: 0, warned: false }
     }
 }
 
 impl ReportBackoff {
     async fn wait(&mut self) {
-        let pause = self.next.mul_f64(rand::rng().random_range(0.75..=1.0));
         self.attempts += 1;
+        let pause = self.backoff.next_jittered(&mut rand::rng());
         tokio::time::sleep(pause).await;
-        self.next = (self.next * 2).min(Duration::from_secs(1));
     }
 
     fn warn_once(&mut self, error: &StoreError, outcomes: usize) {

@@ -5,22 +5,22 @@ use std::{sync::Arc, time::Instant};
 use async_trait::async_trait;
 use orchestrix_core::{JobState, LeaseToken, NewJob, WorkerName};
 use orchestrix_store::{
-    ClaimRequest, Claimed, Directive, Enqueued, Finish, FinishError, LeaseStatus, LogLine, Presence, ProgressUpdate,
-    Result, Store, StoreError, Wakeups, WorkerInfo, metrics,
+    ClaimRequest, ClaimedJob, Directive, Enqueued, FinishError, LeaseStatus, LogLine, OutcomeReport, Presence,
+    ProgressUpdate, Result, Store, StoreError, Wakeups, WorkerInfo, metrics,
 };
 
 /// The store operations that a worker needs, with the store's names. A source is a store, or a server in front of one.
 #[async_trait]
 pub trait JobSource: Send + Sync + 'static {
     /// Claims up to `request.limit` jobs that are claimable now.
-    async fn claim_jobs(&self, request: &ClaimRequest) -> Result<Vec<Claimed>>;
+    async fn claim_jobs(&self, request: &ClaimRequest) -> Result<Vec<ClaimedJob>>;
 
     /// Claims jobs by a long poll: waits at the source until some are claimable. Returns no jobs when the poll times out.
     ///
     /// The returned instant is the earliest time at which the leases can have begun. The caller may drop the future at any
     /// time; the source then releases what it claimed for it. The default returns `None` at once: the source has no long
     /// poll, and sends [wake-ups](JobSource::job_wakeups) instead.
-    async fn long_poll_jobs(&self, _request: &ClaimRequest) -> Result<Option<(Vec<Claimed>, Instant)>> {
+    async fn long_poll_jobs(&self, _request: &ClaimRequest) -> Result<Option<(Vec<ClaimedJob>, Instant)>> {
         Ok(None)
     }
 
@@ -28,7 +28,7 @@ pub trait JobSource: Send + Sync + 'static {
     async fn extend_leases(&self, tokens: &[LeaseToken]) -> Result<Vec<LeaseStatus>>;
 
     /// Ends attempts, each on its own. Returns one result per item, in order. Safe to repeat.
-    async fn finish_attempts(&self, items: Vec<Finish>) -> Result<Vec<Result<JobState, FinishError>>>;
+    async fn finish_attempts(&self, items: Vec<OutcomeReport>) -> Result<Vec<Result<JobState, FinishError>>>;
 
     /// Records the progress and the checkpoint of a running job.
     async fn record_progress(&self, token: LeaseToken, update: ProgressUpdate) -> Result<()>;
@@ -94,7 +94,7 @@ impl JobBackend {
     /// control thread share them.
     pub(crate) fn dedicated_handle(&self) -> Result<Self> {
         Ok(match self {
-            Self::Store(store) => Self::Store(store.apart(CONTROL_CONNECTIONS)?),
+            Self::Store(store) => Self::Store(store.dedicated_handle(CONTROL_CONNECTIONS)?),
             Self::Source(source) => Self::Source(source.dedicated_handle()?),
         })
     }
@@ -108,25 +108,25 @@ fn count_stale_write(result: Result<()>) -> Result<()> {
 
 #[async_trait]
 impl JobSource for StoreSource {
-    async fn claim_jobs(&self, request: &ClaimRequest) -> Result<Vec<Claimed>> {
+    async fn claim_jobs(&self, request: &ClaimRequest) -> Result<Vec<ClaimedJob>> {
         let started = Instant::now();
-        let claimed = self.0.claim(request).await?;
+        let claimed = self.0.claim_jobs(request).await?;
         metrics::claimed(started.elapsed(), &claimed);
         Ok(claimed)
     }
 
     async fn extend_leases(&self, tokens: &[LeaseToken]) -> Result<Vec<LeaseStatus>> {
-        self.0.heartbeat(tokens).await
+        self.0.extend_leases(tokens).await
     }
 
-    async fn finish_attempts(&self, items: Vec<Finish>) -> Result<Vec<Result<JobState, FinishError>>> {
-        let results = self.0.finish(items).await?;
+    async fn finish_attempts(&self, items: Vec<OutcomeReport>) -> Result<Vec<Result<JobState, FinishError>>> {
+        let results = self.0.finish_attempts(items).await?;
         metrics::stale_writes(results.iter().filter(|result| **result == Err(FinishError::LeaseLost)).count());
         Ok(results)
     }
 
     async fn record_progress(&self, token: LeaseToken, update: ProgressUpdate) -> Result<()> {
-        count_stale_write(self.0.progress(token, update).await)
+        count_stale_write(self.0.record_progress(token, update).await)
     }
 
     async fn append_logs(&self, token: LeaseToken, lines: Vec<LogLine>) -> Result<()> {
@@ -136,10 +136,10 @@ impl JobSource for StoreSource {
     async fn enqueue_jobs(&self, mut jobs: Vec<NewJob>) -> Result<Vec<Enqueued>> {
         match (jobs.len(), jobs.pop()) {
             // A single job can share a group commit with others.
-            (1, Some(job)) => Ok(vec![self.0.enqueue(job).await?]),
+            (1, Some(job)) => Ok(vec![self.0.enqueue_job(job).await?]),
             (_, last) => {
                 jobs.extend(last);
-                self.0.enqueue_many(jobs).await
+                self.0.enqueue_jobs(jobs).await
             }
         }
     }
@@ -157,10 +157,10 @@ impl JobSource for StoreSource {
     }
 
     fn job_wakeups(&self) -> Wakeups {
-        self.0.subscribe()
+        self.0.job_wakeups()
     }
 
     fn dedicated_handle(&self) -> Result<Arc<dyn JobSource>> {
-        Ok(Arc::new(Self(self.0.apart(CONTROL_CONNECTIONS)?)))
+        Ok(Arc::new(Self(self.0.dedicated_handle(CONTROL_CONNECTIONS)?)))
     }
 }

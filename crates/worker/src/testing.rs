@@ -7,8 +7,9 @@ use std::{sync::Arc, time::Instant};
 
 use orchestrix_client::{Client, Job, Request};
 use orchestrix_core::{JobId, JobState, JobType, Timestamp};
+use orchestrix_memory::MemoryStore;
 use orchestrix_store::{
-    ClaimRequest, Fence, Finish, JobFilter, ManualClock, MemoryStore, PageRequest, Store, StoreError, Verdict,
+    ClaimRequest, Fence, JobFilter, ManualClock, Outcome, OutcomeReport, PageRequest, Store, StoreError,
 };
 
 use crate::{
@@ -72,12 +73,12 @@ impl Inline {
     /// Enqueues the job, runs its first attempt and reports the outcome to the store.
     pub async fn run<J: Run>(self, request: impl Into<Request<J>>) -> JobResult<J::Output> {
         let store = self.client.store();
-        let id = store.enqueue(request.into().build()?).await?.id;
+        let id = store.enqueue_job(request.into().build()?).await?.id;
         let worker = "inline".parse()?;
         let job_types = Some(vec![JobType::new(J::TYPE)?]);
         let request = ClaimRequest { job_types, ..ClaimRequest::any(worker, ClaimRequest::MAX_LIMIT) };
         let mut claimed_job = None;
-        for claimed in store.claim(&request).await? {
+        for claimed in store.claim_jobs(&request).await? {
             match claimed.id() == id {
                 true => claimed_job = Some(claimed),
                 false => release(&**store, claimed.token).await?,
@@ -94,10 +95,10 @@ impl Inline {
         };
         log_writer::write(&*backend.source(), &context).await?;
         let outcome = match &result {
-            Ok(output) => Verdict::Complete { result: crate::context::serialize_output(output)? },
+            Ok(output) => Outcome::Complete { result: crate::context::serialize_output(output)? },
             Err(error) => error.outcome(),
         };
-        for reported in store.finish(vec![Finish { token: context.lease_token(), verdict: outcome }]).await? {
+        for reported in store.finish_attempts(vec![OutcomeReport { token: context.lease_token(), outcome }]).await? {
             reported?;
         }
         result
@@ -105,7 +106,7 @@ impl Inline {
 }
 
 async fn release(store: &dyn Store, token: orchestrix_core::LeaseToken) -> JobResult {
-    store.finish(vec![Finish { token, verdict: Verdict::Release }]).await?;
+    store.finish_attempts(vec![OutcomeReport { token, outcome: Outcome::Release }]).await?;
     Ok(())
 }
 
@@ -132,8 +133,8 @@ impl WorkerBuilder {
         let mut attempts = Vec::new();
         loop {
             if let Some(store) = shared.backend.store() {
-                store.unblock(Fence::NONE, 1_000).await?;
-                store.promote(Fence::NONE, 1_000).await?;
+                store.unblock_jobs(Fence::NONE, 1_000).await?;
+                store.promote_jobs(Fence::NONE, 1_000).await?;
             }
             let mut claimed = None;
             inputs.planner.claim(&**source, 1, |mut jobs, _| claimed = jobs.pop().or(claimed.take())).await?;
@@ -147,7 +148,7 @@ impl WorkerBuilder {
             let (outcome, _) = execute(&shared.service, &context, &shared.options, &shared.counters).await;
             log_writer::write(&**source, &context).await?;
             let Some(outcome) = outcome else { continue };
-            for reported in source.finish_attempts(vec![Finish { token, verdict: outcome }]).await? {
+            for reported in source.finish_attempts(vec![OutcomeReport { token, outcome }]).await? {
                 let state = reported.map_err(|error| StoreError::Backend(error.into()))?;
                 attempts.push(DrainedAttempt { id, job_type: job_type.clone(), state });
             }
@@ -159,10 +160,10 @@ impl WorkerBuilder {
 pub async fn enqueued<J: Job>(client: &Client) -> Vec<J> {
     let filter = JobFilter { job_type: Some(JobType::trusted(J::TYPE)), ..JobFilter::default() };
     let store = client.store();
-    let page = store.list(&filter, &PageRequest::first(1_000)).await.expect("the store can list jobs");
+    let page = store.list_jobs(&filter, &PageRequest::first(1_000)).await.expect("the store can list jobs");
     let mut jobs = Vec::new();
     for summary in page.items.into_iter().filter(|job| !job.state.is_terminal()) {
-        if let Some(job) = store.get(summary.id).await.expect("the store can load a job") {
+        if let Some(job) = store.job(summary.id).await.expect("the store can load a job") {
             jobs.push(
                 job.payload
                     .to()

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc, time::Instant};
 
 use orchestrix_coordinator::CoordinatorStatus;
 use orchestrix_core::WorkerName;
-use orchestrix_store::{Claimed, Directive, Verdict, Wakeups};
+use orchestrix_store::{ClaimedJob, Directive, Outcome, Wakeups};
 use tokio::{
     runtime::Handle,
     sync::{Notify, mpsc, watch},
@@ -49,7 +49,7 @@ pub(crate) struct WorkerShared {
 
 impl WorkerShared {
     /// Queues claimed jobs for the slots, and starts idle slots. `claimed_at` is when the claim request was sent.
-    pub(crate) fn accept_jobs(self: &Arc<Self>, claimed: Vec<Claimed>, claimed_at: Instant) {
+    pub(crate) fn accept_jobs(self: &Arc<Self>, claimed: Vec<ClaimedJob>, claimed_at: Instant) {
         if claimed.is_empty() {
             return;
         }
@@ -75,7 +75,7 @@ impl WorkerShared {
     pub(crate) async fn release_jobs(&self, contexts: impl IntoIterator<Item = Context>) {
         for context in contexts {
             if context.try_end() {
-                let outcome = Some(Verdict::Release);
+                let outcome = Some(Outcome::Release);
                 self.outcomes.submit(FinishedAttempt { context, outcome, ran: None }).await;
             }
         }
@@ -111,7 +111,7 @@ async fn run_slot(shared: Arc<WorkerShared>) {
         let (outcome, ran) = match shared.leases.is_valid(&context) {
             true => execute(&shared.service, &context, &shared.options, &shared.counters).await,
             // The lease ran out while the job waited for its slot: another worker may own the job.
-            false => (Some(Verdict::Release), None),
+            false => (Some(Outcome::Release), None),
         };
         if context.try_end() {
             shared.outcomes.submit(FinishedAttempt { context, outcome, ran }).await;

@@ -1,7 +1,7 @@
 //! How attempts ended, one or many.
 
 use orchestrix_core::{FieldError, Invalid, JobStatus, LeaseToken};
-use orchestrix_store::{Finish, Verdict};
+use orchestrix_store::{Outcome, OutcomeReport};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -38,25 +38,25 @@ pub struct OutcomeRequest {
     pub seconds: Option<f64>,
 }
 
-impl From<&Finish> for OutcomeRequest {
-    fn from(item: &Finish) -> Self {
+impl From<&OutcomeReport> for OutcomeRequest {
+    fn from(item: &OutcomeReport) -> Self {
         let plain = |outcome: &str| Self {
             lease_token: item.token.to_string(),
             outcome: Some(outcome.into()),
             ..Self::default()
         };
-        match &item.verdict {
-            Verdict::Complete { result } => Self { result: result.as_ref().map(raw), ..plain("completed") },
-            Verdict::Fail { error, retryable, retry_after } => Self {
+        match &item.outcome {
+            Outcome::Complete { result } => Self { result: result.as_ref().map(raw), ..plain("completed") },
+            Outcome::Fail { error, retryable, retry_after } => Self {
                 error: Some(error.clone()),
                 retryable: Some(*retryable),
                 retry_after_seconds: retry_after.map(|delay| delay.as_secs_f64()),
                 ..plain("failed")
             },
-            Verdict::Snooze(delay) => Self { seconds: Some(delay.as_secs_f64()), ..plain("snoozed") },
-            Verdict::Release => plain("released"),
-            Verdict::Cancelled => plain("cancelled"),
-            Verdict::TimedOut => plain("timed_out"),
+            Outcome::Snooze(delay) => Self { seconds: Some(delay.as_secs_f64()), ..plain("snoozed") },
+            Outcome::Release => plain("released"),
+            Outcome::Cancelled => plain("cancelled"),
+            Outcome::TimedOut => plain("timed_out"),
         }
     }
 }
@@ -75,40 +75,40 @@ pub enum Ending {
 }
 
 /// Reads how an attempt ended; an empty body has no fields.
-pub fn read_outcome(ending: Ending, text: &str) -> Result<Verdict, Refusal> {
+pub fn read_outcome(ending: Ending, text: &str) -> Result<Outcome, Refusal> {
     let mut object = Object::read(if text.trim().is_empty() { "{}" } else { text })?;
-    let verdict = match ending {
+    let outcome = match ending {
         Ending::Complete => take_complete(&mut object),
         Ending::Fail => take_fail(&mut object),
         Ending::Snooze => take_snooze(&mut object),
-        Ending::Release => Some(Verdict::Release),
+        Ending::Release => Some(Outcome::Release),
     };
-    checked(verdict, object)
+    checked(outcome, object)
 }
 
-fn checked(verdict: Option<Verdict>, mut object: Object<'_>) -> Result<Verdict, Refusal> {
-    if let Some(Err(error)) = verdict.as_ref().map(Verdict::validate) {
+fn checked(outcome: Option<Outcome>, mut object: Object<'_>) -> Result<Outcome, Refusal> {
+    if let Some(Err(error)) = outcome.as_ref().map(Outcome::validate) {
         object.bad(&error.field, error.message);
     }
     object.end()?;
-    Ok(verdict.unwrap_or(Verdict::Release))
+    Ok(outcome.unwrap_or(Outcome::Release))
 }
 
-fn take_complete(object: &mut Object<'_>) -> Option<Verdict> {
-    Some(Verdict::Complete { result: take_json(object, "result") })
+fn take_complete(object: &mut Object<'_>) -> Option<Outcome> {
+    Some(Outcome::Complete { result: take_json(object, "result") })
 }
 
-fn take_fail(object: &mut Object<'_>) -> Option<Verdict> {
+fn take_fail(object: &mut Object<'_>) -> Option<Outcome> {
     let error: Option<String> = object.get("error", "a string");
     let error = object.required("error", error);
     let retryable = object.get("retryable", "true or false").unwrap_or(true);
     let retry_after = object.seconds("retryAfterSeconds");
-    Some(Verdict::Fail { error: error?, retryable, retry_after })
+    Some(Outcome::Fail { error: error?, retryable, retry_after })
 }
 
-fn take_snooze(object: &mut Object<'_>) -> Option<Verdict> {
+fn take_snooze(object: &mut Object<'_>) -> Option<Outcome> {
     let seconds = object.seconds("seconds");
-    object.required("seconds", seconds).map(Verdict::Snooze)
+    object.required("seconds", seconds).map(Outcome::Snooze)
 }
 
 /// Several outcomes.
@@ -121,38 +121,38 @@ pub struct OutcomesRequest {
 }
 
 /// Reads several outcomes. A token that is none belongs to no job, and so to a lease that is lost.
-pub fn read_outcomes(text: &str) -> Result<Vec<(String, Option<LeaseToken>, Verdict)>, Refusal> {
+pub fn read_outcomes(text: &str) -> Result<Vec<(String, Option<LeaseToken>, Outcome)>, Refusal> {
     let mut object = Object::read_many(text)?;
-    let outcomes = object.each("items", Finish::MAX_ITEMS, read_item);
+    let outcomes = object.each("items", OutcomeReport::MAX_ITEMS, read_item);
     let outcomes = object.required("items", outcomes);
     object.end()?;
     Ok(outcomes.unwrap_or_default())
 }
 
-fn read_item(mut object: Object<'_>) -> Result<(String, Option<LeaseToken>, Verdict), Invalid> {
+fn read_item(mut object: Object<'_>) -> Result<(String, Option<LeaseToken>, Outcome), Invalid> {
     let token: Option<String> = object.get("leaseToken", "a string");
     let token = object.required("leaseToken", token);
     let outcome = object.get::<String>("outcome", "a string").unwrap_or_else(|| "completed".into());
-    let verdict = match outcome.as_str() {
+    let outcome = match outcome.as_str() {
         "completed" => take_complete(&mut object),
         "failed" => take_fail(&mut object),
         "snoozed" => take_snooze(&mut object),
-        "released" => Some(Verdict::Release),
-        "cancelled" => Some(Verdict::Cancelled),
-        "timed_out" => Some(Verdict::TimedOut),
+        "released" => Some(Outcome::Release),
+        "cancelled" => Some(Outcome::Cancelled),
+        "timed_out" => Some(Outcome::TimedOut),
         _ => {
             object.bad("outcome", "must be completed, failed, snoozed, released, cancelled or timed_out");
             None
         }
     };
-    if let Some(Err(error)) = verdict.as_ref().map(Verdict::validate) {
+    if let Some(Err(error)) = outcome.as_ref().map(Outcome::validate) {
         object.bad(&error.field, error.message);
     }
     object.end()?;
-    match (token, verdict) {
-        (Some(token), Some(verdict)) => {
+    match (token, outcome) {
+        (Some(token), Some(outcome)) => {
             let parsed = token.parse().ok();
-            Ok((token, parsed, verdict))
+            Ok((token, parsed, outcome))
         }
         _ => Err(FieldError::new("leaseToken", "is required").into()),
     }
@@ -196,20 +196,20 @@ mod tests {
     #[test]
     fn every_outcome_is_written_and_read_alike() {
         let token: LeaseToken = "0199d0a48f3e7c219b1f2f6a3e1c5d70.3.0199d0a48f3e7c219b1f2f6a3e1c5d71".parse().unwrap();
-        let verdicts = [
-            Verdict::DONE,
-            Verdict::Complete { result: Some(Json::trusted("{\"a\": 1.0}")) },
-            Verdict::Fail { error: "x".into(), retryable: false, retry_after: Some(Duration::from_millis(1500)) },
-            Verdict::Snooze(Duration::from_secs(3)),
-            Verdict::Release,
-            Verdict::Cancelled,
-            Verdict::TimedOut,
+        let outcomes = [
+            Outcome::DONE,
+            Outcome::Complete { result: Some(Json::trusted("{\"a\": 1.0}")) },
+            Outcome::Fail { error: "x".into(), retryable: false, retry_after: Some(Duration::from_millis(1500)) },
+            Outcome::Snooze(Duration::from_secs(3)),
+            Outcome::Release,
+            Outcome::Cancelled,
+            Outcome::TimedOut,
         ];
-        let items: Vec<Finish> = verdicts.into_iter().map(|verdict| Finish { token, verdict }).collect();
+        let items: Vec<OutcomeReport> = outcomes.into_iter().map(|outcome| OutcomeReport { token, outcome }).collect();
         let request = OutcomesRequest { items: items.iter().map(OutcomeRequest::from).collect() };
         let read = read_outcomes(&serde_json::to_string(&request).unwrap()).unwrap();
-        let read: Vec<Finish> =
-            read.into_iter().map(|(_, token, verdict)| Finish { token: token.unwrap(), verdict }).collect();
+        let read: Vec<OutcomeReport> =
+            read.into_iter().map(|(_, token, outcome)| OutcomeReport { token: token.unwrap(), outcome }).collect();
         assert_eq!(read, items);
     }
 

@@ -15,11 +15,11 @@ use std::{
 
 use async_trait::async_trait;
 use orchestrix_core::JobId;
-use orchestrix_store::{Advance, NewOperation, Operation, OperationEnd, Page, PageRequest, Result, StoreError};
+use orchestrix_store::{NewOperation, Operation, OperationEnd, OperationStep, Page, PageRequest, Result, StoreError};
 
 use super::PAUSE_BETWEEN_FULL_STEPS;
 use crate::{
-    pace::jittered,
+    jitter::jittered,
     service::{LeaderContext, Service, StepResult, Trigger},
 };
 use refusals::Refusals;
@@ -80,7 +80,9 @@ impl AdvanceOperations {
     /// Processes the next page batch by batch. `operation` is updated after each batch.
     async fn advance_page(&self, leader: &LeaderContext<'_>, operation: &mut Operation) -> Result<()> {
         let Page { items, next } = match operation.action.narrow(&operation.filter) {
-            Some(filter) => leader.store.list(&filter, &PageRequest { cursor: operation.cursor, limit: PAGE }).await?,
+            Some(filter) => {
+                leader.store.list_jobs(&filter, &PageRequest { cursor: operation.cursor, limit: PAGE }).await?
+            }
             None => Page::empty(),
         };
         let jobs: Vec<JobId> = items.iter().map(|job| job.id).collect();
@@ -94,7 +96,7 @@ impl AdvanceOperations {
             let is_last = after.is_empty();
             let cursor = next.filter(|_| is_last).or(jobs.last().copied()).or(operation.cursor);
             let end = (is_last && next.is_none()).then_some(OperationEnd::Done);
-            let step = Advance { from_cursor: operation.cursor, cursor, jobs: jobs.to_vec(), end };
+            let step = OperationStep { from_cursor: operation.cursor, cursor, jobs: jobs.to_vec(), end };
             *operation = advance(leader, operation, step).await?;
             // The operation was aborted, or a job is locked: the next turn starts there.
             if is_last || !operation.stands_at(cursor) {
@@ -130,8 +132,12 @@ impl AdvanceOperations {
         };
         let has_failed = failure.is_some();
         let end = failure.map(OperationEnd::Failed);
-        advance(leader, operation, Advance { from_cursor: *cursor, cursor: *cursor, end, ..Advance::default() })
-            .await?;
+        advance(
+            leader,
+            operation,
+            OperationStep { from_cursor: *cursor, cursor: *cursor, end, ..OperationStep::default() },
+        )
+        .await?;
         if has_failed {
             tracing::error!(operation = %id, %error, refusals, "bulk operation failed");
         } else {
@@ -142,7 +148,7 @@ impl AdvanceOperations {
     }
 }
 
-async fn advance(leader: &LeaderContext<'_>, operation: &Operation, step: Advance) -> Result<Operation> {
+async fn advance(leader: &LeaderContext<'_>, operation: &Operation, step: OperationStep) -> Result<Operation> {
     let now = leader.store.advance_operation(leader.fence, operation.id, step).await?;
     if now.finished_at.is_some() {
         let (state, matched, changed) = (now.state, now.matched, now.changed);

@@ -22,6 +22,6 @@ impl Service for ExpireJobs {
     }
 
     async fn step(&self, leader: &LeaderContext<'_>) -> Result<StepResult> {
-        Ok(after_sweep(leader.store.expire(leader.fence, BATCH).await?, BATCH))
+        Ok(after_sweep(leader.store.expire_jobs(leader.fence, BATCH).await?, BATCH))
     }
 }

@@ -22,6 +22,6 @@ impl Service for FireSchedules {
     }
 
     async fn step(&self, leader: &LeaderContext<'_>) -> Result<StepResult> {
-        Ok(after_sweep(leader.store.fire(leader.fence, BATCH).await?, BATCH))
+        Ok(after_sweep(leader.store.fire_schedules(leader.fence, BATCH).await?, BATCH))
     }
 }

@@ -7,7 +7,7 @@ use orchestrix_store::Result;
 
 use super::PAUSE_BETWEEN_FULL_STEPS;
 use crate::{
-    pace::jittered,
+    jitter::jittered,
     service::{LeaderContext, Service, StepResult, Trigger},
 };
 

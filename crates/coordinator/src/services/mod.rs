@@ -14,10 +14,10 @@ mod unblock_jobs;
 
 use std::time::Duration;
 
-use orchestrix_store::Swept;
+use orchestrix_store::SweepResult;
 
 use crate::{
-    pace::jittered,
+    jitter::jittered,
     service::{Service, StepResult},
 };
 
@@ -44,11 +44,11 @@ const PAUSE_BETWEEN_FULL_STEPS: Duration = Duration::from_millis(5);
 const LOCKED_PAUSE: Duration = Duration::from_millis(100);
 
 /// The result of a sweep: continue soon if there may be more, else when the next row is due.
-fn after_sweep(swept: Swept, limit: usize) -> StepResult {
+fn after_sweep(swept: SweepResult, limit: usize) -> StepResult {
     let next_in = match swept {
-        Swept { count, .. } if count >= limit => Some(PAUSE_BETWEEN_FULL_STEPS),
-        Swept { count: 0, next_in: Some(Duration::ZERO) } => Some(jittered(LOCKED_PAUSE)),
-        Swept { next_in, .. } => next_in.map(|wait| wait.max(PAUSE_BETWEEN_FULL_STEPS)),
+        SweepResult { count, .. } if count >= limit => Some(PAUSE_BETWEEN_FULL_STEPS),
+        SweepResult { count: 0, next_in: Some(Duration::ZERO) } => Some(jittered(LOCKED_PAUSE)),
+        SweepResult { next_in, .. } => next_in.map(|wait| wait.max(PAUSE_BETWEEN_FULL_STEPS)),
     };
     StepResult { affected: swept.count, next_in }
 }
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     fn pause(count: usize, next_in: Option<Duration>) -> Option<Duration> {
-        after_sweep(Swept { count, next_in }, 10).next_in
+        after_sweep(SweepResult { count, next_in }, 10).next_in
     }
 
     #[test]

@@ -22,6 +22,6 @@ impl Service for PromoteJobs {
     }
 
     async fn step(&self, leader: &LeaderContext<'_>) -> Result<StepResult> {
-        Ok(after_sweep(leader.store.promote(leader.fence, BATCH).await?, BATCH))
+        Ok(after_sweep(leader.store.promote_jobs(leader.fence, BATCH).await?, BATCH))
     }
 }

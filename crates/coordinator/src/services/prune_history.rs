@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use orchestrix_store::Result;
 
 use crate::{
-    pace::jittered,
+    jitter::jittered,
     service::{LeaderContext, Service, StepResult, Trigger},
 };
 
@@ -31,7 +31,7 @@ impl Service for PruneHistory {
     }
 
     async fn step(&self, leader: &LeaderContext<'_>) -> Result<StepResult> {
-        let pruned = leader.store.prune(leader.fence, &leader.options.retention, BATCH).await?;
+        let pruned = leader.store.prune_history(leader.fence, &leader.options.retention, BATCH).await?;
         let pause = if pruned.more { BUSY_PAUSE } else { IDLE_PAUSE };
         Ok(StepResult { affected: pruned.count, next_in: Some(jittered(pause)) })
     }

@@ -10,7 +10,7 @@ use orchestrix_store::{
 };
 
 use crate::{
-    pace::jittered,
+    jitter::jittered,
     service::{LeaderContext, Service, StepResult, Trigger},
 };
 
@@ -39,7 +39,7 @@ impl Service for PublishGauges {
 
     async fn step(&self, leader: &LeaderContext<'_>) -> Result<StepResult> {
         // One page holds as many queues as get their own time series.
-        self.depths.say(&leader.store.depths(&PageRequest::first(PageRequest::<Queue>::MAX_LIMIT)).await?.items);
+        self.depths.say(&leader.store.queue_depths(&PageRequest::first(PageRequest::<Queue>::MAX_LIMIT)).await?.items);
         let workers = list_workers(leader.store).await?;
         for state in STATES {
             let n = workers.iter().filter(|worker| state_of(worker) == state).count();
@@ -60,7 +60,7 @@ async fn list_workers(store: &dyn Store) -> Result<Vec<WorkerStatus>> {
     let mut workers = Vec::new();
     let mut request = PageRequest::first(PageRequest::<()>::MAX_LIMIT);
     for _ in 0..MAX_PAGES {
-        let page = store.workers(&request).await?;
+        let page = store.list_workers(&request).await?;
         workers.extend(page.items);
         match page.next {
             Some(cursor) => request.cursor = Some(cursor),

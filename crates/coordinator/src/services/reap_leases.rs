@@ -29,7 +29,7 @@ impl Service for ReapLeases {
         if let Some(wait) = remaining_grace(leader) {
             return Ok(StepResult { affected: 0, next_in: Some(wait) });
         }
-        let reaped = leader.store.reap(leader.fence, BATCH, leader.options.crash_loop_limit).await?;
+        let reaped = leader.store.reap_leases(leader.fence, BATCH, leader.options.crash_loop_limit).await?;
         metrics::leases_lost(reaped.count);
         Ok(after_sweep(reaped, BATCH))
     }

@@ -22,6 +22,6 @@ impl Service for TimeOutAttempts {
     }
 
     async fn step(&self, leader: &LeaderContext<'_>) -> Result<StepResult> {
-        Ok(after_sweep(leader.store.time_out(leader.fence, BATCH).await?, BATCH))
+        Ok(after_sweep(leader.store.time_out_attempts(leader.fence, BATCH).await?, BATCH))
     }
 }

@@ -25,6 +25,6 @@ impl Service for UnblockJobs {
     }
 
     async fn step(&self, leader: &LeaderContext<'_>) -> Result<StepResult> {
-        Ok(after_sweep(leader.store.unblock(leader.fence, BATCH).await?, BATCH))
+        Ok(after_sweep(leader.store.unblock_jobs(leader.fence, BATCH).await?, BATCH))
     }
 }

@@ -34,5 +34,5 @@ pub(crate) async fn audit(
     if let Some(own) = caller.tenant() {
         filter.tenant = Some(own.clone());
     }
-    Ok(Json(Listed::of(app.store.audit(&filter, &page).await?, AuditView::from)))
+    Ok(Json(Listed::of(app.store.list_audit_entries(&filter, &page).await?, AuditView::from)))
 }

@@ -36,7 +36,7 @@ pub(crate) async fn explain(
     caller.owns(&app, id).await?;
     // By the clock that its times are told by, and read first: a lease that is renewed in between is not called lost.
     let now = app.store.now().await?;
-    let job = app.store.get(id).await?.ok_or(StoreError::JobNotFound(id))?;
+    let job = app.store.job(id).await?.ok_or(StoreError::JobNotFound(id))?;
     let facts = gather(&*app.store, &job, now).await?;
     Ok(Json(orchestrix_api::admin::explain::explain(&job, &facts)))
 }
@@ -45,7 +45,7 @@ pub(crate) async fn explain(
 async fn gather(store: &dyn Store, job: &Job, now: Timestamp) -> Result<Facts> {
     let mut facts = Facts::none(now);
     if facts::asks_for_parents(job) {
-        facts.parents = store.states(&job.depends_on).await?;
+        facts.parents = store.job_states(&job.depends_on).await?;
     }
     if facts::asks_for_workers(job) {
         facts.paused = store.paused_queues().await?.contains(&job.queue);
@@ -62,7 +62,7 @@ async fn reach(store: &dyn Store, job: &Job) -> Result<Option<Reach>> {
     let mut closest = Reach::Nobody;
     let mut page = PageRequest::first(PageRequest::<()>::MAX_LIMIT);
     for _ in 0..MAX_PAGES {
-        let found = store.workers(&page).await?;
+        let found = store.list_workers(&page).await?;
         let reaches = found.items.iter().map(|worker| Reach::of(worker, &job.queue, &job.job_type));
         closest = reaches.fold(closest, Ord::max);
         match found.next {

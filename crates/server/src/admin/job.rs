@@ -24,8 +24,8 @@ pub(crate) async fn job(
 ) -> Result<Json<JobDetails>, Refusal> {
     let id = id(&text)?;
     caller.owns(&app, id).await?;
-    let job = app.store.get(id).await?.ok_or(StoreError::JobNotFound(id))?;
+    let job = app.store.job(id).await?.ok_or(StoreError::JobNotFound(id))?;
     // After the job: what it wrote before it was over is then among them.
-    let logs = app.store.logs(id, &PageRequest::first(JobDetails::LINES)).await?;
+    let logs = app.store.job_logs(id, &PageRequest::first(JobDetails::LINES)).await?;
     Ok(Json(JobDetails::of(job, logs)))
 }

@@ -30,5 +30,5 @@ pub(crate) async fn jobs(
 ) -> Result<Json<Listed<JobItem>>, Refusal> {
     let (mut filter, page) = filter::read_list(&asked.0)?;
     caller.keep(&mut filter)?;
-    Ok(Json(Listed::of(app.store.list(&filter, &page).await?, JobItem::from)))
+    Ok(Json(Listed::of(app.store.list_jobs(&filter, &page).await?, JobItem::from)))
 }

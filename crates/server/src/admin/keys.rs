@@ -37,7 +37,7 @@ const DRAWS: usize = 3;
 )]
 pub(crate) async fn list(State(app): State<Arc<App>>, asked: Params) -> Result<Json<Listed<KeyView>>, Refusal> {
     let page = page::read(&asked.0, |text| KeyId::new(text).ok())?;
-    Ok(Json(Listed::of(app.store.keys(&page).await?, KeyView::from)))
+    Ok(Json(Listed::of(app.store.list_keys(&page).await?, KeyView::from)))
 }
 
 /// Makes a key. Its secret is in this answer and nowhere else.
@@ -101,7 +101,7 @@ pub(crate) async fn revoke(State(app): State<Arc<App>>, Named(text): Named) -> R
 mod tests {
     use std::cell::RefCell;
 
-    use orchestrix_store::MemoryStore;
+    use orchestrix_memory::MemoryStore;
 
     use super::*;
 

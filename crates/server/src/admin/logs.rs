@@ -41,6 +41,6 @@ pub(crate) async fn logs(
     let id = id(&text)?;
     caller.owns(&app, id).await?;
     // Lines may outlive their job, which is then as if it had never been.
-    app.store.summary(id).await?.ok_or(StoreError::JobNotFound(id))?;
-    Ok(Json(Listed::of(app.store.logs(id, &page).await?, LineView::from)))
+    app.store.job_summary(id).await?.ok_or(StoreError::JobNotFound(id))?;
+    Ok(Json(Listed::of(app.store.job_logs(id, &page).await?, LineView::from)))
 }

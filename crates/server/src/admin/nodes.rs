@@ -25,5 +25,5 @@ use crate::{App, params::Params, refusal::Refusal};
 )]
 pub(crate) async fn nodes(State(app): State<Arc<App>>, asked: Params) -> Result<Json<Listed<NodeView>>, Refusal> {
     let page = page::read(&asked.0, |text| NodeName::new(text).ok())?;
-    Ok(Json(Listed::of(app.store.nodes(&page).await?, NodeView::from)))
+    Ok(Json(Listed::of(app.store.list_nodes(&page).await?, NodeView::from)))
 }

@@ -28,6 +28,6 @@ pub(crate) async fn operations(
     asked: Params,
 ) -> Result<Json<Listed<OperationView>>, Refusal> {
     let page = page::read(&asked.0, |text| text.parse().ok())?;
-    let found = app.store.operations(caller.tenant(), &page).await?;
+    let found = app.store.list_operations(caller.tenant(), &page).await?;
     Ok(Json(Listed::of(found, OperationView::from)))
 }

@@ -37,5 +37,5 @@ pub(crate) async fn priority(
     let priority = standing::read_priority(body.as_str()?)?;
     let id = id(&text)?;
     caller.owns(&app, id).await?;
-    Ok(Json(Standing::of(id, app.store.reprioritize(id, priority).await?)))
+    Ok(Json(Standing::of(id, app.store.reprioritize_job(id, priority).await?)))
 }

@@ -38,7 +38,7 @@ pub(crate) async fn purge(State(app): State<Arc<App>>, body: Text) -> Result<Jso
         operations: FOR_EVER,
     };
     // In nobody's name: an operator decides, whoever leads.
-    let step = app.store.prune(Fence::NONE, &retention, MAX_SWEEP).await?;
+    let step = app.store.prune_history(Fence::NONE, &retention, MAX_SWEEP).await?;
     Ok(Json(Purged { count: step.count, more: step.more && step.count > 0 }))
 }
 
@@ -52,7 +52,7 @@ async fn count(store: &dyn Store, older_than: Duration) -> orchestrix_store::Res
     let mut count = 0;
     let mut page = PageRequest::first(PageRequest::<()>::MAX_LIMIT);
     for _ in 0..MAX_PAGES {
-        let found = store.list(&filter, &page).await?;
+        let found = store.list_jobs(&filter, &page).await?;
         count += found.items.iter().filter(|job| is_older(job)).count();
         match found.next {
             Some(cursor) => page.cursor = Some(cursor),

@@ -52,6 +52,6 @@ pub(crate) async fn put(
 }
 
 async fn find(app: &App, name: Queue) -> Result<QueueView, Refusal> {
-    let found = app.store.depth(&name).await?;
+    let found = app.store.queue_depth(&name).await?;
     Ok(found.map_or_else(|| QueueView::empty(name), QueueView::from))
 }

@@ -26,7 +26,7 @@ use crate::{App, params::Params, refusal::Refusal};
 )]
 pub(crate) async fn queues(State(app): State<Arc<App>>, asked: Params) -> Result<Json<Listed<QueueView>>, Refusal> {
     let page = page::read(&asked.0, |text| Queue::new(text).ok())?;
-    let Page { items, next } = app.store.depths(&page).await?;
+    let Page { items, next } = app.store.queue_depths(&page).await?;
     let next_cursor = next.map(|queue| queue.to_string());
     Ok(Json(Listed { items: items.into_iter().map(QueueView::from).collect(), next_cursor }))
 }

@@ -29,7 +29,7 @@ pub(crate) async fn redrive(
     match dlq::read_redrive(body.as_str()?)? {
         Redrive::Matching(mut filter, page) => {
             caller.keep(&mut filter)?;
-            let Page { items: retried, next } = app.store.retry_many(&filter, &page).await?;
+            let Page { items: retried, next } = app.store.retry_jobs(&filter, &page).await?;
             let next_cursor = next.map(|id| id.to_string());
             Ok(Json(Redriven { retried, refused: Vec::new(), more: next_cursor.is_some(), next_cursor }))
         }
@@ -62,6 +62,6 @@ async fn retry(app: &App, caller: &Caller, id: JobId) -> Result<(), Refusal> {
         let code = if job.state.is_terminal() { Code::JobFinished } else { Code::NotFinished };
         return Err(Refusal::new(code, format!("it is {}; only dead jobs are redriven", job.state)));
     }
-    app.store.retry(id).await?;
+    app.store.retry_job(id).await?;
     Ok(())
 }

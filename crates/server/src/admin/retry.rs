@@ -30,6 +30,6 @@ pub(crate) async fn retry(
 ) -> Result<Json<Standing>, Refusal> {
     let id = id(&text)?;
     caller.owns(&app, id).await?;
-    let state = app.store.retry(id).await?;
+    let state = app.store.retry_job(id).await?;
     Ok(Json(Standing::of(id, state)))
 }

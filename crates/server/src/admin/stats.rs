@@ -28,7 +28,7 @@ pub(crate) async fn stats(State(app): State<Arc<App>>) -> Result<Json<Stats>, Re
     Ok(Json(Stats {
         queues: queues(store).await?,
         workers: workers(store).await?,
-        nodes: store.nodes(&PageRequest::first(PAGE)).await?.items.len(),
+        nodes: store.list_nodes(&PageRequest::first(PAGE)).await?.items.len(),
         // Not by the nodes: it may be one beyond those that are counted.
         leader: store.leader().await?,
         open_operations: store.open_operations(NewOperation::MAX_OPEN).await?.len(),
@@ -36,7 +36,7 @@ pub(crate) async fn stats(State(app): State<Arc<App>>) -> Result<Json<Stats>, Re
 }
 
 async fn queues(store: &dyn Store) -> Result<QueueStats> {
-    let page = store.depths(&PageRequest::first(PAGE)).await?;
+    let page = store.queue_depths(&PageRequest::first(PAGE)).await?;
     let mut stats = QueueStats { count: page.items.len(), more: page.next.is_some(), ..QueueStats::default() };
     let mut oldest: Option<Duration> = None;
     for depth in page.items {
@@ -54,7 +54,7 @@ async fn workers(store: &dyn Store) -> Result<WorkerStats> {
     let mut stats = WorkerStats::default();
     let mut page = PageRequest::first(PAGE);
     for _ in 0..PAGES {
-        let found = store.workers(&page).await?;
+        let found = store.list_workers(&page).await?;
         for worker in found.items {
             let kind = match worker.directive {
                 _ if !worker.is_live() => &mut stats.silent,

@@ -31,7 +31,7 @@ pub(crate) async fn workers(State(app): State<Arc<App>>, asked: Params) -> Resul
         None => unserved(&*app.store).await?,
         Some(_) => Vec::new(),
     };
-    let found = app.store.workers(&page).await?;
+    let found = app.store.list_workers(&page).await?;
     Ok(Json(Workers {
         items: found.items.into_iter().map(WorkerView::from).collect(),
         next_cursor: found.next.map(|name| name.to_string()),
@@ -40,14 +40,14 @@ pub(crate) async fn workers(State(app): State<Arc<App>>, asked: Params) -> Resul
 }
 
 async fn unserved(store: &dyn Store) -> orchestrix_store::Result<Vec<LaneView>> {
-    let lanes = store.lanes(MAX_LANES).await?;
+    let lanes = store.claimable_lanes(MAX_LANES).await?;
     let mut lanes: Vec<LaneView> = lanes.into_iter().map(|(queue, job_type)| LaneView { queue, job_type }).collect();
     let mut page = PageRequest::first(PageRequest::<()>::MAX_LIMIT);
     for _ in 0..MAX_PAGES {
         if lanes.is_empty() {
             return Ok(lanes);
         }
-        let found = store.workers(&page).await?;
+        let found = store.list_workers(&page).await?;
         let workers: Vec<WorkerView> = found.items.into_iter().map(WorkerView::from).collect();
         lanes.retain(|lane| !workers.iter().any(|worker| worker.takes(&lane.queue, &lane.job_type)));
         match found.next {

@@ -45,6 +45,6 @@ pub(crate) async fn batch(
         caller.acts_for(&job.tenant)?;
         job.traceparent.clone_from(&trace);
     }
-    let jobs = app.store.enqueue_many(jobs).await?;
+    let jobs = app.store.enqueue_jobs(jobs).await?;
     Ok((StatusCode::ACCEPTED, Json(BatchAccepted { jobs: jobs.into_iter().map(Accepted::from).collect() })))
 }

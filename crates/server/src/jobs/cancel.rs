@@ -41,7 +41,7 @@ pub(crate) async fn cancel(
 
 /// Cancels a job, however often.
 pub(crate) async fn stop(app: &App, id: JobId) -> Result<JobState, Refusal> {
-    match app.store.cancel(id).await {
+    match app.store.cancel_job(id).await {
         // It is what was wanted.
         Err(StoreError::IllegalTransition(transition)) if transition.from == JobState::Cancelled => Ok(transition.from),
         answer => Ok(answer?),

@@ -41,7 +41,7 @@ pub(crate) async fn create(
     take_key(&headers, &mut job)?;
     job.traceparent = traceparent(&headers);
     let correlation_id = job.correlation_id.clone();
-    let enqueued = app.store.enqueue(job).await?;
+    let enqueued = app.store.enqueue_job(job).await?;
     // Ties what is known of the request to what will be known of the job.
     tracing::debug!(job_id = %enqueued.id, correlation_id, "recorded");
     Ok(answer::accepted(enqueued.into()))

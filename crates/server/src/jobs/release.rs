@@ -35,7 +35,7 @@ pub(crate) async fn release(
 ) -> Result<(StatusCode, Json<Accepted>), Refusal> {
     let id = id(&text)?;
     caller.owns(&app, id).await?;
-    let state = match app.store.release_hold(id).await {
+    let state = match app.store.release_held_job(id).await {
         // It is what was wanted: an answer that got lost may have been the first one's.
         Err(StoreError::IllegalTransition(transition)) if !transition.from.is_terminal() => transition.from,
         answer => answer?,

@@ -37,7 +37,7 @@ pub(crate) async fn result(
 ) -> Result<Json<ResultView>, Refusal> {
     let id = id(&text)?;
     caller.owns(&app, id).await?;
-    let job = app.store.get(id).await?.ok_or(StoreError::JobNotFound(id))?;
+    let job = app.store.job(id).await?.ok_or(StoreError::JobNotFound(id))?;
     match job.state {
         JobState::Completed => {
             // Checked when it was told.

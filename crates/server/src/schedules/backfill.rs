@@ -9,7 +9,7 @@ use orchestrix_api::{
 };
 use orchestrix_core::{
     Timestamp,
-    schedule::{Outcome, Overlap},
+    schedule::{OccurrenceOutcome, Overlap},
 };
 use orchestrix_store::{Backfill, Occurrence, PageRequest, Schedule, StoreError};
 
@@ -45,7 +45,7 @@ pub(crate) async fn backfill(
     let planned = plan(&app, &caller, &schedule, &range, overlap).await?;
     let (status, fired, items) = match dry_run {
         true => {
-            let fired = planned.iter().filter(|line| line.outcome == Outcome::Fired).count();
+            let fired = planned.iter().filter(|line| line.outcome == OccurrenceOutcome::Fired).count();
             let items = planned.iter().cloned().map(OccurrenceView::from).collect();
             (StatusCode::OK, fired, Some(items))
         }
@@ -82,8 +82,8 @@ async fn fired(
     let mut fired = HashSet::new();
     let mut page = PageRequest::after(range.to, PageRequest::<()>::MAX_LIMIT);
     for _ in 0..most {
-        let found = app.store.occurrences(caller.tenant(), &schedule.definition.name, &page).await?;
-        let lines = found.items.iter().filter(|line| line.outcome == Outcome::Fired);
+        let found = app.store.list_occurrences(caller.tenant(), &schedule.definition.name, &page).await?;
+        let lines = found.items.iter().filter(|line| line.outcome == OccurrenceOutcome::Fired);
         fired.extend(lines.map(|line| line.nominal));
         match found.next {
             Some(cursor) if cursor >= range.from => page.cursor = Some(cursor),

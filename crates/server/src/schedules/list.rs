@@ -27,6 +27,6 @@ pub(crate) async fn list(
     asked: Params,
 ) -> Result<Json<Listed<ScheduleView>>, Refusal> {
     let page = page::read(&asked.0, |text| ScheduleName::new(text).ok())?;
-    let found = app.store.schedules(caller.tenant(), &page).await?;
+    let found = app.store.list_schedules(caller.tenant(), &page).await?;
     Ok(Json(Listed::of(found, |schedule| ScheduleView::from(&schedule))))
 }

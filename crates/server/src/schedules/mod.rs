@@ -36,7 +36,7 @@ pub(crate) async fn show(app: &App, caller: &Caller, name: &ScheduleName) -> Res
 
 /// Those of its jobs that are not over, oldest first; overlaps are decided by them.
 pub(crate) async fn unfinished(app: &App, schedule: &Schedule) -> Result<Vec<JobId>, Refusal> {
-    let states = app.store.states(&schedule.open_jobs).await?;
+    let states = app.store.job_states(&schedule.open_jobs).await?;
     let open = |id: &&JobId| states.iter().any(|(known, state)| known == *id && !state.is_terminal());
     Ok(schedule.open_jobs.iter().filter(open).copied().collect())
 }

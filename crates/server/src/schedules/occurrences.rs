@@ -36,5 +36,5 @@ pub(crate) async fn occurrences(
 ) -> Result<Json<Listed<OccurrenceView>>, Refusal> {
     let name = name(&text)?;
     let page = page::read(&asked.0, |text| text.parse().ok())?;
-    Ok(Json(Listed::of(app.store.occurrences(caller.tenant(), &name, &page).await?, OccurrenceView::from)))
+    Ok(Json(Listed::of(app.store.list_occurrences(caller.tenant(), &name, &page).await?, OccurrenceView::from)))
 }

@@ -9,7 +9,7 @@ use orchestrix_api::{
     schema::ScheduleId,
 };
 use orchestrix_core::{FieldError, Invalid, ScheduleName};
-use orchestrix_store::Put;
+use orchestrix_store::PutResult;
 
 use super::show;
 use crate::{
@@ -47,7 +47,7 @@ pub(crate) async fn put(
     if resume {
         app.store.resume_schedule(caller.tenant(), &name).await?;
     }
-    let status = if put == Put::Created { StatusCode::CREATED } else { StatusCode::OK };
+    let status = if put == PutResult::Created { StatusCode::CREATED } else { StatusCode::OK };
     let mut schedule = show(&app, &caller, &name).await?;
     schedule.standing.put = Some(schedule::put_word(put).into());
     Ok((status, Json(schedule)))

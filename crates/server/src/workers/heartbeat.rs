@@ -23,7 +23,7 @@ pub(crate) async fn heartbeat(State(app): State<Arc<App>>, body: Text) -> Result
     let mut tokens: Vec<LeaseToken> = beat.tokens.iter().filter_map(|(_, token)| *token).collect();
     tokens.sort_unstable();
     tokens.dedup();
-    let answers = app.store.heartbeat(&tokens).await?;
+    let answers = app.store.extend_leases(&tokens).await?;
     let held: HashMap<LeaseToken, LeaseStatus> = tokens.into_iter().zip(answers).collect();
     let directive = match app.store.heartbeat_worker(&beat.worker, beat.presence.clone()).await? {
         Some(directive) => directive,

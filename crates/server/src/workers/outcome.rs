@@ -13,16 +13,16 @@ use orchestrix_api::{
         read_outcome,
     },
 };
-use orchestrix_store::{Finish, FinishError, StoreError};
+use orchestrix_store::{FinishError, OutcomeReport, StoreError};
 
 use super::token;
 use crate::{App, body::Text, openapi::problems::Lost, params::Named, refusal::Refusal};
 
 async fn end(app: &App, ending: Ending, text: &str, body: &Text) -> Result<Json<Accepted>, Refusal> {
     // What is wrong with the body is said even to a worker whose lease is lost.
-    let verdict = read_outcome(ending, body.as_str()?)?;
+    let outcome = read_outcome(ending, body.as_str()?)?;
     let token = token(text)?;
-    match app.store.finish(vec![Finish { token, verdict }]).await?.pop() {
+    match app.store.finish_attempts(vec![OutcomeReport { token, outcome }]).await?.pop() {
         Some(Ok(state)) => Ok(Json(Accepted { job_id: token.job, status: state.status() })),
         Some(Err(FinishError::Invalid(error))) => {
             Err(Problem::from(job::Refusal::from(orchestrix_core::Invalid::from(error))).into())

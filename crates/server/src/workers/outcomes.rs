@@ -7,7 +7,7 @@ use orchestrix_api::{
     Code,
     worker::{OutcomeAnswer, OutcomesAnswer, OutcomesRequest, read_outcomes},
 };
-use orchestrix_store::{Finish, FinishError, metrics};
+use orchestrix_store::{FinishError, OutcomeReport, metrics};
 
 use crate::{App, body::Text, refusal::Refusal};
 
@@ -23,11 +23,11 @@ use crate::{App, body::Text, refusal::Refusal};
 pub(crate) async fn outcomes(State(app): State<Arc<App>>, body: Text) -> Result<Json<OutcomesAnswer>, Refusal> {
     let items = body.read(read_outcomes).await?;
     let (mut texts, mut known) = (Vec::with_capacity(items.len()), Vec::with_capacity(items.len()));
-    for (text, token, verdict) in items {
+    for (text, token, outcome) in items {
         texts.push((text, token.is_some()));
-        known.extend(token.map(|token| Finish { token, verdict }));
+        known.extend(token.map(|token| OutcomeReport { token, outcome }));
     }
-    let mut answers = app.store.finish(known).await?.into_iter();
+    let mut answers = app.store.finish_attempts(known).await?.into_iter();
     let answer = |(lease_token, known): (String, bool)| {
         let answer = if known { answers.next() } else { None };
         let refused = |code, detail: String| (None, Some(code), Some(detail));

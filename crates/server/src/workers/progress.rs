@@ -30,6 +30,6 @@ pub(crate) async fn progress(
 ) -> Result<Json<Accepted>, Refusal> {
     let update = read_progress(body.as_str()?)?;
     let token = token(&text)?;
-    app.store.progress(token, update).await?;
+    app.store.record_progress(token, update).await?;
     Ok(Json(Accepted { job_id: token.job, status: JobStatus::Running }))
 }

@@ -9,7 +9,8 @@ use axum::{
 };
 use futures_util::poll;
 use orchestrix_core::{JobState, NewJob, Role};
-use orchestrix_store::{Clock, Directive, ManualClock, MemoryStore, NewKey, PageRequest, Queues, Store, WorkerStatus};
+use orchestrix_memory::MemoryStore;
+use orchestrix_store::{Clock, Directive, ManualClock, NewKey, PageRequest, Queues, Store, WorkerStatus};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
@@ -36,7 +37,7 @@ fn place(auth: Auth) -> (Arc<dyn Store>, Arc<App>, Router) {
 }
 
 async fn the_worker(store: &Arc<dyn Store>) -> WorkerStatus {
-    let mut found = store.workers(&PageRequest::first(10)).await.unwrap().items;
+    let mut found = store.list_workers(&PageRequest::first(10)).await.unwrap().items;
     assert_eq!(found.len(), 1, "{found:?}");
     found.remove(0)
 }
@@ -53,7 +54,7 @@ async fn a_drain_that_comes_while_a_worker_is_written_down_is_not_lost() {
     let name = "w".parse().unwrap();
     let ask = |queue: &str| json!({"workerId": "w", "queues": [queue], "max": 3, "waitSeconds": 0});
     assert_eq!(post(&server, "/worker/leases", &ask("a")).await.status(), StatusCode::OK);
-    store.enqueue(NewJob { queue: "b".parse().unwrap(), ..NewJob::new("t".parse().unwrap()) }).await.unwrap();
+    store.enqueue_job(NewJob { queue: "b".parse().unwrap(), ..NewJob::new("t".parse().unwrap()) }).await.unwrap();
 
     // It has heard that it should run, and is about to say that it serves something else.
     let alone = app.roster.alone().await;
@@ -133,7 +134,7 @@ async fn a_key_that_was_taken_back_is_given_no_jobs_and_does_not_wait_on() {
     let ask = json!({"workerId": "w", "max": 3, "waitSeconds": 60});
     let mut waits = pin!(post_with(&server, "/worker/leases", &text, &ask));
     let known = async {
-        while store.workers(&PageRequest::first(1)).await.unwrap().items.is_empty() {
+        while store.list_workers(&PageRequest::first(1)).await.unwrap().items.is_empty() {
             tokio::task::yield_now().await;
         }
     };
@@ -143,15 +144,15 @@ async fn a_key_that_was_taken_back_is_given_no_jobs_and_does_not_wait_on() {
     }
     assert!(store.revoke_key(&gone.id).await.unwrap());
     app.keys.forget(&gone.id);
-    let id = store.enqueue(NewJob::new("t".parse().unwrap())).await.unwrap().id;
+    let id = store.enqueue_job(NewJob::new("t".parse().unwrap())).await.unwrap().id;
     let (status, answer) = json(waits.await).await;
     assert_eq!((status, &answer["code"]), (StatusCode::UNAUTHORIZED, &"unauthenticated".into()), "{answer}");
     app.desk.cleared().await;
-    let job = store.get(id).await.unwrap().unwrap();
+    let job = store.job(id).await.unwrap().unwrap();
     assert_eq!((job.state, job.attempts), (JobState::Pending, 0));
 
     // Without a job, too, long before its time is over.
-    store.cancel(id).await.unwrap();
+    store.cancel_job(id).await.unwrap();
     let text = good.text();
     let begun = tokio::time::Instant::now();
     let mut waits = pin!(post_with(&server, "/worker/leases", &text, &ask));
@@ -178,7 +179,7 @@ async fn a_first_heartbeat_beside_a_first_request_for_jobs_writes_over_nothing()
         }
         assert!(poll!(asks.as_mut()).is_pending());
         assert!(poll!(beats.as_mut()).is_pending());
-        let workers = async || store.workers(&PageRequest::first(10)).await.unwrap().items;
+        let workers = async || store.list_workers(&PageRequest::first(10)).await.unwrap().items;
         assert!(workers().await.is_empty(), "nobody writes while another does");
 
         drop(alone);
@@ -201,7 +202,7 @@ async fn one_that_was_told_to_take_nothing_new_waits_for_nothing_as_long_as_it_a
     let ask = |seconds: u64| json!({"workerId": "w", "waitSeconds": seconds});
     post(&server, "/worker/leases", &ask(0)).await;
     store.direct_worker(&"w".parse().unwrap(), Directive::Drain).await.unwrap();
-    store.enqueue(NewJob::new("t".parse().unwrap())).await.unwrap();
+    store.enqueue_job(NewJob::new("t".parse().unwrap())).await.unwrap();
     let begun = tokio::time::Instant::now();
     let (status, answer) = json(post(&server, "/worker/leases", &ask(5)).await).await;
     assert_eq!((status, &answer["leases"]), (StatusCode::OK, &json!([])));
@@ -217,7 +218,7 @@ async fn one_that_waits_for_nothing_is_known_to_live_and_still_drains() {
     let ask = |seconds: u64| json!({"workerId": "w", "waitSeconds": seconds});
     post(&server, "/worker/leases", &ask(0)).await;
     store.direct_worker(&"w".parse().unwrap(), Directive::Drain).await.unwrap();
-    store.enqueue(NewJob::new("t".parse().unwrap())).await.unwrap();
+    store.enqueue_job(NewJob::new("t".parse().unwrap())).await.unwrap();
     // The clocks of the store and of the server go at the same pace.
     tokio::spawn(async move {
         loop {

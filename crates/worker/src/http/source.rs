@@ -17,8 +17,8 @@ use orchestrix_api::{
 };
 use orchestrix_core::{FieldError, JobState, JobStatus, LeaseToken, NewJob, WorkerName};
 use orchestrix_store::{
-    ClaimRequest, Claimed, Directive, Enqueued, Finish, FinishError, LeaseStatus, LogLine, Presence, ProgressUpdate,
-    Result, StoreError, Wakeups, WorkerInfo, wakeup::Waker,
+    ClaimRequest, ClaimedJob, Directive, Enqueued, FinishError, LeaseStatus, LogLine, OutcomeReport, Presence,
+    ProgressUpdate, Result, StoreError, Wakeups, WorkerInfo, wakeup::WakeupSender,
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -78,7 +78,7 @@ impl HttpSource {
         self.presence.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn post_claim(&self, request: &ClaimRequest, wait: Duration) -> Result<(Vec<Claimed>, Instant)> {
+    async fn post_claim(&self, request: &ClaimRequest, wait: Duration) -> Result<(Vec<ClaimedJob>, Instant)> {
         let slots = {
             let mut last = self.presence();
             last.name = Some(request.worker.clone());
@@ -98,7 +98,7 @@ impl HttpSource {
         let waited = Duration::try_from_secs_f64(response.waited_seconds).unwrap_or_default().min(sent.elapsed());
         let mut jobs = Vec::with_capacity(response.leases.len());
         for lease in response.leases {
-            match Claimed::try_from(lease) {
+            match ClaimedJob::try_from(lease) {
                 Ok(job) => jobs.push(job),
                 // Its lease expires; the other jobs can run.
                 Err(error) => tracing::error!(%error, "server sent an invalid lease"),
@@ -190,11 +190,11 @@ fn enqueued(job: &Accepted) -> Enqueued {
 
 #[async_trait]
 impl JobSource for HttpSource {
-    async fn claim_jobs(&self, request: &ClaimRequest) -> Result<Vec<Claimed>> {
+    async fn claim_jobs(&self, request: &ClaimRequest) -> Result<Vec<ClaimedJob>> {
         Ok(self.post_claim(request, Duration::ZERO).await?.0)
     }
 
-    async fn long_poll_jobs(&self, request: &ClaimRequest) -> Result<Option<(Vec<Claimed>, Instant)>> {
+    async fn long_poll_jobs(&self, request: &ClaimRequest) -> Result<Option<(Vec<ClaimedJob>, Instant)>> {
         self.post_claim(request, self.options.wait).await.map(Some)
     }
 
@@ -206,10 +206,10 @@ impl JobSource for HttpSource {
         }
     }
 
-    async fn finish_attempts(&self, items: Vec<Finish>) -> Result<Vec<Result<JobState, FinishError>>> {
+    async fn finish_attempts(&self, items: Vec<OutcomeReport>) -> Result<Vec<Result<JobState, FinishError>>> {
         let mut results = Vec::with_capacity(items.len());
         let requests = items.iter().map(OutcomeRequest::from);
-        let requests = split_into_requests(requests, Finish::MAX_ITEMS, MAX_OUTCOME_BYTES);
+        let requests = split_into_requests(requests, OutcomeReport::MAX_ITEMS, MAX_OUTCOME_BYTES);
         for request in requests.map_err(serialization_error)? {
             results.extend(self.post_outcomes_bisecting(request).await?);
         }
@@ -284,7 +284,7 @@ impl JobSource for HttpSource {
 
     fn job_wakeups(&self) -> Wakeups {
         // Never sends a wake-up: the source has a long poll.
-        Waker::default().subscribe()
+        WakeupSender::default().subscribe()
     }
 
     fn dedicated_handle(&self) -> Result<Arc<dyn JobSource>> {

@@ -75,11 +75,11 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "server-cursor-tells-a-foreign-job",
         bug: "where a page ends is the id of a job that was not asked for",
         edits: &[edit(
-            "crates/store/src/memory/inspect.rs",
+            "crates/memory/src/inspect.rs",
             "last.zip(ids.next()).map(|(last, next)| last.parted_from(next))",
             "last.zip(ids.next()).map(|(last, _)| last)",
         )],
-        packages: &["orchestrix-store"],
+        packages: &["orchestrix-memory"],
     },
     Mutant {
         name: "server-drain-lost-by-a-registration",
@@ -95,9 +95,9 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "server-drained-worker-stays",
         bug: "a worker that an operator drains never ends",
         edits: &[edit(
-            "crates/worker/src/keeper.rs",
-            "() = shop.told_to_drain() => false,",
-            "() = async { shop.told_to_drain().await; std::future::pending().await } => false,",
+            "crates/worker/src/control_thread.rs",
+            "() = shared.drain_requested() => false,",
+            "() = async { shared.drain_requested().await; std::future::pending().await } => false,",
         )],
         packages: &["orchestrix-worker"],
     },
