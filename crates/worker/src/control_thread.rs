@@ -104,7 +104,7 @@ async fn control(
         match Coordinator::start(Arc::clone(store), options) {
             Ok(started) => *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(started),
             Err(error) => {
-                tracing::error!(%error, "coordinator did not start; this worker does not campaign for leadership")
+                tracing::error!(%error, "coordinator did not start; this worker does not campaign for leadership");
             }
         }
     }

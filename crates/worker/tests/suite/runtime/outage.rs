@@ -1,4 +1,4 @@
-//! The database goes away and comes back.
+//! The database becomes unavailable and recovers.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use orchestrix_core::JobState;
 use orchestrix_postgres::{PostgresOptions, PostgresStore};
 use orchestrix_testkit::{Proxy, TestDatabase};
 
-use super::{enqueue, gated, reaches, until};
+use super::{enqueue, gated_worker, wait_for_state, wait_until};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn running_jobs_go_on_their_outcomes_are_told_later_and_work_resumes_by_itself() {
+async fn during_an_outage_jobs_run_on_and_outcomes_are_reported_after_it() {
     let database = TestDatabase::create("away").unwrap();
     let direct = Client::new(PostgresStore::open(PostgresOptions::new(database.url())).await.unwrap());
     let config: tokio_postgres::Config = database.url().parse().unwrap();
@@ -19,23 +19,27 @@ async fn running_jobs_go_on_their_outcomes_are_told_later_and_work_resumes_by_it
     let url = database.url().replace(&format!(":{port}/"), &format!(":{}/", proxy.address().port()));
     let options = PostgresOptions { connect_timeout: Duration::from_secs(1), ..PostgresOptions::new(url) };
     let through = Client::new(PostgresStore::open(options).await.unwrap());
-    let (worker, keeper) = gated(&through);
+    let (worker, gate) = gated_worker(&through);
     let worker = worker.concurrency(2).no_coordinator().start().unwrap();
 
     let running = enqueue(&direct, 1).await;
-    keeper.next().await;
+    gate.next_started().await;
     proxy.cut();
     let waiting = enqueue(&direct, 2).await;
-    keeper.let_through(1);
-    until("the handler has ended", async || worker.running() == 0).await;
-    assert_eq!(reaches(&direct, running.id(), JobState::Running).await.attempts, 0, "nobody could be told");
-    assert!(keeper.nobody().await, "nothing new was claimed");
+    gate.let_pass(1);
+    wait_until("the handler has returned", async || worker.running() == 0).await;
+    assert_eq!(
+        wait_for_state(&direct, running.id(), JobState::Running).await.attempts,
+        0,
+        "the outcome could not be reported"
+    );
+    assert!(gate.none_started().await, "a job was claimed during the outage");
 
     proxy.restore();
-    let told = reaches(&direct, running.id(), JobState::Completed).await;
-    assert_eq!((told.attempts, told.leases), (1, 1), "the outcome was kept and told with its token");
-    keeper.next().await;
-    keeper.let_through(1);
-    reaches(&direct, waiting.id(), JobState::Completed).await;
+    let reported = wait_for_state(&direct, running.id(), JobState::Completed).await;
+    assert_eq!((reported.attempts, reported.leases), (1, 1), "the outcome was kept and reported with its lease token");
+    gate.next_started().await;
+    gate.let_pass(1);
+    wait_for_state(&direct, waiting.id(), JobState::Completed).await;
     let _ = worker.shutdown().await;
 }

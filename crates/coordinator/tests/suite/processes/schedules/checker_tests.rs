@@ -1,4 +1,4 @@
-//! The judge finds what it is there to find.
+//! Tests of the checker: it finds planted violations.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -7,29 +7,29 @@ use tokio_postgres::Client;
 
 use super::{
     super::{cluster::connect, traffic::open},
-    judge::{self, Counts},
+    checker::{self, Counts},
 };
 
-/// 2026-01-01T00:00:10.5Z: every schedule of the sound case has come further.
+/// 2026-01-01T00:00:10.5Z: every schedule of the valid case has advanced past it.
 fn closed() -> SystemTime {
     UNIX_EPOCH + Duration::from_millis(1_767_225_610_500)
 }
 
-async fn sound() -> (TestDatabase, Client) {
+async fn valid() -> (TestDatabase, Client) {
     let database = tokio::task::block_in_place(|| TestDatabase::create("judge").unwrap());
-    // Makes the schema.
+    // Creates the schema.
     drop(open(database.url()).await);
     let client = connect(database.url()).await;
     client.batch_execute(include_str!("../audit.sql")).await.unwrap();
-    judge::watch(&client).await;
-    client.batch_execute(include_str!("sound.sql")).await.unwrap();
+    checker::install(&client).await;
+    client.batch_execute(include_str!("valid.sql")).await.unwrap();
     (database, client)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_follows_the_rules_is_no_violation() {
-    let (_database, client) = sound().await;
-    assert_eq!(judge::violations(&client, closed()).await, Vec::<String>::new());
+async fn a_valid_history_has_no_violations() {
+    let (_database, client) = valid().await;
+    assert_eq!(checker::violations(&client, closed()).await, Vec::<String>::new());
     let counts = |misfire: &str, [times, on_time, late, missed]: [i64; 4]| Counts {
         misfire: misfire.into(),
         schedules: 1,
@@ -40,71 +40,71 @@ async fn what_follows_the_rules_is_no_violation() {
     };
     let expected =
         [counts("catch_up", [10, 8, 2, 0]), counts("fire_once", [3, 1, 1, 1]), counts("skip", [10, 8, 0, 2])];
-    assert_eq!(judge::counts(&client).await, expected);
+    assert_eq!(checker::counts(&client).await, expected);
 }
 
-/// What is wrong, and what the judge must say of it.
+/// Planted errors: the expected text of the violation, and the SQL that causes it.
 const PLANTED: &[(&str, &str)] = &[
-    // Lines that are missing, or too many.
-    ("all has 0 lines for", "DELETE FROM orchestrix.occurrence WHERE schedule = 'all' AND nominal = '2026-01-01 00:00:03Z'"),
-    ("all has 0 lines for", "DELETE FROM orchestrix.occurrence WHERE schedule = 'all' AND nominal = '2026-01-01 00:00:01Z'"),
-    ("all has 0 lines for", "DELETE FROM orchestrix.occurrence WHERE schedule = 'all' AND nominal = '2026-01-01 00:00:10Z'"),
-    ("none has 0 lines for", "DELETE FROM orchestrix.occurrence WHERE schedule = 'none' AND outcome = 'missed'"),
+    // Missing and duplicate occurrences.
+    ("all has 0 occurrences for", "DELETE FROM orchestrix.occurrence WHERE schedule = 'all' AND nominal = '2026-01-01 00:00:03Z'"),
+    ("all has 0 occurrences for", "DELETE FROM orchestrix.occurrence WHERE schedule = 'all' AND nominal = '2026-01-01 00:00:01Z'"),
+    ("all has 0 occurrences for", "DELETE FROM orchestrix.occurrence WHERE schedule = 'all' AND nominal = '2026-01-01 00:00:10Z'"),
+    ("none has 0 occurrences for", "DELETE FROM orchestrix.occurrence WHERE schedule = 'none' AND outcome = 'missed'"),
     (
-        "all has 2 lines for",
+        "all has 2 occurrences for",
         "ALTER TABLE orchestrix.occurrence DROP CONSTRAINT occurrence_pkey;
          INSERT INTO orchestrix.occurrence SELECT * FROM orchestrix.occurrence WHERE schedule = 'all' AND nominal = '2026-01-01 00:00:03Z'",
     ),
     (
-        "none has 2 lines for",
+        "none has 2 occurrences for",
         "UPDATE orchestrix.occurrence SET until = until + interval '1 s', count = 3 WHERE schedule = 'none' AND outcome = 'missed'",
     ),
     ("counts 3 times", "UPDATE orchestrix.occurrence SET count = 3 WHERE schedule = 'none' AND outcome = 'missed'"),
     (
-        "all has a line for",
+        "all has an occurrence for",
         "UPDATE orchestrix.occurrence SET nominal = nominal + interval '0.1 s', until = until + interval '0.1 s'
          WHERE schedule = 'all' AND nominal = '2026-01-01 00:00:03Z'",
     ),
-    ("which nobody put", "UPDATE orchestrix.occurrence SET schedule = 'others' WHERE schedule = 'all'"),
-    // Where a schedule stands.
-    ("all has 0 lines for", "UPDATE orchestrix.schedule SET next_nominal = next_nominal + interval '1 s', next_fire_at = next_fire_at + interval '1 s' WHERE name = 'all'"),
+    ("which is not planned", "UPDATE orchestrix.occurrence SET schedule = 'others' WHERE schedule = 'all'"),
+    // The state of schedules.
+    ("all has 0 occurrences for", "UPDATE orchestrix.schedule SET next_nominal = next_nominal + interval '1 s', next_fire_at = next_fire_at + interval '1 s' WHERE name = 'all'"),
     (
-        "all has a line for",
+        "all has an occurrence for",
         "UPDATE orchestrix.schedule SET next_nominal = next_nominal - interval '1 s', next_fire_at = next_fire_at - interval '1 s'
          WHERE name = 'all'",
     ),
     (
-        "all was left behind",
+        "all is behind",
         "UPDATE orchestrix.schedule SET next_nominal = next_nominal - interval '1 s', next_fire_at = next_fire_at - interval '1 s'
          WHERE name = 'all'",
     ),
-    ("comes next to", "UPDATE orchestrix.schedule SET next_nominal = next_nominal - interval '0.5 s' WHERE name = 'all'"),
-    ("all is gone", "DELETE FROM orchestrix.schedule WHERE name = 'all'"),
-    ("all is gone", "UPDATE orchestrix.schedule SET next_nominal = NULL, next_fire_at = NULL WHERE name = 'all'"),
-    ("all was put from", "UPDATE orchestrix.schedule SET created_at = created_at + interval '1 s' WHERE name = 'all'"),
-    // Jobs that are missing, or too many, or those of others.
-    ("is there 0 times", "DELETE FROM orchestrix.job WHERE id = md5('all3')::uuid"),
-    ("is there 0 times", "DELETE FROM orchestrix.history WHERE id = md5('all1')::uuid"),
-    ("is there 0 times", "DELETE FROM orchestrix.dead WHERE id = md5('all2')::uuid"),
-    ("is there 2 times", "INSERT INTO orchestrix.history SELECT * FROM audit.ended(md5('all3')::uuid, 'completed')"),
+    ("is next at", "UPDATE orchestrix.schedule SET next_nominal = next_nominal - interval '0.5 s' WHERE name = 'all'"),
+    ("all is missing", "DELETE FROM orchestrix.schedule WHERE name = 'all'"),
+    ("all is missing", "UPDATE orchestrix.schedule SET next_nominal = NULL, next_fire_at = NULL WHERE name = 'all'"),
+    ("all was put between", "UPDATE orchestrix.schedule SET created_at = created_at + interval '1 s' WHERE name = 'all'"),
+    // Missing, duplicate and foreign jobs.
+    ("exists 0 times", "DELETE FROM orchestrix.job WHERE id = md5('all3')::uuid"),
+    ("exists 0 times", "DELETE FROM orchestrix.history WHERE id = md5('all1')::uuid"),
+    ("exists 0 times", "DELETE FROM orchestrix.dead WHERE id = md5('all2')::uuid"),
+    ("exists 2 times", "INSERT INTO orchestrix.history SELECT * FROM audit.ended(md5('all3')::uuid, 'completed')"),
     (
-        "has no line",
+        "has no occurrence",
         "CREATE TEMPORARY TABLE second AS SELECT * FROM orchestrix.job WHERE id = md5('all3')::uuid;
          UPDATE second SET id = gen_random_uuid();
          INSERT INTO orchestrix.job SELECT * FROM second",
     ),
     (
-        "is that of 2 lines",
+        "belongs to 2 occurrences",
         "UPDATE orchestrix.occurrence SET job = md5('all4')::uuid WHERE schedule = 'all' AND nominal = '2026-01-01 00:00:05Z'",
     ),
     (
-        "its job stands for",
+        "its job is for",
         "UPDATE orchestrix.job SET options = '{\"correlationId\": \"all@2026-01-01T00:00:04Z\"}' WHERE id = md5('all3')::uuid",
     ),
-    ("its job stands for", "UPDATE orchestrix.job SET options = NULL WHERE id = md5('all3')::uuid"),
-    ("its job stands for", "UPDATE orchestrix.job SET job_type = 'none' WHERE id = md5('all3')::uuid"),
+    ("its job is for", "UPDATE orchestrix.job SET options = NULL WHERE id = md5('all3')::uuid"),
+    ("its job is for", "UPDATE orchestrix.job SET job_type = 'none' WHERE id = md5('all3')::uuid"),
     ("and its job at", "UPDATE orchestrix.job SET created_at = created_at + interval '1 ms' WHERE id = md5('all3')::uuid"),
-    // The rules for what is late.
+    // The misfire rules.
     ("all for", "UPDATE orchestrix.occurrence SET at = nominal - interval '1 ms' WHERE schedule = 'all' AND nominal = '2026-01-01 00:00:03Z'"),
     ("(no reason), by the rule catch_up", "UPDATE orchestrix.occurrence SET reason = NULL WHERE schedule = 'all' AND reason = 'catch_up'"),
     (
@@ -134,30 +134,30 @@ const PLANTED: &[(&str, &str)] = &[
         "UPDATE orchestrix.occurrence SET at = nominal + interval '5.9 s' WHERE schedule = 'once' AND outcome = 'missed'",
     ),
     (
-        "when it was not the latest",
+        "although it was not the latest",
         "UPDATE orchestrix.occurrence SET at = '2026-01-01 00:00:48.1Z' WHERE schedule = 'once' AND reason IS NOT NULL",
     ),
     (
-        "and nothing later fired instead",
+        "and no later one fired instead",
         "UPDATE orchestrix.occurrence SET outcome = 'missed', reason = 'late', job = NULL WHERE schedule = 'once' AND reason = 'catch_up'",
     ),
     (
         "only times up to",
         "UPDATE orchestrix.occurrence SET at = nominal + interval '2 s' WHERE schedule = 'none' AND nominal = '2026-01-01 00:00:03Z'",
     ),
-    // Who wrote it.
+    // The writing node.
     ("by node2, while node1 led", "UPDATE audit.firing SET node = 'node2' WHERE schedule = 'all'"),
-    ("while nobody led", "UPDATE audit.firing SET epoch = 7 WHERE schedule = 'all'"),
+    ("while no node led", "UPDATE audit.firing SET epoch = 7 WHERE schedule = 'all'"),
 ];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whatever_is_amiss_with_a_ledger_or_a_job_is_a_violation() {
-    let (_database, client) = sound().await;
-    for (words, wrong) in PLANTED {
-        client.batch_execute(&format!("BEGIN; {wrong}")).await.unwrap_or_else(|error| panic!("{wrong}: {error:?}"));
-        let found = judge::violations(&client, closed()).await;
-        assert!(found.iter().any(|violation| violation.contains(words)), "{wrong}: no `{words}` in {found:#?}");
+async fn every_planted_error_is_reported() {
+    let (_database, client) = valid().await;
+    for (text, sql) in PLANTED {
+        client.batch_execute(&format!("BEGIN; {sql}")).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+        let violations = checker::violations(&client, closed()).await;
+        assert!(violations.iter().any(|violation| violation.contains(text)), "{sql}: no `{text}` in {violations:#?}");
         client.batch_execute("ROLLBACK").await.unwrap();
     }
-    assert_eq!(judge::violations(&client, closed()).await, Vec::<String>::new());
+    assert_eq!(checker::violations(&client, closed()).await, Vec::<String>::new());
 }

@@ -1,4 +1,4 @@
-//! Operations on many jobs, worked off by whoever leads.
+//! Bulk operations, advanced by the leader.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,7 +12,7 @@ use orchestrix_store::{
 };
 use orchestrix_testkit::{PostgresServer, TestDatabase, psql};
 
-use crate::support::{claim, job, leading, options, start, until};
+use crate::support::{claim, job, leading, options, start, wait_for};
 
 fn memory() -> Arc<dyn Store> {
     Arc::new(MemoryStore::new())
@@ -27,12 +27,13 @@ fn of_queue(name: &str) -> JobFilter {
 }
 
 async fn begin(store: &dyn Store, action: BulkAction, filter: JobFilter, dry_run: bool) -> OperationId {
-    let wanted = NewOperation { action, filter, dry_run, actor: "ann".into(), tenant: None };
-    store.begin_operation(wanted).await.unwrap().id
+    let new = NewOperation { action, filter, dry_run, actor: "ann".into(), tenant: None };
+    store.begin_operation(new).await.unwrap().id
 }
 
-async fn over(store: &dyn Store, id: OperationId) -> Operation {
-    until("it is over", async || {
+/// Waits until the operation has ended.
+async fn wait_until_ended(store: &dyn Store, id: OperationId) -> Operation {
+    wait_for("the operation has ended", async || {
         store.operation(id).await.unwrap().filter(|operation| operation.state != OperationState::Running)
     })
     .await
@@ -54,25 +55,25 @@ fn counts(operation: &Operation) -> (OperationState, u64, u64, u64) {
 }
 
 #[tokio::test]
-async fn every_job_that_matches_is_changed_and_no_other() {
+async fn an_operation_changes_exactly_the_matching_jobs() {
     let store = memory();
     // More than two pages of one queue, and jobs of another between them.
     store.enqueue_jobs((0..2_402).map(|n| in_queue(if n % 2 == 0 { "a" } else { "b" })).collect()).await.unwrap();
     let dry = begin(&*store, BulkAction::Cancel, of_queue("a"), true).await;
     let real = begin(&*store, BulkAction::Cancel, of_queue("a"), false).await;
     let node = start(&store, "a");
-    assert_eq!(counts(&over(&*store, dry).await), (OperationState::Done, 1_201, 0, 0));
-    assert_eq!(counts(&over(&*store, real).await), (OperationState::Done, 1_201, 1_201, 0));
+    assert_eq!(counts(&wait_until_ended(&*store, dry).await), (OperationState::Done, 1_201, 0, 0));
+    assert_eq!(counts(&wait_until_ended(&*store, real).await), (OperationState::Done, 1_201, 1_201, 0));
     let cancelled = JobFilter { states: vec![JobState::Cancelled], ..of_queue("a") };
     assert_eq!(count(&*store, &cancelled).await, 1_201);
     let pending = JobFilter { states: vec![JobState::Pending], ..of_queue("b") };
     assert_eq!(count(&*store, &pending).await, 1_201);
-    let bulk = &node.status().services["bulk"];
-    assert_eq!((bulk.moved, bulk.failures), (1_201, 0));
+    let status = &node.status().services["advance_operations"];
+    assert_eq!((status.affected, status.failures), (1_201, 0));
 }
 
 #[tokio::test]
-async fn jobs_are_retried_and_made_urgent_where_they_can_be() {
+async fn operations_retry_jobs_and_change_priorities_where_possible() {
     let store = memory();
     for _ in 0..3 {
         store.enqueue_job(in_queue("a")).await.unwrap();
@@ -85,20 +86,24 @@ async fn jobs_are_retried_and_made_urgent_where_they_can_be() {
     store.finish_attempts(vec![OutcomeReport { token, outcome: Outcome::DONE }]).await.unwrap();
     let _node = start(&store, "a");
     let retried = begin(&*store, BulkAction::Retry, JobFilter::default(), false).await;
-    assert_eq!(counts(&over(&*store, retried).await), (OperationState::Done, 3, 3, 0));
+    assert_eq!(counts(&wait_until_ended(&*store, retried).await), (OperationState::Done, 3, 3, 0));
     let urgent = BulkAction::Priority(Priority::new(7).unwrap());
     let urgent = begin(&*store, urgent, of_queue("a"), false).await;
-    assert_eq!(counts(&over(&*store, urgent).await), (OperationState::Done, 3, 3, 0), "the completed one is no match");
+    assert_eq!(
+        counts(&wait_until_ended(&*store, urgent).await),
+        (OperationState::Done, 3, 3, 0),
+        "a completed job does not match"
+    );
     for _ in 0..3 {
         assert_eq!(claim(&*store).await.unwrap().priority.get(), 7);
     }
     let none = JobFilter { states: vec![JobState::Completed], ..JobFilter::default() };
     let none = begin(&*store, BulkAction::Retry, none, false).await;
-    assert_eq!(counts(&over(&*store, none).await), (OperationState::Done, 0, 0, 0));
+    assert_eq!(counts(&wait_until_ended(&*store, none).await), (OperationState::Done, 0, 0, 0));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_operation_goes_on_where_it_stood_when_another_took_over_in_the_middle() {
+async fn a_new_leader_continues_an_operation_at_its_cursor() {
     const JOBS: usize = 10_000;
     let database = tokio::task::block_in_place(|| TestDatabase::create("bulk").unwrap());
     let store: Arc<dyn Store> = Arc::new(PostgresStore::open(PostgresOptions::new(database.url())).await.unwrap());
@@ -106,43 +111,46 @@ async fn an_operation_goes_on_where_it_stood_when_another_took_over_in_the_middl
     let node = start(&store, "a");
     let epoch = leading(&node).await.epoch;
     let id = begin(&*store, BulkAction::Cancel, of_queue("a"), false).await;
-    until("it has begun", async || store.operation(id).await.unwrap().filter(|now| now.changed > 0)).await;
-    // As if its term had run out unnoticed.
+    wait_for("the operation has changed jobs", async || {
+        store.operation(id).await.unwrap().filter(|now| now.changed > 0)
+    })
+    .await;
+    // As if the leader's term had expired unnoticed.
     let usurper = NodeName::trusted("usurper");
-    until("another leads", async || {
+    wait_for("another node leads", async || {
         let sql = "UPDATE orchestrix.leader_term SET ends_at = now() - interval '1 second'";
         tokio::task::block_in_place(|| psql(database.url(), sql).unwrap());
         let led = store.campaign_for_leadership(&usurper, Duration::from_secs(1), None).await.unwrap();
         matches!(led, Leadership::Leading(_)).then_some(())
     })
     .await;
-    let middle = store.operation(id).await.unwrap().unwrap();
-    assert_eq!(middle.state, OperationState::Running, "it was over too soon to tell anything");
-    let done = over(&*store, id).await;
-    assert!(node.status().epoch > epoch, "not by the leader of then");
+    let blocked = store.operation(id).await.unwrap().unwrap();
+    assert_eq!(blocked.state, OperationState::Running, "the operation ended before the takeover");
+    let done = wait_until_ended(&*store, id).await;
+    assert!(node.status().epoch > epoch, "the operation was finished by the first leader");
     assert_eq!((done.state, done.refused), (OperationState::Done, 0));
-    assert_eq!(usize::try_from(done.changed), Ok(JOBS), "nothing was done that was not counted: {done:?}");
+    assert_eq!(usize::try_from(done.changed), Ok(JOBS), "jobs were changed without being counted: {done:?}");
     let cancelled = JobFilter { states: vec![JobState::Cancelled], ..of_queue("a") };
     assert_eq!(count(&*store, &cancelled).await, JOBS);
     node.shutdown().await;
 }
 
 #[tokio::test]
-async fn a_small_operation_is_not_kept_waiting_by_a_large_one_that_came_first() {
+async fn a_small_operation_does_not_wait_for_an_earlier_large_one() {
     let store = memory();
     store.enqueue_jobs((0..5_000).map(|_| in_queue("large")).collect()).await.unwrap();
     store.enqueue_jobs((0..10).map(|_| in_queue("small")).collect()).await.unwrap();
     let large = begin(&*store, BulkAction::Cancel, of_queue("large"), false).await;
     let small = begin(&*store, BulkAction::Cancel, of_queue("small"), false).await;
     let _node = start(&store, "a");
-    let (large, small) = (over(&*store, large).await, over(&*store, small).await);
+    let (large, small) = (wait_until_ended(&*store, large).await, wait_until_ended(&*store, small).await);
     assert_eq!(counts(&large), (OperationState::Done, 5_000, 5_000, 0));
     assert_eq!(counts(&small), (OperationState::Done, 10, 10, 0));
     assert!(small.finished_at < large.finished_at, "{:?} and {:?}", small.finished_at, large.finished_at);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_operation_that_is_refused_at_the_same_place_again_and_again_fails_and_holds_up_no_other() {
+async fn an_operation_that_is_refused_repeatedly_at_one_cursor_fails_and_blocks_no_other() {
     let database = tokio::task::block_in_place(|| TestDatabase::create("bulk").unwrap());
     let short = Duration::from_millis(100);
     let limits = PostgresOptions { lock_timeout: short, ..PostgresOptions::new(database.url()) };
@@ -155,64 +163,68 @@ async fn an_operation_that_is_refused_at_the_same_place_again_and_again_fails_an
 
     let refused = begin(&*store, BulkAction::Cancel, of_queue("held"), false).await;
     let free = begin(&*store, BulkAction::Cancel, of_queue("free"), false).await;
-    let node = Coordinator::start(Arc::clone(&store), CoordinatorOptions { bulk_tries: 3, ..options("a") }).unwrap();
-    let (refused, free) = (over(&*store, refused).await, over(&*store, free).await);
+    let node = Coordinator::start(Arc::clone(&store), CoordinatorOptions { max_operation_refusals: 3, ..options("a") })
+        .unwrap();
+    let (refused, free) = (wait_until_ended(&*store, refused).await, wait_until_ended(&*store, free).await);
     assert_eq!(counts(&free), (OperationState::Done, 1, 1, 0));
-    assert!(free.finished_at < refused.finished_at, "it did not wait");
+    assert!(free.finished_at < refused.finished_at, "the free operation waited for the refused one");
     assert_eq!(counts(&refused), (OperationState::Failed, 0, 0, 0));
     let error = refused.error.unwrap();
     assert!(error.contains("refused 3 times in a row") && !error.contains("timeout"), "{error}");
 
-    // One that is let go in time goes on.
-    let patient = begin(&*store, BulkAction::Cancel, of_queue("held"), false).await;
-    until("it has had a turn", async || {
-        let now = store.operation(patient).await.unwrap().unwrap();
+    // An operation whose lock is released in time continues.
+    let resumed = begin(&*store, BulkAction::Cancel, of_queue("held"), false).await;
+    wait_for("the operation has had a turn", async || {
+        let now = store.operation(resumed).await.unwrap().unwrap();
         (now.updated_at > now.created_at).then_some(())
     })
     .await;
     client.batch_execute("ROLLBACK").await.unwrap();
-    assert_eq!(counts(&over(&*store, patient).await), (OperationState::Done, 1, 1, 0));
+    assert_eq!(counts(&wait_until_ended(&*store, resumed).await), (OperationState::Done, 1, 1, 0));
     assert_eq!(store.job(held).await.unwrap().unwrap().state, JobState::Cancelled);
     node.shutdown().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_operation_waits_for_a_database_that_is_away() {
+async fn an_operation_survives_an_outage_of_the_database() {
     const JOBS: usize = 10_000;
-    const TRIES: u32 = 3;
+    const MAX_REFUSALS: u32 = 3;
     let mut server = tokio::task::block_in_place(|| PostgresServer::builder().start().unwrap());
     let store = PostgresStore::open(PostgresOptions::new(server.url("postgres"))).await.unwrap();
     let store: Arc<dyn Store> = Arc::new(store);
     store.enqueue_jobs(vec![in_queue("a"); JOBS]).await.unwrap();
     let node = Coordinator::start(
         Arc::clone(&store),
-        CoordinatorOptions { bulk_tries: TRIES, term: Duration::from_secs(30), ..options("a") },
+        CoordinatorOptions { max_operation_refusals: MAX_REFUSALS, term: Duration::from_secs(30), ..options("a") },
     );
     let node = node.unwrap();
     leading(&node).await;
     let id = begin(&*store, BulkAction::Cancel, of_queue("a"), false).await;
-    until("it has begun", async || store.operation(id).await.unwrap().filter(|now| now.changed > 0)).await;
+    wait_for("the operation has changed jobs", async || {
+        store.operation(id).await.unwrap().filter(|now| now.changed > 0)
+    })
+    .await;
     tokio::task::block_in_place(|| server.kill().unwrap());
-    let failures = || node.status().services["bulk"].failures;
+    let failures = || node.status().services["advance_operations"].failures;
     let before = failures();
-    // More often than it may be refused.
-    let enough = before + u64::from(TRIES) + 1;
-    until("it failed again and again", async || (failures() >= enough).then_some(())).await;
-    let back = Timestamp::now();
+    // More often than the limit of refusals.
+    let enough = before + u64::from(MAX_REFUSALS) + 1;
+    wait_for("the service failed repeatedly", async || (failures() >= enough).then_some(())).await;
+    let recovered_at = Timestamp::now();
     tokio::task::block_in_place(|| server.restart().unwrap());
-    let done = until("it is over", async || {
+    let done = wait_for("the operation has ended", async || {
         let now = store.operation(id).await.ok()??;
         (now.state != OperationState::Running).then_some(now)
     })
     .await;
-    assert!(done.finished_at > Some(back), "it was over too soon to tell anything");
+    assert!(done.finished_at > Some(recovered_at), "the operation ended before the outage");
     assert_eq!((done.state, done.error.as_deref()), (OperationState::Done, None));
     node.shutdown().await;
     tokio::task::block_in_place(|| drop(server));
 }
 
-/// A leader in the middle of a page: it has done what is newer than one job, which somebody has locked, and waits for that one.
-struct Middle {
+/// An operation whose leader waits in the middle of a page: it has changed the newer jobs and waits for a locked one.
+struct BlockedOperation {
     database: TestDatabase,
     store: Arc<dyn Store>,
     node: Coordinator,
@@ -221,7 +233,7 @@ struct Middle {
     lock: tokio_postgres::Client,
 }
 
-impl Middle {
+impl BlockedOperation {
     const NEWER: usize = 250;
 
     async fn reach() -> Self {
@@ -238,14 +250,14 @@ impl Middle {
             .unwrap();
         let operation = begin(&*store, BulkAction::Cancel, of_queue("a"), false).await;
         let node = start(&store, "a");
-        let middle = Self { database, store, node, operation, locked, lock };
-        until("it waits for the locked one", async || {
+        let blocked = Self { database, store, node, operation, locked, lock };
+        wait_for("the leader waits for the locked job", async || {
             let waiting =
                 "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
-            (middle.sql(waiting) != "0").then_some(())
+            (blocked.sql(waiting) != "0").then_some(())
         })
         .await;
-        middle
+        blocked
     }
 
     fn sql(&self, sql: &str) -> String {
@@ -262,45 +274,51 @@ impl Middle {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_leader_that_is_deposed_in_the_middle_of_a_page_does_nothing_more() {
-    let middle = Middle::reach().await;
+async fn a_leader_deposed_in_the_middle_of_a_page_changes_nothing_more() {
+    let blocked = BlockedOperation::reach().await;
     let usurper = NodeName::trusted("usurper");
-    until("another leads", async || {
-        middle.sql("UPDATE orchestrix.leader_term SET ends_at = now() - interval '1 second'");
-        let led = middle.store.campaign_for_leadership(&usurper, Duration::from_secs(3600), None).await.unwrap();
+    wait_for("another node leads", async || {
+        blocked.sql("UPDATE orchestrix.leader_term SET ends_at = now() - interval '1 second'");
+        let led = blocked.store.campaign_for_leadership(&usurper, Duration::from_secs(3600), None).await.unwrap();
         matches!(led, Leadership::Leading(_)).then_some(())
     })
     .await;
-    middle.lock.batch_execute("ROLLBACK").await.unwrap();
-    until("it knows", async || (!middle.node.status().leading).then_some(())).await;
-    until("nothing is under way", async || {
+    blocked.lock.batch_execute("ROLLBACK").await.unwrap();
+    wait_for("the leader has stepped down", async || (!blocked.node.status().leading).then_some(())).await;
+    wait_for("no transaction is open", async || {
         let active = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() \
                       AND (wait_event_type = 'Lock' OR state LIKE 'idle in transaction%')";
-        (middle.sql(active) == "0").then_some(())
+        (blocked.sql(active) == "0").then_some(())
     })
     .await;
-    assert_eq!(middle.store.job(middle.locked).await.unwrap().unwrap().state, JobState::Pending);
-    let now = middle.find().await;
-    assert_eq!(counts(&now), (OperationState::Running, Middle::NEWER as u64, Middle::NEWER as u64, 0));
-    assert_eq!(middle.cancelled().await, Middle::NEWER, "what was done is what was counted");
-    middle.node.shutdown().await;
+    assert_eq!(blocked.store.job(blocked.locked).await.unwrap().unwrap().state, JobState::Pending);
+    let now = blocked.find().await;
+    assert_eq!(
+        counts(&now),
+        (OperationState::Running, BlockedOperation::NEWER as u64, BlockedOperation::NEWER as u64, 0)
+    );
+    assert_eq!(blocked.cancelled().await, BlockedOperation::NEWER, "exactly the counted jobs were changed");
+    blocked.node.shutdown().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_operation_that_is_stopped_while_a_leader_works_on_it_does_nothing_more() {
-    let middle = Middle::reach().await;
-    let stopped = middle.store.abort_operation(middle.operation).await.unwrap();
-    assert_eq!(counts(&stopped), (OperationState::Aborted, Middle::NEWER as u64, Middle::NEWER as u64, 0));
-    middle.lock.batch_execute("ROLLBACK").await.unwrap();
-    let runs = || middle.node.status().services["bulk"].runs;
+async fn an_operation_aborted_in_the_middle_of_a_page_changes_nothing_more() {
+    let blocked = BlockedOperation::reach().await;
+    let stopped = blocked.store.abort_operation(blocked.operation).await.unwrap();
+    assert_eq!(
+        counts(&stopped),
+        (OperationState::Aborted, BlockedOperation::NEWER as u64, BlockedOperation::NEWER as u64, 0)
+    );
+    blocked.lock.batch_execute("ROLLBACK").await.unwrap();
+    let runs = || blocked.node.status().services["advance_operations"].runs;
     let before = runs();
-    until("the leader has looked again", async || (runs() > before + 1).then_some(())).await;
-    assert!(middle.node.status().leading, "there was nothing to step down for");
-    assert_eq!(middle.store.job(middle.locked).await.unwrap().unwrap().state, JobState::Pending);
-    assert_eq!((middle.find().await, middle.cancelled().await), (stopped, Middle::NEWER));
-    // Another goes on with what is left.
-    let again = begin(&*middle.store, BulkAction::Cancel, of_queue("a"), false).await;
-    let left = 400 - Middle::NEWER as u64;
-    assert_eq!(counts(&over(&*middle.store, again).await), (OperationState::Done, left, left, 0));
-    middle.node.shutdown().await;
+    wait_for("the leader has run another step", async || (runs() > before + 1).then_some(())).await;
+    assert!(blocked.node.status().leading, "aborting an operation deposed the leader");
+    assert_eq!(blocked.store.job(blocked.locked).await.unwrap().unwrap().state, JobState::Pending);
+    assert_eq!((blocked.find().await, blocked.cancelled().await), (stopped, BlockedOperation::NEWER));
+    // Another operation changes the rest.
+    let again = begin(&*blocked.store, BulkAction::Cancel, of_queue("a"), false).await;
+    let left = 400 - BlockedOperation::NEWER as u64;
+    assert_eq!(counts(&wait_until_ended(&*blocked.store, again).await), (OperationState::Done, left, left, 0));
+    blocked.node.shutdown().await;
 }

@@ -1,4 +1,4 @@
-//! What a line of the log knows of its job when it is said outside of the job's span.
+//! Log events about a job outside its span carry the job's ids.
 
 use std::{
     collections::HashMap,
@@ -16,13 +16,13 @@ use tracing::{
     span::{Attributes, Id, Record},
 };
 
-use super::{Task, gated, until};
+use super::{Task, gated_worker, wait_until};
 
 /// The fields of one event.
 #[derive(Debug, Clone, Default)]
-struct Line(HashMap<&'static str, String>);
+struct LogEvent(HashMap<&'static str, String>);
 
-impl Visit for Line {
+impl Visit for LogEvent {
     fn record_str(&mut self, field: &Field, value: &str) {
         self.0.insert(field.name(), value.to_owned());
     }
@@ -32,11 +32,11 @@ impl Visit for Line {
     }
 }
 
-/// Keeps every event, and knows no spans.
+/// Collects every event. Ignores spans.
 #[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<Line>>>);
+struct LogEvents(Arc<Mutex<Vec<LogEvent>>>);
 
-impl Subscriber for Lines {
+impl Subscriber for LogEvents {
     fn enabled(&self, _: &Metadata<'_>) -> bool {
         true
     }
@@ -46,9 +46,9 @@ impl Subscriber for Lines {
     }
 
     fn event(&self, event: &Event<'_>) {
-        let mut line = Line::default();
-        event.record(&mut line);
-        self.0.lock().unwrap().push(line);
+        let mut fields = LogEvent::default();
+        event.record(&mut fields);
+        self.0.lock().unwrap().push(fields);
     }
 
     fn record(&self, _: &Id, _: &Record<'_>) {}
@@ -58,28 +58,31 @@ impl Subscriber for Lines {
 }
 
 #[tokio::test]
-async fn a_lost_lease_is_told_with_the_ids_of_its_job() {
-    let lines = Lines::default();
-    tracing::subscriber::set_global_default(lines.clone()).unwrap();
+async fn the_event_of_a_lost_lease_carries_the_ids_of_the_job() {
+    let events = LogEvents::default();
+    tracing::subscriber::set_global_default(events.clone()).unwrap();
     let clock = Arc::new(ManualClock::new("2026-01-01T00:00:00Z".parse().unwrap()));
     let client = Client::new(MemoryStore::with_clock(Arc::clone(&clock) as Arc<_>));
-    let (worker, keeper) = gated(&client);
+    let (worker, gate) = gated_worker(&client);
     let worker = worker.no_coordinator().concurrency(1).start().unwrap();
     let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     let request = Task { n: 1 }.request().correlation_id("order-7").traceparent(trace);
     let job = client.enqueue(request).await.unwrap();
-    let (_, first) = keeper.next().await;
-    until("the lease is reaped", async || {
+    let (_, first) = gate.next_started().await;
+    wait_until("the lease is reaped", async || {
         clock.advance(Duration::from_secs(120));
         client.store().reap_leases(Fence::NONE, 10, 9).await.unwrap().count > 0
     })
     .await;
     first.cancelled().await;
-    let told = |lines: &[Line]| lines.iter().find(|line| line.0["message"] == "the lease is lost").cloned();
-    let Line(line) = told(&lines.0.lock().unwrap()).expect("it was told before the handler was");
-    assert_eq!((line["job_id"].as_str(), line["correlation_id"].as_str()), (job.id().to_string().as_str(), "order-7"));
-    assert_eq!((line["job_type"].as_str(), line["attempt"].as_str()), ("task", "1"));
-    assert_eq!(line["trace_id"], "0af7651916cd43dd8448eb211c80319c");
-    keeper.let_through(2);
+    let lost = |events: &[LogEvent]| events.iter().find(|event| event.0["message"] == "lease is lost").cloned();
+    let LogEvent(fields) = lost(&events.0.lock().unwrap()).expect("the event is logged before the handler is stopped");
+    assert_eq!(
+        (fields["job_id"].as_str(), fields["correlation_id"].as_str()),
+        (job.id().to_string().as_str(), "order-7")
+    );
+    assert_eq!((fields["job_type"].as_str(), fields["attempt"].as_str()), ("task", "1"));
+    assert_eq!(fields["trace_id"], "0af7651916cd43dd8448eb211c80319c");
+    gate.let_pass(2);
     let _ = worker.shutdown().await;
 }

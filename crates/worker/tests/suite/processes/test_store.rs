@@ -1,4 +1,4 @@
-//! Where the jobs of a fleet are, and reading them there without any code of the stores.
+//! The store of a fleet, read with plain SQL instead of the code under test.
 
 use std::{
     net::{SocketAddr, ToSocketAddrs},
@@ -8,20 +8,21 @@ use std::{
 use orchestrix_testkit::{Durability, PostgresServer, TestDatabase};
 use rusqlite::Connection;
 use serde_json::Value;
-use tokio_postgres::{NoTls, Row as Found};
+use tokio_postgres::{NoTls, Row as SqlRow};
 
-use super::{LIMIT, journal::Time};
+use super::{TIMEOUT, journal::Time};
 
 #[derive(Debug)]
-pub(crate) enum Ground {
-    /// A database of its own, of the server that all tests share.
+pub(crate) enum TestStore {
+    /// A database on the server that all tests share.
     Shared(TestDatabase),
-    /// A server of its own, which can be killed.
+    /// A separate server, which can be killed.
     Own(PostgresServer),
+    /// An SQLite file.
     File(PathBuf),
 }
 
-/// One lease of a job, and how it ended.
+/// One lease of a job and its outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Lease {
     pub(crate) counter: i32,
@@ -31,7 +32,7 @@ pub(crate) struct Lease {
     pub(crate) until: Time,
 }
 
-/// A job as the database has it.
+/// A job as the database stores it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Row {
     /// In hexadecimal.
@@ -42,7 +43,7 @@ pub(crate) struct Row {
     /// The counter of the last lease.
     pub(crate) counter: i32,
     pub(crate) finished: Option<Time>,
-    /// By which lease the result was left.
+    /// The counter of the lease that stored the result.
     pub(crate) done_by: Option<i32>,
     pub(crate) leases: Vec<Lease>,
 }
@@ -64,7 +65,7 @@ const LEASES_IN_FILE: &str = "SELECT lower(hex(job_id)), lease, outcome, worker,
 type JobTuple = (String, String, i32, i32, i32, Option<String>, Option<Time>, Option<Time>, Option<String>);
 type LeaseTuple = (String, i32, String, String, Time, Time);
 
-impl Ground {
+impl TestStore {
     pub(crate) fn shared() -> Self {
         Self::Shared(tokio::task::block_in_place(|| TestDatabase::create("workers").unwrap()))
     }
@@ -83,14 +84,14 @@ impl Ground {
     }
 
     /// The server's address and the database's name.
-    pub(crate) fn place(&self) -> (SocketAddr, String) {
+    pub(crate) fn address(&self) -> (SocketAddr, String) {
         let url = self.url();
         let (server, database) = url.rsplit_once('/').unwrap();
         let address = server.rsplit_once('@').unwrap().1.to_socket_addrs().unwrap().next().unwrap();
         (address, database.to_owned())
     }
 
-    /// How many jobs have not come to their end.
+    /// The number of unfinished jobs.
     pub(crate) async fn unfinished(&self) -> i64 {
         match self {
             Self::File(_) => {
@@ -101,7 +102,7 @@ impl Ground {
         }
     }
 
-    /// Every job there is.
+    /// Every job.
     pub(crate) async fn rows(&self) -> Vec<Row> {
         let (jobs, leases) = match self {
             Self::File(_) => self.read_file(),
@@ -112,29 +113,29 @@ impl Ground {
 
     async fn read_server(&self) -> (Vec<JobTuple>, Vec<LeaseTuple>) {
         let client = self.connect().await;
-        // One moment for both.
+        // One snapshot for both queries.
         client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ").await.unwrap();
         let jobs = client.query(JOBS, &[]).await.unwrap();
         let leases = client.query(LEASES, &[]).await.unwrap();
-        let job = |row: &Found| {
+        let job = |row: &SqlRow| {
             let (id, state, worker, result) = (row.get(0), row.get(1), row.get(5), row.get(8));
             (id, state, row.get(2), row.get(3), row.get(4), worker, row.get(6), row.get(7), result)
         };
-        let lease = |row: &Found| (row.get(0), row.get(1), row.get(2), row.get(3), row.get(4), row.get(5));
+        let lease = |row: &SqlRow| (row.get(0), row.get(1), row.get(2), row.get(3), row.get(4), row.get(5));
         (jobs.iter().map(job).collect(), leases.iter().map(lease).collect())
     }
 
     fn read_file(&self) -> (Vec<JobTuple>, Vec<LeaseTuple>) {
         let mut file = self.file();
-        let moment = file.transaction().unwrap();
-        let mut jobs = moment.prepare(JOBS_IN_FILE).unwrap();
+        let snapshot = file.transaction().unwrap();
+        let mut jobs = snapshot.prepare(JOBS_IN_FILE).unwrap();
         let jobs = jobs.query_map((), |row| row.try_into()).unwrap().collect::<Result<_, _>>().unwrap();
-        let mut leases = moment.prepare(LEASES_IN_FILE).unwrap();
+        let mut leases = snapshot.prepare(LEASES_IN_FILE).unwrap();
         let leases = leases.query_map((), |row| row.try_into()).unwrap().collect::<Result<_, _>>().unwrap();
         (jobs, leases)
     }
 
-    /// A plain connection beside the stores'.
+    /// A plain connection, separate from the store's.
     pub(crate) async fn connect(&self) -> tokio_postgres::Client {
         let (client, connection) = tokio_postgres::connect(&self.url(), NoTls).await.unwrap();
         tokio::spawn(connection);
@@ -144,20 +145,20 @@ impl Ground {
     fn file(&self) -> Connection {
         let Self::File(path) = self else { panic!("not a file: {self:?}") };
         let file = Connection::open(path).unwrap();
-        file.busy_timeout(LIMIT).unwrap();
+        file.busy_timeout(TIMEOUT).unwrap();
         file
     }
 }
 
 fn rows(jobs: Vec<JobTuple>, leases: Vec<LeaseTuple>) -> Vec<Row> {
-    let mut of_jobs = std::collections::HashMap::<String, Vec<Lease>>::new();
+    let mut leases_by_job = std::collections::HashMap::<String, Vec<Lease>>::new();
     for (job, counter, outcome, worker, from, until) in leases {
-        of_jobs.entry(job).or_default().push(Lease { counter, outcome, worker, from, until });
+        leases_by_job.entry(job).or_default().push(Lease { counter, outcome, worker, from, until });
     }
     let row = |(job, state, attempts, max_attempts, counter, worker, started, finished, result): JobTuple| {
-        let mut leases = of_jobs.remove(&job).unwrap_or_default();
+        let mut leases = leases_by_job.remove(&job).unwrap_or_default();
         leases.sort_by_key(|lease| lease.counter);
-        // A first success has no record of its own: the row says it all.
+        // A job that succeeds in its first attempt has no attempt record.
         if state == "completed" && leases.iter().all(|lease| lease.counter != counter) {
             let (worker, from, until) = (worker.unwrap(), started.unwrap(), finished.unwrap());
             leases.push(Lease { counter, outcome: state.clone(), worker, from, until });

@@ -1,4 +1,4 @@
-//! Several nodes on one store: one leads, and the next one when it stops.
+//! Several nodes on one store: one leads, and another takes over when it stops.
 
 use std::{
     sync::Arc,
@@ -10,77 +10,83 @@ use orchestrix_core::{JobState, NewJob, NodeName, Start};
 use orchestrix_memory::MemoryStore;
 use orchestrix_store::{NodeInfo, PageRequest, Store};
 
-use crate::support::{TERM, job, leading, options, start, until};
+use crate::support::{TERM, job, leading, options, start, wait_for};
 
 fn memory() -> Arc<dyn Store> {
     Arc::new(MemoryStore::new())
 }
 
-async fn one_of(nodes: &[Coordinator]) -> usize {
-    until("one leads", async || nodes.iter().position(|node| node.status().leading)).await
+/// Waits until one node leads and returns its index.
+async fn leader_of(nodes: &[Coordinator]) -> usize {
+    wait_for("one node leads", async || nodes.iter().position(|node| node.status().leading)).await
 }
 
 #[tokio::test]
 async fn a_lone_node_leads_soon_after_its_start() {
     let store = memory();
-    let begun = Instant::now();
+    let started = Instant::now();
     let node = start(&store, "a");
     let status = leading(&node).await;
-    // A tenth of a second is what is promised; a busy machine gets more.
-    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+    // Usually a tenth of a second; a busy machine gets more.
+    assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
     assert_eq!(status.leader.unwrap().as_str(), "a");
     assert!(node.status().is_healthy());
 }
 
 #[tokio::test]
-async fn of_three_one_leads_and_the_others_know_it() {
+async fn one_of_three_nodes_leads_and_the_others_know_the_leader() {
     let store = memory();
     let nodes: Vec<Coordinator> = ["a", "b", "c"].iter().map(|name| start(&store, name)).collect();
-    let leader = nodes[one_of(&nodes).await].status().leader;
+    let leader = nodes[leader_of(&nodes).await].status().leader;
     for node in &nodes {
-        until("it knows who leads", async || (node.status().leader == leader).then_some(())).await;
+        wait_for("the node knows the leader", async || (node.status().leader == leader).then_some(())).await;
     }
     tokio::time::sleep(2 * TERM).await;
     assert_eq!(nodes.iter().filter(|node| node.status().leading).count(), 1);
-    assert!(nodes.iter().all(|node| node.status().leader_changes == 1), "renewing is no change");
-    until("all are listed", async || {
+    assert!(
+        nodes.iter().all(|node| node.status().leader_changes == 1),
+        "renewing a term does not count as a change of leader"
+    );
+    wait_for("all nodes are listed", async || {
         (store.list_nodes(&PageRequest::first(10)).await.unwrap().items.len() == 3).then_some(())
     })
     .await;
 }
 
 #[tokio::test]
-async fn a_node_that_does_not_stand_is_listed_until_it_leaves_and_never_leads_even_alone() {
+async fn a_node_that_cannot_lead_is_listed_until_it_leaves_and_never_leads() {
     let store = memory();
     let info =
         NodeInfo { name: NodeName::trusted("api"), address: Some("127.0.0.1:8080".into()), roles: vec!["api".into()] };
-    let options = CoordinatorOptions { node: info.clone(), stands: false, ..options("api") };
+    let options = CoordinatorOptions { node: info.clone(), can_lead: false, ..options("api") };
     let member = Coordinator::start(Arc::clone(&store), options).unwrap();
     let listed = async || store.list_nodes(&PageRequest::first(10)).await.unwrap().items;
-    let node = until("it is listed", async || listed().await.pop()).await;
+    let node = wait_for("the node is listed", async || listed().await.pop()).await;
     assert_eq!((&node.info, node.leads), (&info, false));
-    // It goes on to say that it lives, and nobody leads meanwhile.
-    until("it is heard again", async || listed().await.pop().filter(|again| again.last_seen_at > node.last_seen_at))
-        .await;
+    // It keeps sending heartbeats, and there is no leader.
+    wait_for("the node sends another heartbeat", async || {
+        listed().await.pop().filter(|again| again.last_seen_at > node.last_seen_at)
+    })
+    .await;
     tokio::time::sleep(2 * TERM).await;
     assert_eq!(store.leader().await.unwrap(), None);
-    // It keeps nobody who stands from leading.
+    // Another node can lead.
     let other = start(&store, "b");
     leading(&other).await;
-    until("both are listed", async || (listed().await.len() == 2).then_some(())).await;
+    wait_for("both nodes are listed", async || (listed().await.len() == 2).then_some(())).await;
     let both: Vec<_> = listed().await.into_iter().map(|node| (node.info.name.to_string(), node.leads)).collect();
     assert_eq!(both, [("api".to_owned(), false), ("b".to_owned(), true)]);
     assert!(!member.status().leading && member.status().services.is_empty());
-    // Nor from taking over, and it does not when it could.
+    // It does not take over either.
     other.shutdown().await;
     tokio::time::sleep(2 * TERM).await;
     assert_eq!(store.leader().await.unwrap(), None);
     member.shutdown().await;
-    assert_eq!(listed().await.len(), 0, "it said that it leaves");
+    assert_eq!(listed().await.len(), 0, "the node removed its registration");
 }
 
 #[tokio::test]
-async fn a_leader_that_shuts_down_is_succeeded_long_before_its_term_would_end() {
+async fn after_a_leader_shuts_down_another_leads_before_the_term_would_end() {
     let store = memory();
     let long = |name: &str| {
         let options = CoordinatorOptions { term: Duration::from_secs(600), ..options(name) };
@@ -93,11 +99,15 @@ async fn a_leader_that_shuts_down_is_succeeded_long_before_its_term_would_end() 
     let status = leading(&second).await;
     assert_eq!(status.leader.unwrap().as_str(), "b");
     let nodes = store.list_nodes(&PageRequest::first(10)).await.unwrap().items;
-    assert_eq!(nodes.iter().filter(|node| node.info.name.as_str() == "a").count(), 0, "it said that it leaves");
+    assert_eq!(
+        nodes.iter().filter(|node| node.info.name.as_str() == "a").count(),
+        0,
+        "the node removed its registration"
+    );
 }
 
 #[tokio::test]
-async fn a_leader_that_vanishes_is_succeeded_when_its_term_is_over() {
+async fn after_a_leader_vanishes_another_leads_when_the_term_is_over() {
     let store = memory();
     let first = start(&store, "a");
     let epoch = leading(&first).await.epoch;
@@ -108,9 +118,9 @@ async fn a_leader_that_vanishes_is_succeeded_when_its_term_is_over() {
 }
 
 #[tokio::test]
-async fn a_leader_that_was_deposed_is_refused_follows_and_is_well() {
+async fn a_deposed_leader_is_fenced_follows_and_is_healthy() {
     let store = memory();
-    // Its own renewals are far away: only a refusal can tell it.
+    // The next renewal is far away: only a fenced step can depose it.
     let options = CoordinatorOptions { term: Duration::from_secs(600), ..options("a") };
     let node = Coordinator::start(Arc::clone(&store), options).unwrap();
     let epoch = leading(&node).await.epoch.unwrap();
@@ -119,28 +129,30 @@ async fn a_leader_that_was_deposed_is_refused_follows_and_is_well() {
     store.campaign_for_leadership(&other, Duration::from_secs(600), None).await.unwrap();
     let start = Start::After(Duration::from_millis(50));
     let id = store.enqueue_job(NewJob { start, ..job("later") }).await.unwrap().id;
-    let status =
-        until("it follows", async || Some(node.status()).filter(|status| status.leader.as_ref() == Some(&other))).await;
+    let status = wait_for("the node follows", async || {
+        Some(node.status()).filter(|status| status.leader.as_ref() == Some(&other))
+    })
+    .await;
     assert!(!status.leading);
-    let refused: u64 = status.services.values().map(|service| service.refused).sum();
-    assert!(refused > 0, "{status:?}");
-    until("it is well", async || node.status().is_healthy().then_some(())).await;
+    let fenced: u64 = status.services.values().map(|service| service.fenced).sum();
+    assert!(fenced > 0, "{status:?}");
+    wait_for("the node is healthy", async || node.status().is_healthy().then_some(())).await;
     assert_eq!(
         store.job_summary(id).await.unwrap().unwrap().state,
         JobState::Scheduled,
-        "nothing was done in its name"
+        "the deposed leader changed nothing"
     );
 }
 
 #[test]
-fn times_that_do_not_fit_together_are_refused() {
+fn inconsistent_durations_are_invalid() {
     let node = NodeInfo { name: orchestrix_core::NodeName::trusted("a"), address: None, roles: Vec::new() };
-    let fine = CoordinatorOptions::new(node);
-    assert!(fine.validate().is_ok());
+    let valid = CoordinatorOptions::new(node);
+    assert!(valid.validate().is_ok());
     for (field, options) in [
-        ("leaderTerm", CoordinatorOptions { term: Duration::ZERO, ..fine.clone() }),
-        ("heartbeatInterval", CoordinatorOptions { heartbeat: Duration::ZERO, ..fine.clone() }),
-        ("deadNodeTimeout", CoordinatorOptions { dead_after: Duration::from_secs(1), ..fine }),
+        ("leaderTerm", CoordinatorOptions { term: Duration::ZERO, ..valid.clone() }),
+        ("heartbeatInterval", CoordinatorOptions { heartbeat: Duration::ZERO, ..valid.clone() }),
+        ("deadNodeTimeout", CoordinatorOptions { dead_after: Duration::from_secs(1), ..valid }),
     ] {
         assert_eq!(options.validate().unwrap_err().field, field);
     }

@@ -1,4 +1,4 @@
-//! What handlers say along the way: progress, lines, checkpoints, other jobs.
+//! What a handler does through its context: progress, logs, checkpoints, child jobs, shared state.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use orchestrix_store::{LogLevel, PageRequest};
 use orchestrix_worker::{Context, JobError};
 use serde::{Deserialize, Serialize};
 
-use super::{Task, brisk, enqueue, gated, memory, reaches, record, until};
+use super::{Task, enqueue, fast_worker, gated_worker, job_record, memory_client, wait_for_state, wait_until};
 
 #[tokio::test]
-async fn lines_and_progress_are_written_while_the_job_runs_and_before_it_ends() {
-    let client = memory();
-    let (gate, keeper) = super::gate();
-    let worker = brisk(&client).handler(move |task: Task, ctx: Context| {
-        let gate = gate.clone();
+async fn log_lines_and_progress_are_written_while_the_job_runs_and_before_it_finishes() {
+    let client = memory_client();
+    let (handler_gate, gate) = super::gate();
+    let worker = fast_worker(&client).handler(move |task: Task, ctx: Context| {
+        let gate = handler_gate.clone();
         async move {
             ctx.info("began");
             ctx.progress_with(25.0, "a quarter");
@@ -27,26 +27,26 @@ async fn lines_and_progress_are_written_while_the_job_runs_and_before_it_ends() 
     });
     let worker = worker.start().unwrap();
     let job = enqueue(&client, 1).await;
-    keeper.next().await;
+    gate.next_started().await;
     let lines = async || client.store().job_logs(job.id(), &PageRequest::first(10)).await.unwrap().items;
-    until("the first line is there while it runs", async || lines().await.len() == 1).await;
-    let progress = record(&client, job.id()).await.progress.unwrap();
+    wait_until("the first line is written while the job runs", async || lines().await.len() == 1).await;
+    let progress = job_record(&client, job.id()).await.progress.unwrap();
     assert_eq!((progress.percent, progress.message.as_deref()), (Some(25.0), Some("a quarter")));
-    keeper.let_through(1);
+    gate.let_pass(1);
     job.wait().await.unwrap();
     let lines: Vec<_> = lines().await.into_iter().map(|line| (line.level, line.message, line.attempt)).collect();
     assert_eq!(
         lines,
         [(LogLevel::Info, "began".to_owned(), 1), (LogLevel::Warn, r#"sent {"to":"ada"}"#.to_owned(), 1)]
     );
-    assert_eq!(record(&client, job.id()).await.progress.unwrap().percent, Some(99.0));
+    assert_eq!(job_record(&client, job.id()).await.progress.unwrap().percent, Some(99.0));
     let _ = worker.shutdown().await;
 }
 
 #[tokio::test]
-async fn a_talkative_handler_that_flushes_loses_no_line() {
-    let client = memory();
-    let worker = brisk(&client).handler(|task: Task, ctx: Context| async move {
+async fn a_handler_that_flushes_loses_no_log_line() {
+    let client = memory_client();
+    let worker = fast_worker(&client).handler(|task: Task, ctx: Context| async move {
         for line in 0..task.n {
             ctx.info(line);
             if line % 500 == 499 {
@@ -71,9 +71,9 @@ async fn a_talkative_handler_that_flushes_loses_no_line() {
 }
 
 #[tokio::test]
-async fn a_checkpoint_survives_the_attempt_that_saved_it() {
-    let client = memory();
-    let worker = brisk(&client).handler(|task: Task, ctx: Context| async move {
+async fn a_checkpoint_is_available_to_the_next_attempt() {
+    let client = memory_client();
+    let worker = fast_worker(&client).handler(|task: Task, ctx: Context| async move {
         let done: u64 = ctx.checkpoint()?.unwrap_or(0);
         if done < task.n {
             ctx.save_checkpoint(&(done + 1)).await?;
@@ -96,11 +96,11 @@ impl Job for Child {
 }
 
 #[tokio::test]
-async fn children_belong_to_the_same_whole() {
-    let client = memory();
-    let worker = brisk(&client).handler(|_: Task, ctx: Context| async move {
+async fn child_jobs_inherit_tenant_correlation_id_and_trace() {
+    let client = memory_client();
+    let worker = fast_worker(&client).handler(|_: Task, ctx: Context| async move {
         let child = ctx.enqueue(Child.request().delay(Duration::from_secs(60))).await?;
-        // It may wait for its parent and for its siblings, and not for what is another tenant's.
+        // A child may depend on its parent and its siblings, but not on another tenant's job.
         let after = Child
             .request()
             .depends_on(DependsOn::Job(ctx.id()))
@@ -123,22 +123,22 @@ async fn children_belong_to_the_same_whole() {
     client.enqueue(request).await.unwrap().wait().await.unwrap();
     let page = client.store().list_jobs(&Default::default(), &PageRequest::first(10)).await.unwrap();
     let find = |state| page.items.iter().find(|job| job.state == state).unwrap();
-    let heir = record(&client, find(JobState::Scheduled).id).await;
-    assert_eq!((heir.tenant.as_str(), heir.correlation_id.as_deref()), ("acme", Some("order-7")));
-    assert_eq!(heir.traceparent.as_deref(), Some(trace));
-    let after = record(&client, find(JobState::Blocked).id).await;
-    assert_eq!((after.tenant.as_str(), after.depends_on.contains(&heir.id)), ("acme", true));
-    let other = record(&client, find(JobState::Created).id).await;
+    let child = job_record(&client, find(JobState::Scheduled).id).await;
+    assert_eq!((child.tenant.as_str(), child.correlation_id.as_deref()), ("acme", Some("order-7")));
+    assert_eq!(child.traceparent.as_deref(), Some(trace));
+    let after = job_record(&client, find(JobState::Blocked).id).await;
+    assert_eq!((after.tenant.as_str(), after.depends_on.contains(&child.id)), ("acme", true));
+    let other = job_record(&client, find(JobState::Created).id).await;
     assert_eq!((other.tenant.as_str(), other.correlation_id.as_deref()), ("other", Some("another")));
     let _ = worker.shutdown().await;
 }
 
 #[tokio::test]
-async fn shared_state_is_found_by_its_type_and_what_is_missing_is_named() {
+async fn shared_state_is_looked_up_by_type_and_the_error_names_a_missing_type() {
     struct Price(u64);
     struct Missing;
-    let client = memory();
-    let worker = brisk(&client).state(Price(3)).handler(|task: Task, ctx: Context| async move {
+    let client = memory_client();
+    let worker = fast_worker(&client).state(Price(3)).handler(|task: Task, ctx: Context| async move {
         if task.n == 0 {
             ctx.state::<Missing>()?;
         }
@@ -147,24 +147,24 @@ async fn shared_state_is_found_by_its_type_and_what_is_missing_is_named() {
     let worker = worker.start().unwrap();
     assert_eq!(enqueue(&client, 5).await.wait().await.unwrap(), 15);
     let job = enqueue(&client, 0).await;
-    let error = reaches(&client, job.id(), JobState::Retrying).await.attempt_log[0].error.clone().unwrap();
+    let error = wait_for_state(&client, job.id(), JobState::Retrying).await.attempt_log[0].error.clone().unwrap();
     assert!(error.contains("Missing") && error.contains(".state("), "{error}");
     let _ = worker.shutdown().await;
 }
 
 #[tokio::test]
-async fn nothing_that_is_printed_for_debugging_shows_a_payload_or_the_secret_of_a_lease() {
-    let client = memory();
-    let (worker, keeper) = gated(&client);
+async fn debug_output_shows_neither_payloads_nor_lease_secrets() {
+    let client = memory_client();
+    let (worker, gate) = gated_worker(&client);
     let worker = worker.start().unwrap();
     let request = Task { n: 271_828_182 }.request();
     let printed = format!("{request:?} {client:?} {worker:?}");
     client.enqueue(request).await.unwrap();
-    let (_, ctx) = keeper.next().await;
+    let (_, ctx) = gate.next_started().await;
     let printed = format!("{printed} {ctx:?} {:?} {:?}", ctx.lease_token(), ctx.completing(&1).unwrap());
     assert!(!printed.contains("271828182"), "{printed}");
     let secret = ctx.lease_token().secret;
     assert!(!printed.contains(&secret.to_string()) && !printed.contains(&secret.simple().to_string()), "{printed}");
-    keeper.let_through(1);
+    gate.let_pass(1);
     let _ = worker.shutdown().await;
 }

@@ -1,4 +1,4 @@
--- Three schedules, one of each rule, that nobody looked at for a while; nothing is wrong. All were put half a second after the year began.
+-- A valid history of three schedules, one per misfire rule, with a time without a leader. All were put half a second after midnight.
 SET application_name = 'node1';
 INSERT INTO audit.takeover (epoch, node) SELECT epoch, 'node1' FROM orchestrix.leader;
 INSERT INTO audit.plan
@@ -8,9 +8,9 @@ INSERT INTO orchestrix.schedule (name, definition, paused, created_at, updated_a
 SELECT s.name, '{}', false, '2026-01-01 00:00:00.5Z', '2026-01-01 00:00:00.5Z', s.next, s.next, s.next, '{}', ''
 FROM (VALUES ('all', '2026-01-01 00:00:11Z'::timestamptz), ('once', '2026-01-01 00:00:48Z'), ('none', '2026-01-01 00:00:11Z')) AS s (name, next);
 
--- The second, how many seconds later the line is written, and what became of it. The last look is 10.4 s after midnight; of `once`, 43 s.
-CREATE TEMPORARY TABLE said (schedule text, second integer, until integer, at numeric, outcome text, reason text);
-INSERT INTO said
+-- The nominal time, the time of writing and the outcome. The last step is 10.4 s after midnight; that of `once` 43 s.
+CREATE TEMPORARY TABLE planned_occurrence (schedule text, second integer, until integer, at numeric, outcome text, reason text);
+INSERT INTO planned_occurrence
 SELECT 'all', n, n, CASE WHEN n <= 3 THEN n + 0.01 ELSE 10.4 END, 'fired', CASE WHEN n IN (4, 5) THEN 'catch_up' END FROM generate_series(1, 10) AS n
 UNION ALL SELECT 'none', n, n, CASE WHEN n <= 3 THEN n + 0.01 ELSE 10.4 END, 'fired', NULL FROM generate_series(1, 10) AS n WHERE n NOT IN (4, 5)
 UNION ALL VALUES ('none', 4, 5, 10.4, 'missed', 'late'), ('once', 12, 12, 12.01, 'fired', NULL), ('once', 24, 24, 43, 'missed', 'late'),
@@ -19,7 +19,7 @@ INSERT INTO orchestrix.occurrence (schedule, nominal, until, count, outcome, rea
 SELECT schedule, '2026-01-01Z'::timestamptz + make_interval(secs => second), '2026-01-01Z'::timestamptz + make_interval(secs => until),
        until - second + 1, outcome, reason, CASE WHEN outcome = 'fired' THEN md5(schedule || second)::uuid END,
        '2026-01-01Z'::timestamptz + make_interval(secs => at::float8)
-FROM said;
+FROM planned_occurrence;
 
 INSERT INTO orchestrix.job (id, created_at, updated_at, eligible_at, state, rank, max_attempts, queue, job_type, tenant, options)
 SELECT job, at, at, at, 'pending', 0, 1, 'default', schedule, 'default',
