@@ -50,8 +50,8 @@ impl<J> JobHandle<J> {
         Ok(self.store.cancel_job(self.id()).await?)
     }
 
-    /// Waits until the job finishes and returns its result. Retries without limit while the database is unavailable: bound it
-    /// with `tokio::time::timeout`.
+    /// Waits until the job finishes and returns its result. Retries without limit while the database is unavailable:
+    /// bound it with `tokio::time::timeout`.
     pub async fn wait(&self) -> Result<J::Output>
     where
         J: Job,

@@ -33,7 +33,8 @@ pub trait Job: Serialize + DeserializeOwned + Send + 'static {
     /// The job's result; `()` for none.
     type Output: Serialize + DeserializeOwned + Send + 'static;
 
-    /// The job type's name in the store. Enqueued jobs are matched to handlers by it, so keep it when the Rust type is renamed.
+    /// The job type's name in the store. Enqueued jobs are matched to handlers by it, so keep it when the Rust type is
+    /// renamed.
     const TYPE: &'static str;
 
     /// The default options of jobs of this type. A [`Request`] overrides them.

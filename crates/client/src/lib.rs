@@ -1,8 +1,8 @@
 //! Enqueueing jobs and waiting for their results.
 //!
-//! A job is a serde type that implements [`Job`], usually by `#[derive(Job)]`. A [`Client`] enqueues jobs one by one, many at
-//! once or as a dependency graph, and returns a [`JobHandle`] for each. A [`Request`] sets the options of one job, such as a
-//! delay or an idempotency key.
+//! A job is a serde type that implements [`Job`], usually by `#[derive(Job)]`. A [`Client`] enqueues jobs one by one,
+//! many at once or as a dependency graph, and returns a [`JobHandle`] for each. A [`Request`] sets the options of one
+//! job, such as a delay or an idempotency key.
 //!
 //! | module | what it owns |
 //! |---|---|

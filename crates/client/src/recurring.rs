@@ -28,7 +28,8 @@ enum TimingKind {
     Every { interval: Duration, zone: Option<String> },
 }
 
-/// Fires by a cron expression: five fields, six with seconds first, or a name such as `@daily`. The time zone defaults to UTC.
+/// Fires by a cron expression: five fields, six with seconds first, or a name such as `@daily`. The time zone defaults
+/// to UTC.
 pub fn cron(expression: impl Into<String>) -> ScheduleTiming {
     ScheduleTiming(TimingKind::Cron { expression: expression.into(), zone: "UTC".into() })
 }
@@ -82,8 +83,8 @@ pub struct Recurring<'a> {
 }
 
 impl Client {
-    /// Configures a schedule that enqueues a job at recurring times. Putting the same schedule at every start of a program changes
-    /// nothing and keeps its history.
+    /// Configures a schedule that enqueues a job at recurring times. Putting the same schedule at every start of a
+    /// program changes nothing and keeps its history.
     ///
     /// ```
     /// # use orchestrix_client::{Client, Job, cron};
@@ -127,7 +128,8 @@ impl Recurring<'_> {
         self
     }
 
-    /// Sets what happens to occurrences that were missed because no leader was running. By default only the latest fires.
+    /// Sets what happens to occurrences that were missed because no leader was running. By default only the latest
+    /// fires.
     pub fn misfire(mut self, misfire: Misfire) -> Self {
         self.misfire = misfire;
         self

@@ -60,7 +60,8 @@ impl<J> Request<J> {
         })
     }
 
-    /// Sets the idempotency key. Enqueueing the same key again returns the same job, per tenant and job type, without expiry.
+    /// Sets the idempotency key. Enqueueing the same key again returns the same job, per tenant and job type, without
+    /// expiry.
     #[must_use]
     pub fn idempotency_key(mut self, key: impl AsRef<str>) -> Self {
         self.job.idempotency_key = self.check(IdempotencyKey::new(key).map(Some), None);
@@ -123,8 +124,8 @@ impl<J> Request<J> {
         self
     }
 
-    /// Makes the job depend on another job of the same tenant, given by its id, its handle or its entry in the same batch. Can be
-    /// called repeatedly.
+    /// Makes the job depend on another job of the same tenant, given by its id, its handle or its entry in the same
+    /// batch. Can be called repeatedly.
     #[must_use]
     pub fn depends_on(mut self, parent: impl Into<DependsOn>) -> Self {
         self.job.depends_on.push(parent.into());

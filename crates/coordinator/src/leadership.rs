@@ -1,8 +1,8 @@
 //! Campaigning for leadership.
 //!
-//! The leader renews its term after a third of it. It counts the term from the moment it sent the request, on its own monotonic
-//! clock, and stops a little before the end: by then it has renewed the term or must assume that another node leads. The store
-//! refuses writes that a former leader still has in flight, because they carry an old epoch.
+//! The leader renews its term after a third of it. It counts the term from the moment it sent the request, on its own
+//! monotonic clock, and stops a little before the end: by then it has renewed the term or must assume that another node
+//! leads. The store refuses writes that a former leader still has in flight, because they carry an old epoch.
 
 use std::time::{Duration, Instant};
 

@@ -1,9 +1,10 @@
 //! Leader election among the nodes of a database, and the leader's services.
 //!
-//! Every process with access to the database may run a [`Coordinator`]. The coordinators elect a leader through the store, for a
-//! term by the store's clock. The leader runs the services: it promotes due jobs, fires schedules, reaps expired leases, times out
-//! attempts, expires and unblocks jobs, advances bulk operations and prunes history. A service that fails stops no other. A leader
-//! that is suspended, disconnected or slow does no harm, because every write is fenced by its epoch.
+//! Every process with access to the database may run a [`Coordinator`]. The coordinators elect a leader through the
+//! store, for a term by the store's clock. The leader runs the services: it promotes due jobs, fires schedules, reaps
+//! expired leases, times out attempts, expires and unblocks jobs, advances bulk operations and prunes history. A
+//! service that fails stops no other. A leader that is suspended, disconnected or slow does no harm, because every
+//! write is fenced by its epoch.
 //!
 //! | module | what it owns |
 //! |---|---|
@@ -39,8 +40,8 @@ pub use crate::{
 
 /// A running coordinator.
 ///
-/// Call [`shutdown`](Coordinator::shutdown) to end it gracefully. Dropping it stops it at once; another node leads when its term
-/// has expired.
+/// Call [`shutdown`](Coordinator::shutdown) to end it gracefully. Dropping it stops it at once; another node leads when
+/// its term has expired.
 #[derive(Debug)]
 pub struct Coordinator {
     status: Arc<StatusRecorder>,
@@ -52,8 +53,8 @@ pub struct Coordinator {
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Coordinator {
-    /// Starts a coordinator. It campaigns for leadership at once, unless the options forbid it, and retries through every failure
-    /// of the store.
+    /// Starts a coordinator. It campaigns for leadership at once, unless the options forbid it, and retries through
+    /// every failure of the store.
     pub fn start(store: Arc<dyn Store>, options: CoordinatorOptions) -> Result<Self> {
         options.validate()?;
         let status = Arc::new(StatusRecorder::default());

@@ -57,8 +57,8 @@ impl CoordinatorOptions {
         Ok(())
     }
 
-    /// The time limit of a leader's transaction. It is far shorter than a term, so that a leader that hangs in a transaction does
-    /// not block its successor.
+    /// The time limit of a leader's transaction. It is far shorter than a term, so that a leader that hangs in a
+    /// transaction does not block its successor.
     pub(crate) fn transaction_timeout(&self) -> Duration {
         self.term / 4
     }

@@ -106,7 +106,8 @@ async fn run_while_leading(service: &dyn Service, context: &mut ServiceContext, 
                 if changed.is_err() {
                     return;
                 }
-                if let (Trigger::WhenDue(due_in), Some((read_at, times))) = (trigger, *context.sweep_times.borrow_and_update()) {
+                let sweep_times = *context.sweep_times.borrow_and_update();
+                if let (Trigger::WhenDue(due_in), Some((read_at, times))) = (trigger, sweep_times) {
                     due = earlier(due, due_in(&times).map(|wait| read_at + wait));
                 }
                 continue;
@@ -161,8 +162,8 @@ async fn sleep_until_due(due: Option<Instant>) {
     }
 }
 
-/// How often the sweep times are read without a wake-up. Less than a second, so that a job with a delay of one second is found in
-/// time.
+/// How often the sweep times are read without a wake-up. Less than a second, so that a job with a delay of one second
+/// is found in time.
 const READ_INTERVAL: Duration = Duration::from_millis(900);
 
 /// How long wake-ups are collected: the sweep times are not read more often, however many jobs are scheduled.

@@ -54,7 +54,8 @@ impl CoordinatorStatus {
     }
 }
 
-/// Records the status that [`Coordinator::status`](crate::Coordinator::status) returns, and the availability of the store.
+/// Records the status that [`Coordinator::status`](crate::Coordinator::status) returns, and the availability of the
+/// store.
 #[derive(Debug, Default)]
 pub(crate) struct StatusRecorder(Mutex<Inner>);
 

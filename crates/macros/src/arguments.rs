@@ -1,4 +1,5 @@
-//! Argument lists of attributes: `name = value` and `name(…)`, each name at most once. Parsing continues after an error.
+//! Argument lists of attributes: `name = value` and `name(…)`, each name at most once. Parsing continues after an
+//! error.
 
 use proc_macro2::{Ident, TokenTree};
 use syn::{

@@ -24,11 +24,12 @@
 //! | `output = Report` | the type of the job's result | `()` |
 //! | `crate = path` | the path of the `orchestrix` crate | `::orchestrix` |
 //!
-//! A duration is a number and one of `ms`, `s`, `m`, `h`, `d`. It may have a fraction (`"1.5s"`) if it is a whole number of
-//! milliseconds. Several `#[job(...)]` on one type count as one.
+//! A duration is a number and one of `ms`, `s`, `m`, `h`, `d`. It may have a fraction (`"1.5s"`) if it is a whole
+//! number of milliseconds. Several `#[job(...)]` on one type count as one.
 //!
-//! Values that a store would refuse at run time are compile errors at the literal, all reported at once. The rules are those of
-//! `orchestrix-core`. They are duplicated here so that compiling a derive does not wait for that crate; tests keep the two equal.
+//! Values that a store would refuse at run time are compile errors at the literal, all reported at once. The rules are
+//! those of `orchestrix-core`. They are duplicated here so that compiling a derive does not wait for that crate; tests
+//! keep the two equal.
 //!
 //! Unions and types with lifetimes or type parameters are rejected: a job type has one payload type.
 

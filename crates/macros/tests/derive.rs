@@ -1,4 +1,5 @@
-//! The generated code compiles without warnings and sets what the attributes say, tested with a trait of the same shape.
+//! The generated code compiles without warnings and sets what the attributes say, tested with a trait of the same
+//! shape.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! One PostgreSQL transaction inserts an order and enqueues the job that confirms it. The handler's transaction marks the order as
-//! confirmed and completes the job. Neither happens without the other.
+//! One PostgreSQL transaction inserts an order and enqueues the job that confirms it. The handler's transaction marks
+//! the order as confirmed and completes the job. Neither happens without the other.
 //!
 //! ```text
 //! DATABASE_URL=postgres://localhost/shop cargo run --example orders --features postgres

@@ -1,7 +1,7 @@
 //! Orchestrix: a durable job queue with workers, schedules and a coordinator, on SQLite or PostgreSQL.
 //!
-//! A job is a struct and an async function. The client enqueues it in a database, one worker at a time owns it through a lease,
-//! and it is retried if it fails or its worker dies. Operators can see every attempt and its outcome.
+//! A job is a struct and an async function. The client enqueues it in a database, one worker at a time owns it through
+//! a lease, and it is retried if it fails or its worker dies. Operators can see every attempt and its outcome.
 //!
 //! ```
 //! use orchestrix::{Client, Context, Job, JobResult, MemoryStore, Run, Worker};
@@ -56,8 +56,8 @@
 //!
 //! # Examples
 //!
-//! `quickstart`, `email` (retries), `import` (progress and checkpoints), `graph` (dependencies), `orders` (transactions) and
-//! `service` (a worker inside an axum service). `cargo run --example quickstart` takes a second.
+//! `quickstart`, `email` (retries), `import` (progress and checkpoints), `graph` (dependencies), `orders`
+//! (transactions) and `service` (a worker inside an axum service). `cargo run --example quickstart` takes a second.
 
 // Compiles and runs the examples of the README.
 #[cfg(all(doctest, feature = "sqlite"))]

@@ -1,4 +1,5 @@
-//! Helpers for tests of your own jobs: run one job inline, drain all claimable jobs, list enqueued jobs, advance the clock.
+//! Helpers for tests of your own jobs: run one job inline, drain all claimable jobs, list enqueued jobs, advance the
+//! clock.
 //!
 //! ```
 //! use orchestrix::{Client, Context, Job, JobResult, JobState, Run, Worker, assert_enqueued, testing};
@@ -47,8 +48,8 @@
 pub use orchestrix_store::ManualClock;
 pub use orchestrix_worker::testing::{DrainedAttempt, Inline, enqueued, memory, run};
 
-/// Asserts in an async test that an unfinished job of this type exists. With a pattern, one of them must match it. With `none`, none
-/// may exist.
+/// Asserts in an async test that an unfinished job of this type exists. With a pattern, one of them must match it. With
+/// `none`, none may exist.
 ///
 /// ```
 /// # use orchestrix::{Job, assert_enqueued, testing};

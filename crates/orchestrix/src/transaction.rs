@@ -86,8 +86,8 @@ impl EnqueueIn for Client {
 /// }
 /// ```
 pub trait CompleteIn {
-    /// Completes the job with `output`, which the handler should also return. The job's row is locked until the transaction ends, so
-    /// its lease cannot be extended meanwhile: call this last, then commit.
+    /// Completes the job with `output`, which the handler should also return. The job's row is locked until the
+    /// transaction ends, so its lease cannot be extended meanwhile: call this last, then commit.
     ///
     /// # Errors
     /// If the lease is lost: roll back. If the worker's store is not on PostgreSQL.

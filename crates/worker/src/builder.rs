@@ -69,8 +69,8 @@ impl Worker {
         WorkerBuilder::new(JobBackend::Store(Arc::clone(client.store())))
     }
 
-    /// Configures a worker on any job source, such as a server. It runs no coordinator, because a source gives no access to the
-    /// store.
+    /// Configures a worker on any job source, such as a server. It runs no coordinator, because a source gives no
+    /// access to the store.
     pub fn with_source(source: Arc<dyn JobSource>) -> WorkerBuilder {
         WorkerBuilder::new(JobBackend::Source(source))
     }
@@ -170,8 +170,8 @@ impl WorkerBuilder {
         self
     }
 
-    /// Sets the worker's name. Defaults to the host name and a random suffix. Two live workers must not share a name: the store
-    /// would treat them as one.
+    /// Sets the worker's name. Defaults to the host name and a random suffix. Two live workers must not share a name:
+    /// the store would treat them as one.
     #[must_use]
     pub fn name(mut self, name: impl AsRef<str>) -> Self {
         match WorkerName::new(name) {
@@ -181,16 +181,16 @@ impl WorkerBuilder {
         self
     }
 
-    /// Serves this queue. Without any named queue the worker serves all. With several it runs the job with the highest priority
-    /// across all of them first.
+    /// Serves this queue. Without any named queue the worker serves all. With several it runs the job with the highest
+    /// priority across all of them first.
     #[must_use]
     pub fn queue(mut self, queue: impl AsRef<str>) -> Self {
         self.serve(queue, None);
         self
     }
 
-    /// Serves this queue with a weight. While all queues have jobs, each gets a share by its weight, regardless of priorities
-    /// across queues. Unused shares go to the other queues. A queue without a weight counts as weight 1.
+    /// Serves this queue with a weight. While all queues have jobs, each gets a share by its weight, regardless of
+    /// priorities across queues. Unused shares go to the other queues. A queue without a weight counts as weight 1.
     #[must_use]
     pub fn weighted_queue(mut self, queue: impl AsRef<str>, weight: u32) -> Self {
         self.serve(queue, Some(weight));
@@ -214,15 +214,16 @@ impl WorkerBuilder {
         self
     }
 
-    /// Sets the maximum number of jobs to prefetch. The worker prefetches only as many as it expects to start within 100 ms.
+    /// Sets the maximum number of jobs to prefetch. The worker prefetches only as many as it expects to start within
+    /// 100 ms.
     #[must_use]
     pub fn prefetch(mut self, jobs: usize) -> Self {
         self.options.prefetch = jobs;
         self
     }
 
-    /// Sets how often the worker sends heartbeats, and at least how often it extends leases. Defaults to 10 s. Leases shorter
-    /// than three times this are extended more often.
+    /// Sets how often the worker sends heartbeats, and at least how often it extends leases. Defaults to 10 s. Leases
+    /// shorter than three times this are extended more often.
     #[must_use]
     pub fn heartbeat_interval(mut self, interval: Duration) -> Self {
         self.options.heartbeat_interval = interval;
@@ -236,8 +237,8 @@ impl WorkerBuilder {
         self
     }
 
-    /// Sets how long handlers may run after a shutdown began. Defaults to 30 s. Reporting the last outcomes and removing the
-    /// registration come on top: a moment, or a few seconds if the database is unavailable.
+    /// Sets how long handlers may run after a shutdown began. Defaults to 30 s. Reporting the last outcomes and
+    /// removing the registration come on top: a moment, or a few seconds if the database is unavailable.
     #[must_use]
     pub fn drain_timeout(mut self, timeout: Duration) -> Self {
         self.options.drain_timeout = timeout;
@@ -251,16 +252,16 @@ impl WorkerBuilder {
         self
     }
 
-    /// Sets the grace period between requesting a handler to stop and dropping it. Defaults to 5 s. A handler that never awaits
-    /// cannot be dropped: it keeps its slot until it returns.
+    /// Sets the grace period between requesting a handler to stop and dropping it. Defaults to 5 s. A handler that
+    /// never awaits cannot be dropped: it keeps its slot until it returns.
     #[must_use]
     pub fn cancel_grace(mut self, grace: Duration) -> Self {
         self.options.cancel_grace = grace;
         self
     }
 
-    /// Runs no coordinator. Another node must run one: without a leader, jobs are not retried or promoted, and expired leases are
-    /// not reaped.
+    /// Runs no coordinator. Another node must run one: without a leader, jobs are not retried or promoted, and expired
+    /// leases are not reaped.
     #[must_use]
     pub fn no_coordinator(mut self) -> Self {
         self.coordinator = None;
@@ -274,8 +275,8 @@ impl WorkerBuilder {
         self
     }
 
-    /// Starts the worker. Handlers run on the current Tokio runtime. The source may be unavailable: the worker retries until it
-    /// answers.
+    /// Starts the worker. Handlers run on the current Tokio runtime. The source may be unavailable: the worker retries
+    /// until it answers.
     pub fn start(mut self) -> Result<Worker, WorkerError> {
         let coordinator = self.coordinator_options()?;
         let (shared, inputs, mut info) = self.build()?;

@@ -25,8 +25,8 @@ use crate::{
     stop_signal::{StopReason, StopSignal},
 };
 
-/// One attempt of a job, as its handler sees it: the job's properties, cancellation, logging, progress, checkpoints and child
-/// jobs. Clones refer to the same attempt.
+/// One attempt of a job, as its handler sees it: the job's properties, cancellation, logging, progress, checkpoints and
+/// child jobs. Clones refer to the same attempt.
 #[derive(Clone)]
 pub struct Context(Arc<Inner>);
 
@@ -139,8 +139,8 @@ impl Context {
         self.0.claimed.correlation_id.as_deref()
     }
 
-    /// The W3C trace context to propagate: that of the job's own span if the worker exports spans, else that of the enqueue
-    /// request.
+    /// The W3C trace context to propagate: that of the job's own span if the worker exports spans, else that of the
+    /// enqueue request.
     pub fn traceparent(&self) -> Option<&str> {
         self.0.span_traceparent.get().or(self.0.claimed.traceparent.as_ref()).map(String::as_str)
     }
@@ -169,7 +169,8 @@ impl Context {
     /// The shared value of type `T` that the worker was built with.
     ///
     /// # Errors
-    /// If the worker was built without `.state(…)` for this type. The error is retryable: another worker may have the value.
+    /// If the worker was built without `.state(…)` for this type. The error is retryable: another worker may have the
+    /// value.
     pub fn state<T: Send + Sync + 'static>(&self) -> JobResult<&T> {
         self.0.shared.state.get().ok_or_else(|| {
             let name = std::any::type_name::<T>();
@@ -184,7 +185,8 @@ impl Context {
         self.0.stop.requested().is_cancelled()
     }
 
-    /// Waits until the handler should stop. A handler that goes on is dropped after the grace period, at its next `await`.
+    /// Waits until the handler should stop. A handler that goes on is dropped after the grace period, at its next
+    /// `await`.
     pub async fn cancelled(&self) {
         self.0.stop.requested().cancelled().await;
     }
@@ -243,8 +245,8 @@ impl Context {
         self.log(LogLevel::Error, message);
     }
 
-    /// Writes the buffered lines and progress now. Needed only by handlers that log faster than the buffer of a thousand lines is
-    /// written.
+    /// Writes the buffered lines and progress now. Needed only by handlers that log faster than the buffer of a
+    /// thousand lines is written.
     pub async fn flush(&self) -> JobResult {
         Ok(log_writer::write(&*self.0.shared.source, self).await?)
     }
@@ -288,15 +290,15 @@ impl Context {
 
     // ---- other jobs ----
 
-    /// Enqueues a child job, by default with the tenant, the correlation id and the trace of this one. The handler may run
-    /// again: give the child an idempotency key if it must be enqueued only once.
+    /// Enqueues a child job, by default with the tenant, the correlation id and the trace of this one. The handler may
+    /// run again: give the child an idempotency key if it must be enqueued only once.
     pub async fn enqueue<J: Job>(&self, request: impl Into<Request<J>>) -> JobResult<Enqueued> {
         let enqueued = self.enqueue_all(vec![request.into().build()?]).await?;
         enqueued.first().copied().ok_or_else(|| JobError::new("the store returned no id for the enqueued job"))
     }
 
-    /// Enqueues all child jobs or none. Build them with [`Request::build`]. A job with the tenant `default` gets the tenant of
-    /// this job. A job can depend only on jobs of its own tenant.
+    /// Enqueues all child jobs or none. Build them with [`Request::build`]. A job with the tenant `default` gets the
+    /// tenant of this job. A job can depend only on jobs of its own tenant.
     pub async fn enqueue_all(&self, mut jobs: Vec<NewJob>) -> JobResult<Vec<Enqueued>> {
         let claimed = &self.0.claimed;
         for job in &mut jobs {
@@ -315,8 +317,8 @@ impl Context {
 
     // ---- the handler's own transaction ----
 
-    /// Prepares to complete the job in the handler's own transaction. The caller writes the returned completion there. If the
-    /// handler then succeeds, the job completes with this output, whatever the handler returns.
+    /// Prepares to complete the job in the handler's own transaction. The caller writes the returned completion there.
+    /// If the handler then succeeds, the job completes with this output, whatever the handler returns.
     pub fn completing(&self, output: &impl Serialize) -> JobResult<Completion> {
         let completion = Completion { token: self.lease_token(), result: serialize_output(output)? };
         *self.0.completion.lock().unwrap_or_else(PoisonError::into_inner) = Some(completion.clone());

@@ -1,8 +1,8 @@
-//! The control thread: everything a worker does except running handlers. It fetches jobs, reports outcomes, extends leases,
-//! sends worker heartbeats, runs the coordinator and drains the worker.
+//! The control thread: everything a worker does except running handlers. It fetches jobs, reports outcomes, extends
+//! leases, sends worker heartbeats, runs the coordinator and drains the worker.
 //!
-//! It has its own Tokio runtime and its own connections. Handlers that block every thread of the application's runtime cost no
-//! lease, no outcome and no leadership term, and cannot delay a shutdown.
+//! It has its own Tokio runtime and its own connections. Handlers that block every thread of the application's runtime
+//! cost no lease, no outcome and no leadership term, and cannot delay a shutdown.
 
 use std::{
     io,

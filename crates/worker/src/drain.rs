@@ -21,15 +21,16 @@ const DROP_TIMEOUT: Duration = Duration::from_millis(500);
 pub struct Drained {
     /// Jobs that the worker released, started or not. A released job costs no attempt.
     pub released: u64,
-    /// Outcomes that the worker could not report because the source was unavailable. The leases of these jobs expire and the
-    /// jobs run again.
+    /// Outcomes that the worker could not report because the source was unavailable. The leases of these jobs expire
+    /// and the jobs run again.
     pub unreported: usize,
 }
 
 /// Drains the worker: stops fetching, releases jobs that no slot has started, and waits for running handlers.
 ///
-/// Handlers have no time limit until `shutdown` becomes true, and the drain timeout from then on. Handlers that still run
-/// near its end are cancelled, dropped after their grace period, and their jobs released. The caller extends leases meanwhile.
+/// Handlers have no time limit until `shutdown` becomes true, and the drain timeout from then on. Handlers that still
+/// run near its end are cancelled, dropped after their grace period, and their jobs released. The caller extends leases
+/// meanwhile.
 pub(crate) async fn drain(
     shared: &Arc<WorkerShared>,
     stop_fetching: &watch::Sender<bool>,

@@ -23,8 +23,8 @@ pub type HandlerService = BoxCloneSyncService<JobCall, Option<Json>, JobError>;
 
 /// Runs the handler until it returns, or until it was requested to stop and its grace period is over.
 ///
-/// Returns the outcome, or `None` if the lease is lost: another worker may own the job. Also returns how long the handler ran,
-/// if it was started.
+/// Returns the outcome, or `None` if the lease is lost: another worker may own the job. Also returns how long the
+/// handler ran, if it was started.
 pub(crate) async fn execute(
     service: &HandlerService,
     context: &Context,
@@ -42,8 +42,8 @@ pub(crate) async fn execute(
     let span = attempt_span(context, options.trace_tie);
     span.in_scope(|| tracing::debug!(queue = %context.queue(), "attempt started"));
     let started = Instant::now();
-    // Everything inside is application code: layers, handlers, drops, the text of errors. A panic there fails this attempt
-    // and leaves the slot working.
+    // Everything inside is application code: layers, handlers, drops, the text of errors. A panic there fails this
+    // attempt and leaves the slot working.
     let attempt = run(service, context, options.cancel_grace).instrument(span.clone());
     let outcome = match AssertUnwindSafe(attempt).catch_unwind().await {
         Ok(outcome) => outcome,
@@ -64,7 +64,8 @@ pub(crate) async fn execute(
     (outcome, Some(took))
 }
 
-/// The span of one attempt. Its fields appear on every log event of the job; the `otel.*` fields are for trace exporters.
+/// The span of one attempt. Its fields appear on every log event of the job; the `otel.*` fields are for trace
+/// exporters.
 fn attempt_span(context: &Context, tie: Option<TraceTie>) -> Span {
     let span = tracing::info_span!(
         "job",
@@ -123,13 +124,15 @@ async fn deadline_passed(context: &Context) {
     }
 }
 
-/// The outcome of an attempt. No `result` means that the handler was not started, or was dropped after its grace period.
+/// The outcome of an attempt. No `result` means that the handler was not started, or was dropped after its grace
+/// period.
 fn outcome_of(context: &Context, result: Option<HandlerResult>) -> Option<Outcome> {
     let reason = context.stop().reason();
     if reason == Some(StopReason::LeaseLost) {
         return None;
     }
-    // The handler completed the job in its own transaction. Reporting the same outcome again is accepted if that committed.
+    // The handler completed the job in its own transaction. Reporting the same outcome again is accepted if that
+    // committed.
     if let (Some(Ok(_)), Some(completion)) = (&result, context.completion()) {
         return Some(Outcome::Complete { result: completion.result });
     }

@@ -54,10 +54,11 @@ impl ClaimPlanner {
         ClaimRequest { worker: self.worker.clone(), queues, job_types: Some(self.job_types.clone()), limit }
     }
 
-    /// Claims up to `limit` jobs and returns how many. Passes them to `accept` as they arrive, because their leases run already.
+    /// Claims up to `limit` jobs and returns how many. Passes them to `accept` as they arrive, because their leases run
+    /// already.
     ///
-    /// With weights, each queue first gets its share of `limit` plus its credit. The rest is claimed from all queues, in
-    /// their common order.
+    /// With weights, each queue first gets its share of `limit` plus its credit. The rest is claimed from all queues,
+    /// in their common order.
     pub(crate) async fn claim(
         &mut self,
         source: &dyn JobSource,
@@ -129,14 +130,15 @@ async fn claim_now(
 
 /// Decides how many jobs to prefetch: as many as the slots finish in [`HORIZON`](Self::HORIZON) at the current rate.
 ///
-/// A worker of long jobs prefetches none, so it keeps no job from other workers. A worker of short jobs never waits for the
-/// next claim.
+/// A worker of long jobs prefetches none, so it keeps no job from other workers. A worker of short jobs never waits for
+/// the next claim.
 struct PrefetchController {
     /// Jobs finished per second, smoothed when it falls.
     rate: f64,
     finished: u64,
     measured_at: Instant,
-    /// The latest decision. It grows at most fourfold at a time, so that a few short jobs do not bring in many long ones.
+    /// The latest decision. It grows at most fourfold at a time, so that a few short jobs do not bring in many long
+    /// ones.
     prefetch: usize,
     slots: usize,
     max: usize,
@@ -192,8 +194,8 @@ impl ClaimBackoff {
 
 /// Fetches jobs until `stop` becomes true.
 ///
-/// A claim in flight is awaited, because its jobs would stay leased until their leases expire. A long poll is dropped: the
-/// source releases what it claimed for it.
+/// A claim in flight is awaited, because its jobs would stay leased until their leases expire. A long poll is dropped:
+/// the source releases what it claimed for it.
 pub(crate) async fn run(
     shared: Arc<WorkerShared>,
     source: Arc<dyn JobSource>,
@@ -230,8 +232,8 @@ pub(crate) async fn run(
             }
         };
         backoff.succeeded();
-        // A wake-up names a queue, not a job type, and reaches every worker of the queue. The more of them lead to no job,
-        // the longer the fetcher ignores them.
+        // A wake-up names a queue, not a job type, and reaches every worker of the queue. The more of them lead to no
+        // job, the longer the fetcher ignores them.
         let wakeup_delay = match got {
             0 => wakeup_backoff.next_delay(),
             _ => {
@@ -245,10 +247,11 @@ pub(crate) async fn run(
         }
         let poll_started = Instant::now();
         // Only for the free slots: a job that would have to queue here is better left to other workers.
+        let long_poll = planner.long_poll(&*source, shared.slots.free(), |jobs, at| shared.accept_jobs(jobs, at));
         let polled = tokio::select! {
             // The poll comes first, so that jobs that have arrived are never dropped.
             biased;
-            polled = planner.long_poll(&*source, shared.slots.free(), |jobs, at| shared.accept_jobs(jobs, at)) => polled,
+            polled = long_poll => polled,
             _ = stop.changed() => continue,
         };
         match polled {
@@ -256,7 +259,8 @@ pub(crate) async fn run(
                 wakeup_backoff.reset();
                 poll_interval.found();
             }
-            // A long poll that timed out has waited long enough. One that returned too early must not become a busy loop.
+            // A long poll that timed out has waited long enough. One that returned too early must not become a busy
+            // loop.
             Ok(Some(0)) if poll_started.elapsed() >= shared.options.poll_interval.min(MAX_QUEUED_TIME) => {}
             Ok(_) => tokio::select! {
                 () = wait_for_wakeup(&mut wakeups, &planner, &mut poll_interval, wakeup_delay) => {}

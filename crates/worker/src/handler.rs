@@ -38,15 +38,15 @@ use crate::{Context, JobError, JobResult, blocking_pool::BlockingPool, context::
     note = "or register a function: `.handler(|job: {Self}, ctx: Context| async move {{ … }})`"
 )]
 pub trait Run: Job {
-    /// Does the job's work. May run more than once for one job: after a failure, or after a worker died before it reported the
-    /// outcome.
+    /// Does the job's work. May run more than once for one job: after a failure, or after a worker died before it
+    /// reported the outcome.
     fn run(self, ctx: Context) -> impl Future<Output = JobResult<Self::Output>> + Send;
 }
 
 /// A job with a handler that blocks its thread: long computations, synchronous I/O. It runs on a separate thread pool.
 ///
-/// The worker cannot interrupt it: check [`Context::is_cancelled`] regularly. Until it returns it keeps its slot, and no other
-/// worker gets the job. [`Context::block_on`] runs async code.
+/// The worker cannot interrupt it: check [`Context::is_cancelled`] regularly. Until it returns it keeps its slot, and
+/// no other worker gets the job. [`Context::block_on`] runs async code.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no handler: it does not implement `RunBlocking`",
     label = "this job has no blocking `run`",

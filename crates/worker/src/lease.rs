@@ -1,7 +1,7 @@
 //! The leases that this worker holds, and extending them.
 //!
-//! A lease is extended after a third of its duration, or after the heartbeat interval if that is shorter, until its outcome is
-//! reported. This runs on the control thread, so handlers that block their threads lose no lease.
+//! A lease is extended after a third of its duration, or after the heartbeat interval if that is shorter, until its
+//! outcome is reported. This runs on the control thread, so handlers that block their threads lose no lease.
 
 use std::{
     collections::HashMap,
@@ -94,8 +94,8 @@ impl LeaseTable {
         self.lock().leases.values().map(|lease| lease.context.clone()).collect()
     }
 
-    /// Returns the leases that are due or nearly due, so that one call extends many; a third of the shortest of them; and when
-    /// to extend next.
+    /// Returns the leases that are due or nearly due, so that one call extends many; a third of the shortest of them;
+    /// and when to extend next.
     fn take_due(&self, now: Instant) -> (Vec<LeaseToken>, Duration, Instant) {
         let mut held = self.lock();
         let horizon = now + self.interval / 8;

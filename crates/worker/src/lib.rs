@@ -2,19 +2,19 @@
 //!
 //! # How a job moves through a worker
 //!
-//! 1. **Fetch** (`fetch`). The fetcher claims jobs from a [`JobSource`] when slots are free. It claims after a wake-up, after
-//!    the poll interval, or through a long poll if the source supports one. It prefetches a few jobs if the running ones are
-//!    short.
+//! 1. **Fetch** (`fetch`). The fetcher claims jobs from a [`JobSource`] when slots are free. It claims after a wake-up,
+//!    after the poll interval, or through a long poll if the source supports one. It prefetches a few jobs if the
+//!    running ones are short.
 //! 2. **Slots** (`slot_pool`). At most `concurrency` jobs run at the same time. Each busy slot is one task on the
 //!    application's runtime. Prefetched jobs queue for a slot.
-//! 3. **Handler** (`execute`). A slot runs the handler inside its middleware, with a timeout. It turns the handler's result,
-//!    a panic, a cancellation or a shutdown into an outcome.
-//! 4. **Outcome** (`outcome_reporter`). The reporter sends outcomes in batches. If the source is unavailable it keeps them and
-//!    retries with the same lease tokens.
+//! 3. **Handler** (`execute`). A slot runs the handler inside its middleware, with a timeout. It turns the handler's
+//!    result, a panic, a cancellation or a shutdown into an outcome.
+//! 4. **Outcome** (`outcome_reporter`). The reporter sends outcomes in batches. If the source is unavailable it keeps
+//!    them and retries with the same lease tokens.
 //!
-//! **The control thread** (`control_thread`) does everything except step 3: it fetches, reports, extends leases, sends worker
-//! heartbeats, runs the coordinator and drains the worker. It has its own Tokio runtime and its own connections, so handlers
-//! that block every application thread cannot cost a lease or stall a shutdown.
+//! **The control thread** (`control_thread`) does everything except step 3: it fetches, reports, extends leases, sends
+//! worker heartbeats, runs the coordinator and drains the worker. It has its own Tokio runtime and its own connections,
+//! so handlers that block every application thread cannot cost a lease or stall a shutdown.
 //!
 //! # Modules
 //!
@@ -41,8 +41,9 @@
 //!
 //! # What the runtime does not do
 //!
-//! It does not decide retries: the store does. It knows no backend. It does not guarantee that a handler runs only once: one
-//! worker owns a job at a time, but a worker may die after the handler's work and before it reports the outcome.
+//! It does not decide retries: the store does. It knows no backend. It does not guarantee that a handler runs only
+//! once: one worker owns a job at a time, but a worker may die after the handler's work and before it reports the
+//! outcome.
 
 mod blocking_pool;
 mod builder;

@@ -1,7 +1,7 @@
 //! The log lines and the progress of a running job, buffered so that a chatty handler costs the store few writes.
 //!
-//! The log writer writes them periodically and before the attempt ends. The buffer is bounded: it drops lines that arrive
-//! faster than they can be written, and the log says how many.
+//! The log writer writes them periodically and before the attempt ends. The buffer is bounded: it drops lines that
+//! arrive faster than they can be written, and the log says how many.
 
 use std::{
     fmt::Write as _,

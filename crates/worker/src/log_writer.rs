@@ -26,7 +26,8 @@ pub(crate) async fn run(source: Arc<dyn JobSource>, mut flush_requests: mpsc::Un
     }
 }
 
-/// Writes the buffer of `context`. If the source is unavailable the buffer is kept; if the source refuses, it is discarded.
+/// Writes the buffer of `context`. If the source is unavailable the buffer is kept; if the source refuses, it is
+/// discarded.
 pub(crate) async fn write(source: &dyn JobSource, context: &Context) -> Result<()> {
     let _guard = context.log_write_lock().lock().await;
     let Some(mut pending) = context.logs().take() else { return Ok(()) };

@@ -7,8 +7,8 @@ use orchestrix_store::{ClaimRequest, PollInterval, Queues};
 
 /// Connects the span of a job to a trace.
 ///
-/// Gets the span and the W3C trace context of the enqueue request. Returns the trace context of the span, which the handler and
-/// its child jobs then propagate.
+/// Gets the span and the W3C trace context of the enqueue request. Returns the trace context of the span, which the
+/// handler and its child jobs then propagate.
 pub type TraceTie = fn(&tracing::Span, Option<&str>) -> Option<String>;
 
 /// The settings of a worker. Every setting has a default.

@@ -1,7 +1,7 @@
 //! Reporting outcomes to the source, in batches.
 //!
-//! Outcomes that arrive during a call form the next batch. While the source is unavailable, the reporter keeps outcomes and
-//! sends them again with the same lease tokens. The queue is bounded: when it is full, slots wait to submit.
+//! Outcomes that arrive during a call form the next batch. While the source is unavailable, the reporter keeps outcomes
+//! and sends them again with the same lease tokens. The queue is bounded: when it is full, slots wait to submit.
 
 use std::{
     sync::{
@@ -158,8 +158,8 @@ impl OutcomeReporter {
 
     /// Reports outcomes, and retries until the source accepts or refuses each.
     ///
-    /// An unavailable source is retried without limit. Other errors are retried in ever smaller batches for a while, because
-    /// one bad outcome may fail the call for all, and one locked row may block all.
+    /// An unavailable source is retried without limit. Other errors are retried in ever smaller batches for a while,
+    /// because one bad outcome may fail the call for all, and one locked row may block all.
     async fn report(&self, mut reports: Vec<PendingReport>) {
         let mut backoff = ReportBackoff::default();
         let started = Instant::now();
@@ -188,8 +188,8 @@ impl OutcomeReporter {
         }
     }
 
-    /// Counts accepted and refused outcomes. Returns those that broke a rule, each turned into a plain failure to report
-    /// instead.
+    /// Counts accepted and refused outcomes. Returns those that broke a rule, each turned into a plain failure to
+    /// report instead.
     fn apply_results(
         &self,
         reports: Vec<PendingReport>,

@@ -50,7 +50,8 @@ impl SlotPool {
         Ok(started)
     }
 
-    /// Removes and returns the jobs that have been queued for longer than `max_wait`: another worker may have a free slot.
+    /// Removes and returns the jobs that have been queued for longer than `max_wait`: another worker may have a free
+    /// slot.
     pub(crate) fn take_overdue(&self, max_wait: Duration) -> VecDeque<Context> {
         let mut state = self.lock();
         let (overdue, queued): (VecDeque<_>, VecDeque<_>) =
@@ -81,7 +82,8 @@ impl SlotPool {
         next
     }
 
-    /// How many jobs to claim: the free slots plus the missing prefetched jobs. Zero while more than half of those are queued.
+    /// How many jobs to claim: the free slots plus the missing prefetched jobs. Zero while more than half of those are
+    /// queued.
     pub(crate) fn wanted(&self) -> usize {
         let state = self.lock();
         if state.closed || state.queued.len() > state.prefetch / 2 {

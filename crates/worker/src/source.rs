@@ -15,11 +15,12 @@ pub trait JobSource: Send + Sync + 'static {
     /// Claims up to `request.limit` jobs that are claimable now.
     async fn claim_jobs(&self, request: &ClaimRequest) -> Result<Vec<ClaimedJob>>;
 
-    /// Claims jobs by a long poll: waits at the source until some are claimable. Returns no jobs when the poll times out.
+    /// Claims jobs by a long poll: waits at the source until some are claimable. Returns no jobs when the poll times
+    /// out.
     ///
-    /// The returned instant is the earliest time at which the leases can have begun. The caller may drop the future at any
-    /// time; the source then releases what it claimed for it. The default returns `None` at once: the source has no long
-    /// poll, and sends [wake-ups](JobSource::job_wakeups) instead.
+    /// The returned instant is the earliest time at which the leases can have begun. The caller may drop the future at
+    /// any time; the source then releases what it claimed for it. The default returns `None` at once: the source has no
+    /// long poll, and sends [wake-ups](JobSource::job_wakeups) instead.
     async fn long_poll_jobs(&self, _request: &ClaimRequest) -> Result<Option<(Vec<ClaimedJob>, Instant)>> {
         Ok(None)
     }
@@ -72,7 +73,8 @@ pub(crate) enum JobBackend {
     Source(Arc<dyn JobSource>),
 }
 
-/// The connections of a control thread: for claims, outcomes, lease and worker heartbeats, and the coordinator's services.
+/// The connections of a control thread: for claims, outcomes, lease and worker heartbeats, and the coordinator's
+/// services.
 const CONTROL_CONNECTIONS: usize = 6;
 
 impl JobBackend {
@@ -90,8 +92,8 @@ impl JobBackend {
         }
     }
 
-    /// The same backend with connections that do not depend on the runtime of the handlers. A source and a coordinator on one
-    /// control thread share them.
+    /// The same backend with connections that do not depend on the runtime of the handlers. A source and a coordinator
+    /// on one control thread share them.
     pub(crate) fn dedicated_handle(&self) -> Result<Self> {
         Ok(match self {
             Self::Store(store) => Self::Store(store.dedicated_handle(CONTROL_CONNECTIONS)?),

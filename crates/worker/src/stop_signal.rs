@@ -18,8 +18,8 @@ pub enum StopReason {
     LeaseLost,
 }
 
-/// The stop request for one handler. The first reason counts, except that a lost lease overrides any other: then there is
-/// nothing left to report.
+/// The stop request for one handler. The first reason counts, except that a lost lease overrides any other: then there
+/// is nothing left to report.
 #[derive(Debug, Default)]
 pub(crate) struct StopSignal {
     requested: CancellationToken,

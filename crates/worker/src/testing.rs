@@ -1,7 +1,7 @@
 //! Helpers for tests of an application's own jobs: run one job inline, drain all claimable jobs, list enqueued jobs.
 //!
-//! There are no mocks. Jobs go through a store (in memory by default) and the production code that executes attempts, one job
-//! at a time and only when the test calls for it.
+//! There are no mocks. Jobs go through a store (in memory by default) and the production code that executes attempts,
+//! one job at a time and only when the test calls for it.
 
 use std::{sync::Arc, time::Instant};
 
@@ -122,8 +122,8 @@ pub struct DrainedAttempt {
 }
 
 impl WorkerBuilder {
-    /// For tests: runs all claimable jobs one at a time, including jobs that become claimable meanwhile. Returns the attempts in
-    /// order. Leaves jobs whose start time is in the future.
+    /// For tests: runs all claimable jobs one at a time, including jobs that become claimable meanwhile. Returns the
+    /// attempts in order. Leaves jobs whose start time is in the future.
     ///
     /// # Errors
     /// If the store fails, or after 10,000 attempts: some job then keeps becoming claimable.

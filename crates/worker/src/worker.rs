@@ -158,15 +158,15 @@ impl Worker {
         self.control.as_ref().and_then(ControlThread::coordinator)
     }
 
-    /// Waits until the worker should be [shut down](Worker::shutdown): an operator stopped it, or an operator drained it and
-    /// it has ended.
+    /// Waits until the worker should be [shut down](Worker::shutdown): an operator stopped it, or an operator drained
+    /// it and it has ended.
     pub async fn stop_requested(&self) {
         // Cannot fail: `self` keeps the sender alive.
         let _ = self.shared.stop_requested.subscribe().wait_for(|stop| *stop).await;
     }
 
-    /// Runs until SIGTERM, SIGINT or an operator's stop, then [shuts down](Worker::shutdown). A second signal aborts the
-    /// shutdown and returns `None`.
+    /// Runs until SIGTERM, SIGINT or an operator's stop, then [shuts down](Worker::shutdown). A second signal aborts
+    /// the shutdown and returns `None`.
     ///
     /// An operator's drain releases the queued jobs, waits for the running ones without a time limit, and then ends the
     /// worker. A signal during that drain starts the shutdown.
@@ -197,8 +197,8 @@ impl Worker {
 
     /// Stops claiming, releases jobs that no slot has started, and waits for running handlers up to the drain timeout.
     ///
-    /// Handlers that are still running near the end are cancelled in time for their grace period. Their jobs are released,
-    /// which costs no attempt.
+    /// Handlers that are still running near the end are cancelled in time for their grace period. Their jobs are
+    /// released, which costs no attempt.
     pub async fn shutdown(mut self) -> Drained {
         match self.control.take() {
             Some(control) => control.drain().await,

@@ -1,4 +1,5 @@
-//! One request and its response. Every wait is bounded: for the connection, for the response and for each chunk of its body.
+//! One request and its response. Every wait is bounded: for the connection, for the response and for each chunk of its
+//! body.
 
 use std::{error::Error, time::Duration};
 

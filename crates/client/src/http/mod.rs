@@ -6,8 +6,8 @@
 //! | `http_client` | one request and its response, with every wait bounded |
 //! | `problem_body` | parsing the body of an error response |
 //!
-//! It retries nothing: only the caller knows which requests are safe to repeat. Its errors say whether the server can have
-//! processed the request.
+//! It retries nothing: only the caller knows which requests are safe to repeat. Its errors say whether the server can
+//! have processed the request.
 
 mod http_client;
 mod problem_body;

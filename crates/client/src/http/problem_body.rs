@@ -4,7 +4,8 @@ use orchestrix_api::problem::BadField;
 use orchestrix_core::JobId;
 use serde::Deserialize;
 
-/// The fields of a problem document that the client uses. The code is a string, because a newer server may have more codes.
+/// The fields of a problem document that the client uses. The code is a string, because a newer server may have more
+/// codes.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ProblemBody {

@@ -1,10 +1,11 @@
 //! Advances bulk operations in turns, one page of jobs at a time.
 //!
-//! A step lists a page of jobs and processes it in batches. Each batch and its counts are one fenced transaction of the store: a
-//! deposed leader, or a leader whose operation was aborted, changes nothing more, and its successor repeats nothing.
+//! A step lists a page of jobs and processes it in batches. Each batch and its counts are one fenced transaction of the
+//! store: a deposed leader, or a leader whose operation was aborted, changes nothing more, and its successor repeats
+//! nothing.
 //!
-//! An unavailable store is waited for. A batch that an available store refuses is retried with growing pauses, during which other
-//! operations advance. An operation whose batch is refused too often in a row at the same cursor fails.
+//! An unavailable store is waited for. A batch that an available store refuses is retried with growing pauses, during
+//! which other operations advance. An operation whose batch is refused too often in a row at the same cursor fails.
 
 mod refusals;
 
@@ -108,8 +109,8 @@ impl AdvanceOperations {
 
     /// Records that a batch was refused, and fails the operation if that happened too often.
     ///
-    /// Writing the operation shows whether the store is available. If it is not, the refusal does not count and the service backs
-    /// off.
+    /// Writing the operation shows whether the store is available. If it is not, the refusal does not count and the
+    /// service backs off.
     async fn record_refusal(
         &self,
         leader: &LeaderContext<'_>,

@@ -1,5 +1,5 @@
-//! Deletes finished jobs, logs and other history that is past its retention. Stores that partition history by day also create
-//! the coming partitions here.
+//! Deletes finished jobs, logs and other history that is past its retention. Stores that partition history by day also
+//! create the coming partitions here.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Publishes gauges: queue depths, and workers by state. Only the leader does, because every node would publish the same.
+//! Publishes gauges: queue depths, and workers by state. Only the leader does, because every node would publish the
+//! same.
 
 use std::time::Duration;
 

@@ -1,6 +1,7 @@
 //! Reaps expired leases: the jobs of dead workers become claimable again.
 //!
-//! After the database was unavailable, workers first get one heartbeat interval to extend leases that expired meanwhile.
+//! After the database was unavailable, workers first get one heartbeat interval to extend leases that expired
+//! meanwhile.
 
 use std::time::Duration;
 

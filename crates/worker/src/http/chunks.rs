@@ -6,8 +6,8 @@ use serde_json::value::{RawValue, to_raw_value};
 /// The maximum size of the JSON around the items of a request.
 const ENVELOPE: usize = 64;
 
-/// Serializes `items` and splits them into requests of at most `max_items` items and `max_bytes` bytes. A larger item gets a
-/// request of its own, which the server may refuse.
+/// Serializes `items` and splits them into requests of at most `max_items` items and `max_bytes` bytes. A larger item
+/// gets a request of its own, which the server may refuse.
 pub(super) fn split_into_requests<T: Serialize>(
     items: impl IntoIterator<Item = T>,
     max_items: usize,

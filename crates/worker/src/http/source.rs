@@ -134,7 +134,8 @@ impl HttpSource {
         }
     }
 
-    /// Posts outcomes. If the server rejects the request as invalid, it has processed none of them: bisects to find the invalid one.
+    /// Posts outcomes. If the server rejects the request as invalid, it has processed none of them: bisects to find the
+    /// invalid one.
     async fn post_outcomes_bisecting(&self, items: Vec<Box<RawValue>>) -> Result<Vec<Result<JobState, FinishError>>> {
         match self.post_outcomes(items.clone()).await {
             Err(StoreError::Invalid(mut invalid)) if items.len() == 1 && !invalid.errors.is_empty() => {

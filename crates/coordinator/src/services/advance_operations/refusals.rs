@@ -1,7 +1,7 @@
 //! Which operations pause because their last batch was refused, and how often in a row.
 //!
-//! Only refusals by an available store at an unchanged cursor count. The counts belong to this leader; its successor starts at
-//! zero.
+//! Only refusals by an available store at an unchanged cursor count. The counts belong to this leader; its successor
+//! starts at zero.
 
 use std::{
     collections::HashMap,
@@ -27,8 +27,8 @@ struct Refusal {
 }
 
 impl Refusals {
-    /// Returns the first of `open` that is not paused, or how long until the first pause ends, if any is paused. Drops the records
-    /// of operations that are closed or have advanced.
+    /// Returns the first of `open` that is not paused, or how long until the first pause ends, if any is paused. Drops
+    /// the records of operations that are closed or have advanced.
     pub(super) fn next_ready(&mut self, open: Vec<Operation>, now: Instant) -> Result<Operation, Option<Duration>> {
         let is_current = |id, refusal: &Refusal| {
             open.iter().any(|operation| operation.id == id && operation.cursor == refusal.cursor)

@@ -1,5 +1,5 @@
--- Records every committed write that only a leader makes: the node of the connection, the epoch and the time. A rolled-back
--- write leaves no line, because triggers write the lines in the same transaction.
+-- Records every committed write that only a leader makes: the node of the connection, the epoch and the time. A
+-- rolled-back write leaves no line, because triggers write the lines in the same transaction.
 CREATE SCHEMA audit;
 CREATE TABLE audit.takeover (epoch bigint PRIMARY KEY, node text NOT NULL, at timestamptz NOT NULL DEFAULT clock_timestamp());
 CREATE TABLE audit.line (

@@ -1,4 +1,5 @@
-//! Three nodes on one PostgreSQL server, each behind its own proxy, with traffic and an audit of everything that leaders write.
+//! Three nodes on one PostgreSQL server, each behind its own proxy, with traffic and an audit of everything that
+//! leaders write.
 
 use std::{
     net::{SocketAddr, ToSocketAddrs},

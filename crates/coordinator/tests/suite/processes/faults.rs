@@ -37,8 +37,8 @@ pub(crate) enum Fault {
 pub(crate) struct FaultOutcome {
     /// When the fault was injected. For the database, when it restarted.
     pub(crate) injected_at: SystemTime,
-    /// The time from the fault until another node led, according to itself and the database. For the database: from its restart
-    /// until a leader did its work.
+    /// The time from the fault until another node led, according to itself and the database. For the database: from its
+    /// restart until a leader did its work.
     pub(crate) took: Duration,
     /// How many steps of the old leader were fenced.
     pub(crate) refused: u64,
@@ -170,8 +170,8 @@ async fn frozen(cluster: &mut Cluster, suspend: bool) -> FaultOutcome {
         cluster.members[leader].node.signal("CONT");
     }
     wait_until_follows(cluster, leader, successor).await;
-    // The delayed writes arrive now. There are none if the network froze in the middle of a transaction of every active service:
-    // the server has ended those.
+    // The delayed writes arrive now. There are none if the network froze in the middle of a transaction of every active
+    // service: the server has ended those.
     let refused = async || Some(cluster.members[leader].node.state().refused - before).filter(|n| *n > 0);
     let refused = tokio::time::timeout(cluster.term, wait_for("a step is fenced", refused)).await.unwrap_or(0);
     FaultOutcome::since(started, took, refused)
@@ -259,8 +259,8 @@ impl HeldLease {
         wait_for("the leader waits for the lock", blocked).await
     }
 
-    /// Suspends the leader in the middle of the transaction that reaps the lease: written, not yet committed. Returns the leader,
-    /// its epoch, and when it was suspended.
+    /// Suspends the leader in the middle of the transaction that reaps the lease: written, not yet committed. Returns
+    /// the leader, its epoch, and when it was suspended.
     async fn suspend_reaping_leader(&self, cluster: &Cluster) -> (usize, i64, Instant) {
         let started = Instant::now();
         let (mut lock, mut holder) = self.lock(cluster).await;

@@ -1,5 +1,5 @@
-//! Node processes under faults of the leader, its network and the database. Whatever happens, another node leads soon, no two nodes
-//! write in one epoch, every due job is promoted once and every expired lease is reaped once.
+//! Node processes under faults of the leader, its network and the database. Whatever happens, another node leads soon,
+//! no two nodes write in one epoch, every due job is promoted once and every expired lease is reaped once.
 
 mod chaos;
 mod cluster;
@@ -37,7 +37,8 @@ async fn assert_survives(mut cluster: Cluster, faults: &[Fault]) {
     finish_without_violations(cluster).await;
 }
 
-/// Checks that a write of the old leader is fenced. The fault does not always hit a leader about to write, so it is repeated.
+/// Checks that a write of the old leader is fenced. The fault does not always hit a leader about to write, so it is
+/// repeated.
 async fn assert_fenced(fault: Fault) {
     let mut cluster = Cluster::start(TERM).await;
     let mut refused = 0;

@@ -1,5 +1,5 @@
-//! A node process: this test binary, started again to run [`a_node`], which prints a line whenever its state changes. It can be killed,
-//! suspended and terminated.
+//! A node process: this test binary, started again to run [`a_node`], which prints a line whenever its state changes.
+//! It can be killed, suspended and terminated.
 
 use std::{
     env,

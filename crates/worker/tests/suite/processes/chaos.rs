@@ -21,7 +21,8 @@ use super::{
 const MINUTES: &str = "ORCHESTRIX_CHAOS_MINUTES";
 const WORKERS: usize = 8;
 const RATE: Rate = Rate { short: 60.0, long: 10.0, failing: 6.0 };
-/// How long one database and its journals are used before they are checked and replaced, so that the checked data stays bounded.
+/// How long one database and its journals are used before they are checked and replaced, so that the checked data stays
+/// bounded.
 const ROUND: Duration = Duration::from_secs(300);
 /// How soon after an outage of the database jobs must finish at the previous rate.
 const RESTORE: Duration = Duration::from_secs(5);

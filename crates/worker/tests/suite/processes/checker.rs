@@ -1,5 +1,5 @@
-//! Checks the history of a fleet: the rows of the database and the journals of the processes, against the injected faults. It shares no
-//! code with the runtime.
+//! Checks the history of a fleet: the rows of the database and the journals of the processes, against the injected
+//! faults. It shares no code with the runtime.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -40,7 +40,8 @@ pub(crate) struct Fault {
     pub(crate) until: Time,
 }
 
-/// How long after a fault its consequences may still occur: leases that expired meanwhile, or whose claim response was lost.
+/// How long after a fault its consequences may still occur: leases that expired meanwhile, or whose claim response was
+/// lost.
 const AFTERMATH: Time = 5_000_000;
 
 impl Fault {
@@ -254,8 +255,8 @@ impl History<'_> {
             }
             let alive_until = run.end.map(|(at, _)| at).or(killed).unwrap_or(Time::MAX);
             if next.start < alive_until {
-                // A handler runs on until it learns that its lease is lost, which takes long if the worker is suspended or
-                // disconnected. A kill is no excuse: a worker that was still alive could extend its lease.
+                // A handler runs on until it learns that its lease is lost, which takes long if the worker is suspended
+                // or disconnected. A kill is no excuse: a worker that was still alive could extend its lease.
                 let excused =
                     self.faults.iter().any(|fault| fault.kind != FaultKind::Killed && fault.explains(lease, Some(run)));
                 match excused && lease.outcome == "lost" {
@@ -269,8 +270,8 @@ impl History<'_> {
         }
     }
 
-    /// For each outage: the time until a second in which at least 80 % as many jobs finished as before. Skips outages with too
-    /// little time before or after.
+    /// For each outage: the time until a second in which at least 80 % as many jobs finished as before. Skips outages
+    /// with too little time before or after.
     fn recovery_times(&self) -> Vec<Duration> {
         const SECOND: Time = 1_000_000;
         let mut ends: Vec<Time> = self.rows.iter().filter_map(|row| row.finished).collect();

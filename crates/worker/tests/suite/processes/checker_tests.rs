@@ -11,8 +11,8 @@ use super::{
 
 const SECOND: Time = 1_000_000;
 
-/// One job. Worker `a` runs it from second 1 and is killed at second 3. Its lease is reaped at second 5. Worker `b` runs it from
-/// second 6 to 7.
+/// One job. Worker `a` runs it from second 1 and is killed at second 3. Its lease is reaped at second 5. Worker `b`
+/// runs it from second 6 to 7.
 struct Case {
     row: Row,
     journals: BTreeMap<String, JournalContents>,

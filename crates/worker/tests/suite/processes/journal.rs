@@ -1,5 +1,5 @@
-//! The journal of one worker process. Handlers append each line in a single write, so a killed process leaves everything that it
-//! did before.
+//! The journal of one worker process. Handlers append each line in a single write, so a killed process leaves
+//! everything that it did before.
 //!
 //! ```text
 //! start JOB ATTEMPT LEASE PID TIME KIND

@@ -1,5 +1,6 @@
-//! A fleet of worker processes under faults of processes, network and database. Whatever happens, every acknowledged job reaches its
-//! final state, no job runs twice without a fault that explains it, and a worker that lost a lease changes nothing.
+//! A fleet of worker processes under faults of processes, network and database. Whatever happens, every acknowledged
+//! job reaches its final state, no job runs twice without a fault that explains it, and a worker that lost a lease
+//! changes nothing.
 
 mod chaos;
 mod checker;

@@ -127,8 +127,8 @@ async fn a_lost_lease_stops_the_handler_and_its_outcome_is_not_reported() {
     let _ = worker.shutdown().await;
 }
 
-// The handler blocks the only thread of this runtime for several lease durations. The control thread extends the lease and runs
-// the reaper. With the reaper on the blocked thread this test would prove nothing.
+// The handler blocks the only thread of this runtime for several lease durations. The control thread extends the lease
+// and runs the reaper. With the reaper on the blocked thread this test would prove nothing.
 #[tokio::test]
 async fn a_handler_that_blocks_the_runtime_for_three_leases_keeps_its_lease() {
     let client = memory_client();

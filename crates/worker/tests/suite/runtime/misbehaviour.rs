@@ -103,7 +103,8 @@ async fn a_cancelled_blocking_handler_keeps_its_slot_and_its_job_until_it_return
     let _starts = tokio::task::spawn_blocking(move || starts.recv().map(|()| starts)).await.unwrap().unwrap();
     let second = client.enqueue(Stubborn).await.unwrap();
     first.cancel().await.unwrap();
-    // The grace period has passed many times. The handler still runs, so there is no outcome and its slot is not reused.
+    // The grace period has passed many times. The handler still runs, so there is no outcome and its slot is not
+    // reused.
     wait_until("the cancellation is requested", async || job_record(&client, first.id()).await.cancel_requested).await;
     tokio::time::sleep(10 * grace).await;
     assert_eq!(job_record(&client, first.id()).await.state, JobState::Running);

@@ -1,8 +1,9 @@
 //! The checker of schedules. It reads tables with plain SQL and shares no code with the product.
 //!
-//! Every nominal time has one occurrence. A fired occurrence has one job, and every job has an occurrence. An occurrence is late if it
-//! is processed more than a grace period after its nominal time: half the period, but at least 5 s. An occurrence on time fires. A late
-//! one fires with `catch_up`; with `fire_once` only the latest fires, unless one is on time; with `skip` none does.
+//! Every nominal time has one occurrence. A fired occurrence has one job, and every job has an occurrence. An
+//! occurrence is late if it is processed more than a grace period after its nominal time: half the period, but at least
+//! 5 s. An occurrence on time fires. A late one fires with `catch_up`; with `fire_once` only the latest fires, unless
+//! one is on time; with `skip` none does.
 
 use std::time::SystemTime;
 

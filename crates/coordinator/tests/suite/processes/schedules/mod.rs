@@ -1,5 +1,5 @@
-//! Schedules under faults of the leader and the database. Whatever happens, every nominal time of every schedule has exactly one
-//! occurrence, with one job or, by the schedule's misfire rule, none.
+//! Schedules under faults of the leader and the database. Whatever happens, every nominal time of every schedule has
+//! exactly one occurrence, with one job or, by the schedule's misfire rule, none.
 
 mod chaos;
 mod checker;

@@ -31,8 +31,8 @@ pub(crate) fn every_second(misfire: Misfire) -> Vec<PlannedSchedule> {
         .collect()
 }
 
-/// Schedules that fire every twelve seconds, one for each second of the twelve. Whenever there is no leader for a while, some of them
-/// are late.
+/// Schedules that fire every twelve seconds, one for each second of the twelve. Whenever there is no leader for a
+/// while, some of them are late.
 pub(crate) fn every_twelve_seconds(misfire: Misfire) -> Vec<PlannedSchedule> {
     let planned =
         |phase| PlannedSchedule { name: format!("{misfire}.every-12s.{phase}"), period: TWELVE, phase, misfire };

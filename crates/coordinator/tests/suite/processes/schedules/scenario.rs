@@ -56,8 +56,8 @@ impl Scenario {
         scenario
     }
 
-    /// Injects a fault at a random time of a second. Returns the time until the next occurrence is written: by another leader or,
-    /// after a kill of the database, by any leader.
+    /// Injects a fault at a random time of a second. Returns the time until the next occurrence is written: by another
+    /// leader or, after a kill of the database, by any leader.
     pub(crate) async fn inject(&mut self, fault: Fault) -> Duration {
         tokio::time::sleep(Duration::from_millis(rand::random_range(0..1_000))).await;
         let (_, epoch) = self.cluster.leader().await;
@@ -89,8 +89,8 @@ impl Scenario {
         self.recovery(injected_at, epoch + 1).await
     }
 
-    /// Delays the leader's writes until another node leads, and suspends that node: the delayed writes arrive while schedules are due and
-    /// no other leader fires them. Returns how many steps were fenced.
+    /// Delays the leader's writes until another node leads, and suspends that node: the delayed writes arrive while
+    /// schedules are due and no other leader fires them. Returns how many steps were fenced.
     pub(crate) async fn fire_after_takeover(&mut self) -> u64 {
         let (leader, epoch) = self.cluster.leader().await;
         let Member { node, proxy } = &self.cluster.members[leader];

@@ -1,4 +1,5 @@
--- A valid history of three schedules, one per misfire rule, with a time without a leader. All were put half a second after midnight.
+-- A valid history of three schedules, one per misfire rule, with a time without a leader. All were put half a second
+-- after midnight.
 SET application_name = 'node1';
 INSERT INTO audit.takeover (epoch, node) SELECT epoch, 'node1' FROM orchestrix.leader;
 INSERT INTO audit.plan

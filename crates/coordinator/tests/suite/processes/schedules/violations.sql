@@ -1,5 +1,6 @@
--- Every violation of the schedules, as a sentence. One statement, so that it reads one snapshot. It trusts the product for two values,
--- the creation time and the next nominal time of a schedule, and checks both. $1: the time past which every schedule must have advanced.
+-- Every violation of the schedules, as a sentence. One statement, so that it reads one snapshot. It trusts the product
+-- for two values, the creation time and the next nominal time of a schedule, and checks both. $1: the time past which
+-- every schedule must have advanced.
 WITH plan AS MATERIALIZED (
     SELECT p.*, s.created_at, s.next_nominal, make_interval(secs => p.period) AS step,
            -- The grace period.
