@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use anyhow::Result;
-use orchestrix_client::http::{ApiRequest, ApiResponse, HttpClient, HttpError, ServerOptions};
+use orchestrix_client::http::{ApiRequest, ApiResponse, HttpClient, HttpError, ServerEndpoint};
 use orchestrix_server::Local;
 
 use super::Request;
@@ -41,11 +41,11 @@ fn who() -> String {
 impl Transport {
     pub(super) async fn open(global: &Global, makes_files: bool) -> Result<Self> {
         if let Some(server) = global.server()? {
-            let server = ServerOptions {
+            let server = ServerEndpoint {
                 api_key: global.api_key(),
-                connect_timeout: global.connect_timeout.min(ServerOptions::new("").connect_timeout),
+                connect_timeout: global.connect_timeout.min(ServerEndpoint::new("").connect_timeout),
                 call_timeout: CALL_TIMEOUT,
-                ..ServerOptions::new(server)
+                ..ServerEndpoint::new(server)
             };
             let caller = HttpClient::new(&server).map_err(|invalid| Failure::Usage(invalid.to_string()))?;
             return Ok(Self::Server { caller, keyed: server.api_key.is_some() });

@@ -10,7 +10,7 @@ use reqwest::{
     redirect,
 };
 
-use super::ServerOptions;
+use super::ServerEndpoint;
 
 /// How much of an error response is read.
 const MAX_ERROR_BYTES: usize = 64 * 1024;
@@ -81,7 +81,7 @@ impl HttpClient {
     ///
     /// # Errors
     /// If the address or the key is invalid.
-    pub fn new(server: &ServerOptions) -> Result<Self, Invalid> {
+    pub fn new(server: &ServerEndpoint) -> Result<Self, Invalid> {
         let (base_url, key) = server.parse()?;
         let mut headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
         if let Some(key) = key {

@@ -2,7 +2,7 @@
 //!
 //! | module | what it owns |
 //! |---|---|
-//! | `server_options` | the server's address, the API key and timeouts |
+//! | `server_endpoint` | the server's address, the API key and timeouts |
 //! | `http_client` | one request and its response, with every wait bounded |
 //! | `problem_body` | parsing the body of an error response |
 //!
@@ -11,9 +11,9 @@
 
 mod http_client;
 mod problem_body;
-mod server_options;
+mod server_endpoint;
 
 pub use http_client::{ApiRequest, ApiResponse, HttpClient, HttpError};
 pub use problem_body::ProblemBody;
 pub use reqwest::{Method, StatusCode};
-pub use server_options::ServerOptions;
+pub use server_endpoint::ServerEndpoint;

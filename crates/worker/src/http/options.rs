@@ -3,7 +3,7 @@
 use std::{fmt, time::Duration};
 
 use orchestrix_api::worker::MAX_WAIT;
-use orchestrix_client::http::ServerOptions;
+use orchestrix_client::http::ServerEndpoint;
 use orchestrix_core::{FieldError, Invalid};
 
 /// How a worker reaches its server.
@@ -34,13 +34,13 @@ impl HttpOptions {
     }
 
     /// The options of the HTTP client.
-    pub(super) fn server(&self) -> ServerOptions {
-        ServerOptions {
+    pub(super) fn server(&self) -> ServerEndpoint {
+        ServerEndpoint {
             api_key: self.api_key.clone(),
             connect_timeout: self.connect_timeout,
             call_timeout: self.call_timeout,
             user_agent: concat!("orchestrix-worker/", env!("CARGO_PKG_VERSION")),
-            ..ServerOptions::new(&self.server)
+            ..ServerEndpoint::new(&self.server)
         }
     }
 

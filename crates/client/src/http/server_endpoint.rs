@@ -7,7 +7,7 @@ use reqwest::{Url, header::HeaderValue};
 
 /// How to reach a server.
 #[derive(Clone)]
-pub struct ServerOptions {
+pub struct ServerEndpoint {
     /// The base URL, such as `https://jobs.example.com`. It may have a path.
     pub address: String,
     /// The API key, if the server requires one.
@@ -20,7 +20,7 @@ pub struct ServerOptions {
     pub user_agent: &'static str,
 }
 
-impl ServerOptions {
+impl ServerEndpoint {
     /// A server without a key, with default timeouts.
     pub fn new(address: impl Into<String>) -> Self {
         Self {
@@ -69,9 +69,9 @@ fn parse_base_url(text: &str) -> Result<String, &'static str> {
 }
 
 // Without the key.
-impl fmt::Debug for ServerOptions {
+impl fmt::Debug for ServerEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ServerOptions").field("address", &self.address).finish_non_exhaustive()
+        f.debug_struct("ServerEndpoint").field("address", &self.address).finish_non_exhaustive()
     }
 }
 
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn every_error_is_reported_and_debug_output_hides_the_key() {
-        let server = ServerOptions { api_key: Some("hunter2\n".into()), ..ServerOptions::new("nowhere") };
+        let server = ServerEndpoint { api_key: Some("hunter2\n".into()), ..ServerEndpoint::new("nowhere") };
         let fields: Vec<String> = server.check().unwrap_err().errors.into_iter().map(|error| error.field).collect();
         assert_eq!(fields, ["server", "apiKey"]);
         assert!(!format!("{server:?}").contains("hunter2"));
