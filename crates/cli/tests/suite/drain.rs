@@ -26,7 +26,7 @@ fn drained(place: &Place, mut worker: Running) {
     place.reaches(&running, "running");
     let told = place.json(&["workers", "drain", "w1"]);
     assert_eq!(told, json!({"items": [{"workerId": "w1", "directive": "drain"}]}));
-    worker.says("the worker was told what to do");
+    worker.says("worker received a directive");
     let late = place.builtin("noop", &json!(null), &[]);
     // Three of its heartbeats, and longer than it would wait after a signal.
     let seen = |last: Option<&Value>| {
@@ -110,7 +110,7 @@ fn one_that_was_killed_while_it_drained_works_when_it_is_started_again() {
             let id = until_there(&place, &file);
             place.reaches(&id, "running");
             place.run(&["workers", "drain", "w1"]).done();
-            worker.says("the worker was told what to do");
+            worker.says("worker received a directive");
             worker.signal("KILL");
             drop(worker);
             assert_eq!(listed(&place)[0]["directive"], "drain", "nobody has told yet that it is gone");

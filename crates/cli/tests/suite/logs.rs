@@ -62,10 +62,10 @@ fn as_json_every_line_is_an_object_and_knows_its_request_and_its_job() {
         );
     }
 
-    // The attempt: begins, ended.
+    // The attempt: started, ended.
     let attempt: Vec<_> = of("jobId", &id).into_iter().filter(|line| line.contains_key("attempt")).collect();
     let said: Vec<&Value> = attempt.iter().map(|line| &line["message"]).collect();
-    assert!(said.contains(&&"begins".into()) && said.contains(&&"ended".into()), "{lines:#?}");
+    assert!(said.contains(&&"attempt started".into()) && said.contains(&&"attempt ended".into()), "{lines:#?}");
     for line in &attempt {
         assert_eq!((&line["correlationId"], &line["traceId"]), (&"order-7".into(), &TRACE_ID.into()));
         assert_eq!((&line["jobType"], &line["attempt"]), (&"orchestrix.fail".into(), &1.into()));

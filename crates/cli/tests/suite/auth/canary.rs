@@ -191,7 +191,7 @@ fn nothing_is_said(place: &Place, word: &str, format: &str) {
 
     let said = [direct.last_words(), remote.last_words(), server.last_words()];
     // All there is was said.
-    for (lines, text) in said.iter().zip(["begins", "begins", "answered"]) {
+    for (lines, text) in said.iter().zip(["attempt started", "attempt started", "answered"]) {
         assert!(lines.iter().any(|line| line.contains(text)), "{text}: {lines:#?}");
     }
     heard.0.extend(said.into_iter().flatten());

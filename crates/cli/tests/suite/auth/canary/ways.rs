@@ -137,7 +137,7 @@ fn a_log_of_secret_connections_holds_no_payload_and_no_secret() {
     );
 
     let said = [remote.last_words(), server.last_words()];
-    for (lines, text) in said.iter().zip(["begins", "answered"]) {
+    for (lines, text) in said.iter().zip(["attempt started", "answered"]) {
         assert!(lines.iter().any(|line| line.contains(text)), "{text}: {lines:#?}");
     }
     heard.0.extend(said.into_iter().flatten());
@@ -223,7 +223,7 @@ fn a_log_of_requests_during_which_the_database_fails_holds_no_payload_and_no_sec
 
     let mut heard = Heard::default();
     let said = [running.last_words(), server.last_words()];
-    for (lines, text) in said.iter().zip(["begins", "the store failed"]) {
+    for (lines, text) in said.iter().zip(["attempt started", "the store failed"]) {
         assert!(lines.iter().any(|line| line.contains(text)), "{text}: {lines:#?}");
     }
     assert!(said[1].iter().any(|line| line.contains("the store is away")));
