@@ -45,6 +45,7 @@
 //! | run jobs | [`Worker`], [`Context`], [`JobError`], [`ResultExt`] |
 //! | complete a job in your own transaction | `CompleteIn` (features `postgres`, `sqlx`) |
 //! | add middleware to handlers | [`WorkerBuilder::layer`], [`JobCall`] |
+//! | run the job types that come with Orchestrix | `builtin` (feature `builtin`) |
 //! | test your jobs | [`testing`], [`assert_enqueued!`] |
 //! | store jobs in a file | `SqliteStore` (feature `sqlite`, on by default) |
 //! | store jobs in PostgreSQL | `PostgresStore` (feature `postgres`) |
@@ -68,6 +69,8 @@ pub mod testing;
 #[cfg(feature = "postgres")]
 mod transaction;
 
+#[cfg(feature = "builtin")]
+pub use orchestrix_builtin as builtin;
 pub use orchestrix_client::{
     Batch, BatchEntry, Client, ClientError, Defaults, EnqueuedBatch, Job, JobHandle, Recurring, Request,
     ScheduleTiming, cron, every,

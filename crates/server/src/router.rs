@@ -13,26 +13,25 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     App, admin,
-    around::around,
-    jobs, live, meter,
+    api_error::ApiError,
+    health, jobs, live, metrics,
+    middleware::request_middleware,
     openapi::{self, Document, docs},
-    operations,
-    refusal::Refusal,
     schedules, workers,
 };
 
 /// All requests that the server answers.
 pub fn router(app: Arc<App>) -> Router {
     let (described, api) = OpenApiRouter::with_openapi(openapi::Api::openapi())
-        .routes(routes!(operations::health))
-        .routes(routes!(operations::ready))
-        .routes(routes!(meter::metrics))
+        .routes(routes!(health::health))
+        .routes(routes!(health::ready))
+        .routes(routes!(metrics::get_metrics))
         .routes(routes!(openapi::openapi))
         .routes(routes!(jobs::create::create))
         .routes(routes!(jobs::batch::batch))
         .routes(routes!(jobs::get::get))
-        .routes(routes!(live::events::events))
-        .routes(routes!(live::socket::follow))
+        .routes(routes!(live::job_events::events))
+        .routes(routes!(live::websocket::websocket))
         .routes(routes!(jobs::result::result))
         .routes(routes!(jobs::cancel::cancel))
         .routes(routes!(jobs::release::release))
@@ -62,14 +61,14 @@ pub fn router(app: Arc<App>) -> Router {
         .merge(docs::routes())
         .fallback(nothing_here)
         .method_not_allowed_fallback(not_this_method)
-        .layer(from_fn_with_state(Arc::clone(&app), around))
+        .layer(from_fn_with_state(Arc::clone(&app), request_middleware))
         .with_state(app)
 }
 
-async fn nothing_here(uri: Uri) -> Refusal {
-    Refusal::new(Code::NotFound, format!("there is nothing at {}", uri.path()))
+async fn nothing_here(uri: Uri) -> ApiError {
+    ApiError::new(Code::NotFound, format!("there is nothing at {}", uri.path()))
 }
 
-async fn not_this_method(method: Method) -> Refusal {
-    Refusal::new(Code::MethodNotAllowed, format!("{method} is not allowed here"))
+async fn not_this_method(method: Method) -> ApiError {
+    ApiError::new(Code::MethodNotAllowed, format!("{method} is not allowed here"))
 }

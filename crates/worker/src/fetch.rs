@@ -238,7 +238,7 @@ pub(crate) async fn run(
             0 => wakeup_backoff.next_delay(),
             _ => {
                 wakeup_backoff.reset();
-                poll_interval.found();
+                poll_interval.reset();
                 Duration::ZERO
             }
         };
@@ -257,7 +257,7 @@ pub(crate) async fn run(
         match polled {
             Ok(Some(1..)) => {
                 wakeup_backoff.reset();
-                poll_interval.found();
+                poll_interval.reset();
             }
             // A long poll that timed out has waited long enough. One that returned too early must not become a busy
             // loop.
@@ -278,7 +278,7 @@ async fn wait_for_wakeup(
     poll_interval: &mut PollInterval,
     delay: Duration,
 ) {
-    let pause = poll_interval.pause();
+    let pause = poll_interval.next_delay();
     let woken = async {
         tokio::time::sleep(delay.min(pause)).await;
         while !planner.concerns(&wakeups.next().await) {}

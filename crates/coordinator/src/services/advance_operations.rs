@@ -100,7 +100,7 @@ impl AdvanceOperations {
             let step = OperationStep { from_cursor: operation.cursor, cursor, jobs: jobs.to_vec(), end };
             *operation = advance(leader, operation, step).await?;
             // The operation was aborted, or a job is locked: the next turn starts there.
-            if is_last || !operation.stands_at(cursor) {
+            if is_last || !operation.is_at(cursor) {
                 return Ok(());
             }
             remaining = after;

@@ -40,7 +40,8 @@ impl Service for PublishGauges {
 
     async fn step(&self, leader: &LeaderContext<'_>) -> Result<StepResult> {
         // One page holds as many queues as get their own time series.
-        self.depths.say(&leader.store.queue_depths(&PageRequest::first(PageRequest::<Queue>::MAX_LIMIT)).await?.items);
+        self.depths
+            .publish(&leader.store.queue_depths(&PageRequest::first(PageRequest::<Queue>::MAX_LIMIT)).await?.items);
         let workers = list_workers(leader.store).await?;
         for state in STATES {
             let n = workers.iter().filter(|worker| state_of(worker) == state).count();
@@ -50,7 +51,7 @@ impl Service for PublishGauges {
     }
 
     fn stopped_leading(&self) {
-        self.depths.say(&[]);
+        self.depths.publish(&[]);
         for state in STATES {
             metrics::workers(state, 0);
         }

@@ -11,7 +11,7 @@ use orchestrix_api::{
     },
 };
 
-use crate::{App, auth::caller::Caller, params::Params, refusal::Refusal};
+use crate::{App, api_error::ApiError, auth::principal::Principal, params::QueryParams};
 
 /// Lists who did what, the newest first.
 #[utoipa::path(
@@ -24,12 +24,12 @@ use crate::{App, auth::caller::Caller, params::Params, refusal::Refusal};
 )]
 pub(crate) async fn audit(
     State(app): State<Arc<App>>,
-    caller: Caller,
-    asked: Params,
-) -> Result<Json<Listed<AuditView>>, Refusal> {
+    caller: Principal,
+    asked: QueryParams,
+) -> Result<Json<Listed<AuditView>>, ApiError> {
     let (mut filter, page) = audit::read_list(&asked.0)?;
     if let Some(asked) = &filter.tenant {
-        caller.acts_for(asked)?;
+        caller.require_tenant(asked)?;
     }
     if let Some(own) = caller.tenant() {
         filter.tenant = Some(own.clone());

@@ -10,7 +10,7 @@ use axum::{
 use orchestrix_api::admin::operation::{self, Begun, Bulk, BulkRequest};
 use orchestrix_store::NewOperation;
 
-use crate::{App, auth::caller::Caller, body::Text, openapi::problems::TooManyAtOnce, refusal::Refusal};
+use crate::{App, api_error::ApiError, auth::principal::Principal, body::JsonBody, openapi::problems::TooManyAtOnce};
 
 /// Begins one action on all jobs that match, which the leader works off; jobs that are recorded later are left alone.
 #[utoipa::path(
@@ -23,11 +23,11 @@ use crate::{App, auth::caller::Caller, body::Text, openapi::problems::TooManyAtO
 )]
 pub(crate) async fn bulk(
     State(app): State<Arc<App>>,
-    caller: Caller,
-    body: Text,
-) -> Result<(StatusCode, [(HeaderName, String); 1], Json<Begun>), Refusal> {
+    caller: Principal,
+    body: JsonBody,
+) -> Result<(StatusCode, [(HeaderName, String); 1], Json<Begun>), ApiError> {
     let Bulk { action, mut filter, dry_run } = operation::read(body.as_str()?)?;
-    caller.keep(&mut filter)?;
+    caller.restrict(&mut filter)?;
     let (actor, tenant) = (caller.name().to_owned(), caller.tenant().cloned());
     let wanted = NewOperation { action, filter, dry_run, actor, tenant };
     let operation_id = app.store.begin_operation(wanted).await?.id;

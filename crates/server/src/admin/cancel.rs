@@ -7,11 +7,11 @@ use orchestrix_api::{admin::standing::Standing, schema::Id};
 
 use crate::{
     App,
-    auth::caller::Caller,
+    api_error::ApiError,
+    auth::principal::Principal,
     jobs::{cancel::stop, id},
     openapi::problems::{Finished, NoSuchJob},
-    params::Named,
-    refusal::Refusal,
+    params::PathParam,
 };
 
 /// Cancels a job that waits, and asks the owner of one that runs to stop.
@@ -25,10 +25,10 @@ use crate::{
 )]
 pub(crate) async fn cancel(
     State(app): State<Arc<App>>,
-    caller: Caller,
-    Named(text): Named,
-) -> Result<(StatusCode, Json<Standing>), Refusal> {
+    caller: Principal,
+    PathParam(text): PathParam,
+) -> Result<(StatusCode, Json<Standing>), ApiError> {
     let id = id(&text)?;
-    caller.owns(&app, id).await?;
+    caller.require_job(&app, id).await?;
     Ok((StatusCode::ACCEPTED, Json(Standing::of(id, stop(&app, id).await?))))
 }

@@ -12,7 +12,7 @@ use orchestrix_api::{
     },
 };
 
-use crate::{App, auth::caller::Caller, params::Params, refusal::Refusal};
+use crate::{App, api_error::ApiError, auth::principal::Principal, params::QueryParams};
 
 /// Lists dead jobs that match, the newest first.
 #[utoipa::path(
@@ -25,10 +25,10 @@ use crate::{App, auth::caller::Caller, params::Params, refusal::Refusal};
 )]
 pub(crate) async fn dlq(
     State(app): State<Arc<App>>,
-    caller: Caller,
-    asked: Params,
-) -> Result<Json<Listed<JobItem>>, Refusal> {
+    caller: Principal,
+    asked: QueryParams,
+) -> Result<Json<Listed<JobItem>>, ApiError> {
     let (mut filter, page) = filter::read_dead(&asked.0)?;
-    caller.keep(&mut filter)?;
+    caller.restrict(&mut filter)?;
     Ok(Json(Listed::of(app.store.list_jobs(&filter, &page).await?, JobItem::from)))
 }

@@ -7,7 +7,7 @@ use orchestrix_api::{Code, admin::worker::Directed, schema::WorkerId};
 use orchestrix_core::WorkerName;
 use orchestrix_store::Directive;
 
-use crate::{App, openapi::problems::NoSuchWorker, params::Named, refusal::Refusal};
+use crate::{App, api_error::ApiError, openapi::problems::NoSuchWorker, params::PathParam};
 
 /// Tells a worker to take nothing new and to end when what it runs is done.
 #[utoipa::path(
@@ -20,9 +20,9 @@ use crate::{App, openapi::problems::NoSuchWorker, params::Named, refusal::Refusa
 )]
 pub(crate) async fn drain(
     State(app): State<Arc<App>>,
-    Named(text): Named,
-) -> Result<(StatusCode, Json<Directed>), Refusal> {
-    let unknown = || Refusal::new(Code::WorkerNotFound, "there is no such worker");
+    PathParam(text): PathParam,
+) -> Result<(StatusCode, Json<Directed>), ApiError> {
+    let unknown = || ApiError::new(Code::WorkerNotFound, "there is no such worker");
     let worker_id = WorkerName::new(&text).map_err(|_| unknown())?;
     if !app.store.direct_worker(&worker_id, Directive::Drain).await? {
         return Err(unknown());

@@ -10,7 +10,9 @@ use orchestrix_api::{
 use orchestrix_core::{Job, Timestamp};
 use orchestrix_store::{PageRequest, Result, Store, StoreError};
 
-use crate::{App, auth::caller::Caller, jobs::id, openapi::problems::NoSuchJob, params::Named, refusal::Refusal};
+use crate::{
+    App, api_error::ApiError, auth::principal::Principal, jobs::id, openapi::problems::NoSuchJob, params::PathParam,
+};
 
 /// Pages of workers that are looked at.
 const MAX_PAGES: usize = 10;
@@ -29,11 +31,11 @@ const MAX_PAGES: usize = 10;
 )]
 pub(crate) async fn explain(
     State(app): State<Arc<App>>,
-    caller: Caller,
-    Named(text): Named,
-) -> std::result::Result<Json<Explanation>, Refusal> {
+    caller: Principal,
+    PathParam(text): PathParam,
+) -> std::result::Result<Json<Explanation>, ApiError> {
     let id = id(&text)?;
-    caller.owns(&app, id).await?;
+    caller.require_job(&app, id).await?;
     // By the clock that its times are told by, and read first: a lease that is renewed in between is not called lost.
     let now = app.store.now().await?;
     let job = app.store.job(id).await?.ok_or(StoreError::JobNotFound(id))?;

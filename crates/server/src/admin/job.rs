@@ -6,7 +6,9 @@ use axum::{Json, extract::State};
 use orchestrix_api::{admin::job::JobDetails, schema::Id};
 use orchestrix_store::{PageRequest, StoreError};
 
-use crate::{App, auth::caller::Caller, jobs::id, openapi::problems::NoSuchJob, params::Named, refusal::Refusal};
+use crate::{
+    App, api_error::ApiError, auth::principal::Principal, jobs::id, openapi::problems::NoSuchJob, params::PathParam,
+};
 
 /// Shows all of a job.
 #[utoipa::path(
@@ -19,11 +21,11 @@ use crate::{App, auth::caller::Caller, jobs::id, openapi::problems::NoSuchJob, p
 )]
 pub(crate) async fn job(
     State(app): State<Arc<App>>,
-    caller: Caller,
-    Named(text): Named,
-) -> Result<Json<JobDetails>, Refusal> {
+    caller: Principal,
+    PathParam(text): PathParam,
+) -> Result<Json<JobDetails>, ApiError> {
     let id = id(&text)?;
-    caller.owns(&app, id).await?;
+    caller.require_job(&app, id).await?;
     let job = app.store.job(id).await?.ok_or(StoreError::JobNotFound(id))?;
     // After the job: what it wrote before it was over is then among them.
     let logs = app.store.job_logs(id, &PageRequest::first(JobDetails::LINES)).await?;

@@ -16,11 +16,11 @@ use orchestrix_store::{NewKey, Store, StoreError};
 
 use crate::{
     App,
-    auth::secret::Shown,
-    body::Text,
+    api_error::ApiError,
+    auth::bearer_key::BearerKey,
+    body::JsonBody,
     openapi::problems::NoSuchKey,
-    params::{Named, Params},
-    refusal::Refusal,
+    params::{PathParam, QueryParams},
 };
 
 /// How many ids are drawn at most: that one is taken, of so many, is next to impossible.
@@ -35,7 +35,7 @@ const DRAWS: usize = 3;
     params(PartRequest),
     responses((status = 200, description = "Keys by id.", body = Listed<KeyView>)),
 )]
-pub(crate) async fn list(State(app): State<Arc<App>>, asked: Params) -> Result<Json<Listed<KeyView>>, Refusal> {
+pub(crate) async fn list(State(app): State<Arc<App>>, asked: QueryParams) -> Result<Json<Listed<KeyView>>, ApiError> {
     let page = page::read(&asked.0, |text| KeyId::new(text).ok())?;
     Ok(Json(Listed::of(app.store.list_keys(&page).await?, KeyView::from)))
 }
@@ -49,13 +49,16 @@ pub(crate) async fn list(State(app): State<Arc<App>>, asked: Params) -> Result<J
     request_body = KeyRequest,
     responses((status = 201, description = "The key.", body = KeyMade)),
 )]
-pub(crate) async fn create(State(app): State<Arc<App>>, body: Text) -> Result<(StatusCode, Json<KeyMade>), Refusal> {
+pub(crate) async fn create(
+    State(app): State<Arc<App>>,
+    body: JsonBody,
+) -> Result<(StatusCode, Json<KeyMade>), ApiError> {
     let wanted = key::read(body.as_str()?, Timestamp::now())?;
-    Ok((StatusCode::CREATED, Json(make(&*app.store, wanted, Shown::fresh).await?)))
+    Ok((StatusCode::CREATED, Json(make(&*app.store, wanted, BearerKey::generate).await?)))
 }
 
 // An id that somebody has already is drawn again.
-async fn make(store: &dyn Store, wanted: Wanted, draw: impl Fn() -> Shown) -> Result<KeyMade, StoreError> {
+async fn make(store: &dyn Store, wanted: Wanted, draw: impl Fn() -> BearerKey) -> Result<KeyMade, StoreError> {
     let mut draws = 0;
     loop {
         let shown = draw();
@@ -71,7 +74,7 @@ async fn make(store: &dyn Store, wanted: Wanted, draw: impl Fn() -> Shown) -> Re
         draws += 1;
         match store.create_key(key).await {
             Err(StoreError::KeyExists(_)) if draws < DRAWS => {}
-            made => return Ok(KeyMade { key: shown.text(), view: made?.into() }),
+            made => return Ok(KeyMade { key: shown.reveal(), view: made?.into() }),
         }
     }
 }
@@ -85,12 +88,12 @@ async fn make(store: &dyn Store, wanted: Wanted, draw: impl Fn() -> Shown) -> Re
     params(("keyId" = KeyText, Path, description = "The key's id.")),
     responses((status = 204, description = "It is taken back."), (status = 404, response = NoSuchKey)),
 )]
-pub(crate) async fn revoke(State(app): State<Arc<App>>, Named(text): Named) -> Result<StatusCode, Refusal> {
-    let unknown = || Refusal::new(Code::KeyNotFound, "there is no such key");
+pub(crate) async fn revoke(State(app): State<Arc<App>>, PathParam(text): PathParam) -> Result<StatusCode, ApiError> {
+    let unknown = || ApiError::new(Code::KeyNotFound, "there is no such key");
     let id = KeyId::new(&text).map_err(|_| unknown())?;
     let known = app.store.revoke_key(&id).await?;
     // Here it is refused at once.
-    app.keys.forget(&id);
+    app.authenticator.forget(&id);
     match known {
         true => Ok(StatusCode::NO_CONTENT),
         false => Err(unknown()),
@@ -109,9 +112,9 @@ mod tests {
     async fn an_id_that_somebody_has_is_drawn_again() {
         let store = MemoryStore::new();
         let wanted = || key::read(r#"{"name": "n", "role": "client"}"#, Timestamp::now()).unwrap();
-        let taken = make(&store, wanted(), Shown::fresh).await.unwrap().key;
-        let again = || Shown::read(&taken).unwrap();
-        let drawn = RefCell::new(vec![Shown::fresh(), again(), again()]);
+        let taken = make(&store, wanted(), BearerKey::generate).await.unwrap().key;
+        let again = || BearerKey::parse(&taken).unwrap();
+        let drawn = RefCell::new(vec![BearerKey::generate(), again(), again()]);
         let made = make(&store, wanted(), || drawn.borrow_mut().pop().unwrap()).await.unwrap();
         assert_ne!(made.key, taken);
         assert!(drawn.into_inner().is_empty());

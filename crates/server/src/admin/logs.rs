@@ -15,11 +15,11 @@ use orchestrix_store::StoreError;
 
 use crate::{
     App,
-    auth::caller::Caller,
+    api_error::ApiError,
+    auth::principal::Principal,
     jobs::id,
     openapi::problems::NoSuchJob,
-    params::{Named, Params},
-    refusal::Refusal,
+    params::{PathParam, QueryParams},
 };
 
 /// Lists the lines of a job's log, the oldest first.
@@ -33,13 +33,13 @@ use crate::{
 )]
 pub(crate) async fn logs(
     State(app): State<Arc<App>>,
-    caller: Caller,
-    Named(text): Named,
-    asked: Params,
-) -> Result<Json<Listed<LineView>>, Refusal> {
+    caller: Principal,
+    PathParam(text): PathParam,
+    asked: QueryParams,
+) -> Result<Json<Listed<LineView>>, ApiError> {
     let page = page::read(&asked.0, |text| text.parse().ok())?;
     let id = id(&text)?;
-    caller.owns(&app, id).await?;
+    caller.require_job(&app, id).await?;
     // Lines may outlive their job, which is then as if it had never been.
     app.store.job_summary(id).await?.ok_or(StoreError::JobNotFound(id))?;
     Ok(Json(Listed::of(app.store.job_logs(id, &page).await?, LineView::from)))

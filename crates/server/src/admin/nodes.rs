@@ -12,7 +12,7 @@ use orchestrix_api::{
 };
 use orchestrix_core::NodeName;
 
-use crate::{App, params::Params, refusal::Refusal};
+use crate::{App, api_error::ApiError, params::QueryParams};
 
 /// Lists nodes by name, and says which of them leads.
 #[utoipa::path(
@@ -23,7 +23,7 @@ use crate::{App, params::Params, refusal::Refusal};
     params(PartRequest),
     responses((status = 200, description = "Nodes by name.", body = Listed<NodeView>)),
 )]
-pub(crate) async fn nodes(State(app): State<Arc<App>>, asked: Params) -> Result<Json<Listed<NodeView>>, Refusal> {
+pub(crate) async fn nodes(State(app): State<Arc<App>>, asked: QueryParams) -> Result<Json<Listed<NodeView>>, ApiError> {
     let page = page::read(&asked.0, |text| NodeName::new(text).ok())?;
     Ok(Json(Listed::of(app.store.list_nodes(&page).await?, NodeView::from)))
 }

@@ -7,7 +7,9 @@ use orchestrix_api::{Code, admin::operation::OperationView, schema::Id};
 use orchestrix_core::OperationId;
 use orchestrix_store::{Operation, StoreError};
 
-use crate::{App, auth::caller::Caller, openapi::problems::NoSuchOperation, params::Named, refusal::Refusal};
+use crate::{
+    App, api_error::ApiError, auth::principal::Principal, openapi::problems::NoSuchOperation, params::PathParam,
+};
 
 /// The length of an id as it is written everywhere: one operation has one address.
 const ID: usize = 36;
@@ -23,16 +25,16 @@ const ID: usize = 36;
 )]
 pub(crate) async fn get(
     State(app): State<Arc<App>>,
-    caller: Caller,
-    Named(text): Named,
-) -> Result<Json<OperationView>, Refusal> {
+    caller: Principal,
+    PathParam(text): PathParam,
+) -> Result<Json<OperationView>, ApiError> {
     let id = id(&text)?;
     Ok(Json(OperationView::from(find(&app, &caller, id).await?)))
 }
 
 // One that somebody began who acts in the same tenant.
-async fn find(app: &App, caller: &Caller, id: OperationId) -> Result<Operation, Refusal> {
-    let found = app.store.operation(id).await?.filter(|operation| caller.began(operation));
+async fn find(app: &App, caller: &Principal, id: OperationId) -> Result<Operation, ApiError> {
+    let found = app.store.operation(id).await?.filter(|operation| caller.may_see_operation(operation));
     Ok(found.ok_or(StoreError::OperationNotFound(id))?)
 }
 
@@ -47,9 +49,9 @@ async fn find(app: &App, caller: &Caller, id: OperationId) -> Result<Operation, 
 )]
 pub(crate) async fn abort(
     State(app): State<Arc<App>>,
-    caller: Caller,
-    Named(text): Named,
-) -> Result<(StatusCode, Json<OperationView>), Refusal> {
+    caller: Principal,
+    PathParam(text): PathParam,
+) -> Result<(StatusCode, Json<OperationView>), ApiError> {
     let id = id(&text)?;
     find(&app, &caller, id).await?;
     let operation = app.store.abort_operation(id).await?;
@@ -57,7 +59,7 @@ pub(crate) async fn abort(
 }
 
 // What is no id belongs to no operation.
-fn id(text: &str) -> Result<OperationId, Refusal> {
+fn id(text: &str) -> Result<OperationId, ApiError> {
     let id = (text.len() == ID).then(|| text.parse().ok()).flatten();
-    id.ok_or_else(|| Refusal::new(Code::OperationNotFound, "there is no such operation"))
+    id.ok_or_else(|| ApiError::new(Code::OperationNotFound, "there is no such operation"))
 }

@@ -11,7 +11,7 @@ use orchestrix_api::{
     },
 };
 
-use crate::{App, auth::caller::Caller, params::Params, refusal::Refusal};
+use crate::{App, api_error::ApiError, auth::principal::Principal, params::QueryParams};
 
 /// Lists operations on many jobs, the newest first.
 #[utoipa::path(
@@ -24,9 +24,9 @@ use crate::{App, auth::caller::Caller, params::Params, refusal::Refusal};
 )]
 pub(crate) async fn operations(
     State(app): State<Arc<App>>,
-    caller: Caller,
-    asked: Params,
-) -> Result<Json<Listed<OperationView>>, Refusal> {
+    caller: Principal,
+    asked: QueryParams,
+) -> Result<Json<Listed<OperationView>>, ApiError> {
     let page = page::read(&asked.0, |text| text.parse().ok())?;
     let found = app.store.list_operations(caller.tenant(), &page).await?;
     Ok(Json(Listed::of(found, OperationView::from)))

@@ -10,12 +10,12 @@ use orchestrix_api::{
 
 use crate::{
     App,
-    auth::caller::Caller,
-    body::Text,
+    api_error::ApiError,
+    auth::principal::Principal,
+    body::JsonBody,
     jobs::id,
     openapi::problems::{Finished, NoSuchJob},
-    params::Named,
-    refusal::Refusal,
+    params::PathParam,
 };
 
 /// Changes how urgent an unfinished job is.
@@ -30,12 +30,12 @@ use crate::{
 )]
 pub(crate) async fn priority(
     State(app): State<Arc<App>>,
-    caller: Caller,
-    Named(text): Named,
-    body: Text,
-) -> Result<Json<Standing>, Refusal> {
+    caller: Principal,
+    PathParam(text): PathParam,
+    body: JsonBody,
+) -> Result<Json<Standing>, ApiError> {
     let priority = standing::read_priority(body.as_str()?)?;
     let id = id(&text)?;
-    caller.owns(&app, id).await?;
+    caller.require_job(&app, id).await?;
     Ok(Json(Standing::of(id, app.store.reprioritize_job(id, priority).await?)))
 }

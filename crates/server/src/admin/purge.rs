@@ -7,7 +7,7 @@ use orchestrix_api::admin::dlq::{self, PurgeRequest, Purged};
 use orchestrix_core::{JobState, Timestamp};
 use orchestrix_store::{Fence, JobFilter, JobSummary, PageRequest, Retention, Store, housekeeping::MAX_SWEEP};
 
-use crate::{App, body::Text, refusal::Refusal};
+use crate::{App, api_error::ApiError, body::JsonBody};
 
 /// As many pages of dead jobs as one request looks at to count them.
 const MAX_PAGES: usize = 10;
@@ -23,7 +23,7 @@ const FOR_EVER: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
     request_body = PurgeRequest,
     responses((status = 200, description = "How many are forgotten, or would be.", body = Purged)),
 )]
-pub(crate) async fn purge(State(app): State<Arc<App>>, body: Text) -> Result<Json<Purged>, Refusal> {
+pub(crate) async fn purge(State(app): State<Arc<App>>, body: JsonBody) -> Result<Json<Purged>, ApiError> {
     let (older_than, dry_run) = dlq::read_purge(body.as_str()?)?;
     if dry_run {
         return Ok(Json(count(&*app.store, older_than).await?));

@@ -10,7 +10,7 @@ use orchestrix_api::{
 };
 use orchestrix_core::{FieldError, Invalid, Queue};
 
-use crate::{App, body::Text, openapi::problems::NoSuchQueue, params::Named, refusal::Refusal};
+use crate::{App, api_error::ApiError, body::JsonBody, openapi::problems::NoSuchQueue, params::PathParam};
 
 /// Shows a queue. Every name is one of a queue, if of an empty one.
 #[utoipa::path(
@@ -21,8 +21,8 @@ use crate::{App, body::Text, openapi::problems::NoSuchQueue, params::Named, refu
     params(("name" = Name, Path, description = "The queue's name.")),
     responses((status = 200, description = "The queue.", body = QueueView), (status = 404, response = NoSuchQueue)),
 )]
-pub(crate) async fn get(State(app): State<Arc<App>>, Named(text): Named) -> Result<Json<QueueView>, Refusal> {
-    let name = Queue::new(&text).map_err(|_| Refusal::new(Code::NotFound, "no queue can be called so"))?;
+pub(crate) async fn get(State(app): State<Arc<App>>, PathParam(text): PathParam) -> Result<Json<QueueView>, ApiError> {
+    let name = Queue::new(&text).map_err(|_| ApiError::new(Code::NotFound, "no queue can be called so"))?;
     Ok(Json(find(&app, name).await?))
 }
 
@@ -38,9 +38,9 @@ pub(crate) async fn get(State(app): State<Arc<App>>, Named(text): Named) -> Resu
 )]
 pub(crate) async fn put(
     State(app): State<Arc<App>>,
-    Named(text): Named,
-    body: Text,
-) -> Result<Json<QueueView>, Refusal> {
+    PathParam(text): PathParam,
+    body: JsonBody,
+) -> Result<Json<QueueView>, ApiError> {
     let request = queue::read(body.as_str()?)?;
     let name =
         Queue::new(&text).map_err(|error| Problem::invalid(Invalid::from(FieldError::new("name", error.message))))?;
@@ -51,7 +51,7 @@ pub(crate) async fn put(
     Ok(Json(find(&app, name).await?))
 }
 
-async fn find(app: &App, name: Queue) -> Result<QueueView, Refusal> {
+async fn find(app: &App, name: Queue) -> Result<QueueView, ApiError> {
     let found = app.store.queue_depth(&name).await?;
     Ok(found.map_or_else(|| QueueView::empty(name), QueueView::from))
 }

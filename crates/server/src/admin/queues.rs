@@ -13,7 +13,7 @@ use orchestrix_api::{
 use orchestrix_core::Queue;
 use orchestrix_store::Page;
 
-use crate::{App, params::Params, refusal::Refusal};
+use crate::{App, api_error::ApiError, params::QueryParams};
 
 /// Lists queues that hold jobs or are paused, by name.
 #[utoipa::path(
@@ -24,7 +24,10 @@ use crate::{App, params::Params, refusal::Refusal};
     params(PartRequest),
     responses((status = 200, description = "Queues by name.", body = Listed<QueueView>)),
 )]
-pub(crate) async fn queues(State(app): State<Arc<App>>, asked: Params) -> Result<Json<Listed<QueueView>>, Refusal> {
+pub(crate) async fn queues(
+    State(app): State<Arc<App>>,
+    asked: QueryParams,
+) -> Result<Json<Listed<QueueView>>, ApiError> {
     let page = page::read(&asked.0, |text| Queue::new(text).ok())?;
     let Page { items, next } = app.store.queue_depths(&page).await?;
     let next_cursor = next.map(|queue| queue.to_string());

@@ -10,7 +10,7 @@ use orchestrix_api::{
 use orchestrix_core::{JobId, JobState};
 use orchestrix_store::{Page, StoreError};
 
-use crate::{App, auth::caller::Caller, body::Text, refusal::Refusal};
+use crate::{App, api_error::ApiError, auth::principal::Principal, body::JsonBody};
 
 /// Gives dead jobs another chance: so many of those that match, a step at a time, or those that are named, each by itself.
 #[utoipa::path(
@@ -23,12 +23,12 @@ use crate::{App, auth::caller::Caller, body::Text, refusal::Refusal};
 )]
 pub(crate) async fn redrive(
     State(app): State<Arc<App>>,
-    caller: Caller,
-    body: Text,
-) -> Result<Json<Redriven>, Refusal> {
+    caller: Principal,
+    body: JsonBody,
+) -> Result<Json<Redriven>, ApiError> {
     match dlq::read_redrive(body.as_str()?)? {
         Redrive::Matching(mut filter, page) => {
-            caller.keep(&mut filter)?;
+            caller.restrict(&mut filter)?;
             let Page { items: retried, next } = app.store.retry_jobs(&filter, &page).await?;
             let next_cursor = next.map(|id| id.to_string());
             Ok(Json(Redriven { retried, refused: Vec::new(), more: next_cursor.is_some(), next_cursor }))
@@ -37,13 +37,13 @@ pub(crate) async fn redrive(
     }
 }
 
-async fn named(app: &App, caller: &Caller, ids: Vec<JobId>) -> Result<Redriven, Refusal> {
+async fn named(app: &App, caller: &Principal, ids: Vec<JobId>) -> Result<Redriven, ApiError> {
     let mut redriven = Redriven { retried: Vec::new(), refused: Vec::new(), more: false, next_cursor: None };
     for job_id in ids {
         match retry(app, caller, job_id).await {
             Ok(()) => redriven.retried.push(job_id),
-            Err(refusal) if matches!(refusal.0.status, 404 | 409) => {
-                let problem = refusal.0;
+            Err(refusal) if matches!(refusal.problem.status, 404 | 409) => {
+                let problem = refusal.problem;
                 redriven.refused.push(RefusedJob { job_id, code: problem.code, detail: problem.detail });
             }
             Err(refusal) => return Err(refusal),
@@ -52,15 +52,15 @@ async fn named(app: &App, caller: &Caller, ids: Vec<JobId>) -> Result<Redriven, 
     Ok(redriven)
 }
 
-async fn retry(app: &App, caller: &Caller, id: JobId) -> Result<(), Refusal> {
+async fn retry(app: &App, caller: &Principal, id: JobId) -> Result<(), ApiError> {
     let job = app.reader.find(id).await?;
-    if !caller.sees(&job.tenant) {
+    if !caller.may_see(&job.tenant) {
         return Err(StoreError::JobNotFound(id).into());
     }
     // A cancelled job could be retried, but is no dead letter: somebody gave it up.
     if job.state != JobState::Dead {
         let code = if job.state.is_terminal() { Code::JobFinished } else { Code::NotFinished };
-        return Err(Refusal::new(code, format!("it is {}; only dead jobs are redriven", job.state)));
+        return Err(ApiError::new(code, format!("it is {}; only dead jobs are redriven", job.state)));
     }
     app.store.retry_job(id).await?;
     Ok(())

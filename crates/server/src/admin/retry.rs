@@ -7,11 +7,11 @@ use orchestrix_api::{admin::standing::Standing, schema::Id};
 
 use crate::{
     App,
-    auth::caller::Caller,
+    api_error::ApiError,
+    auth::principal::Principal,
     jobs::id,
     openapi::problems::{NoSuchJob, NotRetryable},
-    params::Named,
-    refusal::Refusal,
+    params::PathParam,
 };
 
 /// Gives a dead or cancelled job another chance, with at least one attempt left.
@@ -25,11 +25,11 @@ use crate::{
 )]
 pub(crate) async fn retry(
     State(app): State<Arc<App>>,
-    caller: Caller,
-    Named(text): Named,
-) -> Result<Json<Standing>, Refusal> {
+    caller: Principal,
+    PathParam(text): PathParam,
+) -> Result<Json<Standing>, ApiError> {
     let id = id(&text)?;
-    caller.owns(&app, id).await?;
+    caller.require_job(&app, id).await?;
     let state = app.store.retry_job(id).await?;
     Ok(Json(Standing::of(id, state)))
 }

@@ -9,7 +9,7 @@ use orchestrix_api::{
 };
 use orchestrix_store::{Directive, NewOperation, PageRequest, Result, Store};
 
-use crate::{App, refusal::Refusal};
+use crate::{App, api_error::ApiError};
 
 /// The most of anything that is looked at: so many of a page, and so many pages of workers.
 const PAGE: usize = PageRequest::<()>::MAX_LIMIT;
@@ -23,7 +23,7 @@ const PAGES: usize = 10;
     operation_id = "getStats",
     responses((status = 200, description = "How the whole stands.", body = Stats)),
 )]
-pub(crate) async fn stats(State(app): State<Arc<App>>) -> Result<Json<Stats>, Refusal> {
+pub(crate) async fn stats(State(app): State<Arc<App>>) -> Result<Json<Stats>, ApiError> {
     let store = &*app.store;
     Ok(Json(Stats {
         queues: queues(store).await?,

@@ -10,7 +10,7 @@ use orchestrix_api::admin::{
 use orchestrix_core::WorkerName;
 use orchestrix_store::{PageRequest, Store};
 
-use crate::{App, params::Params, refusal::Refusal};
+use crate::{App, api_error::ApiError, params::QueryParams};
 
 /// Lanes that are looked at for jobs that nobody takes, and pages of workers that are looked at for it.
 const MAX_LANES: usize = 1_000;
@@ -25,7 +25,7 @@ const MAX_PAGES: usize = 100;
     params(PartRequest),
     responses((status = 200, description = "Workers by name.", body = Workers)),
 )]
-pub(crate) async fn workers(State(app): State<Arc<App>>, asked: Params) -> Result<Json<Workers>, Refusal> {
+pub(crate) async fn workers(State(app): State<Arc<App>>, asked: QueryParams) -> Result<Json<Workers>, ApiError> {
     let page = page::read(&asked.0, |text| WorkerName::new(text).ok())?;
     let unserved = match page.cursor {
         None => unserved(&*app.store).await?,

@@ -14,7 +14,7 @@ use orchestrix_api::{
 use orchestrix_core::FieldError;
 
 use super::create::{KEY, traceparent};
-use crate::{App, auth::caller::Caller, body::Text, openapi::problems::InvalidOrReused, refusal::Refusal};
+use crate::{App, api_error::ApiError, auth::principal::Principal, body::JsonBody, openapi::problems::InvalidOrReused};
 
 /// Records jobs, all or none.
 #[utoipa::path(
@@ -30,19 +30,19 @@ use crate::{App, auth::caller::Caller, body::Text, openapi::problems::InvalidOrR
 )]
 pub(crate) async fn batch(
     State(app): State<Arc<App>>,
-    caller: Caller,
+    caller: Principal,
     headers: HeaderMap,
-    body: Text,
-) -> Result<(StatusCode, Json<BatchAccepted>), Refusal> {
+    body: JsonBody,
+) -> Result<(StatusCode, Json<BatchAccepted>), ApiError> {
     if headers.contains_key(KEY) {
         let error = FieldError::new(KEY, "belongs to one job: each job of a batch has an idempotencyKey of its own");
         return Err(Problem::invalid(error.into()).into());
     }
-    let home = caller.home();
+    let home = caller.default_tenant();
     let mut jobs = body.read(move |text| job::read_batch(text, &home)).await?;
     let trace = traceparent(&headers);
     for job in &mut jobs {
-        caller.acts_for(&job.tenant)?;
+        caller.require_tenant(&job.tenant)?;
         job.traceparent.clone_from(&trace);
     }
     let jobs = app.store.enqueue_jobs(jobs).await?;

@@ -9,11 +9,12 @@ use orchestrix_store::StoreError;
 
 use super::id;
 use crate::{
-    App, answer,
-    auth::caller::Caller,
+    App,
+    api_error::ApiError,
+    auth::principal::Principal,
     openapi::problems::{Finished, NoSuchJob},
-    params::Named,
-    refusal::Refusal,
+    params::PathParam,
+    response,
 };
 
 /// Cancels a job that waits, and asks the owner of one that runs to stop.
@@ -31,16 +32,16 @@ use crate::{
 )]
 pub(crate) async fn cancel(
     State(app): State<Arc<App>>,
-    caller: Caller,
-    Named(text): Named,
-) -> Result<(StatusCode, Json<Accepted>), Refusal> {
+    caller: Principal,
+    PathParam(text): PathParam,
+) -> Result<(StatusCode, Json<Accepted>), ApiError> {
     let id = id(&text)?;
-    caller.owns(&app, id).await?;
-    Ok(answer::stands(id, stop(&app, id).await?))
+    caller.require_job(&app, id).await?;
+    Ok(response::accepted(id, stop(&app, id).await?))
 }
 
 /// Cancels a job, however often.
-pub(crate) async fn stop(app: &App, id: JobId) -> Result<JobState, Refusal> {
+pub(crate) async fn stop(app: &App, id: JobId) -> Result<JobState, ApiError> {
     match app.store.cancel_job(id).await {
         // It is what was wanted.
         Err(StoreError::IllegalTransition(transition)) if transition.from == JobState::Cancelled => Ok(transition.from),

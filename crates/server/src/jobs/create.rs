@@ -9,7 +9,9 @@ use orchestrix_api::{
 };
 use orchestrix_core::{FieldError, IdempotencyKey, NewJob};
 
-use crate::{App, answer, auth::caller::Caller, body::Text, openapi::problems::InvalidOrReused, refusal::Refusal};
+use crate::{
+    App, api_error::ApiError, auth::principal::Principal, body::JsonBody, openapi::problems::InvalidOrReused, response,
+};
 
 /// Records a job. Answered once it is durable.
 #[utoipa::path(
@@ -32,29 +34,29 @@ use crate::{App, answer, auth::caller::Caller, body::Text, openapi::problems::In
 )]
 pub(crate) async fn create(
     State(app): State<Arc<App>>,
-    caller: Caller,
+    caller: Principal,
     headers: HeaderMap,
-    body: Text,
-) -> Result<Response, Refusal> {
-    let mut job = job::read(body.as_str()?, &caller.home())?;
-    caller.acts_for(&job.tenant)?;
+    body: JsonBody,
+) -> Result<Response, ApiError> {
+    let mut job = job::read(body.as_str()?, &caller.default_tenant())?;
+    caller.require_tenant(&job.tenant)?;
     take_key(&headers, &mut job)?;
     job.traceparent = traceparent(&headers);
     let correlation_id = job.correlation_id.clone();
     let enqueued = app.store.enqueue_job(job).await?;
     // Ties what is known of the request to what will be known of the job.
     tracing::debug!(job_id = %enqueued.id, correlation_id, "recorded");
-    Ok(answer::accepted(enqueued.into()))
+    Ok(response::created_job(enqueued.into()))
 }
 
 /// The header of an idempotency key.
 pub(crate) const KEY: &str = "Idempotency-Key";
 
 // The header may say what the field may say; both may say the same.
-fn take_key(headers: &HeaderMap, job: &mut NewJob) -> Result<(), Refusal> {
+fn take_key(headers: &HeaderMap, job: &mut NewJob) -> Result<(), ApiError> {
     let mut values = headers.get_all(KEY).iter();
     let Some(value) = values.next() else { return Ok(()) };
-    let refuse = |message: &str| Refusal::from(Problem::invalid(FieldError::new(KEY, message).into()));
+    let refuse = |message: &str| ApiError::from(Problem::invalid(FieldError::new(KEY, message).into()));
     if values.any(|other| other != value) {
         return Err(refuse("is there twice, and not the same"));
     }

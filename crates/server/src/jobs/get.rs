@@ -15,11 +15,11 @@ use orchestrix_store::StoreError;
 use super::id;
 use crate::{
     App,
-    auth::caller::Caller,
-    gate::Turn,
+    admission::AdmissionPermit,
+    api_error::ApiError,
+    auth::principal::Principal,
     openapi::problems::NoSuchJob,
-    params::{Named, Params},
-    refusal::Refusal,
+    params::{PathParam, QueryParams},
 };
 
 /// Shows a job, at once or when its status changes.
@@ -39,31 +39,31 @@ use crate::{
 )]
 pub(crate) async fn get(
     State(app): State<Arc<App>>,
-    caller: Caller,
-    Named(text): Named,
-    asked: Params,
-    Extension(turn): Extension<Turn>,
-) -> Result<Json<JobView>, Refusal> {
+    caller: Principal,
+    PathParam(text): PathParam,
+    asked: QueryParams,
+    Extension(permit): Extension<AdmissionPermit>,
+) -> Result<Json<JobView>, ApiError> {
     let wait = read_wait(&asked)?;
     let id = id(&text)?;
     let mut job = app.reader.find(id).await?;
-    if !caller.sees(&job.tenant) {
+    if !caller.may_see(&job.tenant) {
         return Err(StoreError::JobNotFound(id).into());
     }
     if !wait.is_zero() && !job.state.is_terminal() {
-        turn.give_back();
-        if let Ok(_waits) = app.waits.try_acquire() {
+        permit.release();
+        if let Ok(_waits) = app.long_polls.try_acquire() {
             let seen = job.state.status();
             let mut watch = app.watcher.watch(id, seen);
             let over = tokio::time::sleep(wait);
-            let ended = app.keys.ended(&caller);
+            let ended = app.authenticator.revoked(&caller);
             tokio::pin!(over, ended);
             while job.state.status() == seen {
                 let end = tokio::select! {
                     refusal = &mut ended => return Err(refusal),
-                    () = watch.stirred() => false,
+                    () = watch.changed() => false,
                     () = &mut over => true,
-                    () = app.closed() => true,
+                    () = app.shutdown_requested() => true,
                 };
                 job = app.reader.find(id).await?;
                 if end {
@@ -75,7 +75,7 @@ pub(crate) async fn get(
     Ok(Json(job.into()))
 }
 
-fn read_wait(asked: &Params) -> Result<Duration, job::Refusal> {
+fn read_wait(asked: &QueryParams) -> Result<Duration, job::Refusal> {
     let mut object = Object::read(&asked.0)?;
     let wait = object.text("waitSeconds", |text| {
         let wait = text.parse().ok().and_then(|seconds: f64| Duration::try_from_secs_f64(seconds).ok());

@@ -10,13 +10,13 @@ pub(crate) mod result;
 use orchestrix_api::Code;
 use orchestrix_core::JobId;
 
-use crate::refusal::Refusal;
+use crate::api_error::ApiError;
 
 /// The length of an id as it is written everywhere: one job has one address.
 const ID: usize = 36;
 
 /// The id in a path. What is no id belongs to no job.
-pub(crate) fn id(text: &str) -> Result<JobId, Refusal> {
+pub(crate) fn id(text: &str) -> Result<JobId, ApiError> {
     let id = (text.len() == ID).then(|| text.parse().ok()).flatten();
-    id.ok_or_else(|| Refusal::new(Code::JobNotFound, "there is no such job"))
+    id.ok_or_else(|| ApiError::new(Code::JobNotFound, "there is no such job"))
 }

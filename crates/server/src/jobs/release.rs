@@ -8,11 +8,12 @@ use orchestrix_store::StoreError;
 
 use super::id;
 use crate::{
-    App, answer,
-    auth::caller::Caller,
+    App,
+    api_error::ApiError,
+    auth::principal::Principal,
     openapi::problems::{Finished, NoSuchJob},
-    params::Named,
-    refusal::Refusal,
+    params::PathParam,
+    response,
 };
 
 /// Lets a job go that was held; one that is not held any more is answered alike.
@@ -30,15 +31,15 @@ use crate::{
 )]
 pub(crate) async fn release(
     State(app): State<Arc<App>>,
-    caller: Caller,
-    Named(text): Named,
-) -> Result<(StatusCode, Json<Accepted>), Refusal> {
+    caller: Principal,
+    PathParam(text): PathParam,
+) -> Result<(StatusCode, Json<Accepted>), ApiError> {
     let id = id(&text)?;
-    caller.owns(&app, id).await?;
+    caller.require_job(&app, id).await?;
     let state = match app.store.release_held_job(id).await {
         // It is what was wanted: an answer that got lost may have been the first one's.
         Err(StoreError::IllegalTransition(transition)) if !transition.from.is_terminal() => transition.from,
         answer => answer?,
     };
-    Ok(answer::stands(id, state))
+    Ok(response::accepted(id, state))
 }

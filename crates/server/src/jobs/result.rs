@@ -11,10 +11,10 @@ use serde_json::value::RawValue;
 use super::id;
 use crate::{
     App,
-    auth::caller::Caller,
+    api_error::ApiError,
+    auth::principal::Principal,
     openapi::problems::{NoResult, NoSuchJob},
-    params::Named,
-    refusal::Refusal,
+    params::PathParam,
 };
 
 /// Shows what a job left behind.
@@ -32,11 +32,11 @@ use crate::{
 )]
 pub(crate) async fn result(
     State(app): State<Arc<App>>,
-    caller: Caller,
-    Named(text): Named,
-) -> Result<Json<ResultView>, Refusal> {
+    caller: Principal,
+    PathParam(text): PathParam,
+) -> Result<Json<ResultView>, ApiError> {
     let id = id(&text)?;
-    caller.owns(&app, id).await?;
+    caller.require_job(&app, id).await?;
     let job = app.store.job(id).await?.ok_or(StoreError::JobNotFound(id))?;
     match job.state {
         JobState::Completed => {
@@ -45,8 +45,8 @@ pub(crate) async fn result(
             let json = json.transpose().map_err(|error| StoreError::Backend(Box::new(error)))?;
             Ok(Json(ResultView { result: json.unwrap_or_else(|| RawValue::NULL.to_owned()) }))
         }
-        JobState::Dead => Err(Refusal::new(Code::JobFailed, "it failed, so it has no result")),
-        JobState::Cancelled => Err(Refusal::new(Code::JobCancelled, "it was cancelled, so it has no result")),
-        _ => Err(Refusal::new(Code::NotFinished, "it has no result yet")),
+        JobState::Dead => Err(ApiError::new(Code::JobFailed, "it failed, so it has no result")),
+        JobState::Cancelled => Err(ApiError::new(Code::JobCancelled, "it was cancelled, so it has no result")),
+        _ => Err(ApiError::new(Code::NotFinished, "it has no result yet")),
     }
 }

@@ -12,7 +12,7 @@ use axum::{
 use orchestrix_api::Code;
 use utoipa_swagger_ui::Config;
 
-use crate::{App, refusal::Refusal};
+use crate::{App, api_error::ApiError};
 
 /// Where the page begins; its scripts and styles lie beside it.
 const PAGE: &str = "/docs/";
@@ -44,10 +44,10 @@ fn file(path: &str) -> Response {
             ];
             (headers, file.bytes).into_response()
         }
-        Ok(None) => Refusal::new(Code::NotFound, "the page has no such file").into_response(),
+        Ok(None) => ApiError::new(Code::NotFound, "the page has no such file").into_response(),
         Err(error) => {
             tracing::error!(%error, "a file of the page cannot be read");
-            Refusal::new(Code::Internal, "something went wrong here; the log says what").into_response()
+            ApiError::internal().into_response()
         }
     }
 }

@@ -27,7 +27,7 @@ use utoipa::OpenApi;
 
 use crate::{
     App,
-    access::{Who, access},
+    route_policy::{AllowedRoles, route_policy},
 };
 use problems::{
     Away, Fault, Finished, Invalid, InvalidOrReused, Lost, Malformed, NoKey, NoResult, NoSuchJob, NoSuchKey,
@@ -138,7 +138,7 @@ fn complete(document: &mut Value) {
 
 // A server that was told to answer whoever asks needs none.
 fn needs_key(path: &str, method: &str) -> bool {
-    access(&self::method(method), Some(path)).who != Who::Anybody
+    route_policy(&self::method(method), Some(path)).roles != AllowedRoles::Public
 }
 
 fn method(word: &str) -> Method {

@@ -15,7 +15,8 @@ use orchestrix_store::{Backfill, Occurrence, PageRequest, Schedule, StoreError};
 
 use super::{find, name, unfinished};
 use crate::{
-    App, auth::caller::Caller, body::Text, openapi::problems::NoSuchSchedule, params::Named, refusal::Refusal,
+    App, api_error::ApiError, auth::principal::Principal, body::JsonBody, openapi::problems::NoSuchSchedule,
+    params::PathParam,
 };
 
 /// Creates jobs for times that have passed, or says which it would create.
@@ -34,10 +35,10 @@ use crate::{
 )]
 pub(crate) async fn backfill(
     State(app): State<Arc<App>>,
-    caller: Caller,
-    Named(text): Named,
-    body: Text,
-) -> Result<(StatusCode, Json<Backfilled>), Refusal> {
+    caller: Principal,
+    PathParam(text): PathParam,
+    body: JsonBody,
+) -> Result<(StatusCode, Json<Backfilled>), ApiError> {
     let name = name(&text)?;
     let (range, dry_run) = schedule::read_backfill(body.as_str()?)?;
     let schedule = find(&app, &caller, &name).await?;
@@ -58,11 +59,11 @@ pub(crate) async fn backfill(
 // What the store would decide now; it decides anew when it is asked to.
 async fn plan(
     app: &App,
-    caller: &Caller,
+    caller: &Principal,
     schedule: &Schedule,
     range: &Backfill,
     overlap: Overlap,
-) -> Result<Vec<Occurrence>, Refusal> {
+) -> Result<Vec<Occurrence>, ApiError> {
     let now = Timestamp::now();
     let mut times = range.until_now(now).map_err(StoreError::from)?.times(schedule).map_err(StoreError::from)?;
     let fired = fired(app, caller, schedule, range).await?;
@@ -74,10 +75,10 @@ async fn plan(
 // As many lines as a range may hold times, and as many again for what was done by hand in between.
 async fn fired(
     app: &App,
-    caller: &Caller,
+    caller: &Principal,
     schedule: &Schedule,
     range: &Backfill,
-) -> Result<HashSet<Timestamp>, Refusal> {
+) -> Result<HashSet<Timestamp>, ApiError> {
     let most = 2 * Backfill::MAX / PageRequest::<()>::MAX_LIMIT;
     let mut fired = HashSet::new();
     let mut page = PageRequest::after(range.to, PageRequest::<()>::MAX_LIMIT);

@@ -7,7 +7,9 @@ use orchestrix_api::schema::ScheduleId;
 use orchestrix_store::StoreError;
 
 use super::name;
-use crate::{App, auth::caller::Caller, openapi::problems::NoSuchSchedule, params::Named, refusal::Refusal};
+use crate::{
+    App, api_error::ApiError, auth::principal::Principal, openapi::problems::NoSuchSchedule, params::PathParam,
+};
 
 /// Forgets a schedule and its ledger. Jobs that it created stay.
 #[utoipa::path(
@@ -20,9 +22,9 @@ use crate::{App, auth::caller::Caller, openapi::problems::NoSuchSchedule, params
 )]
 pub(crate) async fn delete(
     State(app): State<Arc<App>>,
-    caller: Caller,
-    Named(text): Named,
-) -> Result<StatusCode, Refusal> {
+    caller: Principal,
+    PathParam(text): PathParam,
+) -> Result<StatusCode, ApiError> {
     let name = name(&text)?;
     match app.store.delete_schedule(caller.tenant(), &name).await? {
         true => Ok(StatusCode::NO_CONTENT),

@@ -6,7 +6,9 @@ use axum::{Json, extract::State};
 use orchestrix_api::{schedule::ScheduleView, schema::ScheduleId};
 
 use super::{name, show};
-use crate::{App, auth::caller::Caller, openapi::problems::NoSuchSchedule, params::Named, refusal::Refusal};
+use crate::{
+    App, api_error::ApiError, auth::principal::Principal, openapi::problems::NoSuchSchedule, params::PathParam,
+};
 
 /// Shows a schedule.
 #[utoipa::path(
@@ -19,8 +21,8 @@ use crate::{App, auth::caller::Caller, openapi::problems::NoSuchSchedule, params
 )]
 pub(crate) async fn get(
     State(app): State<Arc<App>>,
-    caller: Caller,
-    Named(text): Named,
-) -> Result<Json<ScheduleView>, Refusal> {
+    caller: Principal,
+    PathParam(text): PathParam,
+) -> Result<Json<ScheduleView>, ApiError> {
     Ok(Json(show(&app, &caller, &name(&text)?).await?))
 }

@@ -10,7 +10,7 @@ use orchestrix_api::{
 };
 use orchestrix_core::ScheduleName;
 
-use crate::{App, auth::caller::Caller, params::Params, refusal::Refusal};
+use crate::{App, api_error::ApiError, auth::principal::Principal, params::QueryParams};
 
 /// Lists schedules by name.
 #[utoipa::path(
@@ -23,9 +23,9 @@ use crate::{App, auth::caller::Caller, params::Params, refusal::Refusal};
 )]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
-    caller: Caller,
-    asked: Params,
-) -> Result<Json<Listed<ScheduleView>>, Refusal> {
+    caller: Principal,
+    asked: QueryParams,
+) -> Result<Json<Listed<ScheduleView>>, ApiError> {
     let page = page::read(&asked.0, |text| ScheduleName::new(text).ok())?;
     let found = app.store.list_schedules(caller.tenant(), &page).await?;
     Ok(Json(Listed::of(found, |schedule| ScheduleView::from(&schedule))))

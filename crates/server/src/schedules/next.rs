@@ -13,10 +13,10 @@ use orchestrix_core::{FieldError, Timestamp};
 use super::{find, name};
 use crate::{
     App,
-    auth::caller::Caller,
+    api_error::ApiError,
+    auth::principal::Principal,
     openapi::problems::NoSuchSchedule,
-    params::{Named, Params},
-    refusal::Refusal,
+    params::{PathParam, QueryParams},
 };
 
 /// Shows the times that come, or those after a given one, as if it were not paused.
@@ -34,10 +34,10 @@ use crate::{
 )]
 pub(crate) async fn next(
     State(app): State<Arc<App>>,
-    caller: Caller,
-    Named(text): Named,
-    asked: Params,
-) -> Result<Json<Times>, Refusal> {
+    caller: Principal,
+    PathParam(text): PathParam,
+    asked: QueryParams,
+) -> Result<Json<Times>, ApiError> {
     let name = name(&text)?;
     let (count, after) = read(&asked)?;
     let schedule = find(&app, &caller, &name).await?;
@@ -47,7 +47,7 @@ pub(crate) async fn next(
 }
 
 // How many, and after when if not after now.
-fn read(asked: &Params) -> Result<(usize, Option<Timestamp>), job::Refusal> {
+fn read(asked: &QueryParams) -> Result<(usize, Option<Timestamp>), job::Refusal> {
     let mut object = Object::read(&asked.0)?;
     let count = object.text("count", |text| {
         let count = text.parse().ok().filter(|count| (1..=MAX_TIMES).contains(count));

@@ -13,10 +13,10 @@ use orchestrix_api::{
 use super::name;
 use crate::{
     App,
-    auth::caller::Caller,
+    api_error::ApiError,
+    auth::principal::Principal,
     openapi::problems::NoSuchSchedule,
-    params::{Named, Params},
-    refusal::Refusal,
+    params::{PathParam, QueryParams},
 };
 
 /// Lists the ledger of a schedule, the newest first.
@@ -30,10 +30,10 @@ use crate::{
 )]
 pub(crate) async fn occurrences(
     State(app): State<Arc<App>>,
-    caller: Caller,
-    Named(text): Named,
-    asked: Params,
-) -> Result<Json<Listed<OccurrenceView>>, Refusal> {
+    caller: Principal,
+    PathParam(text): PathParam,
+    asked: QueryParams,
+) -> Result<Json<Listed<OccurrenceView>>, ApiError> {
     let name = name(&text)?;
     let page = page::read(&asked.0, |text| text.parse().ok())?;
     Ok(Json(Listed::of(app.store.list_occurrences(caller.tenant(), &name, &page).await?, OccurrenceView::from)))

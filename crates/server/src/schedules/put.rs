@@ -13,7 +13,8 @@ use orchestrix_store::PutResult;
 
 use super::show;
 use crate::{
-    App, auth::caller::Caller, body::Text, openapi::problems::NoSuchSchedule, params::Named, refusal::Refusal,
+    App, api_error::ApiError, auth::principal::Principal, body::JsonBody, openapi::problems::NoSuchSchedule,
+    params::PathParam,
 };
 
 /// Sets a schedule up, or changes it.
@@ -35,14 +36,14 @@ use crate::{
 )]
 pub(crate) async fn put(
     State(app): State<Arc<App>>,
-    caller: Caller,
-    Named(text): Named,
-    body: Text,
-) -> Result<(StatusCode, Json<ScheduleView>), Refusal> {
+    caller: Principal,
+    PathParam(text): PathParam,
+    body: JsonBody,
+) -> Result<(StatusCode, Json<ScheduleView>), ApiError> {
     let name = ScheduleName::new(&text)
         .map_err(|error| Problem::invalid(Invalid::from(FieldError::new("name", error.message))))?;
-    let (schedule, resume) = schedule::read(name.clone(), body.as_str()?, &caller.home())?;
-    caller.acts_for(&schedule.job.tenant)?;
+    let (schedule, resume) = schedule::read(name.clone(), body.as_str()?, &caller.default_tenant())?;
+    caller.require_tenant(&schedule.job.tenant)?;
     let put = app.store.put_schedule(caller.tenant(), schedule).await?;
     if resume {
         app.store.resume_schedule(caller.tenant(), &name).await?;

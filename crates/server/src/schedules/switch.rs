@@ -11,7 +11,8 @@ use orchestrix_core::ScheduleName;
 
 use super::{name, show};
 use crate::{
-    App, auth::caller::Caller, body::Text, openapi::problems::NoSuchSchedule, params::Named, refusal::Refusal,
+    App, api_error::ApiError, auth::principal::Principal, body::JsonBody, openapi::problems::NoSuchSchedule,
+    params::PathParam,
 };
 
 /// Keeps a schedule from firing until it is resumed.
@@ -26,10 +27,10 @@ use crate::{
 )]
 pub(crate) async fn pause(
     State(app): State<Arc<App>>,
-    caller: Caller,
-    Named(text): Named,
-    body: Text,
-) -> Result<Json<ScheduleView>, Refusal> {
+    caller: Principal,
+    PathParam(text): PathParam,
+    body: JsonBody,
+) -> Result<Json<ScheduleView>, ApiError> {
     let name = name(&text)?;
     let note = schedule::read_pause(body.as_str()?)?;
     let changed = app.store.pause_schedule(caller.tenant(), &name, note).await?;
@@ -47,9 +48,9 @@ pub(crate) async fn pause(
 )]
 pub(crate) async fn resume(
     State(app): State<Arc<App>>,
-    caller: Caller,
-    Named(text): Named,
-) -> Result<Json<ScheduleView>, Refusal> {
+    caller: Principal,
+    PathParam(text): PathParam,
+) -> Result<Json<ScheduleView>, ApiError> {
     let name = name(&text)?;
     let changed = app.store.resume_schedule(caller.tenant(), &name).await?;
     switched(&app, &caller, &name, changed).await
@@ -57,10 +58,10 @@ pub(crate) async fn resume(
 
 async fn switched(
     app: &App,
-    caller: &Caller,
+    caller: &Principal,
     name: &ScheduleName,
     changed: bool,
-) -> Result<Json<ScheduleView>, Refusal> {
+) -> Result<Json<ScheduleView>, ApiError> {
     let mut schedule = show(app, caller, name).await?;
     schedule.standing.changed = Some(changed);
     Ok(Json(schedule))

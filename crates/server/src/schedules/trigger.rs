@@ -6,7 +6,10 @@ use axum::{extract::State, response::Response};
 use orchestrix_api::{job::Accepted, schema::ScheduleId};
 
 use super::name;
-use crate::{App, answer, auth::caller::Caller, openapi::problems::NoSuchSchedule, params::Named, refusal::Refusal};
+use crate::{
+    App, api_error::ApiError, auth::principal::Principal, openapi::problems::NoSuchSchedule, params::PathParam,
+    response,
+};
 
 /// Creates the job of a schedule now, whatever the time.
 #[utoipa::path(
@@ -25,9 +28,9 @@ use crate::{App, answer, auth::caller::Caller, openapi::problems::NoSuchSchedule
 )]
 pub(crate) async fn trigger(
     State(app): State<Arc<App>>,
-    caller: Caller,
-    Named(text): Named,
-) -> Result<Response, Refusal> {
+    caller: Principal,
+    PathParam(text): PathParam,
+) -> Result<Response, ApiError> {
     let name = name(&text)?;
-    Ok(answer::accepted(app.store.trigger_schedule(caller.tenant(), &name).await?.into()))
+    Ok(response::created_job(app.store.trigger_schedule(caller.tenant(), &name).await?.into()))
 }

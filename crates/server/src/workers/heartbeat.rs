@@ -7,7 +7,7 @@ use orchestrix_api::worker::{Beat, HeartbeatAnswer, HeartbeatRequest, LeaseState
 use orchestrix_core::LeaseToken;
 use orchestrix_store::{Directive, LeaseStatus, WorkerInfo};
 
-use crate::{App, body::Text, refusal::Refusal};
+use crate::{App, api_error::ApiError, body::JsonBody};
 
 /// Extends leases, and shows that the worker lives.
 #[utoipa::path(
@@ -18,7 +18,7 @@ use crate::{App, body::Text, refusal::Refusal};
     request_body = HeartbeatRequest,
     responses((status = 200, description = "What became of the leases.", body = HeartbeatAnswer)),
 )]
-pub(crate) async fn heartbeat(State(app): State<Arc<App>>, body: Text) -> Result<Json<HeartbeatAnswer>, Refusal> {
+pub(crate) async fn heartbeat(State(app): State<Arc<App>>, body: JsonBody) -> Result<Json<HeartbeatAnswer>, ApiError> {
     let beat = Beat::read(body.as_str()?)?;
     let mut tokens: Vec<LeaseToken> = beat.tokens.iter().filter_map(|(_, token)| *token).collect();
     tokens.sort_unstable();
@@ -38,7 +38,7 @@ pub(crate) async fn heartbeat(State(app): State<Arc<App>>, body: Text) -> Result
 }
 
 // What it serves is told when it next asks for jobs.
-async fn make_known(app: &App, beat: &Beat) -> Result<Directive, Refusal> {
+async fn make_known(app: &App, beat: &Beat) -> Result<Directive, ApiError> {
     let _alone = app.roster.alone().await;
     if let Some(directive) = app.store.heartbeat_worker(&beat.worker, beat.presence.clone()).await? {
         return Ok(directive);

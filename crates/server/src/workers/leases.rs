@@ -13,7 +13,7 @@ use orchestrix_api::{
 use orchestrix_store::{Directive, Presence, WorkerInfo};
 
 use super::Said;
-use crate::{App, auth::caller::Caller, body::Text, gate::Turn, refusal::Refusal};
+use crate::{App, admission::AdmissionPermit, api_error::ApiError, auth::principal::Principal, body::JsonBody};
 
 /// How often one that waits shows that it lives.
 const SHOW: Duration = Duration::from_secs(10);
@@ -29,21 +29,21 @@ const SHOW: Duration = Duration::from_secs(10);
 )]
 pub(crate) async fn leases(
     State(app): State<Arc<App>>,
-    caller: Caller,
-    Extension(turn): Extension<Turn>,
-    body: Text,
-) -> Result<Json<Leases>, Refusal> {
+    caller: Principal,
+    Extension(permit): Extension<AdmissionPermit>,
+    body: JsonBody,
+) -> Result<Json<Leases>, ApiError> {
     let arrived = Instant::now();
     let ask = Ask::read(body.as_str()?)?;
     let none = || Json(Leases { leases: Vec::new(), waited_seconds: seconds(arrived.elapsed()) });
     let directive = shown(&app, &ask).await?;
-    turn.give_back();
-    let waits = app.waits.try_acquire();
+    permit.release();
+    let waits = app.long_polls.try_acquire();
     let until = match waits {
         Ok(_) => Instant::now() + ask.wait,
         Err(_) => Instant::now(),
     };
-    let ended = app.keys.ended(&caller);
+    let ended = app.authenticator.revoked(&caller);
     tokio::pin!(ended);
     // One that was told to take nothing new is given nothing, whether or not it has heard, and waits for it like others: one that asks again and
     // again would be at it all the time.
@@ -56,10 +56,10 @@ pub(crate) async fn leases(
             }
             () = tokio::time::sleep_until(until.into()) => return Ok(none()),
             refusal = &mut ended => return Err(refusal),
-            () = app.closed() => return Ok(none()),
+            () = app.shutdown_requested() => return Ok(none()),
         }
     }
-    let leasing = app.desk.lease(&ask.claim, until);
+    let leasing = app.lease_hub.lease(&ask.claim, until);
     tokio::pin!(leasing);
     loop {
         tokio::select! {
@@ -67,10 +67,10 @@ pub(crate) async fn leases(
                 let jobs = jobs?;
                 if !jobs.is_empty() {
                     // It may have been taken back meanwhile. What is not delivered is handed back.
-                    app.keys.check(&caller).await?;
+                    app.authenticator.recheck(&caller).await?;
                 }
-                let waited_seconds = seconds(jobs.begun().saturating_duration_since(arrived));
-                return Ok(Json(Leases { leases: jobs.take().into_iter().map(LeaseView::from).collect(), waited_seconds }));
+                let waited_seconds = seconds(jobs.claim_started_at().saturating_duration_since(arrived));
+                return Ok(Json(Leases { leases: jobs.into_jobs().into_iter().map(LeaseView::from).collect(), waited_seconds }));
             }
             // One that waits lives, and may be told to take nothing new. A store that is away is noticed by the claim.
             () = tokio::time::sleep(SHOW) => match shown(&app, &ask).await {
@@ -78,13 +78,13 @@ pub(crate) async fn leases(
                 Ok(_) => return Ok(none()),
             },
             refusal = &mut ended => return Err(refusal),
-            () = app.closed() => return Ok(none()),
+            () = app.shutdown_requested() => return Ok(none()),
         }
     }
 }
 
 // Shows that the worker lives, and makes it known if it is not, or not as it is now.
-async fn shown(app: &App, ask: &Ask) -> Result<Directive, Refusal> {
+async fn shown(app: &App, ask: &Ask) -> Result<Directive, ApiError> {
     let claim = &ask.claim;
     let free = u32::try_from(claim.limit).unwrap_or(u32::MAX);
     let said = Said::of(&claim.queues, claim.job_types.as_deref(), ask.slots);

@@ -19,11 +19,11 @@ use orchestrix_api::Code;
 use orchestrix_core::{JobType, LeaseToken, WorkerName};
 use orchestrix_store::Queues;
 
-use crate::refusal::Refusal;
+use crate::api_error::ApiError;
 
 /// The token in a path. What is no token owns nothing.
-pub(crate) fn token(text: &str) -> Result<LeaseToken, Refusal> {
-    text.parse().map_err(|_| Refusal::new(Code::LeaseLost, "the token owns no job"))
+pub(crate) fn token(text: &str) -> Result<LeaseToken, ApiError> {
+    text.parse().map_err(|_| ApiError::new(Code::LeaseLost, "the token owns no job"))
 }
 
 /// What a worker said of itself, as a number that tells it from anything else it may say.

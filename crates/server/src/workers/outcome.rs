@@ -16,9 +16,9 @@ use orchestrix_api::{
 use orchestrix_store::{FinishError, OutcomeReport, StoreError};
 
 use super::token;
-use crate::{App, body::Text, openapi::problems::Lost, params::Named, refusal::Refusal};
+use crate::{App, api_error::ApiError, body::JsonBody, openapi::problems::Lost, params::PathParam};
 
-async fn end(app: &App, ending: Ending, text: &str, body: &Text) -> Result<Json<Accepted>, Refusal> {
+async fn end(app: &App, ending: Ending, text: &str, body: &JsonBody) -> Result<Json<Accepted>, ApiError> {
     // What is wrong with the body is said even to a worker whose lease is lost.
     let outcome = read_outcome(ending, body.as_str()?)?;
     let token = token(text)?;
@@ -46,9 +46,9 @@ macro_rules! endings {
             )]
             pub(crate) async fn $name(
                 State(app): State<Arc<App>>,
-                Named(text): Named,
-                body: Text,
-            ) -> Result<Json<Accepted>, Refusal> {
+                PathParam(text): PathParam,
+                body: JsonBody,
+            ) -> Result<Json<Accepted>, ApiError> {
                 end(&app, Ending::$ending, &text, &body).await
             }
         )+

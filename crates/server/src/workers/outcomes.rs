@@ -9,7 +9,7 @@ use orchestrix_api::{
 };
 use orchestrix_store::{FinishError, OutcomeReport, metrics};
 
-use crate::{App, body::Text, refusal::Refusal};
+use crate::{App, api_error::ApiError, body::JsonBody};
 
 /// Ends many attempts, each by itself.
 #[utoipa::path(
@@ -20,7 +20,7 @@ use crate::{App, body::Text, refusal::Refusal};
     request_body = OutcomesRequest,
     responses((status = 200, description = "What came of each, in the order of the request.", body = OutcomesAnswer)),
 )]
-pub(crate) async fn outcomes(State(app): State<Arc<App>>, body: Text) -> Result<Json<OutcomesAnswer>, Refusal> {
+pub(crate) async fn outcomes(State(app): State<Arc<App>>, body: JsonBody) -> Result<Json<OutcomesAnswer>, ApiError> {
     let items = body.read(read_outcomes).await?;
     let (mut texts, mut known) = (Vec::with_capacity(items.len()), Vec::with_capacity(items.len()));
     for (text, token, outcome) in items {

@@ -11,7 +11,7 @@ use orchestrix_api::{
 use orchestrix_core::JobStatus;
 
 use super::token;
-use crate::{App, body::Text, openapi::problems::Lost, params::Named, refusal::Refusal};
+use crate::{App, api_error::ApiError, body::JsonBody, openapi::problems::Lost, params::PathParam};
 
 /// Records how far a running job has come.
 #[utoipa::path(
@@ -25,9 +25,9 @@ use crate::{App, body::Text, openapi::problems::Lost, params::Named, refusal::Re
 )]
 pub(crate) async fn progress(
     State(app): State<Arc<App>>,
-    Named(text): Named,
-    body: Text,
-) -> Result<Json<Accepted>, Refusal> {
+    PathParam(text): PathParam,
+    body: JsonBody,
+) -> Result<Json<Accepted>, ApiError> {
     let update = read_progress(body.as_str()?)?;
     let token = token(&text)?;
     app.store.record_progress(token, update).await?;

@@ -14,7 +14,7 @@ use orchestrix_store::{Clock, Directive, ManualClock, NewKey, PageRequest, Queue
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
-use crate::{App, Auth, ServerOptions, auth::secret::Shown, router};
+use crate::{App, Auth, ServerOptions, auth::bearer_key::BearerKey, router};
 
 async fn post(server: &Router, path: &str, body: &Value) -> Response<Body> {
     post_with(server, path, "", body).await
@@ -50,7 +50,7 @@ async fn json(response: Response<Body>) -> (StatusCode, Value) {
 
 #[tokio::test]
 async fn a_drain_that_comes_while_a_worker_is_written_down_is_not_lost() {
-    let (store, app, server) = place(Auth::Own("test".into()));
+    let (store, app, server) = place(Auth::InProcess("test".into()));
     let name = "w".parse().unwrap();
     let ask = |queue: &str| json!({"workerId": "w", "queues": [queue], "max": 3, "waitSeconds": 0});
     assert_eq!(post(&server, "/worker/leases", &ask("a")).await.status(), StatusCode::OK);
@@ -83,7 +83,7 @@ async fn a_drain_that_comes_while_a_worker_is_written_down_is_not_lost() {
 
 #[tokio::test]
 async fn a_heartbeat_changes_only_what_it_says() {
-    let (store, _, server) = place(Auth::Own("test".into()));
+    let (store, _, server) = place(Auth::InProcess("test".into()));
     let beat = async |more: Value| {
         let mut body = json!({"workerId": "w", "leaseTokens": []});
         body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -102,7 +102,7 @@ async fn a_heartbeat_changes_only_what_it_says() {
 
 #[tokio::test]
 async fn a_worker_that_says_no_capacity_is_not_written_down_for_every_other_number_it_asks_for() {
-    let (store, _, server) = place(Auth::Own("test".into()));
+    let (store, _, server) = place(Auth::InProcess("test".into()));
     for max in [3, 2, 1] {
         let ask = json!({"workerId": "w", "max": max, "waitSeconds": 0});
         assert_eq!(post(&server, "/worker/leases", &ask).await.status(), StatusCode::OK);
@@ -111,8 +111,8 @@ async fn a_worker_that_says_no_capacity_is_not_written_down_for_every_other_numb
     }
 }
 
-async fn key(store: &Arc<dyn Store>) -> Shown {
-    let shown = Shown::fresh();
+async fn key(store: &Arc<dyn Store>) -> BearerKey {
+    let shown = BearerKey::generate();
     let key = NewKey {
         id: shown.id.clone(),
         digest: shown.digest(),
@@ -130,7 +130,7 @@ async fn key(store: &Arc<dyn Store>) -> Shown {
 async fn a_key_that_was_taken_back_is_given_no_jobs_and_does_not_wait_on() {
     let (store, app, server) = place(Auth::Keys);
     let (gone, good) = (key(&store).await, key(&store).await);
-    let text = gone.text();
+    let text = gone.reveal();
     let ask = json!({"workerId": "w", "max": 3, "waitSeconds": 60});
     let mut waits = pin!(post_with(&server, "/worker/leases", &text, &ask));
     let known = async {
@@ -143,22 +143,22 @@ async fn a_key_that_was_taken_back_is_given_no_jobs_and_does_not_wait_on() {
         () = known => {}
     }
     assert!(store.revoke_key(&gone.id).await.unwrap());
-    app.keys.forget(&gone.id);
+    app.authenticator.forget(&gone.id);
     let id = store.enqueue_job(NewJob::new("t".parse().unwrap())).await.unwrap().id;
     let (status, answer) = json(waits.await).await;
     assert_eq!((status, &answer["code"]), (StatusCode::UNAUTHORIZED, &"unauthenticated".into()), "{answer}");
-    app.desk.cleared().await;
+    app.lease_hub.drain().await;
     let job = store.job(id).await.unwrap().unwrap();
     assert_eq!((job.state, job.attempts), (JobState::Pending, 0));
 
     // Without a job, too, long before its time is over.
     store.cancel_job(id).await.unwrap();
-    let text = good.text();
+    let text = good.reveal();
     let begun = tokio::time::Instant::now();
     let mut waits = pin!(post_with(&server, "/worker/leases", &text, &ask));
     assert!(tokio::time::timeout(Duration::from_secs(20), &mut waits).await.is_err(), "a good one may wait");
     assert!(store.revoke_key(&good.id).await.unwrap());
-    app.keys.forget(&good.id);
+    app.authenticator.forget(&good.id);
     assert_eq!(waits.await.status(), StatusCode::UNAUTHORIZED);
     assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
 }
@@ -166,7 +166,7 @@ async fn a_key_that_was_taken_back_is_given_no_jobs_and_does_not_wait_on() {
 #[tokio::test]
 async fn a_first_heartbeat_beside_a_first_request_for_jobs_writes_over_nothing() {
     for heartbeat_first in [true, false] {
-        let (store, app, server) = place(Auth::Own("test".into()));
+        let (store, app, server) = place(Auth::InProcess("test".into()));
         let beat = json!({"workerId": "w", "leaseTokens": [], "freeSlots": 3});
         let ask = json!({"workerId": "w", "queues": ["q"], "jobTypes": ["t"], "max": 3, "waitSeconds": 0});
 
@@ -198,7 +198,7 @@ async fn a_first_heartbeat_beside_a_first_request_for_jobs_writes_over_nothing()
 
 #[tokio::test(start_paused = true)]
 async fn one_that_was_told_to_take_nothing_new_waits_for_nothing_as_long_as_it_asked_to() {
-    let (store, _app, server) = place(Auth::Own("test".into()));
+    let (store, _app, server) = place(Auth::InProcess("test".into()));
     let ask = |seconds: u64| json!({"workerId": "w", "waitSeconds": seconds});
     post(&server, "/worker/leases", &ask(0)).await;
     store.direct_worker(&"w".parse().unwrap(), Directive::Drain).await.unwrap();
@@ -213,7 +213,7 @@ async fn one_that_was_told_to_take_nothing_new_waits_for_nothing_as_long_as_it_a
 async fn one_that_waits_for_nothing_is_known_to_live_and_still_drains() {
     let clock = Arc::new(ManualClock::new(orchestrix_core::Timestamp::now()));
     let store: Arc<dyn Store> = Arc::new(MemoryStore::with_clock(Arc::clone(&clock) as Arc<dyn Clock>));
-    let options = ServerOptions { auth: Auth::Own("test".into()), ..ServerOptions::default() };
+    let options = ServerOptions { auth: Auth::InProcess("test".into()), ..ServerOptions::default() };
     let server = router(App::new(Arc::clone(&store), options));
     let ask = |seconds: u64| json!({"workerId": "w", "waitSeconds": seconds});
     post(&server, "/worker/leases", &ask(0)).await;

@@ -4,17 +4,17 @@ use std::{sync::Arc, time::Duration};
 
 use orchestrix_core::{Instance, JobId, NewJob, WorkerName};
 use orchestrix_memory::MemoryStore;
-use orchestrix_server::Local;
+use orchestrix_server::InProcessApi;
 use orchestrix_store::{ClaimRequest, ManualClock, Store, WorkerInfo};
 use serde_json::{Value, json};
 
-async fn get(local: &Local, path: &str) -> Value {
+async fn get(local: &InProcessApi, path: &str) -> Value {
     let (status, body) = local.call("GET".parse().unwrap(), path, None).await.unwrap();
     assert!(status.is_success(), "{path}: {body:?}");
     serde_json::from_slice(&body).unwrap()
 }
 
-async fn codes(local: &Local, id: JobId) -> Vec<String> {
+async fn codes(local: &InProcessApi, id: JobId) -> Vec<String> {
     let told = get(local, &format!("/admin/jobs/{id}/explain")).await;
     told["reasons"].as_array().unwrap().iter().map(|reason| reason["code"].as_str().unwrap().to_owned()).collect()
 }
@@ -23,7 +23,7 @@ async fn codes(local: &Local, id: JobId) -> Vec<String> {
 async fn a_server_whose_clock_is_years_ahead_calls_no_worker_silent_and_no_lease_lost() {
     let clock = Arc::new(ManualClock::new("2020-01-01T00:00:00Z".parse().unwrap()));
     let store: Arc<dyn Store> = Arc::new(MemoryStore::with_clock(Arc::clone(&clock) as _));
-    let local = Local::new(Arc::clone(&store), "test");
+    let local = InProcessApi::new(Arc::clone(&store), "test");
     let name = WorkerName::new("w").unwrap();
     let slow = WorkerInfo {
         concurrency: 2,

@@ -11,7 +11,7 @@ use std::{
 
 use orchestrix_core::{JobType, NewJob, Queue, WorkerName};
 use orchestrix_memory::MemoryStore;
-use orchestrix_server::{App, Auth, Local, ServerOptions, serve};
+use orchestrix_server::{App, Auth, InProcessApi, ServerOptions, serve};
 use orchestrix_store::{
     ClaimRequest, Clock, LogLevel, LogLine, ManualClock, Outcome, OutcomeReport, Store,
     changes::{ENQUEUED_FACTOR, MAX_CHANGES},
@@ -32,7 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(40);
 /// A server on its socket, until the test ends.
 struct Place {
     store: Arc<dyn Store>,
-    local: Local,
+    local: InProcessApi,
     address: SocketAddr,
 }
 
@@ -43,7 +43,7 @@ impl Place {
 
     async fn on(store: MemoryStore, options: ServerOptions) -> Self {
         let store: Arc<dyn Store> = Arc::new(store);
-        let local = Local::new(Arc::clone(&store), "local:test");
+        let local = InProcessApi::new(Arc::clone(&store), "local:test");
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         tokio::spawn(serve(App::new(Arc::clone(&store), options), listener, std::future::pending()));
@@ -119,7 +119,7 @@ impl Place {
 
 // Keys are looked at as often as sockets are pinged, and a socket that a test does not read for three pings is cut off.
 fn with_keys() -> ServerOptions {
-    ServerOptions { auth: Auth::Keys, live_ping: Duration::from_secs(2), ..ServerOptions::default() }
+    ServerOptions { auth: Auth::Keys, ping_interval: Duration::from_secs(2), ..ServerOptions::default() }
 }
 
 /// The next message that is one, and no ping.
@@ -215,7 +215,7 @@ async fn a_page_shows_its_key_as_a_protocol_and_is_not_answered_with_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_key_does_not_take_the_places_of_others() {
-    let place = Place::new(ServerOptions { live: 4, live_share: 2, ..with_keys() }).await;
+    let place = Place::new(ServerOptions { max_subscriptions: 4, max_subscriptions_per_key: 2, ..with_keys() }).await;
     let (job, (greedy, _), (other, _)) = (place.job().await, place.key("client").await, place.key("client").await);
     let first = place.events(&job, Some(&greedy));
     let second = place.socket(header::AUTHORIZATION, &format!("Bearer {greedy}")).unwrap();
@@ -230,7 +230,8 @@ async fn one_key_does_not_take_the_places_of_others() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_who_takes_nothing_of_his_events_loses_his_place() {
-    let options = ServerOptions { live: 1, write_timeout: Duration::from_millis(500), ..ServerOptions::default() };
+    let options =
+        ServerOptions { max_subscriptions: 1, write_timeout: Duration::from_millis(500), ..ServerOptions::default() };
     let place = Place::new(options).await;
     let job = place.job().await;
     let claimed = place.store.claim_jobs(&ClaimRequest::any(WorkerName::new("w").unwrap(), 1)).await.unwrap();
@@ -248,8 +249,12 @@ async fn one_who_takes_nothing_of_his_events_loses_his_place() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_who_does_not_say_that_he_is_there_loses_his_place() {
-    let place =
-        Place::new(ServerOptions { live: 1, live_ping: Duration::from_millis(100), ..Default::default() }).await;
+    let place = Place::new(ServerOptions {
+        max_subscriptions: 1,
+        ping_interval: Duration::from_millis(100),
+        ..Default::default()
+    })
+    .await;
     let job = place.job().await;
     let (silent, _) = place.socket(header::USER_AGENT, "test").unwrap();
     assert_eq!(place.events(&job, None).0, 429);
@@ -260,7 +265,9 @@ async fn one_who_does_not_say_that_he_is_there_loses_his_place() {
 #[tokio::test(flavor = "multi_thread")]
 async fn one_who_takes_nothing_of_what_he_follows_loses_his_place() {
     let patience = Duration::from_millis(300);
-    let place = Place::new(ServerOptions { live: 1, live_patience: patience, ..Default::default() }).await;
+    let place =
+        Place::new(ServerOptions { max_subscriptions: 1, subscription_write_timeout: patience, ..Default::default() })
+            .await;
     let job = place.job().await;
     let (mut silent, _) = place.socket(header::USER_AGENT, "test").unwrap();
     block_in_place(|| silent.send(Message::text(r#"{"subscribe": {"all": true}}"#))).unwrap();

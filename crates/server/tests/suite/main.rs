@@ -3,6 +3,7 @@
 
 mod access;
 mod audit;
+mod audit_failure;
 mod clocks;
 mod live;
 mod openapi;

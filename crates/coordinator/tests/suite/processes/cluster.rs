@@ -7,7 +7,7 @@ use std::{
 };
 
 use orchestrix_core::LeaseToken;
-use orchestrix_testkit::{Durability, PostgresServer, Proxy, TestDatabase};
+use orchestrix_testkit::{Durability, FaultProxy, PostgresServer, TestDatabase};
 use tokio_postgres::{Client, NoTls};
 
 use super::{node::Node, traffic::Traffic};
@@ -26,7 +26,7 @@ enum ClusterDatabase {
 #[derive(Debug)]
 pub(crate) struct Member {
     pub(crate) node: Node,
-    pub(crate) proxy: Proxy,
+    pub(crate) proxy: FaultProxy,
 }
 
 pub(crate) struct Cluster {
@@ -107,7 +107,7 @@ impl Cluster {
         self.started += 1;
         let name = format!("node{}", self.started);
         let (address, database) = self.database.address();
-        let proxy = Proxy::start(address).unwrap();
+        let proxy = FaultProxy::start(address).unwrap();
         let url = format!("postgres://postgres@{}/{database}?application_name={name}", proxy.address());
         self.members.push(Member { node: Node::start(&name, &url, self.term), proxy });
     }

@@ -13,7 +13,7 @@ use orchestrix_coordinator::{Coordinator, CoordinatorOptions, CoordinatorStatus}
 use orchestrix_postgres::{PostgresOptions, PostgresStore};
 use orchestrix_sqlite::{SqliteOptions, SqliteStore};
 use orchestrix_store::Store;
-use orchestrix_testkit::Twin;
+use orchestrix_testkit::TestProcess;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::support::{TIMEOUT, options, wait_for};
@@ -29,7 +29,7 @@ const PREFIX: &str = "node: ";
 #[ignore = "runs only as the process that other tests start"]
 async fn a_node() {
     let (Ok(name), Ok(url), Ok(term)) = (env::var(NAME), env::var(STORE), env::var(TERM_MS)) else { return };
-    Twin::end_with_parent();
+    TestProcess::exit_with_parent();
     let mut terminate = signal(SignalKind::terminate()).unwrap();
     let term = Duration::from_millis(term.parse().unwrap());
     // Jobs of these tests lose many leases, which must not make them dead.
@@ -94,7 +94,7 @@ impl NodeState {
 #[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) name: String,
-    twin: Twin,
+    process: TestProcess,
     state: Arc<Mutex<NodeState>>,
 }
 
@@ -102,8 +102,8 @@ impl Node {
     /// Starts a node process.
     pub(crate) fn start(name: &str, store: &str, term: Duration) -> Self {
         let settings = [(NAME, name), (STORE, store), (TERM_MS, &term.as_millis().to_string())];
-        let mut twin = Twin::start("processes::node::a_node", settings).unwrap();
-        let mut output = BufReader::new(twin.output().unwrap());
+        let mut process = TestProcess::start("processes::node::a_node", settings).unwrap();
+        let mut output = BufReader::new(process.output().unwrap());
         let state = Arc::new(Mutex::new(NodeState::default()));
         let latest = Arc::clone(&state);
         thread::spawn(move || {
@@ -115,7 +115,7 @@ impl Node {
                 line.clear();
             }
         });
-        Self { name: name.to_owned(), twin, state }
+        Self { name: name.to_owned(), process, state }
     }
 
     pub(crate) fn state(&self) -> NodeState {
@@ -124,16 +124,16 @@ impl Node {
 
     /// Sends a signal such as `STOP`.
     pub(crate) fn signal(&self, name: &str) {
-        self.twin.signal(name).unwrap();
+        self.process.signal(name).unwrap();
     }
 
     pub(crate) fn kill(&mut self) {
-        self.twin.kill().unwrap();
+        self.process.kill().unwrap();
     }
 
     /// Waits until the process has exited successfully.
     pub(crate) async fn wait_for_exit(&mut self) {
-        let status = wait_for("the node exits", async || self.twin.ended().unwrap()).await;
+        let status = wait_for("the node exits", async || self.process.try_wait().unwrap()).await;
         assert!(status.success(), "{} exited with {status}", self.name);
     }
 

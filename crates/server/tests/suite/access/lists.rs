@@ -73,7 +73,7 @@ async fn no_list_tells_of_what_is_another_tenants_not_even_by_its_cursors() {
     assert_eq!(all.iter().map(|page| page["items"].as_array().unwrap().len()).sum::<usize>(), 15);
     let body = json!({"everySeconds": 60, "job": {"jobType": "t", "tenant": "acme"}});
     let (status, answer) = place.ask("PUT /schedules/s00-secret", Some(&operator), &body).await;
-    let message = "is `other` for as long as the schedule is there: delete it first";
+    let message = "must stay `other`: delete the schedule to change its tenant";
     let errors = json!([{"field": "job.tenant", "message": message}]);
     assert_eq!((status, &answer["errors"]), (StatusCode::UNPROCESSABLE_ENTITY, &errors));
     assert_eq!(place.ask("GET /schedules/s00-secret", Some(&own), &json!({})).await.0, StatusCode::NOT_FOUND);

@@ -70,7 +70,6 @@ async fn whoever_is_bound_to_none_makes_no_job_of_one_tenant_wait_for_anothers()
     assert_eq!((status, &answer["errors"][0]["field"]), (StatusCode::UNPROCESSABLE_ENTITY, &json!("dependsOn")));
     let body = json!({"jobs": [{"jobType": "t", "ref": "a", "tenant": "other"}, {"jobType": "t", "tenant": "acme", "dependsOn": ["ref:a"]}]});
     let (status, answer) = place.ask("POST /jobs/batch", Some(&key), &body).await;
-    let expected =
-        json!([{"field": "jobs[1].dependsOn[0]", "message": "the job with the ref \"a\" is another tenant's, other"}]);
+    let expected = json!([{"field": "jobs[1].dependsOn[0]", "message": "the job with the ref \"a\" belongs to another tenant, other"}]);
     assert_eq!((status, &answer["errors"]), (StatusCode::UNPROCESSABLE_ENTITY, &expected));
 }

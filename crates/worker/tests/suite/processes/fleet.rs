@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, env, fs, path::PathBuf, sync::Mutex, time::Duration};
 
 use orchestrix_core::NewJob;
-use orchestrix_testkit::Proxy;
+use orchestrix_testkit::FaultProxy;
 
 use super::{
     TIMEOUT,
@@ -70,9 +70,9 @@ impl Fleet {
     }
 
     /// Starts one more worker that connects through its own proxy.
-    pub(crate) fn add_behind_proxy(&mut self, setup: Setup) -> Proxy {
+    pub(crate) fn add_behind_proxy(&mut self, setup: Setup) -> FaultProxy {
         let (address, database) = self.store.address();
-        let proxy = Proxy::start(address).unwrap();
+        let proxy = FaultProxy::start(address).unwrap();
         self.add_with_url(&format!("postgres://postgres@{}/{database}", proxy.address()), setup);
         proxy
     }
@@ -141,7 +141,7 @@ impl Fleet {
     }
 
     /// Restores a worker's frozen network.
-    pub(crate) fn restore_network(&mut self, worker: usize, proxy: &Proxy, since: Time) {
+    pub(crate) fn restore_network(&mut self, worker: usize, proxy: &FaultProxy, since: Time) {
         proxy.restore();
         let name = self.workers[worker].name.clone();
         self.record_fault(FaultKind::NetworkFrozen, Some(&name), since);

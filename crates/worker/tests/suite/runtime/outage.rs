@@ -5,7 +5,7 @@ use std::time::Duration;
 use orchestrix_client::Client;
 use orchestrix_core::JobState;
 use orchestrix_postgres::{PostgresOptions, PostgresStore};
-use orchestrix_testkit::{Proxy, TestDatabase};
+use orchestrix_testkit::{FaultProxy, TestDatabase};
 
 use super::{enqueue, gated_worker, wait_for_state, wait_until};
 
@@ -15,7 +15,7 @@ async fn during_an_outage_jobs_run_on_and_outcomes_are_reported_after_it() {
     let direct = Client::new(PostgresStore::open(PostgresOptions::new(database.url())).await.unwrap());
     let config: tokio_postgres::Config = database.url().parse().unwrap();
     let port = config.get_ports()[0];
-    let proxy = Proxy::start(([127, 0, 0, 1], port).into()).unwrap();
+    let proxy = FaultProxy::start(([127, 0, 0, 1], port).into()).unwrap();
     let url = database.url().replace(&format!(":{port}/"), &format!(":{}/", proxy.address().port()));
     let options = PostgresOptions { connect_timeout: Duration::from_secs(1), ..PostgresOptions::new(url) };
     let through = Client::new(PostgresStore::open(options).await.unwrap());
