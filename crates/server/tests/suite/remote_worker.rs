@@ -70,7 +70,7 @@ async fn jobs_are_done_and_failures_tried_again(ground: Ground) {
     let listed = ground.store().list_workers(&PageRequest::first(10)).await.unwrap().items;
     assert_eq!((listed[0].info.name.as_str(), listed[0].info.concurrency), ("remote", 10));
     assert_eq!(listed[0].info.job_types.as_ref().unwrap()[0].as_str(), "task");
-    assert_eq!(worker.shutdown().await.untold, 0);
+    assert_eq!(worker.shutdown().await.unreported, 0);
     assert!(ground.store().list_workers(&PageRequest::first(10)).await.unwrap().items.is_empty(), "it took leave");
     ground.end().await;
 }
@@ -174,7 +174,7 @@ async fn a_server_that_restarts_costs_nothing(mut ground: Ground) {
     }
     let stats = worker.stats();
     assert_eq!((stats.leases_lost, stats.stale_rejected), (0, 0), "{stats:?}");
-    assert_eq!(worker.shutdown().await.untold, 0);
+    assert_eq!(worker.shutdown().await.unreported, 0);
     ground.end().await;
 }
 
@@ -183,7 +183,7 @@ async fn an_outcome_that_the_server_cannot_read_spoils_no_other(ground: Ground) 
     for n in 0..9 {
         ground.enqueue(Task { n }).await;
     }
-    let jobs = source.lease(&ClaimRequest::any(WorkerName::new("hand").unwrap(), 9)).await.unwrap();
+    let jobs = source.claim_jobs(&ClaimRequest::any(WorkerName::new("hand").unwrap(), 9)).await.unwrap();
     let nested = |depth: usize| Json::trusted(&format!("{}1{}", "[".repeat(depth), "]".repeat(depth)));
     let outcome = |n: usize| Outcome::Complete { result: Some(nested(if n == 3 { 200 } else { 2 })) };
     let mut items: Vec<OutcomeReport> =
@@ -191,7 +191,7 @@ async fn an_outcome_that_the_server_cannot_read_spoils_no_other(ground: Ground) 
     // Of nobody, and so lost; which spoils nothing either.
     items[5].token.counter += 1;
     for again in [false, true] {
-        let answers = source.report(items.clone()).await.unwrap();
+        let answers = source.finish_attempts(items.clone()).await.unwrap();
         for (n, answer) in answers.into_iter().enumerate() {
             match n {
                 3 => assert!(matches!(&answer, Err(FinishError::Invalid(error)) if error.message.contains("deep"))),

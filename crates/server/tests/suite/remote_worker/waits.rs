@@ -95,7 +95,7 @@ async fn an_idle_worker_waits_at_the_server_and_a_drain_does_not_wait_for_it(gro
     until("it waits again", async || requests.waiting() == 1).await;
     assert!(requests.asked.load(Ordering::SeqCst) <= 6, "{:?}", requests.asked);
     let begun = Instant::now();
-    assert_eq!(worker.shutdown().await.untold, 0);
+    assert_eq!(worker.shutdown().await.unreported, 0);
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
     until("the server noticed", async || requests.waiting() == 0).await;
     ground.end().await;
