@@ -210,8 +210,8 @@ pub(crate) async fn enqueue_call(
     answers.ok_or_else(not_inserted).map(Some)
 }
 
-// Locks the unfinished parents and looks up the finished ones. Runs twice, since an operator may retry a finished one in
-// between. Parents of tenants other than `tenants` are neither found nor waited for.
+// Locks the unfinished parents and looks up the finished ones. Runs twice, since an operator may retry a finished one
+// in between. Parents of tenants other than `tenants` are neither found nor waited for.
 async fn find_parents(
     runner: &mut dyn Runner,
     ids: &BTreeSet<JobId>,
