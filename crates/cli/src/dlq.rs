@@ -98,7 +98,7 @@ pub(crate) async fn run(command: Command, api: &ApiClient, output: &Output) -> R
                 );
             }
             if ids.is_empty() {
-                redrive(&filter.request(), limit, confirmation, api, output).await
+                redrive_matching(&filter.request(), limit, confirmation, api, output).await
             } else if confirmation.dry_run {
                 dry_run_jobs(&ids, output, async |id| job_state(id, api).await, |job| predict_redrive(job.state)).await
             } else {
@@ -131,7 +131,7 @@ fn predict_redrive(state: JobState) -> DryRun {
 /// The path of the list of dead jobs.
 const DEAD_JOBS: &str = "/admin/dlq";
 
-async fn redrive(
+async fn redrive_matching(
     filter: &FilterRequest,
     limit: usize,
     confirmation: Confirmation,
@@ -150,7 +150,8 @@ async fn redrive(
     // The cursor moves from the newest to the oldest, so a job that dies again meanwhile is not redriven twice.
     while redriven.len() < found.items.len() {
         let limit = Some((found.items.len() - redriven.len()).min(MAX_REDRIVE));
-        let request = RedriveRequest { filter: Some(filter.clone().into()), job_ids: None, limit, cursor };
+        let filter = Some(filter.clone().into());
+        let request = RedriveRequest { filter, limit, cursor, ..RedriveRequest::default() };
         let page: Redriven = api.call(Request::post("/admin/dlq/redrive").json(&request)?).await?;
         redriven.extend(page.retried);
         cursor = page.next_cursor;
