@@ -90,7 +90,11 @@ pub(super) async fn where_all_may_run_the_latest_are_remembered_within_bounds(h:
         h.end(&claimed, Outcome::DONE).await;
     }
     fill(5, 1).await;
-    assert_eq!(h.schedule().await.open_jobs.len(), Schedule::MAX_UNCHECKED + 1, "nobody asked whether they are finished");
+    assert_eq!(
+        h.schedule().await.open_jobs.len(),
+        Schedule::MAX_UNCHECKED + 1,
+        "nobody asked whether they are finished"
+    );
     fill(4, 1).await;
     let unfinished = h.claim_all().await.len();
     assert_eq!((unfinished, h.schedule().await.open_jobs.len()), (2, 2));
