@@ -252,7 +252,7 @@ fn take_resources(object: &mut ObjectReader<'_>) -> Resources {
 impl From<&NewJob> for JobRequest {
     fn from(job: &NewJob) -> Self {
         let default = NewJob::new(job.job_type.clone());
-        let unless = |same: bool| (!same).then_some(());
+        let unless_default = |is_default: bool| (!is_default).then_some(());
         let secs = |duration: Duration| duration.as_secs_f64();
         Self {
             job_type: job.job_type.to_string(),
@@ -270,8 +270,8 @@ impl From<&NewJob> for JobRequest {
             },
             max_attempts: Some(job.max_attempts),
             timeout_seconds: job.timeout.map(secs),
-            lease_seconds: unless(job.lease == default.lease).map(|()| secs(job.lease)),
-            retry: unless(job.retry == default.retry).map(|()| RetryPolicyRequest {
+            lease_seconds: unless_default(job.lease == default.lease).map(|()| secs(job.lease)),
+            retry: unless_default(job.retry == default.retry).map(|()| RetryPolicyRequest {
                 base_seconds: Some(secs(job.retry.base)),
                 multiplier: Some(job.retry.multiplier),
                 max_seconds: Some(secs(job.retry.max)),

@@ -5,10 +5,10 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::Subcommand;
 use orchestrix_api::admin::{
-    dlq::{MAX_REDRIVE, PurgeRequest, Purged, RedriveRequest, Redriven},
-    filter::FilterRequest,
-    job::JobItem,
-    standing::Standing,
+    dlq::{MAX_REDRIVE, PurgeRequest, PurgeResponse, RedriveRequest, RedriveResponse},
+    filter::{JobCriteria, JobFilterRequest},
+    job::JobSummaryView,
+    job_state::JobStateView,
 };
 use orchestrix_core::{JobId, JobState, Timestamp};
 use serde::Serialize;
@@ -73,7 +73,7 @@ pub(crate) async fn run(command: Command, api: &Api, output: &Output) -> Result<
             let page = find(api, DEAD, &filter.request(), part.cursor, part.limit).await?;
             output.page(&page, |jobs| {
                 let now = Timestamp::now();
-                let row = |job: &JobItem| {
+                let row = |job: &JobSummaryView| {
                     [
                         job.job_id.to_string(),
                         job.job_type.to_string(),
@@ -106,12 +106,12 @@ pub(crate) async fn run(command: Command, api: &Api, output: &Output) -> Result<
 }
 
 // Only as a dead letter: `jobs retry` is for jobs that were cancelled.
-async fn redrive_one(id: JobId, api: &Api) -> Result<Standing> {
+async fn redrive_one(id: JobId, api: &Api) -> Result<JobStateView> {
     let wanted = RedriveRequest { job_ids: Some(vec![id]), ..RedriveRequest::default() };
-    let done: Redriven = api.call(Request::post("/admin/dlq/redrive").with(&wanted)?).await?;
+    let done: RedriveResponse = api.call(Request::post("/admin/dlq/redrive").with(&wanted)?).await?;
     match done.refused.into_iter().next() {
         Some(refused) => Err(ApiError::from(Refused::item(refused.code, refused.detail)).into()),
-        None => Ok(Standing::of(id, JobState::Pending)),
+        None => Ok(JobStateView::new(id, JobState::Pending)),
     }
 }
 
@@ -126,7 +126,7 @@ fn fate(state: JobState) -> Fate {
 const DEAD: &str = "/admin/dlq";
 
 async fn redrive(
-    filter: &FilterRequest,
+    filter: &JobFilterRequest,
     limit: usize,
     consent: Consent,
     api: &Api,
@@ -144,8 +144,9 @@ async fn redrive(
     // From the newest to the oldest: those that die again meanwhile are behind it, and not retried for ever.
     while retried.len() < found.items.len() {
         let limit = Some((found.items.len() - retried.len()).min(MAX_REDRIVE));
-        let wanted = RedriveRequest { filter: Some(filter.clone().into()), job_ids: None, limit, cursor };
-        let step: Redriven = api.call(Request::post("/admin/dlq/redrive").with(&wanted)?).await?;
+        let criteria = Some(filter.criteria.clone()).filter(|criteria| *criteria != JobCriteria::default());
+        let wanted = RedriveRequest { all: criteria.is_none(), filter: criteria, job_ids: None, limit, cursor };
+        let step: RedriveResponse = api.call(Request::post("/admin/dlq/redrive").with(&wanted)?).await?;
         retried.extend(step.retried);
         cursor = step.next_cursor;
         if cursor.is_none() {
@@ -153,7 +154,7 @@ async fn redrive(
         }
     }
     // What was retried may be running by now; where it went is all that this command knows.
-    let standing: Vec<Standing> = retried.into_iter().map(|id| Standing::of(id, JobState::Pending)).collect();
+    let standing: Vec<JobStateView> = retried.into_iter().map(|id| JobStateView::new(id, JobState::Pending)).collect();
     each::show(&standing, output)?;
     output.note(&format!("{} retried", jobs(standing.len())));
     if found.next_cursor.is_some() {
@@ -173,7 +174,7 @@ struct Forgotten {
 async fn purge(older_than: Duration, consent: Consent, api: &Api, output: &Output) -> Result<Outcome> {
     let wanted = |dry_run| PurgeRequest { older_than_seconds: older_than.as_secs_f64(), dry_run };
     let ask = |dry_run| Request::post("/admin/dlq/purge").with(&wanted(dry_run));
-    let Purged { count, more } = api.call(ask(true)?.repeatable()).await?;
+    let PurgeResponse { count, more } = api.call(ask(true)?.repeatable()).await?;
     // So many that counting them all would take long.
     let about = if more { "at least " } else { "" };
     if consent.dry_run {
@@ -185,7 +186,7 @@ async fn purge(older_than: Duration, consent: Consent, api: &Api, output: &Outpu
     if count > 0 || more {
         consent.ask(&format!("{about}{} would be forgotten for good.", jobs(count)), "how many")?;
         loop {
-            let step: Purged = api.call(ask(false)?).await?;
+            let step: PurgeResponse = api.call(ask(false)?).await?;
             forgotten += step.count;
             if !step.more {
                 break;

@@ -5,10 +5,10 @@ use std::fmt::Display;
 use anyhow::{Context, Result};
 use orchestrix_api::{
     admin::{
-        job::{JobDetails, JobItem},
-        standing::Standing,
+        job::{JobDetails, JobSummaryView},
+        job_state::JobStateView,
     },
-    job::Accepted,
+    job::JobStatusView,
 };
 use orchestrix_core::JobId;
 use serde::Serialize;
@@ -34,7 +34,7 @@ pub(crate) trait Stands: Serialize {
     }
 }
 
-impl Stands for Standing {
+impl Stands for JobStateView {
     const KIND: &'static str = "STATE";
 
     fn id(&self) -> JobId {
@@ -46,7 +46,7 @@ impl Stands for Standing {
     }
 }
 
-impl Stands for Accepted {
+impl Stands for JobStatusView {
     const KIND: &'static str = "STATUS";
 
     fn id(&self) -> JobId {
@@ -58,8 +58,8 @@ impl Stands for Accepted {
     }
 }
 
-impl Stands for Seen<Standing, Accepted> {
-    const KIND: &'static str = Standing::KIND;
+impl Stands for Seen<JobStateView, JobStatusView> {
+    const KIND: &'static str = JobStateView::KIND;
 
     fn id(&self) -> JobId {
         match self {
@@ -77,8 +77,8 @@ impl Stands for Seen<Standing, Accepted> {
 
     fn kind(&self) -> &'static str {
         match self {
-            Self::Operator(_) => Standing::KIND,
-            Self::Client(_) => Accepted::KIND,
+            Self::Operator(_) => JobStateView::KIND,
+            Self::Client(_) => JobStatusView::KIND,
         }
     }
 }
@@ -141,9 +141,9 @@ pub(crate) enum Fate {
 }
 
 /// Where a job stands, for operators.
-pub(crate) async fn standing(id: JobId, api: &Api) -> Result<Standing> {
+pub(crate) async fn standing(id: JobId, api: &Api) -> Result<JobStateView> {
     let job: JobDetails = api.call(Request::get(format!("/admin/jobs/{id}"))).await?;
-    Ok(Standing::of(id, job.item.state))
+    Ok(JobStateView::new(id, job.summary.state))
 }
 
 /// Shows what would become of these jobs as they stand now, and does nothing to them. Ends as the deed would.
@@ -185,8 +185,8 @@ pub(crate) fn lines<T: Stands>(jobs: &[T]) -> String {
 }
 
 /// Shows jobs as they stand, with a word that nothing was done to them.
-pub(crate) fn would_change(found: &[JobItem], output: &Output) -> Result<Outcome> {
-    let standing: Vec<Standing> = found.iter().map(|job| Standing::of(job.job_id, job.state)).collect();
+pub(crate) fn would_change(found: &[JobSummaryView], output: &Output) -> Result<Outcome> {
+    let standing: Vec<JobStateView> = found.iter().map(|job| JobStateView::new(job.job_id, job.state)).collect();
     show(&standing, output)?;
     output.note(&format!("dry run: {} would be changed", jobs(standing.len())));
     Ok(Outcome::DONE)

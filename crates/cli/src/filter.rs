@@ -5,7 +5,10 @@ use clap::{
     Args,
     builder::{PossibleValuesParser, TypedValueParser},
 };
-use orchestrix_api::admin::{filter::FilterRequest, job::JobItem};
+use orchestrix_api::admin::{
+    filter::{JobCriteria, JobFilterRequest},
+    job::JobSummaryView,
+};
 use orchestrix_core::{JobId, JobState, JobType, Queue, Tag, Tenant, Timestamp};
 
 use crate::{
@@ -57,9 +60,8 @@ pub(crate) const VARIABLES: &str =
 
 impl Filter {
     /// The same as the API asks for it.
-    pub(crate) fn request(&self) -> FilterRequest {
-        FilterRequest {
-            state: None,
+    pub(crate) fn request(&self) -> JobFilterRequest {
+        let criteria = JobCriteria {
             queue: self.queue.as_ref().map(ToString::to_string),
             job_type: self.job_type.as_ref().map(ToString::to_string),
             tenant: self.tenant.as_ref().map(ToString::to_string),
@@ -67,18 +69,19 @@ impl Filter {
             q: self.text.clone(),
             from: self.from,
             to: self.to,
-        }
+        };
+        JobFilterRequest { state: None, criteria }
     }
 
     /// Jobs in one of `states`, all if there are none, narrowed by the flags.
-    pub(crate) fn in_states(&self, states: &[JobState]) -> FilterRequest {
+    pub(crate) fn in_states(&self, states: &[JobState]) -> JobFilterRequest {
         let state = states.iter().map(|state| state.as_str()).collect::<Vec<_>>().join(",");
-        FilterRequest { state: (!state.is_empty()).then_some(state), ..self.request() }
+        JobFilterRequest { state: (!state.is_empty()).then_some(state), ..self.request() }
     }
 
     /// Whether any flag was given.
     pub(crate) fn narrows(&self) -> bool {
-        self.request() != FilterRequest::default()
+        self.request() != JobFilterRequest::default()
     }
 }
 
@@ -91,10 +94,10 @@ pub(crate) fn states() -> impl TypedValueParser<Value = JobState> {
 pub(crate) async fn find(
     api: &Api,
     path: &str,
-    filter: &FilterRequest,
+    filter: &JobFilterRequest,
     cursor: Option<JobId>,
     limit: usize,
-) -> Result<Page<JobItem>> {
+) -> Result<Page<JobSummaryView>> {
     let list = Request::get(path).asking(filter)?;
     Ok(api.gather(&list, cursor.map(|id| id.to_string()), limit).await?)
 }

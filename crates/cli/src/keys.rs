@@ -7,7 +7,7 @@ use clap::{
     Args, Subcommand,
     builder::{PossibleValuesParser, TypedValueParser},
 };
-use orchestrix_api::admin::key::{KeyMade, KeyRequest, KeyView, RateLimitView};
+use orchestrix_api::admin::key::{CreateKeyRequest, CreateKeyResponse, KeyView, RateLimitView};
 use orchestrix_core::{KeyId, NewJob, Role, Tenant, Timestamp};
 use serde::Serialize;
 
@@ -99,7 +99,7 @@ pub(crate) async fn run(command: Command, api: &Api, output: &Output) -> Result<
 }
 
 async fn make(create: Create, api: &Api, output: &Output) -> Result<()> {
-    let request = KeyRequest {
+    let request = CreateKeyRequest {
         name: create.name.unwrap_or_else(|| create.role.to_string()),
         role: create.role.to_string(),
         tenant: create.tenant.map(|tenant| tenant.to_string()),
@@ -107,7 +107,7 @@ async fn make(create: Create, api: &Api, output: &Output) -> Result<()> {
         expires_in_seconds: create.expires.map(|expires| expires.as_secs_f64()),
         rate_limit: create.rate.map(|count| RateLimitView { count, per_seconds: 1.0, burst: None }),
     };
-    let made: KeyMade = api.call(Request::post("/admin/keys").with(&request)?).await?;
+    let made: CreateKeyResponse = api.call(Request::post("/admin/keys").with(&request)?).await?;
     output.note(
         "Keep it: it is not shown again. It is sent as Authorization: Bearer KEY, or stands in ORCHESTRIX_API_KEY.",
     );

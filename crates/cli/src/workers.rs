@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::Subcommand;
-use orchestrix_api::admin::worker::{Directed, LaneView, WorkerView, Workers};
+use orchestrix_api::admin::worker::{DrainResponse, LaneView, WorkerView, WorkersResponse};
 use orchestrix_core::WorkerName;
 use serde::Serialize;
 
@@ -54,10 +54,10 @@ async fn drain(workers: &[WorkerName], consent: Consent, api: &Api, output: &Out
     let each = Each::of("worker", workers, async |name| {
         // To tell it again is fine.
         let drain = Request::post(format!("/admin/workers/{}/drain", escaped(name.as_str()))).repeatable();
-        Ok(api.call::<Directed>(drain).await?)
+        Ok(api.call::<DrainResponse>(drain).await?)
     });
     each.await.end(output, |told| {
-        let row = |worker: &Directed| [worker.worker_id.to_string(), worker.directive.clone()];
+        let row = |worker: &DrainResponse| [worker.worker_id.to_string(), worker.directive.clone()];
         table(["WORKER", "DIRECTIVE"], told.iter().map(row))
     })
 }
@@ -103,7 +103,7 @@ fn described(workers: &[WorkerView]) -> String {
 
 async fn gather(api: &Api) -> Result<Shown> {
     let list = Request::get("/admin/workers");
-    let mut part: Workers = api.call(list.part(None, MOST)).await?;
+    let mut part: WorkersResponse = api.call(list.part(None, MOST)).await?;
     let mut shown = Shown { items: part.items, unserved: part.unserved };
     while let Some(cursor) = part.next_cursor {
         part = api.call(list.part(Some(&cursor), MOST)).await?;
@@ -118,7 +118,7 @@ fn notes(unserved: &[LaneView]) -> Vec<String> {
 
 fn row(worker: &WorkerView) -> [String; 9] {
     // By the clock of the database: that of this machine may be another.
-    let now = worker.told_at();
+    let now = worker.observed_at();
     let types = worker.job_types.as_ref().map_or_else(|| "any".into(), |types| brief_list(types));
     [
         worker.worker_id.to_string(),

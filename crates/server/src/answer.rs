@@ -5,11 +5,11 @@ use axum::{
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use orchestrix_api::job::Accepted;
+use orchestrix_api::job::JobStatusView;
 use orchestrix_core::JobId;
 
 /// 202, with where to look for the job.
-pub(crate) fn accepted(job: Accepted) -> Response {
+pub(crate) fn accepted(job: JobStatusView) -> Response {
     let place = HeaderValue::from_str(&format!("/jobs/{}", job.job_id));
     let mut response = (StatusCode::ACCEPTED, Json(job)).into_response();
     if let Ok(place) = place {
@@ -19,6 +19,6 @@ pub(crate) fn accepted(job: Accepted) -> Response {
 }
 
 /// The same without a place: it is the job that was named.
-pub(crate) fn stands(job_id: JobId, state: orchestrix_core::JobState) -> (StatusCode, Json<Accepted>) {
-    (StatusCode::ACCEPTED, Json(Accepted { job_id, status: state.status() }))
+pub(crate) fn stands(job_id: JobId, state: orchestrix_core::JobState) -> (StatusCode, Json<JobStatusView>) {
+    (StatusCode::ACCEPTED, Json(JobStatusView { job_id, status: state.status() }))
 }

@@ -16,7 +16,7 @@ use crate::{
     reader::Reader,
     readiness::Readiness,
     watcher::Watcher,
-    workers::Roster,
+    workers::RegistrationCache,
 };
 
 /// A server without its socket. Tasks that it has in the background end with it.
@@ -33,7 +33,7 @@ pub struct App {
     pub(crate) watcher: Watcher,
     pub(crate) feed: Feed,
     pub(crate) desk: Desk,
-    pub(crate) roster: Roster,
+    pub(crate) registrations: RegistrationCache,
     /// What `GET /openapi.json` answers, once there are routes.
     pub(crate) document: OnceLock<Document>,
     /// Long polls that may still begin.
@@ -60,7 +60,7 @@ impl App {
             watcher: Watcher::new(Arc::clone(&store), options.watch_interval),
             feed: Feed::new(Arc::clone(&store), options.watch_interval, options.live_buffer),
             desk: Desk::new(Arc::clone(&store), options.poll_interval),
-            roster: Roster::default(),
+            registrations: RegistrationCache::default(),
             document: OnceLock::new(),
             waits: Semaphore::new(options.waits),
             live: Places::new(Arc::clone(&keys), &options),

@@ -29,7 +29,7 @@ use crate::{
     host,
     live::take_key,
     meter,
-    openapi::takes::{Described, Takes},
+    openapi::accepted_input::{AcceptedInput, OperationLookup},
     params::Params,
     refusal::Refusal,
     trace::Traced,
@@ -79,10 +79,10 @@ async fn admit(app: &App, access: Access, request_id: &str, request: Request) ->
     let caller = identify(app, access, &parts).await?;
     let takes = match described(app, &parts) {
         // Nothing can be done by it, so it is nothing for the audit: the router, which has no more than is described, refuses it.
-        Described::NoSuchMethod => None,
+        OperationLookup::MethodNotDocumented => None,
         // A page, which takes what it likes.
-        Described::Nothing => Some(Takes { query: true, body: true }),
-        Described::Operation(takes) => Some(takes),
+        OperationLookup::NotDocumented => Some(AcceptedInput { query: true, body: true }),
+        OperationLookup::Operation(takes) => Some(takes),
     };
     let Some((takes, limit)) = takes.zip(access.body) else {
         return Ok(Admitted { request: Request::from_parts(parts, body), line: None, _turn: None, _room: None });
@@ -119,10 +119,12 @@ async fn admit(app: &App, access: Access, request_id: &str, request: Request) ->
     Ok(Admitted { request: Request::from_parts(parts, Body::empty()), line, _turn: Some(turn), _room: room })
 }
 
-fn described(app: &App, parts: &Parts) -> Described {
+fn described(app: &App, parts: &Parts) -> OperationLookup {
     let route = parts.extensions.get::<MatchedPath>();
     let known = app.document.get().zip(route);
-    known.map_or(Described::Nothing, |(document, route)| document.operations.find(&parts.method, route.as_str()))
+    known.map_or(OperationLookup::NotDocumented, |(document, route)| {
+        document.operations.find(&parts.method, route.as_str())
+    })
 }
 
 // Who asks, if they may ask this.

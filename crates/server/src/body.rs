@@ -7,7 +7,7 @@ use axum::{
     extract::FromRequestParts,
     http::{HeaderMap, header, request::Parts},
 };
-use orchestrix_api::{Code, Object, job};
+use orchestrix_api::{Code, ObjectReader, RequestError};
 use orchestrix_store::StoreError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -35,7 +35,7 @@ impl Text {
     /// What is said in it. A long one is read where it keeps no other request waiting.
     pub(crate) async fn read<T: Send + 'static>(
         self,
-        read: impl FnOnce(&str) -> Result<T, job::Refusal> + Send + 'static,
+        read: impl FnOnce(&str) -> Result<T, RequestError> + Send + 'static,
     ) -> Result<T, Refusal> {
         let long = self.0.len() > LONG;
         let work = move || Ok(read(self.as_str()?)?);
@@ -59,8 +59,8 @@ pub(crate) fn says_nothing(bytes: &[u8]) -> Result<(), Refusal> {
     if text.trim().is_empty() {
         return Ok(());
     }
-    let read = Object::read(text).map_err(job::Refusal::from)?;
-    Ok(read.end().map_err(job::Refusal::from)?)
+    let read = ObjectReader::parse(text).map_err(RequestError::from)?;
+    Ok(read.finish().map_err(RequestError::from)?)
 }
 
 /// A body that has come as a whole, before the request was let in.

@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 
 use crate::{
     App,
-    openapi::{OPERATIONS, problems::NotKept},
+    openapi::{OPERATIONS, problems::NoMetrics},
     operations,
     refusal::{ProblemBody, Refusal},
 };
@@ -49,7 +49,7 @@ impl fmt::Debug for Metrics {
     operation_id = "getMetrics",
     responses(
         (status = 200, description = "All metrics, in the text format of Prometheus.", body = String, content_type = "text/plain"),
-        (status = 404, response = NotKept),
+        (status = 404, response = NoMetrics),
     ),
 )]
 pub(crate) async fn metrics(State(app): State<Arc<App>>) -> Result<Response, Refusal> {

@@ -7,8 +7,8 @@ use axum::{
     http::{Uri, request::Parts},
 };
 use orchestrix_api::{
-    Code, Object, Problem, job,
-    object::{MAX_FIELDS, shortened},
+    Code, ObjectReader, Problem, RequestError,
+    object_reader::{MAX_FIELDS, truncate_name},
 };
 use orchestrix_core::{FieldError, Invalid};
 use serde_json::{Map, Value};
@@ -62,7 +62,7 @@ impl Params {
                 Some(_) => drop(twice.insert(name)),
             }
         }
-        let twice = twice.iter().map(|name| FieldError::new(shortened(name), "stands there twice"));
+        let twice = twice.iter().map(|name| FieldError::new(truncate_name(name), "stands there twice"));
         Invalid::check(twice.collect()).map_err(Problem::invalid)?;
         Ok(Self(Value::from(object).to_string()))
     }
@@ -73,8 +73,8 @@ impl Params {
             return Ok(());
         }
         let Self(text) = Self::of(uri)?;
-        let asked = Object::read(&text).map_err(job::Refusal::from)?;
-        Ok(asked.end().map_err(job::Refusal::from)?)
+        let asked = ObjectReader::parse(&text).map_err(RequestError::from)?;
+        Ok(asked.finish().map_err(RequestError::from)?)
     }
 }
 

@@ -6,7 +6,7 @@ use axum::{
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use orchestrix_api::{Code, Problem, job};
+use orchestrix_api::{Code, Problem, RequestError};
 use orchestrix_core::{Event, IllegalTransition};
 use orchestrix_store::StoreError;
 
@@ -38,8 +38,8 @@ impl From<Problem> for Refusal {
     }
 }
 
-impl From<job::Refusal> for Refusal {
-    fn from(refusal: job::Refusal) -> Self {
+impl From<RequestError> for Refusal {
+    fn from(refusal: RequestError) -> Self {
         Problem::from(refusal).into()
     }
 }
@@ -47,7 +47,7 @@ impl From<job::Refusal> for Refusal {
 impl From<StoreError> for Refusal {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::Invalid(invalid) => job::Refusal::from(invalid).into(),
+            StoreError::Invalid(invalid) => RequestError::from(invalid).into(),
             StoreError::JobNotFound(id) => Self::new(Code::JobNotFound, format!("there is no job {id}")),
             StoreError::ScheduleNotFound(name) => {
                 Self::new(Code::ScheduleNotFound, format!("there is no schedule {name}"))

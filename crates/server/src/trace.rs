@@ -17,7 +17,7 @@ use axum::{
 use tracing::{Span, field::Empty};
 use uuid::Uuid;
 
-use crate::{TraceTie, jobs::create::traceparent, refusal::ProblemBody};
+use crate::{TraceTie, jobs::traceparent::traceparent, refusal::ProblemBody};
 
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");

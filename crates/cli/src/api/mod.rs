@@ -17,7 +17,7 @@ mod transport;
 
 use std::time::{Duration, Instant};
 
-use orchestrix_api::Listed;
+use orchestrix_api::ListResponse;
 use orchestrix_client::http::{Answer, CallError};
 use orchestrix_store::PageRequest;
 use serde::de::DeserializeOwned;
@@ -90,7 +90,7 @@ impl Api {
         let mut page = Page { items: Vec::new(), next_cursor: cursor };
         loop {
             let left = (limit - page.items.len()).min(MOST);
-            let part: Listed<T> = self.call(list.part(page.next_cursor.as_deref(), left)).await?;
+            let part: ListResponse<T> = self.call(list.part(page.next_cursor.as_deref(), left)).await?;
             page.items.extend(part.items);
             page.next_cursor = part.next_cursor;
             if page.next_cursor.is_none() || page.items.len() >= limit {

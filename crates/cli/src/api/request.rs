@@ -153,7 +153,7 @@ fn escape(text: &str, into: &mut String) {
 
 #[cfg(test)]
 mod tests {
-    use orchestrix_api::admin::filter::FilterRequest;
+    use orchestrix_api::admin::filter::{JobCriteria, JobFilterRequest};
 
     use super::*;
 
@@ -174,7 +174,8 @@ mod tests {
 
     #[test]
     fn a_question_is_written_so_that_it_is_read_as_it_was_meant() {
-        let filter = FilterRequest { queue: Some("q".into()), q: Some("a&b=c é+".into()), ..FilterRequest::default() };
+        let criteria = JobCriteria { queue: Some("q".into()), q: Some("a&b=c é+".into()), ..JobCriteria::default() };
+        let filter = JobFilterRequest { state: None, criteria };
         let request = Request::get("/admin/jobs").asking(&filter).unwrap().part(Some("x"), 5);
         assert_eq!(request.path(), "/admin/jobs?q=a%26b%3Dc%20%C3%A9%2B&queue=q&limit=5&cursor=x");
         assert_eq!(Request::get("/jobs/1").waiting(Duration::ZERO).path(), "/jobs/1");

@@ -111,7 +111,7 @@ fn paused(queues: &[QueueDepth]) -> Check {
 fn unserved(standing: &Standing) -> Check {
     const NAME: &str = "unserved-jobs";
     let workers: Vec<WorkerView> = standing.workers.iter().cloned().map(WorkerView::from).collect();
-    let nobody_takes = |queue, job_type| !workers.iter().any(|worker| worker.takes(queue, job_type));
+    let nobody_takes = |queue, job_type| !workers.iter().any(|worker| worker.serves(queue, job_type));
     let lanes = standing.lanes.iter().filter(|(queue, job_type)| nobody_takes(queue, job_type));
     let lanes: Vec<String> = lanes.map(|(queue, job_type)| format!("{job_type} in {queue}")).collect();
     if lanes.is_empty() {

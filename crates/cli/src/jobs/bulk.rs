@@ -6,8 +6,8 @@ use clap::{
     builder::{PossibleValuesParser, TypedValueParser},
 };
 use orchestrix_api::admin::{
-    filter::FilterRequest,
-    operation::{Begun, BulkRequest, OperationView},
+    filter::JobFilterRequest,
+    operation::{BulkRequest, BulkResponse, OperationView},
 };
 use orchestrix_core::{JobState, Priority};
 use serde_json::Value;
@@ -75,7 +75,7 @@ pub(crate) async fn run(arguments: &Arguments, api: &Api, output: &Output) -> Re
     if action != "priority" && priority.is_some() {
         return Err(Failure::Usage("--priority goes only with the action priority".into()).into());
     }
-    let filter: Option<FilterRequest> = (!all).then(|| filter.in_states(states));
+    let filter: Option<JobFilterRequest> = (!all).then(|| filter.in_states(states));
     let wanted = |dry_run| BulkRequest {
         action: action.clone(),
         priority: *priority,
@@ -100,7 +100,7 @@ pub(crate) async fn run(arguments: &Arguments, api: &Api, output: &Output) -> Re
         consent.ask(&format!("{} would be {done}.", jobs(n)), "how many")?;
     }
     if *detach {
-        let begun: Begun = api.call(Request::post("/admin/jobs/bulk").with(&wanted(false))?).await?;
+        let begun: BulkResponse = api.call(Request::post("/admin/jobs/bulk").with(&wanted(false))?).await?;
         let operation: OperationView =
             api.call(Request::get(format!("/admin/operations/{}", begun.operation_id))).await?;
         return show(&operation, output);
@@ -110,7 +110,7 @@ pub(crate) async fn run(arguments: &Arguments, api: &Api, output: &Output) -> Re
 
 // Begins it and waits for its end.
 async fn over(wanted: &BulkRequest, api: &Api, output: &Output) -> Result<OperationView> {
-    let begun: Begun = api.call(Request::post("/admin/jobs/bulk").with(wanted)?).await?;
+    let begun: BulkResponse = api.call(Request::post("/admin/jobs/bulk").with(wanted)?).await?;
     until_over(begun.operation_id, api, output).await
 }
 

@@ -3,8 +3,8 @@
 use anyhow::Result;
 use clap::Args;
 use orchestrix_api::{
-    admin::{job::JobDetails, standing::Standing},
-    job::{Accepted, JobView},
+    admin::{job::JobDetails, job_state::JobStateView},
+    job::{JobStatusView, JobView},
 };
 use orchestrix_core::{Event, JobId, JobState, JobStatus};
 
@@ -58,7 +58,8 @@ pub(crate) async fn run(arguments: &Arguments, api: &Api, output: &Output) -> Re
     }
     // Cancelling again is fine.
     let request = |place: &str, id| Request::post(format!("{place}/{id}/cancel")).repeatable();
-    let cancel = async |id| api.either::<Standing, Accepted>(request("/admin/jobs", id), request("/jobs", id)).await;
+    let cancel =
+        async |id| api.either::<JobStateView, JobStatusView>(request("/admin/jobs", id), request("/jobs", id)).await;
     if !ids.is_empty() {
         if consent.dry_run {
             return rehearse(ids, output, async |id| look(id, api).await, fate).await;
@@ -86,23 +87,23 @@ pub(crate) async fn run(arguments: &Arguments, api: &Api, output: &Output) -> Re
 }
 
 // Where a job stands, as far as whoever asks may know.
-async fn look(id: JobId, api: &Api) -> Result<Seen<Standing, Accepted>> {
+async fn look(id: JobId, api: &Api) -> Result<Seen<JobStateView, JobStatusView>> {
     let request = |place: &str| Request::get(format!("{place}/{id}"));
     Ok(match api.either::<JobDetails, JobView>(request("/admin/jobs"), request("/jobs")).await? {
-        Seen::Operator(job) => Seen::Operator(Standing::of(id, job.item.state)),
-        Seen::Client(job) => Seen::Client(Accepted { job_id: id, status: job.status }),
+        Seen::Operator(job) => Seen::Operator(JobStateView::new(id, job.summary.state)),
+        Seen::Client(job) => Seen::Client(JobStatusView { job_id: id, status: job.status }),
     })
 }
 
-fn fate(job: &Seen<Standing, Accepted>) -> Fate {
+fn fate(job: &Seen<JobStateView, JobStatusView>) -> Fate {
     let over = |word: &str| Fate::Refused(format!("it is {word} and can no longer be cancelled"));
     match job {
-        Seen::Operator(Standing { state, .. }) => match state.next(Event::Cancel) {
+        Seen::Operator(JobStateView { state, .. }) => match state.next(Event::Cancel) {
             Ok(JobState::Cancelled) if *state == JobState::Cancelled => Fate::Same,
             Ok(_) => Fate::Changed,
             Err(_) => over(state.as_str()),
         },
-        Seen::Client(Accepted { status, .. }) => match status {
+        Seen::Client(JobStatusView { status, .. }) => match status {
             JobStatus::Cancelled => Fate::Same,
             JobStatus::Pending | JobStatus::Running => Fate::Changed,
             JobStatus::Completed | JobStatus::Failed => over(&status.as_str().to_lowercase()),

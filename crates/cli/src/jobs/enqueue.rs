@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use orchestrix_api::job::{Accepted, BatchAccepted, BatchRequest, JobRequest};
+use orchestrix_api::job::{BatchRequest, BatchResponse, JobRequest, JobStatusView};
 use orchestrix_core::{DependsOn, IdempotencyKey, JobId, JobType, NewJob, OnDependencyFailure, Tenant, Timestamp};
 
 use crate::{
@@ -115,18 +115,18 @@ pub(crate) async fn run(arguments: Arguments, api: &Api, output: &Output) -> Res
     Ok(outcome)
 }
 
-async fn enqueue(job: &NewJob, api: &Api) -> Result<Accepted> {
+async fn enqueue(job: &NewJob, api: &Api) -> Result<JobStatusView> {
     let request = Request::post("/jobs").with(&asked(job))?;
     Ok(api.call(once(request, std::slice::from_ref(job))).await?)
 }
 
-async fn enqueue_many(jobs: &[NewJob], api: &Api) -> Result<Vec<Accepted>> {
+async fn enqueue_many(jobs: &[NewJob], api: &Api) -> Result<Vec<JobStatusView>> {
     if jobs.is_empty() {
         return Ok(Vec::new());
     }
     let batch = BatchRequest { jobs: jobs.iter().map(asked).collect() };
     let request = Request::post("/jobs/batch").with(&batch)?;
-    Ok(api.call::<BatchAccepted>(once(request, jobs)).await?.jobs)
+    Ok(api.call::<BatchResponse>(once(request, jobs)).await?.jobs)
 }
 
 // A key makes a repeat the same job; what has none must not be sent twice.

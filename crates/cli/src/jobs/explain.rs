@@ -26,7 +26,7 @@ fn text(explanation: &Explanation) -> String {
 }
 
 fn jobs(reason: &ReasonView) -> String {
-    let row = |job: &orchestrix_api::admin::standing::Standing| [job.job_id.to_string(), job.state.to_string()];
+    let row = |job: &orchestrix_api::admin::job_state::JobStateView| [job.job_id.to_string(), job.state.to_string()];
     // What they are to the job, which is not what the job is.
     let header = match reason.code.as_str() {
         "blocked" => "WAITS FOR",

@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 use orchestrix_api::{
-    admin::{attempt::AttemptView, job::JobDetails, timeline::Transition},
-    job::{JobView, ProgressView, ResultView},
+    admin::{attempt::AttemptView, job::JobDetails, timeline::TimelineEvent},
+    job::{JobResultView, JobView, ProgressView},
 };
 use orchestrix_core::{JobId, JobStatus, Timestamp};
 use serde::Serialize;
@@ -41,14 +41,14 @@ pub(crate) async fn run(id: JobId, api: &Api, output: &Output) -> Result<Outcome
     let request = |place: &str| Request::get(format!("{place}/{id}"));
     match api.either::<JobDetails, JobView>(request("/admin/jobs"), request("/jobs")).await? {
         Seen::Operator(job) => {
-            let note = hint(&job.item, api).await;
+            let note = hint(&job.summary, api).await;
             let shown = Shown { job, note };
             output.item(&shown, || text(&shown, Timestamp::now()))?;
         }
         Seen::Client(job) => {
             let result = match job.status {
                 JobStatus::Completed => {
-                    Some(api.call::<ResultView>(Request::get(format!("/jobs/{id}/result"))).await?.result)
+                    Some(api.call::<JobResultView>(Request::get(format!("/jobs/{id}/result"))).await?.result)
                 }
                 _ => None,
             };
@@ -110,12 +110,12 @@ fn attempt(attempt: &AttemptView) -> [String; 7] {
         or_none(attempt.worker_id.as_ref()),
         attempt.started_at.to_string(),
         or_none(attempt.ended_at.as_ref()),
-        attempt.took().map_or_else(|| "-".into(), |took| format!("{:.3}s", took.as_secs_f64())),
+        attempt.duration().map_or_else(|| "-".into(), |took| format!("{:.3}s", took.as_secs_f64())),
         or_none(attempt.error.as_ref()),
     ]
 }
 
-fn step(step: &Transition) -> [String; 7] {
+fn step(step: &TimelineEvent) -> [String; 7] {
     [
         step.at.to_string(),
         step.event.as_str().into(),
@@ -133,7 +133,7 @@ fn or_none<T: ToString>(value: Option<&T>) -> String {
 
 // Only what is set and not the default, in the order in which one asks.
 fn lines(job: &JobDetails, now: Timestamp) -> Vec<(&'static str, String)> {
-    let summary = &job.item;
+    let summary = &job.summary;
     let at = |time: Timestamp| at(time, now);
     let mut lines = Vec::new();
     let mut say = |name, value: Option<String>| lines.extend(value.map(|value| (name, value)));

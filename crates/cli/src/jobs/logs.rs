@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
-use orchestrix_api::{Listed, admin::attempt::LineView, job::JobView};
+use orchestrix_api::{ListResponse, admin::attempt::LogLineView, job::JobView};
 use orchestrix_core::JobId;
 
 use crate::{
@@ -44,7 +44,7 @@ pub(crate) async fn run(arguments: &Arguments, api: &Api, output: &Output) -> Re
         };
         known = true;
         loop {
-            let part: Listed<LineView> = match api.call(log.part(cursor.as_deref(), MOST)).await {
+            let part: ListResponse<LogLineView> = match api.call(log.part(cursor.as_deref(), MOST)).await {
                 Err(error) if is_gone(&error) => break,
                 part => part?,
             };
@@ -74,6 +74,6 @@ fn is_gone(error: &ApiError) -> bool {
     matches!(error, ApiError::Refused(refused) if refused.told.code == "job_not_found")
 }
 
-fn text(line: &LineView) -> String {
+fn text(line: &LogLineView) -> String {
     format!("{} {:<5} [{}] {}\n", line.at, line.level, line.attempt, plain(&line.message))
 }

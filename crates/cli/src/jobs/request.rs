@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use orchestrix_api::job::{self, Refusal};
+use orchestrix_api::{RequestError, job};
 use orchestrix_core::{NewJob, Start, Tenant, Timestamp};
 
 /// Reads one line.
 pub(crate) fn read(line: &str) -> Result<NewJob, String> {
-    job::read(line, &Tenant::default()).map_err(|refusal| match refusal {
+    job::parse(line, &Tenant::default()).map_err(|error| match error {
         // The position within the line follows; which line it was, the caller knows.
-        Refusal::Malformed(malformed) => malformed.to_string().replace(" line 1", ""),
-        Refusal::TooLarge(error) => error.to_string(),
-        Refusal::Invalid(invalid) => invalid.to_string(),
+        RequestError::Malformed(malformed) => malformed.to_string().replace(" line 1", ""),
+        RequestError::TooLarge(error) => error.to_string(),
+        RequestError::Invalid(invalid) => invalid.to_string(),
     })
 }
 

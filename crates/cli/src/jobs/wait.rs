@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::Args;
 use orchestrix_api::{
     admin::job::JobDetails,
-    job::{Accepted, JobView},
+    job::{JobStatusView, JobView},
 };
 use orchestrix_core::{JobId, JobStatus};
 
@@ -46,7 +46,7 @@ pub(crate) async fn run(arguments: &Arguments, api: &Api, output: &Output) -> Re
 }
 
 /// What a command that waited for these jobs says of them.
-pub(crate) fn verdict(ends: &[Accepted]) -> Outcome {
+pub(crate) fn verdict(ends: &[JobStatusView]) -> Outcome {
     if ends.iter().all(|job| job.status == JobStatus::Completed) { Outcome::DONE } else { Outcome::FAILED }
 }
 
@@ -56,7 +56,7 @@ pub(crate) async fn until_over(
     timeout: Option<Duration>,
     api: &Api,
     output: &Output,
-) -> Result<Vec<Accepted>> {
+) -> Result<Vec<JobStatusView>> {
     let begun = Instant::now();
     let mut ends = Vec::new();
     let mut looked_for_workers = false;
@@ -66,7 +66,7 @@ pub(crate) async fn until_over(
             let asked = Instant::now();
             let job: JobView = api.call(Request::get(format!("/jobs/{id}")).waiting(wait)).await?;
             if job.status.is_terminal() {
-                ends.push(Accepted { job_id: *id, status: job.status });
+                ends.push(JobStatusView { job_id: *id, status: job.status });
                 break;
             }
             let waited = begun.elapsed();
@@ -95,5 +95,5 @@ pub(crate) async fn until_over(
 // What operators alone may see is left out for others.
 async fn nobody_takes(id: JobId, api: &Api) -> Option<String> {
     let job: JobDetails = api.call(Request::get(format!("/admin/jobs/{id}"))).await.ok()?;
-    hint(&job.item, api).await
+    hint(&job.summary, api).await
 }

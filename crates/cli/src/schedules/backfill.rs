@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::Args;
-use orchestrix_api::schedule::{BackfillRequest, Backfilled};
+use orchestrix_api::schedule::{BackfillRequest, BackfillResponse};
 use orchestrix_core::{Overlap, ScheduleName, Timestamp};
 use serde::Serialize;
 
@@ -56,7 +56,7 @@ struct Filled {
     from: Timestamp,
     to: Timestamp,
     #[serde(flatten)]
-    filled: Backfilled,
+    filled: BackfillResponse,
 }
 
 pub(crate) async fn run(arguments: &Arguments, api: &Api, output: &Output) -> Result<Outcome> {
@@ -71,7 +71,7 @@ pub(crate) async fn run(arguments: &Arguments, api: &Api, output: &Output) -> Re
 }
 
 fn show(document: &Filled, output: &Output) -> Result<()> {
-    let Backfilled { overlap, fired, skipped, dry_run, items } = &document.filled;
+    let BackfillResponse { overlap, fired, skipped, dry_run, items } = &document.filled;
     let made = format!("{} {}created", jobs(*fired), if *dry_run { "would be " } else { "" });
     match items {
         Some(items) => {

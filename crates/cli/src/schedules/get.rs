@@ -21,7 +21,7 @@ pub(crate) async fn run(name: &ScheduleName, api: &Api, output: &Output) -> Resu
     let schedule = look_up(name, api).await?;
     let now = Timestamp::now();
     output.item(&schedule, || pairs(lines(&schedule, now)))?;
-    if schedule.standing.next_fire_at.is_some_and(|due| times::since(due, now) > OVERDUE) {
+    if schedule.status.next_fire_at.is_some_and(|due| times::since(due, now) > OVERDUE) {
         output
             .note("it is overdue: `orchestrix nodes list` shows whether a node leads, and the leader fires schedules");
     }
@@ -30,7 +30,7 @@ pub(crate) async fn run(name: &ScheduleName, api: &Api, output: &Output) -> Resu
 
 // Only what is set and not the default, in the order in which one asks.
 fn lines(schedule: &ScheduleView, now: Timestamp) -> Vec<(&'static str, String)> {
-    let ScheduleView { name, request, standing } = schedule;
+    let ScheduleView { name, request, status: standing } = schedule;
     let at = |time: Timestamp| format!("{time} ({})", times::relative(time, now));
     let mut lines = Vec::new();
     let mut say = |name, value: Option<String>| lines.extend(value.map(|value| (name, value)));

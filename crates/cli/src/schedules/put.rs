@@ -146,7 +146,7 @@ impl Arguments {
 }
 
 fn text(kept: &Kept, clock: Option<&Clock>) -> String {
-    let ScheduleView { name, request, standing } = &kept.schedule;
+    let ScheduleView { name, request, status: standing } = &kept.schedule;
     let put = standing.put.as_deref().unwrap_or("put");
     let mut text = format!("{name} {put}: {}\n", words::when(request));
     if !kept.next_times.is_empty() {

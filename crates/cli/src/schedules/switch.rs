@@ -4,7 +4,7 @@
 
 use anyhow::Result;
 use orchestrix_api::{
-    job::Accepted,
+    job::JobStatusView,
     schedule::{PauseRequest, ScheduleView},
 };
 use orchestrix_core::{ScheduleName, Timestamp};
@@ -64,7 +64,7 @@ pub(crate) async fn resume(names: &[ScheduleName], api: &Api, output: &Output) -
 }
 
 pub(crate) async fn trigger(name: &ScheduleName, api: &Api, output: &Output) -> Result<Outcome> {
-    let job: Accepted = api.call(Request::post(format!("{}/trigger", path(name)))).await?;
+    let job: JobStatusView = api.call(Request::post(format!("{}/trigger", path(name)))).await?;
     output.item(&job, || lines(std::slice::from_ref(&job)))?;
     Ok(Outcome::DONE)
 }
@@ -105,9 +105,9 @@ impl From<ScheduleView> for Switched {
         Self {
             paused: is_paused(&schedule),
             name: schedule.name,
-            changed: schedule.standing.changed.unwrap_or_default(),
+            changed: schedule.status.changed.unwrap_or_default(),
             note: schedule.request.note,
-            next_time: schedule.standing.next_time,
+            next_time: schedule.status.next_time,
         }
     }
 }

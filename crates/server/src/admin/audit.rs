@@ -1,38 +1,38 @@
-//! `GET /admin/audit`
+//! `/admin/audit`: lists audit entries.
 
 use std::sync::Arc;
 
 use axum::{Json, extract::State};
 use orchestrix_api::{
-    Listed,
+    ListResponse,
     admin::{
-        audit::{self, AuditRequest, AuditView},
-        page::PartRequest,
+        audit::{self, AuditEntryView, AuditFilterRequest},
+        page::PageParams,
     },
 };
 
 use crate::{App, auth::caller::Caller, params::Params, refusal::Refusal};
 
-/// Lists who did what, the newest first.
+/// Lists audit entries, newest first.
 #[utoipa::path(
     get,
     path = "/admin/audit",
     tag = "admin",
     operation_id = "listAudit",
-    params(AuditRequest, PartRequest),
-    responses((status = 200, description = "Entries that match, the newest first.", body = Listed<AuditView>)),
+    params(AuditFilterRequest, PageParams),
+    responses((status = 200, description = "A page of audit entries.", body = ListResponse<AuditEntryView>)),
 )]
-pub(crate) async fn audit(
+pub(crate) async fn list(
     State(app): State<Arc<App>>,
     caller: Caller,
-    asked: Params,
-) -> Result<Json<Listed<AuditView>>, Refusal> {
-    let (mut filter, page) = audit::read_list(&asked.0)?;
-    if let Some(asked) = &filter.tenant {
-        caller.acts_for(asked)?;
+    query: Params,
+) -> Result<Json<ListResponse<AuditEntryView>>, Refusal> {
+    let (mut filter, page) = audit::parse_list(&query.0)?;
+    if let Some(tenant) = &filter.tenant {
+        caller.acts_for(tenant)?;
     }
     if let Some(own) = caller.tenant() {
         filter.tenant = Some(own.clone());
     }
-    Ok(Json(Listed::of(app.store.audit(&filter, &page).await?, AuditView::from)))
+    Ok(Json(ListResponse::from_page(app.store.audit(&filter, &page).await?, AuditEntryView::from)))
 }

@@ -24,8 +24,8 @@ use tokio::time::{Interval, interval};
 
 use super::place::Place;
 use crate::{
-    App, auth::caller::Caller, gate::Turn, jobs::id, openapi::problems::NoSuchJob, params::Named, refusal::Refusal,
-    watcher::Watch,
+    App, auth::caller::Caller, gate::Turn, jobs::parse_id, openapi::problems::JobNotFound, params::Named,
+    refusal::Refusal, watcher::Watch,
 };
 
 /// How often the progress and the log of a job that runs are looked at.
@@ -52,7 +52,7 @@ const LAST_EVENT: &str = "last-event-id";
         (status = 200, content_type = "text/event-stream", body = String, description = "Events `status` (what `GET /jobs/{jobId}` shows: \
             now and at every change), `progress` (`percent`, `message`) and `log` (`seq`, `at`, `level`, `message`). The stream ends with the job, after \
             its last line, and when the key is good no longer."),
-        (status = 404, response = NoSuchJob),
+        (status = 404, response = JobNotFound),
     ),
 )]
 pub(crate) async fn events(
@@ -63,7 +63,7 @@ pub(crate) async fn events(
     Extension(turn): Extension<Turn>,
 ) -> Result<Response, Refusal> {
     let after = last_event(&headers)?;
-    let id = id(&text)?;
+    let id = parse_id(&text)?;
     let place = app.live.take(&caller)?;
     let job = app.reader.find(id).await?;
     if !caller.sees(&job.tenant) {

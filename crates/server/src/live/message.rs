@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::listener::MOST_JOBS;
-use crate::jobs::id;
+use crate::jobs::parse_id;
 
 /// The longest message that is read, in bytes.
 pub(super) const LONGEST: usize = 64 * 1024;
@@ -61,7 +61,7 @@ pub(super) fn read(text: &str) -> Result<Ask, (Code, String)> {
         let Named { jobs, queues, all, since } = named.unwrap_or_default();
         let mut known = Vec::with_capacity(jobs.len());
         for text in jobs {
-            match id(&text) {
+            match parse_id(&text) {
                 Ok(id) => known.push(id),
                 Err(_) => unknown.push(text),
             }

@@ -8,11 +8,11 @@ use std::{
 use async_trait::async_trait;
 use orchestrix_api::{
     Code,
-    job::{Accepted, BatchAccepted, BatchRequest, JobRequest},
+    job::{BatchRequest, BatchResponse, JobRequest, JobStatusView},
     worker::{
-        Capacity, HeartbeatAnswer, HeartbeatRequest, LeaseRequest, LeaseState, Leases, LineRequest, MAX_LINES,
-        OutcomeAnswer, OutcomeRequest, OutcomesAnswer, ProgressRequest, queue_names,
-        register::{RegisterRequest, Registered},
+        Capacity, HeartbeatRequest, HeartbeatResponse, LeaseRequest, LeaseResponse, LeaseStatusView, LogLineRequest,
+        MAX_LINES, OutcomeRequest, OutcomeResponse, OutcomesResponse, ProgressRequest, RegisterRequest,
+        RegisterResponse, queue_names,
     },
 };
 use orchestrix_core::{FieldError, JobState, JobStatus, LeaseToken, NewJob, WorkerName};
@@ -91,7 +91,7 @@ impl HttpSource {
             capacity: slots.map(|slots| Capacity { slots: Some(slots) }),
         };
         let sent = Instant::now();
-        let answer: Leases = self.caller.post("/worker/leases", &body, wait).await?;
+        let answer: LeaseResponse = self.caller.post("/worker/leases", &body, wait).await?;
         // Not from when it was sent: that may be long ago, and would count against the time of the jobs.
         let waited = Duration::try_from_secs_f64(answer.waited_seconds).unwrap_or_default().min(sent.elapsed());
         let mut jobs = Vec::with_capacity(answer.leases.len());
@@ -105,7 +105,7 @@ impl HttpSource {
         Ok((jobs, sent + waited))
     }
 
-    async fn beat(&self, tokens: &[LeaseToken]) -> Result<HeartbeatAnswer> {
+    async fn beat(&self, tokens: &[LeaseToken]) -> Result<HeartbeatResponse> {
         let body = {
             let about = self.about();
             let name = about.name.as_ref().ok_or_else(|| FieldError::new("workerId", "is not known yet"))?;
@@ -123,7 +123,7 @@ impl HttpSource {
 
     async fn outcomes(&self, items: Vec<Box<RawValue>>) -> Result<Vec<Result<JobState, FinishError>>> {
         let expected = items.len();
-        let answer: OutcomesAnswer =
+        let answer: OutcomesResponse =
             self.caller.post("/worker/leases/complete-batch", &Items { items }, Duration::ZERO).await?;
         match answer.items.len() == expected {
             true => Ok(answer.items.into_iter().map(outcome).collect()),
@@ -158,7 +158,7 @@ fn unwritable(error: serde_json::Error) -> StoreError {
     StoreError::Backend(error.into())
 }
 
-fn outcome(answer: OutcomeAnswer) -> Result<JobState, FinishError> {
+fn outcome(answer: OutcomeResponse) -> Result<JobState, FinishError> {
     match (answer.status, answer.code) {
         (Some(status), None) => Ok(state(status)),
         (_, Some(Code::LeaseLost) | None) => Err(FinishError::LeaseLost),
@@ -180,7 +180,7 @@ fn state(status: JobStatus) -> JobState {
     }
 }
 
-fn enqueued(job: &Accepted) -> Enqueued {
+fn enqueued(job: &JobStatusView) -> Enqueued {
     // On purpose nobody is told whether it was there before.
     Enqueued { id: job.job_id, state: state(job.status), duplicate: false }
 }
@@ -198,7 +198,7 @@ impl JobSource for HttpSource {
     async fn extend(&self, tokens: &[LeaseToken]) -> Result<Vec<LeaseStatus>> {
         let answer = self.beat(tokens).await?;
         match answer.leases.len() == tokens.len() {
-            true => Ok(answer.leases.iter().map(LeaseState::status).collect()),
+            true => Ok(answer.leases.iter().map(LeaseStatusView::status).collect()),
             false => Err(StoreError::Backend("the server answered about other leases".into())),
         }
     }
@@ -218,7 +218,7 @@ impl JobSource for HttpSource {
     }
 
     async fn append_logs(&self, token: LeaseToken, lines: Vec<LogLine>) -> Result<()> {
-        for lines in parts(lines.iter().map(LineRequest::from), MAX_LINES, ONE).map_err(unwritable)? {
+        for lines in parts(lines.iter().map(LogLineRequest::from), MAX_LINES, ONE).map_err(unwritable)? {
             let body = serde_json::to_string(&Lines { lines }).map_err(unwritable)?;
             self.say(token, "logs", body).await?;
         }
@@ -245,7 +245,7 @@ impl JobSource for HttpSource {
         let answer = self.caller.send(path, body, Duration::ZERO, trace).await?;
         let accepted = match jobs.len() {
             1 => serde_json::from_slice(&answer).map(|job| vec![job]),
-            _ => serde_json::from_slice::<BatchAccepted>(&answer).map(|answer| answer.jobs),
+            _ => serde_json::from_slice::<BatchResponse>(&answer).map(|answer| answer.jobs),
         };
         Ok(accepted.map_err(unwritable)?.iter().map(enqueued).collect())
     }
@@ -257,7 +257,7 @@ impl JobSource for HttpSource {
             about.slots = Some(worker.concurrency);
         }
         let body = RegisterRequest::from(worker);
-        self.caller.post::<Registered>("/worker/register", &body, Duration::ZERO).await.map(drop)
+        self.caller.post::<RegisterResponse>("/worker/register", &body, Duration::ZERO).await.map(drop)
     }
 
     async fn show(&self, worker: &WorkerName, presence: Presence) -> Result<Option<Directive>> {
@@ -268,7 +268,7 @@ impl JobSource for HttpSource {
         }
         let answer = self.beat(&[]).await?;
         // A word that is not known yet changes nothing.
-        Ok(Some(orchestrix_api::worker::directive(&answer.directive).unwrap_or_default()))
+        Ok(Some(orchestrix_api::worker::parse_directive(&answer.directive).unwrap_or_default()))
     }
 
     async fn leave(&self, worker: &WorkerInfo) -> Result<()> {

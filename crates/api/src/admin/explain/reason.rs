@@ -22,9 +22,9 @@ const MAX_ERROR: usize = 200;
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = Reason))]
 pub struct ReasonView {
     /// The stable code. More codes may be added: `held`, `blocked`, `scheduled`, `retrying`,
-    /// `queue_paused`, `no_worker`, `no_worker_for_queue`, `no_worker_for_type`, `workers_draining`, `no_free_slot`, `no_leader`,
-    /// `waiting_turn`, `dispatched`, `running`, `cancel_requested`, `lease_expired`, `completed`, `attempts_exhausted`, `failed`,
-    /// `crash_loop`, `cancelled`, `expired`, `dependency_failed`.
+    /// `queue_paused`, `no_worker`, `no_worker_for_queue`, `no_worker_for_type`, `workers_draining`, `no_free_slot`,
+    /// `no_leader`, `waiting_turn`, `dispatched`, `running`, `cancel_requested`, `lease_expired`, `completed`,
+    /// `attempts_exhausted`, `failed`, `crash_loop`, `cancelled`, `expired`, `dependency_failed`.
     pub code: String,
     /// A message for people.
     pub message: String,
@@ -90,7 +90,7 @@ pub(super) fn held(job: &Job, facts: &Facts) -> ReasonView {
 
 pub(super) fn blocked(facts: &Facts) -> ReasonView {
     let message = match facts.unfinished().count() {
-        0 => "its dependencies have finished, and the leader unblocks it shortly".to_owned(),
+        0 => "its dependencies have finished, and it waits for the leader to unblock it".to_owned(),
         open => format!("it waits for {} to finish", count_jobs(open)),
     };
     ReasonView::new(ReasonCode::Blocked, message).with_jobs(facts.unfinished())
@@ -100,7 +100,7 @@ pub(super) fn scheduled(job: &Job, now: Timestamp) -> ReasonView {
     let at = job.eligible_at;
     let snoozed = job.attempt_log.last().is_some_and(|attempt| attempt.outcome == AttemptOutcome::Snoozed);
     let message = match (at > now, job.state == JobState::Scheduled && snoozed) {
-        (false, _) => format!("its start time {at} has passed, and the leader promotes it shortly"),
+        (false, _) => format!("its start time {at} has passed, and it waits for the leader to promote it"),
         (true, true) => format!("its worker snoozed it until {at}"),
         (true, false) => format!("it cannot start before {at}"),
     };
@@ -180,14 +180,14 @@ pub(super) fn lease_expired(job: &Job) -> ReasonView {
     let since = job.lease_expires_at;
     let at = since.map(|at| format!(" at {at}")).unwrap_or_default();
     let message =
-        format!("its worker stopped sending heartbeats and its lease expired{at}: the leader reaps it shortly");
+        format!("its worker stopped sending heartbeats and its lease expired{at}: it waits for the leader to reap it");
     ReasonView { since, worker_id: job.worker.clone(), ..ReasonView::new(ReasonCode::LeaseExpired, message) }
 }
 
 pub(super) fn expired(job: &Job) -> ReasonView {
     let since = job.expires_at;
     let by = since.map(|at| format!(" by {at}")).unwrap_or_default();
-    let message = format!("it did not start{by}: the leader cancels it shortly");
+    let message = format!("it did not start{by}: it waits for the leader to cancel it");
     ReasonView { since, ..ReasonView::new(ReasonCode::Expired, message) }
 }
 

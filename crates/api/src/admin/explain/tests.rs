@@ -77,11 +77,11 @@ fn waiting() -> Vec<Case> {
             Blocked,
             |_, facts| facts.dependencies = vec![(id(1), Completed)],
             &["blocked"],
-            "the leader unblocks it shortly",
+            "waits for the leader to unblock it",
         ),
         case(Blocked, |_, facts| facts.leader = false, &["no_leader", "blocked"], "There is no leader"),
         case(Scheduled, |job, _| job.eligible_at = at(200), &["scheduled"], "cannot start before 2026-01-01T00:03:20Z"),
-        case(Scheduled, |_, _| {}, &["scheduled"], "the leader promotes it shortly"),
+        case(Scheduled, |_, _| {}, &["scheduled"], "waits for the leader to promote it"),
         case(
             Scheduled,
             |job, _| {
@@ -95,9 +95,9 @@ fn waiting() -> Vec<Case> {
             Scheduled,
             |job, facts| (job.eligible_at, facts.leader) = (at(200), false),
             &["scheduled", "no_leader"],
-            "there is no leader",
+            "which the job needs to proceed",
         ),
-        case(Scheduled, |_, facts| facts.leader = false, &["no_leader", "scheduled"], "there is no leader"),
+        case(Scheduled, |_, facts| facts.leader = false, &["no_leader", "scheduled"], "which the job needs to proceed"),
         case(
             Retrying,
             |job, _| {
@@ -158,7 +158,7 @@ fn waiting() -> Vec<Case> {
             &["no_free_slot"],
             "serves t in q is busy",
         ),
-        case(Pending, |job, _| job.expires_at = Some(at(100)), &["expired"], "the leader cancels it shortly"),
+        case(Pending, |job, _| job.expires_at = Some(at(100)), &["expired"], "waits for the leader to cancel it"),
         case(
             Pending,
             |job, facts| (job.expires_at, facts.leader) = (Some(at(100)), false),
@@ -200,7 +200,7 @@ fn leased() -> Vec<Case> {
                 job.lease_expires_at = Some(at(100));
             },
             &["lease_expired", "running"],
-            "the leader reaps it shortly",
+            "waits for the leader to reap it",
         ),
         case(
             Running,
