@@ -48,7 +48,7 @@ async fn enqueue_many(store: &Arc<dyn Store>, lots: Vec<Vec<Vec<NewJob>>>) -> Re
         let store = Arc::clone(store);
         tokio::spawn(async move {
             for batch in lot {
-                store.enqueue_many(batch).await?;
+                store.enqueue_jobs(batch).await?;
             }
             anyhow::Ok(())
         })

@@ -15,7 +15,7 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use orchestrix_coordinator::{Coordinator, CoordinatorOptions, ServiceStatus};
 use orchestrix_core::{NewJob, NodeName, Queue, Start, Timestamp, WorkerName};
-use orchestrix_store::{ClaimRequest, Finish, NodeInfo, Queues, Store, Verdict};
+use orchestrix_store::{ClaimRequest, NodeInfo, Outcome, OutcomeReport, Queues, Store};
 use tokio::{sync::mpsc, task::JoinSet, time::sleep};
 
 use crate::{
@@ -227,7 +227,7 @@ async fn drained(server: &Server, scale: Scale, quiet: Option<Duration>, progres
 async fn put_off(store: &Arc<dyn Store>, count: usize, at: Timestamp) -> Result<()> {
     let later = |n| NewJob { queue: Queue::trusted("later"), start: Start::At(at), ..job(n) };
     for from in (0..count).step_by(5_000) {
-        store.enqueue_many((from..count.min(from + 5_000)).map(later).collect()).await?;
+        store.enqueue_jobs((from..count.min(from + 5_000)).map(later).collect()).await?;
     }
     Ok(())
 }
@@ -247,12 +247,13 @@ async fn drain_during<T>(
         let request = ClaimRequest { queues, ..ClaimRequest::any(worker, BATCH) };
         claimers.spawn(async move {
             while !stop.load(Ordering::Relaxed) {
-                let claimed = store.claim(&request).await?;
+                let claimed = store.claim_jobs(&request).await?;
                 if claimed.is_empty() {
                     break;
                 }
-                let items = claimed.iter().map(|job| Finish { token: job.token, verdict: Verdict::DONE }).collect();
-                for answer in store.finish(items).await? {
+                let items =
+                    claimed.iter().map(|job| OutcomeReport { token: job.token, outcome: Outcome::DONE }).collect();
+                for answer in store.finish_attempts(items).await? {
                     answer?;
                 }
                 done.fetch_add(claimed.len(), Ordering::Relaxed);
@@ -310,7 +311,7 @@ async fn lateness(store: &Arc<dyn Store>, jobs: usize) -> Result<Vec<f64>> {
     let (sender, mut claimed) = mpsc::channel(1_024);
     let worker = tokio::spawn(work(Arc::clone(store), sender));
     for n in 0..jobs + WARM {
-        store.enqueue(NewJob { start: Start::After(DELAY), ..job(n) }).await?;
+        store.enqueue_job(NewJob { start: Start::After(DELAY), ..job(n) }).await?;
         // Uneven, so that they do not keep step with anything that is done at regular times.
         sleep(Duration::from_millis(70 + (n as u64 * 37) % 60)).await;
     }
@@ -325,13 +326,13 @@ async fn lateness(store: &Arc<dyn Store>, jobs: usize) -> Result<Vec<f64>> {
 
 async fn work(store: Arc<dyn Store>, claimed: mpsc::Sender<f64>) -> Result<()> {
     let request = ClaimRequest::any(WorkerName::trusted("bench-0"), 1);
-    let mut wakeups = store.subscribe();
+    let mut wakeups = store.job_wakeups();
     loop {
-        let jobs = store.claim(&request).await?;
+        let jobs = store.claim_jobs(&request).await?;
         let now = Timestamp::now();
         for job in &jobs {
             claimed.send(now.duration_since(job.eligible_at).as_secs_f64() * 1_000.0).await?;
-            store.finish(vec![Finish { token: job.token, verdict: Verdict::DONE }]).await?;
+            store.finish_attempts(vec![OutcomeReport { token: job.token, outcome: Outcome::DONE }]).await?;
         }
         if jobs.is_empty() {
             let _ = tokio::time::timeout(POLL, wakeups.next()).await;
@@ -409,9 +410,9 @@ pub(crate) async fn reaping(server: &Server, request: &Request, progress: &Progr
 async fn reaped(database: &Database, leases: usize) -> Result<Swept> {
     let store = backend::open(&database.url).await?;
     let leased = |n| NewJob { lease: LEASE, ..job(n) };
-    store.enqueue_many((0..leases).map(leased).collect()).await?;
+    store.enqueue_jobs((0..leases).map(leased).collect()).await?;
     let claim = async |worker| {
-        let claimed = store.claim(&ClaimRequest::any(WorkerName::trusted(worker), leases)).await?;
+        let claimed = store.claim_jobs(&ClaimRequest::any(WorkerName::trusted(worker), leases)).await?;
         ensure!(claimed.len() == leases, "{worker} was given {} of {leases} jobs", claimed.len());
         Ok(claimed[0].lease_expires_at)
     };

@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::{Result, ensure};
 use orchestrix_core::WorkerName;
-use orchestrix_store::{ClaimRequest, Finish, Store, Verdict};
+use orchestrix_store::{ClaimRequest, Outcome, OutcomeReport, Store};
 
 /// Who claims at once.
 pub(crate) const CLAIMERS: usize = 4;
@@ -91,12 +91,12 @@ struct StoreClaimer {
 
 impl Claimer for StoreClaimer {
     async fn work(&self, batch: usize) -> Result<usize> {
-        let claimed = self.store.claim(&ClaimRequest::any(self.worker.clone(), batch)).await?;
+        let claimed = self.store.claim_jobs(&ClaimRequest::any(self.worker.clone(), batch)).await?;
         if claimed.is_empty() {
             return Ok(0);
         }
-        let items = claimed.iter().map(|job| Finish { token: job.token, verdict: Verdict::DONE }).collect();
-        for answer in self.store.finish(items).await? {
+        let items = claimed.iter().map(|job| OutcomeReport { token: job.token, outcome: Outcome::DONE }).collect();
+        for answer in self.store.finish_attempts(items).await? {
             answer?;
         }
         Ok(claimed.len())

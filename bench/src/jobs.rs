@@ -33,7 +33,7 @@ pub(crate) async fn fill(store: &Arc<dyn Store>, count: usize) -> Result<()> {
         tokio::spawn(async move {
             let mine: Vec<usize> = (0..count).skip(lane).step_by(LANES).collect();
             for chunk in mine.chunks(CALL) {
-                store.enqueue_many(chunk.iter().map(|n| job(*n)).collect()).await?;
+                store.enqueue_jobs(chunk.iter().map(|n| job(*n)).collect()).await?;
             }
             anyhow::Ok(())
         })

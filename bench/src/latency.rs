@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use orchestrix_core::{JobId, WorkerName};
-use orchestrix_store::{ClaimRequest, Finish, Store, Verdict};
+use orchestrix_store::{ClaimRequest, Outcome, OutcomeReport, Store};
 use tokio::sync::mpsc;
 
 use crate::{arguments::Scale, backend, figure::Figure, jobs::job, measure::Place, progress::Progress, report::Row};
@@ -47,7 +47,7 @@ async fn latencies(producer: &Arc<dyn Store>, consumer: Arc<dyn Store>, jobs: us
     for n in 0..jobs + 10 {
         tokio::time::sleep(PAUSE).await;
         let begun = Instant::now();
-        let id = producer.enqueue(job(n)).await?.id;
+        let id = producer.enqueue_job(job(n)).await?.id;
         let (found, at): (JobId, Instant) = claimed.recv().await.context("the worker has stopped")?;
         anyhow::ensure!(found == id, "another job was claimed");
         if n >= 10 {
@@ -60,13 +60,13 @@ async fn latencies(producer: &Arc<dyn Store>, consumer: Arc<dyn Store>, jobs: us
 
 async fn work(store: Arc<dyn Store>, claimed: mpsc::Sender<(JobId, Instant)>) -> Result<()> {
     let request = ClaimRequest::any(WorkerName::trusted("bench-0"), 1);
-    let mut wakeups = store.subscribe();
+    let mut wakeups = store.job_wakeups();
     loop {
-        let jobs = store.claim(&request).await?;
+        let jobs = store.claim_jobs(&request).await?;
         let now = Instant::now();
         for job in &jobs {
             claimed.send((job.id(), now)).await?;
-            store.finish(vec![Finish { token: job.token, verdict: Verdict::DONE }]).await?;
+            store.finish_attempts(vec![OutcomeReport { token: job.token, outcome: Outcome::DONE }]).await?;
         }
         if jobs.is_empty() {
             let _ = tokio::time::timeout(POLL, wakeups.next()).await;

@@ -68,7 +68,7 @@ async fn record(store: &Arc<dyn Store>, count: usize, cron: impl Fn(usize) -> St
 }
 
 async fn jobs(store: &Arc<dyn Store>) -> Result<u64> {
-    Ok(store.depths(&PageRequest::first(1_000)).await?.items.iter().flat_map(|queue| queue.counts.values()).sum())
+    Ok(store.queue_depths(&PageRequest::first(1_000)).await?.items.iter().flat_map(|queue| queue.counts.values()).sum())
 }
 
 /// Measures what the leader takes of the processor while some of very many schedules fall due.

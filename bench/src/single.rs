@@ -43,7 +43,7 @@ async fn enqueue(store: &Arc<dyn Store>, lots: Vec<Vec<NewJob>>) -> Result<u64> 
         let store = Arc::clone(store);
         tokio::spawn(async move {
             for job in lot {
-                store.enqueue(job).await?;
+                store.enqueue_job(job).await?;
             }
             anyhow::Ok(())
         })

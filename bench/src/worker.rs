@@ -53,7 +53,7 @@ async fn run_all(store: &Arc<dyn Store>, queue: &str, jobs: u64) -> Result<u64> 
     let begun = Instant::now();
     loop {
         if run.load(Ordering::Relaxed) >= jobs {
-            let left = store.depth(&Queue::new(queue)?).await?;
+            let left = store.queue_depth(&Queue::new(queue)?).await?;
             if left.is_none_or(|depth| depth.counts.is_empty()) {
                 break;
             }
@@ -81,7 +81,7 @@ impl Side for Run {
         let store = backend::open(url).await?;
         let warm = |n| NewJob { queue: Queue::trusted(WARM_QUEUE), ..job(n) };
         for chunk in (0..WARM).collect::<Vec<_>>().chunks(5_000) {
-            store.enqueue_many(chunk.iter().map(|n| warm(*n)).collect()).await?;
+            store.enqueue_jobs(chunk.iter().map(|n| warm(*n)).collect()).await?;
         }
         fill(&store, usize::try_from(self.0)?).await
     }
@@ -116,7 +116,7 @@ pub(crate) async fn start<P: Place>(place: &P, scale: Scale, progress: &Progress
     for n in 0..scale.of(STARTS) + 10 {
         tokio::time::sleep(Duration::from_millis(20)).await;
         let begun = Instant::now();
-        store.enqueue(job(n)).await?;
+        store.enqueue_job(job(n)).await?;
         let at = tokio::time::timeout(PATIENCE, started.recv()).await?.context("the worker has stopped")?;
         if n >= 10 {
             took.push(at.saturating_duration_since(begun));

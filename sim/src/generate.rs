@@ -65,7 +65,7 @@ impl Generator {
             245..425 => self.claim(),
             425..620 => {
                 let items = if self.chance(0.7) { 1 } else { self.random.random_range(0..5) };
-                Step::Finish((0..items).map(|_| (self.token(), self.ending())).collect())
+                Step::OutcomeReport((0..items).map(|_| (self.token(), self.ending())).collect())
             }
             620..645 => Step::Heartbeat((0..self.random.random_range(0..4)).map(|_| self.token()).collect()),
             645..660 => self.progress(),
@@ -321,7 +321,7 @@ impl Generator {
             15 => Step::RemoveNode(name),
             16 => Step::ForgetNodes(if self.chance(0.2) { Duration::MAX } else { self.span(60) }, self.sweep()),
             17..19 => Step::Nodes,
-            _ => Step::Agenda,
+            _ => Step::SweepTimes,
         }
     }
 

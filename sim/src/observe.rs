@@ -6,7 +6,7 @@
 use std::{collections::HashMap, fmt::Debug, time::Duration};
 
 use orchestrix_core::{Job, JobId, Json};
-use orchestrix_store::{Agenda, Claimed, Leadership, LogEntry, QueueDepth, StoreError, Swept};
+use orchestrix_store::{ClaimedJob, Leadership, LogEntry, QueueDepth, StoreError, SweepResult, SweepTimes};
 use uuid::Uuid;
 
 /// The greatest id that steps make up: of the year 1970, which no clock here has shown.
@@ -77,7 +77,7 @@ pub(crate) fn job(job: Job) -> impl Debug {
 }
 
 /// A claimed job with its JSON, and without its secret, which is the store's own.
-pub(crate) fn claimed(mut job: Claimed) -> impl Debug {
+pub(crate) fn claimed(mut job: ClaimedJob) -> impl Debug {
     job.token.secret = Uuid::nil();
     let texts = [Some(&job.payload), job.checkpoint.as_ref()].map(text);
     let results: Vec<String> = job.dependency_results.iter().map(|(_, result)| result.as_str().into()).collect();
@@ -100,13 +100,13 @@ pub(crate) fn renumbered(mut lines: Vec<LogEntry>) -> Vec<LogEntry> {
 /// To the millisecond, which is what durations count in.
 /// What expired. When the next one is due is not compared after a step that cancelled something: stores that tell its dependents in
 /// another transaction still count those that are about to be cancelled too.
-pub(crate) fn expired(expired: Swept) -> Swept {
+pub(crate) fn expired(expired: SweepResult) -> SweepResult {
     let expired = swept(expired);
-    Swept { next_in: expired.next_in.filter(|_| expired.count == 0), ..expired }
+    SweepResult { next_in: expired.next_in.filter(|_| expired.count == 0), ..expired }
 }
 
-pub(crate) fn swept(swept: Swept) -> Swept {
-    Swept { next_in: swept.next_in.map(to_millis), ..swept }
+pub(crate) fn swept(swept: SweepResult) -> SweepResult {
+    SweepResult { next_in: swept.next_in.map(to_millis), ..swept }
 }
 
 /// To the millisecond, too.
@@ -121,16 +121,16 @@ pub(crate) fn leadership(leadership: Leadership) -> Leadership {
 
 /// To the millisecond, too. Whether anything waits to be unblocked is as open as what `unblock` answers, and only a server
 /// can say how long it has been up.
-pub(crate) fn agenda(agenda: Agenda) -> Agenda {
-    let Agenda { promote, expire, reap, time_out, fire, .. } = agenda;
+pub(crate) fn agenda(agenda: SweepTimes) -> SweepTimes {
+    let SweepTimes { promote, expire, reap, time_out, fire, .. } = agenda;
     let next = |wait: Option<Duration>| wait.map(to_millis);
-    Agenda {
+    SweepTimes {
         promote: next(promote),
         expire: next(expire),
         reap: next(reap),
         time_out: next(time_out),
         fire: next(fire),
-        ..Agenda::default()
+        ..SweepTimes::default()
     }
 }
 

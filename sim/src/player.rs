@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use orchestrix_conformance::Harness;
 use orchestrix_core::{
     Instance, JobId, Json, LeaseToken, NodeName, Priority, Progress, ScheduleName, Timestamp, WorkerName,
 };
 use orchestrix_store::{
-    Backfill, ClaimRequest, Epoch, Fence, Finish, JobFilter, JobSummary, Leadership, LogEntry, NodeInfo, Occurrence,
-    PageRequest, Presence, ProgressUpdate, Result, Retention, Schedule, StoreError, WorkerInfo, WorkerStatus,
-    conformance::Harness,
+    Backfill, ClaimRequest, Epoch, Fence, JobFilter, JobSummary, Leadership, LogEntry, NodeInfo, Occurrence,
+    OutcomeReport, PageRequest, Presence, ProgressUpdate, Result, Retention, Schedule, StoreError, WorkerInfo,
+    WorkerStatus,
 };
 use uuid::Uuid;
 
@@ -78,17 +79,17 @@ impl Player {
         let store = &self.harness.store;
         match step {
             Step::Enqueue(request) => {
-                let answer = store.enqueue(self.new_job(request)).await;
+                let answer = store.enqueue_job(self.new_job(request)).await;
                 answer.iter().for_each(|job| self.jobs.meet(job.id));
                 self.jobs.observe(&answer)
             }
             Step::EnqueueMany(requests) => {
-                let answer = store.enqueue_many(requests.iter().map(|request| self.new_job(request)).collect()).await;
+                let answer = store.enqueue_jobs(requests.iter().map(|request| self.new_job(request)).collect()).await;
                 answer.iter().flatten().for_each(|job| self.jobs.meet(job.id));
                 self.jobs.observe(&answer)
             }
-            Step::ReleaseHold(which) => self.jobs.observe(&store.release_hold(self.job(*which)).await),
-            Step::Cancel(which) => self.jobs.observe(&store.cancel(self.job(*which)).await),
+            Step::ReleaseHold(which) => self.jobs.observe(&store.release_held_job(self.job(*which)).await),
+            Step::Cancel(which) => self.jobs.observe(&store.cancel_job(self.job(*which)).await),
             Step::Claim { worker, queues, types, limit } => {
                 let request = ClaimRequest {
                     worker: request::worker(worker),
@@ -96,29 +97,29 @@ impl Player {
                     job_types: request::job_types(types.as_ref()),
                     limit: *limit,
                 };
-                let answer = store.claim(&request).await;
+                let answer = store.claim_jobs(&request).await;
                 self.tokens.extend(answer.iter().flatten().map(|claimed| claimed.token));
                 self.jobs.observe(&answer.map(|jobs| jobs.into_iter().map(observe::claimed).collect::<Vec<_>>()))
             }
             Step::Heartbeat(tokens) => {
                 let tokens: Vec<LeaseToken> = tokens.iter().map(|token| self.token(*token)).collect();
-                self.jobs.observe(&store.heartbeat(&tokens).await)
+                self.jobs.observe(&store.extend_leases(&tokens).await)
             }
-            Step::Finish(items) => {
-                let finish = |(token, ending): &(Token, _)| Finish {
+            Step::OutcomeReport(items) => {
+                let finish = |(token, ending): &(Token, _)| OutcomeReport {
                     token: self.token(*token),
-                    verdict: request::verdict(*ending),
+                    outcome: request::outcome(*ending),
                 };
-                self.jobs.observe(&store.finish(items.iter().map(finish).collect()).await)
+                self.jobs.observe(&store.finish_attempts(items.iter().map(finish).collect()).await)
             }
             Step::Progress(token, percent, message) => {
                 let progress = Some(Progress { percent: *percent, message: message.map(Into::into) });
                 let update = ProgressUpdate { progress, checkpoint: None };
-                self.jobs.observe(&store.progress(self.token(*token), update).await)
+                self.jobs.observe(&store.record_progress(self.token(*token), update).await)
             }
             Step::Checkpoint(token, checkpoint) => {
                 let update = ProgressUpdate { progress: None, checkpoint: Some(Json::trusted(checkpoint)) };
-                self.jobs.observe(&store.progress(self.token(*token), update).await)
+                self.jobs.observe(&store.record_progress(self.token(*token), update).await)
             }
             Step::AppendLogs(token, lines) => {
                 let lines = lines.iter().map(|line| request::line(line, self.start)).collect();
@@ -143,27 +144,33 @@ impl Player {
                 self.jobs.observe(&store.direct_worker(&request::worker(name), *directive).await)
             }
             Step::RemoveWorker(name) => self.jobs.observe(&store.remove_worker(&request::worker(name), None).await),
-            Step::Retry(which) => self.jobs.observe(&store.retry(self.job(*which)).await),
+            Step::Retry(which) => self.jobs.observe(&store.retry_job(self.job(*which)).await),
             Step::RetryMany(filter, limit) => {
                 let page = PageRequest::first(*limit);
-                let answer = store.retry_many(&request::filter(filter, self.start), &page).await;
+                let answer = store.retry_jobs(&request::filter(filter, self.start), &page).await;
                 self.jobs.observe(&answer.map(|page| page.items))
             }
             Step::Reprioritize(which, priority) => {
                 let priority = Priority::new(*priority).unwrap_or_default();
-                self.jobs.observe(&store.reprioritize(self.job(*which), priority).await)
+                self.jobs.observe(&store.reprioritize_job(self.job(*which), priority).await)
             }
             Step::Pause(queue) => self.jobs.observe(&store.pause_queue(&request::queue(queue)).await),
             Step::Resume(queue) => self.jobs.observe(&store.resume_queue(&request::queue(queue)).await),
-            Step::Promote(limit) => self.jobs.observe(&store.promote(Fence::NONE, *limit).await.map(observe::swept)),
+            Step::Promote(limit) => {
+                self.jobs.observe(&store.promote_jobs(Fence::NONE, *limit).await.map(observe::swept))
+            }
             // A store may tell dependents in the call that ended their parents, and then finds nothing here: only
             // whether it answers is compared. What the sweep leads to shows in the jobs.
-            Step::Unblock(limit) => self.jobs.observe(&store.unblock(Fence::NONE, *limit).await.map(drop)),
-            Step::Expire(limit) => self.jobs.observe(&store.expire(Fence::NONE, *limit).await.map(observe::expired)),
-            Step::Reap(limit, crash_loop) => {
-                self.jobs.observe(&store.reap(Fence::NONE, *limit, *crash_loop).await.map(observe::swept))
+            Step::Unblock(limit) => self.jobs.observe(&store.unblock_jobs(Fence::NONE, *limit).await.map(drop)),
+            Step::Expire(limit) => {
+                self.jobs.observe(&store.expire_jobs(Fence::NONE, *limit).await.map(observe::expired))
             }
-            Step::TimeOut(limit) => self.jobs.observe(&store.time_out(Fence::NONE, *limit).await.map(observe::swept)),
+            Step::Reap(limit, crash_loop) => {
+                self.jobs.observe(&store.reap_leases(Fence::NONE, *limit, *crash_loop).await.map(observe::swept))
+            }
+            Step::TimeOut(limit) => {
+                self.jobs.observe(&store.time_out_attempts(Fence::NONE, *limit).await.map(observe::swept))
+            }
             Step::ForgetWorkers(silence, limit) => {
                 self.jobs.observe(&store.forget_workers(Fence::NONE, *silence, *limit).await)
             }
@@ -171,29 +178,32 @@ impl Player {
             Step::KeepForever(limit) => {
                 let [completed, cancelled, dead, logs, occurrences] = [Duration::MAX; 5];
                 let retention = Retention { completed, cancelled, dead, logs, occurrences, ..Retention::default() };
-                self.jobs.observe(&store.prune(Fence::NONE, &retention, *limit).await)
+                self.jobs.observe(&store.prune_history(Fence::NONE, &retention, *limit).await)
             }
-            Step::Get(which) => self.jobs.observe(&store.get(self.job(*which)).await.map(|job| job.map(observe::job))),
-            Step::Summary(which) => self.jobs.observe(&store.summary(self.job(*which)).await),
+            Step::Get(which) => self.jobs.observe(&store.job(self.job(*which)).await.map(|job| job.map(observe::job))),
+            Step::Summary(which) => self.jobs.observe(&store.job_summary(self.job(*which)).await),
             Step::List(filter, limit) => {
                 self.jobs.observe(&self.list(&request::filter(filter, self.start), *limit).await)
             }
             Step::Logs(which, after, limit) => self.jobs.observe(&self.logs(self.job(*which), *after, *limit).await),
             Step::Depths => self.depths().await,
             Step::PausedQueues => self.jobs.observe(&store.paused_queues().await),
-            Step::Lanes(limit) => self.jobs.observe(&store.lanes(*limit).await),
+            Step::Lanes(limit) => self.jobs.observe(&store.claimable_lanes(*limit).await),
             Step::Workers(limit) => self.jobs.observe(&self.workers(*limit).await),
             Step::Campaign(name, term, held) => {
-                let answer = store.campaign(&NodeName::trusted(name), *term, held.then_some(self.epoch)).await;
+                let answer =
+                    store.campaign_for_leadership(&NodeName::trusted(name), *term, held.then_some(self.epoch)).await;
                 if let Ok(Leadership::Leading(epoch)) = answer {
                     self.epoch = epoch;
                 }
                 self.jobs.observe(&answer.map(observe::leadership))
             }
-            Step::Resign(name) => self.jobs.observe(&store.resign(&NodeName::trusted(name), self.epoch).await),
+            Step::Resign(name) => {
+                self.jobs.observe(&store.resign_leadership(&NodeName::trusted(name), self.epoch).await)
+            }
             Step::PromoteAs(away, limit) => {
                 let fence = Fence::of(Epoch(self.epoch.0 + away), PATIENCE);
-                self.jobs.observe(&store.promote(fence, *limit).await.map(observe::swept))
+                self.jobs.observe(&store.promote_jobs(fence, *limit).await.map(observe::swept))
             }
             Step::HeartbeatNode(name) => {
                 let info = NodeInfo { name: NodeName::trusted(name), address: None, roles: vec![(*name).into()] };
@@ -205,9 +215,9 @@ impl Player {
             }
             Step::Nodes => {
                 let leader = store.leader().await.ok();
-                self.jobs.observe(&store.nodes(&PageRequest::first(100)).await.map(|nodes| (leader, nodes)))
+                self.jobs.observe(&store.list_nodes(&PageRequest::first(100)).await.map(|nodes| (leader, nodes)))
             }
-            Step::Agenda => self.jobs.observe(&store.agenda().await.map(observe::agenda)),
+            Step::SweepTimes => self.jobs.observe(&store.next_sweep_times().await.map(observe::agenda)),
             Step::PutSchedule(series) => {
                 self.jobs.observe(&store.put_schedule(None, schedule::new_schedule(series, self.start)).await)
             }
@@ -248,7 +258,7 @@ impl Player {
             ("the list of all jobs".into(), self.jobs.observe(&listed)),
             ("the depths".into(), self.depths().await),
             ("the paused queues".into(), self.jobs.observe(&store.paused_queues().await)),
-            ("the lanes".into(), self.jobs.observe(&store.lanes(1_000).await)),
+            ("the lanes".into(), self.jobs.observe(&store.claimable_lanes(1_000).await)),
             ("the workers".into(), self.jobs.observe(&self.workers(1_000).await)),
         ];
         let schedules = self.schedules(1_000).await;
@@ -259,7 +269,7 @@ impl Player {
         }
         state.insert(0, ("the schedules".into(), self.jobs.observe(&schedules)));
         let jobs = self.jobs.ids.iter().enumerate().map(async |(i, id)| {
-            let job = store.get(*id).await.map(|job| job.map(observe::job));
+            let job = store.job(*id).await.map(|job| job.map(observe::job));
             let log = self.logs(*id, None, 1_000).await;
             [(format!("job #{i}"), self.jobs.observe(&job)), (format!("the log of #{i}"), self.jobs.observe(&log))]
         });
@@ -271,7 +281,7 @@ impl Player {
     /// finished is left.
     async fn prune(&self) -> Result<()> {
         self.harness.clock.advance(RETENTION_PASSED).await;
-        while self.harness.store.prune(Fence::NONE, &Retention::default(), 1_000).await?.more {}
+        while self.harness.store.prune_history(Fence::NONE, &Retention::default(), 1_000).await?.more {}
         Ok(())
     }
 
@@ -280,7 +290,7 @@ impl Player {
         let mut all = Vec::new();
         let mut page = PageRequest::first(limit);
         loop {
-            let part = self.harness.store.list(filter, &page).await?;
+            let part = self.harness.store.list_jobs(filter, &page).await?;
             all.extend(part.items);
             let Some(next) = part.next else { return Ok(all) };
             page.cursor = Some(next);
@@ -292,7 +302,7 @@ impl Player {
         let mut all = Vec::new();
         let mut page = PageRequest { cursor: after, limit };
         loop {
-            let part = self.harness.store.logs(id, &page).await?;
+            let part = self.harness.store.job_logs(id, &page).await?;
             full_unless_last(part.items.len(), limit, part.next.is_none())?;
             all.extend(part.items);
             let Some(next) = part.next else { return Ok(observe::renumbered(all)) };
@@ -304,7 +314,7 @@ impl Player {
         let mut all = Vec::new();
         let mut page = PageRequest::<WorkerName>::first(limit);
         loop {
-            let part = self.harness.store.workers(&page).await?;
+            let part = self.harness.store.list_workers(&page).await?;
             full_unless_last(part.items.len(), limit, part.next.is_none())?;
             all.extend(part.items);
             let Some(next) = part.next else { return Ok(all) };
@@ -316,7 +326,7 @@ impl Player {
         let mut all = Vec::new();
         let mut page = PageRequest::<ScheduleName>::first(limit);
         loop {
-            let part = self.harness.store.schedules(None, &page).await?;
+            let part = self.harness.store.list_schedules(None, &page).await?;
             full_unless_last(part.items.len(), limit, part.next.is_none())?;
             all.extend(part.items);
             let Some(next) = part.next else { return Ok(all) };
@@ -328,7 +338,7 @@ impl Player {
         let mut all = Vec::new();
         let mut page = PageRequest::<Timestamp>::first(limit);
         loop {
-            let part = self.harness.store.occurrences(None, name, &page).await?;
+            let part = self.harness.store.list_occurrences(None, name, &page).await?;
             full_unless_last(part.items.len(), limit, part.next.is_none())?;
             all.extend(part.items);
             let Some(next) = part.next else { return Ok(all) };
@@ -337,7 +347,7 @@ impl Player {
     }
 
     async fn fire(&mut self, fence: Fence, limit: usize) -> Observation {
-        let answer = self.harness.store.fire(fence, limit).await;
+        let answer = self.harness.store.fire_schedules(fence, limit).await;
         self.meet_scheduled().await;
         self.jobs.observe(&answer.map(observe::swept))
     }
@@ -352,7 +362,7 @@ impl Player {
     }
 
     async fn depths(&self) -> Observation {
-        let depths = self.harness.store.depths(&PageRequest::first(1_000)).await;
+        let depths = self.harness.store.queue_depths(&PageRequest::first(1_000)).await;
         self.jobs.observe(&depths.map(|page| page.items.into_iter().map(observe::depth).collect::<Vec<_>>()))
     }
 }

@@ -4,7 +4,7 @@ use orchestrix_core::{
     DependsOn, IdempotencyKey, JobId, JobType, Json, LimitKey, NewJob, Priority, Queue, RetryPolicy, Tag, Tenant,
     Timestamp, WorkerName,
 };
-use orchestrix_store::{JobFilter, LogLevel, LogLine, Queues, Verdict};
+use orchestrix_store::{JobFilter, LogLevel, LogLine, Outcome, Queues};
 
 use crate::step::{Ending, Filter, Payload, Request, Start, Time};
 
@@ -81,14 +81,14 @@ pub(crate) fn filter(filter: &Filter, start: Timestamp) -> JobFilter {
     }
 }
 
-pub(crate) fn verdict(ending: Ending) -> Verdict {
+pub(crate) fn outcome(ending: Ending) -> Outcome {
     match ending {
-        Ending::Complete(result) => Verdict::Complete { result: result.map(Json::trusted) },
-        Ending::Fail(error, retryable, retry_after) => Verdict::Fail { error: error.into(), retryable, retry_after },
-        Ending::Snooze(delay) => Verdict::Snooze(delay),
-        Ending::Release => Verdict::Release,
-        Ending::Cancelled => Verdict::Cancelled,
-        Ending::TimedOut => Verdict::TimedOut,
+        Ending::Complete(result) => Outcome::Complete { result: result.map(Json::trusted) },
+        Ending::Fail(error, retryable, retry_after) => Outcome::Fail { error: error.into(), retryable, retry_after },
+        Ending::Snooze(delay) => Outcome::Snooze(delay),
+        Ending::Release => Outcome::Release,
+        Ending::Cancelled => Outcome::Cancelled,
+        Ending::TimedOut => Outcome::TimedOut,
     }
 }
 

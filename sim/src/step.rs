@@ -35,7 +35,7 @@ pub enum Step {
     /// Extends leases.
     Heartbeat(Vec<Token>),
     /// Ends attempts.
-    Finish(Vec<(Token, Ending)>),
+    OutcomeReport(Vec<(Token, Ending)>),
     /// Says how far an attempt has come.
     Progress(Token, Option<f64>, Option<&'static str>),
     /// Leaves something for the next attempt.
@@ -107,7 +107,7 @@ pub enum Step {
     /// Reads who leads, and nodes.
     Nodes,
     /// Reads what is next.
-    Agenda,
+    SweepTimes,
     /// Sets a schedule up, or changes it.
     PutSchedule(Series),
     /// Forgets a schedule.
@@ -174,7 +174,7 @@ pub enum Time {
     Last,
 }
 
-/// A worker's verdict.
+/// A worker's outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
     /// Done, with this result.
@@ -316,7 +316,7 @@ impl Step {
                 }
                 all
             }
-            Self::Finish(items) => fewer(items).map(Self::Finish).collect(),
+            Self::OutcomeReport(items) => fewer(items).map(Self::OutcomeReport).collect(),
             Self::Heartbeat(tokens) => fewer(tokens).map(Self::Heartbeat).collect(),
             Self::AppendLogs(token, lines) => fewer(lines).map(|lines| Self::AppendLogs(*token, lines)).collect(),
             _ => Vec::new(),

@@ -8,10 +8,12 @@ use std::{
 };
 
 use async_trait::async_trait;
+use orchestrix_conformance::Harness;
 use orchestrix_core::Timestamp;
+use orchestrix_memory::MemoryStore;
 use orchestrix_postgres::{PostgresOptions, PostgresStore, test_clock::DatabaseClock};
 use orchestrix_sqlite::{SqliteOptions, SqliteStore};
-use orchestrix_store::{ManualClock, MemoryStore, conformance::Harness};
+use orchestrix_store::ManualClock;
 use orchestrix_testkit::{TestDatabase, psql, test_postgres};
 
 /// Makes stores of one kind.

@@ -5,9 +5,9 @@ mod forgetful;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use orchestrix_conformance::Harness;
 use orchestrix_core::Timestamp;
 use orchestrix_sim::{Failure, Source, Step, check, stores::Memory};
-use orchestrix_store::conformance::Harness;
 
 use crate::forgetful::{Forgetful, Slip};
 

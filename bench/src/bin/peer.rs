@@ -159,7 +159,7 @@ async fn latency(client: Client, n: u64, options: &Options) -> anyhow::Result<()
 
 /// How many jobs are not finished.
 async fn left(client: &Client) -> anyhow::Result<()> {
-    let depths = client.store().depths(&PageRequest::first(1_000)).await?.items;
+    let depths = client.store().queue_depths(&PageRequest::first(1_000)).await?.items;
     let left: u64 = depths.iter().flat_map(|queue| queue.counts.values()).sum();
     println!("{}", serde_json::json!({ "left": left }));
     Ok(())

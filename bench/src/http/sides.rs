@@ -145,7 +145,7 @@ async fn record(url: &str, count: usize, ids: &Path) -> Result<()> {
     let store = backend::open(url).await?;
     let mut lines = String::new();
     for chunk in (0..count).collect::<Vec<_>>().chunks(5_000) {
-        for job in store.enqueue_many(chunk.iter().map(|n| job(*n)).collect()).await? {
+        for job in store.enqueue_jobs(chunk.iter().map(|n| job(*n)).collect()).await? {
             lines.push_str(&format!("{}\n", job.id));
         }
     }

@@ -76,7 +76,7 @@ async fn known(store: &dyn Store) -> Result<usize> {
     let mut page = PageRequest::first(1_000);
     let mut known = 0;
     loop {
-        let workers = store.workers(&page).await.context("the workers")?;
+        let workers = store.list_workers(&page).await.context("the workers")?;
         known += workers.items.len();
         match workers.next {
             Some(next) => page.cursor = Some(next),

@@ -8,7 +8,7 @@ use std::{
 use anyhow::{Result, ensure};
 use jiff::Timestamp;
 use orchestrix_core::JobId;
-use orchestrix_store::{Lately, Store, recent::MAX_RECENT};
+use orchestrix_store::{ChangesQuery, Store, changes::MAX_CHANGES};
 use serde_json::json;
 
 use super::{
@@ -169,10 +169,11 @@ async fn looks(store: Arc<dyn Store>, long: Duration) -> Result<Vec<f64>> {
     while begun.elapsed() < long {
         let since = Some(Timestamp::now() - Duration::from_millis(700));
         let ids_after = Some(JobId::floor(Timestamp::now() - Duration::from_secs(60)));
-        let leased = Lately::leased(MAX_RECENT);
-        let lately = Lately { recorded_since: since, ended_since: since, revived_since: since, ids_after, ..leased };
+        let leased = ChangesQuery::leased(MAX_CHANGES);
+        let lately =
+            ChangesQuery { enqueued_since: since, finished_since: since, redriven_since: since, ids_after, ..leased };
         let clock = Instant::now();
-        store.recent(&lately).await?;
+        store.recent_changes(&lately).await?;
         took.push(clock.elapsed().as_secs_f64() * 1_000.0);
         tokio::time::sleep(LOOK).await;
     }

@@ -2,16 +2,16 @@
 
 use orchestrix_core::{
     FieldError, Invalid, JobId, Tenant, Timestamp,
-    schedule::{Cadence, Misfire, NewSchedule, Outcome, Overlap, Reason, ScheduleName},
+    schedule::{Cadence, Misfire, NewSchedule, OccurrenceOutcome, Overlap, Reason, ScheduleName},
 };
-use orchestrix_store::{Backfill, Occurrence, Put, Schedule};
+use orchestrix_store::{Backfill, Occurrence, PutResult, Schedule};
 use serde::{Deserialize, Deserializer, Serialize, de::Error};
 use serde_json::value::RawValue;
 
 #[cfg(feature = "openapi")]
 use crate::schema::{
-    CronExpression, Id, MisfirePolicy, Note, OccurrenceOutcome, OccurrenceReason, OverlapPolicy, ScheduleId, Time,
-    TimeNearNow, TimeZone,
+    CronExpression, Id, MisfirePolicy, Note, OccurrenceOutcome as OccurrenceOutcomeSchema, OccurrenceReason,
+    OverlapPolicy, ScheduleId, Time, TimeNearNow, TimeZone,
 };
 use crate::{
     ObjectReader, RequestError,
@@ -235,11 +235,11 @@ impl<'de> Deserialize<'de> for ScheduleView {
 }
 
 /// Names the result of a `PUT` as the API spells it.
-pub const fn put_result_name(put: Put) -> &'static str {
+pub const fn put_result_name(put: PutResult) -> &'static str {
     match put {
-        Put::Created => "created",
-        Put::Updated => "updated",
-        Put::Unchanged => "unchanged",
+        PutResult::Created => "created",
+        PutResult::Updated => "updated",
+        PutResult::Unchanged => "unchanged",
     }
 }
 
@@ -379,8 +379,8 @@ pub struct OccurrenceView {
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub nominal_time: Timestamp,
     /// The outcome.
-    #[cfg_attr(feature = "openapi", schema(value_type = OccurrenceOutcome))]
-    pub outcome: Outcome,
+    #[cfg_attr(feature = "openapi", schema(value_type = OccurrenceOutcomeSchema))]
+    pub outcome: OccurrenceOutcome,
     /// The reason for the outcome.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<OccurrenceReason>))]
@@ -410,7 +410,7 @@ impl From<Occurrence> for OccurrenceView {
             outcome: occurrence.outcome,
             reason: occurrence.reason,
             job_id: occurrence.job,
-            fired_at: (occurrence.outcome == Outcome::Fired).then_some(occurrence.at),
+            fired_at: (occurrence.outcome == OccurrenceOutcome::Fired).then_some(occurrence.at),
             until_time: is_range.then_some(occurrence.until),
             count: is_range.then_some(occurrence.count),
         }

@@ -7,9 +7,9 @@ use std::borrow::Cow;
 use crate::admin::key;
 use orchestrix_core::{
     IdempotencyKey, JobType, KeyId, LimitKey, NewJob, OnDependencyFailure, Queue, Resources, Role, WorkerName,
-    schedule::{Cron, Misfire, NewSchedule, Outcome, Overlap, Reason, ScheduleName},
+    schedule::{Cron, Misfire, NewSchedule, Overlap, Reason, ScheduleName},
 };
-use orchestrix_store::{Directive, LogLine, NewAudit, NewKey, ProgressUpdate};
+use orchestrix_store::{Directive, LogLine, NewAuditEntry, NewKey, ProgressUpdate};
 use serde_json::Value;
 use utoipa::{
     PartialSchema, ToSchema,
@@ -108,7 +108,7 @@ schemas! {
     /// What happens to occurrences that did not fire in time.
     MisfirePolicy = one_of(Misfire::ALL.iter().map(|policy| policy.as_str()));
     /// The outcome of an occurrence.
-    OccurrenceOutcome = one_of(Outcome::ALL.iter().map(|outcome| outcome.as_str()));
+    OccurrenceOutcome = one_of(orchestrix_core::schedule::OccurrenceOutcome::ALL.iter().map(|outcome| outcome.as_str()));
     /// The reason for the outcome of an occurrence. Absent if it fired on time.
     OccurrenceReason = one_of(Reason::ALL.iter().map(|reason| reason.as_str()));
     /// The state of a job. `created`: held until released. `blocked`: waiting for dependencies.
@@ -126,7 +126,7 @@ schemas! {
     /// The action of a bulk operation.
     BulkActionName = one_of(["retry", "cancel", "priority"]);
     /// The actor, action or target of an audit entry.
-    AuditText = text(1, NewAudit::MAX_TEXT, ONE_LINE);
+    AuditText = text(1, NewAuditEntry::MAX_TEXT, ONE_LINE);
     /// A directive to a worker. `run`: claim jobs. `drain`: claim no jobs and exit when the running jobs are done.
     /// `stop`: stop now.
     WorkerDirective = one_of([Directive::Run, Directive::Drain, Directive::Stop].map(Directive::as_str));

@@ -299,7 +299,7 @@ fn names(roles: &[Role]) -> String {
 
 // Who starts it for the first time has no key yet, and would only be refused.
 async fn keys_note(store: &dyn Store) -> String {
-    match store.keys(&PageRequest::first(1)).await {
+    match store.list_keys(&PageRequest::first(1)).await {
         Ok(page) if page.items.is_empty() => {
             "there is no key yet: orchestrix keys create --role admin --database URL makes the first\n".into()
         }

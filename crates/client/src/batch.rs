@@ -63,7 +63,7 @@ impl Batch {
     /// Records all of them or none.
     pub async fn enqueue(self) -> Result<Recorded> {
         Invalid::check(self.invalid.into_iter().flat_map(|invalid| invalid.errors).collect())?;
-        let jobs = self.store.enqueue_many(self.jobs).await?;
+        let jobs = self.store.enqueue_jobs(self.jobs).await?;
         Ok(Recorded { store: self.store, id: self.id, jobs })
     }
 }

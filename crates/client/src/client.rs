@@ -12,7 +12,7 @@ use crate::{Batch, Job, JobHandle, Request, Result};
 /// ```
 /// # use std::sync::Arc;
 /// # use orchestrix_client::{Client, Job};
-/// # use orchestrix_store::MemoryStore;
+/// # use orchestrix_memory::MemoryStore;
 /// # #[derive(serde::Serialize, serde::Deserialize)] struct Greet { whom: String }
 /// # impl Job for Greet { type Output = (); const TYPE: &'static str = "greet"; }
 /// # #[tokio::main(flavor = "current_thread")]
@@ -47,7 +47,7 @@ impl Client {
 
     /// Records one job; it is durable when this returns. Calls that come at the same time share a commit.
     pub async fn enqueue<J: Job>(&self, request: impl Into<Request<J>>) -> Result<JobHandle<J>> {
-        let enqueued = self.store.enqueue(request.into().build()?).await?;
+        let enqueued = self.store.enqueue_job(request.into().build()?).await?;
         Ok(self.recorded(enqueued))
     }
 
@@ -57,7 +57,7 @@ impl Client {
         &self,
         requests: impl IntoIterator<Item = R>,
     ) -> Result<Vec<JobHandle<J>>> {
-        let enqueued = self.store.enqueue_many(build_all(requests)?).await?;
+        let enqueued = self.store.enqueue_jobs(build_all(requests)?).await?;
         Ok(enqueued.into_iter().map(|enqueued| self.recorded(enqueued)).collect())
     }
 
@@ -68,7 +68,7 @@ impl Client {
 
     /// The handle of a job that was recorded earlier; `None` if there is no such job.
     pub async fn job<J: Job>(&self, id: JobId) -> Result<Option<JobHandle<J>>> {
-        match self.store.summary(id).await? {
+        match self.store.job_summary(id).await? {
             None => Ok(None),
             Some(job) if job.job_type.as_str() != J::TYPE => {
                 let text = format!("job {id} is a {}, not a {}", job.job_type, J::TYPE);

@@ -43,12 +43,12 @@ impl<J> JobHandle<J> {
     /// Where it stands now.
     pub async fn status(&self) -> Result<JobSummary> {
         let id = self.id();
-        Ok(self.store.summary(id).await?.ok_or(StoreError::JobNotFound(id))?)
+        Ok(self.store.job_summary(id).await?.ok_or(StoreError::JobNotFound(id))?)
     }
 
     /// Cancels it: at once if it waits, when its worker lets go if it runs. Answers where it stands.
     pub async fn cancel(&self) -> Result<JobState> {
-        Ok(self.store.cancel(self.id()).await?)
+        Ok(self.store.cancel_job(self.id()).await?)
     }
 
     /// Waits until it is over, however long that takes, through any absence of the database; then gives what it
@@ -80,7 +80,7 @@ impl<J> JobHandle<J> {
         J: Job,
     {
         let id = self.id();
-        output(self.store.get(id).await?.ok_or(StoreError::JobNotFound(id))?)
+        output(self.store.job(id).await?.ok_or(StoreError::JobNotFound(id))?)
     }
 }
 

@@ -6,7 +6,7 @@ use orchestrix_core::{
     FieldError, Invalid, JobType, NewJob, Start, Timestamp,
     schedule::{Cadence, Misfire, NewSchedule, Overlap, ScheduleName},
 };
-use orchestrix_store::Put;
+use orchestrix_store::PutResult;
 
 use crate::{Client, Job, Request, Result};
 
@@ -87,7 +87,8 @@ impl Client {
     ///
     /// ```
     /// # use orchestrix_client::{Client, Job, cron};
-    /// # use orchestrix_store::{MemoryStore, Put};
+    /// # use orchestrix_memory::MemoryStore;
+    /// # use orchestrix_store::{Put};
     /// # #[derive(serde::Serialize, serde::Deserialize)] struct DailyReport {}
     /// # impl Job for DailyReport { type Output = (); const TYPE: &'static str = "daily-report"; }
     /// # #[tokio::main(flavor = "current_thread")]
@@ -193,7 +194,7 @@ impl Recurring<'_> {
     }
 
     /// Records it, or changes the one of that name.
-    pub async fn put(self) -> Result<Put> {
+    pub async fn put(self) -> Result<PutResult> {
         let client = self.client;
         Ok(client.store().put_schedule(None, self.build()?).await?)
     }

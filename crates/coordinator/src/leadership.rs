@@ -80,7 +80,7 @@ impl<'a> Candidate<'a> {
         let begun = Instant::now();
         let held = self.held();
         let limit = held.map_or(term, |reign| reign.until.saturating_duration_since(begun)).max(AGAIN);
-        let asked = self.store.campaign(self.options.name(), term, held.map(|reign| reign.epoch));
+        let asked = self.store.campaign_for_leadership(self.options.name(), term, held.map(|reign| reign.epoch));
         let answer = timeout(limit, asked)
             .await
             .unwrap_or_else(|_| Err(StoreError::Unavailable("the store did not answer in time".into())));
@@ -133,7 +133,7 @@ impl<'a> Candidate<'a> {
     pub(crate) async fn resign(&self) {
         let Some(reign) = self.reign.send_replace(None) else { return };
         metrics::leads(self.options.name(), false);
-        match timeout(self.options.term, self.store.resign(self.options.name(), reign.epoch)).await {
+        match timeout(self.options.term, self.store.resign_leadership(self.options.name(), reign.epoch)).await {
             Ok(Ok(_)) => tracing::info!(node = %self.options.name(), epoch = %reign.epoch, "resigned"),
             Ok(Err(error)) => tracing::warn!(%error, "could not resign; the term runs out by itself"),
             Err(_) => tracing::warn!("could not resign in time; the term runs out by itself"),

@@ -6,7 +6,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use orchestrix_store::{Agenda, Epoch, Fence, Result, Store, StoreError};
+use orchestrix_store::{Epoch, Fence, Result, Store, StoreError, SweepTimes};
 use tokio::{sync::watch, time::sleep_until};
 
 use crate::{
@@ -29,7 +29,7 @@ pub(crate) struct Step {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum When {
     /// The agenda, by this line of it.
-    Agenda(fn(&Agenda) -> Option<Duration>),
+    SweepTimes(fn(&SweepTimes) -> Option<Duration>),
     /// Itself: at the beginning of a reign, and then as each step says.
     Period,
 }
@@ -65,7 +65,7 @@ pub(crate) struct Context {
     pub(crate) options: Arc<CoordinatorOptions>,
     pub(crate) board: Arc<Board>,
     pub(crate) reign: watch::Receiver<Option<Reign>>,
-    pub(crate) agenda: watch::Receiver<Option<(Instant, Agenda)>>,
+    pub(crate) agenda: watch::Receiver<Option<(Instant, SweepTimes)>>,
     /// Tells the candidacy in which epoch the store refused something that this node did.
     pub(crate) deposed: watch::Sender<Option<Epoch>>,
 }
@@ -108,7 +108,7 @@ async fn reigning(service: &dyn Service, context: &mut Context, reign: Reign) {
                 if changed.is_err() {
                     return;
                 }
-                if let (When::Agenda(line), Some((at, agenda))) = (when, *context.agenda.borrow_and_update()) {
+                if let (When::SweepTimes(line), Some((at, agenda))) = (when, *context.agenda.borrow_and_update()) {
                     due = earlier(due, line(&agenda).map(|wait| at + wait));
                 }
                 continue;
@@ -168,13 +168,13 @@ const LOOK: Duration = Duration::from_millis(900);
 const GATHER: Duration = Duration::from_millis(20);
 
 /// Reads the agenda while this node leads: often enough, and at once when a hint says that something was put on it.
-pub(crate) async fn read_agenda(mut context: Context, agenda: watch::Sender<Option<(Instant, Agenda)>>) {
+pub(crate) async fn read_agenda(mut context: Context, agenda: watch::Sender<Option<(Instant, SweepTimes)>>) {
     let store = Arc::clone(&context.store);
-    let mut timers = store.timers();
+    let mut timers = store.timer_wakeups();
     let mut back_off = BackOff::new();
     while context.reign().await.is_some() {
         let begun = Instant::now();
-        let answer = store.agenda().await;
+        let answer = store.next_sweep_times().await;
         context.board.contact(answer.as_ref().map(drop));
         let pause = match answer {
             Ok(read) => {

@@ -16,12 +16,14 @@
 //! | [`lifecycle`] | state together with the attempt budget |
 //! | [`attempt`] | how one attempt ended |
 //! | [`retry`] | back-off between attempts |
+//! | [`backoff`] | back-off between retries of one call |
 //! | [`lease`] | the token that proves ownership |
 //! | [`graph`] | dependencies among the jobs of one call |
 //! | [`schedule`] | cron expressions, intervals, time zones, and what is fired when |
 //! | [`error`] | what is wrong with a request, field by field |
 
 pub mod attempt;
+pub mod backoff;
 pub mod error;
 pub mod fingerprint;
 pub mod graph;
@@ -39,6 +41,7 @@ pub mod schedule;
 pub mod state;
 
 pub use attempt::{AttemptOutcome, AttemptRecord};
+pub use backoff::Backoff;
 pub use error::{FieldError, Invalid};
 pub use fingerprint::Fingerprint;
 pub use id::{JobId, JobIds, OperationId};

@@ -69,7 +69,7 @@ pub enum Event {
     Complete,
     /// The attempt failed and the next one waits.
     BackOff,
-    /// The lease ended without a verdict (lost or handed back): at once claimable again.
+    /// The lease ended without an outcome (lost or handed back): at once claimable again.
     Requeue,
     /// Its owner asked to be given it again later.
     Snooze,
@@ -152,7 +152,7 @@ impl JobState {
             (Pending, Event::Dispatch) => Dispatched,
             (Pending, Event::Claim) => Running,
             (Dispatched, Event::Start) => Running,
-            // A worker's "started" may be lost on the way; its verdict still counts.
+            // A worker's "started" may be lost on the way; its outcome still counts.
             (Dispatched | Running, Event::Complete) => Completed,
             (Dispatched | Running, Event::BackOff) => Retrying,
             (Dispatched | Running, Event::Requeue) => Pending,

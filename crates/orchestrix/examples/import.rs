@@ -66,7 +66,7 @@ async fn main() -> anyhow::Result<()> {
         }
     };
     println!("done: {summary:?}\n\nits log:");
-    for line in client.store().logs(job.id(), &PageRequest::first(100)).await?.items {
+    for line in client.store().job_logs(job.id(), &PageRequest::first(100)).await?.items {
         println!("  attempt {}  {:<5} {}", line.attempt, line.level, line.message);
     }
     let _ = worker.shutdown().await;

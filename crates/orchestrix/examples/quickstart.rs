@@ -108,7 +108,7 @@ async fn main() -> anyhow::Result<()> {
 
     println!("\nWhat became of them:\n");
     for id in [greet.id(), urgent.id(), later.id(), charge.id(), report.id()] {
-        let Some(job) = client.store().get(id).await? else { continue };
+        let Some(job) = client.store().job(id).await? else { continue };
         println!("  {:<8} {} after {} attempt(s)", job.job_type.as_str(), job.state, job.attempts);
         for attempt in job.attempt_log {
             let error = attempt.error.map(|error| format!(": {error}")).unwrap_or_default();

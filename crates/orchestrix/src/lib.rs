@@ -91,10 +91,11 @@ pub use orchestrix_core::{
     JobState, JobStatus, JobType, Json, LeaseToken, LimitKey, NewJob, NodeName, OnDependencyFailure, Priority,
     Progress, Queue, Resources, RetryPolicy, ScheduleName, Start, Tag, Tenant, Timestamp, WorkerName,
 };
+pub use orchestrix_memory::MemoryStore;
 pub use orchestrix_store::{
-    ClaimRequest, Claimed, Clock, Directive, Enqueued, Epoch, Fence, Finish, FinishError, JobFilter, JobSummary,
-    LeaseStatus, LogEntry, LogLevel, LogLine, ManualClock, MemoryStore, NodeInfo, NodeStatus, Page, PageRequest,
-    Presence, ProgressUpdate, QueueDepth, Queues, Result, Store, StoreError, SystemClock, Verdict, Wakeup, Wakeups,
-    WorkerInfo, WorkerStatus,
+    AdminStore, ClaimRequest, ClaimedJob, Clock, CoordinationStore, Directive, Enqueued, Epoch, Fence, FinishError,
+    JobFilter, JobStore, JobSummary, LeaseStatus, LeaseStore, LogEntry, LogLevel, LogLine, ManualClock, NodeInfo,
+    NodeStatus, Outcome, OutcomeReport, Page, PageRequest, Presence, ProgressUpdate, QueueDepth, QueueStore, Queues,
+    Result, ScheduleStore, Store, StoreError, SystemClock, Wakeup, Wakeups, WorkerInfo, WorkerStatus, WorkerStore,
 };
-pub use orchestrix_store::{Occurrence, Put, Schedule};
+pub use orchestrix_store::{Occurrence, PutResult, Schedule};

@@ -2,7 +2,8 @@
 
 use orchestrix_core::Tenant;
 use orchestrix_store::{
-    AuditEntry, AuditFilter, NewAudit, Page, PageRequest, Result, StoreError, audit::check_outcome, inspect::MAX_SCAN,
+    AuditEntry, AuditFilter, NewAuditEntry, Page, PageRequest, Result, StoreError, audit::check_outcome,
+    inspect::MAX_SCAN,
 };
 use tokio_postgres::{Row, types::ToSql};
 
@@ -12,7 +13,7 @@ use crate::{
     statement::{AUDIT, AUDIT_PLACE, BEGIN_AUDIT, END_AUDIT, TENANT_AUDIT},
 };
 
-pub(crate) async fn begin(store: &PostgresStore, entry: &NewAudit) -> Result<i64> {
+pub(crate) async fn begin(store: &PostgresStore, entry: &NewAuditEntry) -> Result<i64> {
     entry.validate()?;
     let tenant = entry.tenant.as_ref().map(Tenant::as_str);
     let rows = store

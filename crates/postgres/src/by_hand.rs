@@ -2,21 +2,21 @@
 
 use std::{collections::HashSet, time::Duration};
 
-use orchestrix_core::{FieldError, Overlap, ScheduleName, Timestamp, schedule::Outcome};
-use orchestrix_store::{Backfill, Enqueued, Fence, Occurrence, Result, StoreError, Within};
+use orchestrix_core::{FieldError, Overlap, ScheduleName, Timestamp, schedule::OccurrenceOutcome};
+use orchestrix_store::{Backfill, Enqueued, Fence, Occurrence, Result, StoreError, TenantScope};
 
 use crate::{
     PostgresOptions, PostgresStore,
     enqueue::MAX_CALL_BYTES,
     fire::{still_open, unfinished},
-    firing::{Decided, Done, hold, write_down},
+    firing::{Done, PlannedFiring, hold, write_down},
     ledger,
     schedule::lock_known,
     statement::HOLD_JOBS,
     work::Work,
 };
 
-pub(crate) async fn trigger(store: &PostgresStore, within: Within<'_>, name: &ScheduleName) -> Result<Enqueued> {
+pub(crate) async fn trigger(store: &PostgresStore, within: TenantScope<'_>, name: &ScheduleName) -> Result<Enqueued> {
     let work = store.database().transaction(Fence::NONE).await?;
     let answer = trigger_in(&work, &store.database().options, within, name).await;
     let mut done = work.conclude(answer).await?;
@@ -27,7 +27,7 @@ pub(crate) async fn trigger(store: &PostgresStore, within: Within<'_>, name: &Sc
 async fn trigger_in(
     work: &Work<'_>,
     options: &PostgresOptions,
-    within: Within<'_>,
+    within: TenantScope<'_>,
     name: &ScheduleName,
 ) -> Result<Done> {
     let (schedule, now) = lock_known(work, within, name).await?;
@@ -38,13 +38,13 @@ async fn trigger_in(
     let schedules = [schedule];
     let unfinished = unfinished(work, &schedules, |_| Overlap::Allow).await?;
     let open = still_open(&schedules[0], Overlap::Allow, &unfinished);
-    let decided = Decided::new(&schedules[0], schedules[0].trigger(nominal, now), open);
-    write_down(work, options, vec![decided], &[]).await
+    let planned = PlannedFiring::new(&schedules[0], schedules[0].trigger(nominal, now), open);
+    write_down(work, options, vec![planned], &[]).await
 }
 
 pub(crate) async fn backfill(
     store: &PostgresStore,
-    within: Within<'_>,
+    within: TenantScope<'_>,
     name: &ScheduleName,
     range: &Backfill,
 ) -> Result<usize> {
@@ -58,7 +58,7 @@ pub(crate) async fn backfill(
 async fn backfill_in(
     work: &Work<'_>,
     options: &PostgresOptions,
-    within: Within<'_>,
+    within: TenantScope<'_>,
     name: &ScheduleName,
     range: &Backfill,
 ) -> Result<Done> {
@@ -68,7 +68,7 @@ async fn backfill_in(
     let asked: Vec<_> = times.iter().map(|time| (name, *time)).collect();
     let known: Vec<Occurrence> = ledger::known(work, &asked).await?.into_iter().map(|(_, line)| line).collect();
     let fired: HashSet<Timestamp> =
-        known.iter().filter(|line| line.outcome == Outcome::Fired).map(|line| line.nominal).collect();
+        known.iter().filter(|line| line.outcome == OccurrenceOutcome::Fired).map(|line| line.nominal).collect();
     let times: Vec<Timestamp> = times.into_iter().filter(|time| !fired.contains(time)).collect();
     if times.len().saturating_mul(schedule.definition.job.payload.as_str().len()) > MAX_CALL_BYTES {
         return Err(
@@ -79,8 +79,8 @@ async fn backfill_in(
     let schedule = &schedules[0];
     let overlap = range.overlap.unwrap_or(schedule.definition.overlap);
     let open = still_open(schedule, overlap, &unfinished(work, &schedules, |_| overlap).await?);
-    let mut decided = vec![Decided::new(schedule, schedule.backfill(&times, overlap, &open, now), open)];
-    ledger::replace(work, schedule, &mut decided[0].lines, known).await?;
-    let held = hold(work, &decided, &HOLD_JOBS).await?;
-    write_down(work, options, decided, &held).await
+    let mut planned = vec![PlannedFiring::new(schedule, schedule.backfill(&times, overlap, &open, now), open)];
+    ledger::replace(work, schedule, &mut planned[0].lines, known).await?;
+    let held = hold(work, &planned, &HOLD_JOBS).await?;
+    write_down(work, options, planned, &held).await
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use orchestrix_core::{JobId, JobType, Json, LeaseToken, Queue, Tenant, Timestamp};
-use orchestrix_store::{ClaimRequest, Claimed, Finish, LeaseStatus, Result, Verdict, claim::check_tokens};
+use orchestrix_store::{ClaimRequest, ClaimedJob, LeaseStatus, Outcome, OutcomeReport, Result, claim::check_tokens};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
@@ -18,7 +18,7 @@ use crate::{
     statement::{CLAIM, DEPENDENCY_RESULTS, HEARTBEAT, LANES, PAYLOADS, SURVEY},
 };
 
-pub(crate) async fn claim(store: &PostgresStore, request: &ClaimRequest) -> Result<Vec<Claimed>> {
+pub(crate) async fn claim(store: &PostgresStore, request: &ClaimRequest) -> Result<Vec<ClaimedJob>> {
     request.validate()?;
     let (mut claimed, mut more) = claim_some(store, request).await?;
     // Each round takes something, so there are no more rounds than jobs that were asked for.
@@ -40,7 +40,7 @@ pub(crate) async fn claim(store: &PostgresStore, request: &ClaimRequest) -> Resu
 }
 
 // Claims what one survey can put in order, and says whether there may be more.
-async fn claim_some(store: &PostgresStore, request: &ClaimRequest) -> Result<(Vec<Claimed>, bool)> {
+async fn claim_some(store: &PostgresStore, request: &ClaimRequest) -> Result<(Vec<ClaimedJob>, bool)> {
     if let Some(known) = store.lanes().take_turn(Instant::now()) {
         find_lanes(store, &known).await?;
     }
@@ -64,7 +64,8 @@ async fn claim_some(store: &PostgresStore, request: &ClaimRequest) -> Result<(Ve
         Ok(claimed) => Ok((claimed, cut_short)),
         Err(error) => {
             let tokens = rows.iter().map(|row| token(row, secret));
-            let items: Vec<Finish> = tokens.map(|token| Finish { token, verdict: Verdict::Release }).collect();
+            let items: Vec<OutcomeReport> =
+                tokens.map(|token| OutcomeReport { token, outcome: Outcome::Release }).collect();
             tracing::warn!(%error, jobs = items.len(), "claimed jobs could not be read and are handed back");
             finish(store, &items).await?;
             Err(error)
@@ -124,7 +125,7 @@ fn note_places(store: &PostgresStore, starts: &[Start], rows: &[Row], took: Dura
     }
 }
 
-async fn read_all(store: &PostgresStore, rows: &[Row], secret: Uuid) -> Result<Vec<Claimed>> {
+async fn read_all(store: &PostgresStore, rows: &[Row], secret: Uuid) -> Result<Vec<ClaimedJob>> {
     let apart: Vec<Uuid> = rows.iter().filter(|row| row.get(17)).map(|row| row.get(0)).collect();
     let mut bodies: HashMap<Uuid, Json> = HashMap::new();
     if !apart.is_empty() {
@@ -144,9 +145,9 @@ async fn read_all(store: &PostgresStore, rows: &[Row], secret: Uuid) -> Result<V
         let inline = row.get::<_, Option<&str>>(16).map(Json::trusted);
         match inline.or_else(|| bodies.remove(&id)) {
             Some(payload) => claimed.push(read(row, secret, payload, results.remove(&id).unwrap_or_default())?),
-            None => broken.push(Finish {
+            None => broken.push(OutcomeReport {
                 token: token(row, secret),
-                verdict: Verdict::Fail { error: "its payload is gone".into(), retryable: false, retry_after: None },
+                outcome: Outcome::Fail { error: "its payload is gone".into(), retryable: false, retry_after: None },
             }),
         }
     }
@@ -163,8 +164,8 @@ fn token(row: &Row, secret: Uuid) -> LeaseToken {
     LeaseToken { job: JobId::from_uuid(row.get(0)), counter: row.get(1), secret }
 }
 
-fn read(row: &Row, secret: Uuid, payload: Json, dependency_results: Vec<(JobId, Json)>) -> Result<Claimed> {
-    Ok(Claimed {
+fn read(row: &Row, secret: Uuid, payload: Json, dependency_results: Vec<(JobId, Json)>) -> Result<ClaimedJob> {
+    Ok(ClaimedJob {
         token: token(row, secret),
         lease: duration(row.get::<_, i32>(2).into()),
         timeout: row.get::<_, Option<i64>>(3).map(duration),

@@ -15,7 +15,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::{
     database::Database,
-    enqueue::{record_each, tally},
+    enqueue::{enqueue_effects, record_each},
 };
 
 /// The most jobs of one batch.
@@ -184,7 +184,8 @@ impl Batch {
             }
         };
         // Here, since whoever asked may have gone away.
-        tally(jobs.iter().zip(&results).filter_map(|(job, result)| Some((job, result.as_ref().ok()?)))).count();
+        enqueue_effects(jobs.iter().zip(&results).filter_map(|(job, result)| Some((job, result.as_ref().ok()?))))
+            .record_metrics();
         for (answer, result) in answers.into_iter().zip(results) {
             // A caller that went away does not need to know; its job is recorded all the same.
             let _ = answer.send(result);

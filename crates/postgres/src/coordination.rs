@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use orchestrix_core::{NodeName, tzdb_version};
 use orchestrix_store::{
-    Agenda, Epoch, Fence, Leadership, NodeInfo, NodeStatus, Page, PageRequest, Result, StoreError,
+    Epoch, Fence, Leadership, NodeInfo, NodeStatus, Page, PageRequest, Result, StoreError, SweepTimes,
     coordination::check_term,
 };
 use tokio_postgres::Row;
@@ -59,11 +59,11 @@ pub(crate) async fn resign(store: &PostgresStore, node: &NodeName, epoch: Epoch)
     Ok(!store.database().query(&RESIGN, &[&node.as_str(), &epoch.0]).await?.is_empty())
 }
 
-pub(crate) async fn agenda(store: &PostgresStore) -> Result<Agenda> {
+pub(crate) async fn agenda(store: &PostgresStore) -> Result<SweepTimes> {
     let rows = store.database().query(&AGENDA, &[&tzdb_version()]).await?;
     let row = rows.first().ok_or_else(|| StoreError::Backend("the agenda has no row".into()))?;
     let next = |column: usize| row.get::<_, Option<f64>>(column).map(duration);
-    Ok(Agenda {
+    Ok(SweepTimes {
         promote: next(0),
         expire: next(1),
         reap: next(2),

@@ -6,7 +6,7 @@ use orchestrix_core::{
     FieldError, Fingerprint, Invalid, JobId, JobState, NewJob, OnDependencyFailure,
     graph::{self, Parents},
 };
-use orchestrix_store::{Enqueued, Fence, Result, StoreError, metrics::Tally};
+use orchestrix_store::{CommitEffects, Enqueued, Fence, Result, StoreError};
 use uuid::Uuid;
 
 use crate::{
@@ -147,7 +147,7 @@ async fn record_together(
         let recorded = connection.attempt(record_graph(work, options, jobs, graph, &field)).await?;
         if let Some(mut recorded) = recorded {
             drop(connection);
-            tally(jobs.iter().zip(&recorded)).count();
+            enqueue_effects(jobs.iter().zip(&recorded)).record_metrics();
             // A job that was cancelled at once because a parent had failed may itself be waited for.
             let cancelled = recorded.iter().filter(|job| job.state == JobState::Cancelled && !job.duplicate);
             let cancelled: Vec<JobId> = cancelled.map(|job| job.id).collect();
@@ -167,13 +167,13 @@ async fn record_together(
 
 /// What is to be counted of jobs that were recorded: those that are new, and of them those that were cancelled at once because a
 /// parent had failed.
-pub(crate) fn tally<'a>(recorded: impl Iterator<Item = (&'a NewJob, &'a Enqueued)>) -> Tally {
-    let mut tally = Tally::default();
+pub(crate) fn enqueue_effects<'a>(recorded: impl Iterator<Item = (&'a NewJob, &'a Enqueued)>) -> CommitEffects {
+    let mut effects = CommitEffects::default();
     for (job, enqueued) in recorded.filter(|(_, enqueued)| !enqueued.duplicate) {
-        tally.enqueued(&job.queue, &job.job_type);
-        tally.finished(&job.queue, &job.job_type, enqueued.state, 1);
+        effects.job_enqueued(&job.queue, &job.job_type);
+        effects.jobs_finished(&job.queue, &job.job_type, enqueued.state, 1);
     }
-    tally
+    effects
 }
 
 // Nothing to look up: one statement, which is a transaction by itself.
@@ -192,7 +192,7 @@ async fn record_plain(database: &Database, jobs: &[NewJob]) -> Result<Vec<Enqueu
         Ok(Enqueued { id, state: *state, duplicate: false })
     };
     let enqueued = ids.into_iter().map(enqueued).collect::<Result<Vec<_>>>()?;
-    tally(jobs.iter().zip(&enqueued)).count();
+    enqueue_effects(jobs.iter().zip(&enqueued)).record_metrics();
     Ok(enqueued)
 }
 

@@ -4,7 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use orchestrix_core::{AttemptOutcome, JobId, JobState, JobType, LeaseToken, Queue};
 use orchestrix_store::{
-    AttemptEnd, Fence, Finish, FinishError, LogLine, ProgressUpdate, Result, StoreError, Verdict, metrics::Tally,
+    CommitEffects, EndedAttempt, Fence, FinishError, LogLine, Outcome, OutcomeReport, ProgressUpdate, Result,
+    StoreError,
 };
 use serde_json::json;
 use tokio_postgres::Row;
@@ -22,8 +23,8 @@ const ROUNDS: usize = 4;
 
 type Answer = Result<JobState, FinishError>;
 
-pub(crate) async fn finish(store: &PostgresStore, items: &[Finish]) -> Result<Vec<Answer>> {
-    Finish::validate(items)?;
+pub(crate) async fn finish(store: &PostgresStore, items: &[OutcomeReport]) -> Result<Vec<Answer>> {
+    OutcomeReport::validate(items)?;
     let mut answers: Vec<Option<Answer>> = vec![None; items.len()];
     // In the order of ids: every statement that waits for several rows locks them in this order.
     let mut order: Vec<usize> = (0..items.len()).collect();
@@ -32,11 +33,11 @@ pub(crate) async fn finish(store: &PostgresStore, items: &[Finish]) -> Result<Ve
     let mut last = None;
     for i in order {
         let item = &items[i];
-        if let Err(error) = item.verdict.validate() {
+        if let Err(error) = item.outcome.validate() {
             answers[i] = Some(Err(FinishError::Invalid(error)));
         } else if last.replace(item.token) != Some(item.token) {
-            match item.verdict {
-                Verdict::Complete { .. } => complete.push(i),
+            match item.outcome {
+                Outcome::Complete { .. } => complete.push(i),
                 _ => other.push(i),
             }
         }
@@ -59,7 +60,7 @@ pub(crate) async fn finish(store: &PostgresStore, items: &[Finish]) -> Result<Ve
 // Those at `positions`, which are in the order of tokens.
 async fn complete_all(
     store: &PostgresStore,
-    items: &[Finish],
+    items: &[OutcomeReport],
     mut positions: Vec<usize>,
     answers: &mut [Option<Answer>],
 ) -> Result<Vec<JobId>> {
@@ -73,8 +74,8 @@ async fn complete_all(
         let ids: Vec<Uuid> = now.iter().map(|i| items[*i].token.job.as_uuid()).collect();
         let counters: Vec<i32> = now.iter().map(|i| items[*i].token.counter).collect();
         let secrets: Vec<Uuid> = now.iter().map(|i| items[*i].token.secret).collect();
-        let results = now.iter().map(|i| match &items[*i].verdict {
-            Verdict::Complete { result } => result.as_ref().map(|json| json.as_str()),
+        let results = now.iter().map(|i| match &items[*i].outcome {
+            Outcome::Complete { result } => result.as_ref().map(|json| json.as_str()),
             _ => None,
         });
         let results: Vec<Option<&str>> = results.collect();
@@ -95,17 +96,17 @@ async fn complete_all(
 // What completed, by queue and type.
 fn count(row: &Row) {
     let (queues, types, counts): (Vec<&str>, Vec<&str>, Vec<i64>) = (row.get(2), row.get(3), row.get(4));
-    let mut tally = Tally::default();
+    let mut effects = CommitEffects::default();
     for ((queue, job_type), n) in queues.into_iter().zip(types).zip(counts) {
         let (queue, job_type) = (Queue::trusted(queue), JobType::trusted(job_type));
-        tally.finished(&queue, &job_type, JobState::Completed, n.unsigned_abs());
+        effects.jobs_finished(&queue, &job_type, JobState::Completed, n.unsigned_abs());
     }
-    tally.count();
+    effects.record_metrics();
 }
 
 async fn settle_all(
     store: &PostgresStore,
-    items: &[Finish],
+    items: &[OutcomeReport],
     positions: &[usize],
     answers: &mut [Option<Answer>],
 ) -> Result<Vec<JobId>> {
@@ -120,7 +121,7 @@ async fn settle_all(
         for row in store.database().query(&EXAMINE, &[&ids, &counters, &secrets]).await? {
             let job = Examined::read(&row)?;
             let Some(i) = left.get(&job.token) else { continue };
-            if let Some(ending) = Ending::of_attempt(&job, &AttemptEnd::from(&items[*i].verdict), Guard::Token) {
+            if let Some(ending) = Ending::of_attempt(&job, &EndedAttempt::from(&items[*i].outcome), Guard::Token) {
                 endings.push(ending);
                 by_place.insert((job.token.job, job.token.counter), job.token);
             }
@@ -147,7 +148,7 @@ async fn settle_all(
 // What was refused may be the repeat of what was accepted: the answer that got lost on the way is given again.
 async fn replay(
     store: &PostgresStore,
-    items: &[Finish],
+    items: &[OutcomeReport],
     positions: &[usize],
     answers: &mut [Option<Answer>],
 ) -> Result<()> {
@@ -158,7 +159,7 @@ async fn replay(
     for row in store.database().query(&REPLAY, &[&ids, &counters, &secrets]).await? {
         let i = positions[usize::try_from(row.get::<_, i64>(0) - 1).unwrap_or(0)];
         let outcome: &str = row.get(1);
-        let end = AttemptEnd::from(&items[i].verdict);
+        let end = EndedAttempt::from(&items[i].outcome);
         let same = outcome == end.outcome.as_str()
             && row.get::<_, Option<&str>>(3) == end.error.as_deref()
             && (end.outcome != AttemptOutcome::Completed || end.left(row.get(4)));

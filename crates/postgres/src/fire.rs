@@ -10,13 +10,13 @@ use std::{
 };
 
 use orchestrix_core::{JobId, Overlap, ScheduleName, Timestamp, tzdb_version};
-use orchestrix_store::{Fence, Result, Schedule, StoreError, Swept};
+use orchestrix_store::{Fence, Result, Schedule, StoreError, SweepResult};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
 use crate::{
     PostgresOptions, PostgresStore,
-    firing::{Decided, Done, hold, write_down},
+    firing::{Done, PlannedFiring, hold, write_down},
     ledger,
     pace::{Pace, Share},
     record::millis,
@@ -42,7 +42,7 @@ struct Step<'a> {
     patience: Duration,
 }
 
-pub(crate) async fn fire(store: &PostgresStore, fence: Fence, limit: usize) -> Result<Swept> {
+pub(crate) async fn fire(store: &PostgresStore, fence: Fence, limit: usize) -> Result<SweepResult> {
     let limit = sweep_limit(limit)?;
     let work = store.database().transaction(fence).await?;
     let pace = store.pace();
@@ -63,12 +63,12 @@ pub(crate) async fn fire(store: &PostgresStore, fence: Fence, limit: usize) -> R
 }
 
 impl Step<'_> {
-    async fn run(&self, limit: i64) -> Result<(Swept, Done)> {
+    async fn run(&self, limit: i64) -> Result<(SweepResult, Done)> {
         let (count, done) = self.due(limit).await?;
         let rows = self.work.query(&NEXT_FIRE, &[&tzdb_version()]).await?;
         let next = rows.first().and_then(|row| row.get::<_, Option<f64>>(0));
         let next_in = next.map(|millis| Duration::from_secs_f64(millis.max(0.0) / 1000.0));
-        Ok((Swept { count, next_in }, done))
+        Ok((SweepResult { count, next_in }, done))
     }
 
     async fn due(&self, limit: i64) -> Result<(usize, Done)> {
@@ -143,13 +143,13 @@ impl Step<'_> {
         let decide = |schedule: &Schedule, known: &HashSet<Timestamp>| {
             let open = still_open(schedule, schedule.definition.overlap, &unfinished);
             if schedule.next_fire_at.is_none_or(|time| time > now) {
-                return Decided::nothing(schedule.clone(), open);
+                return PlannedFiring::nothing(schedule.clone(), open);
             }
             let most = self.share.occurrences(schedule.definition.job.payload.as_str().len());
             let firing = schedule.fire_unless(|time| known.contains(&time), &open, now, most);
-            Decided::new(schedule, firing, open)
+            PlannedFiring::new(schedule, firing, open)
         };
-        let mut decided = Vec::new();
+        let mut planned = Vec::new();
         let (mut jobs, mut bytes) = (0, 0);
         for schedule in schedules {
             if jobs >= self.share.jobs() || bytes >= self.share.bytes() {
@@ -158,31 +158,31 @@ impl Step<'_> {
             let one = decide(schedule, &HashSet::new());
             jobs += one.jobs.len();
             bytes += one.payload_bytes();
-            decided.push(one);
+            planned.push(one);
         }
-        // A line that is there already gets no job: then it is decided again without it.
-        for (name, known) in known_times(self.work, &decided).await? {
-            let Some(at) = decided.iter().position(|one| *one.name() == name) else { continue };
-            decided[at] = decide(&schedules[at], &known);
+        // A line that is there already gets no job: then it is planned again without it.
+        for (name, known) in known_times(self.work, &planned).await? {
+            let Some(at) = planned.iter().position(|one| *one.name() == name) else { continue };
+            planned[at] = decide(&schedules[at], &known);
             let mut lines = Vec::new();
-            for line in std::mem::take(&mut decided[at].lines) {
+            for line in std::mem::take(&mut planned[at].lines) {
                 match known.contains(&line.nominal) {
                     true => lines.extend(ledger::without_known(self.work, &schedules[at], line).await?),
                     false => lines.push(line),
                 }
             }
-            decided[at].lines = lines;
+            planned[at].lines = lines;
         }
-        let count = decided.len();
-        let decided = self.sound(decided).await?;
-        let (decided, held) = self.free(decided).await?;
-        Ok((count, write_down(self.work, self.options, decided, &held).await?))
+        let count = planned.len();
+        let planned = self.sound(planned).await?;
+        let (planned, held) = self.free(planned).await?;
+        Ok((count, write_down(self.work, self.options, planned, &held).await?))
     }
 
     // Those whose jobs keep all rules; the others are put off.
-    async fn sound(&self, decided: Vec<Decided>) -> Result<Vec<Decided>> {
-        let mut sound = Vec::with_capacity(decided.len());
-        for one in decided {
+    async fn sound(&self, planned: Vec<PlannedFiring>) -> Result<Vec<PlannedFiring>> {
+        let mut sound = Vec::with_capacity(planned.len());
+        for one in planned {
             match one.check() {
                 Ok(_) => sound.push(one),
                 Err(error) => self.put_off(&[one.name()], &error).await?,
@@ -193,21 +193,22 @@ impl Step<'_> {
 
     // Those that need no job which somebody else holds, and the jobs that they need, held; the others are put off. Somebody may hold a
     // job for long: whoever completes it in a transaction of his own, say.
-    async fn free(&self, decided: Vec<Decided>) -> Result<(Vec<Decided>, Vec<Row>)> {
-        let held = hold(self.work, &decided, &HOLD_FREE_JOBS).await?;
+    async fn free(&self, planned: Vec<PlannedFiring>) -> Result<(Vec<PlannedFiring>, Vec<Row>)> {
+        let held = hold(self.work, &planned, &HOLD_FREE_JOBS).await?;
         let free: HashSet<Uuid> = held.iter().map(|row| row.get(0)).collect();
-        let missing = decided.iter().flat_map(Decided::needs).map(|id| id.as_uuid()).filter(|id| !free.contains(id));
+        let missing =
+            planned.iter().flat_map(PlannedFiring::needs).map(|id| id.as_uuid()).filter(|id| !free.contains(id));
         let missing: Vec<Uuid> = missing.collect();
         if missing.is_empty() {
-            return Ok((decided, held));
+            return Ok((planned, held));
         }
         // Those that have finished since they were looked at hold up nobody.
         let rows = self.work.query(&UNFINISHED, &[&missing]).await?;
         let locked: HashSet<JobId> = rows.iter().map(|row| JobId::from_uuid(row.get(0))).collect();
         let (waiting, free): (Vec<_>, Vec<_>) =
-            decided.into_iter().partition(|one| one.needs().any(|id| locked.contains(&id)));
+            planned.into_iter().partition(|one| one.needs().any(|id| locked.contains(&id)));
         if !waiting.is_empty() {
-            let names: Vec<&ScheduleName> = waiting.iter().map(Decided::name).collect();
+            let names: Vec<&ScheduleName> = waiting.iter().map(PlannedFiring::name).collect();
             let error = StoreError::Unavailable("a job that it has to wait for, or to cancel, is locked".into());
             self.put_off(&names, &error).await?;
         }
@@ -271,9 +272,9 @@ pub(crate) fn still_open(schedule: &Schedule, overlap: Overlap, unfinished: &Has
 }
 
 // The nominal times of lines to come that have one already.
-async fn known_times(work: &Work<'_>, decided: &[Decided]) -> Result<HashMap<ScheduleName, HashSet<Timestamp>>> {
+async fn known_times(work: &Work<'_>, planned: &[PlannedFiring]) -> Result<HashMap<ScheduleName, HashSet<Timestamp>>> {
     let times: Vec<_> =
-        decided.iter().flat_map(|one| one.lines.iter().map(|line| (one.name(), line.nominal))).collect();
+        planned.iter().flat_map(|one| one.lines.iter().map(|line| (one.name(), line.nominal))).collect();
     let mut known: HashMap<ScheduleName, HashSet<Timestamp>> = HashMap::new();
     for (name, line) in ledger::known(work, &times).await? {
         known.entry(name).or_default().insert(line.nominal);

@@ -1,17 +1,18 @@
-//! Writing down what was decided about schedules: a few statements for any number of them, in the transaction that holds their rows.
+//! Writing down what was planned about schedules: a few statements for any number of them, in the transaction that holds their rows.
 
 use std::collections::BTreeSet;
 
 use orchestrix_core::{
-    DependsOn, JobId, JobType, NewJob, Priority, Queue, ScheduleName, Timestamp, graph::Parents, schedule::Outcome,
+    DependsOn, JobId, JobType, NewJob, Priority, Queue, ScheduleName, Timestamp, graph::Parents,
+    schedule::OccurrenceOutcome,
 };
-use orchestrix_store::{Enqueued, Fence, Firing, Occurrence, Result, Schedule, StoreError, metrics::Tally};
+use orchestrix_store::{CommitEffects, Enqueued, Fence, Firing, Occurrence, Result, Schedule, StoreError};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
 use crate::{
     PostgresOptions, PostgresStore,
-    enqueue::{check_call, record_graph, tally},
+    enqueue::{check_call, enqueue_effects, record_graph},
     ledger,
     row::{count, state},
     settle::{Ending, Settled, ended, note, settle},
@@ -19,8 +20,8 @@ use crate::{
     work::Work,
 };
 
-/// What was decided about one schedule.
-pub(crate) struct Decided {
+/// What was planned about one schedule.
+pub(crate) struct PlannedFiring {
     pub(crate) lines: Vec<Occurrence>,
     pub(crate) jobs: Vec<NewJob>,
     cancel: Vec<JobId>,
@@ -29,7 +30,7 @@ pub(crate) struct Decided {
     after: Schedule,
 }
 
-impl Decided {
+impl PlannedFiring {
     pub(crate) fn new(schedule: &Schedule, firing: Firing, unfinished: Vec<JobId>) -> Self {
         let Firing { lines, jobs, cancel, after, .. } = firing;
         Self { lines, jobs, cancel, unfinished, after: after.unwrap_or_else(|| schedule.clone()) }
@@ -68,7 +69,7 @@ impl Decided {
 pub(crate) struct Done {
     jobs: Vec<(Queue, JobType, Priority)>,
     /// What is to be counted, but for those that were cancelled.
-    tally: Tally,
+    effects: CommitEffects,
     pub(crate) recorded: Vec<Enqueued>,
     cancelled: Vec<Settled>,
 }
@@ -77,14 +78,14 @@ impl Done {
     /// Takes in what was done besides.
     pub(crate) fn add(&mut self, other: Self) {
         self.jobs.extend(other.jobs);
-        self.tally.add(other.tally);
+        self.effects.merge(other.effects);
         self.recorded.extend(other.recorded);
         self.cancelled.extend(other.cancelled);
     }
 
     /// Tells those who wait for jobs, and counts what was done.
     pub(crate) async fn tell(&mut self, store: &PostgresStore, fence: Fence) {
-        std::mem::take(&mut self.tally).count();
+        std::mem::take(&mut self.effects).record_metrics();
         store.note_recorded(&self.jobs, &self.recorded);
         note(store, &self.cancelled);
         store.tell_dependents(fence, ended(&self.cancelled)).await;
@@ -93,8 +94,8 @@ impl Done {
 
 /// Keeps the earlier jobs that new ones need as they are, by `hold_jobs.sql` or its like; in one order, so that two transactions that
 /// need the same jobs do not wait for each other.
-pub(crate) async fn hold(work: &Work<'_>, decided: &[Decided], statement: &Statement) -> Result<Vec<Row>> {
-    let needed: BTreeSet<Uuid> = decided.iter().flat_map(Decided::needs).map(|id| id.as_uuid()).collect();
+pub(crate) async fn hold(work: &Work<'_>, planned: &[PlannedFiring], statement: &Statement) -> Result<Vec<Row>> {
+    let needed: BTreeSet<Uuid> = planned.iter().flat_map(PlannedFiring::needs).map(|id| id.as_uuid()).collect();
     let needed: Vec<Uuid> = needed.into_iter().collect();
     if needed.is_empty() { Ok(Vec::new()) } else { work.query(statement, &[&needed]).await }
 }
@@ -103,12 +104,12 @@ pub(crate) async fn hold(work: &Work<'_>, decided: &[Decided], statement: &State
 pub(crate) async fn write_down(
     work: &Work<'_>,
     options: &PostgresOptions,
-    mut decided: Vec<Decided>,
+    mut planned: Vec<PlannedFiring>,
     held: &[Row],
 ) -> Result<Done> {
     let mut jobs = Vec::new();
     let mut graph = Vec::new();
-    for one in &mut decided {
+    for one in &mut planned {
         let before = graph.len();
         for mut parents in one.check()? {
             parents.inside.iter_mut().for_each(|position| *position += before);
@@ -116,7 +117,7 @@ pub(crate) async fn write_down(
         }
         jobs.append(&mut one.jobs);
     }
-    let cancelled = cancel(work, &decided, held).await?;
+    let cancelled = cancel(work, &planned, held).await?;
     let recorded = match jobs.is_empty() {
         true => Vec::new(),
         // Jobs of schedules have no keys, so nobody can take one of them meanwhile.
@@ -125,31 +126,31 @@ pub(crate) async fn write_down(
             .ok_or_else(|| StoreError::Unavailable("a key was taken meanwhile".into()))?,
     };
     let mut created = recorded.iter().map(|job| job.id);
-    for one in &mut decided {
+    for one in &mut planned {
         let mut own = Vec::new();
-        for line in one.lines.iter_mut().filter(|line| line.outcome == Outcome::Fired && line.job.is_none()) {
+        for line in one.lines.iter_mut().filter(|line| line.outcome == OccurrenceOutcome::Fired && line.job.is_none()) {
             line.job = created.next();
             own.extend(line.job);
         }
         one.after.remember(std::mem::take(&mut one.unfinished), own);
     }
-    let lines = |one: &mut Decided| std::mem::take(&mut one.lines);
-    let lines: Vec<Vec<Occurrence>> = decided.iter_mut().map(lines).collect();
+    let lines = |one: &mut PlannedFiring| std::mem::take(&mut one.lines);
+    let lines: Vec<Vec<Occurrence>> = planned.iter_mut().map(lines).collect();
     let lines: Vec<(&ScheduleName, Occurrence)> =
-        decided.iter().zip(lines).flat_map(|(one, lines)| lines.into_iter().map(|line| (one.name(), line))).collect();
+        planned.iter().zip(lines).flat_map(|(one, lines)| lines.into_iter().map(|line| (one.name(), line))).collect();
     ledger::record(work, &lines).await?;
-    move_on(work, &decided).await?;
-    let mut tally = tally(jobs.iter().zip(&recorded));
+    move_on(work, &planned).await?;
+    let mut effects = enqueue_effects(jobs.iter().zip(&recorded));
     for (name, line) in &lines {
-        tally.fired(name, line.outcome, line.count);
+        effects.schedule_fired(name, line.outcome, line.count);
     }
     let jobs = jobs.into_iter().map(|job| (job.queue, job.job_type, job.priority)).collect();
-    Ok(Done { jobs, tally, recorded, cancelled })
+    Ok(Done { jobs, effects, recorded, cancelled })
 }
 
 // Cancels what gives way to new jobs: what runs is asked to stop, what waits is over.
-async fn cancel(work: &Work<'_>, decided: &[Decided], held: &[Row]) -> Result<Vec<Settled>> {
-    let doomed: BTreeSet<JobId> = decided.iter().flat_map(|one| one.cancel.iter().copied()).collect();
+async fn cancel(work: &Work<'_>, planned: &[PlannedFiring], held: &[Row]) -> Result<Vec<Settled>> {
+    let doomed: BTreeSet<JobId> = planned.iter().flat_map(|one| one.cancel.iter().copied()).collect();
     let mut leased = Vec::new();
     let mut endings = Vec::new();
     for row in held {
@@ -170,11 +171,11 @@ async fn cancel(work: &Work<'_>, decided: &[Decided], held: &[Row]) -> Result<Ve
     if endings.is_empty() { Ok(Vec::new()) } else { settle(work, &endings).await }
 }
 
-async fn move_on(work: &Work<'_>, decided: &[Decided]) -> Result<()> {
-    if decided.is_empty() {
+async fn move_on(work: &Work<'_>, planned: &[PlannedFiring]) -> Result<()> {
+    if planned.is_empty() {
         return Ok(());
     }
-    let after = || decided.iter().map(|one| &one.after);
+    let after = || planned.iter().map(|one| &one.after);
     let names: Vec<&str> = after().map(|schedule| schedule.definition.name.as_str()).collect();
     let counted: Vec<Timestamp> = after().map(|schedule| schedule.counted_from).collect();
     let nominals: Vec<Option<Timestamp>> = after().map(|schedule| schedule.next_nominal).collect();

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, time::Duration};
 
 use orchestrix_core::{AttemptOutcome, JobId, JobState, LeaseToken};
-use orchestrix_store::{AttemptEnd, Fence, Result, Swept};
+use orchestrix_store::{EndedAttempt, Fence, Result, SweepResult};
 use uuid::Uuid;
 
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
     work::Work,
 };
 
-pub(crate) async fn promote(store: &PostgresStore, fence: Fence, limit: usize) -> Result<Swept> {
+pub(crate) async fn promote(store: &PostgresStore, fence: Fence, limit: usize) -> Result<SweepResult> {
     let limit = sweep_limit(limit)?;
     let work = store.database().work(fence).await?;
     let rows = work.query(&PROMOTE, &[&limit]).await?;
@@ -28,22 +28,22 @@ pub(crate) async fn promote(store: &PostgresStore, fence: Fence, limit: usize) -
         store.note_ready(JobState::Pending, row, 1);
         count += usize::try_from(row.get::<_, i64>(0)).unwrap_or(0);
     }
-    Ok(Swept { count, next_in })
+    Ok(SweepResult { count, next_in })
 }
 
-pub(crate) async fn reap(store: &PostgresStore, fence: Fence, limit: usize, crash_loop: u16) -> Result<Swept> {
-    let end = AttemptEnd::lost(crash_loop);
+pub(crate) async fn reap(store: &PostgresStore, fence: Fence, limit: usize, crash_loop: u16) -> Result<SweepResult> {
+    let end = EndedAttempt::lost(crash_loop);
     let decide = |job: &Examined| Ending::of_attempt(job, &end, Guard::Expired);
     sweep(store, fence, &OVERDUE_LEASES, &NEXT_LEASE, limit, decide).await
 }
 
-pub(crate) async fn time_out(store: &PostgresStore, fence: Fence, limit: usize) -> Result<Swept> {
-    let end = AttemptEnd::plain(AttemptOutcome::TimedOut);
+pub(crate) async fn time_out(store: &PostgresStore, fence: Fence, limit: usize) -> Result<SweepResult> {
+    let end = EndedAttempt::plain(AttemptOutcome::TimedOut);
     let decide = |job: &Examined| Ending::of_attempt(job, &end, Guard::Overdue);
     sweep(store, fence, &OVERDUE_ATTEMPTS, &NEXT_TIMEOUT, limit, decide).await
 }
 
-pub(crate) async fn expire(store: &PostgresStore, fence: Fence, limit: usize) -> Result<Swept> {
+pub(crate) async fn expire(store: &PostgresStore, fence: Fence, limit: usize) -> Result<SweepResult> {
     let decide = |job: &Examined| {
         let Examined { token: LeaseToken { job: id, counter, .. }, lifecycle, .. } = *job;
         Some(Ending::cancel_waiting(id, lifecycle.state, counter, lifecycle.attempts, lifecycle.losses, "expired"))
@@ -59,7 +59,7 @@ async fn sweep(
     next: &Statement,
     limit: usize,
     decide: impl Fn(&Examined) -> Option<Ending>,
-) -> Result<Swept> {
+) -> Result<SweepResult> {
     let limit = sweep_limit(limit)?;
     let work = store.database().work(fence).await?;
     let mut endings = Vec::new();
@@ -71,7 +71,7 @@ async fn sweep(
     work.commit().await?;
     note(store, &settled);
     store.tell_dependents(fence, ended(&settled)).await;
-    Ok(Swept { count: settled.len(), next_in })
+    Ok(SweepResult { count: settled.len(), next_in })
 }
 
 async fn next_in(work: &Work<'_>, next: &Statement) -> Result<Option<Duration>> {
@@ -80,15 +80,15 @@ async fn next_in(work: &Work<'_>, next: &Statement) -> Result<Option<Duration>> 
 }
 
 /// Tells children whose parents finished, whoever's they are.
-pub(crate) async fn unblock(store: &PostgresStore, fence: Fence, limit: usize) -> Result<Swept> {
+pub(crate) async fn unblock(store: &PostgresStore, fence: Fence, limit: usize) -> Result<SweepResult> {
     let told = tell(store, fence, limit, None).await?;
     if told.edges == 0 {
         let work = store.database().work(fence).await?;
         work.query(&FORGET_SETTLED, &[&sweep_limit(limit)?]).await?;
         work.commit().await?;
-        return Ok(Swept::default());
+        return Ok(SweepResult::default());
     }
-    Ok(Swept { count: told.edges, next_in: Some(Duration::ZERO) })
+    Ok(SweepResult { count: told.edges, next_in: Some(Duration::ZERO) })
 }
 
 /// What one step of telling did.

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use orchestrix_core::{JobId, ScheduleName, Tenant, Timestamp};
-use orchestrix_store::{Occurrence, Page, PageRequest, Result, Schedule, StoreError, Within};
+use orchestrix_store::{Occurrence, Page, PageRequest, Result, Schedule, StoreError, TenantScope};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
@@ -37,7 +37,7 @@ fn read(row: &Row) -> Result<Occurrence> {
 
 pub(crate) async fn list(
     store: &PostgresStore,
-    within: Within<'_>,
+    within: TenantScope<'_>,
     name: &ScheduleName,
     page: &PageRequest<Timestamp>,
 ) -> Result<Page<Occurrence, Timestamp>> {

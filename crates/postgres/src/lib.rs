@@ -62,11 +62,13 @@ use orchestrix_core::{
     Priority, Queue, ScheduleName, Timestamp, WorkerName,
 };
 use orchestrix_store::{
-    Advance, Agenda, ApiKey, AuditEntry, AuditFilter, Backfill, ClaimRequest, Claimed, Directive, Enqueued, Epoch,
-    Fence, Finish, FinishError, JobFilter, JobSummary, KeyRecord, Lately, Leadership, LeaseStatus, LogEntry, LogLine,
-    NewAudit, NewKey, NewOperation, NodeInfo, NodeStatus, Occurrence, Operation, Page, PageRequest, Presence,
-    ProgressUpdate, Pruned, Put, QueueDepth, Recent, Result, Retention, Schedule, Store, StoreError, Swept, Wakeup,
-    Wakeups, Within, WorkerInfo, WorkerStatus, enqueue::check_alone, operation::Unreadable, wakeup::Waker,
+    AdminStore, ApiKey, AuditEntry, AuditFilter, Backfill, ChangesPage, ChangesQuery, ClaimRequest, ClaimedJob,
+    CoordinationStore, Directive, Enqueued, Epoch, Fence, FinishError, JobFilter, JobStore, JobSummary, KeyRecord,
+    Leadership, LeaseStatus, LeaseStore, LogEntry, LogLine, NewAuditEntry, NewKey, NewOperation, NodeInfo, NodeStatus,
+    Occurrence, Operation, OperationStep, OutcomeReport, Page, PageRequest, Presence, ProgressUpdate, Pruned,
+    PutResult, QueueDepth, QueueStore, Result, Retention, Schedule, ScheduleStore, Store, StoreError, SweepResult,
+    SweepTimes, TenantScope, Wakeup, Wakeups, WorkerInfo, WorkerStatus, WorkerStore, enqueue::check_alone,
+    operation::Unreadable, wakeup::WakeupSender,
 };
 use tokio::task::AbortHandle;
 use tokio_postgres::Row;
@@ -103,7 +105,7 @@ pub(crate) struct Inner {
     coalescer: Coalescer,
     notifier: Notifier,
     pub(crate) lanes: Arc<Lanes>,
-    pub(crate) waker: Waker,
+    pub(crate) wakeups: WakeupSender,
     listener: std::sync::OnceLock<AbortHandle>,
     pace: Pace,
     unreadable: Unreadable,
@@ -134,7 +136,7 @@ impl PostgresStore {
             notifier: Notifier::start(database.clone()),
             database,
             lanes: Arc::default(),
-            waker: Waker::default(),
+            wakeups: WakeupSender::default(),
             listener: std::sync::OnceLock::new(),
             pace: Pace::default(),
             unreadable: Unreadable::default(),
@@ -159,7 +161,7 @@ impl PostgresStore {
             notifier: Notifier::start(database.clone()),
             database,
             lanes: Arc::clone(&self.0.lanes),
-            waker: self.0.waker.clone(),
+            wakeups: self.0.wakeups.clone(),
             listener: std::sync::OnceLock::new(),
             pace: Pace::default(),
             unreadable: Unreadable::default(),
@@ -214,7 +216,7 @@ impl PostgresStore {
         if let Wakeup::Queue(queue) = &wakeup {
             self.0.notifier.tell(queue);
         }
-        self.0.waker.wake(wakeup);
+        self.0.wakeups.wake(wakeup);
     }
 
     /// Gives a hint if a job has become claimable. Its queue, type, rank and time stand in `row` from `column` on.
@@ -232,7 +234,7 @@ impl PostgresStore {
     // Gives a hint that a job began to wait for a time, here and to other processes.
     fn wake_timers(&self) {
         self.0.notifier.tell_timers();
-        self.0.waker.wake_timers();
+        self.0.wakeups.wake_timers();
     }
 
     fn note_recorded(&self, jobs: &[(Queue, JobType, Priority)], recorded: &[Enqueued]) {
@@ -271,8 +273,8 @@ impl PostgresStore {
 }
 
 #[async_trait]
-impl Store for PostgresStore {
-    async fn enqueue(&self, job: NewJob) -> Result<Enqueued> {
+impl JobStore for PostgresStore {
+    async fn enqueue_job(&self, job: NewJob) -> Result<Enqueued> {
         let parents = check_alone(&job)?;
         let key = [(job.queue.clone(), job.job_type.clone(), job.priority)];
         let recorded = if job.depends_on.is_empty() {
@@ -284,41 +286,87 @@ impl Store for PostgresStore {
         Ok(recorded)
     }
 
-    async fn enqueue_many(&self, jobs: Vec<NewJob>) -> Result<Vec<Enqueued>> {
+    async fn enqueue_jobs(&self, jobs: Vec<NewJob>) -> Result<Vec<Enqueued>> {
         let recorded = enqueue::record_all(self, &jobs).await?;
         let keys: Vec<_> = jobs.into_iter().map(|job| (job.queue, job.job_type, job.priority)).collect();
         self.note_recorded(&keys, &recorded);
         Ok(recorded)
     }
 
-    async fn release_hold(&self, id: JobId) -> Result<JobState> {
+    async fn release_held_job(&self, id: JobId) -> Result<JobState> {
         operate::release_hold(self, id).await
     }
 
-    async fn cancel(&self, id: JobId) -> Result<JobState> {
+    async fn cancel_job(&self, id: JobId) -> Result<JobState> {
         operate::cancel(self, id).await
     }
 
-    async fn claim(&self, request: &ClaimRequest) -> Result<Vec<Claimed>> {
+    async fn retry_job(&self, id: JobId) -> Result<JobState> {
+        operate::retry(self, id).await
+    }
+
+    async fn retry_jobs(&self, filter: &JobFilter, page: &PageRequest<JobId>) -> Result<Page<JobId, JobId>> {
+        operate::retry_many(self, filter, page).await
+    }
+
+    async fn reprioritize_job(&self, id: JobId, priority: Priority) -> Result<JobState> {
+        operate::reprioritize(self, id, priority).await
+    }
+
+    async fn job(&self, id: JobId) -> Result<Option<Job>> {
+        inspect::get(self, id).await
+    }
+
+    async fn job_summaries(&self, ids: &[JobId]) -> Result<Vec<JobSummary>> {
+        inspect::summaries(self, ids).await
+    }
+
+    async fn job_states(&self, ids: &[JobId]) -> Result<Vec<(JobId, JobState)>> {
+        inspect::states(self, ids).await
+    }
+
+    async fn list_jobs(&self, filter: &JobFilter, page: &PageRequest<JobId>) -> Result<Page<JobSummary, JobId>> {
+        inspect::list(self, filter, page).await
+    }
+
+    async fn job_logs(&self, id: JobId, page: &PageRequest<i64>) -> Result<Page<LogEntry, i64>> {
+        inspect::logs(self, id, page).await
+    }
+
+    async fn logs_after(&self, places: &[(JobId, i64)], limit: usize) -> Result<Vec<((JobId, i64), LogEntry)>> {
+        inspect::tails(self, places, limit).await
+    }
+
+    async fn recent_changes(&self, query: &ChangesQuery) -> Result<ChangesPage> {
+        recent::recent(self, query).await
+    }
+}
+
+#[async_trait]
+impl LeaseStore for PostgresStore {
+    async fn claim_jobs(&self, request: &ClaimRequest) -> Result<Vec<ClaimedJob>> {
         claim::claim(self, request).await
     }
 
-    async fn heartbeat(&self, tokens: &[LeaseToken]) -> Result<Vec<LeaseStatus>> {
+    async fn extend_leases(&self, tokens: &[LeaseToken]) -> Result<Vec<LeaseStatus>> {
         claim::heartbeat(self, tokens).await
     }
 
-    async fn finish(&self, items: Vec<Finish>) -> Result<Vec<Result<JobState, FinishError>>> {
+    async fn finish_attempts(&self, items: Vec<OutcomeReport>) -> Result<Vec<Result<JobState, FinishError>>> {
         finish::finish(self, &items).await
     }
 
-    async fn progress(&self, token: LeaseToken, update: ProgressUpdate) -> Result<()> {
+    async fn record_progress(&self, token: LeaseToken, update: ProgressUpdate) -> Result<()> {
         finish::progress(self, token, &update).await
     }
 
     async fn append_logs(&self, token: LeaseToken, lines: Vec<LogLine>) -> Result<()> {
         finish::append_logs(self, token, &lines).await
     }
+}
 
+#[async_trait]
+impl WorkerStore for PostgresStore {
     async fn register_worker(&self, worker: &WorkerInfo) -> Result<Directive> {
         worker::register(self, worker).await
     }
@@ -331,18 +379,17 @@ impl Store for PostgresStore {
         worker::remove(self, name, instance).await
     }
 
-    async fn retry(&self, id: JobId) -> Result<JobState> {
-        operate::retry(self, id).await
+    async fn direct_worker(&self, name: &WorkerName, directive: Directive) -> Result<bool> {
+        worker::direct(self, name, directive).await
     }
 
-    async fn retry_many(&self, filter: &JobFilter, page: &PageRequest<JobId>) -> Result<Page<JobId, JobId>> {
-        operate::retry_many(self, filter, page).await
+    async fn list_workers(&self, page: &PageRequest<WorkerName>) -> Result<Page<WorkerStatus, WorkerName>> {
+        worker::list(self, page).await
     }
+}
 
-    async fn reprioritize(&self, id: JobId, priority: Priority) -> Result<JobState> {
-        operate::reprioritize(self, id, priority).await
-    }
-
+#[async_trait]
+impl QueueStore for PostgresStore {
     async fn pause_queue(&self, queue: &Queue) -> Result<()> {
         operate::pause_queue(self, queue, true).await
     }
@@ -355,16 +402,91 @@ impl Store for PostgresStore {
         operate::paused_queues(self).await
     }
 
-    async fn direct_worker(&self, name: &WorkerName, directive: Directive) -> Result<bool> {
-        worker::direct(self, name, directive).await
+    async fn queue_depths(&self, page: &PageRequest<Queue>) -> Result<Page<QueueDepth, Queue>> {
+        inspect::depths(self, page).await
     }
 
+    async fn queue_depth(&self, queue: &Queue) -> Result<Option<QueueDepth>> {
+        inspect::depth(self, queue).await
+    }
+
+    async fn claimable_lanes(&self, limit: usize) -> Result<Vec<(Queue, JobType)>> {
+        inspect::lanes(self, limit).await
+    }
+}
+
+#[async_trait]
+impl ScheduleStore for PostgresStore {
+    async fn put_schedule(&self, scope: TenantScope<'_>, schedule: NewSchedule) -> Result<PutResult> {
+        schedule::put(self, scope, schedule).await
+    }
+
+    async fn delete_schedule(&self, scope: TenantScope<'_>, name: &ScheduleName) -> Result<bool> {
+        schedule::delete(self, scope, name).await
+    }
+
+    async fn pause_schedule(&self, scope: TenantScope<'_>, name: &ScheduleName, note: Option<String>) -> Result<bool> {
+        schedule::pause(self, scope, name, note).await
+    }
+
+    async fn resume_schedule(&self, scope: TenantScope<'_>, name: &ScheduleName) -> Result<bool> {
+        schedule::resume(self, scope, name).await
+    }
+
+    async fn trigger_schedule(&self, scope: TenantScope<'_>, name: &ScheduleName) -> Result<Enqueued> {
+        by_hand::trigger(self, scope, name).await
+    }
+
+    async fn backfill_schedule(&self, scope: TenantScope<'_>, name: &ScheduleName, range: &Backfill) -> Result<usize> {
+        by_hand::backfill(self, scope, name, range).await
+    }
+
+    async fn schedule(&self, scope: TenantScope<'_>, name: &ScheduleName) -> Result<Option<Schedule>> {
+        schedule::find(self, scope, name).await
+    }
+
+    async fn list_schedules(
+        &self,
+        scope: TenantScope<'_>,
+        page: &PageRequest<ScheduleName>,
+    ) -> Result<Page<Schedule, ScheduleName>> {
+        schedule::list(self, scope, page).await
+    }
+
+    async fn list_occurrences(
+        &self,
+        scope: TenantScope<'_>,
+        name: &ScheduleName,
+        page: &PageRequest<Timestamp>,
+    ) -> Result<Page<Occurrence, Timestamp>> {
+        ledger::list(self, scope, name, page).await
+    }
+}
+
+#[async_trait]
+impl AdminStore for PostgresStore {
     async fn begin_operation(&self, operation: NewOperation) -> Result<Operation> {
         operation::begin(self, operation).await
     }
 
     async fn abort_operation(&self, id: OperationId) -> Result<Operation> {
         operation::abort(self, id).await
+    }
+
+    async fn operation(&self, id: OperationId) -> Result<Option<Operation>> {
+        operation::find(self, id).await
+    }
+
+    async fn list_operations(
+        &self,
+        scope: TenantScope<'_>,
+        page: &PageRequest<OperationId>,
+    ) -> Result<Page<Operation, OperationId>> {
+        operation::list(self, scope, page).await
+    }
+
+    async fn open_operations(&self, limit: usize) -> Result<Vec<Operation>> {
+        operation::open(self, limit).await
     }
 
     async fn create_key(&self, key: NewKey) -> Result<ApiKey> {
@@ -375,84 +497,44 @@ impl Store for PostgresStore {
         key::revoke(self, id).await
     }
 
-    async fn begin_audit(&self, entry: NewAudit) -> Result<i64> {
+    async fn key(&self, id: &KeyId) -> Result<Option<KeyRecord>> {
+        key::find(self, id).await
+    }
+
+    async fn list_keys(&self, page: &PageRequest<KeyId>) -> Result<Page<ApiKey, KeyId>> {
+        key::list(self, page).await
+    }
+
+    async fn begin_audit_entry(&self, entry: NewAuditEntry) -> Result<i64> {
         audit::begin(self, &entry).await
     }
 
-    async fn end_audit(&self, seq: i64, outcome: &str) -> Result<bool> {
+    async fn finish_audit_entry(&self, seq: i64, outcome: &str) -> Result<bool> {
         audit::end(self, seq, outcome).await
     }
 
-    async fn put_schedule(&self, within: Within<'_>, schedule: NewSchedule) -> Result<Put> {
-        schedule::put(self, within, schedule).await
+    async fn list_audit_entries(&self, filter: &AuditFilter, page: &PageRequest<i64>) -> Result<Page<AuditEntry, i64>> {
+        audit::list(self, filter, page).await
+    }
+}
+
+#[async_trait]
+impl CoordinationStore for PostgresStore {
+    async fn campaign_for_leadership(
+        &self,
+        node: &NodeName,
+        term: Duration,
+        held: Option<Epoch>,
+    ) -> Result<Leadership> {
+        coordination::campaign(self, node, term, held).await
     }
 
-    async fn delete_schedule(&self, within: Within<'_>, name: &ScheduleName) -> Result<bool> {
-        schedule::delete(self, within, name).await
+    async fn resign_leadership(&self, node: &NodeName, epoch: Epoch) -> Result<bool> {
+        coordination::resign(self, node, epoch).await
     }
 
-    async fn pause_schedule(&self, within: Within<'_>, name: &ScheduleName, note: Option<String>) -> Result<bool> {
-        schedule::pause(self, within, name, note).await
-    }
-
-    async fn resume_schedule(&self, within: Within<'_>, name: &ScheduleName) -> Result<bool> {
-        schedule::resume(self, within, name).await
-    }
-
-    async fn trigger_schedule(&self, within: Within<'_>, name: &ScheduleName) -> Result<Enqueued> {
-        by_hand::trigger(self, within, name).await
-    }
-
-    async fn backfill_schedule(&self, within: Within<'_>, name: &ScheduleName, range: &Backfill) -> Result<usize> {
-        by_hand::backfill(self, within, name, range).await
-    }
-
-    async fn promote(&self, fence: Fence, limit: usize) -> Result<Swept> {
-        housekeeping::promote(self, fence, limit).await
-    }
-
-    async fn unblock(&self, fence: Fence, limit: usize) -> Result<Swept> {
-        housekeeping::unblock(self, fence, limit).await
-    }
-
-    async fn expire(&self, fence: Fence, limit: usize) -> Result<Swept> {
-        housekeeping::expire(self, fence, limit).await
-    }
-
-    async fn reap(&self, fence: Fence, limit: usize, crash_loop: u16) -> Result<Swept> {
-        housekeeping::reap(self, fence, limit, crash_loop).await
-    }
-
-    async fn time_out(&self, fence: Fence, limit: usize) -> Result<Swept> {
-        housekeeping::time_out(self, fence, limit).await
-    }
-
-    async fn forget_workers(&self, fence: Fence, silence: Duration, limit: usize) -> Result<usize> {
-        worker::forget(self, fence, silence, limit).await
-    }
-
-    async fn prune(&self, fence: Fence, retention: &Retention, limit: usize) -> Result<Pruned> {
-        prune::prune(self, fence, retention, limit).await
-    }
-
-    async fn forget_nodes(&self, fence: Fence, silence: Duration, limit: usize) -> Result<usize> {
-        coordination::forget_nodes(self, fence, silence, limit).await
-    }
-
-    async fn fire(&self, fence: Fence, limit: usize) -> Result<Swept> {
-        fire::fire(self, fence, limit).await
-    }
-
-    async fn advance_operation(&self, fence: Fence, id: OperationId, step: Advance) -> Result<Operation> {
-        operation::advance(self, fence, id, &step).await
-    }
-
-    async fn fold_depths(&self, limit: usize) -> Result<usize> {
-        inspect::fold(self, limit).await
-    }
-
-    async fn agenda(&self) -> Result<Agenda> {
-        coordination::agenda(self).await
+    async fn leader(&self) -> Result<Option<NodeName>> {
+        coordination::leader(self).await
     }
 
     async fn heartbeat_node(&self, node: &NodeInfo) -> Result<()> {
@@ -463,128 +545,74 @@ impl Store for PostgresStore {
         coordination::remove_node(self, name).await
     }
 
-    async fn campaign(&self, node: &NodeName, term: Duration, held: Option<Epoch>) -> Result<Leadership> {
-        coordination::campaign(self, node, term, held).await
+    async fn list_nodes(&self, page: &PageRequest<NodeName>) -> Result<Page<NodeStatus, NodeName>> {
+        coordination::nodes(self, page).await
     }
 
-    async fn resign(&self, node: &NodeName, epoch: Epoch) -> Result<bool> {
-        coordination::resign(self, node, epoch).await
+    async fn promote_jobs(&self, fence: Fence, limit: usize) -> Result<SweepResult> {
+        housekeeping::promote(self, fence, limit).await
     }
 
+    async fn unblock_jobs(&self, fence: Fence, limit: usize) -> Result<SweepResult> {
+        housekeeping::unblock(self, fence, limit).await
+    }
+
+    async fn expire_jobs(&self, fence: Fence, limit: usize) -> Result<SweepResult> {
+        housekeeping::expire(self, fence, limit).await
+    }
+
+    async fn reap_leases(&self, fence: Fence, limit: usize, crash_loop: u16) -> Result<SweepResult> {
+        housekeeping::reap(self, fence, limit, crash_loop).await
+    }
+
+    async fn time_out_attempts(&self, fence: Fence, limit: usize) -> Result<SweepResult> {
+        housekeeping::time_out(self, fence, limit).await
+    }
+
+    async fn fire_schedules(&self, fence: Fence, limit: usize) -> Result<SweepResult> {
+        fire::fire(self, fence, limit).await
+    }
+
+    async fn advance_operation(&self, fence: Fence, id: OperationId, step: OperationStep) -> Result<Operation> {
+        operation::advance(self, fence, id, &step).await
+    }
+
+    async fn forget_workers(&self, fence: Fence, silence: Duration, limit: usize) -> Result<usize> {
+        worker::forget(self, fence, silence, limit).await
+    }
+
+    async fn forget_nodes(&self, fence: Fence, silence: Duration, limit: usize) -> Result<usize> {
+        coordination::forget_nodes(self, fence, silence, limit).await
+    }
+
+    async fn prune_history(&self, fence: Fence, retention: &Retention, limit: usize) -> Result<Pruned> {
+        prune::prune(self, fence, retention, limit).await
+    }
+
+    async fn fold_depths(&self, limit: usize) -> Result<usize> {
+        inspect::fold(self, limit).await
+    }
+
+    async fn next_sweep_times(&self) -> Result<SweepTimes> {
+        coordination::agenda(self).await
+    }
+}
+
+#[async_trait]
+impl Store for PostgresStore {
     async fn now(&self) -> Result<Timestamp> {
         inspect::now(self).await
     }
 
-    async fn leader(&self) -> Result<Option<NodeName>> {
-        coordination::leader(self).await
+    fn job_wakeups(&self) -> Wakeups {
+        self.0.wakeups.subscribe()
     }
 
-    async fn nodes(&self, page: &PageRequest<NodeName>) -> Result<Page<NodeStatus, NodeName>> {
-        coordination::nodes(self, page).await
+    fn timer_wakeups(&self) -> Wakeups {
+        self.0.wakeups.timers()
     }
 
-    async fn summaries(&self, ids: &[JobId]) -> Result<Vec<JobSummary>> {
-        inspect::summaries(self, ids).await
-    }
-
-    async fn states(&self, ids: &[JobId]) -> Result<Vec<(JobId, JobState)>> {
-        inspect::states(self, ids).await
-    }
-
-    async fn recent(&self, lately: &Lately) -> Result<Recent> {
-        recent::recent(self, lately).await
-    }
-
-    async fn get(&self, id: JobId) -> Result<Option<Job>> {
-        inspect::get(self, id).await
-    }
-
-    async fn list(&self, filter: &JobFilter, page: &PageRequest<JobId>) -> Result<Page<JobSummary, JobId>> {
-        inspect::list(self, filter, page).await
-    }
-
-    async fn logs(&self, id: JobId, page: &PageRequest<i64>) -> Result<Page<LogEntry, i64>> {
-        inspect::logs(self, id, page).await
-    }
-
-    async fn tails(&self, places: &[(JobId, i64)], limit: usize) -> Result<Vec<((JobId, i64), LogEntry)>> {
-        inspect::tails(self, places, limit).await
-    }
-
-    async fn depths(&self, page: &PageRequest<Queue>) -> Result<Page<QueueDepth, Queue>> {
-        inspect::depths(self, page).await
-    }
-
-    async fn depth(&self, queue: &Queue) -> Result<Option<QueueDepth>> {
-        inspect::depth(self, queue).await
-    }
-
-    async fn lanes(&self, limit: usize) -> Result<Vec<(Queue, JobType)>> {
-        inspect::lanes(self, limit).await
-    }
-
-    async fn workers(&self, page: &PageRequest<WorkerName>) -> Result<Page<WorkerStatus, WorkerName>> {
-        worker::list(self, page).await
-    }
-
-    async fn schedule(&self, within: Within<'_>, name: &ScheduleName) -> Result<Option<Schedule>> {
-        schedule::find(self, within, name).await
-    }
-
-    async fn schedules(
-        &self,
-        within: Within<'_>,
-        page: &PageRequest<ScheduleName>,
-    ) -> Result<Page<Schedule, ScheduleName>> {
-        schedule::list(self, within, page).await
-    }
-
-    async fn occurrences(
-        &self,
-        within: Within<'_>,
-        name: &ScheduleName,
-        page: &PageRequest<Timestamp>,
-    ) -> Result<Page<Occurrence, Timestamp>> {
-        ledger::list(self, within, name, page).await
-    }
-
-    async fn operation(&self, id: OperationId) -> Result<Option<Operation>> {
-        operation::find(self, id).await
-    }
-
-    async fn operations(
-        &self,
-        within: Within<'_>,
-        page: &PageRequest<OperationId>,
-    ) -> Result<Page<Operation, OperationId>> {
-        operation::list(self, within, page).await
-    }
-
-    async fn open_operations(&self, limit: usize) -> Result<Vec<Operation>> {
-        operation::open(self, limit).await
-    }
-
-    async fn key(&self, id: &KeyId) -> Result<Option<KeyRecord>> {
-        key::find(self, id).await
-    }
-
-    async fn keys(&self, page: &PageRequest<KeyId>) -> Result<Page<ApiKey, KeyId>> {
-        key::list(self, page).await
-    }
-
-    async fn audit(&self, filter: &AuditFilter, page: &PageRequest<i64>) -> Result<Page<AuditEntry, i64>> {
-        audit::list(self, filter, page).await
-    }
-
-    fn subscribe(&self) -> Wakeups {
-        self.0.waker.subscribe()
-    }
-
-    fn timers(&self) -> Wakeups {
-        self.0.waker.timers()
-    }
-
-    fn apart(&self, connections: usize) -> Result<Arc<dyn Store>> {
+    fn dedicated_handle(&self, connections: usize) -> Result<Arc<dyn Store>> {
         Ok(Arc::new(self.opened_apart(connections)?))
     }
 }

@@ -2,8 +2,8 @@
 
 use orchestrix_core::{JobId, OperationId, Priority, Tenant, Timestamp};
 use orchestrix_store::{
-    Advance, BulkAction, Fence, JobFilter, NewOperation, Operation, OperationEnd, Page, PageRequest, Result,
-    StoreError, Within, housekeeping::check_limit,
+    BulkAction, Fence, JobFilter, NewOperation, Operation, OperationEnd, OperationStep, Page, PageRequest, Result,
+    StoreError, TenantScope, housekeeping::check_limit,
 };
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -66,7 +66,12 @@ pub(crate) async fn abort(store: &PostgresStore, id: OperationId) -> Result<Oper
 }
 
 /// Takes a step: what it does to jobs and what is counted of it are one transaction, in which nobody stops the operation.
-pub(crate) async fn advance(store: &PostgresStore, fence: Fence, id: OperationId, step: &Advance) -> Result<Operation> {
+pub(crate) async fn advance(
+    store: &PostgresStore,
+    fence: Fence,
+    id: OperationId,
+    step: &OperationStep,
+) -> Result<Operation> {
     step.validate()?;
     let work = store.database().transaction(fence).await?;
     let taken = take_step(&work, id, step).await;
@@ -75,7 +80,7 @@ pub(crate) async fn advance(store: &PostgresStore, fence: Fence, id: OperationId
     Ok(operation)
 }
 
-async fn take_step(work: &Work<'_>, id: OperationId, step: &Advance) -> Result<(Operation, Deeds)> {
+async fn take_step(work: &Work<'_>, id: OperationId, step: &OperationStep) -> Result<(Operation, Deeds)> {
     let rows = work.query(&LOCK_OPERATION, &[&id.as_uuid()]).await?;
     let operation = rows.first().map_or(Err(StoreError::OperationNotFound(id)), read)?;
     if !operation.stands_at(step.from_cursor) {
@@ -116,7 +121,7 @@ pub(crate) async fn find(store: &PostgresStore, id: OperationId) -> Result<Optio
 
 pub(crate) async fn list(
     store: &PostgresStore,
-    within: Within<'_>,
+    within: TenantScope<'_>,
     page: &PageRequest<OperationId>,
 ) -> Result<Page<Operation, OperationId>> {
     page.validate()?;

@@ -6,7 +6,7 @@
 //! stops the drop instead of going with it. Each step can be repeated, so a crash between two costs nothing; a day that
 //! is in use, or too much for one call, is left for the next.
 
-use orchestrix_store::{Fence, Pruned, Result, Retention, StoreError, recent::REVIVED_KEPT};
+use orchestrix_store::{Fence, Pruned, Result, Retention, StoreError, changes::REDRIVEN_RETENTION};
 use uuid::Uuid;
 
 use crate::{
@@ -198,7 +198,7 @@ impl Prune<'_> {
             (&PRUNE_OCCURRENCES, self.retention.occurrences),
             (&PRUNE_AUDIT, self.retention.audit),
             (&PRUNE_OPERATIONS, self.retention.operations),
-            (&PRUNE_REVIVED, REVIVED_KEPT),
+            (&PRUNE_REVIVED, REDRIVEN_RETENTION),
         ] {
             let gone = work.query(statement, &[&millis(kept), &limit]).await?.len();
             self.pruned.count += gone;

@@ -1,6 +1,6 @@
-//! What happened lately.
+//! What happened query.
 //!
-//! What ended lately is found by history_finished, an index of which a range of pages costs a few bytes, nothing where jobs are finished, and
+//! What ended query is found by history_finished, an index of which a range of pages costs a few bytes, nothing where jobs are finished, and
 //! a reading of all of the range at every look until it has a summary. The server gives it one when its autovacuum comes to it, a minute
 //! later or never: of half a million ends at once every look until then took 150 ms to 230 ms. So whoever looks has it done, every few seconds.
 
@@ -11,8 +11,8 @@ use std::{
 
 use orchestrix_core::{JobId, JobType, Queue, Tenant, Timestamp};
 use orchestrix_store::{
-    Glimpse, Lately, Recent, Result, StoreError,
-    recent::{LeasePlace, MAX_IDS, RECORDED_TIMES},
+    ChangesPage, ChangesQuery, JobChange, Result, StoreError,
+    changes::{ENQUEUED_FACTOR, LeaseCursor, MAX_CHANGE_IDS},
 };
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -49,33 +49,33 @@ impl Summaries {
     }
 }
 
-pub(crate) async fn recent(store: &PostgresStore, lately: &Lately) -> Result<Recent> {
-    lately.validate()?;
-    if (lately.ended_since.is_some() || lately.cancelled_since.is_some()) && store.0.summaries.due() {
+pub(crate) async fn recent(store: &PostgresStore, query: &ChangesQuery) -> Result<ChangesPage> {
+    query.validate()?;
+    if (query.finished_since.is_some() || query.cancelled_since.is_some()) && store.0.summaries.due() {
         // Without it the look is slower, and shows the same: another may be at it, or this user may not own the table.
         if let Err(error) = store.database().query(&SUMMARIZE, &[]).await {
-            tracing::debug!(%error, "what ended lately could not be summarized");
+            tracing::debug!(%error, "what ended query could not be summarized");
         }
     }
     let limit = |kind: usize| match kind {
-        RECORDED => RECORDED_TIMES * lately.limit,
-        IDS => MAX_IDS,
-        _ => lately.limit,
+        RECORDED => ENQUEUED_FACTOR * query.limit,
+        IDS => MAX_CHANGE_IDS,
+        _ => query.limit,
     };
-    let (lease, id) = lately.leased_after.map(|place| (place.expires_at, place.id.as_uuid())).unzip();
+    let (lease, id) = query.leased_after.map(|place| (place.expires_at, place.id.as_uuid())).unzip();
     // Of each kind one more than is shown is asked for: it tells whether there are more.
     let [most, most_recorded, most_ids] = [LEASED, RECORDED, IDS].map(|kind| limit(kind) as i64 + 1);
-    let Lately { recorded_since, ended_since, cancelled_since, revived_since, .. } = lately;
-    let ids_after = lately.ids_after.map(|id| id.as_uuid());
+    let ChangesQuery { enqueued_since, finished_since, cancelled_since, redriven_since, .. } = query;
+    let ids_after = query.ids_after.map(|id| id.as_uuid());
     let params: Params<'_> = &[
-        recorded_since,
+        enqueued_since,
         &most,
-        ended_since,
+        finished_since,
         cancelled_since,
         &lease,
         &id,
         &most_recorded,
-        revived_since,
+        redriven_since,
         &ids_after,
         &most_ids,
     ];
@@ -100,14 +100,14 @@ pub(crate) async fn recent(store: &PostgresStore, lately: &Lately) -> Result<Rec
             if kind == LEASED {
                 let expires_at = row.get(7);
                 first.get_or_insert(expires_at);
-                last = Some(LeasePlace { expires_at, id: job.id });
+                last = Some(LeaseCursor { expires_at, id: job.id });
             }
             jobs.push(job);
         }
     }
     let now: Timestamp = now.ok_or_else(|| StoreError::Backend("the time is missing".into()))?;
     let has_more = |kind: usize| counts[kind] > limit(kind);
-    Ok(Recent {
+    Ok(ChangesPage {
         now,
         jobs,
         more: (RECORDED..IDS).any(has_more),
@@ -118,8 +118,8 @@ pub(crate) async fn recent(store: &PostgresStore, lately: &Lately) -> Result<Rec
     })
 }
 
-fn glimpse(row: &Row) -> Result<Glimpse> {
-    Ok(Glimpse {
+fn glimpse(row: &Row) -> Result<JobChange> {
+    Ok(JobChange {
         id: JobId::from_uuid(row.get(1)),
         state: state(row.get(2))?,
         job_type: JobType::trusted(row.get(3)),

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use orchestrix_core::{Fingerprint, JobId, JobState, NewJob, Start};
-use orchestrix_store::{Options, Result, clock::cut};
+use orchestrix_store::{JobOptions, Result, clock::cut};
 use serde_json::{Map, Value, json};
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -146,7 +146,7 @@ fn spec(job: &NewJob, links: Links) -> Option<String> {
         put("key", json!(key));
         put("fingerprint", json!(Uuid::from_u128(Fingerprint::of(job).0)));
     }
-    if let Some(options) = Options::of(job) {
+    if let Some(options) = JobOptions::of(job) {
         put("options", json!(options));
     }
     (!spec.is_empty()).then(|| Value::Object(spec).to_string())

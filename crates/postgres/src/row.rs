@@ -7,7 +7,7 @@ use orchestrix_core::{
     RetryPolicy, Tenant, Timestamp, WorkerName,
 };
 use orchestrix_store::{
-    JobSummary, Options, Result, StoreError,
+    JobOptions, JobSummary, Result, StoreError,
     housekeeping::{MAX_SWEEP, check_limit},
 };
 use serde::Deserialize;
@@ -71,8 +71,8 @@ fn progress(text: Option<&str>) -> Result<Option<Progress>> {
     Ok(stored.map(|stored| Progress { percent: stored.percent, message: stored.message }))
 }
 
-fn options(row: &Row) -> Result<Options> {
-    Options::read(row.get(17)).map_err(|error| corrupt("options", error))
+fn options(row: &Row) -> Result<JobOptions> {
+    JobOptions::read(row.get(17)).map_err(|error| corrupt("options", error))
 }
 
 /// Reads what `summary.sql`, `summaries.sql` and `list.sql` select.

@@ -4,7 +4,7 @@
 
 use orchestrix_core::{JobId, NewSchedule, ScheduleName, Timestamp};
 use orchestrix_store::{
-    Fence, Page, PageRequest, Put, Result, Schedule, StoreError, Within, is_within,
+    Fence, Page, PageRequest, PutResult, Result, Schedule, StoreError, TenantScope, in_scope,
     schedule::{check_owner, check_put, read_definition, write_definition},
 };
 use tokio_postgres::Row;
@@ -57,7 +57,7 @@ async fn lock(work: &Work<'_>, name: &ScheduleName) -> Result<(Option<Row>, Time
 }
 
 // The same for a schedule that must be there.
-async fn lock_row(work: &Work<'_>, within: Within<'_>, name: &ScheduleName) -> Result<(Row, Timestamp)> {
+async fn lock_row(work: &Work<'_>, within: TenantScope<'_>, name: &ScheduleName) -> Result<(Row, Timestamp)> {
     let (row, now) = lock(work, name).await?;
     Ok((row.filter(|row| is_row_within(row, within)).ok_or_else(|| unknown(name))?, now))
 }
@@ -65,7 +65,7 @@ async fn lock_row(work: &Work<'_>, within: Within<'_>, name: &ScheduleName) -> R
 /// Keeps a schedule from others that must be there; what it is, and the time.
 pub(crate) async fn lock_known(
     work: &Work<'_>,
-    within: Within<'_>,
+    within: TenantScope<'_>,
     name: &ScheduleName,
 ) -> Result<(Schedule, Timestamp)> {
     let (row, now) = lock_row(work, within, name).await?;
@@ -73,8 +73,8 @@ pub(crate) async fn lock_known(
 }
 
 // By its column, which is there for definitions too that this program cannot read.
-fn is_row_within(row: &Row, within: Within<'_>) -> bool {
-    is_within(row.get(11), within)
+fn is_row_within(row: &Row, within: TenantScope<'_>) -> bool {
+    in_scope(row.get(11), within)
 }
 
 fn unknown(name: &ScheduleName) -> StoreError {
@@ -100,7 +100,7 @@ async fn edit(work: &Work<'_>, schedule: &Schedule) -> Result<()> {
     work.query(&EDIT_SCHEDULE, &params).await.map(drop)
 }
 
-pub(crate) async fn put(store: &PostgresStore, within: Within<'_>, definition: NewSchedule) -> Result<Put> {
+pub(crate) async fn put(store: &PostgresStore, within: TenantScope<'_>, definition: NewSchedule) -> Result<PutResult> {
     check_put(within, &definition)?;
     let work = store.database().transaction(Fence::NONE).await?;
     let answer = put_in(&work, within, &definition).await;
@@ -111,7 +111,7 @@ pub(crate) async fn put(store: &PostgresStore, within: Within<'_>, definition: N
     Ok(put)
 }
 
-async fn put_in(work: &Work<'_>, within: Within<'_>, definition: &NewSchedule) -> Result<(Put, bool)> {
+async fn put_in(work: &Work<'_>, within: TenantScope<'_>, definition: &NewSchedule) -> Result<(PutResult, bool)> {
     let name = definition.name.as_str();
     for _ in 0..ROUNDS {
         let (known, now) = lock(work, &definition.name).await?;
@@ -120,16 +120,18 @@ async fn put_in(work: &Work<'_>, within: Within<'_>, definition: &NewSchedule) -
                 return Err(unknown(&definition.name));
             }
             check_owner(row.get(11), definition)?;
-            let Some(schedule) = edited(work, &row, definition, now).await? else { return Ok((Put::Unchanged, false)) };
+            let Some(schedule) = edited(work, &row, definition, now).await? else {
+                return Ok((PutResult::Unchanged, false));
+            };
             edit(work, &schedule).await?;
-            return Ok((Put::Updated, schedule.next_fire_at.is_some()));
+            return Ok((PutResult::Updated, schedule.next_fire_at.is_some()));
         }
         let new = Schedule::new(definition.clone(), now);
         let text = written(definition)?;
         let params: [&(dyn tokio_postgres::types::ToSql + Sync); 7] =
             [&name, &text, &definition.paused, &now, &new.next_nominal, &new.next_fire_at, &new.tzdb];
         if !work.query(&CREATE_SCHEDULE, &params).await?.is_empty() {
-            return Ok((Put::Created, new.next_fire_at.is_some()));
+            return Ok((PutResult::Created, new.next_fire_at.is_some()));
         }
     }
     Err(StoreError::Unavailable(format!("schedule {name} keeps coming and going: try again")))
@@ -154,7 +156,7 @@ async fn edited(work: &Work<'_>, row: &Row, definition: &NewSchedule, now: Times
 
 /// The ledger goes in parts, the last of it with the schedule: a long one must not be too much for one statement. A crash in between
 /// leaves the schedule with what is left of it.
-pub(crate) async fn delete(store: &PostgresStore, within: Within<'_>, name: &ScheduleName) -> Result<bool> {
+pub(crate) async fn delete(store: &PostgresStore, within: TenantScope<'_>, name: &ScheduleName) -> Result<bool> {
     loop {
         let work = store.database().transaction(Fence::NONE).await?;
         let answer = delete_in(&work, within, name).await;
@@ -165,7 +167,7 @@ pub(crate) async fn delete(store: &PostgresStore, within: Within<'_>, name: &Sch
 }
 
 // `None` while there may be more of its ledger. Whoever adds to it needs the row, which is locked: it only gets shorter.
-async fn delete_in(work: &Work<'_>, within: Within<'_>, name: &ScheduleName) -> Result<Option<bool>> {
+async fn delete_in(work: &Work<'_>, within: TenantScope<'_>, name: &ScheduleName) -> Result<Option<bool>> {
     let (row, _) = lock(work, name).await?;
     if !row.is_some_and(|row| is_row_within(&row, within)) {
         return Ok(Some(false));
@@ -185,7 +187,7 @@ async fn delete_lines(work: &Work<'_>, name: &ScheduleName) -> Result<bool> {
 
 pub(crate) async fn pause(
     store: &PostgresStore,
-    within: Within<'_>,
+    within: TenantScope<'_>,
     name: &ScheduleName,
     note: Option<String>,
 ) -> Result<bool> {
@@ -210,7 +212,7 @@ pub(crate) async fn pause(
     work.conclude(answer).await
 }
 
-pub(crate) async fn resume(store: &PostgresStore, within: Within<'_>, name: &ScheduleName) -> Result<bool> {
+pub(crate) async fn resume(store: &PostgresStore, within: TenantScope<'_>, name: &ScheduleName) -> Result<bool> {
     let work = store.database().transaction(Fence::NONE).await?;
     let answer = async {
         let (mut schedule, now) = lock_known(&work, within, name).await?;
@@ -230,24 +232,28 @@ pub(crate) async fn resume(store: &PostgresStore, within: Within<'_>, name: &Sch
 }
 
 // The row of a schedule that may not be readable.
-async fn find_row(store: &PostgresStore, within: Within<'_>, name: &ScheduleName) -> Result<Option<Row>> {
+async fn find_row(store: &PostgresStore, within: TenantScope<'_>, name: &ScheduleName) -> Result<Option<Row>> {
     let row = store.database().query(&FIND_SCHEDULE, &[&name.as_str()]).await?.pop();
     Ok(row.filter(|row| is_row_within(row, within)))
 }
 
 /// Whether there is one, readable or not.
-pub(crate) async fn is_there(store: &PostgresStore, within: Within<'_>, name: &ScheduleName) -> Result<bool> {
+pub(crate) async fn is_there(store: &PostgresStore, within: TenantScope<'_>, name: &ScheduleName) -> Result<bool> {
     Ok(find_row(store, within, name).await?.is_some())
 }
 
 // Another's is not there, readable or not.
-pub(crate) async fn find(store: &PostgresStore, within: Within<'_>, name: &ScheduleName) -> Result<Option<Schedule>> {
+pub(crate) async fn find(
+    store: &PostgresStore,
+    within: TenantScope<'_>,
+    name: &ScheduleName,
+) -> Result<Option<Schedule>> {
     find_row(store, within, name).await?.as_ref().map(read).transpose()
 }
 
 pub(crate) async fn list(
     store: &PostgresStore,
-    within: Within<'_>,
+    within: TenantScope<'_>,
     page: &PageRequest<ScheduleName>,
 ) -> Result<Page<Schedule, ScheduleName>> {
     page.validate()?;

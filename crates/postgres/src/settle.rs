@@ -4,7 +4,7 @@
 //! still as it was read. No lock is held in between. What changed meanwhile is not written, and the caller looks again.
 
 use orchestrix_core::{AttemptOutcome, JobId, JobState, JobType, LeaseToken, Lifecycle, Queue, RetryPolicy};
-use orchestrix_store::{AttemptEnd, Decided, Fence, Result, metrics::Tally};
+use orchestrix_store::{CommitEffects, EndedAttempt, Fence, Result, Transition};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
@@ -87,9 +87,9 @@ pub(crate) struct Ending {
 
 impl Ending {
     /// Decides the end of an attempt; `None` if the job is not in a state that has one.
-    pub(crate) fn of_attempt(job: &Examined, end: &AttemptEnd, guard: Guard) -> Option<Self> {
+    pub(crate) fn of_attempt(job: &Examined, end: &EndedAttempt, guard: Guard) -> Option<Self> {
         let before = job.lifecycle;
-        let Decided { lifecycle: after, reason, wait } = end.decide(before, &job.retry).ok()?;
+        let Transition { lifecycle: after, reason, wait } = end.decide(before, &job.retry).ok()?;
         Some(Self {
             id: job.token.job,
             counter: job.token.counter,
@@ -166,15 +166,15 @@ pub(crate) async fn settle_now(store: &PostgresStore, endings: &[Ending]) -> Res
 
 /// Tells whoever waits that jobs have become claimable, or will; and counts those that are over.
 pub(crate) fn note(store: &PostgresStore, settled: &[Settled]) {
-    let mut tally = Tally::default();
+    let mut effects = CommitEffects::default();
     for job in settled {
         store.note_ready(job.state, &job.row, 4);
         if job.state.is_terminal() {
             let (queue, job_type) = (Queue::trusted(job.row.get(4)), JobType::trusted(job.row.get(5)));
-            tally.finished(&queue, &job_type, job.state, 1);
+            effects.jobs_finished(&queue, &job_type, job.state, 1);
         }
     }
-    tally.count();
+    effects.record_metrics();
 }
 
 /// The same within a transaction, for jobs that do not become claimable.

@@ -7,8 +7,9 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+use orchestrix_conformance::TestClock;
 use orchestrix_core::Timestamp;
-use orchestrix_store::{Clock, ManualClock, Result, conformance::TestClock};
+use orchestrix_store::{Clock, ManualClock, Result};
 use tokio_postgres::{Client, NoTls};
 
 use crate::{IdSource, error::store_error};

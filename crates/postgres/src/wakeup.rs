@@ -129,8 +129,8 @@ async fn listen_once(options: &PostgresOptions, store: &Weak<Inner>) -> Result<(
                 // What was said before is lost: let everybody look.
                 let Some(inner) = store.upgrade() else { return Ok(()) };
                 inner.lanes.hint();
-                inner.waker.wake_timers();
-                inner.waker.wake(Wakeup::Anything);
+                inner.wakeups.wake_timers();
+                inner.wakeups.wake(Wakeup::Anything);
             }
             message = messages.next() => match message {
                 Some(Ok(AsyncMessage::Notification(notification))) => {
@@ -138,12 +138,12 @@ async fn listen_once(options: &PostgresOptions, store: &Weak<Inner>) -> Result<(
                     inner.lanes.hint();
                     for queue in notification.payload().lines() {
                         match queue {
-                            TIMERS => inner.waker.wake_timers(),
+                            TIMERS => inner.wakeups.wake_timers(),
                             EVERYTHING => {
-                                inner.waker.wake_timers();
-                                inner.waker.wake(Wakeup::Anything);
+                                inner.wakeups.wake_timers();
+                                inner.wakeups.wake(Wakeup::Anything);
                             }
-                            name => inner.waker.wake(Wakeup::Queue(Queue::trusted(name))),
+                            name => inner.wakeups.wake(Wakeup::Queue(Queue::trusted(name))),
                         }
                     }
                 }

@@ -10,7 +10,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use orchestrix_store::{ClaimRequest, Claimed, Finish, Polling, Queues, Result, Store, Verdict, Wakeup, metrics};
+use orchestrix_store::{
+    ClaimRequest, ClaimedJob, Outcome, OutcomeReport, PollInterval, Queues, Result, Store, Wakeup, metrics,
+};
 use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
 
@@ -118,7 +120,7 @@ impl Desk {
 
 /// Jobs on their way to a worker. Whatever is not taken out is handed back.
 pub(crate) struct Delivery {
-    jobs: Vec<Claimed>,
+    jobs: Vec<ClaimedJob>,
     begun: Instant,
     store: Arc<dyn Store>,
     tasks: TaskTracker,
@@ -131,7 +133,7 @@ impl Delivery {
         request.limit = most.min(FIRST);
         loop {
             let begun = Instant::now();
-            let jobs = match self.store.claim(&request).await {
+            let jobs = match self.store.claim_jobs(&request).await {
                 Ok(jobs) => jobs,
                 Err(error) if self.jobs.is_empty() => return Err(error),
                 // What is leased already is delivered.
@@ -159,12 +161,12 @@ impl Delivery {
         self.jobs.is_empty()
     }
 
-    pub(crate) fn take(mut self) -> Vec<Claimed> {
+    pub(crate) fn take(mut self) -> Vec<ClaimedJob> {
         std::mem::take(&mut self.jobs)
     }
 }
 
-fn size(job: &Claimed) -> usize {
+fn size(job: &ClaimedJob) -> usize {
     let results = job.dependency_results.iter().map(|(_, json)| json.as_str().len()).sum::<usize>();
     job.payload.as_str().len() + job.checkpoint.as_ref().map_or(0, |json| json.as_str().len()) + results
 }
@@ -174,13 +176,13 @@ impl Drop for Delivery {
         if self.jobs.is_empty() {
             return;
         }
-        let items: Vec<Finish> =
-            self.jobs.iter().map(|job| Finish { token: job.token, verdict: Verdict::Release }).collect();
+        let items: Vec<OutcomeReport> =
+            self.jobs.iter().map(|job| OutcomeReport { token: job.token, outcome: Outcome::Release }).collect();
         let store = Arc::clone(&self.store);
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let handed_back = async move {
                 let jobs = items.len();
-                if let Err(error) = store.finish(items).await {
+                if let Err(error) = store.finish_attempts(items).await {
                     tracing::warn!(%error, jobs, "jobs that nobody waited for any more come back when their leases end");
                 }
             };
@@ -191,8 +193,8 @@ impl Drop for Delivery {
 
 // Wakes the first of each line, at a hint and once in a while.
 async fn call_out(store: Arc<dyn Store>, lines: Weak<Mutex<HashMap<Wanted, Arc<Line>>>>, interval: Duration) {
-    let mut wakeups = store.subscribe();
-    let mut polling = Polling::new(interval);
+    let mut wakeups = store.job_wakeups();
+    let mut polling = PollInterval::new(interval);
     loop {
         let hint = wakeups.next_or_poll(&mut polling).await;
         let Some(lines) = lines.upgrade() else { return };
@@ -213,7 +215,7 @@ async fn call_out(store: Arc<dyn Store>, lines: Weak<Mutex<HashMap<Wanted, Arc<L
 #[cfg(test)]
 mod tests {
     use orchestrix_core::{JobState, JobType, Json, NewJob, WorkerName};
-    use orchestrix_store::MemoryStore;
+    use orchestrix_memory::MemoryStore;
 
     use super::*;
 
@@ -221,7 +223,7 @@ mod tests {
     async fn jobs_that_were_claimed_for_a_client_that_is_gone_are_handed_back() {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let desk = Desk::new(Arc::clone(&store), Duration::from_secs(1));
-        let id = store.enqueue(NewJob::new(JobType::new("t").unwrap())).await.unwrap().id;
+        let id = store.enqueue_job(NewJob::new(JobType::new("t").unwrap())).await.unwrap().id;
         let request = ClaimRequest::any(WorkerName::new("w").unwrap(), 1);
         {
             let lease = desk.lease(&request, Instant::now() + Duration::from_secs(60));
@@ -234,7 +236,7 @@ mod tests {
         }
         let handed_back = async {
             loop {
-                let job = store.get(id).await.unwrap().unwrap();
+                let job = store.job(id).await.unwrap().unwrap();
                 if job.leases == 1 && job.state == JobState::Pending {
                     return job;
                 }
@@ -252,9 +254,9 @@ mod tests {
         let (small, large) = (JobType::new("small").unwrap(), JobType::new("large").unwrap());
         let payload = Json::trusted(&format!("\"{}\"", "x".repeat(Json::MAX_BYTES - 2)));
         for _ in 0..100 {
-            store.enqueue(NewJob { payload: payload.clone(), ..NewJob::new(large.clone()) }).await.unwrap();
+            store.enqueue_job(NewJob { payload: payload.clone(), ..NewJob::new(large.clone()) }).await.unwrap();
         }
-        store.enqueue_many(vec![NewJob::new(small.clone()); 2_000]).await.unwrap();
+        store.enqueue_jobs(vec![NewJob::new(small.clone()); 2_000]).await.unwrap();
         let lease = async |kind: JobType, most| {
             let any = ClaimRequest::any(WorkerName::new("w").unwrap(), most);
             let request = ClaimRequest { job_types: Some(vec![kind]), ..any };

@@ -93,7 +93,7 @@ mod tests {
         middleware::from_fn_with_state,
         routing::post,
     };
-    use orchestrix_store::MemoryStore;
+    use orchestrix_memory::MemoryStore;
     use tokio::sync::Notify;
     use tower::ServiceExt;
 

@@ -51,7 +51,7 @@ impl Local {
 
 #[cfg(test)]
 mod tests {
-    use orchestrix_store::MemoryStore;
+    use orchestrix_memory::MemoryStore;
 
     use super::*;
 

@@ -45,7 +45,7 @@ impl Reader {
         let tails = Arc::clone(&store);
         let jobs = Gather::new(MOST, move |ids: Vec<JobId>| {
             let store = Arc::clone(&store);
-            async move { Ok(store.summaries(&ids).await?.into_iter().map(|job| (job.id, job)).collect()) }
+            async move { Ok(store.job_summaries(&ids).await?.into_iter().map(|job| (job.id, job)).collect()) }
         });
         let tails = Gather::new(MOST_LOGS, move |places: Vec<(JobId, i64)>| {
             let store = Arc::clone(&tails);
@@ -74,7 +74,7 @@ impl Reader {
 // One job may be followed from several places.
 async fn lines(store: &dyn Store, places: &[(JobId, i64)]) -> Result<HashMap<(JobId, i64), Tail>> {
     let mut found: HashMap<(JobId, i64), Tail> = HashMap::new();
-    for (place, line) in store.tails(places, LINES).await? {
+    for (place, line) in store.logs_after(places, LINES).await? {
         found.entry(place).or_default().push(line);
     }
     Ok(found)
@@ -83,7 +83,8 @@ async fn lines(store: &dyn Store, places: &[(JobId, i64)]) -> Result<HashMap<(Jo
 #[cfg(test)]
 mod tests {
     use orchestrix_core::{JobType, NewJob, Timestamp};
-    use orchestrix_store::{LogLevel, MemoryStore};
+    use orchestrix_memory::MemoryStore;
+    use orchestrix_store::LogLevel;
 
     use super::*;
 
@@ -94,7 +95,7 @@ mod tests {
         let mut asking = Vec::new();
         for i in 0..3 * MOST {
             let kind = JobType::new(format!("t{i}")).unwrap();
-            let id = store.enqueue(NewJob::new(kind.clone())).await.unwrap().id;
+            let id = store.enqueue_job(NewJob::new(kind.clone())).await.unwrap().id;
             // Every job by two, and between them one that nobody knows.
             for _ in 0..2 {
                 let (reader, kind) = (Arc::clone(&reader), kind.clone());

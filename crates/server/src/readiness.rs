@@ -88,7 +88,7 @@ async fn look(store: Arc<dyn Store>, tell: watch::Sender<Shown>) {
 
 async fn ask(store: &dyn Store) -> Result<Sight> {
     let led = store.leader().await?.is_some();
-    let worked = !store.workers(&PageRequest::first(1)).await?.items.is_empty();
+    let worked = !store.list_workers(&PageRequest::first(1)).await?.items.is_empty();
     Ok(Sight::There { led, worked })
 }
 
@@ -99,7 +99,8 @@ mod tests {
     use axum::http::{Method, StatusCode};
     use futures_util::future::join_all;
     use orchestrix_core::{NodeName, Timestamp};
-    use orchestrix_store::{Clock, MemoryStore, NodeInfo};
+    use orchestrix_memory::MemoryStore;
+    use orchestrix_store::{Clock, NodeInfo};
 
     use super::*;
     use crate::Local;
@@ -169,7 +170,7 @@ mod tests {
         for n in 0..=1_000 {
             store.heartbeat_node(&NodeInfo { name: name(n), address: None, roles: Vec::new() }).await.unwrap();
         }
-        store.campaign(&name(1_000), Duration::from_secs(10), None).await.unwrap();
+        store.campaign_for_leadership(&name(1_000), Duration::from_secs(10), None).await.unwrap();
         let (_, ready) = local.call(Method::GET, "/readyz", None).await.unwrap();
         let ready: serde_json::Value = serde_json::from_slice(&ready).unwrap();
         assert_eq!(ready["components"]["coordinator"]["status"], "ok", "{ready}");

@@ -169,7 +169,7 @@ async fn idle(busy: &AtomicBool) {
 
 #[cfg(test)]
 mod tests {
-    use orchestrix_store::MemoryStore;
+    use orchestrix_memory::MemoryStore;
 
     use super::*;
     use crate::ServerOptions;

@@ -82,7 +82,7 @@ async fn watch_all(store: Arc<dyn Store>, shared: Weak<Shared>, interval: Durati
             continue;
         }
         for some in ids.chunks(CALL) {
-            match store.states(some).await {
+            match store.job_states(some).await {
                 Ok(states) => {
                     let Some(shared) = shared.upgrade() else { return };
                     let jobs = shared.lock();
@@ -102,7 +102,8 @@ async fn watch_all(store: Arc<dyn Store>, shared: Weak<Shared>, interval: Durati
 #[cfg(test)]
 mod tests {
     use orchestrix_core::{JobType, NewJob, WorkerName};
-    use orchestrix_store::{ClaimRequest, Finish, MemoryStore, Verdict};
+    use orchestrix_memory::MemoryStore;
+    use orchestrix_store::{ClaimRequest, Outcome, OutcomeReport};
     use tokio::time::timeout;
 
     use super::*;
@@ -113,16 +114,16 @@ mod tests {
     async fn whoever_comes_later_waits_for_a_change_from_what_he_saw() {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let watcher = Watcher::new(Arc::clone(&store), Duration::from_millis(200));
-        let id = store.enqueue(NewJob::new(JobType::new("t").unwrap())).await.unwrap().id;
+        let id = store.enqueue_job(NewJob::new(JobType::new("t").unwrap())).await.unwrap().id;
         let mut first = watcher.watch(id, JobStatus::Pending);
         assert!(timeout(A_WHILE, first.stirred()).await.is_err(), "nothing has changed");
         let claim = ClaimRequest::any(WorkerName::new("w").unwrap(), 1);
-        let token = store.claim(&claim).await.unwrap()[0].token;
+        let token = store.claim_jobs(&claim).await.unwrap()[0].token;
         // Before the watcher has looked: this one knows more than it does.
         let mut second = watcher.watch(id, JobStatus::Running);
         assert!(timeout(A_WHILE, first.stirred()).await.is_ok(), "it runs");
         assert!(timeout(A_WHILE, second.stirred()).await.is_err(), "it ran when this one came");
-        store.finish(vec![Finish { token, verdict: Verdict::Release }]).await.unwrap();
+        store.finish_attempts(vec![OutcomeReport { token, outcome: Outcome::Release }]).await.unwrap();
         assert!(
             timeout(A_WHILE, second.stirred()).await.is_ok(),
             "it waits again, as the watcher had last seen before"

@@ -1,7 +1,7 @@
 //! Who did what, as rows.
 
 use orchestrix_core::Tenant;
-use orchestrix_store::{AuditEntry, AuditFilter, NewAudit, Page, PageRequest, inspect::MAX_SCAN};
+use orchestrix_store::{AuditEntry, AuditFilter, NewAuditEntry, Page, PageRequest, inspect::MAX_SCAN};
 use rusqlite::{Row, params};
 
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
 };
 
 impl Transaction<'_> {
-    pub(crate) fn begin_audit(&mut self, entry: &NewAudit) -> Result<i64> {
+    pub(crate) fn begin_audit(&mut self, entry: &NewAuditEntry) -> Result<i64> {
         let params = params![
             micros(self.now),
             entry.actor,

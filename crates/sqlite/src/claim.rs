@@ -1,7 +1,7 @@
 //! Leasing jobs and keeping leases.
 
 use orchestrix_core::{AttemptOutcome, Failure, JobState, Json, LeaseToken, Tenant, WorkerName};
-use orchestrix_store::{AttemptEnd, ClaimRequest, Claimed, LeaseStatus, clock::later};
+use orchestrix_store::{ClaimRequest, ClaimedJob, EndedAttempt, LeaseStatus, clock::later};
 use rusqlite::params;
 use uuid::Uuid;
 
@@ -17,7 +17,7 @@ use crate::{
 const ROUNDS: usize = 3;
 
 impl Transaction<'_> {
-    pub(crate) fn claim(&mut self, request: &ClaimRequest) -> Result<Vec<Claimed>> {
+    pub(crate) fn claim(&mut self, request: &ClaimRequest) -> Result<Vec<ClaimedJob>> {
         let mut chosen = lanes::choose(self, request)?;
         for _ in 0..ROUNDS {
             if !chosen.cut_short {
@@ -37,7 +37,7 @@ impl Transaction<'_> {
     }
 
     // None for a job that cannot be worked on: it must not keep its lane from going on.
-    fn lease(&mut self, job: Candidate, secret: Uuid, worker: &WorkerName) -> Result<Option<Claimed>> {
+    fn lease(&mut self, job: Candidate, secret: Uuid, worker: &WorkerName) -> Result<Option<ClaimedJob>> {
         let id = job.id();
         let uuid = id.as_uuid();
         let (lease, timeout) = (duration(job.lease_ms), job.timeout_ms.map(duration));
@@ -56,7 +56,7 @@ impl Transaction<'_> {
         let Some(payload) = payload else {
             tracing::error!(%id, "a payload is gone; its job is given up");
             let error = Some("its payload is gone".into());
-            let end = AttemptEnd { failure: Failure::Fatal, error, ..AttemptEnd::plain(AttemptOutcome::Failed) };
+            let end = EndedAttempt { failure: Failure::Fatal, error, ..EndedAttempt::plain(AttemptOutcome::Failed) };
             self.end_attempt(&Found::expect(self, id)?, &end)?;
             self.tell_now()?;
             return Ok(None);
@@ -73,7 +73,7 @@ impl Transaction<'_> {
             false => Vec::new(),
         };
         let options = options(job.options.as_deref())?;
-        Ok(Some(Claimed {
+        Ok(Some(ClaimedJob {
             token: LeaseToken { job: id, counter, secret },
             job_type: job.job_type,
             queue: job.queue,

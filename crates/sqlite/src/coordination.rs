@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use orchestrix_core::{NodeName, Timestamp};
 use orchestrix_store::{
-    Agenda, Epoch, Fence, Leadership, NodeInfo, NodeStatus, Page, PageRequest,
+    Epoch, Fence, Leadership, NodeInfo, NodeStatus, Page, PageRequest, SweepTimes,
     clock::{earlier, later, until},
 };
 use rusqlite::params;
@@ -114,12 +114,12 @@ pub(crate) fn nodes(session: &Session<'_>, page: &PageRequest<NodeName>) -> Resu
 }
 
 /// A file has always been up; what was away is whoever could not read it.
-pub(crate) fn agenda(session: &Session<'_>) -> Result<Agenda> {
+pub(crate) fn agenda(session: &Session<'_>) -> Result<SweepTimes> {
     let next = |statement: Statement| -> Result<Option<Duration>> {
         let time = session.first(statement, (), |row| Columns(row).time(0))?;
         Ok(time.map(|time| until(session.now, time)))
     };
-    Ok(Agenda {
+    Ok(SweepTimes {
         promote: next(NEXT_DUE)?,
         expire: next(NEXT_EXPIRY)?,
         reap: next(NEXT_LEASE)?,

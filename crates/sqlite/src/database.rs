@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use orchestrix_store::{Result, StoreError, wakeup::Waker};
+use orchestrix_store::{Result, StoreError, wakeup::WakeupSender};
 use rusqlite::{Connection, OpenFlags, config::DbConfig};
 use tokio::{
     sync::{Semaphore, mpsc, oneshot},
@@ -48,12 +48,12 @@ impl std::fmt::Debug for dyn Operation {
 
 impl Database {
     /// Opens the file, makes or migrates it, and starts the writer.
-    pub(crate) async fn open(options: SqliteOptions, waker: Waker) -> Result<Self> {
+    pub(crate) async fn open(options: SqliteOptions, wakeups: WakeupSender) -> Result<Self> {
         let options = options.within_reason();
         let own = options.clone();
         let connection = blocking(move || open_writer(&own).map_err(|fault| fault.at(&own.path))).await?;
         let (writer, inbox) = mpsc::channel(MAX_QUEUE);
-        let work = Writer::new(connection, options.clone(), waker);
+        let work = Writer::new(connection, options.clone(), wakeups);
         let thread = thread::Builder::new()
             .name("orchestrix-sqlite".into())
             .spawn(move || work.run(inbox))

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use orchestrix_store::{PageRequest, Result, Standing};
+use orchestrix_store::{PageRequest, Result, StoreSnapshot};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::{
@@ -112,7 +112,7 @@ impl Examination {
     }
 
     /// Who leads, who works, what waits.
-    pub fn standing(&self) -> Result<Standing> {
+    pub fn standing(&self) -> Result<StoreSnapshot> {
         self.told(|connection| {
             connection.execute_batch("BEGIN")?;
             let session = Session::new(connection, self.options.clock.now(), &self.options);
@@ -143,15 +143,15 @@ fn open(path: &Path) -> error::Result<Connection> {
     Ok(connection)
 }
 
-fn standing(session: &Session<'_>) -> error::Result<Standing> {
-    let dead = session.first(DIAGNOSE_DEAD, [Standing::MAX_DEAD], |row| Ok(row.get(0)?))?;
-    Ok(Standing {
+fn standing(session: &Session<'_>) -> error::Result<StoreSnapshot> {
+    let dead = session.first(DIAGNOSE_DEAD, [StoreSnapshot::MAX_DEAD], |row| Ok(row.get(0)?))?;
+    Ok(StoreSnapshot {
         now: session.now,
         epoch: coordination::epoch(session)?,
-        nodes: coordination::nodes(session, &PageRequest::first(Standing::MAX_ROWS))?.items,
-        workers: worker::list(session, &PageRequest::first(Standing::MAX_ROWS))?.items,
-        queues: inspect::depths(session, &PageRequest::first(Standing::MAX_ROWS))?.items,
-        lanes: lanes::list(session, Standing::MAX_ROWS)?,
+        nodes: coordination::nodes(session, &PageRequest::first(StoreSnapshot::MAX_ROWS))?.items,
+        workers: worker::list(session, &PageRequest::first(StoreSnapshot::MAX_ROWS))?.items,
+        queues: inspect::depths(session, &PageRequest::first(StoreSnapshot::MAX_ROWS))?.items,
+        lanes: lanes::list(session, StoreSnapshot::MAX_ROWS)?,
         dead: dead.unwrap_or(0),
     })
 }

@@ -1,7 +1,7 @@
 //! A worker's word on its own attempt: how it ended, and what it says along the way.
 
 use orchestrix_core::{AttemptOutcome, JobState, LeaseToken};
-use orchestrix_store::{AttemptEnd, Finish, FinishError, LogLine, ProgressUpdate, StoreError, clock::cut};
+use orchestrix_store::{EndedAttempt, FinishError, LogLine, OutcomeReport, ProgressUpdate, StoreError, clock::cut};
 use rusqlite::params;
 use uuid::Uuid;
 
@@ -13,10 +13,10 @@ use crate::{
 };
 
 impl Transaction<'_> {
-    pub(crate) fn finish(&mut self, items: &[Finish]) -> Result<Vec<Result<JobState, FinishError>>> {
+    pub(crate) fn finish(&mut self, items: &[OutcomeReport]) -> Result<Vec<Result<JobState, FinishError>>> {
         let mut answers = Vec::with_capacity(items.len());
         for item in items {
-            answers.push(match item.verdict.validate() {
+            answers.push(match item.outcome.validate() {
                 Ok(()) => self.finish_one(item)?,
                 Err(error) => Err(FinishError::Invalid(error)),
             });
@@ -25,8 +25,8 @@ impl Transaction<'_> {
         Ok(answers)
     }
 
-    fn finish_one(&mut self, item: &Finish) -> Result<Result<JobState, FinishError>> {
-        let end = AttemptEnd::from(&item.verdict);
+    fn finish_one(&mut self, item: &OutcomeReport) -> Result<Result<JobState, FinishError>> {
+        let end = EndedAttempt::from(&item.outcome);
         let Some(job) = Found::read(self, item.token.job)? else { return Ok(Err(FinishError::LeaseLost)) };
         if job.is_owned_by(&item.token) {
             return self.end_attempt(&job, &end).map(Ok);
@@ -36,7 +36,7 @@ impl Transaction<'_> {
 
     /// The state that `end` led to, if `token` ended its attempt just so before: the answer that got lost on the way is
     /// given again.
-    fn repeated(&self, job: &Found, token: &LeaseToken, end: &AttemptEnd) -> Result<Option<JobState>> {
+    fn repeated(&self, job: &Found, token: &LeaseToken, end: &EndedAttempt) -> Result<Option<JobState>> {
         // A first success leaves no record. Being final, it needs none: the job itself tells.
         if end.outcome == AttemptOutcome::Completed {
             let same = job.lifecycle.state == JobState::Completed

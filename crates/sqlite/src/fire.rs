@@ -5,9 +5,9 @@
 
 use std::{cell::Cell, collections::HashSet, time::Duration};
 
-use orchestrix_core::{FieldError, JobId, Overlap, ScheduleName, schedule::Outcome, tzdb_version};
+use orchestrix_core::{FieldError, JobId, Overlap, ScheduleName, schedule::OccurrenceOutcome, tzdb_version};
 use orchestrix_store::{
-    Backfill, Enqueued, Firing, Occurrence, Schedule, StoreError, Swept, Within,
+    Backfill, Enqueued, Firing, Occurrence, Schedule, StoreError, SweepResult, TenantScope,
     clock::{later, until},
 };
 use rusqlite::params;
@@ -84,7 +84,7 @@ fn payload_bytes(schedule: &Schedule) -> usize {
 }
 
 impl<'a> Transaction<'a> {
-    pub(crate) fn fire(&mut self, limit: usize) -> Result<Swept> {
+    pub(crate) fn fire(&mut self, limit: usize) -> Result<SweepResult> {
         let (mut jobs, mut bytes, mut count) = (0, 0, 0);
         for name in self.to_fire(limit)? {
             if jobs >= STEP_JOBS || bytes >= STEP_BYTES {
@@ -102,7 +102,7 @@ impl<'a> Transaction<'a> {
             jobs += fired;
             bytes += fired * payload_bytes(&schedule);
         }
-        Ok(Swept { count, next_in: next_in(self)? })
+        Ok(SweepResult { count, next_in: next_in(self)? })
     }
 
     // Those that are due, and then those whose next time another time-zone database gave; each once.
@@ -153,7 +153,7 @@ impl<'a> Transaction<'a> {
         Ok(self.carry_out(firing, unfinished, Self::record_line)?.len())
     }
 
-    pub(crate) fn trigger_schedule(&mut self, within: Within<'_>, name: &ScheduleName) -> Result<Enqueued> {
+    pub(crate) fn trigger_schedule(&mut self, within: TenantScope<'_>, name: &ScheduleName) -> Result<Enqueued> {
         let schedule = schedule::expect(self, within, name)?;
         let mut nominal = schedule.beside_its_times(self.now);
         while ledger::find(self, name, nominal)?.is_some() {
@@ -166,7 +166,7 @@ impl<'a> Transaction<'a> {
 
     pub(crate) fn backfill_schedule(
         &mut self,
-        within: Within<'_>,
+        within: TenantScope<'_>,
         name: &ScheduleName,
         range: &Backfill,
     ) -> Result<usize> {
@@ -174,7 +174,7 @@ impl<'a> Transaction<'a> {
         let range = range.until_now(self.now)?;
         let mut times = Vec::new();
         for time in range.times(&schedule)? {
-            if ledger::find(self, name, time)?.is_none_or(|line| line.outcome != Outcome::Fired) {
+            if ledger::find(self, name, time)?.is_none_or(|line| line.outcome != OccurrenceOutcome::Fired) {
                 times.push(time);
             }
         }
@@ -201,10 +201,10 @@ impl<'a> Transaction<'a> {
         let mut created = recorded.iter().map(|job| job.id);
         schedule.remember(unfinished, created.clone());
         for mut line in firing.lines {
-            if line.outcome == Outcome::Fired {
+            if line.outcome == OccurrenceOutcome::Fired {
                 line.job = created.next();
             }
-            self.effects.tally.fired(&schedule.definition.name, line.outcome, line.count);
+            self.effects.commit.schedule_fired(&schedule.definition.name, line.outcome, line.count);
             write(self, &schedule, &line)?;
         }
         self.move_on(&schedule)?;

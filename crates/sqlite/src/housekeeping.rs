@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use orchestrix_core::{AttemptOutcome, Event, JobId};
-use orchestrix_store::{AttemptEnd, Swept, clock::until};
+use orchestrix_store::{EndedAttempt, SweepResult, clock::until};
 use rusqlite::params;
 
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
 };
 
 impl Transaction<'_> {
-    pub(crate) fn promote(&mut self, limit: usize) -> Result<Swept> {
+    pub(crate) fn promote(&mut self, limit: usize) -> Result<SweepResult> {
         self.sweep(DUE, NEXT_DUE, limit, |transaction, job| {
             let decided = job.lifecycle.apply(Event::Promote)?;
             let now = micros(transaction.now);
@@ -27,20 +27,20 @@ impl Transaction<'_> {
         })
     }
 
-    pub(crate) fn expire(&mut self, limit: usize) -> Result<Swept> {
+    pub(crate) fn expire(&mut self, limit: usize) -> Result<SweepResult> {
         self.sweep(EXPIRED, NEXT_EXPIRY, limit, |transaction, job| {
             job.lifecycle.apply(Event::Expire)?;
             transaction.give_up(job, "expired").map(drop)
         })
     }
 
-    pub(crate) fn reap(&mut self, limit: usize, crash_loop: u16) -> Result<Swept> {
-        let end = AttemptEnd::lost(crash_loop);
+    pub(crate) fn reap(&mut self, limit: usize, crash_loop: u16) -> Result<SweepResult> {
+        let end = EndedAttempt::lost(crash_loop);
         self.sweep(OVERDUE_LEASES, NEXT_LEASE, limit, |transaction, job| transaction.end_attempt(job, &end).map(drop))
     }
 
-    pub(crate) fn time_out(&mut self, limit: usize) -> Result<Swept> {
-        let end = AttemptEnd::plain(AttemptOutcome::TimedOut);
+    pub(crate) fn time_out(&mut self, limit: usize) -> Result<SweepResult> {
+        let end = EndedAttempt::plain(AttemptOutcome::TimedOut);
         self.sweep(OVERDUE_ATTEMPTS, NEXT_TIMEOUT, limit, |transaction, job| {
             transaction.end_attempt(job, &end).map(drop)
         })
@@ -54,7 +54,7 @@ impl Transaction<'_> {
         next: Statement,
         limit: usize,
         mut end: impl FnMut(&mut Self, &Found) -> Result<()>,
-    ) -> Result<Swept> {
+    ) -> Result<SweepResult> {
         let ids: Vec<JobId> = self.all(due, params![micros(self.now), limit], |row| Columns(row).id(0))?;
         for id in &ids {
             let job = Found::expect(self, *id)?;
@@ -62,13 +62,13 @@ impl Transaction<'_> {
         }
         self.tell_now()?;
         let next = self.first(next, (), |row| Columns(row).time(0))?;
-        Ok(Swept { count: ids.len(), next_in: next.map(|time| until(self.now, time)) })
+        Ok(SweepResult { count: ids.len(), next_in: next.map(|time| until(self.now, time)) })
     }
 
     /// Tells children whose parents had more of them than one operation may tell.
-    pub(crate) fn unblock(&mut self, limit: usize) -> Result<Swept> {
+    pub(crate) fn unblock(&mut self, limit: usize) -> Result<SweepResult> {
         let count = self.tell(limit)?;
         let more = self.first(NEXT_SETTLED, (), |_| Ok(()))?;
-        Ok(Swept { count, next_in: more.map(|()| Duration::ZERO) })
+        Ok(SweepResult { count, next_in: more.map(|()| Duration::ZERO) })
     }
 }

@@ -1,7 +1,7 @@
 //! The lines of schedules' ledgers. A nominal time has one.
 
 use orchestrix_core::{JobId, ScheduleName, Timestamp};
-use orchestrix_store::{Occurrence, Page, PageRequest, Schedule, StoreError, Within};
+use orchestrix_store::{Occurrence, Page, PageRequest, Schedule, StoreError, TenantScope};
 use rusqlite::{Row, params};
 
 use crate::{
@@ -33,7 +33,7 @@ pub(crate) fn find(session: &Session<'_>, name: &ScheduleName, nominal: Timestam
 
 pub(crate) fn list(
     session: &Session<'_>,
-    within: Within<'_>,
+    within: TenantScope<'_>,
     name: &ScheduleName,
     page: &PageRequest<Timestamp>,
 ) -> Result<Page<Occurrence, Timestamp>> {

@@ -84,7 +84,7 @@ impl Transaction<'_> {
 
     pub(crate) fn resume_queue(&mut self, queue: &Queue) -> Result<()> {
         self.write(RESUME_QUEUE, [queue.as_str()])?;
-        self.effects.woken.insert(queue.clone());
+        self.effects.commit.queue_claimable(queue.clone());
         Ok(())
     }
 }

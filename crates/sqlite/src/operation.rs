@@ -2,7 +2,7 @@
 
 use orchestrix_core::{JobId, OperationId, Priority, Tenant};
 use orchestrix_store::{
-    Advance, BulkAction, JobFilter, NewOperation, Operation, OperationEnd, PageRequest, StoreError, Within,
+    BulkAction, JobFilter, NewOperation, Operation, OperationEnd, OperationStep, PageRequest, StoreError, TenantScope,
 };
 use rusqlite::{Row, params};
 use uuid::Uuid;
@@ -47,7 +47,7 @@ impl Transaction<'_> {
         expect(self, id)
     }
 
-    pub(crate) fn advance_operation(&mut self, id: OperationId, step: &Advance) -> Result<Operation> {
+    pub(crate) fn advance_operation(&mut self, id: OperationId, step: &OperationStep) -> Result<Operation> {
         let operation = expect(self, id)?;
         if !operation.stands_at(step.from_cursor) {
             return Ok(operation);
@@ -103,7 +103,7 @@ pub(crate) type Found = (OperationId, Result<Operation, StoreError>);
 
 pub(crate) fn list(
     session: &Session<'_>,
-    within: Within<'_>,
+    within: TenantScope<'_>,
     page: &PageRequest<OperationId>,
 ) -> Result<(Vec<Found>, Option<OperationId>)> {
     let (before, limit) = (page.cursor.map_or(Uuid::max(), |id| id.as_uuid()), page.limit + 1);

@@ -1,7 +1,7 @@
 //! Forgetting what is past its retention, row by row and a bounded number at a time. Pages that fall empty are used again.
 
 use orchestrix_core::{JobId, JobState};
-use orchestrix_store::{Pruned, Retention, clock::earlier, recent::REVIVED_KEPT};
+use orchestrix_store::{Pruned, Retention, changes::REDRIVEN_RETENTION, clock::earlier};
 use rusqlite::params;
 
 use crate::{
@@ -35,7 +35,7 @@ impl Transaction<'_> {
             (FORGET_OCCURRENCES, retention.occurrences),
             (FORGET_AUDIT, retention.audit),
             (FORGET_OPERATIONS, retention.operations),
-            (FORGET_REVIVED, REVIVED_KEPT),
+            (FORGET_REVIVED, REDRIVEN_RETENTION),
         ] {
             if left > 0 {
                 let until = micros(earlier(self.now, kept));

@@ -1,9 +1,9 @@
-//! What happened lately.
+//! What happened query.
 
 use orchestrix_core::{JobId, JobState, JobType, Queue, Tenant};
 use orchestrix_store::{
-    Glimpse, Lately, Recent,
-    recent::{LeasePlace, MAX_IDS, RECORDED_TIMES},
+    ChangesPage, ChangesQuery, JobChange,
+    changes::{ENQUEUED_FACTOR, LeaseCursor, MAX_CHANGE_IDS},
 };
 use rusqlite::Row;
 use uuid::Uuid;
@@ -15,10 +15,10 @@ use crate::{
     statement::{RECENT_ENDED, RECENT_IDS, RECENT_LEASED, RECENT_RECORDED, RECENT_REVIVED},
 };
 
-pub(crate) fn recent(session: &Session<'_>, lately: &Lately) -> Result<Recent> {
-    let mut recent = Recent::none(session.now);
-    let limit = lately.limit;
-    let (expires_at, after) = match lately.leased_after {
+pub(crate) fn recent(session: &Session<'_>, query: &ChangesQuery) -> Result<ChangesPage> {
+    let mut recent = ChangesPage::none(session.now);
+    let limit = query.limit;
+    let (expires_at, after) = match query.leased_after {
         Some(place) => (micros(place.expires_at), place.id.as_uuid()),
         None => (0, Uuid::nil()),
     };
@@ -32,7 +32,7 @@ pub(crate) fn recent(session: &Session<'_>, lately: &Lately) -> Result<Recent> {
         let job = glimpse(row)?;
         let expires_at = Columns(row).time(6)?;
         recent.leased_from.get_or_insert(expires_at);
-        last = Some(LeasePlace { expires_at, id: job.id });
+        last = Some(LeaseCursor { expires_at, id: job.id });
         recent.jobs.push(job);
         Ok(true)
     })?;
@@ -44,23 +44,23 @@ pub(crate) fn recent(session: &Session<'_>, lately: &Lately) -> Result<Recent> {
         }
         Ok(room)
     };
-    if let Some(since) = lately.recorded_since {
-        let (mut shown, limit) = (0, RECORDED_TIMES * limit);
+    if let Some(since) = query.enqueued_since {
+        let (mut shown, limit) = (0, ENQUEUED_FACTOR * limit);
         session.each(RECENT_RECORDED, (JobId::floor(since).as_uuid(), limit + 1), |row| {
             shown += 1;
             show(shown - 1, limit, row)
         })?;
     }
     for state in JobState::ALL.into_iter().filter(|state| state.is_terminal()) {
-        let reach = lately.cancelled_since.filter(|_| state == JobState::Cancelled);
-        let Some(since) = lately.ended_since.into_iter().chain(reach).min() else { continue };
+        let reach = query.cancelled_since.filter(|_| state == JobState::Cancelled);
+        let Some(since) = query.finished_since.into_iter().chain(reach).min() else { continue };
         let mut shown = 0;
         session.each(RECENT_ENDED, (state.as_str(), micros(since), limit + 1), |row| {
             shown += 1;
             show(shown - 1, limit, row)
         })?;
     }
-    if let Some(since) = lately.revived_since {
+    if let Some(since) = query.redriven_since {
         let mut shown = 0;
         session.each(RECENT_REVIVED, (micros(since), limit + 1), |row| {
             shown += 1;
@@ -68,10 +68,10 @@ pub(crate) fn recent(session: &Session<'_>, lately: &Lately) -> Result<Recent> {
             if over && shown <= limit { Ok(true) } else { show(shown - 1, limit, row) }
         })?;
     }
-    if let Some(after) = lately.ids_after {
+    if let Some(after) = query.ids_after {
         let (mut looked, mut last) = (0, None);
-        session.each(RECENT_IDS, (after.as_uuid(), MAX_IDS + 1), |row| {
-            if looked == MAX_IDS {
+        session.each(RECENT_IDS, (after.as_uuid(), MAX_CHANGE_IDS + 1), |row| {
+            if looked == MAX_CHANGE_IDS {
                 recent.ids_next = last;
                 return Ok(false);
             }
@@ -86,9 +86,9 @@ pub(crate) fn recent(session: &Session<'_>, lately: &Lately) -> Result<Recent> {
     Ok(recent)
 }
 
-fn glimpse(row: &Row<'_>) -> Result<Glimpse> {
+fn glimpse(row: &Row<'_>) -> Result<JobChange> {
     let row = Columns(row);
-    Ok(Glimpse {
+    Ok(JobChange {
         id: row.id(0)?,
         state: row.state(1)?,
         job_type: JobType::trusted(row.text(2)?),

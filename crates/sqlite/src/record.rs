@@ -2,7 +2,7 @@
 
 use orchestrix_core::{JobId, JobState, NewJob, Readiness, Start};
 use orchestrix_store::{
-    Options,
+    JobOptions,
     clock::{cut, later},
 };
 use rusqlite::params;
@@ -48,7 +48,7 @@ impl Transaction<'_> {
         } else {
             Readiness::of(links.waits_for > 0, eligible_at > now).state()
         };
-        let options = Options::of(job).map(|options| serde_json::to_string(&options)).transpose();
+        let options = JobOptions::of(job).map(|options| serde_json::to_string(&options)).transpose();
         let options = options.map_err(|error| corrupt("options", error))?;
         let payload = job.payload.as_str();
         let apart = payload.len() > self.options.inline_payload;
@@ -87,7 +87,7 @@ impl Transaction<'_> {
             )?;
         }
         self.moved(&job.queue, None, state);
-        self.effects.tally.enqueued(&job.queue, &job.job_type);
+        self.effects.commit.job_enqueued(&job.queue, &job.job_type);
         Ok(state)
     }
 }

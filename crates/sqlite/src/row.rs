@@ -6,7 +6,7 @@ use orchestrix_core::{
     AttemptRecord, Job, JobId, JobState, JobType, Json, LeaseToken, Lifecycle, LimitKey, Priority, Progress, Queue,
     RetryPolicy, Tenant, Timestamp, WorkerName,
 };
-use orchestrix_store::{JobSummary, Options, StoreError};
+use orchestrix_store::{JobOptions, JobSummary, StoreError};
 use rusqlite::{Row, types::FromSql};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -43,8 +43,8 @@ pub(crate) fn priority(rank: i64) -> Result<Priority> {
     Ok(Priority::new(-rank).map_err(|error| corrupt("rank", error))?)
 }
 
-pub(crate) fn options(column: Option<&str>) -> Result<Options> {
-    Ok(Options::read(column).map_err(|error| corrupt("options", error))?)
+pub(crate) fn options(column: Option<&str>) -> Result<JobOptions> {
+    Ok(JobOptions::read(column).map_err(|error| corrupt("options", error))?)
 }
 
 /// Columns by position, in the domain's types.

@@ -2,7 +2,7 @@
 
 use orchestrix_core::{JobId, NewSchedule, ScheduleName};
 use orchestrix_store::{
-    Page, PageRequest, Put, Schedule, StoreError, Within, is_within,
+    Page, PageRequest, PutResult, Schedule, StoreError, TenantScope, in_scope,
     schedule::{check_owner, read_definition, write_definition},
 };
 use rusqlite::{Row, params};
@@ -62,25 +62,25 @@ pub(crate) fn write_open(jobs: &[JobId]) -> Vec<u8> {
 }
 
 /// Looks a schedule up. Another's is not there, readable or not.
-pub(crate) fn find(session: &Session<'_>, within: Within<'_>, name: &ScheduleName) -> Result<Option<Schedule>> {
+pub(crate) fn find(session: &Session<'_>, within: TenantScope<'_>, name: &ScheduleName) -> Result<Option<Schedule>> {
     let read = |row: &Row<'_>| is_row_within(row, within)?.then(|| read(row)).transpose();
     Ok(session.first(FIND_SCHEDULE, [name.as_str()], read)?.flatten())
 }
 
 /// Looks up a schedule that should be there.
-pub(crate) fn expect(session: &Session<'_>, within: Within<'_>, name: &ScheduleName) -> Result<Schedule> {
+pub(crate) fn expect(session: &Session<'_>, within: TenantScope<'_>, name: &ScheduleName) -> Result<Schedule> {
     find(session, within, name)?.ok_or_else(|| unknown(name))
 }
 
 /// Whether a schedule is there, readable or not.
-pub(crate) fn is_there(session: &Session<'_>, within: Within<'_>, name: &ScheduleName) -> Result<bool> {
+pub(crate) fn is_there(session: &Session<'_>, within: TenantScope<'_>, name: &ScheduleName) -> Result<bool> {
     let there = session.first(FIND_SCHEDULE, [name.as_str()], |row| is_row_within(row, within))?;
     Ok(there.unwrap_or(false))
 }
 
 // By its column, which is there for definitions too that this program cannot read.
-fn is_row_within(row: &Row<'_>, within: Within<'_>) -> Result<bool> {
-    Ok(is_within(Columns(row).text_or_null(11)?, within))
+fn is_row_within(row: &Row<'_>, within: TenantScope<'_>) -> Result<bool> {
+    Ok(in_scope(Columns(row).text_or_null(11)?, within))
 }
 
 fn unknown(name: &ScheduleName) -> Fault {
@@ -89,7 +89,7 @@ fn unknown(name: &ScheduleName) -> Fault {
 
 pub(crate) fn list(
     session: &Session<'_>,
-    within: Within<'_>,
+    within: TenantScope<'_>,
     page: &PageRequest<ScheduleName>,
 ) -> Result<Page<Schedule, ScheduleName>> {
     let after = page.cursor.as_ref().map_or("", ScheduleName::as_str);
@@ -112,7 +112,7 @@ pub(crate) fn list(
 }
 
 impl Transaction<'_> {
-    pub(crate) fn put_schedule(&mut self, within: Within<'_>, definition: NewSchedule) -> Result<Put> {
+    pub(crate) fn put_schedule(&mut self, within: TenantScope<'_>, definition: NewSchedule) -> Result<PutResult> {
         let known = self.first(FIND_SCHEDULE, [definition.name.as_str()], |row| {
             if !is_row_within(row, within)? {
                 return Err(unknown(&definition.name));
@@ -124,18 +124,18 @@ impl Transaction<'_> {
             })
         })?;
         let (schedule, put) = match known {
-            None => (Schedule::new(definition, self.now), Put::Created),
+            None => (Schedule::new(definition, self.now), PutResult::Created),
             Some(Ok(old)) => {
                 let mut schedule = old.clone();
-                let Some(passed) = schedule.edit(definition, self.now) else { return Ok(Put::Unchanged) };
+                let Some(passed) = schedule.edit(definition, self.now) else { return Ok(PutResult::Unchanged) };
                 if let Some(line) = passed {
                     self.record_line(&old, &line)?;
                 }
-                (schedule, Put::Updated)
+                (schedule, PutResult::Updated)
             }
             Some(Err((error, was))) => {
                 tracing::warn!(schedule = %definition.name, %error, "replaced: this program cannot read it");
-                (Schedule::in_place_of(was, self.now), Put::Updated)
+                (Schedule::in_place_of(was, self.now), PutResult::Updated)
             }
         };
         self.keep_schedule(&schedule)?;
@@ -144,7 +144,7 @@ impl Transaction<'_> {
 
     /// Forgets a schedule with its ledger; whether there was one. `None` while there may be more of its ledger: ask again. A crash in
     /// between leaves the schedule with what is left of it.
-    pub(crate) fn delete_schedule(&mut self, within: Within<'_>, name: &ScheduleName) -> Result<Option<bool>> {
+    pub(crate) fn delete_schedule(&mut self, within: TenantScope<'_>, name: &ScheduleName) -> Result<Option<bool>> {
         if !is_there(self, within, name)? {
             return Ok(Some(false));
         }
@@ -156,7 +156,7 @@ impl Transaction<'_> {
 
     pub(crate) fn pause_schedule(
         &mut self,
-        within: Within<'_>,
+        within: TenantScope<'_>,
         name: &ScheduleName,
         note: Option<String>,
     ) -> Result<bool> {
@@ -181,7 +181,7 @@ impl Transaction<'_> {
         }
     }
 
-    pub(crate) fn resume_schedule(&mut self, within: Within<'_>, name: &ScheduleName) -> Result<bool> {
+    pub(crate) fn resume_schedule(&mut self, within: TenantScope<'_>, name: &ScheduleName) -> Result<bool> {
         let mut schedule = expect(self, within, name)?;
         let Some(passed) = schedule.resume(self.now) else { return Ok(false) };
         if let Some(line) = passed {
@@ -209,7 +209,9 @@ impl Transaction<'_> {
                 definition,
             ],
         )?;
-        self.effects.timed |= schedule.next_fire_at.is_some();
+        if schedule.next_fire_at.is_some() {
+            self.effects.commit.timer_set();
+        }
         Ok(())
     }
 }

@@ -1,13 +1,10 @@
 //! One connection in the middle of a transaction: a reader's snapshot, or the writer with what its operations will have
 //! done once it commits.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    ops::Deref,
-};
+use std::{collections::BTreeMap, ops::Deref};
 
-use orchestrix_core::{Event, JobId, JobIds, JobState, Queue, Timestamp};
-use orchestrix_store::metrics::Tally;
+use orchestrix_core::{JobId, JobIds, JobState, Queue, Timestamp};
+use orchestrix_store::CommitEffects;
 use rusqlite::{Connection, Params, Row};
 
 use crate::{
@@ -83,12 +80,8 @@ impl<'a> Session<'a> {
 pub(crate) struct Effects {
     /// Changes of depth, to be written with the commit.
     depths: BTreeMap<(Queue, JobState), i64>,
-    /// Queues in which a job became claimable, to be woken after it.
-    pub(crate) woken: BTreeSet<Queue>,
-    /// Whether a job began to wait for a time.
-    pub(crate) timed: bool,
-    /// What is to be counted after it.
-    pub(crate) tally: Tally,
+    /// Published after the commit.
+    pub(crate) commit: CommitEffects,
 }
 
 impl Effects {
@@ -97,9 +90,7 @@ impl Effects {
         for (key, n) in other.depths {
             *self.depths.entry(key).or_default() += n;
         }
-        self.woken.extend(other.woken);
-        self.timed |= other.timed;
-        self.tally.add(other.tally);
+        self.commit.merge(other.commit);
     }
 
     /// Writes the changes of depth.
@@ -186,9 +177,6 @@ impl<'a> Transaction<'a> {
         if unfinished(&to) {
             *self.effects.depths.entry((queue.clone(), to)).or_default() += 1;
         }
-        if to == JobState::Pending {
-            self.effects.woken.insert(queue.clone());
-        }
-        self.effects.timed |= to.next(Event::Promote).is_ok();
+        self.effects.commit.state_entered(queue, to);
     }
 }

@@ -4,7 +4,7 @@
 use orchestrix_core::{
     AttemptOutcome, AttemptRecord, Event, JobId, JobState, Lifecycle, OnDependencyFailure, Readiness, Timestamp,
 };
-use orchestrix_store::{AttemptEnd, clock::later};
+use orchestrix_store::{EndedAttempt, clock::later};
 use rusqlite::params;
 
 use crate::{
@@ -21,7 +21,7 @@ const TELL_AT_ONCE: usize = 10_000;
 
 impl Transaction<'_> {
     /// Ends the running attempt of a leased job. Whoever waits for the job is to be [told](Transaction::tell_now).
-    pub(crate) fn end_attempt(&mut self, job: &Found, end: &AttemptEnd) -> Result<JobState> {
+    pub(crate) fn end_attempt(&mut self, job: &Found, end: &EndedAttempt) -> Result<JobState> {
         // Most jobs succeed, and a success does not ask for the policy.
         let retry = if end.outcome == AttemptOutcome::Completed { Default::default() } else { job.retry()? };
         let decided = end.decide(job.lifecycle, &retry)?;
@@ -67,7 +67,7 @@ impl Transaction<'_> {
             ],
         )?;
         self.moved(&job.queue, Some(job.lifecycle.state), state);
-        self.effects.tally.finished(&job.queue, &job.job_type, state, 1);
+        self.effects.commit.jobs_finished(&job.queue, &job.job_type, state, 1);
         if ends && job.has_dependents {
             self.write_one(SETTLED, params![job.id.as_uuid(), state != JobState::Completed])?;
             self.to_tell = true;
@@ -76,7 +76,7 @@ impl Transaction<'_> {
     }
 
     // A job that succeeds at once, as most do, keeps no record of it. Every earlier lease left one.
-    fn log_attempt(&mut self, job: &Found, end: &AttemptEnd, goes_to: JobState) -> Result<()> {
+    fn log_attempt(&mut self, job: &Found, end: &EndedAttempt, goes_to: JobState) -> Result<()> {
         if end.outcome == AttemptOutcome::Completed && job.counter == 1 {
             return Ok(());
         }

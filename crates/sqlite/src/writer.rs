@@ -10,7 +10,7 @@ use std::{
 };
 
 use orchestrix_core::{JobIds, Timestamp};
-use orchestrix_store::{StoreError, Wakeup, clock::until, wakeup::Waker};
+use orchestrix_store::{StoreError, clock::until, wakeup::WakeupSender};
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
@@ -108,7 +108,7 @@ fn alike(error: &StoreError) -> StoreError {
 pub(crate) struct Writer {
     pub(crate) connection: Connection,
     pub(crate) options: SqliteOptions,
-    pub(crate) waker: Waker,
+    pub(crate) wakeups: WakeupSender,
     pub(crate) ids: JobIds,
     /// Time does not run backwards between two operations, whatever the clock does.
     latest: Timestamp,
@@ -137,9 +137,9 @@ impl fmt::Debug for Writer {
 type Inbox = mpsc::Receiver<Box<dyn Operation>>;
 
 impl Writer {
-    pub(crate) fn new(connection: Connection, options: SqliteOptions, waker: Waker) -> Self {
+    pub(crate) fn new(connection: Connection, options: SqliteOptions, wakeups: WakeupSender) -> Self {
         let (ids, latest) = (JobIds::new(), Timestamp::MIN);
-        Self { connection, options, waker, ids, latest, version: 0, shared: None, looked: Instant::now() }
+        Self { connection, options, wakeups, ids, latest, version: 0, shared: None, looked: Instant::now() }
     }
 
     /// Runs until the store is gone and everything is answered.
@@ -162,20 +162,13 @@ impl Writer {
     fn batch(&mut self, first: Box<dyn Operation>, inbox: &mut Inbox) {
         let mut taken = Vec::new();
         let mut outcome = self.transaction(first, inbox, &mut taken);
-        // Before anybody is answered: whoever knows that it is done finds it counted.
+        // Before any caller is answered: a caller that knows of its commit finds it counted.
         if let Ok(effects) = &mut outcome {
-            mem::take(&mut effects.tally).count();
+            mem::take(&mut effects.commit).publish(&self.wakeups);
         }
         let failure = outcome.as_ref().err();
         for operation in taken {
             operation.answer(failure);
-        }
-        let Ok(effects) = outcome else { return };
-        for queue in effects.woken {
-            self.waker.wake(Wakeup::Queue(queue));
-        }
-        if effects.timed {
-            self.waker.wake_timers();
         }
     }
 
@@ -346,7 +339,7 @@ mod tests {
         let at = |millis: i64| Timestamp::from_millisecond(millis).unwrap();
         let clock = Arc::new(Unsteady(Mutex::new(at(10_000))));
         let options = SqliteOptions { clock: clock.clone(), ..SqliteOptions::new("test.db") };
-        let mut writer = Writer::new(Connection::open_in_memory().unwrap(), options, Waker::default());
+        let mut writer = Writer::new(Connection::open_in_memory().unwrap(), options, WakeupSender::default());
         for (shown, expected) in
             [(10_000, 10_000), (9_500, 10_000), (10_001, 10_001), (9_000_000, 9_000_000), (11_000, 11_000)]
         {

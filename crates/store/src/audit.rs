@@ -7,7 +7,7 @@ use crate::clock::cut;
 
 /// What somebody is about to do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct NewAudit {
+pub struct NewAuditEntry {
     /// Who.
     pub actor: String,
     /// The tenant that they are bound to.
@@ -22,7 +22,7 @@ pub struct NewAudit {
     pub request_id: String,
 }
 
-impl NewAudit {
+impl NewAuditEntry {
     /// The longest text of anything but the particulars, in bytes.
     pub const MAX_TEXT: usize = 512;
     /// The longest particulars, in bytes: the names of as many jobs as one request may name, a thousand, fit.
@@ -49,10 +49,10 @@ pub fn check_outcome(outcome: &str) -> Result<(), FieldError> {
 }
 
 fn check_text(field: &str, text: &str) -> Result<(), FieldError> {
-    if (1..=NewAudit::MAX_TEXT).contains(&text.len()) && !text.contains(char::is_control) {
+    if (1..=NewAuditEntry::MAX_TEXT).contains(&text.len()) && !text.contains(char::is_control) {
         return Ok(());
     }
-    Err(FieldError::new(field, format!("must have 1 to {} bytes and no control characters", NewAudit::MAX_TEXT)))
+    Err(FieldError::new(field, format!("must have 1 to {} bytes and no control characters", NewAuditEntry::MAX_TEXT)))
 }
 
 /// What somebody did, or was about to.

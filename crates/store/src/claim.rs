@@ -69,7 +69,7 @@ impl ClaimRequest {
 
 /// A job that a worker now owns.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Claimed {
+pub struct ClaimedJob {
     /// Proof of ownership, for every call about the job.
     pub token: LeaseToken,
     /// What kind of work it is.
@@ -104,7 +104,7 @@ pub struct Claimed {
     pub dependency_results: Vec<(JobId, Json)>,
 }
 
-impl Claimed {
+impl ClaimedJob {
     /// The job's id.
     pub const fn id(&self) -> JobId {
         self.token.job

@@ -130,7 +130,7 @@ pub fn check_term(term: Duration) -> Result<(), FieldError> {
 
 /// How long until there is something to do, by the store's clock; zero if there is now, `None` if nothing waits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Agenda {
+pub struct SweepTimes {
     /// For [`promote`](crate::Store::promote).
     pub promote: Option<Duration>,
     /// For [`expire`](crate::Store::expire).

@@ -7,14 +7,14 @@ use thiserror::Error;
 
 /// The end of one attempt.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Finish {
+pub struct OutcomeReport {
     /// Whose attempt.
     pub token: LeaseToken,
     /// How it ended.
-    pub verdict: Verdict,
+    pub outcome: Outcome,
 }
 
-impl Finish {
+impl OutcomeReport {
     /// The most attempts one call may end.
     pub const MAX_ITEMS: usize = 10_000;
 
@@ -27,9 +27,9 @@ impl Finish {
     }
 }
 
-/// A worker's verdict on its own attempt.
+/// A worker's outcome on its own attempt.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Verdict {
+pub enum Outcome {
     /// Done, with what it left behind.
     Complete {
         /// Kept with the job.
@@ -55,7 +55,7 @@ pub enum Verdict {
     TimedOut,
 }
 
-impl Verdict {
+impl Outcome {
     /// Success without a result.
     pub const DONE: Self = Self::Complete { result: None };
 
@@ -87,7 +87,7 @@ pub enum FinishError {
     /// The token does not own its job any more.
     #[error("the lease is lost")]
     LeaseLost,
-    /// The verdict breaks a rule.
+    /// The outcome breaks a rule.
     #[error("{0}")]
     Invalid(FieldError),
 }

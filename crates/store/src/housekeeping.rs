@@ -17,7 +17,7 @@ pub fn check_limit(limit: usize, max: usize) -> Result<(), FieldError> {
 
 /// One step of a sweep.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Swept {
+pub struct SweepResult {
     /// Jobs moved on. If it equals the limit, there may be more.
     pub count: usize,
     /// How long until the next job is due, by the store's clock; zero if one is due now. `None` when none waits.

@@ -2,7 +2,7 @@
 //!
 //! This is part of `store` because everybody who counts knows the store already, and because most of it is counted in the stores
 //! themselves: what was recorded, how jobs ended and what schedules did is counted by whoever commits it, after the commit
-//! ([`Tally`]). Only there is it known what a call has done besides what it was asked for, such as the dependents of a job that died, and only
+//! ([`CommitEffects`](crate::CommitEffects)). Only there is it known what a call has done besides what it was asked for, such as the dependents of a job that died, and only
 //! there is a repeat known as one. Claims, rejected writes and the time that handlers take are counted by whoever claims, writes and
 //! runs; depths, workers and leadership by the leader.
 //!
@@ -16,8 +16,8 @@
 //! its handlers completed so.
 
 mod depth;
-mod series;
-mod tally;
+mod run_times;
+pub(crate) mod series;
 
 use std::time::Duration;
 
@@ -25,10 +25,10 @@ use metrics::{Unit, counter, gauge, histogram};
 use orchestrix_core::{JobType, NodeName, Queue};
 
 pub use depth::Depths;
+pub use run_times::RunTimes;
 pub use series::OTHER;
-pub use tally::{Runs, Tally};
 
-use crate::Claimed;
+use crate::ClaimedJob;
 
 /// What a metric is.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -54,8 +54,8 @@ pub struct Metric {
     pub help: &'static str,
 }
 
-const JOBS_ENQUEUED: &str = "orchestrix_jobs_enqueued_total";
-const JOBS_FINISHED: &str = "orchestrix_jobs_finished_total";
+pub(crate) const JOBS_ENQUEUED: &str = "orchestrix_jobs_enqueued_total";
+pub(crate) const JOBS_FINISHED: &str = "orchestrix_jobs_finished_total";
 const JOB_WAIT: &str = "orchestrix_job_wait_seconds";
 const JOB_RUN: &str = "orchestrix_job_run_seconds";
 const QUEUE_DEPTH: &str = "orchestrix_queue_depth";
@@ -66,7 +66,7 @@ const CLAIM: &str = "orchestrix_claim_seconds";
 const LEADER: &str = "orchestrix_leader";
 const LEADER_CHANGES: &str = "orchestrix_leader_changes_total";
 const WORKERS: &str = "orchestrix_workers";
-const SCHEDULE_FIRES: &str = "orchestrix_schedule_fires_total";
+pub(crate) const SCHEDULE_FIRES: &str = "orchestrix_schedule_fires_total";
 const HTTP_REQUESTS: &str = "orchestrix_http_requests_total";
 const HTTP_REQUEST: &str = "orchestrix_http_request_seconds";
 
@@ -125,7 +125,7 @@ pub fn describe() {
 }
 
 /// A claim that took this long has given these jobs.
-pub fn claimed(took: Duration, jobs: &[Claimed]) {
+pub fn claimed(took: Duration, jobs: &[ClaimedJob]) {
     histogram!(CLAIM).record(took);
     // The jobs of a claim are mostly of one queue.
     let mut last: Option<(&Queue, metrics::Histogram)> = None;
@@ -176,7 +176,7 @@ pub fn answered(route: &str, method: &'static str, status: u16, took: Duration) 
     histogram!(HTTP_REQUEST).record(took);
 }
 
-fn lane(queue: &Queue, job_type: &JobType) -> [metrics::Label; 2] {
+pub(crate) fn lane(queue: &Queue, job_type: &JobType) -> [metrics::Label; 2] {
     let (queue, job_type) = series::lane(queue, job_type);
     [metrics::Label::new("queue", queue), metrics::Label::new("type", job_type)]
 }

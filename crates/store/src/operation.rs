@@ -208,7 +208,7 @@ impl OperationEnd {
 
 /// One step of an operation. It is taken only while the operation runs and its cursor is where the step begins.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Advance {
+pub struct OperationStep {
     /// Where the step begins.
     pub from_cursor: Option<JobId>,
     /// Where it ends.
@@ -219,7 +219,7 @@ pub struct Advance {
     pub end: Option<OperationEnd>,
 }
 
-impl Advance {
+impl OperationStep {
     /// The longest reason of a failure, in bytes.
     pub const MAX_ERROR: usize = 4 * 1024;
 

@@ -11,17 +11,17 @@ use std::time::Duration;
 
 use orchestrix_core::{
     FieldError, JobId, Timestamp,
-    schedule::{NewSchedule, Outcome, Overlap, Reason, Span, plan},
+    schedule::{NewSchedule, OccurrenceOutcome, Overlap, Reason, Span, plan},
 };
 
-use crate::{StoreError, Within};
+use crate::{StoreError, TenantScope};
 
 pub use backfill::Backfill;
 pub use definition::{read_definition, write_definition};
 pub use firing::Firing;
 
 /// Checks what is to be put: within a tenant, only what is that tenant's.
-pub fn check_put(within: Within<'_>, definition: &NewSchedule) -> Result<(), StoreError> {
+pub fn check_put(within: TenantScope<'_>, definition: &NewSchedule) -> Result<(), StoreError> {
     definition.validate()?;
     match within {
         Some(own) if *own != definition.job.tenant => Err(FieldError::new("job.tenant", "must be their own").into()),
@@ -116,8 +116,8 @@ impl Schedule {
         let passed = old.timing().passed_over(self.counted_from, now);
         self.count_from(now);
         let (outcome, reason) = match was_paused {
-            true => (Outcome::Skipped, Reason::Paused),
-            false => (Outcome::Missed, Reason::Late),
+            true => (OccurrenceOutcome::Skipped, Reason::Paused),
+            false => (OccurrenceOutcome::Missed, Reason::Late),
         };
         Some(passed.map(|span| Occurrence::passed(span, outcome, reason, now)))
     }
@@ -154,7 +154,7 @@ impl Schedule {
         self.definition.note = None;
         self.updated_at = now;
         self.count_from(now);
-        Some(passed.map(|span| Occurrence::passed(span, Outcome::Skipped, Reason::Paused, now)))
+        Some(passed.map(|span| Occurrence::passed(span, OccurrenceOutcome::Skipped, Reason::Paused, now)))
     }
 
     /// Computes the next time anew, counting from where it stands: after the time-zone database has changed.
@@ -202,7 +202,7 @@ impl Schedule {
         planned.fire.retain(|due| !known(due.nominal));
         let mut firing = Firing::new(&self.definition, self.definition.overlap, unfinished, now);
         for span in &planned.missed {
-            firing.lines.push(Occurrence::passed(*span, Outcome::Missed, Reason::Late, now));
+            firing.lines.push(Occurrence::passed(*span, OccurrenceOutcome::Missed, Reason::Late, now));
         }
         let last = planned.fire.len().saturating_sub(1);
         for (i, due) in planned.fire.iter().enumerate() {
@@ -260,7 +260,7 @@ impl Schedule {
 
 /// What became of a schedule that was put.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Put {
+pub enum PutResult {
     /// There was none of that name.
     Created,
     /// It was another.
@@ -279,7 +279,7 @@ pub struct Occurrence {
     /// How many nominal times it stands for.
     pub count: u64,
     /// What became of it.
-    pub outcome: Outcome,
+    pub outcome: OccurrenceOutcome,
     /// Why.
     pub reason: Option<Reason>,
     /// The job that was created.
@@ -297,7 +297,7 @@ impl Occurrence {
         Some(Self { nominal, count, ..self.clone() })
     }
 
-    fn passed(span: Span, outcome: Outcome, reason: Reason, at: Timestamp) -> Self {
+    fn passed(span: Span, outcome: OccurrenceOutcome, reason: Reason, at: Timestamp) -> Self {
         let Span { from, to, count } = span;
         Self { nominal: from, until: to, count, outcome, reason: Some(reason), job: None, at }
     }

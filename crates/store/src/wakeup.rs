@@ -1,7 +1,7 @@
 //! Hints that something can be claimed, and the polling beneath them.
 //!
 //! Subscribe before you look for jobs: a wake-up that comes between the look and the wait is then kept, not lost.
-//! A hint may never come, so whoever waits also looks by itself now and then: [`Polling`] says when.
+//! A hint may never come, so whoever waits also looks by itself now and then: [`PollInterval`] says when.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ impl Wakeups {
     }
 
     /// Waits for the next hint, or until `polling` says that it is time to look without one.
-    pub async fn next_or_poll(&mut self, polling: &mut Polling) -> Wakeup {
+    pub async fn next_or_poll(&mut self, polling: &mut PollInterval) -> Wakeup {
         tokio::time::timeout(polling.pause(), self.next()).await.unwrap_or(Wakeup::Anything)
     }
 }
@@ -50,12 +50,12 @@ impl Wakeups {
 /// How long to wait before looking for work without a hint: briefly after work was found, longer each time none was,
 /// up to a limit. Pauses are jittered, so that a fleet does not look in step.
 #[derive(Debug, Clone)]
-pub struct Polling {
+pub struct PollInterval {
     longest: Duration,
     next: Duration,
 }
 
-impl Polling {
+impl PollInterval {
     /// The pause right after work was found.
     const SHORTEST: Duration = Duration::from_millis(50);
     /// The longest pause unless told otherwise.
@@ -79,7 +79,7 @@ impl Polling {
     }
 }
 
-impl Default for Polling {
+impl Default for PollInterval {
     fn default() -> Self {
         Self::new(Self::DEFAULT_LONGEST)
     }
@@ -87,18 +87,18 @@ impl Default for Polling {
 
 /// The giving side, one per store.
 #[derive(Debug, Clone)]
-pub struct Waker {
+pub struct WakeupSender {
     claimable: broadcast::Sender<Wakeup>,
     timers: broadcast::Sender<Wakeup>,
 }
 
-impl Default for Waker {
+impl Default for WakeupSender {
     fn default() -> Self {
         Self { claimable: broadcast::Sender::new(256), timers: broadcast::Sender::new(16) }
     }
 }
 
-impl Waker {
+impl WakeupSender {
     /// Tells every subscriber; nobody listening is fine.
     pub fn wake(&self, wakeup: Wakeup) {
         // The error only says that nobody listens.
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn pauses_grow_to_the_limit_with_jitter_and_shrink_when_work_is_found() {
-        let mut polling = Polling::new(Duration::from_millis(300));
+        let mut polling = PollInterval::new(Duration::from_millis(300));
         let within = |pause: Duration, plain: u64| {
             pause >= Duration::from_millis(plain * 3 / 4) && pause <= Duration::from_millis(plain)
         };
@@ -141,20 +141,20 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn without_a_hint_it_is_soon_time_to_look_and_a_hint_comes_first() {
-        let waker = Waker::default();
-        let mut wakeups = waker.subscribe();
-        let mut polling = Polling::default();
+        let sender = WakeupSender::default();
+        let mut wakeups = sender.subscribe();
+        let mut polling = PollInterval::default();
         assert_eq!(wakeups.next_or_poll(&mut polling).await, Wakeup::Anything);
-        waker.wake(Wakeup::Queue(Queue::default()));
+        sender.wake(Wakeup::Queue(Queue::default()));
         assert_eq!(wakeups.next_or_poll(&mut polling).await, Wakeup::Queue(Queue::default()));
     }
 
     #[tokio::test]
     async fn a_subscriber_that_lags_behind_is_told_to_look_at_everything() {
-        let waker = Waker::default();
-        let mut wakeups = waker.subscribe();
+        let sender = WakeupSender::default();
+        let mut wakeups = sender.subscribe();
         for _ in 0..1_000 {
-            waker.wake(Wakeup::Queue(Queue::default()));
+            sender.wake(Wakeup::Queue(Queue::default()));
         }
         assert_eq!(wakeups.next().await, Wakeup::Anything);
     }

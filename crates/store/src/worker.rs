@@ -132,7 +132,7 @@ impl WorkerStatus {
         self.info.dead_after.unwrap_or(WorkerInfo::DEAD_AFTER)
     }
 
-    /// Whether it was heard of lately, by its own measure and the store's clock.
+    /// Whether it was heard of query, by its own measure and the store's clock.
     pub fn is_live(&self) -> bool {
         self.seen_ago <= self.dead_after()
     }

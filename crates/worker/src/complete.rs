@@ -12,10 +12,7 @@ use std::{
 };
 
 use orchestrix_core::JobState;
-use orchestrix_store::{
-    Finish, FinishError, StoreError, Verdict,
-    metrics::{Runs, Tally},
-};
+use orchestrix_store::{CommitEffects, FinishError, Outcome, OutcomeReport, StoreError, metrics::RunTimes};
 use rand::RngExt;
 use tokio::sync::{Mutex, Notify, mpsc};
 
@@ -38,28 +35,28 @@ const STUBBORN: Duration = Duration::from_secs(60);
 
 /// Where outcomes are handed in.
 pub(crate) struct Completer {
-    outcomes: mpsc::Sender<Outcome>,
+    outcomes: mpsc::Sender<FinishedAttempt>,
     /// Handed in and not yet answered.
     open: AtomicUsize,
     none_open: Notify,
 }
 
-/// How one attempt ended; without a verdict there is nothing to tell.
-pub(crate) struct Outcome {
+/// How one attempt ended; without an outcome there is nothing to tell.
+pub(crate) struct FinishedAttempt {
     pub(crate) context: Context,
-    pub(crate) verdict: Option<Verdict>,
+    pub(crate) outcome: Option<Outcome>,
     /// How long its handler took, if it was begun.
     pub(crate) ran: Option<Duration>,
 }
 
 impl Completer {
-    pub(crate) fn new() -> (Self, mpsc::Receiver<Outcome>) {
+    pub(crate) fn new() -> (Self, mpsc::Receiver<FinishedAttempt>) {
         let (outcomes, received) = mpsc::channel(KEPT);
         (Self { outcomes, open: AtomicUsize::new(0), none_open: Notify::new() }, received)
     }
 
     /// Hands in an outcome; waits while too many are kept.
-    pub(crate) async fn hand_in(&self, outcome: Outcome) {
+    pub(crate) async fn hand_in(&self, outcome: FinishedAttempt) {
         // Counted once there is room for it: whoever gives up before has handed in nothing.
         if let Ok(place) = self.outcomes.reserve().await {
             self.open.fetch_add(1, Ordering::SeqCst);
@@ -95,12 +92,12 @@ impl Completer {
 /// How an attempt ended, to be told.
 struct Ending {
     context: Context,
-    verdict: Verdict,
+    outcome: Outcome,
 }
 
 impl Ending {
-    fn finish(&self) -> Finish {
-        Finish { token: self.context.lease_token(), verdict: self.verdict.clone() }
+    fn finish(&self) -> OutcomeReport {
+        OutcomeReport { token: self.context.lease_token(), outcome: self.outcome.clone() }
     }
 }
 
@@ -114,26 +111,26 @@ pub(crate) struct Reporter {
 
 impl Reporter {
     /// Reports what is handed in, for as long as anything may be.
-    pub(crate) async fn run(self, outcomes: mpsc::Receiver<Outcome>) {
+    pub(crate) async fn run(self, outcomes: mpsc::Receiver<FinishedAttempt>) {
         let outcomes = Mutex::new(outcomes);
         futures_util::future::join_all((0..CALLS).map(|_| self.report_some(&outcomes))).await;
     }
 
-    async fn report_some(&self, outcomes: &Mutex<mpsc::Receiver<Outcome>>) {
+    async fn report_some(&self, outcomes: &Mutex<mpsc::Receiver<FinishedAttempt>>) {
         let mut batch = Vec::with_capacity(BATCH);
         loop {
             if outcomes.lock().await.recv_many(&mut batch, BATCH).await == 0 {
                 return;
             }
-            let talkative = batch.iter().filter(|outcome| outcome.verdict.is_some() && outcome.context.notes().spoke());
+            let talkative = batch.iter().filter(|outcome| outcome.outcome.is_some() && outcome.context.notes().spoke());
             let talkative: Vec<&Context> = talkative.map(|outcome| &outcome.context).collect();
             for some in talkative.chunks(WRITERS) {
                 futures_util::future::join_all(some.iter().map(|context| self.write_notes(context))).await;
             }
             count(&batch);
-            let items = batch.iter_mut().filter_map(|outcome| {
-                let verdict = outcome.verdict.take()?;
-                Some(Ending { context: outcome.context.clone(), verdict })
+            let items = batch.iter_mut().filter_map(|attempt| {
+                let outcome = attempt.outcome.take()?;
+                Some(Ending { context: attempt.context.clone(), outcome })
             });
             for items in in_bytes(items.collect()) {
                 self.tell(items).await;
@@ -194,20 +191,20 @@ impl Reporter {
             match answer {
                 Ok(_) => {
                     accepted += 1;
-                    released += u64::from(item.verdict == Verdict::Release);
+                    released += u64::from(item.outcome == Outcome::Release);
                 }
                 Err(FinishError::LeaseLost) => {
                     self.counters.add_stale_rejected(1);
                     about_job!(warn, &item.context, "an outcome came too late: the lease is lost");
                 }
                 // A failure without a delay breaks no rule; whoever refuses that as well will never take it.
-                Err(error) if matches!(item.verdict, Verdict::Fail { retry_after: None, .. }) => {
+                Err(error) if matches!(item.outcome, Outcome::Fail { retry_after: None, .. }) => {
                     about_job!(error, &item.context, %error, "an outcome is refused; its lease will run out");
                 }
                 Err(error) => {
                     let error = format!("its outcome was refused: {error}");
-                    let verdict = Verdict::Fail { error, retryable: false, retry_after: None };
-                    refused.push(Ending { context: item.context, verdict });
+                    let outcome = Outcome::Fail { error, retryable: false, retry_after: None };
+                    refused.push(Ending { context: item.context, outcome });
                 }
             }
         }
@@ -219,17 +216,17 @@ impl Reporter {
 
 // Stores count what they commit. What was completed in a transaction of the handler's is no news to them, so it is counted here, as if
 // committed: a handler that says that it is done has done so.
-fn count(batch: &[Outcome]) {
-    let (mut runs, mut tally) = (Runs::default(), Tally::default());
-    for Outcome { context, verdict, ran } in batch {
+fn count(batch: &[FinishedAttempt]) {
+    let (mut run_times, mut effects) = (RunTimes::default(), CommitEffects::default());
+    for FinishedAttempt { context, outcome, ran } in batch {
         if let Some(ran) = ran {
-            runs.took(context.queue(), context.job_type(), *ran);
+            run_times.record(context.queue(), context.job_type(), *ran);
         }
-        if matches!(verdict, Some(Verdict::Complete { .. })) && context.completion().is_some() {
-            tally.finished(context.queue(), context.job_type(), JobState::Completed, 1);
+        if matches!(outcome, Some(Outcome::Complete { .. })) && context.completion().is_some() {
+            effects.jobs_finished(context.queue(), context.job_type(), JobState::Completed, 1);
         }
     }
-    tally.count();
+    effects.record_metrics();
 }
 
 // Large results go in calls of their own, so that no call is larger than a source can take.
@@ -237,9 +234,9 @@ fn in_bytes(items: Vec<Ending>) -> Vec<Vec<Ending>> {
     let mut calls = vec![Vec::new()];
     let mut bytes = 0;
     for item in items {
-        let size = match &item.verdict {
-            Verdict::Complete { result: Some(json) } => json.as_str().len(),
-            Verdict::Fail { error, .. } => error.len(),
+        let size = match &item.outcome {
+            Outcome::Complete { result: Some(json) } => json.as_str().len(),
+            Outcome::Fail { error, .. } => error.len(),
             _ => 0,
         };
         if bytes + size > CALL_BYTES && bytes > 0 {

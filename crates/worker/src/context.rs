@@ -11,7 +11,7 @@ use std::{
 
 use orchestrix_client::{Job, Request};
 use orchestrix_core::{JobId, JobType, Json, LeaseToken, NewJob, Queue, Tenant};
-use orchestrix_store::{Claimed, Enqueued, LogLevel, ProgressUpdate, Store, StoreError};
+use orchestrix_store::{ClaimedJob, Enqueued, LogLevel, ProgressUpdate, Store, StoreError};
 use serde::{Serialize, de::DeserializeOwned};
 use tokio_util::sync::CancellationToken;
 
@@ -28,7 +28,7 @@ use crate::{
 pub struct Context(Arc<Inner>);
 
 struct Inner {
-    claimed: Claimed,
+    claimed: ClaimedJob,
     /// When the lease was asked for, on this node's clock: deadlines are measured from here.
     begun: Instant,
     stop: Stop,
@@ -58,7 +58,7 @@ pub struct Completion {
 }
 
 impl Context {
-    pub(crate) fn new(claimed: Claimed, begun: Instant, desk: Arc<Desk>, states: Arc<States>) -> Self {
+    pub(crate) fn new(claimed: ClaimedJob, begun: Instant, desk: Arc<Desk>, states: Arc<States>) -> Self {
         let checkpoint = Mutex::new(claimed.checkpoint.clone());
         Self(Arc::new(Inner {
             claimed,

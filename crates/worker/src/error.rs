@@ -2,7 +2,7 @@
 
 use std::{error::Error, fmt, time::Duration};
 
-use orchestrix_store::Verdict;
+use orchestrix_store::Outcome;
 
 /// What a handler returns.
 pub type JobResult<T = ()> = Result<T, JobError>;
@@ -76,13 +76,13 @@ impl JobError {
         self.kind == Kind::Retry(None)
     }
 
-    pub(crate) fn verdict(&self) -> Verdict {
-        let fail = |retryable, retry_after| Verdict::Fail { error: self.to_string(), retryable, retry_after };
+    pub(crate) fn outcome(&self) -> Outcome {
+        let fail = |retryable, retry_after| Outcome::Fail { error: self.to_string(), retryable, retry_after };
         match self.kind {
             Kind::Retry(delay) => fail(true, delay),
             Kind::Fatal => fail(false, None),
-            Kind::Snooze(delay) => Verdict::Snooze(delay),
-            Kind::Cancel => Verdict::Cancelled,
+            Kind::Snooze(delay) => Outcome::Snooze(delay),
+            Kind::Cancel => Outcome::Cancelled,
         }
     }
 }
@@ -146,18 +146,18 @@ mod tests {
 
     #[test]
     fn any_error_is_tried_again_with_all_its_causes_named() {
-        assert!(matches!(read().unwrap_err().verdict(), Verdict::Fail { retryable: true, retry_after: None, .. }));
+        assert!(matches!(read().unwrap_err().outcome(), Outcome::Fail { retryable: true, retry_after: None, .. }));
         assert_eq!(from_anyhow().unwrap_err().to_string(), "saving: the disk");
     }
 
     #[test]
     fn what_is_said_of_an_error_becomes_the_verdict() {
         let delay = Duration::from_secs(7);
-        assert!(matches!(read().fatal().unwrap_err().verdict(), Verdict::Fail { retryable: false, .. }));
-        let after = read().retry_after(delay).unwrap_err().verdict();
-        assert!(matches!(after, Verdict::Fail { retryable: true, retry_after: Some(d), .. } if d == delay));
-        assert_eq!(JobError::snooze(delay).verdict(), Verdict::Snooze(delay));
-        assert_eq!(JobError::cancel().verdict(), Verdict::Cancelled);
+        assert!(matches!(read().fatal().unwrap_err().outcome(), Outcome::Fail { retryable: false, .. }));
+        let after = read().retry_after(delay).unwrap_err().outcome();
+        assert!(matches!(after, Outcome::Fail { retryable: true, retry_after: Some(d), .. } if d == delay));
+        assert_eq!(JobError::snooze(delay).outcome(), Outcome::Snooze(delay));
+        assert_eq!(JobError::cancel().outcome(), Outcome::Cancelled);
         assert!(JobError::fatal("x").is_fatal());
     }
 }

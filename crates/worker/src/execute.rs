@@ -1,4 +1,4 @@
-//! One attempt: from a leased job to a verdict.
+//! One attempt: from a leased job to an outcome.
 
 use std::{
     any::Any,
@@ -8,7 +8,7 @@ use std::{
 
 use futures_util::FutureExt;
 use orchestrix_core::Json;
-use orchestrix_store::Verdict;
+use orchestrix_store::Outcome;
 use tower::{ServiceExt, util::BoxCloneSyncService};
 use tracing::{Instrument, Span, field::Empty};
 
@@ -24,13 +24,13 @@ pub(crate) async fn execute(
     context: &Context,
     options: &WorkerOptions,
     counters: &Counters,
-) -> (Option<Verdict>, Option<Duration>) {
+) -> (Option<Outcome>, Option<Duration>) {
     // It waited for its slot and was asked to stop meanwhile, or its time was up: it is not begun at all.
     if context.stop().reason().is_some() {
         return (decide(context, None), None);
     }
     if context.deadline().is_some_and(|deadline| deadline <= Instant::now()) {
-        return (Some(Verdict::Release), None);
+        return (Some(Outcome::Release), None);
     }
     counters.add_started(1);
     let span = span_of(context, options.trace_tie);
@@ -38,24 +38,24 @@ pub(crate) async fn execute(
     let begun = Instant::now();
     // All that is the application's own: layers, handlers, what they leave behind to be dropped, texts of errors. Whatever
     // panics there is this attempt's failure, and the slot works on.
-    let verdict =
+    let outcome =
         match AssertUnwindSafe(run(stack, context, options.cancel_grace).instrument(span.clone())).catch_unwind().await
         {
-            Ok(verdict) => verdict,
+            Ok(outcome) => outcome,
             Err(panic) => {
                 counters.add_panicked(1);
                 decide(context, Some(Err(JobError::new(format!("the handler panicked: {}", message(&*panic))))))
             }
         };
     let took = begun.elapsed();
-    let outcome = outcome(verdict.as_ref());
+    let label = outcome_label(outcome.as_ref());
     // Without the text of an error, which may repeat what is in the payload: it is kept with the job.
-    span.in_scope(|| tracing::debug!(outcome, ?took, "ended"));
-    span.record("outcome", outcome);
-    if matches!(outcome, "failed" | "timed_out") {
+    span.in_scope(|| tracing::debug!(outcome = label, ?took, "ended"));
+    span.record("outcome", label);
+    if matches!(label, "failed" | "timed_out") {
         span.record("otel.status_code", "error");
     }
-    (verdict, Some(took))
+    (outcome, Some(took))
 }
 
 // What stands in it is on every line about the job. Names with a dot are for whoever exports traces.
@@ -81,7 +81,7 @@ fn span_of(context: &Context, tie: Option<TraceTie>) -> Span {
     span
 }
 
-async fn run(stack: &Stack, context: &Context, grace: Duration) -> Option<Verdict> {
+async fn run(stack: &Stack, context: &Context, grace: Duration) -> Option<Outcome> {
     let call = Call { context: context.clone(), payload: context.payload().clone() };
     let work = stack.clone().oneshot(call);
     let answer = {
@@ -118,36 +118,36 @@ async fn overdue(context: &Context) {
 }
 
 // `None` for an answer means that the handler was not begun, or did not end in its grace and was dropped.
-fn decide(context: &Context, answer: Option<Answer>) -> Option<Verdict> {
+fn decide(context: &Context, answer: Option<Answer>) -> Option<Outcome> {
     let reason = context.stop().reason();
     if reason == Some(StopReason::LeaseLost) {
         return None;
     }
     // Written in the handler's own transaction: saying the same again is answered as the first time if that was committed.
     if let (Some(Ok(_)), Some(completion)) = (&answer, context.completion()) {
-        return Some(Verdict::Complete { result: completion.result });
+        return Some(Outcome::Complete { result: completion.result });
     }
     Some(match (reason, answer) {
         // Done is done, even if somebody wanted it to stop.
-        (_, Some(Ok(result))) => Verdict::Complete { result },
-        (None, Some(Err(error))) => error.verdict(),
-        (Some(StopReason::Cancelled), _) => Verdict::Cancelled,
-        (Some(StopReason::TimedOut), _) => Verdict::TimedOut,
+        (_, Some(Ok(result))) => Outcome::Complete { result },
+        (None, Some(Err(error))) => error.outcome(),
+        (Some(StopReason::Cancelled), _) => Outcome::Cancelled,
+        (Some(StopReason::TimedOut), _) => Outcome::TimedOut,
         // What a handler says on purpose counts; a failure that may come from being stopped costs no attempt.
-        (Some(_), Some(Err(error))) if !error.is_plain() => error.verdict(),
-        (Some(_) | None, _) => Verdict::Release,
+        (Some(_), Some(Err(error))) if !error.is_plain() => error.outcome(),
+        (Some(_) | None, _) => Outcome::Release,
     })
 }
 
-fn outcome(verdict: Option<&Verdict>) -> &'static str {
-    match verdict {
+fn outcome_label(outcome: Option<&Outcome>) -> &'static str {
+    match outcome {
         None => "lost",
-        Some(Verdict::Complete { .. }) => "completed",
-        Some(Verdict::Fail { .. }) => "failed",
-        Some(Verdict::TimedOut) => "timed_out",
-        Some(Verdict::Cancelled) => "cancelled",
-        Some(Verdict::Snooze(_)) => "snoozed",
-        Some(Verdict::Release) => "released",
+        Some(Outcome::Complete { .. }) => "completed",
+        Some(Outcome::Fail { .. }) => "failed",
+        Some(Outcome::TimedOut) => "timed_out",
+        Some(Outcome::Cancelled) => "cancelled",
+        Some(Outcome::Snooze(_)) => "snoozed",
+        Some(Outcome::Release) => "released",
     }
 }
 

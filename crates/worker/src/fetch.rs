@@ -6,7 +6,7 @@ use std::{
 };
 
 use orchestrix_core::{JobType, Queue, WorkerName};
-use orchestrix_store::{ClaimRequest, Claimed, Polling, Queues, Result, StoreError, Wakeup, Wakeups};
+use orchestrix_store::{ClaimRequest, ClaimedJob, PollInterval, Queues, Result, StoreError, Wakeup, Wakeups};
 use tokio::sync::watch;
 
 use crate::{JobSource, guard::guarded, options::WorkerOptions, worker::Shop};
@@ -49,7 +49,7 @@ impl Demand {
         &mut self,
         source: &dyn JobSource,
         limit: usize,
-        mut take: impl FnMut(Vec<Claimed>, Instant),
+        mut take: impl FnMut(Vec<ClaimedJob>, Instant),
     ) -> Result<usize> {
         let mut claimed = 0;
         for i in 0..self.shares.len() {
@@ -82,7 +82,7 @@ impl Demand {
         &self,
         source: &dyn JobSource,
         room: usize,
-        take: impl FnOnce(Vec<Claimed>, Instant),
+        take: impl FnOnce(Vec<ClaimedJob>, Instant),
     ) -> Result<Option<usize>> {
         if room == 0 {
             return Ok(None);
@@ -105,7 +105,7 @@ impl Demand {
 async fn lease(
     source: &dyn JobSource,
     request: &ClaimRequest,
-    take: &mut impl FnMut(Vec<Claimed>, Instant),
+    take: &mut impl FnMut(Vec<ClaimedJob>, Instant),
 ) -> Result<usize> {
     let begun = Instant::now();
     let claimed = guarded(source.lease(request)).await?;
@@ -181,7 +181,7 @@ pub(crate) async fn run(
     mut wakeups: Wakeups,
     mut stop: watch::Receiver<bool>,
 ) {
-    let mut polling = Polling::new(shop.options.poll_interval);
+    let mut polling = PollInterval::new(shop.options.poll_interval);
     let (slots, most) = (shop.options.concurrency, shop.options.prefetch);
     let mut pace = Pace { rate: 0.0, seen: 0, at: Instant::now(), held: 0, slots, most };
     let mut trouble = Trouble::new(shop.options.poll_interval);
@@ -243,7 +243,7 @@ pub(crate) async fn run(
     }
 }
 
-async fn hint(wakeups: &mut Wakeups, demand: &Demand, polling: &mut Polling, calm: Duration) {
+async fn hint(wakeups: &mut Wakeups, demand: &Demand, polling: &mut PollInterval, calm: Duration) {
     let pause = polling.pause();
     let concerned = async {
         // Not before this, whatever is hinted.

@@ -15,8 +15,8 @@
 //! | `http` | jobs from a server, over its HTTP API (feature `http`) |
 //! | `fetch` | when to ask for jobs, and for how many |
 //! | `floor` | the slots, and the jobs that wait for one |
-//! | `execute` | one attempt, from a leased job to a verdict |
-//! | `complete` | telling verdicts, many at a time, through any absence of the source |
+//! | `execute` | one attempt, from a leased job to an outcome |
+//! | `complete` | telling outcomes, many at a time, through any absence of the source |
 //! | `keeper` | the thread that does all of this but the handlers' own work, and also shows the worker, and leads |
 //! | `drain` | winding down |
 //! | `lease` | the leases that are held |

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use orchestrix_core::{FieldError, Invalid, Queue, WorkerName};
-use orchestrix_store::{ClaimRequest, Polling, Queues};
+use orchestrix_store::{ClaimRequest, PollInterval, Queues};
 
 /// Ties the span of a job to a trace: is given the span and the W3C trace context that came with the job, and answers with
 /// the context of the span itself, which is then what the handler and the jobs that it records belong to.
@@ -34,7 +34,7 @@ impl WorkerOptions {
             concurrency: 10,
             prefetch: 4_000,
             heartbeat_interval: Duration::from_secs(10),
-            poll_interval: Polling::DEFAULT_LONGEST,
+            poll_interval: PollInterval::DEFAULT_LONGEST,
             drain_timeout: Duration::from_secs(30),
             cancel_grace: Duration::from_secs(5),
             trace_tie: None,

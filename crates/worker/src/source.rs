@@ -5,20 +5,20 @@ use std::{sync::Arc, time::Instant};
 use async_trait::async_trait;
 use orchestrix_core::{JobState, LeaseToken, NewJob, WorkerName};
 use orchestrix_store::{
-    ClaimRequest, Claimed, Directive, Enqueued, Finish, FinishError, LeaseStatus, LogLine, Presence, ProgressUpdate,
-    Result, Store, StoreError, Wakeups, WorkerInfo, metrics,
+    ClaimRequest, ClaimedJob, Directive, Enqueued, FinishError, LeaseStatus, LogLine, OutcomeReport, Presence,
+    ProgressUpdate, Result, Store, StoreError, Wakeups, WorkerInfo, metrics,
 };
 
 /// The other side of a worker: a store, or whatever stands between it and one.
 #[async_trait]
 pub trait JobSource: Send + Sync + 'static {
     /// Leases some jobs.
-    async fn lease(&self, request: &ClaimRequest) -> Result<Vec<Claimed>>;
+    async fn lease(&self, request: &ClaimRequest) -> Result<Vec<ClaimedJob>>;
 
     /// Leases some jobs as soon as there are any, for a while; none when it is over. Also tells from when on, at the earliest,
     /// their leases run. May be dropped at any time: what was leased for it is handed back. `None`, at once, where hints take its
     /// place.
-    async fn await_jobs(&self, _request: &ClaimRequest) -> Result<Option<(Vec<Claimed>, Instant)>> {
+    async fn await_jobs(&self, _request: &ClaimRequest) -> Result<Option<(Vec<ClaimedJob>, Instant)>> {
         Ok(None)
     }
 
@@ -26,7 +26,7 @@ pub trait JobSource: Send + Sync + 'static {
     async fn extend(&self, tokens: &[LeaseToken]) -> Result<Vec<LeaseStatus>>;
 
     /// Ends attempts, each by itself; answers in the order of `items`. Safe to repeat.
-    async fn report(&self, items: Vec<Finish>) -> Result<Vec<Result<JobState, FinishError>>>;
+    async fn report(&self, items: Vec<OutcomeReport>) -> Result<Vec<Result<JobState, FinishError>>>;
 
     /// Records how far a running job has come.
     async fn progress(&self, token: LeaseToken, update: ProgressUpdate) -> Result<()>;
@@ -79,25 +79,25 @@ fn refused(answer: Result<()>) -> Result<()> {
 
 #[async_trait]
 impl JobSource for StoreSource {
-    async fn lease(&self, request: &ClaimRequest) -> Result<Vec<Claimed>> {
+    async fn lease(&self, request: &ClaimRequest) -> Result<Vec<ClaimedJob>> {
         let begun = Instant::now();
-        let claimed = self.0.claim(request).await?;
+        let claimed = self.0.claim_jobs(request).await?;
         metrics::claimed(begun.elapsed(), &claimed);
         Ok(claimed)
     }
 
     async fn extend(&self, tokens: &[LeaseToken]) -> Result<Vec<LeaseStatus>> {
-        self.0.heartbeat(tokens).await
+        self.0.extend_leases(tokens).await
     }
 
-    async fn report(&self, items: Vec<Finish>) -> Result<Vec<Result<JobState, FinishError>>> {
-        let answers = self.0.finish(items).await?;
+    async fn report(&self, items: Vec<OutcomeReport>) -> Result<Vec<Result<JobState, FinishError>>> {
+        let answers = self.0.finish_attempts(items).await?;
         metrics::stale_writes(answers.iter().filter(|answer| **answer == Err(FinishError::LeaseLost)).count());
         Ok(answers)
     }
 
     async fn progress(&self, token: LeaseToken, update: ProgressUpdate) -> Result<()> {
-        refused(self.0.progress(token, update).await)
+        refused(self.0.record_progress(token, update).await)
     }
 
     async fn append_logs(&self, token: LeaseToken, lines: Vec<LogLine>) -> Result<()> {
@@ -107,10 +107,10 @@ impl JobSource for StoreSource {
     async fn enqueue(&self, mut jobs: Vec<NewJob>) -> Result<Vec<Enqueued>> {
         match (jobs.len(), jobs.pop()) {
             // Alone it shares a commit with others.
-            (1, Some(job)) => Ok(vec![self.0.enqueue(job).await?]),
+            (1, Some(job)) => Ok(vec![self.0.enqueue_job(job).await?]),
             (_, last) => {
                 jobs.extend(last);
-                self.0.enqueue_many(jobs).await
+                self.0.enqueue_jobs(jobs).await
             }
         }
     }
@@ -128,11 +128,11 @@ impl JobSource for StoreSource {
     }
 
     fn wakeups(&self) -> Wakeups {
-        self.0.subscribe()
+        self.0.job_wakeups()
     }
 
     fn apart(&self) -> Result<Arc<dyn JobSource>> {
-        Ok(Arc::new(Self(self.0.apart(Self::APART)?)))
+        Ok(Arc::new(Self(self.0.dedicated_handle(Self::APART)?)))
     }
 
     fn store(&self) -> Option<&Arc<dyn Store>> {

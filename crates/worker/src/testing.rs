@@ -7,9 +7,8 @@ use std::{sync::Arc, time::Instant};
 
 use orchestrix_client::{Client, Job, Request};
 use orchestrix_core::{JobId, JobState, JobType, Timestamp};
-use orchestrix_store::{
-    ClaimRequest, Fence, Finish, JobFilter, ManualClock, MemoryStore, PageRequest, Store, StoreError,
-};
+use orchestrix_memory::MemoryStore;
+use orchestrix_store::{ClaimRequest, Fence, JobFilter, ManualClock, OutcomeReport, PageRequest, Store, StoreError};
 
 use crate::{
     Context, JobError, JobResult, Run, StoreSource, WorkerBuilder, WorkerError,
@@ -74,12 +73,12 @@ impl Inline {
     /// Runs the job as its first attempt; the store is told how it ended.
     pub async fn run<J: Run>(self, request: impl Into<Request<J>>) -> JobResult<J::Output> {
         let store = self.client.store();
-        let id = store.enqueue(request.into().build()?).await?.id;
+        let id = store.enqueue_job(request.into().build()?).await?.id;
         let worker = "inline".parse()?;
         let job_types = Some(vec![JobType::new(J::TYPE)?]);
         let request = ClaimRequest { job_types, ..ClaimRequest::any(worker, ClaimRequest::MAX_LIMIT) };
         let mut mine = None;
-        for claimed in store.claim(&request).await? {
+        for claimed in store.claim_jobs(&request).await? {
             match claimed.id() == id {
                 true => mine = Some(claimed),
                 false => release(&**store, claimed.token).await?,
@@ -94,11 +93,11 @@ impl Inline {
             Err(error) => Err(error),
         };
         report::write(&*source, &context).await?;
-        let verdict = match &answer {
-            Ok(output) => orchestrix_store::Verdict::Complete { result: crate::context::result_of(output)? },
-            Err(error) => error.verdict(),
+        let outcome = match &answer {
+            Ok(output) => orchestrix_store::Outcome::Complete { result: crate::context::result_of(output)? },
+            Err(error) => error.outcome(),
         };
-        for told in store.finish(vec![Finish { token: context.lease_token(), verdict }]).await? {
+        for told in store.finish_attempts(vec![OutcomeReport { token: context.lease_token(), outcome }]).await? {
             told?;
         }
         answer
@@ -106,7 +105,7 @@ impl Inline {
 }
 
 async fn release(store: &dyn Store, token: orchestrix_core::LeaseToken) -> JobResult {
-    store.finish(vec![Finish { token, verdict: orchestrix_store::Verdict::Release }]).await?;
+    store.finish_attempts(vec![OutcomeReport { token, outcome: orchestrix_store::Outcome::Release }]).await?;
     Ok(())
 }
 
@@ -132,8 +131,8 @@ impl WorkerBuilder {
         let mut ran = Vec::new();
         loop {
             if let Some(store) = shop.source.store() {
-                store.unblock(Fence::NONE, 1_000).await?;
-                store.promote(Fence::NONE, 1_000).await?;
+                store.unblock_jobs(Fence::NONE, 1_000).await?;
+                store.promote_jobs(Fence::NONE, 1_000).await?;
             }
             let mut claimed = None;
             parts.demand.claim(&*shop.source, 1, |mut jobs, _| claimed = jobs.pop().or(claimed.take())).await?;
@@ -144,10 +143,10 @@ impl WorkerBuilder {
             }
             let (id, job_type, token) = (claimed.id(), claimed.job_type.clone(), claimed.token);
             let context = Context::new(claimed, Instant::now(), Arc::clone(&shop.desk), Arc::clone(&shop.states));
-            let (verdict, _) = execute(&shop.stack, &context, &shop.options, &shop.counters).await;
+            let (outcome, _) = execute(&shop.stack, &context, &shop.options, &shop.counters).await;
             report::write(&*shop.source, &context).await?;
-            let Some(verdict) = verdict else { continue };
-            for told in shop.source.report(vec![Finish { token, verdict }]).await? {
+            let Some(outcome) = outcome else { continue };
+            for told in shop.source.report(vec![OutcomeReport { token, outcome }]).await? {
                 let state = told.map_err(|error| StoreError::Backend(error.into()))?;
                 ran.push(Ran { id, job_type: job_type.clone(), state });
             }
@@ -159,10 +158,10 @@ impl WorkerBuilder {
 pub async fn enqueued<J: Job>(client: &Client) -> Vec<J> {
     let filter = JobFilter { job_type: Some(JobType::trusted(J::TYPE)), ..JobFilter::default() };
     let store = client.store();
-    let page = store.list(&filter, &PageRequest::first(1_000)).await.expect("the store lists its jobs");
+    let page = store.list_jobs(&filter, &PageRequest::first(1_000)).await.expect("the store lists its jobs");
     let mut jobs = Vec::new();
     for summary in page.items.into_iter().filter(|job| !job.state.is_terminal()) {
-        if let Some(job) = store.get(summary.id).await.expect("the store gives its jobs") {
+        if let Some(job) = store.job(summary.id).await.expect("the store gives its jobs") {
             jobs.push(job.payload.to().unwrap_or_else(|error| panic!("{} does not fit {}: {error}", job.id, J::TYPE)));
         }
     }

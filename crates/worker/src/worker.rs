@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc, time::Instant};
 
 use orchestrix_coordinator::CoordinatorStatus;
 use orchestrix_core::WorkerName;
-use orchestrix_store::{Claimed, Directive, Verdict, Wakeups};
+use orchestrix_store::{ClaimedJob, Directive, Outcome, Wakeups};
 use tokio::{
     runtime::Handle,
     sync::{Notify, mpsc, watch},
@@ -12,7 +12,7 @@ use tokio::{
 
 use crate::{
     Context, Drained, JobSource, WorkerStats,
-    complete::{Completer, Outcome},
+    complete::{Completer, FinishedAttempt},
     execute::{Stack, execute},
     fetch::Demand,
     floor::Floor,
@@ -50,7 +50,7 @@ pub(crate) struct Shop {
 
 impl Shop {
     /// Takes in jobs that were leased by a request sent at `begun`, and sets slots to work.
-    pub(crate) fn take(self: &Arc<Self>, claimed: Vec<Claimed>, begun: Instant) {
+    pub(crate) fn take(self: &Arc<Self>, claimed: Vec<ClaimedJob>, begun: Instant) {
         if claimed.is_empty() {
             return;
         }
@@ -78,7 +78,7 @@ impl Shop {
     pub(crate) async fn release(&self, contexts: impl IntoIterator<Item = Context>) {
         for context in contexts {
             if context.end() {
-                self.completer.hand_in(Outcome { context, verdict: Some(Verdict::Release), ran: None }).await;
+                self.completer.hand_in(FinishedAttempt { context, outcome: Some(Outcome::Release), ran: None }).await;
             }
         }
     }
@@ -111,13 +111,13 @@ async fn slot(shop: Arc<Shop>) {
     let mut ended = 0;
     while let Some(context) = shop.floor.next(ended) {
         ended = 1;
-        let (verdict, ran) = match shop.leases.holds(&context) {
+        let (outcome, ran) = match shop.leases.holds(&context) {
             true => execute(&shop.stack, &context, &shop.options, &shop.counters).await,
             // Somebody else may have it by now; if not, somebody will.
-            false => (Some(Verdict::Release), None),
+            false => (Some(Outcome::Release), None),
         };
         if context.end() {
-            shop.completer.hand_in(Outcome { context, verdict, ran }).await;
+            shop.completer.hand_in(FinishedAttempt { context, outcome, ran }).await;
         }
         // Whoever was just woken waits for this thread: the next handler may block it.
         tokio::task::yield_now().await;
@@ -126,7 +126,7 @@ async fn slot(shop: Arc<Shop>) {
 
 /// What the keeper is given.
 pub(crate) struct Parts {
-    pub(crate) outcomes: mpsc::Receiver<Outcome>,
+    pub(crate) outcomes: mpsc::Receiver<FinishedAttempt>,
     pub(crate) announcements: mpsc::UnboundedReceiver<Context>,
     pub(crate) demand: Demand,
     pub(crate) wakeups: Wakeups,

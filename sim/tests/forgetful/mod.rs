@@ -25,110 +25,146 @@ pub(crate) struct Forgetful {
     pub(crate) slip: Slip,
 }
 
-// The verbs that are passed on as they are, and those that are written out.
-macro_rules! passed_on {
-    ($($verb:ident($($name:ident: $type:ty),*) -> $answer:ty;)+ { $($own:tt)+ }) => {
+// Methods that are forwarded unchanged, then those that are written out.
+macro_rules! forward {
+    ($trait:ident: $($method:ident($($name:ident: $type:ty),*) -> $answer:ty;)+ { $($own:tt)* }) => {
         #[async_trait]
-        impl Store for Forgetful {
-            $(async fn $verb(&self, $($name: $type),*) -> $answer {
-                self.store.$verb($($name),*).await
+        impl $trait for Forgetful {
+            $(async fn $method(&self, $($name: $type),*) -> $answer {
+                self.store.$method($($name),*).await
             })+
-            $($own)+
+            $($own)*
         }
     };
 }
 
-passed_on! {
-    enqueue(job: NewJob) -> Result<Enqueued>;
-    enqueue_many(jobs: Vec<NewJob>) -> Result<Vec<Enqueued>>;
-    release_hold(id: JobId) -> Result<JobState>;
-    cancel(id: JobId) -> Result<JobState>;
-    claim(request: &ClaimRequest) -> Result<Vec<Claimed>>;
-    heartbeat(tokens: &[LeaseToken]) -> Result<Vec<LeaseStatus>>;
-    finish(items: Vec<Finish>) -> Result<Vec<Result<JobState, FinishError>>>;
-    progress(token: LeaseToken, update: ProgressUpdate) -> Result<()>;
+forward! {
+    JobStore:
+    enqueue_job(job: NewJob) -> Result<Enqueued>;
+    enqueue_jobs(jobs: Vec<NewJob>) -> Result<Vec<Enqueued>>;
+    release_held_job(id: JobId) -> Result<JobState>;
+    cancel_job(id: JobId) -> Result<JobState>;
+    retry_job(id: JobId) -> Result<JobState>;
+    retry_jobs(filter: &JobFilter, page: &PageRequest<JobId>) -> Result<Page<JobId, JobId>>;
+    job(id: JobId) -> Result<Option<Job>>;
+    job_summaries(ids: &[JobId]) -> Result<Vec<JobSummary>>;
+    list_jobs(filter: &JobFilter, page: &PageRequest<JobId>) -> Result<Page<JobSummary, JobId>>;
+    job_logs(id: JobId, page: &PageRequest<i64>) -> Result<Page<LogEntry, i64>>;
+    recent_changes(query: &ChangesQuery) -> Result<ChangesPage>;
+    {
+        async fn reprioritize_job(&self, id: JobId, priority: Priority) -> Result<JobState> {
+            let before = self.store.job(id).await?.map(|job| job.priority);
+            let kept = if self.slip == Slip::Priority { before.unwrap_or(priority) } else { priority };
+            self.store.reprioritize_job(id, kept).await
+        }
+    }
+}
+
+forward! {
+    LeaseStore:
+    claim_jobs(request: &ClaimRequest) -> Result<Vec<ClaimedJob>>;
+    extend_leases(tokens: &[LeaseToken]) -> Result<Vec<LeaseStatus>>;
+    finish_attempts(items: Vec<OutcomeReport>) -> Result<Vec<Result<JobState, FinishError>>>;
+    record_progress(token: LeaseToken, update: ProgressUpdate) -> Result<()>;
     append_logs(token: LeaseToken, lines: Vec<LogLine>) -> Result<()>;
+    {}
+}
+
+forward! {
+    WorkerStore:
     register_worker(worker: &WorkerInfo) -> Result<Directive>;
     heartbeat_worker(name: &WorkerName, presence: Presence) -> Result<Option<Directive>>;
     remove_worker(name: &WorkerName, instance: Option<&Instance>) -> Result<bool>;
-    retry(id: JobId) -> Result<JobState>;
-    retry_many(filter: &JobFilter, page: &PageRequest<JobId>) -> Result<Page<JobId, JobId>>;
+    direct_worker(name: &WorkerName, directive: Directive) -> Result<bool>;
+    list_workers(page: &PageRequest<WorkerName>) -> Result<Page<WorkerStatus, WorkerName>>;
+    {}
+}
+
+forward! {
+    QueueStore:
     resume_queue(queue: &Queue) -> Result<()>;
     paused_queues() -> Result<Vec<Queue>>;
-    promote(fence: Fence, limit: usize) -> Result<Swept>;
-    unblock(fence: Fence, limit: usize) -> Result<Swept>;
-    expire(fence: Fence, limit: usize) -> Result<Swept>;
-    time_out(fence: Fence, limit: usize) -> Result<Swept>;
-    forget_workers(fence: Fence, silence: Duration, limit: usize) -> Result<usize>;
-    prune(fence: Fence, retention: &Retention, limit: usize) -> Result<Pruned>;
-    summaries(ids: &[JobId]) -> Result<Vec<JobSummary>>;
-    recent(lately: &Lately) -> Result<Recent>;
-    get(id: JobId) -> Result<Option<Job>>;
-    list(filter: &JobFilter, page: &PageRequest<JobId>) -> Result<Page<JobSummary, JobId>>;
-    logs(id: JobId, page: &PageRequest<i64>) -> Result<Page<LogEntry, i64>>;
-    depths(page: &PageRequest<Queue>) -> Result<Page<QueueDepth, Queue>>;
-    depth(queue: &Queue) -> Result<Option<QueueDepth>>;
-    direct_worker(name: &WorkerName, directive: Directive) -> Result<bool>;
+    queue_depths(page: &PageRequest<Queue>) -> Result<Page<QueueDepth, Queue>>;
+    queue_depth(queue: &Queue) -> Result<Option<QueueDepth>>;
+    claimable_lanes(limit: usize) -> Result<Vec<(Queue, JobType)>>;
+    {
+        async fn pause_queue(&self, queue: &Queue) -> Result<()> {
+            if self.slip == Slip::Pause { Ok(()) } else { self.store.pause_queue(queue).await }
+        }
+    }
+}
+
+forward! {
+    ScheduleStore:
+    put_schedule(scope: TenantScope<'_>, schedule: NewSchedule) -> Result<PutResult>;
+    delete_schedule(scope: TenantScope<'_>, name: &ScheduleName) -> Result<bool>;
+    pause_schedule(scope: TenantScope<'_>, name: &ScheduleName, note: Option<String>) -> Result<bool>;
+    resume_schedule(scope: TenantScope<'_>, name: &ScheduleName) -> Result<bool>;
+    trigger_schedule(scope: TenantScope<'_>, name: &ScheduleName) -> Result<Enqueued>;
+    backfill_schedule(scope: TenantScope<'_>, name: &ScheduleName, range: &Backfill) -> Result<usize>;
+    schedule(scope: TenantScope<'_>, name: &ScheduleName) -> Result<Option<Schedule>>;
+    list_schedules(scope: TenantScope<'_>, page: &PageRequest<ScheduleName>) -> Result<Page<Schedule, ScheduleName>>;
+    list_occurrences(scope: TenantScope<'_>, name: &ScheduleName, page: &PageRequest<Timestamp>) -> Result<Page<Occurrence, Timestamp>>;
+    {}
+}
+
+forward! {
+    AdminStore:
     begin_operation(operation: NewOperation) -> Result<Operation>;
     abort_operation(id: OperationId) -> Result<Operation>;
-    advance_operation(fence: Fence, id: OperationId, step: Advance) -> Result<Operation>;
     operation(id: OperationId) -> Result<Option<Operation>>;
-    operations(within: Within<'_>, page: &PageRequest<OperationId>) -> Result<Page<Operation, OperationId>>;
+    list_operations(scope: TenantScope<'_>, page: &PageRequest<OperationId>) -> Result<Page<Operation, OperationId>>;
     open_operations(limit: usize) -> Result<Vec<Operation>>;
     create_key(key: NewKey) -> Result<ApiKey>;
     revoke_key(id: &KeyId) -> Result<bool>;
     key(id: &KeyId) -> Result<Option<KeyRecord>>;
-    keys(page: &PageRequest<KeyId>) -> Result<Page<ApiKey, KeyId>>;
-    begin_audit(entry: NewAudit) -> Result<i64>;
-    end_audit(seq: i64, outcome: &str) -> Result<bool>;
-    audit(filter: &AuditFilter, page: &PageRequest<i64>) -> Result<Page<AuditEntry, i64>>;
-    lanes(limit: usize) -> Result<Vec<(Queue, JobType)>>;
-    workers(page: &PageRequest<WorkerName>) -> Result<Page<WorkerStatus, WorkerName>>;
-    forget_nodes(fence: Fence, silence: Duration, limit: usize) -> Result<usize>;
-    fold_depths(limit: usize) -> Result<usize>;
-    agenda() -> Result<Agenda>;
+    list_keys(page: &PageRequest<KeyId>) -> Result<Page<ApiKey, KeyId>>;
+    begin_audit_entry(entry: NewAuditEntry) -> Result<i64>;
+    finish_audit_entry(seq: i64, outcome: &str) -> Result<bool>;
+    list_audit_entries(filter: &AuditFilter, page: &PageRequest<i64>) -> Result<Page<AuditEntry, i64>>;
+    {}
+}
+
+forward! {
+    CoordinationStore:
+    campaign_for_leadership(node: &NodeName, term: Duration, held: Option<Epoch>) -> Result<Leadership>;
+    resign_leadership(node: &NodeName, epoch: Epoch) -> Result<bool>;
+    leader() -> Result<Option<NodeName>>;
     heartbeat_node(node: &NodeInfo) -> Result<()>;
     remove_node(name: &NodeName) -> Result<bool>;
-    campaign(node: &NodeName, term: Duration, held: Option<Epoch>) -> Result<Leadership>;
-    resign(node: &NodeName, epoch: Epoch) -> Result<bool>;
-    now() -> Result<Timestamp>;
-    leader() -> Result<Option<NodeName>>;
-    nodes(page: &PageRequest<NodeName>) -> Result<Page<NodeStatus, NodeName>>;
-    put_schedule(within: Within<'_>, schedule: NewSchedule) -> Result<Put>;
-    delete_schedule(within: Within<'_>, name: &ScheduleName) -> Result<bool>;
-    pause_schedule(within: Within<'_>, name: &ScheduleName, note: Option<String>) -> Result<bool>;
-    resume_schedule(within: Within<'_>, name: &ScheduleName) -> Result<bool>;
-    trigger_schedule(within: Within<'_>, name: &ScheduleName) -> Result<Enqueued>;
-    backfill_schedule(within: Within<'_>, name: &ScheduleName, range: &Backfill) -> Result<usize>;
-    fire(fence: Fence, limit: usize) -> Result<Swept>;
-    schedule(within: Within<'_>, name: &ScheduleName) -> Result<Option<Schedule>>;
-    schedules(within: Within<'_>, page: &PageRequest<ScheduleName>) -> Result<Page<Schedule, ScheduleName>>;
-    occurrences(within: Within<'_>, name: &ScheduleName, page: &PageRequest<Timestamp>) -> Result<Page<Occurrence, Timestamp>>;
+    list_nodes(page: &PageRequest<NodeName>) -> Result<Page<NodeStatus, NodeName>>;
+    promote_jobs(fence: Fence, limit: usize) -> Result<SweepResult>;
+    unblock_jobs(fence: Fence, limit: usize) -> Result<SweepResult>;
+    expire_jobs(fence: Fence, limit: usize) -> Result<SweepResult>;
+    time_out_attempts(fence: Fence, limit: usize) -> Result<SweepResult>;
+    fire_schedules(fence: Fence, limit: usize) -> Result<SweepResult>;
+    advance_operation(fence: Fence, id: OperationId, step: OperationStep) -> Result<Operation>;
+    forget_workers(fence: Fence, silence: Duration, limit: usize) -> Result<usize>;
+    forget_nodes(fence: Fence, silence: Duration, limit: usize) -> Result<usize>;
+    prune_history(fence: Fence, retention: &Retention, limit: usize) -> Result<Pruned>;
+    fold_depths(limit: usize) -> Result<usize>;
+    next_sweep_times() -> Result<SweepTimes>;
     {
-        async fn reprioritize(&self, id: JobId, priority: Priority) -> Result<JobState> {
-            let before = self.store.get(id).await?.map(|job| job.priority);
-            let kept = if self.slip == Slip::Priority { before.unwrap_or(priority) } else { priority };
-            self.store.reprioritize(id, kept).await
+        async fn reap_leases(&self, fence: Fence, limit: usize, crash_loop: u16) -> Result<SweepResult> {
+            self.store.reap_leases(fence, limit, crash_loop + u16::from(self.slip == Slip::CrashLoop)).await
+        }
+    }
+}
+
+forward! {
+    Store:
+    now() -> Result<Timestamp>;
+    {
+        fn job_wakeups(&self) -> Wakeups {
+            self.store.job_wakeups()
         }
 
-        async fn pause_queue(&self, queue: &Queue) -> Result<()> {
-            if self.slip == Slip::Pause { Ok(()) } else { self.store.pause_queue(queue).await }
+        fn timer_wakeups(&self) -> Wakeups {
+            self.store.timer_wakeups()
         }
 
-        async fn reap(&self, fence: Fence, limit: usize, crash_loop: u16) -> Result<Swept> {
-            self.store.reap(fence, limit, crash_loop + u16::from(self.slip == Slip::CrashLoop)).await
-        }
-
-        fn subscribe(&self) -> Wakeups {
-            self.store.subscribe()
-        }
-
-        fn timers(&self) -> Wakeups {
-            self.store.timers()
-        }
-
-        fn apart(&self, connections: usize) -> Result<Arc<dyn Store>> {
-            Ok(Arc::new(Self { store: self.store.apart(connections)?, slip: self.slip }))
+        fn dedicated_handle(&self, connections: usize) -> Result<Arc<dyn Store>> {
+            Ok(Arc::new(Self { store: self.store.dedicated_handle(connections)?, slip: self.slip }))
         }
     }
 }

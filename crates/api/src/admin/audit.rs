@@ -1,7 +1,7 @@
 //! Audit entries: who did what.
 
 use orchestrix_core::{FieldError, Tenant, Timestamp};
-use orchestrix_store::{AuditEntry, AuditFilter, NewAudit, PageRequest};
+use orchestrix_store::{AuditEntry, AuditFilter, NewAuditEntry, PageRequest};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -59,10 +59,11 @@ pub fn parse_list(text: &str) -> Result<(AuditFilter, PageRequest<i64>), Request
 }
 
 fn parse_line(text: &str) -> Result<String, FieldError> {
-    match (1..=NewAudit::MAX_TEXT).contains(&text.chars().count()) && !text.contains(char::is_control) {
+    match (1..=NewAuditEntry::MAX_TEXT).contains(&text.chars().count()) && !text.contains(char::is_control) {
         true => Ok(text.to_owned()),
         false => {
-            let rule = format!("must have 1 to {} characters, none of them control characters", NewAudit::MAX_TEXT);
+            let rule =
+                format!("must have 1 to {} characters, none of them control characters", NewAuditEntry::MAX_TEXT);
             Err(FieldError::new("", rule))
         }
     }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use orchestrix_core::{FieldError, Invalid, JobId, JobType, Json, Priority, Queue, Tenant, Timestamp, WorkerName};
-use orchestrix_store::{ClaimRequest, Claimed};
+use orchestrix_store::{ClaimRequest, ClaimedJob};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -134,8 +134,8 @@ pub struct LeaseView {
     pub eligible_at: Timestamp,
 }
 
-impl From<Claimed> for LeaseView {
-    fn from(job: Claimed) -> Self {
+impl From<ClaimedJob> for LeaseView {
+    fn from(job: ClaimedJob) -> Self {
         Self {
             job_id: job.id(),
             payload: raw(&job.payload),
@@ -158,7 +158,7 @@ impl From<Claimed> for LeaseView {
     }
 }
 
-impl TryFrom<LeaseView> for Claimed {
+impl TryFrom<LeaseView> for ClaimedJob {
     type Error = FieldError;
 
     fn try_from(view: LeaseView) -> Result<Self, FieldError> {

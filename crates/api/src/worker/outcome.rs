@@ -1,7 +1,7 @@
 //! Outcomes of attempts: one per request, or a batch.
 
 use orchestrix_core::{FieldError, Invalid, JobStatus, LeaseToken};
-use orchestrix_store::{Finish, Verdict};
+use orchestrix_store::{Outcome, OutcomeReport};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -78,25 +78,22 @@ pub struct OutcomeRequest {
     pub seconds: Option<f64>,
 }
 
-impl From<&Finish> for OutcomeRequest {
-    fn from(item: &Finish) -> Self {
-        let plain = |outcome: &str| Self {
-            lease_token: item.token.to_string(),
-            outcome: Some(outcome.into()),
-            ..Self::default()
-        };
-        match &item.verdict {
-            Verdict::Complete { result } => Self { result: result.as_ref().map(raw), ..plain("completed") },
-            Verdict::Fail { error, retryable, retry_after } => Self {
+impl From<&OutcomeReport> for OutcomeRequest {
+    fn from(item: &OutcomeReport) -> Self {
+        let named =
+            |name: &str| Self { lease_token: item.token.to_string(), outcome: Some(name.into()), ..Self::default() };
+        match &item.outcome {
+            Outcome::Complete { result } => Self { result: result.as_ref().map(raw), ..named("completed") },
+            Outcome::Fail { error, retryable, retry_after } => Self {
                 error: Some(error.clone()),
                 retryable: Some(*retryable),
                 retry_after_seconds: retry_after.map(|delay| delay.as_secs_f64()),
-                ..plain("failed")
+                ..named("failed")
             },
-            Verdict::Snooze(delay) => Self { seconds: Some(delay.as_secs_f64()), ..plain("snoozed") },
-            Verdict::Release => plain("released"),
-            Verdict::Cancelled => plain("cancelled"),
-            Verdict::TimedOut => plain("timed_out"),
+            Outcome::Snooze(delay) => Self { seconds: Some(delay.as_secs_f64()), ..named("snoozed") },
+            Outcome::Release => named("released"),
+            Outcome::Cancelled => named("cancelled"),
+            Outcome::TimedOut => named("timed_out"),
         }
     }
 }
@@ -115,40 +112,40 @@ pub enum OutcomeKind {
 }
 
 /// Parses the body of an outcome. The body may be empty.
-pub fn parse_outcome(kind: OutcomeKind, text: &str) -> Result<Verdict, RequestError> {
+pub fn parse_outcome(kind: OutcomeKind, text: &str) -> Result<Outcome, RequestError> {
     let mut object = ObjectReader::parse(if text.trim().is_empty() { "{}" } else { text })?;
-    let verdict = match kind {
+    let outcome = match kind {
         OutcomeKind::Complete => take_complete(&mut object),
         OutcomeKind::Fail => take_fail(&mut object),
         OutcomeKind::Snooze => take_snooze(&mut object),
-        OutcomeKind::Release => Some(Verdict::Release),
+        OutcomeKind::Release => Some(Outcome::Release),
     };
-    validated(verdict, object)
+    validated(outcome, object)
 }
 
-fn validated(verdict: Option<Verdict>, mut object: ObjectReader<'_>) -> Result<Verdict, RequestError> {
-    if let Some(Err(error)) = verdict.as_ref().map(Verdict::validate) {
+fn validated(outcome: Option<Outcome>, mut object: ObjectReader<'_>) -> Result<Outcome, RequestError> {
+    if let Some(Err(error)) = outcome.as_ref().map(Outcome::validate) {
         object.add_error(&error.field, error.message);
     }
     object.finish()?;
-    Ok(verdict.unwrap_or(Verdict::Release))
+    Ok(outcome.unwrap_or(Outcome::Release))
 }
 
-fn take_complete(object: &mut ObjectReader<'_>) -> Option<Verdict> {
-    Some(Verdict::Complete { result: take_json(object, "result") })
+fn take_complete(object: &mut ObjectReader<'_>) -> Option<Outcome> {
+    Some(Outcome::Complete { result: take_json(object, "result") })
 }
 
-fn take_fail(object: &mut ObjectReader<'_>) -> Option<Verdict> {
+fn take_fail(object: &mut ObjectReader<'_>) -> Option<Outcome> {
     let error: Option<String> = object.get("error", "a string");
     let error = object.required("error", error);
     let retryable = object.get("retryable", "true or false").unwrap_or(true);
     let retry_after = object.seconds("retryAfterSeconds");
-    Some(Verdict::Fail { error: error?, retryable, retry_after })
+    Some(Outcome::Fail { error: error?, retryable, retry_after })
 }
 
-fn take_snooze(object: &mut ObjectReader<'_>) -> Option<Verdict> {
+fn take_snooze(object: &mut ObjectReader<'_>) -> Option<Outcome> {
     let seconds = object.seconds("seconds");
-    object.required("seconds", seconds).map(Verdict::Snooze)
+    object.required("seconds", seconds).map(Outcome::Snooze)
 }
 
 /// A batch of outcomes.
@@ -161,38 +158,38 @@ pub struct OutcomesRequest {
 }
 
 /// Parses a batch of outcomes. A text that is not a token counts as a lost lease.
-pub fn parse_outcomes(text: &str) -> Result<Vec<(String, Option<LeaseToken>, Verdict)>, RequestError> {
+pub fn parse_outcomes(text: &str) -> Result<Vec<(String, Option<LeaseToken>, Outcome)>, RequestError> {
     let mut object = ObjectReader::parse_batch(text)?;
-    let outcomes = object.objects("items", Finish::MAX_ITEMS, parse_item);
+    let outcomes = object.objects("items", OutcomeReport::MAX_ITEMS, parse_item);
     let outcomes = object.required("items", outcomes);
     object.finish()?;
     Ok(outcomes.unwrap_or_default())
 }
 
-fn parse_item(mut object: ObjectReader<'_>) -> Result<(String, Option<LeaseToken>, Verdict), Invalid> {
+fn parse_item(mut object: ObjectReader<'_>) -> Result<(String, Option<LeaseToken>, Outcome), Invalid> {
     let token: Option<String> = object.get("leaseToken", "a string");
     let token = object.required("leaseToken", token);
-    let outcome = object.get::<String>("outcome", "a string").unwrap_or_else(|| "completed".into());
-    let verdict = match outcome.as_str() {
+    let name = object.get::<String>("outcome", "a string").unwrap_or_else(|| "completed".into());
+    let outcome = match name.as_str() {
         "completed" => take_complete(&mut object),
         "failed" => take_fail(&mut object),
         "snoozed" => take_snooze(&mut object),
-        "released" => Some(Verdict::Release),
-        "cancelled" => Some(Verdict::Cancelled),
-        "timed_out" => Some(Verdict::TimedOut),
+        "released" => Some(Outcome::Release),
+        "cancelled" => Some(Outcome::Cancelled),
+        "timed_out" => Some(Outcome::TimedOut),
         _ => {
             object.add_error("outcome", "must be completed, failed, snoozed, released, cancelled or timed_out");
             None
         }
     };
-    if let Some(Err(error)) = verdict.as_ref().map(Verdict::validate) {
+    if let Some(Err(error)) = outcome.as_ref().map(Outcome::validate) {
         object.add_error(&error.field, error.message);
     }
     object.finish()?;
-    match (token, verdict) {
-        (Some(token), Some(verdict)) => {
+    match (token, outcome) {
+        (Some(token), Some(outcome)) => {
             let parsed = token.parse().ok();
-            Ok((token, parsed, verdict))
+            Ok((token, parsed, outcome))
         }
         _ => Err(FieldError::new("leaseToken", "is required").into()),
     }
@@ -236,20 +233,20 @@ mod tests {
     #[test]
     fn every_outcome_round_trips() {
         let token: LeaseToken = "0199d0a48f3e7c219b1f2f6a3e1c5d70.3.0199d0a48f3e7c219b1f2f6a3e1c5d71".parse().unwrap();
-        let verdicts = [
-            Verdict::DONE,
-            Verdict::Complete { result: Some(Json::trusted("{\"a\": 1.0}")) },
-            Verdict::Fail { error: "x".into(), retryable: false, retry_after: Some(Duration::from_millis(1500)) },
-            Verdict::Snooze(Duration::from_secs(3)),
-            Verdict::Release,
-            Verdict::Cancelled,
-            Verdict::TimedOut,
+        let outcomes = [
+            Outcome::DONE,
+            Outcome::Complete { result: Some(Json::trusted("{\"a\": 1.0}")) },
+            Outcome::Fail { error: "x".into(), retryable: false, retry_after: Some(Duration::from_millis(1500)) },
+            Outcome::Snooze(Duration::from_secs(3)),
+            Outcome::Release,
+            Outcome::Cancelled,
+            Outcome::TimedOut,
         ];
-        let items: Vec<Finish> = verdicts.into_iter().map(|verdict| Finish { token, verdict }).collect();
+        let items: Vec<OutcomeReport> = outcomes.into_iter().map(|outcome| OutcomeReport { token, outcome }).collect();
         let request = OutcomesRequest { items: items.iter().map(OutcomeRequest::from).collect() };
         let parsed = parse_outcomes(&serde_json::to_string(&request).unwrap()).unwrap();
-        let parsed: Vec<Finish> =
-            parsed.into_iter().map(|(_, token, verdict)| Finish { token: token.unwrap(), verdict }).collect();
+        let parsed: Vec<OutcomeReport> =
+            parsed.into_iter().map(|(_, token, outcome)| OutcomeReport { token: token.unwrap(), outcome }).collect();
         assert_eq!(parsed, items);
     }
 

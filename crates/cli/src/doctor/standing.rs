@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use orchestrix_api::admin::worker::WorkerView;
 use orchestrix_core::JobState;
-use orchestrix_store::{Directive, QueueDepth, Standing};
+use orchestrix_store::{Directive, QueueDepth, StoreSnapshot};
 
 use super::check::{Check, listed};
 use crate::times;
@@ -17,7 +17,7 @@ const LONG: Duration = Duration::from_secs(60);
 const TOO_LONG: Duration = Duration::from_secs(15 * 60);
 
 /// Judges all of it.
-pub(super) fn judge(standing: &Standing) -> Vec<Check> {
+pub(super) fn judge(standing: &StoreSnapshot) -> Vec<Check> {
     vec![
         leader(standing),
         workers(standing),
@@ -28,7 +28,7 @@ pub(super) fn judge(standing: &Standing) -> Vec<Check> {
     ]
 }
 
-fn leader(standing: &Standing) -> Check {
+fn leader(standing: &StoreSnapshot) -> Check {
     const NAME: &str = "leader";
     let live =
         standing.nodes.iter().filter(|node| times::since(node.last_seen_at, standing.now) <= LIVE_WITHIN).count();
@@ -57,7 +57,7 @@ fn leader(standing: &Standing) -> Check {
     }
 }
 
-fn workers(standing: &Standing) -> Check {
+fn workers(standing: &StoreSnapshot) -> Check {
     const NAME: &str = "workers";
     let live: Vec<_> = standing.workers.iter().filter(|worker| worker.is_live()).collect();
     let silent = standing.workers.len() - live.len();
@@ -108,7 +108,7 @@ fn paused(queues: &[QueueDepth]) -> Check {
     }
 }
 
-fn unserved(standing: &Standing) -> Check {
+fn unserved(standing: &StoreSnapshot) -> Check {
     const NAME: &str = "unserved-jobs";
     let workers: Vec<WorkerView> = standing.workers.iter().cloned().map(WorkerView::from).collect();
     let nobody_takes = |queue, job_type| !workers.iter().any(|worker| worker.serves(queue, job_type));
@@ -150,7 +150,7 @@ fn dead(jobs: u64) -> Check {
     let many = match jobs {
         0 => return Check::ok(NAME, "no job has failed for good"),
         1 => return Check::note(NAME, "1 job has failed for good and waits for a person", ADVICE),
-        n if n >= Standing::MAX_DEAD => format!("{n} jobs or more have"),
+        n if n >= StoreSnapshot::MAX_DEAD => format!("{n} jobs or more have"),
         n => format!("{n} jobs have"),
     };
     Check::note(NAME, format!("{many} failed for good and wait for a person"), ADVICE)

@@ -8,7 +8,7 @@ use std::{
 };
 
 use orchestrix_core::{JobState, JobType, NewJob, Timestamp, WorkerName};
-use orchestrix_store::{ClaimRequest, Finish, JobFilter, PageRequest, Store, Verdict};
+use orchestrix_store::{ClaimRequest, JobFilter, Outcome, OutcomeReport, PageRequest, prelude::*};
 use serde_json::json;
 
 use crate::support::{Place, Ran, bare, claim, everywhere, finish};
@@ -25,7 +25,7 @@ async fn a_waiting_job_is_cancelled_and_a_finished_one_is_a_conflict() {
         assert_eq!(place.json(&["jobs", "cancel", &id]), cancelled);
         assert_eq!(place.json(&["jobs", "cancel", &id]), cancelled, "cancelling again is fine");
         let done = place.enqueue(&["t"]).to_string();
-        place.work(Verdict::DONE).await;
+        place.work(Outcome::DONE).await;
         place.run(&["jobs", "cancel", &done]).ended(4, "it is completed and can no longer be cancelled");
         let waiting = place.enqueue(&["t"]).to_string();
         let ran = place.run(&["jobs", "cancel", &done, &waiting]).ended(4, &done);
@@ -42,7 +42,7 @@ async fn only_dead_and_cancelled_jobs_are_retried() {
         place.run(&["jobs", "retry", &dead]).ended(4, "only dead and cancelled jobs");
         place.run(&["jobs", "cancel", &waiting]).done();
         place.run(&["jobs", "retry", &waiting]).done();
-        assert_eq!(place.work(Verdict::DONE).await, JobState::Completed);
+        assert_eq!(place.work(Outcome::DONE).await, JobState::Completed);
     }
 }
 
@@ -178,18 +178,18 @@ async fn a_redrive_reaches_the_oldest_though_those_before_them_die_again_at_once
         let mut killed = 0;
         loop {
             let worker = WorkerName::new("hand").unwrap();
-            let claimed = store.claim(&ClaimRequest::any(worker, 1_000)).await.unwrap();
+            let claimed = store.claim_jobs(&ClaimRequest::any(worker, 1_000)).await.unwrap();
             if claimed.is_empty() {
                 return killed;
             }
-            let verdict = Verdict::Fail { error: "broken".into(), retryable: false, retry_after: None };
-            let ends = claimed.iter().map(|job| Finish { token: job.token, verdict: verdict.clone() });
-            killed += store.finish(ends.collect()).await.unwrap().len();
+            let outcome = Outcome::Fail { error: "broken".into(), retryable: false, retry_after: None };
+            let ends = claimed.iter().map(|job| OutcomeReport { token: job.token, outcome: outcome.clone() });
+            killed += store.finish_attempts(ends.collect()).await.unwrap().len();
         }
     }
     let place = Place::served();
     let store = place.store().await;
-    store.enqueue_many(vec![NewJob::new(JobType::trusted("t")); JOBS]).await.unwrap();
+    store.enqueue_jobs(vec![NewJob::new(JobType::trusted("t")); JOBS]).await.unwrap();
     assert_eq!(kill_all(&*store).await, JOBS);
     let (runtime, killer) = (tokio::runtime::Handle::current(), Arc::clone(&store));
     let address = stand_before(place.address(), move |request| {
@@ -203,7 +203,7 @@ async fn a_redrive_reaches_the_oldest_though_those_before_them_die_again_at_once
     let mut page = PageRequest::first(1_000);
     let mut twice = 0;
     loop {
-        let part = store.list(&JobFilter::default(), &page).await.unwrap();
+        let part = store.list_jobs(&JobFilter::default(), &page).await.unwrap();
         twice += part.items.iter().filter(|job| job.attempts == 2).count();
         let Some(next) = part.next else { break };
         page = PageRequest::after(next, 1_000);
@@ -215,7 +215,7 @@ async fn a_redrive_reaches_the_oldest_though_those_before_them_die_again_at_once
 async fn dead_jobs_are_forgotten_and_nothing_else_is() {
     for place in everywhere() {
         let done = place.enqueue(&["t"]);
-        place.work(Verdict::DONE).await;
+        place.work(Outcome::DONE).await;
         let cancelled = place.enqueue(&["t"]).to_string();
         place.run(&["jobs", "cancel", &cancelled]).done();
         let dead = place.dead(&["t", "--idempotency-key", "k"], "broken").await.to_string();
@@ -243,9 +243,9 @@ async fn only_those_that_died_long_enough_ago_are_forgotten() {
     let place = Place::sqlite();
     place.run(&["migrate"]).done();
     let earlier = place.store_at(Timestamp::now() - Duration::from_secs(7_200)).await;
-    let old = earlier.enqueue(NewJob::new(JobType::new("t").unwrap())).await.unwrap().id.to_string();
+    let old = earlier.enqueue_job(NewJob::new(JobType::new("t").unwrap())).await.unwrap().id.to_string();
     let claimed = claim(&earlier).await;
-    finish(&earlier, &claimed, Verdict::Fail { error: "broken".into(), retryable: false, retry_after: None }).await;
+    finish(&earlier, &claimed, Outcome::Fail { error: "broken".into(), retryable: false, retry_after: None }).await;
     let recent = place.dead(&["t"], "broken").await.to_string();
     assert_eq!(place.json(&["dlq", "purge", "--older-than", "1h", "--dry-run"]), json!({"count": 1, "dryRun": true}));
     assert_eq!(place.json(&["dlq", "purge", "--older-than", "1h", "--yes"]), json!({"count": 1, "dryRun": false}));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use orchestrix_core::{JobType, NodeName, Queue, WorkerName};
-use orchestrix_store::{NodeInfo, Presence, Queues, Store, Verdict, WorkerInfo};
+use orchestrix_store::{NodeInfo, Outcome, Presence, Queues, Store, WorkerInfo};
 use serde_json::{Value, json};
 
 use crate::support::{Place, claim, everywhere, finish};
@@ -31,7 +31,7 @@ async fn lead(store: &dyn Store) {
     let name = NodeName::new("node").unwrap();
     let node = NodeInfo { name: name.clone(), address: None, roles: vec!["coordinator".into()] };
     store.heartbeat_node(&node).await.unwrap();
-    store.campaign(&name, Duration::from_secs(600), None).await.unwrap();
+    store.campaign_for_leadership(&name, Duration::from_secs(600), None).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -102,7 +102,7 @@ async fn what_a_job_does_and_what_became_of_it_is_told() {
         let claimed = claim(&*store).await;
         let running = told();
         assert_eq!((codes(&running), &running["reasons"][0]["workerId"]), (vec!["running"], &json!("hand")));
-        let failed = |retryable| Verdict::Fail { error: "no\u{1b} luck".into(), retryable, retry_after: None };
+        let failed = |retryable| Outcome::Fail { error: "no\u{1b} luck".into(), retryable, retry_after: None };
         finish(&*store, &claimed, failed(true)).await;
         lead(&*store).await;
         let retrying = told();
@@ -117,7 +117,7 @@ async fn what_a_job_does_and_what_became_of_it_is_told() {
         let claimed = claim(&*store).await;
         place.run(&["jobs", "cancel", &id]).done();
         assert_eq!(codes(&told()), ["cancel_requested", "running"]);
-        finish(&*store, &claimed, Verdict::Complete { result: None }).await;
+        finish(&*store, &claimed, Outcome::Complete { result: None }).await;
         assert_eq!(codes(&told()), ["completed"]);
 
         let dead = place.dead(&["t"], "broken").await;

@@ -5,7 +5,7 @@ use std::{
     process::{Child, Stdio},
 };
 
-use orchestrix_store::{LogLevel, LogLine, Verdict};
+use orchestrix_store::{LogLevel, LogLine, Outcome};
 use serde_json::json;
 
 use crate::support::{Place, Ran, claim, everywhere, finish};
@@ -21,19 +21,19 @@ fn line(level: LogLevel, message: &str) -> LogLine {
 #[tokio::test(flavor = "multi_thread")]
 async fn waiting_ends_with_the_job_and_tells_how_it_ended() {
     for place in everywhere() {
-        for (verdict, code, state) in [
-            (Verdict::DONE, 0, "COMPLETED"),
-            (Verdict::Fail { error: "broken".into(), retryable: false, retry_after: None }, 1, "FAILED"),
+        for (outcome, code, state) in [
+            (Outcome::DONE, 0, "COMPLETED"),
+            (Outcome::Fail { error: "broken".into(), retryable: false, retry_after: None }, 1, "FAILED"),
         ] {
             let id = place.enqueue(&["t"]).to_string();
             let waiting = spawn(&place, &["jobs", "wait", &id, "--timeout", "2m"]);
-            place.work(verdict).await;
+            place.work(outcome).await;
             let ran = Ran::from(waiting.wait_with_output().unwrap()).ended(code, "");
             assert!(ran.stdout.contains(state), "{ran:?}");
         }
         let (one, two) = (place.enqueue(&["t"]).to_string(), place.enqueue(&["t"]).to_string());
         place.run(&["jobs", "cancel", &two]).done();
-        place.work(Verdict::DONE).await;
+        place.work(Outcome::DONE).await;
         let ran = place.run(&["jobs", "wait", &one, &two, "--output", "jsonl"]).ended(1, "");
         assert!(ran.stdout.contains("COMPLETED") && ran.stdout.contains("CANCELLED"), "{ran:?}");
     }
@@ -51,9 +51,9 @@ fn waiting_gives_up_after_its_time_and_says_that_nobody_takes_the_job() {
 #[tokio::test(flavor = "multi_thread")]
 async fn enqueue_can_wait_for_the_end() {
     for place in everywhere() {
-        for (verdict, code, status) in [
-            (Verdict::DONE, 0, "COMPLETED"),
-            (Verdict::Fail { error: "broken".into(), retryable: false, retry_after: None }, 1, "FAILED"),
+        for (outcome, code, status) in [
+            (Outcome::DONE, 0, "COMPLETED"),
+            (Outcome::Fail { error: "broken".into(), retryable: false, retry_after: None }, 1, "FAILED"),
         ] {
             place.prepare();
             let mut waiting = spawn(&place, &["jobs", "enqueue", "t", "--wait", "--output", "json"]);
@@ -62,7 +62,7 @@ async fn enqueue_can_wait_for_the_end() {
             let mut said = String::new();
             errors.read_line(&mut said).unwrap();
             assert!(said.starts_with("waiting for "), "{said}");
-            place.work(verdict).await;
+            place.work(outcome).await;
             let ran = Ran::from(waiting.wait_with_output().unwrap()).ended(code, "");
             assert_eq!(ran.json()["status"], status);
         }
@@ -85,7 +85,7 @@ async fn logs_are_followed_until_the_job_is_over() {
         let second = lines.next().unwrap().unwrap();
         assert!(second.ends_with("warn  [1] half way"), "{second}");
         store.append_logs(claimed.token, vec![line(LogLevel::Error, "last words")]).await.unwrap();
-        finish(&*store, &claimed, Verdict::DONE).await;
+        finish(&*store, &claimed, Outcome::DONE).await;
         let rest: Vec<String> = lines.map(Result::unwrap).collect();
         assert!(rest.len() == 1 && rest[0].ends_with("last words"), "{rest:?}");
         assert_eq!(following.wait().unwrap().code(), Some(0));
@@ -109,7 +109,7 @@ async fn a_log_of_many_pages_is_shown_whole_and_once() {
         let lines = (0..800).map(|i| line(LogLevel::Info, &format!("line {}", part * 800 + i))).collect();
         store.append_logs(claimed.token, lines).await.unwrap();
     }
-    finish(&*store, &claimed, Verdict::DONE).await;
+    finish(&*store, &claimed, Outcome::DONE).await;
     for follow in [&["jobs", "logs", &id][..], &["jobs", "logs", "-f", &id]] {
         let shown = place.run(follow).done().stdout;
         assert!(shown.lines().enumerate().all(|(i, line)| line.ends_with(&format!("] line {i}"))));

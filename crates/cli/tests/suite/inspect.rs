@@ -1,7 +1,7 @@
 //! Looking at jobs.
 
 use orchestrix_core::{JobState, Json};
-use orchestrix_store::{LogLevel, LogLine, Verdict};
+use orchestrix_store::{LogLevel, LogLine, Outcome};
 use serde_json::{Value, json};
 
 use crate::support::{Place, claim, everywhere};
@@ -22,7 +22,7 @@ async fn a_job_is_shown_with_its_result_its_attempts_and_what_it_went_through() 
     for place in everywhere() {
         let id = place.enqueue(&["SEND_EMAIL", "--retry-base", "0s"]).to_string();
         place
-            .work(Verdict::Fail { error: "no route\u{1b}[31m to host".into(), retryable: true, retry_after: None })
+            .work(Outcome::Fail { error: "no route\u{1b}[31m to host".into(), retryable: true, retry_after: None })
             .await;
         let job = place.json(&["jobs", "get", &id]);
         assert_eq!(
@@ -39,7 +39,7 @@ async fn a_job_is_shown_with_its_result_its_attempts_and_what_it_went_through() 
 
         let id = place.enqueue(&["OTHER"]).to_string();
         let result = Json::parse("result", r#"{"sent":  true}"#).unwrap();
-        assert_eq!(place.work(Verdict::Complete { result: Some(result) }).await, JobState::Completed);
+        assert_eq!(place.work(Outcome::Complete { result: Some(result) }).await, JobState::Completed);
         let text = place.run(&["jobs", "get", &id]).done().stdout;
         for part in ["completed", r#"{"sent":  true}"#, "hand", "finished", "recorded", "started", "ended"] {
             assert!(text.contains(part), "{part}: {text}");

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use orchestrix_core::{JobType, NodeName, Queue, Timestamp, WorkerName};
-use orchestrix_store::{NodeInfo, Queues, Store, WorkerInfo};
+use orchestrix_store::{NodeInfo, Queues, WorkerInfo, prelude::*};
 use serde_json::json;
 
 use crate::support::{Place, everywhere};
@@ -112,7 +112,7 @@ async fn nodes_are_listed_with_the_one_that_leads() {
             let node = NodeInfo { name: NodeName::new(name).unwrap(), address, roles: vec!["coordinator".into()] };
             store.heartbeat_node(&node).await.unwrap();
         }
-        store.campaign(&NodeName::new("two").unwrap(), Duration::from_secs(600), None).await.unwrap();
+        store.campaign_for_leadership(&NodeName::new("two").unwrap(), Duration::from_secs(600), None).await.unwrap();
         let mut list = place.json(&["nodes", "list"]);
         // A server in between is one of them.
         list["items"].as_array_mut().unwrap().retain(|node| node["roles"] != json!(["api"]));

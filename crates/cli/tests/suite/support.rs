@@ -13,7 +13,7 @@ use std::{
 use orchestrix_core::{JobId, JobState, Timestamp, WorkerName};
 use orchestrix_postgres::{PostgresOptions, PostgresStore};
 use orchestrix_sqlite::{SqliteOptions, SqliteStore};
-use orchestrix_store::{ClaimRequest, Claimed, Finish, ManualClock, Store, Verdict};
+use orchestrix_store::{ClaimRequest, ClaimedJob, ManualClock, Outcome, OutcomeReport, Store};
 use orchestrix_testkit::{PostgresServer, TestDatabase, psql};
 use serde_json::Value;
 
@@ -145,17 +145,17 @@ impl Place {
     }
 
     /// Takes the one job that waits, and ends it.
-    pub(crate) async fn work(&self, verdict: Verdict) -> JobState {
+    pub(crate) async fn work(&self, outcome: Outcome) -> JobState {
         let store = self.store().await;
         let claimed = claim(&*store).await;
-        finish(&*store, &claimed, verdict).await
+        finish(&*store, &claimed, outcome).await
     }
 
     /// A job that died of `error`.
     pub(crate) async fn dead(&self, arguments: &[&str], error: &str) -> JobId {
         let id = self.enqueue(arguments);
-        let verdict = Verdict::Fail { error: error.into(), retryable: false, retry_after: None };
-        assert_eq!(self.work(verdict).await, JobState::Dead);
+        let outcome = Outcome::Fail { error: error.into(), retryable: false, retry_after: None };
+        assert_eq!(self.work(outcome).await, JobState::Dead);
         id
     }
 }
@@ -186,13 +186,13 @@ pub(crate) fn bare(arguments: &[&str]) -> Command {
     command
 }
 
-pub(crate) async fn claim(store: &dyn Store) -> Claimed {
+pub(crate) async fn claim(store: &dyn Store) -> ClaimedJob {
     let worker = WorkerName::new("hand").unwrap();
-    store.claim(&ClaimRequest::any(worker, 1)).await.unwrap().pop().expect("a job waits")
+    store.claim_jobs(&ClaimRequest::any(worker, 1)).await.unwrap().pop().expect("a job waits")
 }
 
-pub(crate) async fn finish(store: &dyn Store, claimed: &Claimed, verdict: Verdict) -> JobState {
-    let ends = store.finish(vec![Finish { token: claimed.token, verdict }]).await.unwrap();
+pub(crate) async fn finish(store: &dyn Store, claimed: &ClaimedJob, outcome: Outcome) -> JobState {
+    let ends = store.finish_attempts(vec![OutcomeReport { token: claimed.token, outcome }]).await.unwrap();
     *ends[0].as_ref().unwrap()
 }
 

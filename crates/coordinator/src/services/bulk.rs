@@ -15,7 +15,7 @@ use std::{
 
 use async_trait::async_trait;
 use orchestrix_core::JobId;
-use orchestrix_store::{Advance, NewOperation, Operation, OperationEnd, Page, PageRequest, Result, StoreError};
+use orchestrix_store::{NewOperation, Operation, OperationEnd, OperationStep, Page, PageRequest, Result, StoreError};
 
 use super::BREATH;
 use crate::{
@@ -79,7 +79,9 @@ impl Bulk {
     // The next page, batch by batch; `operation` stands where the last of them left it.
     async fn work(&self, leader: &Leader<'_>, operation: &mut Operation) -> Result<()> {
         let Page { items, next } = match operation.action.narrow(&operation.filter) {
-            Some(filter) => leader.store.list(&filter, &PageRequest { cursor: operation.cursor, limit: PAGE }).await?,
+            Some(filter) => {
+                leader.store.list_jobs(&filter, &PageRequest { cursor: operation.cursor, limit: PAGE }).await?
+            }
             None => Page::empty(),
         };
         let jobs: Vec<JobId> = items.iter().map(|job| job.id).collect();
@@ -93,7 +95,7 @@ impl Bulk {
             let last = after.is_empty();
             let cursor = next.filter(|_| last).or(jobs.last().copied()).or(operation.cursor);
             let end = (last && next.is_none()).then_some(OperationEnd::Done);
-            let step = Advance { from_cursor: operation.cursor, cursor, jobs: jobs.to_vec(), end };
+            let step = OperationStep { from_cursor: operation.cursor, cursor, jobs: jobs.to_vec(), end };
             *operation = record(leader, operation, step).await?;
             // Stopped, or a job is locked: then the next turn begins there.
             if last || !operation.stands_at(cursor) {
@@ -120,7 +122,12 @@ impl Bulk {
         };
         let over = end.is_some();
         let end = end.map(OperationEnd::Failed);
-        record(leader, operation, Advance { from_cursor: *cursor, cursor: *cursor, end, ..Advance::default() }).await?;
+        record(
+            leader,
+            operation,
+            OperationStep { from_cursor: *cursor, cursor: *cursor, end, ..OperationStep::default() },
+        )
+        .await?;
         if over {
             tracing::error!(operation = %id, %error, times, "an operation cannot go on");
         } else {
@@ -131,7 +138,7 @@ impl Bulk {
     }
 }
 
-async fn record(leader: &Leader<'_>, operation: &Operation, step: Advance) -> Result<Operation> {
+async fn record(leader: &Leader<'_>, operation: &Operation, step: OperationStep) -> Result<Operation> {
     let now = leader.store.advance_operation(leader.fence, operation.id, step).await?;
     if now.finished_at.is_some() {
         let (state, matched, changed) = (now.state, now.matched, now.changed);

@@ -18,10 +18,10 @@ impl Service for Expire {
     }
 
     fn when(&self) -> When {
-        When::Agenda(|agenda| agenda.expire)
+        When::SweepTimes(|agenda| agenda.expire)
     }
 
     async fn step(&self, leader: &Leader<'_>) -> Result<Step> {
-        Ok(swept(leader.store.expire(leader.fence, BATCH).await?, BATCH))
+        Ok(swept(leader.store.expire_jobs(leader.fence, BATCH).await?, BATCH))
     }
 }

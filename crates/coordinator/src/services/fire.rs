@@ -18,10 +18,10 @@ impl Service for Fire {
     }
 
     fn when(&self) -> When {
-        When::Agenda(|agenda| agenda.fire)
+        When::SweepTimes(|agenda| agenda.fire)
     }
 
     async fn step(&self, leader: &Leader<'_>) -> Result<Step> {
-        Ok(swept(leader.store.fire(leader.fence, BATCH).await?, BATCH))
+        Ok(swept(leader.store.fire_schedules(leader.fence, BATCH).await?, BATCH))
     }
 }

@@ -41,7 +41,7 @@ impl Service for Measure {
 
     async fn step(&self, leader: &Leader<'_>) -> Result<Step> {
         // As many queues as have series of their own.
-        self.depths.say(&leader.store.depths(&PageRequest::first(PageRequest::<Queue>::MAX_LIMIT)).await?.items);
+        self.depths.say(&leader.store.queue_depths(&PageRequest::first(PageRequest::<Queue>::MAX_LIMIT)).await?.items);
         let workers = workers(leader.store).await?;
         for state in STATES {
             let n = workers.iter().filter(|worker| state_of(worker) == state).count();
@@ -62,7 +62,7 @@ async fn workers(store: &dyn Store) -> Result<Vec<WorkerStatus>> {
     let mut workers = Vec::new();
     let mut page = PageRequest::first(PageRequest::<()>::MAX_LIMIT);
     for _ in 0..PAGES {
-        let found = store.workers(&page).await?;
+        let found = store.list_workers(&page).await?;
         workers.extend(found.items);
         match found.next {
             Some(cursor) => page.cursor = Some(cursor),

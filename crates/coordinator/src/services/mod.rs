@@ -14,7 +14,7 @@ mod unblock;
 
 use std::time::Duration;
 
-use orchestrix_store::Swept;
+use orchestrix_store::SweepResult;
 
 use crate::{
     pace::jittered,
@@ -45,11 +45,11 @@ const BREATH: Duration = Duration::from_millis(5);
 const HELD: Duration = Duration::from_millis(100);
 
 /// After a sweep: on with it if there may be more, or when the next job is due.
-fn swept(swept: Swept, limit: usize) -> Step {
+fn swept(swept: SweepResult, limit: usize) -> Step {
     let next = match swept {
-        Swept { count, .. } if count >= limit => Some(BREATH),
-        Swept { count: 0, next_in: Some(Duration::ZERO) } => Some(jittered(HELD)),
-        Swept { next_in, .. } => next_in.map(|wait| wait.max(BREATH)),
+        SweepResult { count, .. } if count >= limit => Some(BREATH),
+        SweepResult { count: 0, next_in: Some(Duration::ZERO) } => Some(jittered(HELD)),
+        SweepResult { next_in, .. } => next_in.map(|wait| wait.max(BREATH)),
     };
     Step { moved: swept.count, next }
 }
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     fn pause(count: usize, next_in: Option<Duration>) -> Option<Duration> {
-        swept(Swept { count, next_in }, 10).next
+        swept(SweepResult { count, next_in }, 10).next
     }
 
     #[test]

@@ -18,10 +18,10 @@ impl Service for Promote {
     }
 
     fn when(&self) -> When {
-        When::Agenda(|agenda| agenda.promote)
+        When::SweepTimes(|agenda| agenda.promote)
     }
 
     async fn step(&self, leader: &Leader<'_>) -> Result<Step> {
-        Ok(swept(leader.store.promote(leader.fence, BATCH).await?, BATCH))
+        Ok(swept(leader.store.promote_jobs(leader.fence, BATCH).await?, BATCH))
     }
 }

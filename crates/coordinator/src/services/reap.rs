@@ -22,14 +22,14 @@ impl Service for Reap {
     }
 
     fn when(&self) -> When {
-        When::Agenda(|agenda| agenda.reap)
+        When::SweepTimes(|agenda| agenda.reap)
     }
 
     async fn step(&self, leader: &Leader<'_>) -> Result<Step> {
         if let Some(wait) = grace(leader) {
             return Ok(Step { moved: 0, next: Some(wait) });
         }
-        let reaped = leader.store.reap(leader.fence, BATCH, leader.options.crash_loop).await?;
+        let reaped = leader.store.reap_leases(leader.fence, BATCH, leader.options.crash_loop).await?;
         metrics::leases_lost(reaped.count);
         Ok(swept(reaped, BATCH))
     }

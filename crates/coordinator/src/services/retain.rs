@@ -29,7 +29,7 @@ impl Service for Retain {
     }
 
     async fn step(&self, leader: &Leader<'_>) -> Result<Step> {
-        let pruned = leader.store.prune(leader.fence, &leader.options.retention, BATCH).await?;
+        let pruned = leader.store.prune_history(leader.fence, &leader.options.retention, BATCH).await?;
         Ok(Step { moved: pruned.count, next: Some(jittered(if pruned.more { BUSY } else { IDLE })) })
     }
 }

@@ -18,10 +18,10 @@ impl Service for TimeOut {
     }
 
     fn when(&self) -> When {
-        When::Agenda(|agenda| agenda.time_out)
+        When::SweepTimes(|agenda| agenda.time_out)
     }
 
     async fn step(&self, leader: &Leader<'_>) -> Result<Step> {
-        Ok(swept(leader.store.time_out(leader.fence, BATCH).await?, BATCH))
+        Ok(swept(leader.store.time_out_attempts(leader.fence, BATCH).await?, BATCH))
     }
 }

@@ -18,10 +18,10 @@ impl Service for Unblock {
     }
 
     fn when(&self) -> When {
-        When::Agenda(|agenda| agenda.unblock)
+        When::SweepTimes(|agenda| agenda.unblock)
     }
 
     async fn step(&self, leader: &Leader<'_>) -> Result<Step> {
-        Ok(swept(leader.store.unblock(leader.fence, BATCH).await?, BATCH))
+        Ok(swept(leader.store.unblock_jobs(leader.fence, BATCH).await?, BATCH))
     }
 }

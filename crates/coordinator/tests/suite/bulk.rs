@@ -4,10 +4,11 @@ use std::{sync::Arc, time::Duration};
 
 use orchestrix_coordinator::{Coordinator, CoordinatorOptions};
 use orchestrix_core::{JobId, JobState, NewJob, NodeName, OperationId, Priority, Queue, Timestamp};
+use orchestrix_memory::MemoryStore;
 use orchestrix_postgres::{PostgresOptions, PostgresStore};
 use orchestrix_store::{
-    BulkAction, Finish, JobFilter, Leadership, MemoryStore, NewOperation, Operation, OperationState, PageRequest,
-    Store, Verdict,
+    BulkAction, JobFilter, Leadership, NewOperation, Operation, OperationState, Outcome, OutcomeReport, PageRequest,
+    Store,
 };
 use orchestrix_testkit::{PostgresServer, TestDatabase, psql};
 
@@ -41,7 +42,7 @@ async fn count(store: &dyn Store, filter: &JobFilter) -> usize {
     let mut n = 0;
     let mut page = PageRequest::first(1_000);
     loop {
-        let part = store.list(filter, &page).await.unwrap();
+        let part = store.list_jobs(filter, &page).await.unwrap();
         n += part.items.len();
         let Some(next) = part.next else { return n };
         page = PageRequest::after(next, 1_000);
@@ -56,7 +57,7 @@ fn counts(operation: &Operation) -> (OperationState, u64, u64, u64) {
 async fn every_job_that_matches_is_changed_and_no_other() {
     let store = memory();
     // More than two pages of one queue, and jobs of another between them.
-    store.enqueue_many((0..2_402).map(|n| in_queue(if n % 2 == 0 { "a" } else { "b" })).collect()).await.unwrap();
+    store.enqueue_jobs((0..2_402).map(|n| in_queue(if n % 2 == 0 { "a" } else { "b" })).collect()).await.unwrap();
     let dry = begin(&*store, BulkAction::Cancel, of_queue("a"), true).await;
     let real = begin(&*store, BulkAction::Cancel, of_queue("a"), false).await;
     let node = start(&store, "a");
@@ -74,14 +75,14 @@ async fn every_job_that_matches_is_changed_and_no_other() {
 async fn jobs_are_retried_and_made_urgent_where_they_can_be() {
     let store = memory();
     for _ in 0..3 {
-        store.enqueue(in_queue("a")).await.unwrap();
+        store.enqueue_job(in_queue("a")).await.unwrap();
         let token = claim(&*store).await.unwrap().token;
-        let verdict = Verdict::Fail { error: "no use".into(), retryable: false, retry_after: None };
-        store.finish(vec![Finish { token, verdict }]).await.unwrap();
+        let outcome = Outcome::Fail { error: "no use".into(), retryable: false, retry_after: None };
+        store.finish_attempts(vec![OutcomeReport { token, outcome }]).await.unwrap();
     }
-    store.enqueue(in_queue("a")).await.unwrap();
+    store.enqueue_job(in_queue("a")).await.unwrap();
     let token = claim(&*store).await.unwrap().token;
-    store.finish(vec![Finish { token, verdict: Verdict::DONE }]).await.unwrap();
+    store.finish_attempts(vec![OutcomeReport { token, outcome: Outcome::DONE }]).await.unwrap();
     let _node = start(&store, "a");
     let retried = begin(&*store, BulkAction::Retry, JobFilter::default(), false).await;
     assert_eq!(counts(&over(&*store, retried).await), (OperationState::Done, 3, 3, 0));
@@ -101,7 +102,7 @@ async fn an_operation_goes_on_where_it_stood_when_another_took_over_in_the_middl
     const JOBS: usize = 10_000;
     let database = tokio::task::block_in_place(|| TestDatabase::create("bulk").unwrap());
     let store: Arc<dyn Store> = Arc::new(PostgresStore::open(PostgresOptions::new(database.url())).await.unwrap());
-    store.enqueue_many(vec![in_queue("a"); JOBS]).await.unwrap();
+    store.enqueue_jobs(vec![in_queue("a"); JOBS]).await.unwrap();
     let node = start(&store, "a");
     let epoch = leading(&node).await.epoch;
     let id = begin(&*store, BulkAction::Cancel, of_queue("a"), false).await;
@@ -111,7 +112,7 @@ async fn an_operation_goes_on_where_it_stood_when_another_took_over_in_the_middl
     until("another leads", async || {
         let sql = "UPDATE orchestrix.leader_term SET ends_at = now() - interval '1 second'";
         tokio::task::block_in_place(|| psql(database.url(), sql).unwrap());
-        let led = store.campaign(&usurper, Duration::from_secs(1), None).await.unwrap();
+        let led = store.campaign_for_leadership(&usurper, Duration::from_secs(1), None).await.unwrap();
         matches!(led, Leadership::Leading(_)).then_some(())
     })
     .await;
@@ -129,8 +130,8 @@ async fn an_operation_goes_on_where_it_stood_when_another_took_over_in_the_middl
 #[tokio::test]
 async fn a_small_operation_is_not_kept_waiting_by_a_large_one_that_came_first() {
     let store = memory();
-    store.enqueue_many((0..5_000).map(|_| in_queue("large")).collect()).await.unwrap();
-    store.enqueue_many((0..10).map(|_| in_queue("small")).collect()).await.unwrap();
+    store.enqueue_jobs((0..5_000).map(|_| in_queue("large")).collect()).await.unwrap();
+    store.enqueue_jobs((0..10).map(|_| in_queue("small")).collect()).await.unwrap();
     let large = begin(&*store, BulkAction::Cancel, of_queue("large"), false).await;
     let small = begin(&*store, BulkAction::Cancel, of_queue("small"), false).await;
     let _node = start(&store, "a");
@@ -146,8 +147,8 @@ async fn an_operation_that_is_refused_at_the_same_place_again_and_again_fails_an
     let short = Duration::from_millis(100);
     let limits = PostgresOptions { lock_timeout: short, ..PostgresOptions::new(database.url()) };
     let store: Arc<dyn Store> = Arc::new(PostgresStore::open(limits).await.unwrap());
-    let held = store.enqueue(in_queue("held")).await.unwrap().id;
-    store.enqueue(in_queue("free")).await.unwrap();
+    let held = store.enqueue_job(in_queue("held")).await.unwrap().id;
+    store.enqueue_job(in_queue("free")).await.unwrap();
     let (client, connection) = tokio_postgres::connect(database.url(), tokio_postgres::NoTls).await.unwrap();
     tokio::spawn(connection);
     client.batch_execute("BEGIN; SELECT FROM orchestrix.job WHERE queue = 'held' FOR UPDATE").await.unwrap();
@@ -171,7 +172,7 @@ async fn an_operation_that_is_refused_at_the_same_place_again_and_again_fails_an
     .await;
     client.batch_execute("ROLLBACK").await.unwrap();
     assert_eq!(counts(&over(&*store, patient).await), (OperationState::Done, 1, 1, 0));
-    assert_eq!(store.get(held).await.unwrap().unwrap().state, JobState::Cancelled);
+    assert_eq!(store.job(held).await.unwrap().unwrap().state, JobState::Cancelled);
     node.shutdown().await;
 }
 
@@ -182,7 +183,7 @@ async fn an_operation_waits_for_a_database_that_is_away() {
     let mut server = tokio::task::block_in_place(|| PostgresServer::builder().start().unwrap());
     let store = PostgresStore::open(PostgresOptions::new(server.url("postgres"))).await.unwrap();
     let store: Arc<dyn Store> = Arc::new(store);
-    store.enqueue_many(vec![in_queue("a"); JOBS]).await.unwrap();
+    store.enqueue_jobs(vec![in_queue("a"); JOBS]).await.unwrap();
     let node = Coordinator::start(
         Arc::clone(&store),
         CoordinatorOptions { bulk_tries: TRIES, term: Duration::from_secs(30), ..options("a") },
@@ -227,7 +228,7 @@ impl Middle {
         let database = tokio::task::block_in_place(|| TestDatabase::create("bulk").unwrap());
         let store: Arc<dyn Store> = Arc::new(PostgresStore::open(PostgresOptions::new(database.url())).await.unwrap());
         let mut ids: Vec<JobId> =
-            store.enqueue_many(vec![in_queue("a"); 400]).await.unwrap().iter().map(|job| job.id).collect();
+            store.enqueue_jobs(vec![in_queue("a"); 400]).await.unwrap().iter().map(|job| job.id).collect();
         ids.sort_unstable_by(|a, b| b.cmp(a));
         let locked = ids[Self::NEWER];
         let (lock, connection) = tokio_postgres::connect(database.url(), tokio_postgres::NoTls).await.unwrap();
@@ -266,7 +267,7 @@ async fn a_leader_that_is_deposed_in_the_middle_of_a_page_does_nothing_more() {
     let usurper = NodeName::trusted("usurper");
     until("another leads", async || {
         middle.sql("UPDATE orchestrix.leader_term SET ends_at = now() - interval '1 second'");
-        let led = middle.store.campaign(&usurper, Duration::from_secs(3600), None).await.unwrap();
+        let led = middle.store.campaign_for_leadership(&usurper, Duration::from_secs(3600), None).await.unwrap();
         matches!(led, Leadership::Leading(_)).then_some(())
     })
     .await;
@@ -278,7 +279,7 @@ async fn a_leader_that_is_deposed_in_the_middle_of_a_page_does_nothing_more() {
         (middle.sql(active) == "0").then_some(())
     })
     .await;
-    assert_eq!(middle.store.get(middle.locked).await.unwrap().unwrap().state, JobState::Pending);
+    assert_eq!(middle.store.job(middle.locked).await.unwrap().unwrap().state, JobState::Pending);
     let now = middle.find().await;
     assert_eq!(counts(&now), (OperationState::Running, Middle::NEWER as u64, Middle::NEWER as u64, 0));
     assert_eq!(middle.cancelled().await, Middle::NEWER, "what was done is what was counted");
@@ -295,7 +296,7 @@ async fn an_operation_that_is_stopped_while_a_leader_works_on_it_does_nothing_mo
     let before = runs();
     until("the leader has looked again", async || (runs() > before + 1).then_some(())).await;
     assert!(middle.node.status().leading, "there was nothing to step down for");
-    assert_eq!(middle.store.get(middle.locked).await.unwrap().unwrap().state, JobState::Pending);
+    assert_eq!(middle.store.job(middle.locked).await.unwrap().unwrap().state, JobState::Pending);
     assert_eq!((middle.find().await, middle.cancelled().await), (stopped, Middle::NEWER));
     // Another goes on with what is left.
     let again = begin(&*middle.store, BulkAction::Cancel, of_queue("a"), false).await;

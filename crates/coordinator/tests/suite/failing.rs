@@ -33,7 +33,7 @@ async fn a_service_that_fails_shows_it_and_stops_no_other_until_it_is_mended() {
     assert!(node.status().leading, "nothing to step down for");
 
     let start = Start::After(Duration::from_millis(50));
-    store.enqueue(NewJob { start, ..job("later") }).await.unwrap();
+    store.enqueue_job(NewJob { start, ..job("later") }).await.unwrap();
     until("it is promoted all the same", async || claim(&*store).await).await;
     assert_eq!(node.status().services["promote"].failing, 0);
     assert!(node.status().services["forget"].failing > 0);

@@ -21,7 +21,7 @@ async fn a_holder_keeps_a_job_whose_lease_ran_out_while_the_database_was_away() 
     let options = CoordinatorOptions { heartbeat: Duration::from_secs(5), ..options("a") };
     let node = Coordinator::start(Arc::clone(&store), options).unwrap();
     leading(&node).await;
-    store.enqueue(NewJob { lease: LEASE, ..job("kept") }).await.unwrap();
+    store.enqueue_job(NewJob { lease: LEASE, ..job("kept") }).await.unwrap();
     let claimed = until("it is claimable", async || claim(&*store).await).await;
 
     tokio::task::block_in_place(|| {
@@ -33,7 +33,7 @@ async fn a_holder_keeps_a_job_whose_lease_ran_out_while_the_database_was_away() 
     let looked = |node: &Coordinator| node.status().services.get("reap").map_or(0, |reap| reap.runs - reap.failures);
     let before = looked(&node);
     until("the leader looks for leases that ran out", async || (looked(&node) > before).then_some(())).await;
-    let answer = until("the store answers", async || store.heartbeat(&[claimed.token]).await.ok()).await;
+    let answer = until("the store answers", async || store.extend_leases(&[claimed.token]).await.ok()).await;
     assert!(matches!(answer[..], [LeaseStatus::Held(_)]), "{answer:?}");
 
     // Silent from now on, it loses the job like any other.

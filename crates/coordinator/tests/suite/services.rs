@@ -3,7 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use orchestrix_core::{JobState, NewJob, Start, Timestamp};
-use orchestrix_store::{Finish, MemoryStore, PageRequest, Retention, Store, Verdict, WorkerInfo};
+use orchestrix_memory::MemoryStore;
+use orchestrix_store::{Outcome, OutcomeReport, PageRequest, Retention, Store, WorkerInfo};
 
 use crate::support::{claim, job, leading, options, start, until};
 
@@ -12,7 +13,7 @@ fn memory() -> Arc<dyn Store> {
 }
 
 async fn in_state(store: &dyn Store, id: orchestrix_core::JobId, state: JobState) {
-    until(state.as_str(), async || store.summary(id).await.unwrap().filter(|job| job.state == state)).await;
+    until(state.as_str(), async || store.job_summary(id).await.unwrap().filter(|job| job.state == state)).await;
 }
 
 #[tokio::test]
@@ -22,11 +23,11 @@ async fn a_job_put_off_becomes_claimable_when_its_time_has_come() {
     leading(&node).await;
     for delay in [50, 1_000] {
         let delay = Duration::from_millis(delay);
-        let enqueued = store.enqueue(NewJob { start: Start::After(delay), ..job("later") }).await.unwrap();
-        let due = store.summary(enqueued.id).await.unwrap().unwrap().eligible_at;
+        let enqueued = store.enqueue_job(NewJob { start: Start::After(delay), ..job("later") }).await.unwrap();
+        let due = store.job_summary(enqueued.id).await.unwrap().unwrap().eligible_at;
         let claimed = until("it is claimable", async || claim(&*store).await).await;
         assert!(Timestamp::now() >= due, "not before its time");
-        store.finish(vec![Finish { token: claimed.token, verdict: Verdict::DONE }]).await.unwrap();
+        store.finish_attempts(vec![OutcomeReport { token: claimed.token, outcome: Outcome::DONE }]).await.unwrap();
     }
     let promoted = &node.status().services["promote"];
     assert_eq!((promoted.moved, promoted.failures), (2, 0));
@@ -36,10 +37,10 @@ async fn a_job_put_off_becomes_claimable_when_its_time_has_come() {
 async fn a_failed_attempt_is_tried_again_after_its_back_off() {
     let store = memory();
     let _node = start(&store, "a");
-    store.enqueue(job("fails")).await.unwrap();
+    store.enqueue_job(job("fails")).await.unwrap();
     let first = until("it is claimable", async || claim(&*store).await).await;
-    let verdict = Verdict::Fail { error: "no".into(), retryable: true, retry_after: Some(Duration::from_millis(100)) };
-    store.finish(vec![Finish { token: first.token, verdict }]).await.unwrap();
+    let outcome = Outcome::Fail { error: "no".into(), retryable: true, retry_after: Some(Duration::from_millis(100)) };
+    store.finish_attempts(vec![OutcomeReport { token: first.token, outcome }]).await.unwrap();
     let second = until("it is claimable again", async || claim(&*store).await).await;
     assert_eq!(second.attempt, 2);
 }
@@ -49,7 +50,7 @@ async fn a_silent_workers_job_is_taken_back_and_given_to_another() {
     let store = memory();
     let node = start(&store, "a");
     let lease = Duration::from_secs(1);
-    store.enqueue(NewJob { lease, ..job("lost") }).await.unwrap();
+    store.enqueue_job(NewJob { lease, ..job("lost") }).await.unwrap();
     let first = until("it is claimable", async || claim(&*store).await).await;
     let second = until("it is claimable again", async || claim(&*store).await).await;
     assert_eq!((second.id(), second.attempt), (first.id(), 2));
@@ -61,11 +62,11 @@ async fn an_attempt_over_its_time_ends_and_a_job_that_came_too_late_is_cancelled
     let store = memory();
     let _node = start(&store, "a");
     let slow = NewJob { timeout: Some(Duration::from_millis(100)), max_attempts: 1, ..job("slow") };
-    let slow = store.enqueue(slow).await.unwrap().id;
+    let slow = store.enqueue_job(slow).await.unwrap().id;
     until("it is claimable", async || claim(&*store).await).await;
     let expires_at = Some(Timestamp::now() + Duration::from_millis(200));
     let start = Start::After(Duration::from_secs(3600));
-    let late = store.enqueue(NewJob { expires_at, start, ..job("late") }).await.unwrap().id;
+    let late = store.enqueue_job(NewJob { expires_at, start, ..job("late") }).await.unwrap().id;
     in_state(&*store, slow, JobState::Dead).await;
     in_state(&*store, late, JobState::Cancelled).await;
 }
@@ -73,9 +74,9 @@ async fn an_attempt_over_its_time_ends_and_a_job_that_came_too_late_is_cancelled
 #[tokio::test]
 async fn what_is_past_its_retention_goes_and_so_do_silent_workers() {
     let store = memory();
-    store.enqueue(job("done")).await.unwrap();
+    store.enqueue_job(job("done")).await.unwrap();
     let claimed = claim(&*store).await.unwrap();
-    store.finish(vec![Finish { token: claimed.token, verdict: Verdict::DONE }]).await.unwrap();
+    store.finish_attempts(vec![OutcomeReport { token: claimed.token, outcome: Outcome::DONE }]).await.unwrap();
     let name = orchestrix_core::WorkerName::trusted("w");
     store.register_worker(&WorkerInfo::any(name)).await.unwrap();
     let short = Duration::from_millis(600);
@@ -83,9 +84,9 @@ async fn what_is_past_its_retention_goes_and_so_do_silent_workers() {
     let options = orchestrix_coordinator::CoordinatorOptions { dead_after: short, retention, ..options("a") };
     tokio::time::sleep(short).await;
     let _node = orchestrix_coordinator::Coordinator::start(Arc::clone(&store), options).unwrap();
-    until("the job is forgotten", async || store.get(claimed.id()).await.unwrap().is_none().then_some(())).await;
+    until("the job is forgotten", async || store.job(claimed.id()).await.unwrap().is_none().then_some(())).await;
     until("the worker is forgotten", async || {
-        store.workers(&PageRequest::first(10)).await.unwrap().items.is_empty().then_some(())
+        store.list_workers(&PageRequest::first(10)).await.unwrap().items.is_empty().then_some(())
     })
     .await;
 }

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use orchestrix_coordinator::{Coordinator, CoordinatorOptions, CoordinatorStatus};
 use orchestrix_core::{JobType, NewJob, NodeName, WorkerName};
-use orchestrix_store::{ClaimRequest, Claimed, NodeInfo, Store};
+use orchestrix_store::{ClaimRequest, ClaimedJob, NodeInfo, Store};
 
 /// How long to wait for what must come: far longer than it takes.
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
@@ -41,6 +41,6 @@ pub(crate) fn job(job_type: &str) -> NewJob {
     NewJob::new(JobType::trusted(job_type))
 }
 
-pub(crate) async fn claim(store: &dyn Store) -> Option<Claimed> {
-    store.claim(&ClaimRequest::any(WorkerName::trusted("w"), 1)).await.unwrap().pop()
+pub(crate) async fn claim(store: &dyn Store) -> Option<ClaimedJob> {
+    store.claim_jobs(&ClaimRequest::any(WorkerName::trusted("w"), 1)).await.unwrap().pop()
 }

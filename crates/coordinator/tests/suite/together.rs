@@ -7,7 +7,8 @@ use std::{
 
 use orchestrix_coordinator::{Coordinator, CoordinatorOptions};
 use orchestrix_core::{JobState, NewJob, NodeName, Start};
-use orchestrix_store::{MemoryStore, NodeInfo, PageRequest, Store};
+use orchestrix_memory::MemoryStore;
+use orchestrix_store::{NodeInfo, PageRequest, Store};
 
 use crate::support::{TERM, job, leading, options, start, until};
 
@@ -43,7 +44,7 @@ async fn of_three_one_leads_and_the_others_know_it() {
     assert_eq!(nodes.iter().filter(|node| node.status().leading).count(), 1);
     assert!(nodes.iter().all(|node| node.status().leader_changes == 1), "renewing is no change");
     until("all are listed", async || {
-        (store.nodes(&PageRequest::first(10)).await.unwrap().items.len() == 3).then_some(())
+        (store.list_nodes(&PageRequest::first(10)).await.unwrap().items.len() == 3).then_some(())
     })
     .await;
 }
@@ -55,7 +56,7 @@ async fn a_node_that_does_not_stand_is_listed_until_it_leaves_and_never_leads_ev
         NodeInfo { name: NodeName::trusted("api"), address: Some("127.0.0.1:8080".into()), roles: vec!["api".into()] };
     let options = CoordinatorOptions { node: info.clone(), stands: false, ..options("api") };
     let member = Coordinator::start(Arc::clone(&store), options).unwrap();
-    let listed = async || store.nodes(&PageRequest::first(10)).await.unwrap().items;
+    let listed = async || store.list_nodes(&PageRequest::first(10)).await.unwrap().items;
     let node = until("it is listed", async || listed().await.pop()).await;
     assert_eq!((&node.info, node.leads), (&info, false));
     // It goes on to say that it lives, and nobody leads meanwhile.
@@ -91,7 +92,7 @@ async fn a_leader_that_shuts_down_is_succeeded_long_before_its_term_would_end() 
     first.shutdown().await;
     let status = leading(&second).await;
     assert_eq!(status.leader.unwrap().as_str(), "b");
-    let nodes = store.nodes(&PageRequest::first(10)).await.unwrap().items;
+    let nodes = store.list_nodes(&PageRequest::first(10)).await.unwrap().items;
     assert_eq!(nodes.iter().filter(|node| node.info.name.as_str() == "a").count(), 0, "it said that it leaves");
 }
 
@@ -114,17 +115,21 @@ async fn a_leader_that_was_deposed_is_refused_follows_and_is_well() {
     let node = Coordinator::start(Arc::clone(&store), options).unwrap();
     let epoch = leading(&node).await.epoch.unwrap();
     let other = NodeName::trusted("b");
-    assert!(store.resign(&NodeName::trusted("a"), epoch).await.unwrap());
-    store.campaign(&other, Duration::from_secs(600), None).await.unwrap();
+    assert!(store.resign_leadership(&NodeName::trusted("a"), epoch).await.unwrap());
+    store.campaign_for_leadership(&other, Duration::from_secs(600), None).await.unwrap();
     let start = Start::After(Duration::from_millis(50));
-    let id = store.enqueue(NewJob { start, ..job("later") }).await.unwrap().id;
+    let id = store.enqueue_job(NewJob { start, ..job("later") }).await.unwrap().id;
     let status =
         until("it follows", async || Some(node.status()).filter(|status| status.leader.as_ref() == Some(&other))).await;
     assert!(!status.leading);
     let refused: u64 = status.services.values().map(|service| service.refused).sum();
     assert!(refused > 0, "{status:?}");
     until("it is well", async || node.status().is_healthy().then_some(())).await;
-    assert_eq!(store.summary(id).await.unwrap().unwrap().state, JobState::Scheduled, "nothing was done in its name");
+    assert_eq!(
+        store.job_summary(id).await.unwrap().unwrap().state,
+        JobState::Scheduled,
+        "nothing was done in its name"
+    );
 }
 
 #[test]

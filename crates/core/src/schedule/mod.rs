@@ -37,7 +37,7 @@ pub use jitter::jitter;
 pub use name::ScheduleName;
 pub use new_schedule::NewSchedule;
 pub use plan::{Firing, Plan, Span, Timing, plan};
-pub use policy::{Admission, Misfire, Outcome, Overlap, Reason};
+pub use policy::{Admission, Misfire, OccurrenceOutcome, Overlap, Reason};
 pub use zone::{ZoneName, tzdb_version};
 
 #[cfg(test)]

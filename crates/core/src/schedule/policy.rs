@@ -78,7 +78,7 @@ words!(
 
 words!(
     /// What became of an occurrence.
-    Outcome, "outcome", {
+    OccurrenceOutcome, "outcome", {
         /// A job was created.
         Fired = "fired",
         /// It was due, and a rule said no.

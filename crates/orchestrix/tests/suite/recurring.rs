@@ -9,8 +9,8 @@ use std::{
 };
 
 use orchestrix::{
-    Client, Context, Job, JobResult, MemoryStore, Overlap, PageRequest, Put, Run, Worker, cron, every,
-    model::schedule::Outcome,
+    Client, Context, Job, JobResult, MemoryStore, Overlap, PageRequest, PutResult, Run, Worker, cron, every,
+    model::schedule::OccurrenceOutcome,
 };
 use serde::{Deserialize, Serialize};
 
@@ -34,17 +34,17 @@ async fn a_declared_schedule_fires_by_itself_and_declaring_it_again_changes_noth
     let ticks = Ticks::default();
     let worker = Worker::builder(&client).state(ticks.clone()).job::<Tick>().start().unwrap();
     let declare = || client.recurring("ticks", every(Duration::from_secs(1)), Tick).overlap(Overlap::Allow).put();
-    assert_eq!(declare().await.unwrap(), Put::Created);
+    assert_eq!(declare().await.unwrap(), PutResult::Created);
     let three = async {
         while ticks.0.load(Ordering::SeqCst) < 3 {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
     tokio::time::timeout(Duration::from_secs(30), three).await.expect("three ticks");
-    assert_eq!(declare().await.unwrap(), Put::Unchanged);
+    assert_eq!(declare().await.unwrap(), PutResult::Unchanged);
     let name = "ticks".parse().unwrap();
-    let ledger = client.store().occurrences(None, &name, &PageRequest::first(100)).await.unwrap().items;
-    assert!(ledger.len() >= 3 && ledger.iter().all(|line| line.outcome == Outcome::Fired), "{ledger:?}");
+    let ledger = client.store().list_occurrences(None, &name, &PageRequest::first(100)).await.unwrap().items;
+    assert!(ledger.len() >= 3 && ledger.iter().all(|line| line.outcome == OccurrenceOutcome::Fired), "{ledger:?}");
     assert!(ledger.windows(2).all(|pair| pair[0].nominal > pair[1].nominal), "each time once: {ledger:?}");
     let _ = worker.shutdown().await;
 }
@@ -77,8 +77,8 @@ async fn a_schedule_is_not_given_to_another_tenant() {
     let client = Client::new(MemoryStore::new());
     let declare =
         |tenant| client.recurring("ticks", every(Duration::from_secs(3600)), Tick.request().tenant(tenant)).put();
-    assert_eq!(declare("acme").await.unwrap(), Put::Created);
+    assert_eq!(declare("acme").await.unwrap(), PutResult::Created);
     let text = declare("other").await.unwrap_err().to_string();
     assert!(text.contains("job.tenant: is `acme` for as long as the schedule is there: delete it first"), "{text}");
-    assert_eq!(declare("acme").await.unwrap(), Put::Unchanged);
+    assert_eq!(declare("acme").await.unwrap(), PutResult::Unchanged);
 }

@@ -77,12 +77,12 @@ async fn a_handler_completes_its_job_together_with_what_it_wrote_or_not_at_all()
     client.notify(&["default".parse().unwrap()]);
 
     assert_eq!(job.wait().await.unwrap(), 8);
-    let ended = client.store().get(job.id()).await.unwrap().unwrap();
+    let ended = client.store().job(job.id()).await.unwrap().unwrap();
     assert_eq!((ended.state, ended.attempts), (JobState::Completed, 3), "interrupted twice, completed once");
     let rows = own.query("SELECT id, paid FROM shop", &[]).await.unwrap();
     let rows: Vec<(i64, i32)> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
     assert_eq!(rows, [(8, 1)], "paid once, and the other was never ordered");
-    assert!(client.store().summary(dropped.id()).await.unwrap().is_none());
+    assert!(client.store().job_summary(dropped.id()).await.unwrap().is_none());
     let stats = worker.stats();
     let _ = worker.shutdown().await;
     assert_eq!(stats.stale_rejected, 0, "the worker's own word is a repeat of what was committed, not stale");

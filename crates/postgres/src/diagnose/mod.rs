@@ -9,7 +9,7 @@ mod listen;
 
 use std::time::{Duration, Instant};
 
-use orchestrix_store::{Epoch, Result, Standing, StoreError};
+use orchestrix_store::{Epoch, Result, StoreError, StoreSnapshot};
 use tokio_postgres::Row;
 
 pub use facts::{Connections, Days, Holder, HolderKind, Lack, Listening, Server, Setting, Table};
@@ -164,7 +164,7 @@ impl Examination {
     }
 
     /// Who leads, who works, what waits.
-    pub async fn standing(&self) -> Result<Standing> {
+    pub async fn standing(&self) -> Result<StoreSnapshot> {
         let connection = self.database.connection().await?;
         connection.begin(CAREFULLY).await?;
         let standing = standing(&connection).await;
@@ -181,8 +181,8 @@ impl Examination {
     }
 }
 
-async fn standing(connection: &Connection<'_>) -> Result<Standing> {
-    let most = Standing::MAX_ROWS as i64;
+async fn standing(connection: &Connection<'_>) -> Result<StoreSnapshot> {
+    let most = StoreSnapshot::MAX_ROWS as i64;
     let none: &[&str] = &[];
     let now = one(connection.query(&TIME, &[]).await?)?.get(0);
     let epoch = Epoch(one(connection.query(&TERM, &[]).await?)?.get(0));
@@ -193,8 +193,8 @@ async fn standing(connection: &Connection<'_>) -> Result<Standing> {
         queues.age(&connection.query(&OLDEST, &[&first, &last, &inspect::MAX_HOPS]).await?);
     }
     let lanes = connection.query(&LANES, &[&none, &none, &most]).await?;
-    let dead = one(connection.query(&DIAGNOSE_DEAD, &[&(Standing::MAX_DEAD as i64)]).await?)?;
-    Ok(Standing {
+    let dead = one(connection.query(&DIAGNOSE_DEAD, &[&(StoreSnapshot::MAX_DEAD as i64)]).await?)?;
+    Ok(StoreSnapshot {
         now,
         epoch,
         nodes: nodes.iter().map(coordination::status).collect(),

@@ -3,7 +3,7 @@
 use std::{sync::mpsc, thread, time::Duration};
 
 use orchestrix_postgres::{PostgresOptions, PostgresStore};
-use orchestrix_store::{LeaseStatus, Store, StoreError};
+use orchestrix_store::{LeaseStatus, StoreError, prelude::*};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::{jobs::*, locks::LIMIT, support};
@@ -31,12 +31,12 @@ fn heartbeats_apart_go_on_while_the_runtime_of_the_store_is_blocked() {
     });
     let (store, token) = taken.recv_timeout(LIMIT).unwrap();
     runtime().block_on(async {
-        let apart = store.apart(1).unwrap();
+        let apart = store.dedicated_handle(1).unwrap();
         for _ in 0..3 {
-            let beat = tokio::time::timeout(LIMIT, apart.heartbeat(&[token])).await.expect("an answer").unwrap();
+            let beat = tokio::time::timeout(LIMIT, apart.extend_leases(&[token])).await.expect("an answer").unwrap();
             assert!(matches!(beat[..], [LeaseStatus::Held(_)]), "{beat:?}");
         }
-        let within_reason = tokio::time::timeout(Duration::from_millis(500), store.heartbeat(&[token])).await;
+        let within_reason = tokio::time::timeout(Duration::from_millis(500), store.extend_leases(&[token])).await;
         assert!(within_reason.is_err(), "the store itself depends on the runtime that it was opened on");
     });
     free.send(()).unwrap();
@@ -50,10 +50,10 @@ async fn a_store_apart_opens_no_more_connections_than_it_may_and_none_that_liste
     let sessions =
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'orchestrix'";
     let before: i64 = client.query_one(sessions, &[]).await.unwrap().get(0);
-    let apart = store.apart(2).unwrap();
+    let apart = store.dedicated_handle(2).unwrap();
     let calls = together((0..16).map(|_| {
         let apart = apart.clone();
-        async move { apart.agenda().await }
+        async move { apart.next_sweep_times().await }
     }));
     assert!(calls.await.iter().all(Result::is_ok));
     let after: i64 = client.query_one(sessions, &[]).await.unwrap().get(0);
@@ -65,5 +65,5 @@ async fn a_store_apart_opens_no_more_connections_than_it_may_and_none_that_liste
 fn without_a_runtime_there_is_no_store_apart() {
     let database = support::database();
     let store = runtime().block_on(open(database.url()));
-    assert!(matches!(store.apart(1), Err(StoreError::Backend(_))));
+    assert!(matches!(store.dedicated_handle(1), Err(StoreError::Backend(_))));
 }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use orchestrix_conformance::Harness;
 use orchestrix_postgres::{PostgresOptions, PostgresStore, test_clock::DatabaseClock};
-use orchestrix_store::conformance::Harness;
 
 use crate::support::database;
 
@@ -15,4 +15,4 @@ async fn harness() -> Harness {
     Harness { store: Arc::new(store), clock: Box::new(clock), guard: Box::new(database) }
 }
 
-orchestrix_store::conformance_suite!(harness);
+orchestrix_conformance::conformance_suite!(harness);

@@ -17,7 +17,7 @@ use std::{
 
 use orchestrix_core::{JobId, JobState, LeaseToken, NewJob};
 use orchestrix_postgres::{PostgresOptions, PostgresStore};
-use orchestrix_store::{Fence, Finish, FinishError, Store, StoreError, Verdict};
+use orchestrix_store::{Fence, FinishError, Outcome, OutcomeReport, StoreError, prelude::*};
 use orchestrix_testkit::PostgresServer;
 use tokio_postgres::Client;
 
@@ -60,8 +60,8 @@ async fn work_until_killed() {
         },
         "finish" => loop {
             let tokens: Vec<LeaseToken> = claim(&store, 5).await.into_iter().map(|claimed| claimed.token).collect();
-            let items = tokens.iter().map(|token| Finish { token: *token, verdict: Verdict::DONE }).collect();
-            for (token, answer) in tokens.iter().zip(store.finish(items).await.unwrap()) {
+            let items = tokens.iter().map(|token| OutcomeReport { token: *token, outcome: Outcome::DONE }).collect();
+            for (token, answer) in tokens.iter().zip(store.finish_attempts(items).await.unwrap()) {
                 assert_eq!(answer, Ok(JobState::Completed));
                 println!("{ACKNOWLEDGED}{token}");
             }
@@ -134,7 +134,7 @@ async fn tokens_in(client: &Client, table: &str, state: &str) -> HashSet<LeaseTo
 async fn take_back(store: &PostgresStore, client: &Client) -> usize {
     let sql = "UPDATE orchestrix.job SET lease_expires_at = now() - interval '1 second' WHERE state = 'running'";
     let expired = client.execute(sql, &[]).await.unwrap();
-    let swept = store.reap(Fence::NONE, 10_000, u16::MAX).await.unwrap();
+    let swept = store.reap_leases(Fence::NONE, 10_000, u16::MAX).await.unwrap();
     assert_eq!(swept.count as u64, expired, "every lease is taken back, and once");
     swept.count
 }
@@ -143,8 +143,8 @@ async fn take_back(store: &PostgresStore, client: &Client) -> usize {
 async fn work_off(store: &PostgresStore, client: &Client, n: usize) {
     let tokens: Vec<LeaseToken> = claim_all(store).await.into_iter().map(|claimed| claimed.token).collect();
     for some in tokens.chunks(1_000) {
-        let items = some.iter().map(|token| Finish { token: *token, verdict: Verdict::DONE }).collect();
-        assert!(store.finish(items).await.unwrap().iter().all(|answer| *answer == Ok(JobState::Completed)));
+        let items = some.iter().map(|token| OutcomeReport { token: *token, outcome: Outcome::DONE }).collect();
+        assert!(store.finish_attempts(items).await.unwrap().iter().all(|answer| *answer == Ok(JobState::Completed)));
     }
     let sql = "SELECT count(*), count(*) FILTER (WHERE state = 'completed' AND attempts = lease_counter) FROM orchestrix.jobs";
     let row = client.query_one(sql, &[]).await.unwrap();
@@ -179,14 +179,14 @@ async fn every_enqueue_that_was_acknowledged_before_a_kill_is_there() {
 async fn every_job_whose_worker_was_killed_is_taken_back_and_done_once() {
     let (store, database) = support::store().await;
     let client = support::connect(database.url()).await;
-    store.enqueue_many(vec![patient(); 2_000]).await.unwrap();
+    store.enqueue_jobs(vec![patient(); 2_000]).await.unwrap();
     let mut lost = 0;
     for _ in 0..ROUNDS {
         let owned = tokens(&crash("claim", database.url(), &client).await);
         let running = tokens_in(&client, "job", "running").await;
         assert!(owned.iter().all(|token| running.contains(token)), "a claim that was acknowledged is not there");
         lost += take_back(&store, &client).await;
-        assert_eq!(finish(&store, owned[0], Verdict::DONE).await, Err(FinishError::LeaseLost), "it came too late");
+        assert_eq!(finish(&store, owned[0], Outcome::DONE).await, Err(FinishError::LeaseLost), "it came too late");
     }
     println!("{lost} leases lost");
     work_off(&store, &client, 2_000).await;
@@ -196,7 +196,7 @@ async fn every_job_whose_worker_was_killed_is_taken_back_and_done_once() {
 async fn every_success_that_was_acknowledged_before_a_kill_stands_and_the_rest_is_done_once() {
     let (store, database) = support::store().await;
     let client = support::connect(database.url()).await;
-    store.enqueue_many(vec![patient(); 3_000]).await.unwrap();
+    store.enqueue_jobs(vec![patient(); 3_000]).await.unwrap();
     let mut acknowledged = HashSet::new();
     for _ in 0..ROUNDS {
         for token in tokens(&crash("finish", database.url(), &client).await) {
@@ -223,7 +223,7 @@ struct Traffic {
 impl Traffic {
     async fn produce(self: Arc<Self>, store: PostgresStore) {
         while !self.stopped.load(Ordering::Relaxed) {
-            match store.enqueue(patient()).await {
+            match store.enqueue_job(patient()).await {
                 Ok(enqueued) => self.enqueued.lock().unwrap().push(enqueued.id),
                 Err(error) => self.note(error).await,
             }
@@ -240,10 +240,11 @@ impl Traffic {
 
     async fn work_once(&self, store: &PostgresStore) -> Result<(), StoreError> {
         let request = orchestrix_store::ClaimRequest::any(worker("w"), 10);
-        let tokens: Vec<LeaseToken> = store.claim(&request).await?.into_iter().map(|claimed| claimed.token).collect();
-        store.heartbeat(&tokens).await?;
-        let items = tokens.iter().map(|token| Finish { token: *token, verdict: Verdict::DONE }).collect();
-        let answers = store.finish(items).await?;
+        let tokens: Vec<LeaseToken> =
+            store.claim_jobs(&request).await?.into_iter().map(|claimed| claimed.token).collect();
+        store.extend_leases(&tokens).await?;
+        let items = tokens.iter().map(|token| OutcomeReport { token: *token, outcome: Outcome::DONE }).collect();
+        let answers = store.finish_attempts(items).await?;
         let ended = tokens.iter().zip(answers).filter(|(_, answer)| answer.is_ok()).map(|(token, _)| token.job);
         self.finished.lock().unwrap().extend(ended);
         Ok(())

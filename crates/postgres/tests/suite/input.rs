@@ -5,7 +5,7 @@ use std::time::Duration;
 use orchestrix_core::{DependsOn, JobId, JobState, Json, LeaseToken, NewJob, RetryPolicy, Start, Timestamp};
 use orchestrix_postgres::PostgresStore;
 use orchestrix_store::{
-    Finish, FinishError, LeaseStatus, LogLevel, LogLine, ProgressUpdate, Result, Store, StoreError, Verdict,
+    FinishError, LeaseStatus, LogLevel, LogLine, Outcome, OutcomeReport, ProgressUpdate, Result, StoreError, prelude::*,
 };
 use orchestrix_testkit::TestDatabase;
 use tokio_postgres::Client;
@@ -72,15 +72,15 @@ async fn a_job_with_bad_fields_leaves_nothing() {
     ];
     for (field, bad) in cases {
         assert_eq!(
-            bad_fields(store.enqueue(NewJob { idempotency_key: keyed("k").idempotency_key, ..bad.clone() }).await),
+            bad_fields(store.enqueue_job(NewJob { idempotency_key: keyed("k").idempotency_key, ..bad.clone() }).await),
             [field]
         );
         let batch = vec![keyed("a"), bad, keyed("b")];
-        let named = bad_fields(store.enqueue_many(batch).await);
+        let named = bad_fields(store.enqueue_jobs(batch).await);
         assert!(named.len() == 1 && named[0].starts_with(&format!("jobs[1].{field}")), "{named:?}");
         assert_eq!(rows(&client).await, 0, "{field}");
     }
-    assert_eq!(bad_fields(store.enqueue_many(vec![job("t"); NewJob::MAX_BATCH + 1]).await), ["jobs"]);
+    assert_eq!(bad_fields(store.enqueue_jobs(vec![job("t"); NewJob::MAX_BATCH + 1]).await), ["jobs"]);
     assert_eq!(rows(&client).await, 0);
 }
 
@@ -94,11 +94,11 @@ async fn a_batch_with_a_cycle_or_an_unknown_parent_leaves_nothing() {
     };
     let cycle =
         vec![named("a", vec![reference("c")]), named("b", vec![reference("a")]), named("c", vec![reference("b")])];
-    assert_eq!(bad_fields(store.enqueue_many(cycle).await), ["jobs[0].dependsOn"]);
+    assert_eq!(bad_fields(store.enqueue_jobs(cycle).await), ["jobs[0].dependsOn"]);
     let itself = vec![named("a", vec![reference("a")])];
-    assert_eq!(bad_fields(store.enqueue_many(itself).await), ["jobs[0].dependsOn"]);
+    assert_eq!(bad_fields(store.enqueue_jobs(itself).await), ["jobs[0].dependsOn"]);
     let stranger = vec![named("a", vec![]), named("b", vec![reference("a"), DependsOn::Job(unknown())])];
-    assert_eq!(bad_fields(store.enqueue_many(stranger).await), ["jobs[1].dependsOn"]);
+    assert_eq!(bad_fields(store.enqueue_jobs(stranger).await), ["jobs[1].dependsOn"]);
     assert_eq!(rows(&client).await, 0);
 }
 
@@ -108,12 +108,12 @@ async fn a_key_that_was_used_for_another_request_spoils_its_whole_batch() {
     let first = enqueue(&store, keyed("k")).await;
     let before = rows(&client).await;
     let other = NewJob { priority: priority(1), ..keyed("k") };
-    let refused = store.enqueue_many(vec![keyed("new"), other.clone(), job("t")]).await;
+    let refused = store.enqueue_jobs(vec![keyed("new"), other.clone(), job("t")]).await;
     assert!(matches!(refused, Err(StoreError::IdempotencyKeyReused { existing }) if existing == first), "{refused:?}");
-    let refused = store.enqueue(other).await;
+    let refused = store.enqueue_job(other).await;
     assert!(matches!(refused, Err(StoreError::IdempotencyKeyReused { existing }) if existing == first), "{refused:?}");
     let clash = vec![keyed("twice"), NewJob { priority: priority(1), ..keyed("twice") }];
-    assert!(matches!(store.enqueue_many(clash).await, Err(StoreError::IdempotencyKeyReused { .. })));
+    assert!(matches!(store.enqueue_jobs(clash).await, Err(StoreError::IdempotencyKeyReused { .. })));
     assert_eq!(rows(&client).await, before);
 }
 
@@ -144,30 +144,31 @@ async fn a_foreign_token_is_refused_by_every_verb_and_changes_nothing() {
     // A job that nobody ever leased has neither a counter nor a secret that anybody could show.
     tokens.extend([0, 1].map(|counter| LeaseToken { job: waiting, counter, secret: Uuid::nil() }));
     for token in &tokens {
-        for verdict in [
-            Verdict::DONE,
-            Verdict::fail("x"),
+        for outcome in [
+            Outcome::DONE,
+            Outcome::fail("x"),
             fatal(),
-            Verdict::Release,
-            Verdict::Cancelled,
-            Verdict::Snooze(Duration::ZERO),
+            Outcome::Release,
+            Outcome::Cancelled,
+            Outcome::Snooze(Duration::ZERO),
         ] {
-            assert_eq!(finish(&store, *token, verdict).await, Err(FinishError::LeaseLost), "{token}");
+            assert_eq!(finish(&store, *token, outcome).await, Err(FinishError::LeaseLost), "{token}");
         }
         let update = ProgressUpdate { progress: None, checkpoint: Some(Json::trusted("1")) };
-        assert!(matches!(store.progress(*token, update).await, Err(StoreError::LeaseLost)));
+        assert!(matches!(store.record_progress(*token, update).await, Err(StoreError::LeaseLost)));
         let line = LogLine { at: None, level: LogLevel::Info, message: "x".into() };
         assert!(matches!(store.append_logs(*token, vec![line]).await, Err(StoreError::LeaseLost)));
     }
-    assert_eq!(store.heartbeat(&tokens).await.unwrap(), vec![LeaseStatus::Lost; tokens.len()]);
+    assert_eq!(store.extend_leases(&tokens).await.unwrap(), vec![LeaseStatus::Lost; tokens.len()]);
     let after: String = client.query_one(everything, &[]).await.unwrap().get(0);
     assert_eq!(after, before);
     let logs: i64 = client.query_one("SELECT count(*) FROM orchestrix.log", &[]).await.unwrap().get(0);
     assert_eq!(logs, 0);
     // Among good ones, they cost the good ones nothing.
-    let mut items: Vec<Finish> = tokens.iter().map(|token| Finish { token: *token, verdict: Verdict::DONE }).collect();
-    items.insert(3, Finish { token, verdict: Verdict::DONE });
-    let answers = store.finish(items).await.unwrap();
+    let mut items: Vec<OutcomeReport> =
+        tokens.iter().map(|token| OutcomeReport { token: *token, outcome: Outcome::DONE }).collect();
+    items.insert(3, OutcomeReport { token, outcome: Outcome::DONE });
+    let answers = store.finish_attempts(items).await.unwrap();
     for (i, answer) in answers.into_iter().enumerate() {
         assert_eq!(answer, if i == 3 { Ok(JobState::Completed) } else { Err(FinishError::LeaseLost) });
     }
@@ -180,9 +181,9 @@ async fn bad_verdicts_progress_and_lines_change_nothing() {
     let token = start(&store, job("t")).await.token;
     let everything = "SELECT jsonb_agg(j)::text FROM orchestrix.job j";
     let before: String = client.query_one(everything, &[]).await.unwrap().get(0);
-    let late = Verdict::Fail { error: "x".into(), retryable: true, retry_after: Some(Duration::MAX) };
-    for verdict in [Verdict::Snooze(Duration::MAX), late] {
-        assert!(matches!(finish(&store, token, verdict).await, Err(FinishError::Invalid(_))));
+    let late = Outcome::Fail { error: "x".into(), retryable: true, retry_after: Some(Duration::MAX) };
+    for outcome in [Outcome::Snooze(Duration::MAX), late] {
+        assert!(matches!(finish(&store, token, outcome).await, Err(FinishError::Invalid(_))));
     }
     let said = |percent, message: &str| ProgressUpdate {
         progress: Some(orchestrix_core::Progress { percent, message: Some(message.into()) }),
@@ -190,7 +191,7 @@ async fn bad_verdicts_progress_and_lines_change_nothing() {
     };
     for update in [said(Some(f64::NAN), "x"), said(Some(101.0), "x"), said(None, "\0"), said(None, &"x".repeat(1_025))]
     {
-        assert!(matches!(store.progress(token, update).await, Err(StoreError::Invalid(_))));
+        assert!(matches!(store.record_progress(token, update).await, Err(StoreError::Invalid(_))));
     }
     let line = |message: String| LogLine { at: None, level: LogLevel::Info, message };
     for lines in
@@ -231,12 +232,15 @@ async fn payloads_results_and_checkpoints_come_back_byte_for_byte() {
         let shown: String = text.chars().take(40).collect();
         let claimed = start(&store, NewJob { payload: json.clone(), ..job("t") }).await;
         assert_eq!(claimed.payload.as_str(), text, "claimed: {shown}");
-        store.progress(claimed.token, ProgressUpdate { progress: None, checkpoint: Some(json.clone()) }).await.unwrap();
-        assert_eq!(finish(&store, claimed.token, Verdict::Release).await, Ok(JobState::Pending));
+        store
+            .record_progress(claimed.token, ProgressUpdate { progress: None, checkpoint: Some(json.clone()) })
+            .await
+            .unwrap();
+        assert_eq!(finish(&store, claimed.token, Outcome::Release).await, Ok(JobState::Pending));
         let claimed = claim_soon(&store).await;
         assert_eq!(claimed.payload.as_str(), text, "claimed again: {shown}");
         assert_eq!(claimed.checkpoint.unwrap().as_str(), text, "checkpoint: {shown}");
-        let done = Verdict::Complete { result: Some(json) };
+        let done = Outcome::Complete { result: Some(json) };
         assert_eq!(finish(&store, claimed.token, done).await, Ok(JobState::Completed));
         let job = get(&store, claimed.token.job).await;
         assert_eq!(job.payload.as_str(), text, "kept: {shown}");
@@ -250,7 +254,7 @@ async fn a_thousand_payloads_of_all_sizes_each_stay_with_their_job() {
     let (store, _database, _client) = scene().await;
     let payload = |i: usize| Json::parse("payload", &format!("{{\"i\":{i},\"x\":\"{}\"}}", "x".repeat(i))).unwrap();
     let jobs = (0..1_000).map(|i| NewJob { payload: payload(i), ..job("t") }).collect();
-    let ids: Vec<JobId> = store.enqueue_many(jobs).await.unwrap().iter().map(|enqueued| enqueued.id).collect();
+    let ids: Vec<JobId> = store.enqueue_jobs(jobs).await.unwrap().iter().map(|enqueued| enqueued.id).collect();
     let claimed = claim_all(&store).await;
     assert_eq!(claimed.len(), 1_000);
     for claimed in claimed {
@@ -270,7 +274,10 @@ async fn one_job_that_the_database_refuses_fails_alone_among_those_it_came_with(
         let store = store.clone();
         async move {
             let kind = if i % 20 == 7 { "poison" } else { "t" };
-            (kind, store.enqueue(NewJob { idempotency_key: keyed(&i.to_string()).idempotency_key, ..job(kind) }).await)
+            (
+                kind,
+                store.enqueue_job(NewJob { idempotency_key: keyed(&i.to_string()).idempotency_key, ..job(kind) }).await,
+            )
         }
     }));
     for (kind, answer) in answers.await {
@@ -286,7 +293,7 @@ async fn one_job_that_the_database_refuses_fails_alone_among_those_it_came_with(
     let keys: i64 = client.query_one("SELECT count(*) FROM orchestrix.idempotency", &[]).await.unwrap().get(0);
     assert_eq!(keys, 57, "a refused job keeps no key");
     // All or nothing, where that is what was asked for.
-    let refused = store.enqueue_many(vec![job("t"), job("poison"), job("t")]).await;
+    let refused = store.enqueue_jobs(vec![job("t"), job("poison"), job("t")]).await;
     let Err(error @ StoreError::Backend(_)) = refused else { panic!("{refused:?}") };
     assert!(error.to_string().contains("no_poison"), "does not say why: {error}");
     assert!(claim(&store, 10).await.is_empty());

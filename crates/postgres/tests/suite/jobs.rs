@@ -11,7 +11,7 @@ use orchestrix_core::{
     WorkerName,
 };
 use orchestrix_postgres::{PostgresOptions, PostgresStore};
-use orchestrix_store::{ClaimRequest, Claimed, Finish, FinishError, Store, Verdict};
+use orchestrix_store::{ClaimRequest, ClaimedJob, FinishError, Outcome, OutcomeReport, prelude::*};
 use tokio::{sync::Barrier, task::JoinSet};
 
 use crate::locks::LIMIT;
@@ -71,20 +71,20 @@ pub(crate) fn worker(name: &str) -> WorkerName {
 }
 
 /// A failure that no further attempt would mend.
-pub(crate) fn fatal() -> Verdict {
-    Verdict::Fail { error: "no use".into(), retryable: false, retry_after: None }
+pub(crate) fn fatal() -> Outcome {
+    Outcome::Fail { error: "no use".into(), retryable: false, retry_after: None }
 }
 
 pub(crate) async fn enqueue(store: &PostgresStore, job: NewJob) -> JobId {
-    store.enqueue(job).await.expect("a valid job").id
+    store.enqueue_job(job).await.expect("a valid job").id
 }
 
-pub(crate) async fn claim(store: &PostgresStore, limit: usize) -> Vec<Claimed> {
-    store.claim(&ClaimRequest::any(worker("w"), limit)).await.expect("a valid request")
+pub(crate) async fn claim(store: &PostgresStore, limit: usize) -> Vec<ClaimedJob> {
+    store.claim_jobs(&ClaimRequest::any(worker("w"), limit)).await.expect("a valid request")
 }
 
 /// Claims until nothing is found. What was committed late, behind the place reached, may be left.
-pub(crate) async fn claim_all(store: &PostgresStore) -> Vec<Claimed> {
+pub(crate) async fn claim_all(store: &PostgresStore) -> Vec<ClaimedJob> {
     let mut all = Vec::new();
     loop {
         let some = claim(store, 1_000).await;
@@ -96,7 +96,7 @@ pub(crate) async fn claim_all(store: &PostgresStore) -> Vec<Claimed> {
 }
 
 /// Claims the only claimable job, which another store may have made claimable: it is found by polling.
-pub(crate) async fn claim_soon(store: &PostgresStore) -> Claimed {
+pub(crate) async fn claim_soon(store: &PostgresStore) -> ClaimedJob {
     let begun = Instant::now();
     loop {
         let mut claimed = claim(store, 10).await;
@@ -110,7 +110,7 @@ pub(crate) async fn claim_soon(store: &PostgresStore) -> Claimed {
 }
 
 /// Enqueues a job and claims it: the only claimable one.
-pub(crate) async fn start(store: &PostgresStore, job: NewJob) -> Claimed {
+pub(crate) async fn start(store: &PostgresStore, job: NewJob) -> ClaimedJob {
     let id = enqueue(store, job).await;
     let mut claimed = claim(store, 10).await;
     assert_eq!(claimed.len(), 1, "just one job should be claimable");
@@ -120,7 +120,7 @@ pub(crate) async fn start(store: &PostgresStore, job: NewJob) -> Claimed {
 
 /// Enqueues many jobs and claims them all; answers with their tokens.
 pub(crate) async fn start_many(store: &PostgresStore, job: &NewJob, n: usize) -> Vec<LeaseToken> {
-    store.enqueue_many(vec![job.clone(); n]).await.expect("valid jobs");
+    store.enqueue_jobs(vec![job.clone(); n]).await.expect("valid jobs");
     let claimed = claim_all(store).await;
     assert_eq!(claimed.len(), n);
     claimed.into_iter().map(|claimed| claimed.token).collect()
@@ -129,15 +129,16 @@ pub(crate) async fn start_many(store: &PostgresStore, job: &NewJob, n: usize) ->
 pub(crate) async fn finish(
     store: &PostgresStore,
     token: LeaseToken,
-    verdict: Verdict,
+    outcome: Outcome,
 ) -> Result<JobState, FinishError> {
-    let mut answers = store.finish(vec![Finish { token, verdict }]).await.expect("a store that answers");
+    let mut answers =
+        store.finish_attempts(vec![OutcomeReport { token, outcome }]).await.expect("a store that answers");
     assert_eq!(answers.len(), 1);
     answers.remove(0)
 }
 
 pub(crate) async fn get(store: &PostgresStore, id: JobId) -> Job {
-    store.get(id).await.expect("a store that answers").expect("a job that exists")
+    store.job(id).await.expect("a store that answers").expect("a job that exists")
 }
 
 pub(crate) async fn state(store: &PostgresStore, id: JobId) -> JobState {

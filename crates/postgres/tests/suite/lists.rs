@@ -5,8 +5,9 @@ use std::{sync::Arc, time::Duration};
 use orchestrix_core::{JobId, JobState, JobType, NewJob, Timestamp};
 use orchestrix_postgres::{IdSource, PostgresOptions, PostgresStore};
 use orchestrix_store::{
-    ClaimRequest, JobFilter, ManualClock, PageRequest, Store,
+    ClaimRequest, JobFilter, ManualClock, PageRequest,
     inspect::{MAX_SCAN, MAX_SKEW},
+    prelude::*,
 };
 
 use crate::{
@@ -16,10 +17,10 @@ use crate::{
 
 /// Two jobs that are looked for, and behind them so many that a page from the newest on ends at the second.
 async fn buried(store: &PostgresStore) -> [JobId; 2] {
-    let old = store.enqueue(job("wanted")).await.expect("recorded").id;
-    let edge = store.enqueue(job("wanted")).await.expect("recorded").id;
+    let old = store.enqueue_job(job("wanted")).await.expect("recorded").id;
+    let edge = store.enqueue_job(job("wanted")).await.expect("recorded").id;
     let others: Vec<NewJob> = vec![job("other"); MAX_SCAN - 1];
-    store.enqueue_many(others).await.expect("recorded");
+    store.enqueue_jobs(others).await.expect("recorded");
     [old, edge]
 }
 
@@ -28,12 +29,12 @@ async fn a_page_ends_where_it_has_looked_at_enough_and_the_next_begins_there() {
     let (store, _database) = support::store().await;
     let [old, edge] = buried(&store).await;
     let filter = JobFilter { job_type: Some(JobType::trusted("wanted")), ..JobFilter::default() };
-    let first = store.list(&filter, &PageRequest::first(10)).await.expect("a page");
+    let first = store.list_jobs(&filter, &PageRequest::first(10)).await.expect("a page");
     let ids = |page: &[orchestrix_store::JobSummary]| page.iter().map(|job| job.id).collect::<Vec<_>>();
     assert_eq!((ids(&first.items), first.next), (vec![edge], Some(edge.parted_from(old))));
-    let second = store.list(&filter, &PageRequest::after(first.next.unwrap(), 10)).await.expect("a page");
+    let second = store.list_jobs(&filter, &PageRequest::after(first.next.unwrap(), 10)).await.expect("a page");
     assert_eq!((ids(&second.items), second.next), (vec![old], None));
-    let full = store.list(&filter, &PageRequest::first(1)).await.expect("a page");
+    let full = store.list_jobs(&filter, &PageRequest::first(1)).await.expect("a page");
     assert_eq!((ids(&full.items), full.next), (vec![edge], Some(edge.parted_from(old))));
 }
 
@@ -43,15 +44,15 @@ async fn what_runs_is_on_the_first_page_however_many_wait() {
     let ids = buried(&store).await;
     let request =
         ClaimRequest { job_types: Some(vec![JobType::trusted("wanted")]), ..ClaimRequest::any(worker("w"), 10) };
-    assert_eq!(store.claim(&request).await.expect("a claim").len(), 2);
+    assert_eq!(store.claim_jobs(&request).await.expect("a claim").len(), 2);
     let filter = JobFilter { states: vec![JobState::Running, JobState::Dispatched], ..JobFilter::default() };
-    let page = store.list(&filter, &PageRequest::first(10)).await.expect("a page");
+    let page = store.list_jobs(&filter, &PageRequest::first(10)).await.expect("a page");
     let mut found: Vec<JobId> = page.items.iter().map(|job| job.id).collect();
     found.reverse();
     assert_eq!((found, page.next), (ids.to_vec(), None));
-    let page = store.list(&filter, &PageRequest::first(1)).await.expect("a page");
+    let page = store.list_jobs(&filter, &PageRequest::first(1)).await.expect("a page");
     assert_eq!((page.items[0].id, page.next), (ids[1], Some(ids[1])));
-    let page = store.list(&filter, &PageRequest::after(ids[1], 1)).await.expect("a page");
+    let page = store.list_jobs(&filter, &PageRequest::after(ids[1], 1)).await.expect("a page");
     assert_eq!((page.items[0].id, page.next), (ids[0], None));
 }
 
@@ -64,11 +65,11 @@ async fn a_job_is_found_by_time_though_the_clock_of_its_maker_is_off() {
         let ids = IdSource::on(Arc::new(ManualClock::new(clock)));
         let options = PostgresOptions { ids, listen: false, ..PostgresOptions::new(database.url()) };
         let store = PostgresStore::open(options).await.expect("a store");
-        let id = store.enqueue(job("t")).await.expect("recorded").id;
-        let recorded = store.get(id).await.expect("an answer").expect("it is there").created_at;
+        let id = store.enqueue_job(job("t")).await.expect("recorded").id;
+        let recorded = store.job(id).await.expect("an answer").expect("it is there").created_at;
         for (from, to) in [(recorded, None), (recorded, Some(recorded + Duration::from_micros(1)))] {
             let filter = JobFilter { from: Some(from), to, ..JobFilter::default() };
-            let page = store.list(&filter, &PageRequest::first(10)).await.expect("a page");
+            let page = store.list_jobs(&filter, &PageRequest::first(10)).await.expect("a page");
             assert_eq!(
                 (page.items.iter().map(|job| job.id).collect::<Vec<_>>(), page.next),
                 (vec![id], None),

@@ -7,7 +7,7 @@ use std::{
 };
 
 use orchestrix_postgres::{PostgresOptions, PostgresStore, SCHEMA_VERSION};
-use orchestrix_store::{PageRequest, Store, StoreError};
+use orchestrix_store::{PageRequest, StoreError, prelude::*};
 use orchestrix_testkit::PostgresServer;
 use tokio_postgres::Client;
 
@@ -189,5 +189,5 @@ async fn a_migration_that_fails_half_way_leaves_nothing_and_can_be_repeated() {
     client.batch_execute("DROP TABLE orchestrix.worker").await.unwrap();
     let store = open(database.url()).await;
     enqueue(&store, job("t")).await;
-    assert_eq!(store.depths(&PageRequest::first(10)).await.unwrap().items.len(), 1);
+    assert_eq!(store.queue_depths(&PageRequest::first(10)).await.unwrap().items.len(), 1);
 }

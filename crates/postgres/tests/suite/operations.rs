@@ -5,7 +5,8 @@ use std::time::Duration;
 use orchestrix_core::{JobId, JobState, JobType, NewJob, OperationId, Priority};
 use orchestrix_postgres::{PostgresOptions, PostgresStore};
 use orchestrix_store::{
-    Advance, BulkAction, Fence, JobFilter, NewOperation, OperationEnd, OperationState, PageRequest, Store, StoreError,
+    BulkAction, Fence, JobFilter, NewOperation, OperationEnd, OperationState, OperationStep, PageRequest, StoreError,
+    prelude::*,
 };
 
 use crate::support;
@@ -34,10 +35,10 @@ async fn an_operation_that_nobody_can_read_is_left_out_and_holds_up_no_other() {
     };
     assert_eq!(open(1).await, [good], "it was the first in line");
     assert_eq!(open(100).await, [good, last]);
-    let first = store.operations(None, &PageRequest::first(2)).await.expect("a page");
+    let first = store.list_operations(None, &PageRequest::first(2)).await.expect("a page");
     assert_eq!(first.items.iter().map(|operation| operation.id).collect::<Vec<_>>(), [last, good]);
     let rest =
-        store.operations(None, &PageRequest::after(first.next.expect("there are more"), 2)).await.expect("a page");
+        store.list_operations(None, &PageRequest::after(first.next.expect("there are more"), 2)).await.expect("a page");
     assert_eq!((rest.items, rest.next), (vec![], None));
     // It still counts.
     for _ in 3..NewOperation::MAX_OPEN_EACH {
@@ -55,20 +56,20 @@ async fn a_step_ends_before_a_job_that_somebody_has_locked_and_waits_for_it_alon
     let urgent = BulkAction::Priority(Priority::new(7).unwrap());
     for (action, table) in [(urgent, "job"), (BulkAction::Cancel, "job"), (BulkAction::Retry, "history")] {
         let recorded = match action {
-            BulkAction::Retry => store.list(&JobFilter::default(), &PageRequest::first(5)).await.unwrap().items,
+            BulkAction::Retry => store.list_jobs(&JobFilter::default(), &PageRequest::first(5)).await.unwrap().items,
             _ => Vec::new(),
         };
         let mut jobs: Vec<JobId> = recorded.iter().map(|job| job.id).collect();
         if jobs.is_empty() {
             let new = vec![NewJob::new(JobType::trusted("t")); 5];
-            jobs = store.enqueue_many(new).await.unwrap().iter().map(|job| job.id).collect();
+            jobs = store.enqueue_jobs(new).await.unwrap().iter().map(|job| job.id).collect();
             jobs.sort_unstable_by(|a, b| b.cmp(a));
         }
         let id = store.begin_operation(NewOperation { action, dry_run: false, ..wanted() }).await.unwrap().id;
         let lock = format!("SELECT id FROM orchestrix.{table} WHERE id = $1 FOR UPDATE");
         let held = client.transaction().await.unwrap();
         held.query_one(&lock, &[&jobs[2].as_uuid()]).await.expect("it is there");
-        let step = |from: Option<JobId>, jobs: &[JobId]| Advance {
+        let step = |from: Option<JobId>, jobs: &[JobId]| OperationStep {
             from_cursor: from,
             cursor: jobs.last().copied(),
             jobs: jobs.to_vec(),
@@ -86,7 +87,7 @@ async fn a_step_ends_before_a_job_that_somebody_has_locked_and_waits_for_it_alon
     }
     let pending = JobFilter { states: vec![JobState::Pending], ..JobFilter::default() };
     assert_eq!(
-        store.list(&pending, &PageRequest::first(100)).await.unwrap().items.len(),
+        store.list_jobs(&pending, &PageRequest::first(100)).await.unwrap().items.len(),
         10,
         "five were never cancelled"
     );

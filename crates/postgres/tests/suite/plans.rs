@@ -4,6 +4,7 @@
 //! of neither. So every plan is looked at with statistics and without, as PostgreSQL makes it for any arguments and for
 //! a thousand of them.
 
+use orchestrix_store::prelude::*;
 use std::{collections::BTreeMap, fmt::Write};
 
 use orchestrix_postgres::{PostgresOptions, PostgresStore};
@@ -247,7 +248,7 @@ mod heavy {
     use std::time::{Duration, Instant};
 
     use orchestrix_core::{JobId, LeaseToken, NewJob, Start, Timestamp};
-    use orchestrix_store::{Fence, Finish, Store, Verdict};
+    use orchestrix_store::{Fence, Outcome, OutcomeReport};
     use uuid::Uuid;
 
     use super::*;
@@ -316,17 +317,18 @@ mod heavy {
         let claimed = tokens.len();
         let stranger = || JobId::new(Timestamp::now(), rand::random());
         tokens.extend((0..4).map(|_| LeaseToken { job: stranger(), counter: 1, secret: Uuid::nil() }));
-        store.heartbeat(&tokens).await.unwrap();
-        let verdict = |i: usize| if i.is_multiple_of(2) { Verdict::DONE } else { Verdict::fail("again") };
-        let items = tokens.iter().enumerate().map(|(i, token)| Finish { token: *token, verdict: verdict(i) }).collect();
-        assert_eq!(store.finish(items).await.unwrap().iter().filter(|answer| answer.is_ok()).count(), claimed);
-        store.promote(Fence::NONE, 100).await.unwrap();
-        store.reap(Fence::NONE, 100, 3).await.unwrap();
-        store.time_out(Fence::NONE, 100).await.unwrap();
-        store.expire(Fence::NONE, 100).await.unwrap();
-        store.unblock(Fence::NONE, 100).await.unwrap();
-        store.lanes(100).await.unwrap();
-        assert!(store.get(stranger()).await.unwrap().is_none());
+        store.extend_leases(&tokens).await.unwrap();
+        let outcome = |i: usize| if i.is_multiple_of(2) { Outcome::DONE } else { Outcome::fail("again") };
+        let items =
+            tokens.iter().enumerate().map(|(i, token)| OutcomeReport { token: *token, outcome: outcome(i) }).collect();
+        assert_eq!(store.finish_attempts(items).await.unwrap().iter().filter(|answer| answer.is_ok()).count(), claimed);
+        store.promote_jobs(Fence::NONE, 100).await.unwrap();
+        store.reap_leases(Fence::NONE, 100, 3).await.unwrap();
+        store.time_out_attempts(Fence::NONE, 100).await.unwrap();
+        store.expire_jobs(Fence::NONE, 100).await.unwrap();
+        store.unblock_jobs(Fence::NONE, 100).await.unwrap();
+        store.claimable_lanes(100).await.unwrap();
+        assert!(store.job(stranger()).await.unwrap().is_none());
         claimed
     }
 
@@ -340,7 +342,7 @@ mod heavy {
         without_statistics(&client).await;
         for i in 0..10 {
             let parent = enqueue(&store, NewJob { queue: queue("q1"), ..job("t1") }).await;
-            store.enqueue_many(vec![keyed(&i.to_string()), child_of(&[parent])]).await.unwrap();
+            store.enqueue_jobs(vec![keyed(&i.to_string()), child_of(&[parent])]).await.unwrap();
             enqueue(&store, NewJob { start: Start::After(Duration::from_millis(1)), ..job("t1") }).await;
             round(&store, 3).await;
         }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use orchestrix_core::NewJob;
 use orchestrix_postgres::{PostgresOptions, PostgresStore};
-use orchestrix_store::{Store, Verdict};
+use orchestrix_store::{Outcome, prelude::*};
 use orchestrix_testkit::PgBouncer;
 
 use crate::{
@@ -78,10 +78,10 @@ async fn a_store_behind_pgbouncer_in_transaction_mode_leads_its_whole_life() {
         let store = store.clone();
         async move {
             for round in 0..10 {
-                store.enqueue(crowd(keyed(&format!("one{i}.{round}")))).await.unwrap();
-                store.enqueue_many(vec![crowd(keyed(&format!("many{i}.{round}"))), crowd(job("t"))]).await.unwrap();
+                store.enqueue_job(crowd(keyed(&format!("one{i}.{round}")))).await.unwrap();
+                store.enqueue_jobs(vec![crowd(keyed(&format!("many{i}.{round}"))), crowd(job("t"))]).await.unwrap();
                 for claimed in claim(&store, 5).await {
-                    assert!(finish(&store, claimed.token, Verdict::DONE).await.is_ok());
+                    assert!(finish(&store, claimed.token, Outcome::DONE).await.is_ok());
                 }
             }
         }
@@ -132,7 +132,7 @@ async fn callers_that_go_away(options: PostgresOptions) {
             .collect();
         // From a quarter of a millisecond to a quarter of a second, each length as likely as twice it.
         let patience = Duration::from_secs_f64(250e-6 * 1000_f64.powf(rand::random()));
-        match tokio::time::timeout(patience, store.enqueue_many(batch)).await {
+        match tokio::time::timeout(patience, store.enqueue_jobs(batch)).await {
             Ok(answer) => {
                 answer.expect("valid jobs");
                 answered += 1;
@@ -150,7 +150,7 @@ async fn callers_that_go_away(options: PostgresOptions) {
     // Every connection of the pool still works.
     let works = together((0..12).map(|i| {
         let store = store.clone();
-        async move { store.enqueue_many(vec![keyed(&format!("after{i}")); 1]).await }
+        async move { store.enqueue_jobs(vec![keyed(&format!("after{i}")); 1]).await }
     }));
     assert!(works.await.iter().all(Result::is_ok));
     books::assert_balanced(&client).await;
@@ -174,9 +174,9 @@ async fn an_enqueue_whose_caller_went_away_is_recorded_or_not_and_harms_nobody()
     let client = support::connect(database.url()).await;
     for round in 0..100 {
         let ours = store.clone();
-        let waiting = tokio::spawn(async move { ours.enqueue(keyed(&format!("stays{round}"))).await });
+        let waiting = tokio::spawn(async move { ours.enqueue_job(keyed(&format!("stays{round}"))).await });
         let patience = Duration::from_micros(rand::random_range(0..3_000));
-        let _ = tokio::time::timeout(patience, store.enqueue(keyed(&format!("goes{round}")))).await;
+        let _ = tokio::time::timeout(patience, store.enqueue_job(keyed(&format!("goes{round}")))).await;
         waiting.await.unwrap().expect("whoever shares its statement is answered");
     }
     let sql = "SELECT count(*) FROM orchestrix.job j FULL JOIN orchestrix.idempotency k ON k.job_id = j.id

@@ -1,7 +1,7 @@
-//! What ended lately, among very many that have just ended.
+//! What ended query, among very many that have just ended.
 
 use orchestrix_core::Timestamp;
-use orchestrix_store::{Lately, Store};
+use orchestrix_store::{ChangesQuery, prelude::*};
 
 use crate::support;
 
@@ -20,8 +20,8 @@ async fn a_look_leaves_nothing_without_a_summary_though_no_vacuum_ever_comes() {
     let (store, database) = support::store().await;
     let client = support::connect(database.url()).await;
     client.batch_execute(FILL).await.expect("filled");
-    let lately = Lately { ended_since: Some(Timestamp::now()), ..Lately::leased(10) };
-    assert_eq!(store.recent(&lately).await.expect("a look").jobs, []);
+    let query = ChangesQuery { finished_since: Some(Timestamp::now()), ..ChangesQuery::leased(10) };
+    assert_eq!(store.recent_changes(&query).await.expect("a look").jobs, []);
     let sql = "SELECT brin_summarize_new_values(inhrelid) FROM pg_inherits WHERE inhparent = 'orchestrix.history_finished'::regclass";
     let left: Vec<i32> = client.query(sql, &[]).await.expect("ranges").iter().map(|row| row.get(0)).collect();
     assert!(!left.is_empty() && left.iter().all(|count| *count == 0), "{left:?}");

@@ -7,7 +7,9 @@ use orchestrix_core::{
     WorkerName,
 };
 use orchestrix_postgres::{PostgresOptions, PostgresStore};
-use orchestrix_store::{ClaimRequest, Claimed, Fence, Finish, JobFilter, PageRequest, Retention, Store, Verdict};
+use orchestrix_store::{
+    ClaimRequest, ClaimedJob, Fence, JobFilter, Outcome, OutcomeReport, PageRequest, Retention, prelude::*,
+};
 use uuid::Uuid;
 
 use crate::support::{connect, database, store};
@@ -16,17 +18,17 @@ fn job(name: &str) -> NewJob {
     NewJob::new(JobType::new(name).unwrap())
 }
 
-async fn claim(store: &PostgresStore, limit: usize) -> Vec<Claimed> {
-    store.claim(&ClaimRequest::any(WorkerName::new("w").unwrap(), limit)).await.unwrap()
+async fn claim(store: &PostgresStore, limit: usize) -> Vec<ClaimedJob> {
+    store.claim_jobs(&ClaimRequest::any(WorkerName::new("w").unwrap(), limit)).await.unwrap()
 }
 
-async fn finish(store: &PostgresStore, claimed: &Claimed, verdict: Verdict) -> JobState {
-    let answers = store.finish(vec![Finish { token: claimed.token, verdict }]).await.unwrap();
+async fn finish(store: &PostgresStore, claimed: &ClaimedJob, outcome: Outcome) -> JobState {
+    let answers = store.finish_attempts(vec![OutcomeReport { token: claimed.token, outcome }]).await.unwrap();
     answers[0].clone().unwrap()
 }
 
-fn fatal() -> Verdict {
-    Verdict::Fail { error: "no use".into(), retryable: false, retry_after: None }
+fn fatal() -> Outcome {
+    Outcome::Fail { error: "no use".into(), retryable: false, retry_after: None }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -54,7 +56,7 @@ async fn a_job_that_finishes_while_its_day_is_being_dropped_keeps_the_day() {
         .unwrap();
     let pruning = tokio::spawn({
         let store = store.clone();
-        async move { store.prune(Fence::NONE, &Retention::default(), 100).await }
+        async move { store.prune_history(Fence::NONE, &Retention::default(), 100).await }
     });
     // The prune has looked at the day, seen nothing worth keeping, and waits for the writer: now the writer is done.
     let watch = connect(database.url()).await;
@@ -62,7 +64,7 @@ async fn a_job_that_finishes_while_its_day_is_being_dropped_keeps_the_day() {
     while !pruning.is_finished() && !watch.query_one(waiting, &[&day]).await.unwrap().get::<_, bool>(0) {}
     finishing.commit().await.unwrap();
     pruning.await.unwrap().unwrap();
-    store.prune(Fence::NONE, &Retention::default(), 100).await.unwrap();
+    store.prune_history(Fence::NONE, &Retention::default(), 100).await.unwrap();
     let left = watch.query_one("SELECT count(*) FROM orchestrix.jobs WHERE id = $1", &[&id]).await.unwrap();
     assert_eq!(left.get::<_, i64>(0), 1, "a job that had just finished was dropped with its day");
 }
@@ -82,7 +84,7 @@ async fn a_payload_outlives_its_day_with_the_job_that_needs_it() {
         )
         .await
         .unwrap();
-    store.prune(Fence::NONE, &Retention::default(), 100).await.unwrap();
+    store.prune_history(Fence::NONE, &Retention::default(), 100).await.unwrap();
     let days = client.query_one("SELECT count(*) FROM pg_class WHERE relname LIKE 'payload_2%' AND relname < 'payload_' || to_char(now() - interval '10 days', 'YYYYMMDD') AND relkind = 'r'", &[]).await.unwrap();
     assert_eq!(days.get::<_, i64>(0), 0, "the day should be gone");
     assert_eq!(claim(&store, 1).await[0].payload.as_str(), payload);
@@ -91,37 +93,37 @@ async fn a_payload_outlives_its_day_with_the_job_that_needs_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_retried_parent_has_not_finished_although_nobody_was_told_of_its_first_end() {
     let (store, database) = store().await;
-    let parent = store.enqueue(job("parent")).await.unwrap().id;
+    let parent = store.enqueue_job(job("parent")).await.unwrap().id;
     finish(&store, &claim(&store, 1).await[0], fatal()).await;
     // What a crash between the end of a job and the telling leaves behind.
     let client = connect(database.url()).await;
     client.execute("INSERT INTO orchestrix.settled VALUES ($1, true)", &[&parent.as_uuid()]).await.unwrap();
-    store.retry(parent).await.unwrap();
+    store.retry_job(parent).await.unwrap();
     let child = NewJob {
         depends_on: vec![DependsOn::Job(parent)],
         on_dependency_failure: OnDependencyFailure::Run,
         ..job("child")
     };
-    let child = store.enqueue(child).await.unwrap().id;
-    store.unblock(Fence::NONE, 100).await.unwrap();
-    assert_eq!(store.summary(child).await.unwrap().unwrap().state, JobState::Blocked);
+    let child = store.enqueue_job(child).await.unwrap().id;
+    store.unblock_jobs(Fence::NONE, 100).await.unwrap();
+    assert_eq!(store.job_summary(child).await.unwrap().unwrap().state, JobState::Blocked);
     let parent = claim(&store, 1).await;
-    finish(&store, &parent[0], Verdict::DONE).await;
-    assert_eq!(store.summary(child).await.unwrap().unwrap().state, JobState::Pending);
+    finish(&store, &parent[0], Outcome::DONE).await;
+    assert_eq!(store.job_summary(child).await.unwrap().unwrap().state, JobState::Pending);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_whose_payload_is_gone_costs_its_neighbours_nothing() {
     let (store, database) = store().await;
     let large = Json::parse("payload", &format!("\"{}\"", "x".repeat(5_000))).unwrap();
-    let broken = store.enqueue(NewJob { payload: large, ..job("t") }).await.unwrap().id;
+    let broken = store.enqueue_job(NewJob { payload: large, ..job("t") }).await.unwrap().id;
     for _ in 0..3 {
-        store.enqueue(job("t")).await.unwrap();
+        store.enqueue_job(job("t")).await.unwrap();
     }
     let client = connect(database.url()).await;
     client.execute("DELETE FROM orchestrix.payload", &[]).await.unwrap();
     assert_eq!(claim(&store, 10).await.len(), 3);
-    assert_eq!(store.summary(broken).await.unwrap().unwrap().state, JobState::Dead);
+    assert_eq!(store.job_summary(broken).await.unwrap().unwrap().state, JobState::Dead);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -135,7 +137,7 @@ async fn a_key_that_somebody_holds_on_to_stops_nobody_else() {
     let waiting = tokio::spawn({
         let store = store.clone();
         let jobs: Vec<_> = (0..20).map(|i| keyed(&format!("beside-{i}"))).chain([keyed("k")]).collect();
-        async move { futures_util::future::join_all(jobs.into_iter().map(|job| store.enqueue(job))).await }
+        async move { futures_util::future::join_all(jobs.into_iter().map(|job| store.enqueue_job(job))).await }
     });
     let watch = connect(database.url()).await;
     let blocked = "SELECT count(*) > 0 FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'";
@@ -144,9 +146,9 @@ async fn a_key_that_somebody_holds_on_to_stops_nobody_else() {
     }
     let others = async {
         for _ in 0..20 {
-            store.enqueue(job("t")).await.unwrap();
+            store.enqueue_job(job("t")).await.unwrap();
         }
-        store.enqueue(keyed("another")).await.unwrap();
+        store.enqueue_job(keyed("another")).await.unwrap();
     };
     tokio::time::timeout(Duration::from_secs(8), others).await.expect("nobody else waits for whoever holds the key");
     assert!(!waiting.is_finished());
@@ -162,10 +164,10 @@ async fn jobs_that_expired_unswept_take_no_place_from_another_lane() {
     let soon = Timestamp::now() + Duration::from_secs(3600);
     let urgent = Priority::new(5).unwrap();
     let stale = NewJob { expires_at: Some(soon), priority: urgent, ..job("stale") };
-    store.enqueue_many(vec![stale; 100]).await.unwrap();
+    store.enqueue_jobs(vec![stale; 100]).await.unwrap();
     let client = connect(database.url()).await;
     client.execute("UPDATE orchestrix.job SET expires_at = now() - interval '1 minute'", &[]).await.unwrap();
-    store.enqueue(job("good")).await.unwrap();
+    store.enqueue_job(job("good")).await.unwrap();
     let claimed = claim(&store, 10).await;
     assert_eq!(claimed.iter().map(|job| job.job_type.as_str()).collect::<Vec<_>>(), ["good"]);
 }
@@ -173,7 +175,7 @@ async fn jobs_that_expired_unswept_take_no_place_from_another_lane() {
 #[tokio::test(flavor = "multi_thread")]
 async fn dead_jobs_are_found_beneath_any_number_of_completed_ones() {
     let (store, database) = store().await;
-    let id = store.enqueue(job("t")).await.unwrap().id;
+    let id = store.enqueue_job(job("t")).await.unwrap().id;
     finish(&store, &claim(&store, 1).await[0], fatal()).await;
     let client = connect(database.url()).await;
     client
@@ -187,7 +189,7 @@ async fn dead_jobs_are_found_beneath_any_number_of_completed_ones() {
         .await
         .unwrap();
     let dead = JobFilter { states: vec![JobState::Dead], ..JobFilter::default() };
-    let page = store.list(&dead, &PageRequest::first(10)).await.unwrap();
+    let page = store.list_jobs(&dead, &PageRequest::first(10)).await.unwrap();
     assert_eq!(page.items.iter().map(|job| job.id).collect::<Vec<_>>(), [id]);
     assert_eq!(page.next, None);
 }
@@ -200,21 +202,22 @@ async fn plans_made_while_the_table_was_small_search_the_key_when_it_has_grown()
     let client = connect(database.url()).await;
     client.batch_execute("ALTER TABLE orchestrix.job SET (autovacuum_enabled = off)").await.unwrap();
     let delayed = NewJob { start: orchestrix_core::Start::After(Duration::from_secs(3600)), ..job("t") };
-    store.enqueue_many(vec![delayed; 5]).await.unwrap();
+    store.enqueue_jobs(vec![delayed; 5]).await.unwrap();
     let whole_round = async |n: usize| {
-        store.enqueue_many(vec![job("t"); n]).await.unwrap();
+        store.enqueue_jobs(vec![job("t"); n]).await.unwrap();
         let claimed = claim(&store, n).await;
         assert_eq!(claimed.len(), n);
         let tokens: Vec<_> = claimed.iter().map(|job| job.token).collect();
-        store.heartbeat(&tokens).await.unwrap();
-        finish(&store, &claimed[0], Verdict::Release).await;
+        store.extend_leases(&tokens).await.unwrap();
+        finish(&store, &claimed[0], Outcome::Release).await;
         let again = claim(&store, n).await;
-        let all = claimed[1..].iter().chain(&again).map(|job| Finish { token: job.token, verdict: Verdict::DONE });
-        assert!(store.finish(all.collect()).await.unwrap().iter().all(Result::is_ok));
-        store.promote(Fence::NONE, 10).await.unwrap();
-        store.reap(Fence::NONE, 10, 3).await.unwrap();
+        let all =
+            claimed[1..].iter().chain(&again).map(|job| OutcomeReport { token: job.token, outcome: Outcome::DONE });
+        assert!(store.finish_attempts(all.collect()).await.unwrap().iter().all(Result::is_ok));
+        store.promote_jobs(Fence::NONE, 10).await.unwrap();
+        store.reap_leases(Fence::NONE, 10, 3).await.unwrap();
     };
-    store.enqueue_many(vec![job("other"); 10]).await.unwrap();
+    store.enqueue_jobs(vec![job("other"); 10]).await.unwrap();
     client.batch_execute("ANALYZE orchestrix.job").await.unwrap();
     // Five plans are made for their parameters; the sixth is kept for all that follow.
     for _ in 0..8 {
@@ -250,17 +253,17 @@ async fn those_that_wait_are_found_at_once_behind_all_that_is_pending() {
         let timed = NewJob { start: Start::At(later), ..job(name) };
         let held = NewJob { hold: true, ..job(name) };
         for new in [timed, held] {
-            waiting.push(store.enqueue(new).await.unwrap().id);
+            waiting.push(store.enqueue_job(new).await.unwrap().id);
         }
     }
     // More than one part of a list looks at.
     for _ in 0..3 {
-        store.enqueue_many((0..5_000).map(|_| job("pending")).collect()).await.unwrap();
+        store.enqueue_jobs((0..5_000).map(|_| job("pending")).collect()).await.unwrap();
     }
     let list = async |states: &[JobState], name: Option<&str>, page: PageRequest<JobId>| {
         let job_type = name.map(|name| JobType::new(name).unwrap());
         let filter = JobFilter { states: states.to_vec(), job_type, ..JobFilter::default() };
-        let found = store.list(&filter, &page).await.unwrap();
+        let found = store.list_jobs(&filter, &page).await.unwrap();
         (found.items.into_iter().map(|job| job.id).collect::<Vec<_>>(), found.next)
     };
     let (scheduled, created) = (JobState::Scheduled, JobState::Created);

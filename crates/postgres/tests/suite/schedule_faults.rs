@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use orchestrix_conformance::TestClock;
 use orchestrix_core::{Cadence, JobState, Misfire, NewSchedule, NodeName, Overlap, ScheduleName, Timestamp};
 use orchestrix_postgres::{PostgresStore, test_clock::DatabaseClock};
 use orchestrix_store::{
-    Epoch, Fence, Leadership, Occurrence, PageRequest, Put, Schedule, Store, StoreError, Verdict,
-    conformance::TestClock,
+    Epoch, Fence, Leadership, Occurrence, Outcome, PageRequest, PutResult, Schedule, StoreError, prelude::*,
 };
 use orchestrix_testkit::TestDatabase;
 use tokio_postgres::Client;
@@ -62,7 +62,7 @@ impl Scene {
     }
 
     async fn lines(&self, text: &str) -> Vec<Occurrence> {
-        self.store.occurrences(None, &name(text), &PageRequest::first(1_000)).await.unwrap().items
+        self.store.list_occurrences(None, &name(text), &PageRequest::first(1_000)).await.unwrap().items
     }
 
     async fn fired(&self, text: &str) -> usize {
@@ -74,7 +74,7 @@ impl Scene {
     }
 
     async fn fire(&self) -> usize {
-        self.store.fire(Fence::NONE, 500).await.unwrap().count
+        self.store.fire_schedules(Fence::NONE, 500).await.unwrap().count
     }
 
     /// Whether it is left alone for a while.
@@ -96,7 +96,7 @@ async fn a_job_that_breaks_a_rule_keeps_no_other_schedule_waiting() {
     assert!(scene.is_put_off("bad", MINUTE).await);
     assert_eq!(scene.fire().await, 0);
     // Mended, it goes on.
-    assert_eq!(scene.store.put_schedule(None, minutely("bad")).await.unwrap(), Put::Updated);
+    assert_eq!(scene.store.put_schedule(None, minutely("bad")).await.unwrap(), PutResult::Updated);
     assert_eq!(scene.fire().await, 1);
     assert_eq!(scene.fired("bad").await, 1);
     books::assert_balanced(&scene.client).await;
@@ -146,7 +146,7 @@ async fn a_job_that_somebody_holds_puts_off_its_own_schedule_alone() {
         let earlier = scene.lines("held").await[0].job.unwrap();
         for claimed in claim_all(&scene.store).await {
             if claimed.id() != earlier {
-                finish(&scene.store, claimed.token, Verdict::DONE).await.unwrap();
+                finish(&scene.store, claimed.token, Outcome::DONE).await.unwrap();
             }
         }
         // As a handler does that completes its job in a transaction of its own.
@@ -171,7 +171,7 @@ async fn a_job_that_somebody_holds_puts_off_its_own_schedule_alone() {
 }
 
 async fn lead(store: &PostgresStore) -> Epoch {
-    match store.campaign(&NodeName::new("a").unwrap(), Duration::from_secs(3600), None).await.unwrap() {
+    match store.campaign_for_leadership(&NodeName::new("a").unwrap(), Duration::from_secs(3600), None).await.unwrap() {
         Leadership::Leading(epoch) => epoch,
         following => panic!("{following:?}"),
     }
@@ -192,7 +192,7 @@ async fn a_step_that_takes_too_long_is_made_smaller_until_it_does_not() {
     let mut steps = 0;
     while scene.fired("backlog").await < 12 || scene.lines("other").await.is_empty() {
         // A step may fail as a whole if it was cut off in what comes before.
-        let _ = scene.store.fire(fence, 500).await;
+        let _ = scene.store.fire_schedules(fence, 500).await;
         scene.clock.advance(SECOND).await;
         steps += 1;
         assert!(steps < 40, "{} of the times were fired", scene.fired("backlog").await);
@@ -212,7 +212,7 @@ async fn whoever_waited_for_a_schedule_goes_by_the_time_after_that() {
     until_waiting(&scene.client, 1).await;
     scene.clock.advance(MINUTE * 10).await;
     holder.rollback().await;
-    assert_eq!(putting.await.unwrap().unwrap(), Put::Updated);
+    assert_eq!(putting.await.unwrap().unwrap(), PutResult::Updated);
     let now = scene.clock.now().await;
     let after = scene.schedule("s").await;
     assert_eq!((after.updated_at, after.counted_from), (now, now));
@@ -229,7 +229,7 @@ async fn a_schedule_that_nobody_can_read_is_left_out_of_lists_and_can_be_stopped
     let mut names = Vec::new();
     let mut page = PageRequest::first(1);
     for _ in 0..3 {
-        let part = scene.store.schedules(None, &page).await.unwrap();
+        let part = scene.store.list_schedules(None, &page).await.unwrap();
         names.extend(part.items.into_iter().map(|schedule| schedule.definition.name));
         let Some(next) = part.next else { break };
         page = PageRequest::after(next, 1);
@@ -247,14 +247,14 @@ async fn a_schedule_that_nobody_can_read_is_left_out_of_lists_and_can_be_stopped
 
     scene.clock.advance(MINUTE).await;
     let now = scene.clock.now().await;
-    assert_eq!(scene.store.put_schedule(None, minutely("b")).await.unwrap(), Put::Updated);
+    assert_eq!(scene.store.put_schedule(None, minutely("b")).await.unwrap(), PutResult::Updated);
     let after = scene.schedule("b").await;
     assert_eq!(after.definition, NewSchedule { paused: true, ..minutely("b") }, "it stays paused");
     assert_eq!((after.created_at, after.updated_at, after.counted_from), (before.created_at, now, now));
     assert_eq!((after.open_jobs, after.last_fired_at), (before.open_jobs, before.last_fired_at));
     assert!(scene.store.resume_schedule(None, &name("b")).await.unwrap());
 
-    assert_eq!(scene.store.put_schedule(None, minutely("c")).await.unwrap(), Put::Updated);
+    assert_eq!(scene.store.put_schedule(None, minutely("c")).await.unwrap(), PutResult::Updated);
     assert!(scene.schedule("c").await.next_fire_at.is_some_and(|time| time > now), "it goes on");
     scene.sql(spoil).await;
     assert!(scene.store.delete_schedule(None, &name("c")).await.unwrap());

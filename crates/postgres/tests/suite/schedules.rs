@@ -6,11 +6,12 @@ use std::{
     time::{Duration, Instant},
 };
 
+use orchestrix_conformance::TestClock;
 use orchestrix_core::{Cadence, NewSchedule, NodeName, Overlap, ScheduleName, Timestamp};
 use orchestrix_postgres::{PostgresStore, test_clock::DatabaseClock};
 use orchestrix_store::{
-    Backfill, Enqueued, Epoch, Fence, Leadership, Occurrence, PageRequest, Schedule, Store, StoreError, Swept,
-    conformance::TestClock,
+    Backfill, Enqueued, Epoch, Fence, Leadership, Occurrence, PageRequest, Schedule, StoreError, SweepResult,
+    prelude::*,
 };
 use orchestrix_testkit::TestDatabase;
 use tokio::task::JoinHandle;
@@ -82,18 +83,18 @@ impl Scene {
     }
 
     async fn lines(&self, text: &str) -> Vec<Occurrence> {
-        self.store.occurrences(None, &name(text), &PageRequest::first(1_000)).await.unwrap().items
+        self.store.list_occurrences(None, &name(text), &PageRequest::first(1_000)).await.unwrap().items
     }
 
     /// Begins to fire and stops where the line is written, behind `holder`.
-    async fn firing_stopped(&self, fence: Fence) -> (Holder, JoinHandle<Result<Swept, StoreError>>) {
+    async fn firing_stopped(&self, fence: Fence) -> (Holder, JoinHandle<Result<SweepResult, StoreError>>) {
         let nominal = self.clock.now().await;
         let sql = format!(
             "INSERT INTO orchestrix.occurrence VALUES ('s', '{nominal}', '{nominal}', 1, 'missed', 'late', NULL, '{nominal}')"
         );
         let holder = Holder::with(&self.url, &sql).await;
         let store = self.store.clone();
-        let firing = tokio::spawn(async move { store.fire(fence, 10).await });
+        let firing = tokio::spawn(async move { store.fire_schedules(fence, 10).await });
         until_waiting(&self.client, 1).await;
         (holder, firing)
     }
@@ -101,14 +102,14 @@ impl Scene {
 
 async fn lead(store: &PostgresStore, node: &str) -> Epoch {
     let node = NodeName::new(node).unwrap();
-    match store.campaign(&node, TERM, None).await.unwrap() {
+    match store.campaign_for_leadership(&node, TERM, None).await.unwrap() {
         Leadership::Leading(epoch) => epoch,
         following => panic!("{following:?}"),
     }
 }
 
 async fn fire(store: &PostgresStore) -> usize {
-    store.fire(Fence::NONE, 1_000).await.unwrap().count
+    store.fire_schedules(Fence::NONE, 1_000).await.unwrap().count
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -125,7 +126,7 @@ async fn of_many_who_fire_at_once_one_fires_each_schedule() {
             let mut fired = 0;
             // As leaders do: until nothing is due. What another has at the moment is due until its commit.
             loop {
-                let swept = store.fire(Fence::NONE, 7).await.unwrap();
+                let swept = store.fire_schedules(Fence::NONE, 7).await.unwrap();
                 fired += swept.count;
                 if swept.next_in.is_none_or(|wait| !wait.is_zero()) {
                     return fired;
@@ -134,7 +135,7 @@ async fn of_many_who_fire_at_once_one_fires_each_schedule() {
         }));
         assert_eq!(fired.await.iter().sum::<usize>(), SCHEDULES);
         for claimed in claim_all(&scene.store).await {
-            finish(&scene.store, claimed.token, orchestrix_store::Verdict::DONE).await.unwrap();
+            finish(&scene.store, claimed.token, orchestrix_store::Outcome::DONE).await.unwrap();
         }
         assert_eq!(scene.written().await, ((round * SCHEDULES) as i64, 0));
     }
@@ -176,11 +177,11 @@ async fn a_deposed_leader_is_refused_and_writes_nothing() {
     let epoch = lead(&scene.store, "a").await;
     scene.clock.advance(TERM + Duration::from_millis(1)).await;
     let next = lead(&scene.store, "b").await;
-    let refused = scene.store.fire(Fence::of(epoch, MINUTE), 10).await;
+    let refused = scene.store.fire_schedules(Fence::of(epoch, MINUTE), 10).await;
     assert!(matches!(refused, Err(StoreError::Deposed { current, .. }) if current == next), "{refused:?}");
     assert_eq!(scene.written().await, (0, 0));
     assert_eq!(scene.schedule("s").await, before);
-    assert_eq!(scene.store.fire(Fence::of(next, MINUTE), 10).await.unwrap().count, 1);
+    assert_eq!(scene.store.fire_schedules(Fence::of(next, MINUTE), 10).await.unwrap().count, 1);
     assert_eq!(scene.written().await, (1, 1));
 }
 
@@ -193,7 +194,7 @@ async fn whoever_takes_over_waits_for_a_firing_and_finds_it_done() {
     let other = open(&scene.url).await;
     let taking_over = tokio::spawn(async move {
         let epoch = lead(&other, "b").await;
-        other.fire(Fence::of(epoch, MINUTE), 10).await
+        other.fire_schedules(Fence::of(epoch, MINUTE), 10).await
     });
     until_waiting(&scene.client, 2).await;
     holder.rollback().await;
@@ -241,7 +242,7 @@ async fn schedules_that_are_put_at_once_are_created_once() {
             let schedule = minutely(&text);
             async move { store.put_schedule(None, schedule).await.unwrap() }
         }));
-        let created = puts.await.into_iter().filter(|put| *put == orchestrix_store::Put::Created).count();
+        let created = puts.await.into_iter().filter(|put| *put == orchestrix_store::PutResult::Created).count();
         assert_eq!(created, 1);
     }
 }
@@ -307,13 +308,13 @@ async fn a_schedule_that_this_program_cannot_read_keeps_nobody_waiting() {
     let spoil = "UPDATE orchestrix.schedule SET definition = '{}', tzdb = '1999a' WHERE name <> 'good'";
     scene.client.batch_execute(spoil).await.unwrap();
     for step in 0..3 {
-        scene.store.fire(Fence::NONE, 1).await.unwrap();
+        scene.store.fire_schedules(Fence::NONE, 1).await.unwrap();
         if step == 0 {
             assert_eq!(scene.written().await, (0, 0), "it was due first");
         }
     }
     assert_eq!(scene.written().await, (1, 1));
-    let swept = scene.store.fire(Fence::NONE, 1).await.unwrap();
+    let swept = scene.store.fire_schedules(Fence::NONE, 1).await.unwrap();
     assert_eq!(swept.count, 0);
     assert!(swept.next_in.is_some_and(|wait| !wait.is_zero()));
 }
@@ -328,16 +329,16 @@ async fn next_times_of_another_time_zone_database_are_computed_anew() {
     let sql = "UPDATE orchestrix.schedule SET tzdb = CASE name WHEN 'newer' THEN '9999z' ELSE '1999a' END,
         next_nominal = next_nominal + interval '1 hour', next_fire_at = next_fire_at + interval '1 hour' WHERE name <> 'same'";
     scene.client.batch_execute(sql).await.unwrap();
-    assert_eq!(scene.store.agenda().await.unwrap().fire, Some(Duration::ZERO));
+    assert_eq!(scene.store.next_sweep_times().await.unwrap().fire, Some(Duration::ZERO));
     let steps = [2, 1, 0];
     for count in steps {
-        assert_eq!(scene.store.fire(Fence::NONE, 2).await.unwrap().count, count);
+        assert_eq!(scene.store.fire_schedules(Fence::NONE, 2).await.unwrap().count, count);
     }
     assert_eq!(scene.schedule("older").await, before);
     assert_eq!(scene.schedule("newer").await.next_fire_at, before.next_fire_at);
     assert_eq!(scene.schedule("paused").await.next_fire_at, None);
     assert_eq!(scene.written().await, (0, 0));
-    assert_eq!(scene.store.agenda().await.unwrap().fire, Some(MINUTE / 2));
+    assert_eq!(scene.store.next_sweep_times().await.unwrap().fire, Some(MINUTE / 2));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -350,12 +351,12 @@ async fn large_payloads_make_pages_and_steps_shorter_and_nothing_is_left_out() {
         let job = orchestrix_core::NewJob { payload: payload.clone(), ..job("t") };
         scene.store.put_schedule(None, NewSchedule { job, ..minutely(&format!("s{i:02}")) }).await.unwrap();
     }
-    let first = scene.store.schedules(None, &PageRequest::first(100)).await.unwrap();
+    let first = scene.store.list_schedules(None, &PageRequest::first(100)).await.unwrap();
     assert!(first.items.len() < SCHEDULES, "all at once");
-    let rest = scene.store.schedules(None, &PageRequest { cursor: first.next, limit: 100 }).await.unwrap();
+    let rest = scene.store.list_schedules(None, &PageRequest { cursor: first.next, limit: 100 }).await.unwrap();
     assert_eq!((first.items.len() + rest.items.len(), rest.next), (SCHEDULES, None));
     scene.clock.advance(MINUTE).await;
-    let first = scene.store.fire(Fence::NONE, 100).await.unwrap();
+    let first = scene.store.fire_schedules(Fence::NONE, 100).await.unwrap();
     assert!(first.count < SCHEDULES, "all at once");
     assert_eq!(first.next_in, Some(Duration::ZERO));
     assert_eq!(first.count + fire(&scene.store).await, SCHEDULES);
@@ -464,7 +465,7 @@ mod heavy {
         for round in 1..=2 {
             scene.clock.advance(MINUTE).await;
             let begun = Instant::now();
-            while scene.store.fire(Fence::NONE, 500).await.unwrap().count > 0 {}
+            while scene.store.fire_schedules(Fence::NONE, 500).await.unwrap().count > 0 {}
             println!("{SCHEDULES} fired in {:?}, with {} jobs of each open", begun.elapsed(), round - 1);
             assert!(begun.elapsed() < LIMIT);
         }

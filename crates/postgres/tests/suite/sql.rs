@@ -2,7 +2,7 @@
 
 use orchestrix_core::{JobId, JobState, JobType, Json, Tenant};
 use orchestrix_postgres::PostgresStore;
-use orchestrix_store::{Fence, PageRequest, Store};
+use orchestrix_store::{Fence, PageRequest, prelude::*};
 use orchestrix_testkit::TestDatabase;
 use tokio_postgres::{Client, error::SqlState};
 
@@ -44,11 +44,11 @@ async fn a_job_is_there_when_its_transaction_commits_and_never_was_when_it_does_
     let (store, database, client) = scene().await;
     let undone = Holder::begin(database.url()).await;
     let id = call(undone.client(), "'t', idempotency_key => 'k'").await.unwrap();
-    assert!(store.get(id).await.unwrap().is_none(), "seen before its commit");
+    assert!(store.job(id).await.unwrap().is_none(), "seen before its commit");
     assert!(claim(&store, 10).await.is_empty());
     undone.rollback().await;
-    assert!(store.get(id).await.unwrap().is_none());
-    assert!(store.depths(&PageRequest::first(10)).await.unwrap().items.is_empty());
+    assert!(store.job(id).await.unwrap().is_none());
+    assert!(store.queue_depths(&PageRequest::first(10)).await.unwrap().items.is_empty());
     for table in ["job", "payload", "idempotency", "depth_delta"] {
         let sql = format!("SELECT count(*) FROM orchestrix.{table}");
         assert_eq!(client.query_one(&sql, &[]).await.unwrap().get::<_, i64>(0), 0, "{table}");
@@ -81,7 +81,7 @@ async fn a_job_for_later_is_scheduled_and_one_for_the_past_is_pending() {
     let past = get(&store, past).await;
     assert_eq!((past.state, past.eligible_at), (JobState::Pending, past.created_at), "it cannot jump the queue");
     client.execute("UPDATE orchestrix.job SET eligible_at = now() WHERE state = 'scheduled'", &[]).await.unwrap();
-    assert_eq!(store.promote(Fence::NONE, 10).await.unwrap().count, 1);
+    assert_eq!(store.promote_jobs(Fence::NONE, 10).await.unwrap().count, 1);
     assert_eq!(claim(&store, 10).await.len(), 2);
     books::assert_balanced(&client).await;
 }
@@ -100,7 +100,7 @@ async fn a_key_means_one_job_and_another_request_under_it_is_refused() {
     // The key is per tenant and type, and stands for its job however that ends.
     assert_ne!(call(&client, "'u', idempotency_key => 'k'").await.unwrap(), first);
     assert_ne!(call(&client, "'t', idempotency_key => 'k', tenant => 'x'").await.unwrap(), first);
-    store.cancel(first).await.unwrap();
+    store.cancel_job(first).await.unwrap();
     assert_eq!(call(&client, arguments).await.unwrap(), first);
     books::assert_balanced(&client).await;
 }
@@ -109,7 +109,7 @@ async fn a_key_means_one_job_and_another_request_under_it_is_refused() {
 async fn a_key_is_one_key_whichever_way_the_request_came() {
     let (store, _database, client) = scene().await;
     let by_sql = call(&client, "'keyed', idempotency_key => 'a'").await.unwrap();
-    let again = store.enqueue(keyed("a")).await.unwrap();
+    let again = store.enqueue_job(keyed("a")).await.unwrap();
     assert_eq!((again.id, again.duplicate), (by_sql, true));
     let by_api = enqueue(&store, keyed("b")).await;
     assert_eq!(call(&client, "'keyed', idempotency_key => 'b'").await.unwrap(), by_api);
@@ -159,7 +159,7 @@ async fn what_the_api_would_refuse_is_refused_and_leaves_nothing() {
     assert_eq!(left, 0);
     let keys: i64 = client.query_one("SELECT count(*) FROM orchestrix.idempotency", &[]).await.unwrap().get(0);
     assert_eq!(keys, 0);
-    assert!(store.depths(&PageRequest::first(10)).await.unwrap().items.is_empty());
+    assert!(store.queue_depths(&PageRequest::first(10)).await.unwrap().items.is_empty());
 }
 
 #[tokio::test]
@@ -187,7 +187,7 @@ async fn jobs_enqueued_by_sql_are_counted() {
     let (store, _database, client) = scene().await;
     client.execute("SELECT orchestrix.enqueue('t', queue => 'q') FROM generate_series(1, 25)", &[]).await.unwrap();
     call(&client, "'t', queue => 'q', run_at => now() + interval '1 day'").await.unwrap();
-    let depths = store.depths(&PageRequest::first(10)).await.unwrap().items;
+    let depths = store.queue_depths(&PageRequest::first(10)).await.unwrap().items;
     assert_eq!(depths.len(), 1);
     assert_eq!(depths[0].queue, queue("q"));
     assert_eq!(depths[0].counts, [(JobState::Scheduled, 1), (JobState::Pending, 25)].into());

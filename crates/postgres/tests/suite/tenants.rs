@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use orchestrix_core::{Cadence, DependsOn, NewJob, NewSchedule, ScheduleName, Tenant, Timestamp};
 use orchestrix_postgres::PostgresStore;
-use orchestrix_store::{Backfill, PageRequest, Put, Result, Store, StoreError};
+use orchestrix_store::{Backfill, PageRequest, PutResult, Result, StoreError, prelude::*};
 
 use crate::{
     jobs::job,
@@ -86,7 +86,7 @@ async fn given_away<T>(verb: impl AsyncFnOnce(PostgresStore, Tenant) -> Result<T
     let (store, database) = support::store().await;
     let client = support::connect(database.url()).await;
     let acme = Tenant::new("acme").unwrap();
-    assert_eq!(store.put_schedule(None, of(&acme)).await.unwrap(), Put::Created);
+    assert_eq!(store.put_schedule(None, of(&acme)).await.unwrap(), PutResult::Created);
     let give =
         "UPDATE orchestrix.schedule SET definition = jsonb_set(definition::jsonb, '{job,tenant}', '\"other\"')::json";
     let holder = Holder::with(database.url(), give).await;
@@ -97,7 +97,7 @@ async fn given_away<T>(verb: impl AsyncFnOnce(PostgresStore, Tenant) -> Result<T
     });
     let kept = store.schedule(None, &name()).await.unwrap().expect("it is there");
     assert_eq!((kept.definition.job.tenant.as_str(), kept.definition.paused), ("other", false));
-    assert_eq!(store.occurrences(None, &name(), &PageRequest::first(10)).await.unwrap().items, []);
+    assert_eq!(store.list_occurrences(None, &name(), &PageRequest::first(10)).await.unwrap().items, []);
     answer
 }
 
@@ -139,21 +139,22 @@ async fn a_schedule_of_another_that_nobody_can_read_is_not_there() {
         matches!(&refused, Err(StoreError::Invalid(invalid)) if invalid.errors[0].field == "job.tenant"),
         "{refused:?}"
     );
-    assert_eq!(store.put_schedule(None, of(&acme)).await.unwrap(), Put::Updated);
+    assert_eq!(store.put_schedule(None, of(&acme)).await.unwrap(), PutResult::Updated);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_parent_of_another_tenant_is_not_waited_for() {
     let (store, database) = support::store().await;
     let theirs = NewJob { tenant: Tenant::new("other").unwrap(), ..job("t") };
-    let parent = store.enqueue(theirs.clone()).await.unwrap().id;
+    let parent = store.enqueue_job(theirs.clone()).await.unwrap().id;
     let holder = Holder::with(database.url(), "SELECT FROM orchestrix.job FOR UPDATE").await;
     let depends_on = vec![DependsOn::Job(parent)];
     let child = NewJob { depends_on: depends_on.clone(), ..job("t") };
-    let refused = tokio::time::timeout(Duration::from_secs(20), store.enqueue(child)).await.expect("an answer at once");
+    let refused =
+        tokio::time::timeout(Duration::from_secs(20), store.enqueue_job(child)).await.expect("an answer at once");
     assert!(matches!(&refused, Err(StoreError::Invalid(_))), "{refused:?}");
     // Whoever may wait for it does.
-    let (own, ()) = tokio::join!(store.enqueue(NewJob { depends_on, ..theirs }), async {
+    let (own, ()) = tokio::join!(store.enqueue_job(NewJob { depends_on, ..theirs }), async {
         until_waiting(&support::connect(database.url()).await, 1).await;
         holder.rollback().await;
     });

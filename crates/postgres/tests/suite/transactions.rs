@@ -5,7 +5,7 @@ use orchestrix_postgres::{
     PostgresOptions, PostgresStore,
     deadpool_postgres::{self, Manager, Pool},
 };
-use orchestrix_store::{Enqueued, Fence, FinishError, LeaseStatus, Store, StoreError, Verdict, Wakeup};
+use orchestrix_store::{Enqueued, Fence, FinishError, LeaseStatus, Outcome, StoreError, Wakeup, prelude::*};
 use orchestrix_testkit::TestDatabase;
 use tokio_postgres::{Client, IsolationLevel, NoTls};
 use uuid::Uuid;
@@ -78,7 +78,7 @@ async fn jobs_are_there_when_the_callers_transaction_commits_and_not_before() {
     let jobs = vec![job("plain"), large(), keyed("k")];
     let recorded = s.store.enqueue_in(&tx, jobs).await.unwrap();
     assert!(recorded.iter().all(|job| job.state == JobState::Pending && !job.duplicate), "{recorded:?}");
-    assert!(s.store.get(recorded[0].id).await.unwrap().is_none(), "seen before its commit");
+    assert!(s.store.job(recorded[0].id).await.unwrap().is_none(), "seen before its commit");
     assert!(claim(&s.store, 10).await.is_empty());
     tx.commit().await.unwrap();
     s.store.notify(&[Queue::default()]);
@@ -104,7 +104,7 @@ async fn a_rollback_takes_every_trace_of_a_job_back() {
         assert_eq!(s.number(&format!("SELECT count(*) FROM orchestrix.{table}")).await, 0, "{table}");
     }
     assert_eq!(s.number("SELECT count(*) FROM orchestrix.job WHERE NOT has_dependents").await, 1, "only the parent");
-    let again = s.store.enqueue(keyed("k")).await.unwrap();
+    let again = s.store.enqueue_job(keyed("k")).await.unwrap();
     assert!(!again.duplicate, "the key is free");
 }
 
@@ -120,7 +120,7 @@ async fn a_key_means_one_job_inside_the_transaction_and_outside() {
     let repeated = s.store.enqueue_in(&tx, vec![keyed("inside")]).await.unwrap();
     assert_eq!((repeated[0].id, repeated[0].duplicate), (recorded[1].id, true), "in the same transaction");
     tx.commit().await.unwrap();
-    let later = s.store.enqueue(keyed("inside")).await.unwrap();
+    let later = s.store.enqueue_job(keyed("inside")).await.unwrap();
     assert_eq!((later.id, later.duplicate), (recorded[1].id, true));
     assert_eq!(s.jobs().await, 2);
     books::assert_balanced(&s.watcher).await;
@@ -130,7 +130,7 @@ async fn a_key_means_one_job_inside_the_transaction_and_outside() {
 async fn jobs_wait_for_each_other_and_for_jobs_outside() {
     let mut s = scene().await;
     let done = start(&s.store, job("done")).await;
-    finish(&s.store, done.token, Verdict::DONE).await.unwrap();
+    finish(&s.store, done.token, Outcome::DONE).await.unwrap();
     let failed = start(&s.store, job("failed")).await;
     finish(&s.store, failed.token, fatal()).await.unwrap();
     let running = start(&s.store, job("running")).await;
@@ -145,12 +145,12 @@ async fn jobs_wait_for_each_other_and_for_jobs_outside() {
     let states: Vec<JobState> = recorded.iter().map(|job| job.state).collect();
     assert_eq!(states, [JobState::Blocked, JobState::Blocked, JobState::Cancelled, JobState::Blocked]);
     tx.commit().await.unwrap();
-    s.store.unblock(Fence::NONE, 100).await.unwrap();
+    s.store.unblock_jobs(Fence::NONE, 100).await.unwrap();
     assert_eq!(state(&s.store, recorded[3].id).await, JobState::Cancelled, "its parent was cancelled");
-    finish(&s.store, running.token, Verdict::DONE).await.unwrap();
+    finish(&s.store, running.token, Outcome::DONE).await.unwrap();
     let first = claim_soon(&s.store).await;
     assert_eq!(first.id(), recorded[0].id);
-    finish(&s.store, first.token, Verdict::DONE).await.unwrap();
+    finish(&s.store, first.token, Outcome::DONE).await.unwrap();
     assert_eq!(claim_soon(&s.store).await.id(), recorded[1].id);
     books::assert_balanced(&s.watcher).await;
 }
@@ -162,7 +162,7 @@ async fn a_parent_outside_finishes_only_after_the_commit_and_then_tells_its_chil
     let tx = s.client.transaction().await.unwrap();
     let child = s.store.enqueue_in(&tx, vec![child_of(&[parent.id()])]).await.unwrap()[0].id;
     let (ours, token) = (s.store.clone(), parent.token);
-    let finishing = tokio::spawn(async move { finish(&ours, token, Verdict::DONE).await });
+    let finishing = tokio::spawn(async move { finish(&ours, token, Outcome::DONE).await });
     until_waiting(&s.watcher, 1).await;
     tx.commit().await.unwrap();
     assert_eq!(finishing.await.unwrap(), Ok(JobState::Completed));
@@ -306,12 +306,12 @@ async fn a_job_is_completed_when_the_callers_transaction_commits_and_its_depende
     assert_eq!((done.state, done.result.as_ref(), done.attempts), (JobState::Completed, result.as_ref(), 1));
     assert_eq!(s.orders().await, 1);
     // A worker that does not know, and says so again.
-    let again = finish(&s.store, claimed.token, Verdict::Complete { result }).await;
+    let again = finish(&s.store, claimed.token, Outcome::Complete { result }).await;
     assert_eq!(again, Ok(JobState::Completed));
-    assert_eq!(finish(&s.store, claimed.token, Verdict::DONE).await, Err(FinishError::LeaseLost), "another result");
-    assert_eq!(s.store.agenda().await.unwrap().unblock, Some(std::time::Duration::ZERO));
+    assert_eq!(finish(&s.store, claimed.token, Outcome::DONE).await, Err(FinishError::LeaseLost), "another result");
+    assert_eq!(s.store.next_sweep_times().await.unwrap().unblock, Some(std::time::Duration::ZERO));
     assert_eq!(state(&s.store, child).await, JobState::Blocked);
-    s.store.unblock(Fence::NONE, 100).await.unwrap();
+    s.store.unblock_jobs(Fence::NONE, 100).await.unwrap();
     assert_eq!(state(&s.store, child).await, JobState::Pending);
     books::assert_balanced(&s.watcher).await;
 }
@@ -325,16 +325,16 @@ async fn a_rollback_leaves_the_job_to_its_worker() {
     s.store.complete_in(&tx, claimed.token, None).await.unwrap();
     tx.rollback().await.unwrap();
     assert_eq!((state(&s.store, claimed.id()).await, s.orders().await), (JobState::Running, 0));
-    let beat = s.store.heartbeat(&[claimed.token]).await.unwrap();
+    let beat = s.store.extend_leases(&[claimed.token]).await.unwrap();
     assert!(matches!(beat[..], [LeaseStatus::Held(_)]), "{beat:?}");
-    assert_eq!(finish(&s.store, claimed.token, Verdict::DONE).await, Ok(JobState::Completed));
+    assert_eq!(finish(&s.store, claimed.token, Outcome::DONE).await, Ok(JobState::Completed));
 }
 
 #[tokio::test]
 async fn a_lease_that_is_lost_completes_nothing_and_leaves_the_transaction_usable() {
     let mut s = scene().await;
     let lost = start(&s.store, job("t")).await.token;
-    finish(&s.store, lost, Verdict::Release).await.unwrap();
+    finish(&s.store, lost, Outcome::Release).await.unwrap();
     let current = claim(&s.store, 1).await[0].token;
     let tx = s.client.transaction().await.unwrap();
     let forged = LeaseToken { secret: Uuid::nil(), ..current };
@@ -411,7 +411,7 @@ async fn a_connection_that_is_dead_is_an_error() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whoever_notifies_after_the_commit_is_heard_and_its_job_is_found_at_once() {
     let mut s = scene().await;
-    let mut wakeups = s.store.subscribe();
+    let mut wakeups = s.store.job_wakeups();
     // Its time is that of its beginning: others have gone past it by the commit.
     let tx = s.client.transaction().await.unwrap();
     tx.batch_execute(ORDER).await.unwrap();

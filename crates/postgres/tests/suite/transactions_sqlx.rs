@@ -1,7 +1,7 @@
 //! The same in transactions of sqlx.
 
 use orchestrix_core::{JobId, JobState, Json, NewJob};
-use orchestrix_store::{Fence, Store, StoreError, Verdict};
+use orchestrix_store::{Fence, Outcome, StoreError, prelude::*};
 use sqlx::{Connection, Executor, PgConnection};
 use uuid::Uuid;
 
@@ -34,11 +34,11 @@ async fn jobs_are_there_when_a_transaction_of_sqlx_commits_and_never_were_when_i
     assert_eq!((s.jobs().await, s.orders().await), (0, 0), "seen before the commit");
     tx.commit().await.unwrap();
     assert_eq!((s.jobs().await, s.orders().await), (4, 1));
-    let again = s.store.enqueue(keyed("k")).await.unwrap();
+    let again = s.store.enqueue_job(keyed("k")).await.unwrap();
     assert_eq!((again.id, again.duplicate), (recorded[3].id, true));
     assert_eq!(get(&s.store, recorded[2].id).await.payload, large().payload);
     for claimed in claim_all(&s.store).await {
-        finish(&s.store, claimed.token, Verdict::DONE).await.unwrap();
+        finish(&s.store, claimed.token, Outcome::DONE).await.unwrap();
     }
     assert_eq!(claim_soon(&s.store).await.id(), recorded[1].id);
     books::assert_balanced(&s.watcher).await;
@@ -130,8 +130,8 @@ async fn a_job_is_completed_with_a_transaction_of_sqlx_or_not_at_all() {
     assert!(matches!(twice, Err(StoreError::LeaseLost)), "{twice:?}");
     tx.commit().await.unwrap();
     assert_eq!((get(&s.store, claimed.id()).await.result, s.orders().await), (result.clone(), 1));
-    assert_eq!(finish(&s.store, claimed.token, Verdict::Complete { result }).await, Ok(JobState::Completed));
-    s.store.unblock(Fence::NONE, 100).await.unwrap();
+    assert_eq!(finish(&s.store, claimed.token, Outcome::Complete { result }).await, Ok(JobState::Completed));
+    s.store.unblock_jobs(Fence::NONE, 100).await.unwrap();
     assert_eq!(state(&s.store, child).await, JobState::Pending);
     books::assert_balanced(&s.watcher).await;
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use orchestrix_core::{NewJob, Start};
 use orchestrix_postgres::{PostgresOptions, PostgresStore};
-use orchestrix_store::{Fence, Store, Wakeup, Wakeups};
+use orchestrix_store::{Fence, Wakeup, Wakeups, prelude::*};
 use tokio_postgres::Client;
 
 use crate::{
@@ -18,7 +18,7 @@ const LISTENING: &str = "SELECT count(*) FROM pg_stat_activity WHERE datname = c
 /// A store that hears, and a subscription from after it began to.
 async fn listening(url: &str, client: &Client) -> (PostgresStore, Wakeups) {
     let store = PostgresStore::open(PostgresOptions { listen: true, ..options(url) }).await.unwrap();
-    let mut wakeups = store.subscribe();
+    let mut wakeups = store.job_wakeups();
     until(client, "the store listens", |n| n == 1, LISTENING).await;
     // The beginning of a connection is a hint itself, given just before or just after the subscription.
     while let Ok(wakeup) = tokio::time::timeout(Duration::from_millis(200), wakeups.next()).await {
@@ -67,7 +67,7 @@ async fn a_job_promoted_by_one_store_wakes_the_subscribers_of_another() {
     let telling = open(database.url()).await;
     let later = Start::After(Duration::from_millis(1));
     enqueue(&telling, NewJob { queue: queue("later"), start: later, ..job("t") }).await;
-    while telling.promote(Fence::NONE, 10).await.unwrap().count == 0 {}
+    while telling.promote_jobs(Fence::NONE, 10).await.unwrap().count == 0 {}
     assert_eq!(next(&mut wakeups).await, Wakeup::Queue(queue("later")));
 }
 
@@ -78,7 +78,7 @@ async fn more_queues_than_one_notification_can_name_wake_everybody() {
     let (_hearing, mut wakeups) = listening(database.url(), &client).await;
     let telling = open(database.url()).await;
     let jobs = (0..200).map(|i| NewJob { queue: queue(&format!("{i:0>100}")), ..job("t") });
-    telling.enqueue_many(jobs.collect()).await.unwrap();
+    telling.enqueue_jobs(jobs.collect()).await.unwrap();
     // What gathered before the rest may be told by name.
     while next(&mut wakeups).await != Wakeup::Anything {}
 }

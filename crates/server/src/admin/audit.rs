@@ -34,5 +34,5 @@ pub(crate) async fn list(
     if let Some(own) = caller.tenant() {
         filter.tenant = Some(own.clone());
     }
-    Ok(Json(ListResponse::from_page(app.store.audit(&filter, &page).await?, AuditEntryView::from)))
+    Ok(Json(ListResponse::from_page(app.store.list_audit_entries(&filter, &page).await?, AuditEntryView::from)))
 }

@@ -40,7 +40,7 @@ pub(crate) async fn list(
 ) -> Result<Json<ListResponse<JobSummaryView>>, Refusal> {
     let (mut filter, page) = filter::parse_dead_list(&query.0)?;
     caller.keep(&mut filter)?;
-    Ok(Json(ListResponse::from_page(app.store.list(&filter, &page).await?, JobSummaryView::from)))
+    Ok(Json(ListResponse::from_page(app.store.list_jobs(&filter, &page).await?, JobSummaryView::from)))
 }
 
 /// Redrives dead jobs.
@@ -63,7 +63,7 @@ pub(crate) async fn redrive(
     match dlq::parse_redrive(body.as_str()?)? {
         Redrive::Matching(mut filter, page) => {
             caller.keep(&mut filter)?;
-            let Page { items: retried, next } = app.store.retry_many(&filter, &page).await?;
+            let Page { items: retried, next } = app.store.retry_jobs(&filter, &page).await?;
             let next_cursor = next.map(|id| id.to_string());
             Ok(Json(RedriveResponse { retried, refused: Vec::new(), more: next_cursor.is_some(), next_cursor }))
         }
@@ -96,7 +96,7 @@ async fn redrive_job(app: &App, caller: &Caller, id: JobId) -> Result<(), Refusa
         let code = if job.state.is_terminal() { Code::JobFinished } else { Code::NotFinished };
         return Err(Refusal::new(code, format!("it is {}; only dead jobs are redriven", job.state)));
     }
-    app.store.retry(id).await?;
+    app.store.retry_job(id).await?;
     Ok(())
 }
 
@@ -126,7 +126,7 @@ pub(crate) async fn purge(State(app): State<Arc<App>>, body: Text) -> Result<Jso
         operations: FOREVER,
     };
     // An operator's purge is not fenced: it does not depend on leadership.
-    let step = app.store.prune(Fence::NONE, &retention, MAX_SWEEP).await?;
+    let step = app.store.prune_history(Fence::NONE, &retention, MAX_SWEEP).await?;
     Ok(Json(PurgeResponse { count: step.count, more: step.more && step.count > 0 }))
 }
 
@@ -140,7 +140,7 @@ async fn count_dead(store: &dyn Store, older_than: Duration) -> orchestrix_store
     let mut count = 0;
     let mut page = PageRequest::first(PageRequest::<()>::MAX_LIMIT);
     for _ in 0..MAX_COUNTED_PAGES {
-        let jobs = store.list(&filter, &page).await?;
+        let jobs = store.list_jobs(&filter, &page).await?;
         count += jobs.items.iter().filter(|job| is_older(job)).count();
         match jobs.next {
             Some(cursor) => page.cursor = Some(cursor),

@@ -11,7 +11,7 @@ const MAX_PAGES: usize = 10;
 pub(super) async fn gather_facts(store: &dyn Store, job: &Job, now: Timestamp) -> Result<Facts> {
     let mut facts = Facts::none(now);
     if facts::needs_dependencies(job) {
-        facts.dependencies = store.states(&job.depends_on).await?;
+        facts.dependencies = store.job_states(&job.depends_on).await?;
     }
     if facts::needs_workers(job) {
         facts.paused = store.paused_queues().await?.contains(&job.queue);
@@ -29,7 +29,7 @@ async fn worker_availability(store: &dyn Store, job: &Job) -> Result<Option<Work
     let mut best = WorkerAvailability::NoWorker;
     let mut page = PageRequest::first(PageRequest::<()>::MAX_LIMIT);
     for _ in 0..MAX_PAGES {
-        let workers = store.workers(&page).await?;
+        let workers = store.list_workers(&page).await?;
         let each = workers.items.iter().map(|worker| WorkerAvailability::of(worker, &job.queue, &job.job_type));
         best = each.fold(best, Ord::max);
         match workers.next {

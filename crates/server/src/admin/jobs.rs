@@ -52,7 +52,7 @@ pub(crate) async fn list(
 ) -> Result<Json<ListResponse<JobSummaryView>>, Refusal> {
     let (mut filter, page) = filter::parse_list(&query.0)?;
     caller.keep(&mut filter)?;
-    Ok(Json(ListResponse::from_page(app.store.list(&filter, &page).await?, JobSummaryView::from)))
+    Ok(Json(ListResponse::from_page(app.store.list_jobs(&filter, &page).await?, JobSummaryView::from)))
 }
 
 /// Retrieves all details of a job.
@@ -74,9 +74,9 @@ pub(crate) async fn get(
 ) -> Result<Json<JobDetails>, Refusal> {
     let id = parse_id(&text)?;
     caller.owns(&app, id).await?;
-    let job = app.store.get(id).await?.ok_or(StoreError::JobNotFound(id))?;
+    let job = app.store.job(id).await?.ok_or(StoreError::JobNotFound(id))?;
     // Read after the job, so that the log of a finished job is complete.
-    let logs = app.store.logs(id, &PageRequest::first(JobDetails::LOG_LINES)).await?;
+    let logs = app.store.job_logs(id, &PageRequest::first(JobDetails::LOG_LINES)).await?;
     Ok(Json(JobDetails::new(job, logs)))
 }
 
@@ -101,7 +101,7 @@ pub(crate) async fn explain(
     caller.owns(&app, id).await?;
     // Uses the store's clock, and reads it first: a lease that is extended in between must not look expired.
     let now = app.store.now().await?;
-    let job = app.store.get(id).await?.ok_or(StoreError::JobNotFound(id))?;
+    let job = app.store.job(id).await?.ok_or(StoreError::JobNotFound(id))?;
     let facts = gather_facts(&*app.store, &job, now).await?;
     Ok(Json(explain_job(&job, &facts)))
 }
@@ -128,8 +128,8 @@ pub(crate) async fn list_logs(
     let id = parse_id(&text)?;
     caller.owns(&app, id).await?;
     // Log lines may outlive their job. The log of a deleted job is a 404.
-    app.store.summary(id).await?.ok_or(StoreError::JobNotFound(id))?;
-    Ok(Json(ListResponse::from_page(app.store.logs(id, &page).await?, LogLineView::from)))
+    app.store.job_summary(id).await?.ok_or(StoreError::JobNotFound(id))?;
+    Ok(Json(ListResponse::from_page(app.store.job_logs(id, &page).await?, LogLineView::from)))
 }
 
 /// Retries a dead or cancelled job.
@@ -154,7 +154,7 @@ pub(crate) async fn retry(
 ) -> Result<Json<JobStateView>, Refusal> {
     let id = parse_id(&text)?;
     caller.owns(&app, id).await?;
-    let state = app.store.retry(id).await?;
+    let state = app.store.retry_job(id).await?;
     Ok(Json(JobStateView::new(id, state)))
 }
 
@@ -206,5 +206,5 @@ pub(crate) async fn set_priority(
     let priority = job_state::parse_priority(body.as_str()?)?;
     let id = parse_id(&text)?;
     caller.owns(&app, id).await?;
-    Ok(Json(JobStateView::new(id, app.store.reprioritize(id, priority).await?)))
+    Ok(Json(JobStateView::new(id, app.store.reprioritize_job(id, priority).await?)))
 }

@@ -37,7 +37,7 @@ const MAX_TRIES: usize = 3;
 )]
 pub(crate) async fn list(State(app): State<Arc<App>>, query: Params) -> Result<Json<ListResponse<KeyView>>, Refusal> {
     let page = page::parse_page(&query.0, |text| KeyId::new(text).ok())?;
-    Ok(Json(ListResponse::from_page(app.store.keys(&page).await?, KeyView::from)))
+    Ok(Json(ListResponse::from_page(app.store.list_keys(&page).await?, KeyView::from)))
 }
 
 /// Creates an API key.
@@ -112,7 +112,7 @@ pub(crate) async fn revoke(State(app): State<Arc<App>>, Named(text): Named) -> R
 mod tests {
     use std::cell::RefCell;
 
-    use orchestrix_store::MemoryStore;
+    use orchestrix_memory::MemoryStore;
 
     use super::*;
 

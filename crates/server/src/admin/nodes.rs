@@ -25,5 +25,5 @@ use crate::{App, params::Params, refusal::Refusal};
 )]
 pub(crate) async fn list(State(app): State<Arc<App>>, query: Params) -> Result<Json<ListResponse<NodeView>>, Refusal> {
     let page = page::parse_page(&query.0, |text| NodeName::new(text).ok())?;
-    Ok(Json(ListResponse::from_page(app.store.nodes(&page).await?, NodeView::from)))
+    Ok(Json(ListResponse::from_page(app.store.list_nodes(&page).await?, NodeView::from)))
 }

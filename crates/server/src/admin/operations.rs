@@ -73,7 +73,7 @@ pub(crate) async fn list(
     query: Params,
 ) -> Result<Json<ListResponse<OperationView>>, Refusal> {
     let page = page::parse_page(&query.0, |text| text.parse().ok())?;
-    let operations = app.store.operations(caller.tenant(), &page).await?;
+    let operations = app.store.list_operations(caller.tenant(), &page).await?;
     Ok(Json(ListResponse::from_page(operations, OperationView::from)))
 }
 

@@ -32,7 +32,7 @@ use crate::{
 )]
 pub(crate) async fn list(State(app): State<Arc<App>>, query: Params) -> Result<Json<ListResponse<QueueView>>, Refusal> {
     let page = page::parse_page(&query.0, |text| Queue::new(text).ok())?;
-    Ok(Json(ListResponse::from_page(app.store.depths(&page).await?, QueueView::from)))
+    Ok(Json(ListResponse::from_page(app.store.queue_depths(&page).await?, QueueView::from)))
 }
 
 /// Retrieves a queue.
@@ -79,6 +79,6 @@ pub(crate) async fn put(
 }
 
 async fn view(app: &App, name: Queue) -> Result<QueueView, Refusal> {
-    let depth = app.store.depth(&name).await?;
+    let depth = app.store.queue_depth(&name).await?;
     Ok(depth.map_or_else(|| QueueView::empty(name), QueueView::from))
 }

@@ -31,7 +31,7 @@ pub(crate) async fn get(State(app): State<Arc<App>>) -> Result<Json<Stats>, Refu
     Ok(Json(Stats {
         queues: count_queues(store).await?,
         workers: count_workers(store).await?,
-        nodes: store.nodes(&PageRequest::first(PAGE_SIZE)).await?.items.len(),
+        nodes: store.list_nodes(&PageRequest::first(PAGE_SIZE)).await?.items.len(),
         // Read separately: the leader may not be among the nodes counted.
         leader: store.leader().await?,
         open_operations: store.open_operations(NewOperation::MAX_OPEN).await?.len(),
@@ -39,7 +39,7 @@ pub(crate) async fn get(State(app): State<Arc<App>>) -> Result<Json<Stats>, Refu
 }
 
 async fn count_queues(store: &dyn Store) -> Result<QueueStats> {
-    let page = store.depths(&PageRequest::first(PAGE_SIZE)).await?;
+    let page = store.queue_depths(&PageRequest::first(PAGE_SIZE)).await?;
     let mut stats = QueueStats { count: page.items.len(), more: page.next.is_some(), ..QueueStats::default() };
     let mut oldest: Option<Duration> = None;
     for depth in page.items {
@@ -57,7 +57,7 @@ async fn count_workers(store: &dyn Store) -> Result<WorkerStats> {
     let mut stats = WorkerStats::default();
     let mut page = PageRequest::first(PAGE_SIZE);
     for _ in 0..MAX_WORKER_PAGES {
-        let workers = store.workers(&page).await?;
+        let workers = store.list_workers(&page).await?;
         for worker in workers.items {
             let count = match worker.directive {
                 _ if !worker.is_live() => &mut stats.silent,

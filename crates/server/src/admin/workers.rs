@@ -43,7 +43,7 @@ pub(crate) async fn list(State(app): State<Arc<App>>, query: Params) -> Result<J
         None => unserved_lanes(&*app.store).await?,
         Some(_) => Vec::new(),
     };
-    let workers = app.store.workers(&page).await?;
+    let workers = app.store.list_workers(&page).await?;
     Ok(Json(WorkersResponse {
         items: workers.items.into_iter().map(WorkerView::from).collect(),
         next_cursor: workers.next.map(|name| name.to_string()),
@@ -52,14 +52,14 @@ pub(crate) async fn list(State(app): State<Arc<App>>, query: Params) -> Result<J
 }
 
 async fn unserved_lanes(store: &dyn Store) -> orchestrix_store::Result<Vec<LaneView>> {
-    let lanes = store.lanes(MAX_LANES).await?;
+    let lanes = store.claimable_lanes(MAX_LANES).await?;
     let mut lanes: Vec<LaneView> = lanes.into_iter().map(|(queue, job_type)| LaneView { queue, job_type }).collect();
     let mut page = PageRequest::first(PageRequest::<()>::MAX_LIMIT);
     for _ in 0..MAX_PAGES {
         if lanes.is_empty() {
             return Ok(lanes);
         }
-        let workers = store.workers(&page).await?;
+        let workers = store.list_workers(&page).await?;
         let views: Vec<WorkerView> = workers.items.into_iter().map(WorkerView::from).collect();
         lanes.retain(|lane| !views.iter().any(|worker| worker.serves(&lane.queue, &lane.job_type)));
         match workers.next {

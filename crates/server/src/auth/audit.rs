@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use axum::{http::Uri, response::Response};
 use orchestrix_core::LeaseToken;
-use orchestrix_store::{NewAudit, Store};
+use orchestrix_store::{NewAuditEntry, Store};
 use serde_json::{Value, json};
 
 use super::caller::Caller;
@@ -35,8 +35,8 @@ impl Line {
     /// Writes down what is about to be done.
     pub(crate) async fn begin(store: &Arc<dyn Store>, deed: Deed<'_>) -> Result<Self, Refusal> {
         let mut target = without_secrets(deed.uri.path());
-        target.truncate(target.floor_char_boundary(NewAudit::MAX_TEXT));
-        let entry = NewAudit {
+        target.truncate(target.floor_char_boundary(NewAuditEntry::MAX_TEXT));
+        let entry = NewAuditEntry {
             actor: deed.caller.name().to_owned(),
             tenant: deed.caller.tenant().cloned(),
             action: deed.action,
@@ -44,13 +44,13 @@ impl Line {
             detail: deed.body.and_then(detail),
             request_id: deed.request_id.to_owned(),
         };
-        Ok(Self { seq: store.begin_audit(entry).await?, store: Arc::clone(store) })
+        Ok(Self { seq: store.begin_audit_entry(entry).await?, store: Arc::clone(store) })
     }
 
     /// Writes down how it went.
     pub(crate) async fn end(self, outcome: &str) {
         // It is done, and its line is there: only this word is missing.
-        if let Err(error) = self.store.end_audit(self.seq, outcome).await {
+        if let Err(error) = self.store.finish_audit_entry(self.seq, outcome).await {
             tracing::warn!(%error, seq = self.seq, outcome, "how it went could not be added to the audit");
         }
     }
@@ -128,18 +128,19 @@ fn detail(body: &str) -> Option<String> {
     if body.is_empty() {
         return None;
     }
-    if body.len() <= NewAudit::MAX_DETAIL {
+    if body.len() <= NewAuditEntry::MAX_DETAIL {
         return Some(body.to_owned());
     }
     let brief = serde_json::from_str::<Value>(body).map(|value| value.to_string());
-    let brief = brief.ok().filter(|brief| brief.len() <= NewAudit::MAX_DETAIL);
+    let brief = brief.ok().filter(|brief| brief.len() <= NewAuditEntry::MAX_DETAIL);
     Some(brief.unwrap_or_else(|| json!({ "bytes": body.len() }).to_string()))
 }
 
 #[cfg(test)]
 mod tests {
     use axum::http::{Method, StatusCode};
-    use orchestrix_store::{AuditFilter, MemoryStore, PageRequest};
+    use orchestrix_memory::MemoryStore;
+    use orchestrix_store::{AuditFilter, PageRequest};
 
     use super::*;
     use crate::{Local, auth::secret::Shown};
@@ -167,7 +168,8 @@ mod tests {
         ] {
             let (status, _) = local.call(Method::DELETE, &format!("/admin/keys/{put}"), None).await.unwrap();
             assert_eq!(status, StatusCode::NOT_FOUND);
-            let entries = store.audit(&AuditFilter::default(), &PageRequest::first(1)).await.unwrap().items;
+            let entries =
+                store.list_audit_entries(&AuditFilter::default(), &PageRequest::first(1)).await.unwrap().items;
             assert_eq!(entries[0].target, Some(format!("/admin/keys/{kept}")), "{put}");
         }
     }
@@ -201,7 +203,7 @@ mod tests {
             ids.iter().map(|id| format!("{:>60}\"{id}\"", "")).collect::<Vec<_>>().join(",")
         );
         assert_eq!(detail(&wide), Some(body.to_string()), "the space between them is not worth keeping");
-        let text = json!({ "q": "x".repeat(NewAudit::MAX_DETAIL) }).to_string();
+        let text = json!({ "q": "x".repeat(NewAuditEntry::MAX_DETAIL) }).to_string();
         assert_eq!(detail(&text), Some(json!({ "bytes": text.len() }).to_string()));
         assert_eq!(detail(" \n"), None);
     }
@@ -210,12 +212,12 @@ mod tests {
     async fn what_is_too_long_is_cut_between_letters() {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         // A letter of two bytes stands where it is cut.
-        let path = format!("/admin/queues/x{}", "é".repeat(NewAudit::MAX_TEXT));
+        let path = format!("/admin/queues/x{}", "é".repeat(NewAuditEntry::MAX_TEXT));
         let local = Local::new(Arc::clone(&store), "test");
         let (status, _) = local.call(Method::PUT, &path, Some(r#"{"paused": true}"#.into())).await.unwrap();
         assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
-        let entries = store.audit(&AuditFilter::default(), &PageRequest::first(2)).await.unwrap().items;
+        let entries = store.list_audit_entries(&AuditFilter::default(), &PageRequest::first(2)).await.unwrap().items;
         let target = entries[0].target.as_deref().unwrap();
-        assert!(target.len() == NewAudit::MAX_TEXT - 1 && path.starts_with(target), "{target}");
+        assert!(target.len() == NewAuditEntry::MAX_TEXT - 1 && path.starts_with(target), "{target}");
     }
 }

@@ -75,7 +75,7 @@ pub(crate) async fn create(
     apply_idempotency_header(&headers, &mut job)?;
     job.traceparent = traceparent(&headers);
     let correlation_id = job.correlation_id.clone();
-    let enqueued = app.store.enqueue(job).await?;
+    let enqueued = app.store.enqueue_job(job).await?;
     // Correlates the request's log lines with the job's.
     tracing::debug!(job_id = %enqueued.id, correlation_id, "job enqueued");
     Ok(answer::accepted(enqueued.into()))
@@ -128,7 +128,7 @@ pub(crate) async fn create_batch(
         caller.acts_for(&job.tenant)?;
         job.traceparent.clone_from(&traceparent);
     }
-    let jobs = app.store.enqueue_many(jobs).await?;
+    let jobs = app.store.enqueue_jobs(jobs).await?;
     Ok((StatusCode::ACCEPTED, Json(BatchResponse { jobs: jobs.into_iter().map(JobStatusView::from).collect() })))
 }
 
@@ -224,7 +224,7 @@ pub(crate) async fn result(
 ) -> Result<Json<JobResultView>, Refusal> {
     let id = parse_id(&text)?;
     caller.owns(&app, id).await?;
-    let job = app.store.get(id).await?.ok_or(StoreError::JobNotFound(id))?;
+    let job = app.store.job(id).await?.ok_or(StoreError::JobNotFound(id))?;
     match job.state {
         JobState::Completed => {
             let json = job.result.map(|json| RawValue::from_string(json.as_str().to_owned()));
@@ -265,7 +265,7 @@ pub(crate) async fn cancel(
 
 /// Cancels a job. Succeeds if it is already cancelled.
 pub(crate) async fn cancel_job(app: &App, id: JobId) -> Result<JobState, Refusal> {
-    match app.store.cancel(id).await {
+    match app.store.cancel_job(id).await {
         Err(StoreError::IllegalTransition(transition)) if transition.from == JobState::Cancelled => Ok(transition.from),
         result => Ok(result?),
     }
@@ -293,7 +293,7 @@ pub(crate) async fn release(
 ) -> Result<(StatusCode, Json<JobStatusView>), Refusal> {
     let id = parse_id(&text)?;
     caller.owns(&app, id).await?;
-    let state = match app.store.release_hold(id).await {
+    let state = match app.store.release_held_job(id).await {
         // The client may retry a request whose response was lost.
         Err(StoreError::IllegalTransition(transition)) if !transition.from.is_terminal() => transition.from,
         result => result?,

@@ -6,7 +6,7 @@ use std::{
 };
 
 use orchestrix_core::{JobId, Timestamp};
-use orchestrix_store::{Lately, Result, Store};
+use orchestrix_store::{ChangesQuery, Result, Store};
 use tokio::{
     sync::{Notify, broadcast},
     time::Instant,
@@ -152,7 +152,8 @@ async fn look_on(store: Arc<dyn Store>, shared: Weak<Shared>, interval: Duration
 
 async fn look(store: &dyn Store, shared: &Shared, mut ids: Vec<JobId>) -> Result<()> {
     if shared.lock().sight.lacks_time() {
-        let recent = store.recent(&Lately::leased(1)).await.inspect_err(|_| shared.lock().sight.put_back(&ids))?;
+        let recent =
+            store.recent_changes(&ChangesQuery::leased(1)).await.inspect_err(|_| shared.lock().sight.put_back(&ids))?;
         shared.lock().sight.set_time(recent.now);
     }
     let (lately, asked) = {
@@ -160,11 +161,11 @@ async fn look(store: &dyn Store, shared: &Shared, mut ids: Vec<JobId>) -> Result
         (sight.begin(), sight.asked())
     };
     if let Some(lately) = lately {
-        let recent = store.recent(&lately).await.inspect_err(|_| shared.lock().sight.put_back(&ids))?;
+        let recent = store.recent_changes(&lately).await.inspect_err(|_| shared.lock().sight.put_back(&ids))?;
         ids.extend(shared.publish(|sight| sight.take_recent(&lately, recent)));
     }
     for some in asked.chunks(CALL) {
-        let states = store.states(some).await.inspect_err(|_| shared.lock().sight.put_back(&ids))?;
+        let states = store.job_states(some).await.inspect_err(|_| shared.lock().sight.put_back(&ids))?;
         ids.extend(shared.publish(|sight| sight.take_states(some, &states)));
     }
     look_up(store, shared, ids).await?;
@@ -182,7 +183,7 @@ async fn look_up(store: &dyn Store, shared: &Shared, mut ids: Vec<JobId>) -> Res
     ids.sort_unstable();
     ids.dedup();
     for (n, some) in ids.chunks(CALL).enumerate() {
-        let found = store.summaries(some).await.inspect_err(|_| shared.lock().sight.put_back(&ids[n * CALL..]))?;
+        let found = store.job_summaries(some).await.inspect_err(|_| shared.lock().sight.put_back(&ids[n * CALL..]))?;
         shared.publish(|sight| (sight.take_found(some, found), ()));
     }
     Ok(())

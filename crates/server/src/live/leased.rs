@@ -4,11 +4,11 @@
 use std::{collections::HashMap, time::Duration};
 
 use orchestrix_core::{JobId, Timestamp};
-use orchestrix_store::recent::{LeasePlace, MAX_RECENT};
+use orchestrix_store::changes::{LeaseCursor, MAX_CHANGES};
 use uuid::Uuid;
 
 /// The most that are followed: ten pages. With more the rest is not seen, which is told as a lag.
-const MOST: usize = 10 * MAX_RECENT;
+const MOST: usize = 10 * MAX_CHANGES;
 /// Longer than any statement that leases jobs may take, in any store.
 const LONGEST_CLAIM: Duration = Duration::from_secs(60);
 
@@ -20,7 +20,7 @@ pub(super) struct Leased {
     /// What a round before this one showed last is leased no more.
     gone_before: u64,
     /// Where the round goes on, and how far it has come.
-    next: Option<LeasePlace>,
+    next: Option<LeaseCursor>,
     shown: usize,
     /// Before this nothing is leased that the last round did not show, and where the round begins that is under way.
     floor: Option<Timestamp>,
@@ -45,8 +45,8 @@ impl Leased {
 
     /// Where the next look goes on, or begins a round: behind what is left of leases that are over, which a database that cannot clean up
     /// would go through at every look.
-    pub(super) fn next(&self) -> Option<LeasePlace> {
-        let floor = || self.floor.map(|expires_at| LeasePlace { expires_at, id: JobId::from_uuid(Uuid::nil()) });
+    pub(super) fn next(&self) -> Option<LeaseCursor> {
+        let floor = || self.floor.map(|expires_at| LeaseCursor { expires_at, id: JobId::from_uuid(Uuid::nil()) });
         self.next.or_else(floor)
     }
 
@@ -66,8 +66,8 @@ impl Leased {
     }
 
     /// It has shown a page, after which it goes on there. Whether there are more than are followed.
-    pub(super) fn turn(&mut self, next: Option<LeasePlace>) -> bool {
-        self.shown += MAX_RECENT;
+    pub(super) fn turn(&mut self, next: Option<LeaseCursor>) -> bool {
+        self.shown += MAX_CHANGES;
         let too_many = next.is_some() && self.shown >= MOST;
         self.next = next.filter(|_| !too_many);
         if self.next.is_some() {

@@ -10,7 +10,7 @@ use std::{
 };
 
 use orchestrix_core::{JobId, Timestamp};
-use orchestrix_store::Glimpse;
+use orchestrix_store::JobChange;
 
 use super::sight::News;
 
@@ -22,7 +22,7 @@ const MOST_WAITING: usize = 50_000;
 
 #[derive(Debug)]
 struct Seen {
-    job: Arc<Glimpse>,
+    job: Arc<JobChange>,
     /// The look that showed it first as it stands, by the store's clock, and the last that showed it.
     noted: Timestamp,
     shown: Timestamp,
@@ -42,16 +42,16 @@ pub(super) struct Memory {
 pub(super) type Picture = Vec<(Timestamp, bool, News)>;
 
 impl Memory {
-    pub(super) fn get(&self, id: JobId) -> Option<&Arc<Glimpse>> {
+    pub(super) fn get(&self, id: JobId) -> Option<&Arc<JobChange>> {
         self.jobs.get(&id).map(|seen| &seen.job)
     }
 
-    pub(super) fn jobs(&self) -> impl Iterator<Item = &Arc<Glimpse>> {
+    pub(super) fn jobs(&self) -> impl Iterator<Item = &Arc<JobChange>> {
         self.jobs.values().map(|seen| &seen.job)
     }
 
     /// Takes in how a job stands; it, if that is news.
-    pub(super) fn note(&mut self, job: Glimpse, now: Timestamp) -> Option<Arc<Glimpse>> {
+    pub(super) fn note(&mut self, job: JobChange, now: Timestamp) -> Option<Arc<JobChange>> {
         let entry = self.jobs.entry(job.id);
         if let Entry::Occupied(mut there) = entry {
             let seen = there.get_mut();
@@ -97,7 +97,7 @@ impl Memory {
         (self.lost, self.forgotten) = (None, None);
     }
 
-    pub(super) fn picture(&self, runs: impl Fn(&Glimpse) -> bool) -> Picture {
+    pub(super) fn picture(&self, runs: impl Fn(&JobChange) -> bool) -> Picture {
         let all = self.jobs.values().map(|seen| (seen.noted, runs(&seen.job), News::of(&seen.job)));
         let mut picture: Picture = all.collect();
         picture.sort_unstable_by_key(|(noted, ..)| *noted);
@@ -137,8 +137,8 @@ mod tests {
 
     use super::*;
 
-    fn job(n: usize, state: JobState) -> Glimpse {
-        Glimpse {
+    fn job(n: usize, state: JobState) -> JobChange {
+        JobChange {
             id: JobId::from_uuid(Uuid::from_u128(n as u128)),
             job_type: JobType::new("t").unwrap(),
             queue: Queue::new("q").unwrap(),

@@ -2,7 +2,7 @@
 
 use orchestrix_api::Code;
 use orchestrix_core::{JobId, Queue, Timestamp};
-use orchestrix_store::Glimpse;
+use orchestrix_store::JobChange;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -77,7 +77,7 @@ pub(super) fn read(text: &str) -> Result<Ask, (Code, String)> {
 }
 
 /// What is told of a job, but for the number and the end: those are each listener's own.
-pub(super) fn status(job: &Glimpse) -> String {
+pub(super) fn status(job: &JobChange) -> String {
     // Names need no escapes: see their rules in `core`.
     format!(
         r#"{{"event":"status","jobId":"{}","jobType":"{}","queue":"{}","status":"{}","at":"{}","seq":"#,

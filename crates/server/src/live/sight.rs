@@ -7,7 +7,7 @@ use std::{
 };
 
 use orchestrix_core::{JobId, JobState, KeyId, Queue, Timestamp};
-use orchestrix_store::{Glimpse, JobSummary, Lately, Recent, recent::MAX_RECENT};
+use orchestrix_store::{ChangesPage, ChangesQuery, JobChange, JobSummary, changes::MAX_CHANGES};
 
 use uuid::Uuid;
 
@@ -32,7 +32,7 @@ const QUIET_EVERY: u64 = 50;
 /// A job as it was seen, and what is said of it.
 #[derive(Debug)]
 pub(super) struct Sighting {
-    pub(super) job: Arc<Glimpse>,
+    pub(super) job: Arc<JobChange>,
     text: OnceLock<String>,
 }
 
@@ -52,7 +52,7 @@ pub(super) enum News {
 }
 
 impl News {
-    pub(super) fn of(job: &Arc<Glimpse>) -> Self {
+    pub(super) fn of(job: &Arc<JobChange>) -> Self {
         Self::Job(Arc::new(Sighting { text: OnceLock::new(), job: Arc::clone(job) }))
     }
 }
@@ -141,7 +141,7 @@ impl Sight {
     /// These are to be looked up for those who follow queues or all jobs.
     pub(super) fn stir(&mut self, ids: &[JobId]) {
         if self.is_broad() {
-            let room = MAX_RECENT.saturating_sub(self.stirred.len());
+            let room = MAX_CHANGES.saturating_sub(self.stirred.len());
             self.stirred.extend(ids.iter().take(room));
         }
     }
@@ -158,7 +158,7 @@ impl Sight {
         fresh.chain(std::mem::take(&mut self.stirred)).collect()
     }
 
-    fn runs(&self, job: &Glimpse) -> bool {
+    fn runs(&self, job: &JobChange) -> bool {
         job.state.is_leased() || self.leased.contains(job.id)
     }
 
@@ -201,7 +201,7 @@ impl Sight {
 
     /// Begins a look: what of what happened lately is to be shown. The first shows all that any later one might reach back to: it is
     /// remembered, and nobody is told of it later but those who follow such a job by its id or come back.
-    pub(super) fn begin(&mut self) -> Option<Lately> {
+    pub(super) fn begin(&mut self) -> Option<ChangesQuery> {
         self.looks += 1;
         let now = self.now.filter(|_| self.is_broad())?;
         let slack = if self.first { REACH } else { SLACK };
@@ -210,14 +210,14 @@ impl Sight {
         // The first look shows what was recorded. What is left of jobs that are over is not gone through at every look.
         let begins = !self.first && self.looks.is_multiple_of(ROUND_EVERY);
         let floor = JobId::floor(now - REACH).max(self.memory.forgotten().unwrap_or(JobId::from_uuid(Uuid::nil())));
-        Some(Lately {
-            recorded_since: Some(now - slack),
-            ended_since: Some(shown - slack),
+        Some(ChangesQuery {
+            enqueued_since: Some(now - slack),
+            finished_since: Some(shown - slack),
             cancelled_since: reaches.then(|| now - REACH),
-            revived_since: Some(now - if reaches { REACH } else { SLACK }),
+            redriven_since: Some(now - if reaches { REACH } else { SLACK }),
             ids_after: self.ids_after.or(begins.then_some(floor)).map(|after| after.max(floor)),
             leased_after: self.leased.next(),
-            limit: MAX_RECENT,
+            limit: MAX_CHANGES,
         })
     }
 
@@ -228,7 +228,7 @@ impl Sight {
     }
 
     /// Takes in what happened lately, as it was asked for; what of it is news, and which jobs are to be looked up.
-    pub(super) fn take_recent(&mut self, lately: &Lately, recent: Recent) -> (Vec<News>, Vec<JobId>) {
+    pub(super) fn take_recent(&mut self, lately: &ChangesQuery, recent: ChangesPage) -> (Vec<News>, Vec<JobId>) {
         // The last who followed queues or all jobs has left meanwhile: whoever comes next begins anew.
         if self.now.is_none() || !self.is_broad() || lately.leased_after != self.leased.next() {
             return (Vec::new(), Vec::new());
@@ -251,7 +251,7 @@ impl Sight {
         if first && recent.more {
             // There may be more that wait than were shown: all that is older.
             let floor = JobId::floor(now - REACH);
-            let waits = |job: &&Arc<Glimpse>| !job.state.is_leased() && !job.state.is_terminal();
+            let waits = |job: &&Arc<JobChange>| !job.state.is_leased() && !job.state.is_terminal();
             let shown = self.memory.jobs().filter(waits).map(|job| job.id);
             if let Some(oldest) = shown.filter(|id| *id >= floor && !self.watched.contains(id)).min() {
                 self.memory.forget_until(oldest);
@@ -263,7 +263,7 @@ impl Sight {
         }
         self.missed |= missed && !first;
         self.now = Some(now);
-        let mut ids = self.leased.take_gone(MAX_RECENT);
+        let mut ids = self.leased.take_gone(MAX_CHANGES);
         ids.extend(recent.ids.into_iter().filter(|id| self.memory.get(*id).is_none()));
         self.ids_after = recent.ids_next;
         (news, ids)
@@ -302,7 +302,7 @@ impl Sight {
         .collect()
     }
 
-    fn note(&mut self, job: Glimpse, now: Timestamp) -> Option<News> {
+    fn note(&mut self, job: JobChange, now: Timestamp) -> Option<News> {
         // Whoever wanted to know has left while it was looked up.
         if !self.concerns(job.id) {
             return None;

@@ -13,9 +13,10 @@ use orchestrix_api::Code;
 use orchestrix_core::{
     JobId, JobStatus, JobType, KeyId, LeaseToken, NewJob, Queue, Role, Tenant, Timestamp, WorkerName,
 };
+use orchestrix_memory::MemoryStore;
 use orchestrix_store::{
-    ClaimRequest, Clock, Finish, ManualClock, MemoryStore, Store, SystemClock, Verdict,
-    recent::{MAX_RECENT, RECORDED_TIMES},
+    ClaimRequest, Clock, ManualClock, Outcome, OutcomeReport, Store, SystemClock,
+    changes::{ENQUEUED_FACTOR, MAX_CHANGES},
 };
 use tokio::time::timeout;
 
@@ -77,23 +78,23 @@ fn job() -> NewJob {
 }
 
 async fn enqueue(store: &dyn Store) -> JobId {
-    store.enqueue(job()).await.unwrap().id
+    store.enqueue_job(job()).await.unwrap().id
 }
 
 async fn claim(store: &dyn Store, limit: usize) -> Vec<LeaseToken> {
-    let claimed = store.claim(&ClaimRequest::any(WorkerName::new("w").unwrap(), limit)).await.unwrap();
+    let claimed = store.claim_jobs(&ClaimRequest::any(WorkerName::new("w").unwrap(), limit)).await.unwrap();
     claimed.into_iter().map(|claimed| claimed.token).collect()
 }
 
-async fn finish(store: &dyn Store, tokens: &[LeaseToken], verdict: Verdict) {
-    let items = tokens.iter().map(|token| Finish { token: *token, verdict: verdict.clone() }).collect();
-    store.finish(items).await.unwrap().into_iter().for_each(|end| {
+async fn finish(store: &dyn Store, tokens: &[LeaseToken], outcome: Outcome) {
+    let items = tokens.iter().map(|token| OutcomeReport { token: *token, outcome: outcome.clone() }).collect();
+    store.finish_attempts(items).await.unwrap().into_iter().for_each(|end| {
         end.unwrap();
     });
 }
 
-fn fatal() -> Verdict {
-    Verdict::Fail { error: "no use".into(), retryable: false, retry_after: None }
+fn fatal() -> Outcome {
+    Outcome::Fail { error: "no use".into(), retryable: false, retry_after: None }
 }
 
 /// What is told, of which job; no status for one that is unknown.
@@ -152,14 +153,14 @@ async fn whoever_follows_all_hears_of_every_job_in_order_and_of_its_end() {
     let tokens = claim(&*store, 1).await;
     assert_eq!(heard(&mut listener).await, [(id, Some(JobStatus::Running))]);
     // It leaves no trace but that it is no longer leased.
-    finish(&*store, &tokens, Verdict::Snooze(Duration::from_secs(60))).await;
+    finish(&*store, &tokens, Outcome::Snooze(Duration::from_secs(60))).await;
     assert_eq!(heard(&mut listener).await, [(id, Some(JobStatus::Pending))]);
-    store.cancel(id).await.unwrap();
+    store.cancel_job(id).await.unwrap();
     assert_eq!(heard(&mut listener).await, [(id, Some(JobStatus::Cancelled))]);
     // Too fast for any look but the last.
     let fast = enqueue(&*store).await;
     let tokens = claim(&*store, 1).await;
-    finish(&*store, &tokens, Verdict::DONE).await;
+    finish(&*store, &tokens, Outcome::DONE).await;
     assert_eq!(heard(&mut listener).await, [(fast, Some(JobStatus::Completed))]);
 }
 
@@ -168,7 +169,7 @@ async fn whoever_follows_a_queue_hears_what_runs_there_and_nothing_of_others() {
     let (store, feed) = feed(64);
     let queue = Queue::new("q").unwrap();
     let in_queue = || NewJob { queue: queue.clone(), ..job() };
-    let runs = store.enqueue(in_queue()).await.unwrap().id;
+    let runs = store.enqueue_job(in_queue()).await.unwrap().id;
     enqueue(&*store).await;
     claim(&*store, 2).await;
     let wanted = || Wanted { queues: vec![queue.clone()], ..Wanted::default() };
@@ -177,12 +178,12 @@ async fn whoever_follows_a_queue_hears_what_runs_there_and_nothing_of_others() {
     assert_eq!(heard(&mut first).await, [(runs, Some(JobStatus::Running))]);
     let mut second = feed.listen(&anybody());
     assert_eq!(lines(second.follow(wanted()).unwrap()), [(runs, Some(JobStatus::Running))], "known by now");
-    let waits = store.enqueue(in_queue()).await.unwrap().id;
+    let waits = store.enqueue_job(in_queue()).await.unwrap().id;
     enqueue(&*store).await;
     assert_eq!(heard(&mut second).await, [(waits, Some(JobStatus::Pending))]);
     let mut bound = feed.listen(&bound_to_acme());
     assert_eq!(lines(bound.follow(wanted()).unwrap()), []);
-    store.cancel(waits).await.unwrap();
+    store.cancel_job(waits).await.unwrap();
     assert_eq!(heard(&mut bound).await, [], "another's");
 }
 
@@ -201,11 +202,11 @@ async fn whoever_follows_a_job_hears_how_it_stands_and_every_change() {
     let tokens = claim(&*store, 2).await;
     finish(&*store, &tokens, fatal()).await;
     assert_eq!(heard(&mut listener).await, [(id, Some(JobStatus::Failed))]);
-    store.retry(id).await.unwrap();
-    store.retry(other).await.unwrap();
+    store.retry_job(id).await.unwrap();
+    store.retry_job(other).await.unwrap();
     assert_eq!(heard(&mut listener).await, [(id, Some(JobStatus::Pending))]);
     second.leave(&jobs(&[id]));
-    store.cancel(id).await.unwrap();
+    store.cancel_job(id).await.unwrap();
     assert_eq!(heard(&mut listener).await, [(id, Some(JobStatus::Cancelled))], "though another left");
     assert_eq!(heard(&mut second).await, [], "who left hears nothing more");
     assert_eq!(heard(&mut bound).await, []);
@@ -221,7 +222,7 @@ async fn another_chance_for_a_job_is_heard_by_those_who_follow_all() {
     heard(&mut listener).await;
     finish(&*store, &tokens, fatal()).await;
     assert_eq!(heard(&mut listener).await, [(id, Some(JobStatus::Failed))]);
-    store.retry(id).await.unwrap();
+    store.retry_job(id).await.unwrap();
     assert_eq!(heard(&mut listener).await, [(id, Some(JobStatus::Pending))]);
 }
 
@@ -235,11 +236,11 @@ async fn so_is_one_for_a_job_that_was_over_long_before_anybody_followed() {
     let mut listener = feed.listen(&anybody());
     listener.follow(all()).unwrap();
     assert_eq!(heard(&mut listener).await, []);
-    store.retry(ids[0]).await.unwrap();
+    store.retry_job(ids[0]).await.unwrap();
     assert_eq!(heard(&mut listener).await, [(ids[0], Some(JobStatus::Pending))]);
     clock.advance(Duration::from_secs(200));
     heard(&mut listener).await;
-    store.retry(ids[1]).await.unwrap();
+    store.retry_job(ids[1]).await.unwrap();
     assert_eq!(heard(&mut listener).await, [(ids[1], Some(JobStatus::Pending))]);
 }
 
@@ -258,9 +259,9 @@ async fn a_slow_listener_is_told_that_it_lags_and_then_how_things_stand() {
         let id = enqueue(&*store).await;
         if n == 4 {
             let mine: Vec<LeaseToken> = tokens.iter().filter(|token| token.job == ends).copied().collect();
-            finish(&*store, &mine, Verdict::DONE).await;
+            finish(&*store, &mine, Outcome::DONE).await;
         }
-        store.cancel(id).await.unwrap();
+        store.cancel_job(id).await.unwrap();
     }
     tokio::time::sleep(A_WHILE).await;
     for listener in [&mut slow, &mut by_id] {
@@ -285,7 +286,7 @@ async fn whoever_follows_more_hears_first_what_he_has_not_heard_yet() {
     heard(&mut listener).await;
     let tokens = claim(&*store, 1).await;
     tokio::time::sleep(A_WHILE).await;
-    finish(&*store, &tokens, Verdict::DONE).await;
+    finish(&*store, &tokens, Outcome::DONE).await;
     tokio::time::sleep(A_WHILE).await;
     // Both are waiting to be heard.
     let [runs, done] = [JobStatus::Running, JobStatus::Completed].map(|status| (id, Some(status)));
@@ -337,13 +338,13 @@ async fn whoever_comes_back_is_told_what_changed_meanwhile_though_nobody_was_the
     let [before, ended, runs] = [enqueue(&*store).await, enqueue(&*store).await, enqueue(&*store).await];
     let tokens = claim(&*store, 3).await;
     let token = |id| *tokens.iter().find(|token| token.job == id).unwrap();
-    finish(&*store, &[token(before)], Verdict::DONE).await;
+    finish(&*store, &[token(before)], Outcome::DONE).await;
     let since = clock.now();
     // Longer ago than anything is remembered for.
     clock.advance(Duration::from_secs(100));
     let was_here = clock.now();
     clock.advance(Duration::from_secs(30));
-    finish(&*store, &[token(ended)], Verdict::DONE).await;
+    finish(&*store, &[token(ended)], Outcome::DONE).await;
     let waits = enqueue(&*store).await;
     clock.advance(Duration::from_secs(10));
     let mut listener = feed.listen(&anybody());
@@ -372,11 +373,11 @@ async fn one_who_lags_is_told_of_every_job_that_ended_however_many() {
     heard(&mut slow).await;
     let mut ids = std::collections::HashSet::new();
     while ids.len() < MANY {
-        let recorded = store.enqueue_many(vec![job(); MAX_RECENT / 2]).await.unwrap();
+        let recorded = store.enqueue_jobs(vec![job(); MAX_CHANGES / 2]).await.unwrap();
         ids.extend(recorded.iter().map(|job| job.id));
-        for _ in 0..MAX_RECENT / 2 / 1_000 {
+        for _ in 0..MAX_CHANGES / 2 / 1_000 {
             let tokens = claim(&*store, 1_000).await;
-            finish(&*store, &tokens, Verdict::DONE).await;
+            finish(&*store, &tokens, Outcome::DONE).await;
         }
         clock.advance(Duration::from_secs(1));
         tokio::time::sleep(2 * INTERVAL).await;
@@ -395,7 +396,7 @@ async fn one_who_lags_is_told_of_every_job_that_ended_however_many() {
 async fn a_job_that_was_cancelled_before_is_told_to_one_who_follows_it_and_all_others() {
     let (store, feed) = feed(64);
     let id = enqueue(&*store).await;
-    store.cancel(id).await.unwrap();
+    store.cancel_job(id).await.unwrap();
     let mut listener = feed.listen(&anybody());
     listener.follow(Wanted { jobs: vec![id], ..all() }).unwrap();
     assert_eq!(heard(&mut listener).await, [(id, Some(JobStatus::Cancelled))]);
@@ -428,10 +429,10 @@ async fn too_much_at_once_is_a_lag_for_those_who_follow_all() {
     let mut by_id = feed.listen(&anybody());
     by_id.follow(jobs(&[id])).unwrap();
     heard(&mut broad).await;
-    store.enqueue_many(vec![job(); MAX_RECENT]).await.unwrap();
-    assert_eq!(heard(&mut broad).await.len(), MAX_RECENT, "as many as one request may record are told");
-    for _ in 0..RECORDED_TIMES {
-        store.enqueue_many(vec![job(); MAX_RECENT]).await.unwrap();
+    store.enqueue_jobs(vec![job(); MAX_CHANGES]).await.unwrap();
+    assert_eq!(heard(&mut broad).await.len(), MAX_CHANGES, "as many as one request may record are told");
+    for _ in 0..ENQUEUED_FACTOR {
+        store.enqueue_jobs(vec![job(); MAX_CHANGES]).await.unwrap();
     }
     timeout(A_WHILE, async { while broad.hear().await.is_ok() {} }).await.unwrap();
     clock.advance(Duration::from_secs(60));
@@ -456,10 +457,10 @@ async fn whoever_leaves_a_job_that_is_unknown_takes_nothing_from_others_who_foll
 
 #[tokio::test(start_paused = true)]
 async fn fifty_thousand_leased_jobs_are_followed_without_a_lag_and_each_is_told_when_it_is_leased_no_more() {
-    const MANY: usize = 5 * MAX_RECENT;
+    const MANY: usize = 5 * MAX_CHANGES;
     let (clock, store, feed) = feed_on_a_still_clock();
     for _ in 0..5 {
-        store.enqueue_many(vec![job(); MAX_RECENT]).await.unwrap();
+        store.enqueue_jobs(vec![job(); MAX_CHANGES]).await.unwrap();
     }
     // None of them was recorded lately.
     clock.advance(Duration::from_secs(60));
@@ -474,7 +475,7 @@ async fn fifty_thousand_leased_jobs_are_followed_without_a_lag_and_each_is_told_
     assert!(running.iter().all(|(_, status)| *status == Some(JobStatus::Running)));
     // All at once, and some of them leave no other trace.
     for some in tokens.chunks(1_000) {
-        finish(&*store, some, Verdict::Release).await;
+        finish(&*store, some, Outcome::Release).await;
     }
     let waiting = heard(&mut listener).await;
     assert_eq!(waiting.len(), MANY);

@@ -9,7 +9,7 @@ use orchestrix_api::{
 };
 use orchestrix_core::{
     Timestamp,
-    schedule::{Outcome, Overlap},
+    schedule::{OccurrenceOutcome, Overlap},
 };
 use orchestrix_store::{Backfill, Occurrence, PageRequest, Schedule, StoreError};
 
@@ -47,7 +47,7 @@ pub(crate) async fn backfill(
     let planned = plan(&app, &caller, &schedule, &range, overlap).await?;
     let (status, fired, items) = match dry_run {
         true => {
-            let fired = planned.iter().filter(|occurrence| occurrence.outcome == Outcome::Fired).count();
+            let fired = planned.iter().filter(|occurrence| occurrence.outcome == OccurrenceOutcome::Fired).count();
             let items = planned.iter().cloned().map(OccurrenceView::from).collect();
             (StatusCode::OK, fired, Some(items))
         }
@@ -84,8 +84,8 @@ async fn fired_times(
     let mut times = HashSet::new();
     let mut page = PageRequest::after(range.to, PageRequest::<()>::MAX_LIMIT);
     for _ in 0..max_pages {
-        let occurrences = app.store.occurrences(caller.tenant(), &schedule.definition.name, &page).await?;
-        let fired = occurrences.items.iter().filter(|occurrence| occurrence.outcome == Outcome::Fired);
+        let occurrences = app.store.list_occurrences(caller.tenant(), &schedule.definition.name, &page).await?;
+        let fired = occurrences.items.iter().filter(|occurrence| occurrence.outcome == OccurrenceOutcome::Fired);
         times.extend(fired.map(|occurrence| occurrence.nominal));
         match occurrences.next {
             Some(cursor) if cursor >= range.from => page.cursor = Some(cursor),

@@ -15,7 +15,7 @@ use orchestrix_api::{
     schema::{ScheduleId, Time},
 };
 use orchestrix_core::{FieldError, Invalid, JobId, ScheduleName, Timestamp};
-use orchestrix_store::{Put, Schedule, StoreError};
+use orchestrix_store::{PutResult, Schedule, StoreError};
 
 use crate::{
     App, answer,
@@ -44,7 +44,7 @@ pub(crate) async fn list(
     query: Params,
 ) -> Result<Json<ListResponse<ScheduleView>>, Refusal> {
     let page = page::parse_page(&query.0, |text| ScheduleName::new(text).ok())?;
-    let schedules = app.store.schedules(caller.tenant(), &page).await?;
+    let schedules = app.store.list_schedules(caller.tenant(), &page).await?;
     Ok(Json(ListResponse::from_page(schedules, |schedule| ScheduleView::from(&schedule))))
 }
 
@@ -80,7 +80,7 @@ pub(crate) async fn put(
     if resume {
         app.store.resume_schedule(caller.tenant(), &name).await?;
     }
-    let status = if put == Put::Created { StatusCode::CREATED } else { StatusCode::OK };
+    let status = if put == PutResult::Created { StatusCode::CREATED } else { StatusCode::OK };
     let mut schedule = view(&app, &caller, &name).await?;
     schedule.status.put = Some(schedule::put_result_name(put).into());
     Ok((status, Json(schedule)))
@@ -270,7 +270,7 @@ pub(crate) async fn list_occurrences(
 ) -> Result<Json<ListResponse<OccurrenceView>>, Refusal> {
     let name = parse_name(&text)?;
     let page = page::parse_page(&query.0, |text| text.parse().ok())?;
-    let occurrences = app.store.occurrences(caller.tenant(), &name, &page).await?;
+    let occurrences = app.store.list_occurrences(caller.tenant(), &name, &page).await?;
     Ok(Json(ListResponse::from_page(occurrences, OccurrenceView::from)))
 }
 
@@ -304,7 +304,7 @@ async fn changed_view(
 
 /// Returns the schedule's unfinished jobs, oldest first. The overlap policy depends on them.
 async fn unfinished_jobs(app: &App, schedule: &Schedule) -> Result<Vec<JobId>, Refusal> {
-    let states = app.store.states(&schedule.open_jobs).await?;
+    let states = app.store.job_states(&schedule.open_jobs).await?;
     let is_unfinished = |id: &&JobId| states.iter().any(|(job, state)| job == *id && !state.is_terminal());
     Ok(schedule.open_jobs.iter().filter(is_unfinished).copied().collect())
 }

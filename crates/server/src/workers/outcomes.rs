@@ -14,16 +14,16 @@ use orchestrix_api::{
     },
 };
 use orchestrix_core::Invalid;
-use orchestrix_store::{Finish, FinishError, StoreError, metrics};
+use orchestrix_store::{FinishError, OutcomeReport, StoreError, metrics};
 
 use super::parse_token;
 use crate::{App, body::Text, openapi::problems::LeaseLost, params::Named, refusal::Refusal};
 
 async fn finish(app: &App, kind: OutcomeKind, text: &str, body: &Text) -> Result<Json<JobStatusView>, Refusal> {
     // An invalid body is reported even if the lease is lost.
-    let verdict = parse_outcome(kind, body.as_str()?)?;
+    let outcome = parse_outcome(kind, body.as_str()?)?;
     let token = parse_token(text)?;
-    match app.store.finish(vec![Finish { token, verdict }]).await?.pop() {
+    match app.store.finish_attempts(vec![OutcomeReport { token, outcome }]).await?.pop() {
         Some(Ok(state)) => Ok(Json(JobStatusView { job_id: token.job, status: state.status() })),
         Some(Err(FinishError::Invalid(error))) => Err(Problem::from(RequestError::from(Invalid::from(error))).into()),
         Some(Err(_)) | None => Err(StoreError::LeaseLost.into()),
@@ -88,11 +88,11 @@ outcome_handlers! {
 pub(crate) async fn finish_batch(State(app): State<Arc<App>>, body: Text) -> Result<Json<OutcomesResponse>, Refusal> {
     let items = body.read(parse_outcomes).await?;
     let (mut texts, mut reports) = (Vec::with_capacity(items.len()), Vec::with_capacity(items.len()));
-    for (text, token, verdict) in items {
+    for (text, token, outcome) in items {
         texts.push((text, token.is_some()));
-        reports.extend(token.map(|token| Finish { token, verdict }));
+        reports.extend(token.map(|token| OutcomeReport { token, outcome }));
     }
-    let mut results = app.store.finish(reports).await?.into_iter();
+    let mut results = app.store.finish_attempts(reports).await?.into_iter();
     let response = |(lease_token, is_token): (String, bool)| {
         let result = if is_token { results.next() } else { None };
         let rejected = |code, detail: String| (None, Some(code), Some(detail));

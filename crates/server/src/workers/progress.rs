@@ -33,7 +33,7 @@ pub(crate) async fn report(
 ) -> Result<Json<JobStatusView>, Refusal> {
     let update = parse_progress(body.as_str()?)?;
     let token = parse_token(&text)?;
-    app.store.progress(token, update).await?;
+    app.store.record_progress(token, update).await?;
     Ok(Json(JobStatusView { job_id: token.job, status: JobStatus::Running }))
 }
 

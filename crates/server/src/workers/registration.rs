@@ -48,7 +48,7 @@ pub(crate) async fn heartbeat(State(app): State<Arc<App>>, body: Text) -> Result
     let mut tokens: Vec<LeaseToken> = heartbeat.tokens.iter().filter_map(|(_, token)| *token).collect();
     tokens.sort_unstable();
     tokens.dedup();
-    let extended = app.store.heartbeat(&tokens).await?;
+    let extended = app.store.extend_leases(&tokens).await?;
     let statuses: HashMap<LeaseToken, LeaseStatus> = tokens.into_iter().zip(extended).collect();
     let directive = match app.store.heartbeat_worker(&heartbeat.worker, heartbeat.presence.clone()).await? {
         Some(directive) => directive,

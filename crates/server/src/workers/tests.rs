@@ -9,7 +9,8 @@ use axum::{
 };
 use futures_util::poll;
 use orchestrix_core::{JobState, NewJob, Role};
-use orchestrix_store::{Clock, Directive, ManualClock, MemoryStore, NewKey, PageRequest, Queues, Store, WorkerStatus};
+use orchestrix_memory::MemoryStore;
+use orchestrix_store::{Clock, Directive, ManualClock, NewKey, PageRequest, Queues, Store, WorkerStatus};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
@@ -36,7 +37,7 @@ fn start_server(auth: Auth) -> (Arc<dyn Store>, Arc<App>, Router) {
 }
 
 async fn only_worker(store: &Arc<dyn Store>) -> WorkerStatus {
-    let mut found = store.workers(&PageRequest::first(10)).await.unwrap().items;
+    let mut found = store.list_workers(&PageRequest::first(10)).await.unwrap().items;
     assert_eq!(found.len(), 1, "{found:?}");
     found.remove(0)
 }
@@ -53,7 +54,7 @@ async fn a_drain_during_a_registration_is_not_lost() {
     let name = "w".parse().unwrap();
     let lease_request = |queue: &str| json!({"workerId": "w", "queues": [queue], "max": 3, "waitSeconds": 0});
     assert_eq!(post(&server, "/worker/leases", &lease_request("a")).await.status(), StatusCode::OK);
-    store.enqueue(NewJob { queue: "b".parse().unwrap(), ..NewJob::new("t".parse().unwrap()) }).await.unwrap();
+    store.enqueue_job(NewJob { queue: "b".parse().unwrap(), ..NewJob::new("t".parse().unwrap()) }).await.unwrap();
 
     // The worker has received `run` and is about to register another queue.
     let guard = app.registrations.write_lock().await;
@@ -141,7 +142,7 @@ async fn a_revoked_key_gets_no_jobs_and_its_long_poll_ends() {
     let lease_request = json!({"workerId": "w", "max": 3, "waitSeconds": 60});
     let mut long_poll = pin!(post_with(&server, "/worker/leases", &text, &lease_request));
     let known = async {
-        while store.workers(&PageRequest::first(1)).await.unwrap().items.is_empty() {
+        while store.list_workers(&PageRequest::first(1)).await.unwrap().items.is_empty() {
             tokio::task::yield_now().await;
         }
     };
@@ -151,15 +152,15 @@ async fn a_revoked_key_gets_no_jobs_and_its_long_poll_ends() {
     }
     assert!(store.revoke_key(&revoked.id).await.unwrap());
     app.keys.forget(&revoked.id);
-    let id = store.enqueue(NewJob::new("t".parse().unwrap())).await.unwrap().id;
+    let id = store.enqueue_job(NewJob::new("t".parse().unwrap())).await.unwrap().id;
     let (status, answer) = json(long_poll.await).await;
     assert_eq!((status, &answer["code"]), (StatusCode::UNAUTHORIZED, &"unauthenticated".into()), "{answer}");
     app.desk.cleared().await;
-    let job = store.get(id).await.unwrap().unwrap();
+    let job = store.job(id).await.unwrap().unwrap();
     assert_eq!((job.state, job.attempts), (JobState::Pending, 0));
 
     // The long poll also ends early when there is no job.
-    store.cancel(id).await.unwrap();
+    store.cancel_job(id).await.unwrap();
     let text = valid.text();
     let started = tokio::time::Instant::now();
     let mut long_poll = pin!(post_with(&server, "/worker/leases", &text, &lease_request));
@@ -188,7 +189,7 @@ async fn a_first_heartbeat_does_not_overwrite_a_concurrent_lease_request() {
         }
         assert!(poll!(leases.as_mut()).is_pending());
         assert!(poll!(heartbeats.as_mut()).is_pending());
-        let workers = async || store.workers(&PageRequest::first(10)).await.unwrap().items;
+        let workers = async || store.list_workers(&PageRequest::first(10)).await.unwrap().items;
         assert!(workers().await.is_empty(), "registrations are serialized");
 
         drop(guard);
@@ -211,7 +212,7 @@ async fn a_draining_worker_waits_as_long_as_it_requested_and_gets_no_jobs() {
     let lease_request = |seconds: u64| json!({"workerId": "w", "waitSeconds": seconds});
     post(&server, "/worker/leases", &lease_request(0)).await;
     store.direct_worker(&"w".parse().unwrap(), Directive::Drain).await.unwrap();
-    store.enqueue(NewJob::new("t".parse().unwrap())).await.unwrap();
+    store.enqueue_job(NewJob::new("t".parse().unwrap())).await.unwrap();
     let started = tokio::time::Instant::now();
     let (status, answer) = json(post(&server, "/worker/leases", &lease_request(5)).await).await;
     assert_eq!((status, &answer["leases"]), (StatusCode::OK, &json!([])));
@@ -227,7 +228,7 @@ async fn a_draining_worker_stays_live_and_draining_while_it_waits() {
     let lease_request = |seconds: u64| json!({"workerId": "w", "waitSeconds": seconds});
     post(&server, "/worker/leases", &lease_request(0)).await;
     store.direct_worker(&"w".parse().unwrap(), Directive::Drain).await.unwrap();
-    store.enqueue(NewJob::new("t".parse().unwrap())).await.unwrap();
+    store.enqueue_job(NewJob::new("t".parse().unwrap())).await.unwrap();
     // The store's clock advances together with the server's.
     tokio::spawn(async move {
         loop {

@@ -20,7 +20,7 @@ async fn who_is_bound_to_a_tenant_acts_in_it_alone() {
     let dead = place.dead_job("other").await;
     place.schedule("theirs", "other").await;
     let all = async || {
-        let page = place.store.list(&JobFilter::default(), &PageRequest::first(1_000)).await.unwrap();
+        let page = place.store.list_jobs(&JobFilter::default(), &PageRequest::first(1_000)).await.unwrap();
         page.items.len()
     };
     let before = all().await;
@@ -57,7 +57,7 @@ async fn who_is_bound_to_a_tenant_acts_in_it_alone() {
     let (status, answer) = place.ask("POST /jobs", key, &json!({"jobType": "t"})).await;
     assert_eq!(status, StatusCode::ACCEPTED, "{answer}");
     let own = answer["jobId"].as_str().unwrap();
-    assert_eq!(place.store.summary(own.parse().unwrap()).await.unwrap().unwrap().tenant.as_str(), "acme");
+    assert_eq!(place.store.job_summary(own.parse().unwrap()).await.unwrap().unwrap().tenant.as_str(), "acme");
     let (status, _) = place.ask(&format!("GET /jobs/{own}"), key, &json!({})).await;
     assert_eq!(status, StatusCode::OK);
     let body = json!({"jobType": "t", "dependsOn": [own], "tenant": "acme"});

@@ -7,7 +7,8 @@ use crate::place::Place;
 
 /// What is in the audit of what was done by keys, the first deed first.
 async fn deeds(place: &Place) -> Vec<AuditEntry> {
-    let mut entries = place.store.audit(&AuditFilter::default(), &PageRequest::first(100)).await.unwrap().items;
+    let mut entries =
+        place.store.list_audit_entries(&AuditFilter::default(), &PageRequest::first(100)).await.unwrap().items;
     entries.retain(|entry| entry.actor.starts_with("key:"));
     entries.sort_by_key(|entry| entry.seq);
     entries
@@ -129,7 +130,7 @@ async fn work(place: &Place, key: Option<&str>) -> Vec<(String, String)> {
             _ => drop(deed(&format!("/worker/leases/{{leaseToken}}/{ending}"), &token, &body).await),
         }
         // Out of the way of the next.
-        let _ = place.store.cancel(id.parse().unwrap()).await;
+        let _ = place.store.cancel_job(id.parse().unwrap()).await;
     }
     deed("/worker/leave", "", &json!({"workerId": "w"})).await;
     done
@@ -154,8 +155,10 @@ async fn what_operators_do_by_the_routes_of_workers_is_written_down_and_what_wor
     assert_eq!(entries, expected);
 
     // Where no keys are asked for, workers would fill it.
-    let before = place.store.audit(&AuditFilter::default(), &PageRequest::first(1_000)).await.unwrap().items.len();
+    let before =
+        place.store.list_audit_entries(&AuditFilter::default(), &PageRequest::first(1_000)).await.unwrap().items.len();
     work(&place, None).await;
-    let after = place.store.audit(&AuditFilter::default(), &PageRequest::first(1_000)).await.unwrap().items.len();
+    let after =
+        place.store.list_audit_entries(&AuditFilter::default(), &PageRequest::first(1_000)).await.unwrap().items.len();
     assert_eq!(after, before);
 }

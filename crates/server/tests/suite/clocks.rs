@@ -3,8 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use orchestrix_core::{Instance, JobId, NewJob, WorkerName};
+use orchestrix_memory::MemoryStore;
 use orchestrix_server::Local;
-use orchestrix_store::{ClaimRequest, ManualClock, MemoryStore, Store, WorkerInfo};
+use orchestrix_store::{ClaimRequest, ManualClock, Store, WorkerInfo};
 use serde_json::{Value, json};
 
 async fn get(local: &Local, path: &str) -> Value {
@@ -31,11 +32,11 @@ async fn a_server_whose_clock_is_years_ahead_calls_no_worker_silent_and_no_lease
         ..WorkerInfo::any(name.clone())
     };
     store.register_worker(&slow).await.unwrap();
-    let running = store.enqueue(NewJob::new("t".parse().unwrap())).await.unwrap().id;
-    store.claim(&ClaimRequest::any(name.clone(), 1)).await.unwrap();
+    let running = store.enqueue_job(NewJob::new("t".parse().unwrap())).await.unwrap().id;
+    store.claim_jobs(&ClaimRequest::any(name.clone(), 1)).await.unwrap();
     let expiring =
         NewJob { expires_at: Some("2020-01-01T00:02:00Z".parse().unwrap()), ..NewJob::new("t".parse().unwrap()) };
-    let expiring = store.enqueue(expiring).await.unwrap().id;
+    let expiring = store.enqueue_job(expiring).await.unwrap().id;
 
     // Longer than thirty seconds, and not three of its heartbeats.
     clock.advance(Duration::from_secs(29));

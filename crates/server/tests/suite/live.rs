@@ -10,10 +10,11 @@ use std::{
 };
 
 use orchestrix_core::{JobType, NewJob, Queue, WorkerName};
+use orchestrix_memory::MemoryStore;
 use orchestrix_server::{App, Auth, Local, ServerOptions, serve};
 use orchestrix_store::{
-    ClaimRequest, Clock, Finish, LogLevel, LogLine, ManualClock, MemoryStore, Store, Verdict,
-    recent::{MAX_RECENT, RECORDED_TIMES},
+    ClaimRequest, Clock, LogLevel, LogLine, ManualClock, Outcome, OutcomeReport, Store,
+    changes::{ENQUEUED_FACTOR, MAX_CHANGES},
 };
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, task::block_in_place};
@@ -64,7 +65,7 @@ impl Place {
     }
 
     async fn job(&self) -> String {
-        self.store.enqueue(NewJob::new(JobType::new("t").unwrap())).await.unwrap().id.to_string()
+        self.store.enqueue_job(NewJob::new(JobType::new("t").unwrap())).await.unwrap().id.to_string()
     }
 
     fn connect(&self) -> TcpStream {
@@ -232,7 +233,7 @@ async fn one_who_takes_nothing_of_his_events_loses_his_place() {
     let options = ServerOptions { live: 1, write_timeout: Duration::from_millis(500), ..ServerOptions::default() };
     let place = Place::new(options).await;
     let job = place.job().await;
-    let claimed = place.store.claim(&ClaimRequest::any(WorkerName::new("w").unwrap(), 1)).await.unwrap();
+    let claimed = place.store.claim_jobs(&ClaimRequest::any(WorkerName::new("w").unwrap(), 1)).await.unwrap();
     // More than all buffers between here and there hold.
     let line = LogLine { at: None, level: LogLevel::Info, message: "x".repeat(4_000) };
     for _ in 0..10 {
@@ -269,7 +270,7 @@ async fn one_who_takes_nothing_of_what_he_follows_loses_his_place() {
     let long = NewJob::new(JobType::new("x".repeat(128)).unwrap());
     let long = NewJob { queue: Queue::new("q".repeat(128)).unwrap(), ..long };
     for _ in 0..4 {
-        place.store.enqueue_many(vec![long.clone(); MAX_RECENT]).await.unwrap();
+        place.store.enqueue_jobs(vec![long.clone(); MAX_CHANGES]).await.unwrap();
     }
     place.let_in(&job, None).await;
     drop(silent);
@@ -282,18 +283,18 @@ async fn too_much_at_once_is_told_as_a_lag_and_then_how_things_stand() {
     let store = MemoryStore::with_clock(clock as Arc<dyn Clock>);
     let place = Place::on(store, ServerOptions::default()).await;
     let job = place.job().await;
-    let claimed = place.store.claim(&ClaimRequest::any(WorkerName::new("w").unwrap(), 1)).await.unwrap();
+    let claimed = place.store.claim_jobs(&ClaimRequest::any(WorkerName::new("w").unwrap(), 1)).await.unwrap();
     let (mut socket, _) = place.socket(header::USER_AGENT, "test").unwrap();
     block_in_place(|| socket.send(Message::text(r#"{"subscribe": {"all": true}}"#))).unwrap();
     let mut until = |is: &dyn Fn(&Value) -> bool| while !is(&next(&mut socket)) {};
     until(&|news| news["jobId"] == *job && news["status"] == "RUNNING");
-    for _ in 0..=RECORDED_TIMES {
-        place.store.enqueue_many(vec![NewJob::new(JobType::new("x").unwrap()); MAX_RECENT]).await.unwrap();
+    for _ in 0..=ENQUEUED_FACTOR {
+        place.store.enqueue_jobs(vec![NewJob::new(JobType::new("x").unwrap()); MAX_CHANGES]).await.unwrap();
     }
     until(&|news| news["event"] == "lagged");
     until(&|news| news["jobId"] == *job && news["status"] == "RUNNING");
     until(&|news| news["event"] == "synced");
-    place.store.finish(vec![Finish { token: claimed[0].token, verdict: Verdict::DONE }]).await.unwrap();
+    place.store.finish_attempts(vec![OutcomeReport { token: claimed[0].token, outcome: Outcome::DONE }]).await.unwrap();
     until(&|news| news["jobId"] == *job && news["status"] == "COMPLETED");
 }
 
@@ -326,8 +327,8 @@ async fn whoever_comes_back_hears_what_he_missed_and_that_this_is_all() {
     let last = next(&mut socket);
     assert_eq!((&last["jobId"], &last["status"]), (&json!(job), &json!("PENDING")));
     drop(socket);
-    let claimed = place.store.claim(&ClaimRequest::any(WorkerName::new("w").unwrap(), 1)).await.unwrap();
-    place.store.finish(vec![Finish { token: claimed[0].token, verdict: Verdict::DONE }]).await.unwrap();
+    let claimed = place.store.claim_jobs(&ClaimRequest::any(WorkerName::new("w").unwrap(), 1)).await.unwrap();
+    place.store.finish_attempts(vec![OutcomeReport { token: claimed[0].token, outcome: Outcome::DONE }]).await.unwrap();
     let mut socket = follow(json!({"queues": ["default"], "since": last["at"]}));
     let end = next(&mut socket);
     assert_eq!((&end["jobId"], &end["status"]), (&json!(job), &json!("COMPLETED")));

@@ -7,8 +7,8 @@ use axum::{
     body::{Body, to_bytes},
     http::{Request, header},
 };
+use orchestrix_memory::MemoryStore;
 use orchestrix_server::{App, ServerOptions, router};
-use orchestrix_store::MemoryStore;
 use serde_json::Value;
 use tower::ServiceExt;
 

@@ -8,8 +8,9 @@ use axum::{
     http::{Request, StatusCode, header},
 };
 use orchestrix_core::{JobState, WorkerName};
+use orchestrix_memory::MemoryStore;
 use orchestrix_server::{App, Auth, Local, Metrics, ServerOptions, router};
-use orchestrix_store::{ClaimRequest, Finish, MemoryStore, Store, Verdict};
+use orchestrix_store::{ClaimRequest, Outcome, OutcomeReport, Store};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
@@ -92,20 +93,20 @@ impl Place {
     /// One that has failed for good.
     pub(crate) async fn dead_job(&self, tenant: &str) -> String {
         let id = self.job(tenant).await;
-        let claimed = self.store.claim(&ClaimRequest::any(WorkerName::new("w").unwrap(), 1_000)).await.unwrap();
+        let claimed = self.store.claim_jobs(&ClaimRequest::any(WorkerName::new("w").unwrap(), 1_000)).await.unwrap();
         for job in claimed {
-            let verdict = match job.id().to_string() == id {
-                true => Verdict::Fail { error: "e".into(), retryable: false, retry_after: None },
-                false => Verdict::Release,
+            let outcome = match job.id().to_string() == id {
+                true => Outcome::Fail { error: "e".into(), retryable: false, retry_after: None },
+                false => Outcome::Release,
             };
-            self.store.finish(vec![Finish { token: job.token, verdict }]).await.unwrap();
+            self.store.finish_attempts(vec![OutcomeReport { token: job.token, outcome }]).await.unwrap();
         }
         assert_eq!(self.state(&id).await, JobState::Dead);
         id
     }
 
     pub(crate) async fn state(&self, id: &str) -> JobState {
-        self.store.summary(id.parse().unwrap()).await.unwrap().unwrap().state
+        self.store.job_summary(id.parse().unwrap()).await.unwrap().unwrap().state
     }
 
     pub(crate) async fn schedule(&self, name: &str, tenant: &str) {

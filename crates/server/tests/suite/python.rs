@@ -71,7 +71,7 @@ impl Ground {
         job.payload = Json::of("payload", payload).unwrap();
         job.retry = SOON;
         job.max_attempts = 2;
-        self.store().enqueue(job).await.unwrap().id
+        self.store().enqueue_job(job).await.unwrap().id
     }
 }
 
@@ -108,9 +108,9 @@ async fn it_does_jobs_and_tells_how_they_failed(ground: Ground) {
     let job = ground.reaches(counts, JobState::Completed).await;
     assert_eq!((job.result.unwrap().as_str(), job.checkpoint.unwrap().as_str()), ("3", "3"));
     assert_eq!(job.progress.unwrap().message.as_deref(), Some("3 counted"));
-    let lines = ground.store().logs(counts, &PageRequest::first(10)).await.unwrap().items;
+    let lines = ground.store().job_logs(counts, &PageRequest::first(10)).await.unwrap().items;
     assert_eq!(lines[0].message, "counted to 3");
-    let listed = ground.store().workers(&PageRequest::first(10)).await.unwrap().items;
+    let listed = ground.store().list_workers(&PageRequest::first(10)).await.unwrap().items;
     assert_eq!(listed[0].info.job_types.as_ref().map(Vec::len), Some(3), "{listed:?}");
     python.signal("TERM");
     assert_eq!(python.ended().await, Some(0));
@@ -121,7 +121,7 @@ async fn a_cancel_stops_a_job(ground: Ground) {
     let mut python = Python::start(&ground, &[]).await;
     let id = ground.example("count", &json!({ "n": 1_000_000, "seconds": 0.05 })).await;
     until("it counts", async || ground.job(id).await.checkpoint.is_some()).await;
-    ground.store().cancel(id).await.unwrap();
+    ground.store().cancel_job(id).await.unwrap();
     ground.reaches(id, JobState::Cancelled).await;
     python.signal("INT");
     assert_eq!(python.ended().await, Some(0));
@@ -140,7 +140,7 @@ async fn a_signal_lets_jobs_finish_and_hands_back_the_rest(ground: Ground) {
     assert_eq!(ground.job(short).await.state, JobState::Completed);
     let job = ground.job(long).await;
     assert_eq!((job.state, job.attempts), (JobState::Pending, 0), "handed back at no cost: {job:?}");
-    assert!(ground.store().workers(&PageRequest::first(10)).await.unwrap().items.is_empty(), "it took leave");
+    assert!(ground.store().list_workers(&PageRequest::first(10)).await.unwrap().items.is_empty(), "it took leave");
     // Another goes on where it stopped.
     let done: u64 = job.checkpoint.unwrap().to().unwrap();
     let python = Python::start(&ground, &[]).await;

@@ -7,7 +7,7 @@ use std::{sync::Arc, time::Duration};
 
 use orchestrix_client::Job;
 use orchestrix_core::{JobState, Json, WorkerName};
-use orchestrix_store::{ClaimRequest, Finish, FinishError, LogLevel, PageRequest, Verdict};
+use orchestrix_store::{ClaimRequest, FinishError, LogLevel, Outcome, OutcomeReport, PageRequest};
 use orchestrix_worker::{Context, HttpOptions, HttpSource, JobError, JobSource, StopReason};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -67,11 +67,11 @@ async fn jobs_are_done_and_failures_tried_again(ground: Ground) {
     let child = ground.reaches(child["child"].as_str().unwrap().parse().unwrap(), JobState::Completed).await;
     assert_eq!(child.tenant.as_str(), "acme", "it is of the tenant of its parent");
     until("all outcomes are told", async || worker.stats().reported == 200 + 19 + 3).await;
-    let listed = ground.store().workers(&PageRequest::first(10)).await.unwrap().items;
+    let listed = ground.store().list_workers(&PageRequest::first(10)).await.unwrap().items;
     assert_eq!((listed[0].info.name.as_str(), listed[0].info.concurrency), ("remote", 10));
     assert_eq!(listed[0].info.job_types.as_ref().unwrap()[0].as_str(), "task");
     assert_eq!(worker.shutdown().await.untold, 0);
-    assert!(ground.store().workers(&PageRequest::first(10)).await.unwrap().items.is_empty(), "it took leave");
+    assert!(ground.store().list_workers(&PageRequest::first(10)).await.unwrap().items.is_empty(), "it took leave");
     ground.end().await;
 }
 
@@ -102,7 +102,7 @@ async fn what_a_handler_says_arrives(ground: Ground) {
     let id = ground.enqueue(Task { n: 1 }.request().retry(SOON)).await;
     through.acquire().await.unwrap().forget();
     assert_eq!(ground.job(id).await.checkpoint.unwrap().as_str(), "7", "durable when it was saved");
-    let lines = async || ground.store().logs(id, &PageRequest::first(1_000)).await.unwrap().items;
+    let lines = async || ground.store().job_logs(id, &PageRequest::first(1_000)).await.unwrap().items;
     until("the first line is there while it runs", async || lines().await.len() == 1).await;
     let progress = ground.job(id).await.progress.unwrap();
     assert_eq!((progress.percent, progress.message.as_deref()), (Some(25.0), Some("a quarter")));
@@ -128,7 +128,7 @@ async fn a_cancel_reaches_the_handler(ground: Ground) {
     let worker = worker.start().unwrap();
     let id = ground.enqueue(Task { n: 1 }).await;
     ground.reaches(id, JobState::Running).await;
-    ground.store().cancel(id).await.unwrap();
+    ground.store().cancel_job(id).await.unwrap();
     let reason = tokio::time::timeout(PATIENCE, told.recv()).await.expect("it hears").unwrap();
     assert_eq!(reason, Some(StopReason::Cancelled));
     ground.reaches(id, JobState::Cancelled).await;
@@ -169,7 +169,7 @@ async fn a_server_that_restarts_costs_nothing(mut ground: Ground) {
     for (n, id) in jobs.into_iter().enumerate() {
         let job = ground.reaches(id, JobState::Completed).await;
         assert_eq!((job.attempts, job.losses, job.leases), (1, 0, 1), "{n} ran once: {job:?}");
-        let lines = ground.store().logs(id, &PageRequest::first(10)).await.unwrap().items;
+        let lines = ground.store().job_logs(id, &PageRequest::first(10)).await.unwrap().items;
         assert_eq!(lines.iter().map(|line| line.message.as_str()).collect::<Vec<_>>(), ["began", "ends"]);
     }
     let stats = worker.stats();
@@ -185,9 +185,9 @@ async fn an_outcome_that_the_server_cannot_read_spoils_no_other(ground: Ground) 
     }
     let jobs = source.lease(&ClaimRequest::any(WorkerName::new("hand").unwrap(), 9)).await.unwrap();
     let nested = |depth: usize| Json::trusted(&format!("{}1{}", "[".repeat(depth), "]".repeat(depth)));
-    let verdict = |n: usize| Verdict::Complete { result: Some(nested(if n == 3 { 200 } else { 2 })) };
-    let mut items: Vec<Finish> =
-        jobs.iter().enumerate().map(|(n, job)| Finish { token: job.token, verdict: verdict(n) }).collect();
+    let outcome = |n: usize| Outcome::Complete { result: Some(nested(if n == 3 { 200 } else { 2 })) };
+    let mut items: Vec<OutcomeReport> =
+        jobs.iter().enumerate().map(|(n, job)| OutcomeReport { token: job.token, outcome: outcome(n) }).collect();
     // Of nobody, and so lost; which spoils nothing either.
     items[5].token.counter += 1;
     for again in [false, true] {

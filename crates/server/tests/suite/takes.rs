@@ -116,8 +116,9 @@ async fn what_is_refused_for_its_form_is_not_done() {
 async fn a_method_that_a_route_does_not_have_does_nothing_that_the_audit_should_know() {
     let place = Place::new();
     let admin = place.key("admin", None).await;
-    let written =
-        async || place.store.audit(&AuditFilter::default(), &PageRequest::first(100)).await.unwrap().items.len();
+    let written = async || {
+        place.store.list_audit_entries(&AuditFilter::default(), &PageRequest::first(100)).await.unwrap().items.len()
+    };
     let before = written().await;
     for what in
         ["PATCH /admin/keys", "POST /admin/jobs", "PUT /admin/jobs/bulk", "POST /schedules", "PUT /worker/leases"]

@@ -33,10 +33,10 @@ fn reads_and_writes_go_on_while_the_runtime_of_the_store_is_blocked() {
     });
     let (store, token) = taken.recv_timeout(LIMIT).unwrap();
     runtime().block_on(async {
-        let apart = store.apart(1).unwrap();
-        let beat = tokio::time::timeout(LIMIT, apart.heartbeat(&[token])).await.expect("an answer").unwrap();
+        let apart = store.dedicated_handle(1).unwrap();
+        let beat = tokio::time::timeout(LIMIT, apart.extend_leases(&[token])).await.expect("an answer").unwrap();
         assert!(matches!(beat[..], [LeaseStatus::Held(_)]), "{beat:?}");
-        let job = tokio::time::timeout(LIMIT, apart.get(token.job)).await.expect("an answer").unwrap();
+        let job = tokio::time::timeout(LIMIT, apart.job(token.job)).await.expect("an answer").unwrap();
         assert_eq!(job.map(|job| job.state), Some(JobState::Running));
     });
     free.send(()).unwrap();

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use orchestrix_conformance::Harness;
 use orchestrix_core::Timestamp;
 use orchestrix_sqlite::{SqliteOptions, SqliteStore};
-use orchestrix_store::{ManualClock, conformance::Harness};
+use orchestrix_store::ManualClock;
 
 use crate::support::Folder;
 
@@ -16,4 +17,4 @@ async fn harness() -> Harness {
     Harness { store: Arc::new(store), clock: Box::new(clock), guard: Box::new(folder) }
 }
 
-orchestrix_store::conformance_suite!(harness);
+orchestrix_conformance::conformance_suite!(harness);

@@ -12,7 +12,7 @@ use std::{
 
 use orchestrix_core::{DependsOn, JobId, JobState, LeaseToken, NewJob};
 use orchestrix_sqlite::{SCHEMA_VERSION, SqliteOptions, SqliteStore};
-use orchestrix_store::{Fence, FinishError, PageRequest, Store, StoreError};
+use orchestrix_store::{Fence, FinishError, PageRequest, StoreError, prelude::*};
 use rusqlite::Connection;
 
 use crate::{
@@ -66,7 +66,7 @@ async fn produce(store: SqliteStore, producer: usize) {
                 let parent = NewJob { reference: Some("parent".into()), ..plain.clone() };
                 let child = NewJob { depends_on: vec![DependsOn::Reference("parent".into())], ..plain };
                 let family = std::iter::once(parent).chain(vec![child; CHILDREN]).collect();
-                say(store.enqueue_many(family).await.unwrap()[0].id);
+                say(store.enqueue_jobs(family).await.unwrap()[0].id);
             }
         }
     }
@@ -114,7 +114,7 @@ impl Scene {
         let folder = Folder::new();
         let scene = Self { file: folder.file(), _folder: folder };
         if jobs > 0 {
-            open(&scene.file).await.enqueue_many(vec![patient(); jobs]).await.unwrap();
+            open(&scene.file).await.enqueue_jobs(vec![patient(); jobs]).await.unwrap();
         }
         scene
     }
@@ -135,7 +135,7 @@ impl Scene {
     /// Lets every lease run out and takes it back.
     async fn take_back(&self, connection: &Connection) -> usize {
         let expired = expire_leases(connection);
-        let swept = open(&self.file).await.reap(Fence::NONE, 10_000, u16::MAX).await.unwrap();
+        let swept = open(&self.file).await.reap_leases(Fence::NONE, 10_000, u16::MAX).await.unwrap();
         assert_eq!(swept.count, expired, "every lease is taken back, and once");
         expired
     }
@@ -146,7 +146,7 @@ impl Scene {
         loop {
             // Children are found in the round after their parents; one call tells only so many of them.
             let tokens = claim_all(&store).await;
-            if tokens.is_empty() && store.unblock(Fence::NONE, 10_000).await.unwrap().count == 0 {
+            if tokens.is_empty() && store.unblock_jobs(Fence::NONE, 10_000).await.unwrap().count == 0 {
                 break;
             }
             for some in tokens.chunks(1_000) {
@@ -158,7 +158,7 @@ impl Scene {
         assert_eq!(number(&connection, once), 0, "a job was not done, or not once");
         let twice = "SELECT count(*) FROM attempt WHERE outcome = 'completed' GROUP BY job_id HAVING count(*) > 1";
         assert_eq!(number(&connection, &format!("SELECT count(*) FROM ({twice})")), 0, "a job was completed twice");
-        assert_eq!(store.depths(&PageRequest::first(10)).await.unwrap().items, [], "nothing is left");
+        assert_eq!(store.queue_depths(&PageRequest::first(10)).await.unwrap().items, [], "nothing is left");
         books::assert_balanced(&connection);
         books::assert_sound(&connection);
     }
@@ -292,7 +292,7 @@ async fn a_store_that_was_let_go_in_peace_leaves_everything_in_the_one_file() {
         // Many readers are closed with it, and none of them may be the last.
         together((0..64).map(|_| {
             let store = store.clone();
-            async move { store.get(id).await.unwrap().expect("a job") }
+            async move { store.job(id).await.unwrap().expect("a job") }
         }))
         .await;
         match round % 2 {
@@ -302,8 +302,8 @@ async fn a_store_that_was_let_go_in_peace_leaves_everything_in_the_one_file() {
                 let clone = store.clone();
                 store.close().await;
                 assert!(!std::fs::exists(crate::wal::path(&folder.file())).unwrap());
-                assert!(matches!(clone.get(id).await, Err(StoreError::Unavailable(_))));
-                assert!(matches!(clone.enqueue(job("t")).await, Err(StoreError::Unavailable(_))));
+                assert!(matches!(clone.job(id).await, Err(StoreError::Unavailable(_))));
+                assert!(matches!(clone.enqueue_job(job("t")).await, Err(StoreError::Unavailable(_))));
             }
         }
         let copy = folder.path().join("copy.db");

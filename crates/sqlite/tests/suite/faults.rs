@@ -15,7 +15,7 @@ use std::{
 
 use orchestrix_core::{JobId, JobState, Json, LeaseToken, NewJob};
 use orchestrix_sqlite::{SCHEMA_VERSION, SqliteOptions, SqliteStore};
-use orchestrix_store::{ClaimRequest, Finish, FinishError, PageRequest, Store, StoreError, Verdict};
+use orchestrix_store::{ClaimRequest, FinishError, Outcome, OutcomeReport, PageRequest, StoreError, prelude::*};
 use uuid::Uuid;
 
 use crate::{
@@ -93,7 +93,7 @@ async fn fill_the_disk(file: &Path) {
     while refused < 10 {
         let calls = (0..4).map(|_| {
             let store = store.clone();
-            async move { store.enqueue(large()).await }
+            async move { store.enqueue_job(large()).await }
         });
         for answer in together(calls).await {
             match answer {
@@ -114,10 +114,10 @@ async fn fill_the_disk(file: &Path) {
     books::assert_balanced(&connection);
     books::assert_sound(&connection);
     for id in acknowledged.iter().take(10) {
-        let job = store.get(*id).await.unwrap().expect("an acknowledged job");
+        let job = store.job(*id).await.unwrap().expect("an acknowledged job");
         assert_eq!((job.state, job.payload), (JobState::Pending, payload(3_000)));
     }
-    let depths = store.depths(&PageRequest::first(10)).await.unwrap().items;
+    let depths = store.queue_depths(&PageRequest::first(10)).await.unwrap().items;
     assert_eq!(depths[0].counts[&JobState::Pending], acknowledged.len() as u64);
 
     fs::remove_file(ballast).unwrap();
@@ -147,12 +147,12 @@ async fn one_large_call_among_small_ones(file: &Path, megabytes: usize) {
     let small = |name: usize| {
         let store = store.clone();
         let job = NewJob { correlation_id: Some(name.to_string()), ..job("t") };
-        async move { store.enqueue_many(vec![job]).await }
+        async move { store.enqueue_jobs(vec![job]).await }
     };
     let before: Vec<_> = (0..20).map(|i| tokio::spawn(small(i))).collect();
     let large = NewJob { payload: payload(MEGABYTE), ..job("large") };
     let call = store.clone();
-    let large = tokio::spawn(async move { call.enqueue_many(vec![large; megabytes]).await });
+    let large = tokio::spawn(async move { call.enqueue_jobs(vec![large; megabytes]).await });
     let after: Vec<_> = (20..40).map(|i| tokio::spawn(small(i))).collect();
     holder.release();
 
@@ -250,17 +250,17 @@ async fn a_file_that_another_holds_for_too_long_is_unavailable_and_work_goes_on_
     let begun = Instant::now();
     let many = together((0..8).map(|_| {
         let store = store.clone();
-        async move { store.enqueue(job("t")).await }
+        async move { store.enqueue_job(job("t")).await }
     }));
     for answer in many.await {
         assert_held(&answer.expect_err("the file is held"), &folder.file());
     }
-    let error = store.claim(&ClaimRequest::any(worker("w"), 1)).await.expect_err("the file is held");
+    let error = store.claim_jobs(&ClaimRequest::any(worker("w"), 1)).await.expect_err("the file is held");
     assert_held(&error, &folder.file());
     let waited = begun.elapsed();
     assert!(waited >= patience && waited < LIMIT, "after {waited:?}");
-    assert_eq!(store.get(id).await.unwrap().expect("a job").state, JobState::Pending, "readers do not wait");
-    assert_eq!(store.depths(&PageRequest::first(10)).await.unwrap().items[0].counts[&JobState::Pending], 1);
+    assert_eq!(store.job(id).await.unwrap().expect("a job").state, JobState::Pending, "readers do not wait");
+    assert_eq!(store.queue_depths(&PageRequest::first(10)).await.unwrap().items[0].counts[&JobState::Pending], 1);
     // A file that is held can still be opened: there is nothing to be written.
     SqliteStore::open(options).await.expect("a second store");
 
@@ -405,24 +405,24 @@ async fn of_sixty_four_calls_that_share_commits_those_that_are_refused_fail_alon
         let nobody = JobId::from_uuid(Uuid::from_u128(i));
         async move {
             match i % 8 {
-                0 => store.enqueue(child_of(&[nobody])).await.map(|enqueued| enqueued.id),
+                0 => store.enqueue_job(child_of(&[nobody])).await.map(|enqueued| enqueued.id),
                 1 => {
                     let other = NewJob { payload: payload(20), ..keyed("known") };
-                    store.enqueue(other).await.map(|enqueued| enqueued.id)
+                    store.enqueue_job(other).await.map(|enqueued| enqueued.id)
                 }
                 2 => {
                     let text = format!("\"poison{}\"", "x".repeat(600));
                     let poison = NewJob { payload: Json::trusted(&text), ..job("t") };
-                    store.enqueue_many(vec![job("t"), poison]).await.map(|enqueued| enqueued[0].id)
+                    store.enqueue_jobs(vec![job("t"), poison]).await.map(|enqueued| enqueued[0].id)
                 }
-                3 => store.cancel(nobody).await.map(|_| nobody),
+                3 => store.cancel_job(nobody).await.map(|_| nobody),
                 4 => {
                     let token = LeaseToken { job: known, counter: 1, secret: Uuid::from_u128(i) };
-                    let answers = store.finish(vec![Finish { token, verdict: Verdict::DONE }]).await?;
+                    let answers = store.finish_attempts(vec![OutcomeReport { token, outcome: Outcome::DONE }]).await?;
                     assert_eq!(answers, [Err(FinishError::LeaseLost)]);
                     Err(StoreError::LeaseLost)
                 }
-                _ => store.enqueue(NewJob { payload: payload(600), ..job("t") }).await.map(|enqueued| enqueued.id),
+                _ => store.enqueue_job(NewJob { payload: payload(600), ..job("t") }).await.map(|enqueued| enqueued.id),
             }
         }
     };
@@ -466,7 +466,7 @@ async fn when_all_of_a_commit_is_undone_everybody_in_it_is_told_so() {
     let holder = Holder::new(&folder.file());
     let call = |i: usize| {
         let store = store.clone();
-        async move { store.enqueue(job(if i == 32 { "poison" } else { "t" })).await }
+        async move { store.enqueue_job(job(if i == 32 { "poison" } else { "t" })).await }
     };
     let calls: Vec<_> = (0..64).map(|i| tokio::spawn(call(i))).collect();
     tokio::task::yield_now().await;

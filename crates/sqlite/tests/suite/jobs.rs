@@ -6,7 +6,7 @@ use orchestrix_core::{
     DependsOn, IdempotencyKey, JobId, JobState, JobType, Json, LeaseToken, NewJob, Queue, WorkerName,
 };
 use orchestrix_sqlite::SqliteStore;
-use orchestrix_store::{ClaimRequest, Claimed, Finish, FinishError, Store, Verdict};
+use orchestrix_store::{ClaimRequest, ClaimedJob, FinishError, Outcome, OutcomeReport, prelude::*};
 use rusqlite::Connection;
 use tokio::{sync::Barrier, task::JoinSet};
 
@@ -43,12 +43,12 @@ pub(crate) fn worker(name: &str) -> WorkerName {
 }
 
 pub(crate) async fn enqueue(store: &SqliteStore, job: NewJob) -> JobId {
-    store.enqueue(job).await.expect("a valid job").id
+    store.enqueue_job(job).await.expect("a valid job").id
 }
 
 pub(crate) async fn claim(store: &SqliteStore, limit: usize) -> Vec<LeaseToken> {
-    let claimed = store.claim(&ClaimRequest::any(worker("w"), limit)).await.expect("a valid request");
-    claimed.iter().map(|claimed: &Claimed| claimed.token).collect()
+    let claimed = store.claim_jobs(&ClaimRequest::any(worker("w"), limit)).await.expect("a valid request");
+    claimed.iter().map(|claimed: &ClaimedJob| claimed.token).collect()
 }
 
 /// Claims until nothing is found.
@@ -64,8 +64,8 @@ pub(crate) async fn claim_all(store: &SqliteStore) -> Vec<LeaseToken> {
 }
 
 pub(crate) async fn complete(store: &SqliteStore, tokens: &[LeaseToken]) -> Vec<Result<JobState, FinishError>> {
-    let items = tokens.iter().map(|token| Finish { token: *token, verdict: Verdict::DONE }).collect();
-    store.finish(items).await.expect("a store that answers")
+    let items = tokens.iter().map(|token| OutcomeReport { token: *token, outcome: Outcome::DONE }).collect();
+    store.finish_attempts(items).await.expect("a store that answers")
 }
 
 /// The latest token of every job in `state`, by SQL.

@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use orchestrix_sqlite::{SCHEMA_VERSION, SqliteStore};
-use orchestrix_store::{PageRequest, Store};
+use orchestrix_store::{PageRequest, prelude::*};
 use rusqlite::Connection;
 use sha2::{Digest, Sha256};
 
@@ -87,7 +87,7 @@ async fn opening_a_file_again_applies_nothing() {
     close(store, &folder.file()).await;
     let bytes = fs::read(folder.file()).unwrap();
     let store = open(&folder.file()).await;
-    assert!(store.get(id).await.unwrap().is_some());
+    assert!(store.job(id).await.unwrap().is_some());
     assert_eq!((ledger(&connect(&folder.file())), schema(&connect(&folder.file()))), before);
     close(store, &folder.file()).await;
     assert_eq!(fs::read(folder.file()).unwrap(), bytes, "looking at a file does not change it");
@@ -107,5 +107,5 @@ async fn a_migration_that_fails_half_way_leaves_nothing_and_can_be_repeated() {
     connection.execute_batch("DROP TABLE worker").unwrap();
     let store = open(&folder.file()).await;
     enqueue(&store, job("t")).await;
-    assert_eq!(store.depths(&PageRequest::first(10)).await.unwrap().items.len(), 1);
+    assert_eq!(store.queue_depths(&PageRequest::first(10)).await.unwrap().items.len(), 1);
 }

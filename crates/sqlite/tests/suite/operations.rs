@@ -2,7 +2,7 @@
 
 use orchestrix_core::OperationId;
 use orchestrix_sqlite::SqliteStore;
-use orchestrix_store::{BulkAction, JobFilter, NewOperation, PageRequest, Store};
+use orchestrix_store::{BulkAction, JobFilter, NewOperation, PageRequest, prelude::*};
 
 use crate::support::{Folder, connect, open};
 
@@ -28,10 +28,10 @@ async fn an_operation_that_nobody_can_read_is_left_out_and_holds_up_no_other() {
     };
     assert_eq!(shown(1).await, [good], "it was the first in line");
     assert_eq!(shown(100).await, [good, last]);
-    let first = store.operations(None, &PageRequest::first(2)).await.expect("a page");
+    let first = store.list_operations(None, &PageRequest::first(2)).await.expect("a page");
     assert_eq!(first.items.iter().map(|operation| operation.id).collect::<Vec<_>>(), [last, good]);
     let rest =
-        store.operations(None, &PageRequest::after(first.next.expect("there are more"), 2)).await.expect("a page");
+        store.list_operations(None, &PageRequest::after(first.next.expect("there are more"), 2)).await.expect("a page");
     assert_eq!((rest.items, rest.next), (vec![], None));
     // It still counts.
     for _ in 3..NewOperation::MAX_OPEN_EACH {

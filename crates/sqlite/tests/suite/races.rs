@@ -8,7 +8,7 @@ use std::{
 
 use orchestrix_core::{JobId, JobState, LeaseToken};
 use orchestrix_sqlite::{SCHEMA_VERSION, SqliteOptions, SqliteStore};
-use orchestrix_store::{Fence, FinishError, Store};
+use orchestrix_store::{Fence, FinishError, prelude::*};
 use rand::seq::SliceRandom;
 
 use crate::{
@@ -50,7 +50,7 @@ async fn take_part() {
             let mut keys: Vec<usize> = (0..KEYS).collect();
             keys.shuffle(&mut rand::rng());
             for key in keys {
-                let answer = store.enqueue(keyed(&format!("key-{key}"))).await.unwrap();
+                let answer = store.enqueue_job(keyed(&format!("key-{key}"))).await.unwrap();
                 say(format!("{key} {} {}", answer.id, answer.duplicate));
             }
         }
@@ -58,7 +58,7 @@ async fn take_part() {
             let store = open(&file).await;
             process::ready();
             loop {
-                let swept = store.reap(Fence::NONE, 7, u16::MAX).await.unwrap();
+                let swept = store.reap_leases(Fence::NONE, 7, u16::MAX).await.unwrap();
                 say(swept.count);
                 if swept.count == 0 {
                     break;
@@ -115,7 +115,7 @@ fn tokens_after(word: &str, lines: &[String]) -> Vec<LeaseToken> {
 async fn sixteen_processes_drain_a_queue_and_no_two_are_given_the_same_job() {
     const JOBS: usize = 2_000;
     let folder = Folder::new();
-    let recorded = open(&folder.file()).await.enqueue_many(vec![job("t"); JOBS]).await.unwrap();
+    let recorded = open(&folder.file()).await.enqueue_jobs(vec![job("t"); JOBS]).await.unwrap();
     let recorded: HashSet<JobId> = recorded.iter().map(|enqueued| enqueued.id).collect();
     let processes = start_together(BODY, &["drain"; 16], &folder.file());
     let mut completed = HashMap::new();
@@ -178,7 +178,7 @@ async fn reap_and_finish() -> bool {
     const JOBS: usize = 700;
     let folder = Folder::new();
     let store = open(&folder.file()).await;
-    store.enqueue_many(vec![job("t"); JOBS]).await.unwrap();
+    store.enqueue_jobs(vec![job("t"); JOBS]).await.unwrap();
     let leased: HashSet<LeaseToken> = claim_all(&store).await.into_iter().collect();
     let connection = connect(&folder.file());
     assert_eq!(expire_leases(&connection), JOBS);

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use orchestrix_core::{Cadence, Misfire, NewJob, NewSchedule, Overlap, ScheduleName, Tenant, Timestamp, tzdb_version};
 use orchestrix_sqlite::{SqliteOptions, SqliteStore};
-use orchestrix_store::{Fence, ManualClock, PageRequest, Put, Store, StoreError, Swept, Wakeup};
+use orchestrix_store::{Fence, ManualClock, PageRequest, PutResult, StoreError, SweepResult, Wakeup, prelude::*};
 use rusqlite::Connection;
 
 use crate::{
@@ -29,7 +29,7 @@ async fn fire_all() {
     let store = open(&file).await;
     process::ready();
     loop {
-        let swept = store.fire(Fence::NONE, 1).await.unwrap();
+        let swept = store.fire_schedules(Fence::NONE, 1).await.unwrap();
         say(swept.count);
         if swept.next_in.is_none() {
             break;
@@ -70,7 +70,7 @@ async fn overdue(folder: &Folder) {
             end_at: Some(begin + Duration::from_secs(TIMES)),
             ..every(1, &format!("s{i}"))
         };
-        assert_eq!(store.put_schedule(None, schedule).await.unwrap(), Put::Created);
+        assert_eq!(store.put_schedule(None, schedule).await.unwrap(), PutResult::Created);
     }
     store.close().await;
 }
@@ -119,7 +119,7 @@ async fn two_stores_in_one_process_fire_every_time_once() {
     let stores = [open(&folder.file()).await, open(&folder.file()).await];
     let fire = |i: usize| {
         let store = stores[i % 2].clone();
-        async move { while store.fire(Fence::NONE, 2).await.unwrap().next_in.is_some() {} }
+        async move { while store.fire_schedules(Fence::NONE, 2).await.unwrap().next_in.is_some() {} }
     };
     together((0..4).map(fire)).await;
     assert_all_fired(&connect(&folder.file()));
@@ -143,7 +143,7 @@ async fn a_process_killed_while_it_fires_leaves_no_line_without_a_job_and_anothe
     }
     println!("{kills} kills");
     let store = open(&folder.file()).await;
-    while store.fire(Fence::NONE, 100).await.unwrap().next_in.is_some() {}
+    while store.fire_schedules(Fence::NONE, 100).await.unwrap().next_in.is_some() {}
     assert_all_fired(&connection);
 }
 
@@ -160,18 +160,18 @@ async fn a_time_that_another_time_zone_database_gave_is_computed_anew() {
         // As if it were due by now.
         let stale = "UPDATE schedule SET tzdb = ?1, next_nominal = next_nominal - 7200000000, next_fire_at = next_fire_at - 7200000000";
         assert_eq!(connection.execute(stale, [other]).unwrap(), 2);
-        assert_eq!(store.agenda().await.unwrap().fire, Some(Duration::ZERO));
-        let swept = store.fire(Fence::NONE, 10).await.unwrap();
+        assert_eq!(store.next_sweep_times().await.unwrap().fire, Some(Duration::ZERO));
+        let swept = store.fire_schedules(Fence::NONE, 10).await.unwrap();
         assert_eq!(swept.count, 2);
         assert_eq!(
             (swept.next_in, Some(true)),
-            (store.agenda().await.unwrap().fire, swept.next_in.map(|t| !t.is_zero()))
+            (store.next_sweep_times().await.unwrap().fire, swept.next_in.map(|t| !t.is_zero()))
         );
         assert_eq!(store.schedule(None, &name("s")).await.unwrap(), before);
         let paused = store.schedule(None, &name("paused")).await.unwrap().unwrap();
         assert_eq!((paused.next_fire_at, paused.tzdb.as_str()), (None, tzdb_version()));
         assert_eq!(number(&connection, "SELECT count(*) FROM job"), 0);
-        assert_eq!(store.fire(Fence::NONE, 10).await.unwrap().count, 0);
+        assert_eq!(store.fire_schedules(Fence::NONE, 10).await.unwrap().count, 0);
     }
 }
 
@@ -191,16 +191,19 @@ async fn a_schedule_that_this_program_cannot_fire_keeps_no_other_waiting() {
     connection.execute_batch(spoil).unwrap();
     clock.advance(3600 * SECOND);
     for _ in 0..3 {
-        assert_eq!(store.fire(Fence::NONE, 1).await.unwrap().count, 1);
+        assert_eq!(store.fire_schedules(Fence::NONE, 1).await.unwrap().count, 1);
     }
     assert_eq!(number(&connection, "SELECT count(*) FROM occurrence WHERE schedule = 'c'"), 1);
-    assert_eq!(store.fire(Fence::NONE, 1).await.unwrap(), Swept { count: 0, next_in: Some(60 * SECOND) });
+    assert_eq!(
+        store.fire_schedules(Fence::NONE, 1).await.unwrap(),
+        SweepResult { count: 0, next_in: Some(60 * SECOND) }
+    );
     store.schedule(None, &name("a")).await.expect_err("nobody can read it");
     // Whoever can fires them a minute later.
     let mend = "UPDATE schedule SET definition = (SELECT k.definition FROM kept k WHERE k.name = schedule.name)";
     connection.execute(mend, ()).unwrap();
     clock.advance(60 * SECOND);
-    assert_eq!(store.fire(Fence::NONE, 10).await.unwrap().count, 2);
+    assert_eq!(store.fire_schedules(Fence::NONE, 10).await.unwrap().count, 2);
     assert_one_job_each(&connection);
     assert_eq!(number(&connection, "SELECT count(*) FROM occurrence"), 3);
 }
@@ -220,7 +223,7 @@ async fn whatever_is_refused_of_one_schedule_is_fired_of_the_others() {
         CREATE TRIGGER refuse BEFORE INSERT ON occurrence WHEN NEW.schedule = 'b' BEGIN SELECT RAISE(ABORT, 'no'); END";
     connection.execute_batch(spoil).unwrap();
     clock.advance(3600 * SECOND);
-    assert_eq!(store.fire(Fence::NONE, 10).await.unwrap().count, 4);
+    assert_eq!(store.fire_schedules(Fence::NONE, 10).await.unwrap().count, 4);
     for (called, lines) in [("b", 0), ("c", 1), ("d", 1)] {
         let sql = format!("SELECT count(*) FROM occurrence WHERE schedule = '{called}'");
         assert_eq!(number(&connection, &sql), lines, "{called}");
@@ -229,7 +232,7 @@ async fn whatever_is_refused_of_one_schedule_is_fired_of_the_others() {
     books::assert_balanced(&connection);
     connection.execute_batch("DROP TRIGGER refuse; DELETE FROM occurrence WHERE schedule = 'a'").unwrap();
     clock.advance(60 * SECOND);
-    assert_eq!(store.fire(Fence::NONE, 10).await.unwrap().count, 2);
+    assert_eq!(store.fire_schedules(Fence::NONE, 10).await.unwrap().count, 2);
     assert_one_job_each(&connection);
 }
 
@@ -246,24 +249,28 @@ async fn a_schedule_that_nobody_can_read_is_left_out_of_lists_and_can_be_stopped
     let connection = connect(&folder.file());
     let spoil = "UPDATE schedule SET definition = '{\"new\":1}' WHERE name <> 'a'";
     connection.execute_batch(spoil).unwrap();
-    let first = store.schedules(None, &PageRequest::first(2)).await.unwrap();
+    let first = store.list_schedules(None, &PageRequest::first(2)).await.unwrap();
     assert_eq!(first.items.iter().map(|it| it.definition.name.as_str()).collect::<Vec<_>>(), ["a"]);
     let next = first.next.expect("there are more");
-    let rest = store.schedules(None, &PageRequest::after(next, 2)).await.unwrap();
+    let rest = store.list_schedules(None, &PageRequest::after(next, 2)).await.unwrap();
     assert_eq!((rest.items, rest.next), (vec![], None));
-    assert_eq!(store.occurrences(None, &name("c"), &PageRequest::first(1)).await.unwrap().items, [], "it is there");
+    assert_eq!(
+        store.list_occurrences(None, &name("c"), &PageRequest::first(1)).await.unwrap().items,
+        [],
+        "it is there"
+    );
 
     assert!(store.pause_schedule(None, &name("b"), Some("broken".into())).await.unwrap());
     assert!(!store.pause_schedule(None, &name("b"), None).await.unwrap(), "it did not run");
     store.resume_schedule(None, &name("b")).await.expect_err("nobody knows its times");
 
     clock.advance(60 * SECOND);
-    assert_eq!(store.put_schedule(None, every(3600, "b")).await.unwrap(), Put::Updated);
+    assert_eq!(store.put_schedule(None, every(3600, "b")).await.unwrap(), PutResult::Updated);
     let after = store.schedule(None, &name("b")).await.unwrap().unwrap();
     assert_eq!(after.definition, NewSchedule { paused: true, ..every(3600, "b") }, "it stays paused");
     assert_eq!((after.created_at, after.open_jobs), (before.created_at, before.open_jobs));
     assert!(store.resume_schedule(None, &name("b")).await.unwrap());
-    assert_eq!(store.put_schedule(None, every(3600, "c")).await.unwrap(), Put::Updated);
+    assert_eq!(store.put_schedule(None, every(3600, "c")).await.unwrap(), PutResult::Updated);
     assert!(store.schedule(None, &name("c")).await.unwrap().unwrap().next_fire_at.is_some());
     connection.execute_batch(spoil).unwrap();
     assert!(store.delete_schedule(None, &name("c")).await.unwrap());
@@ -295,14 +302,14 @@ async fn a_long_ledger_is_deleted_with_its_schedule_and_no_other() {
     assert!(store.delete_schedule(None, &name("a")).await.unwrap());
     assert!(!store.delete_schedule(None, &name("a")).await.unwrap());
     assert_eq!(number(&connection, "SELECT count(*) FROM occurrence"), 5);
-    assert_eq!(store.occurrences(None, &name("b"), &PageRequest::first(10)).await.unwrap().items.len(), 5);
+    assert_eq!(store.list_occurrences(None, &name("b"), &PageRequest::first(10)).await.unwrap().items.len(), 5);
 }
 
 #[tokio::test]
 async fn whatever_begins_to_wait_for_its_time_is_hinted_at_and_so_are_the_jobs() {
     let folder = Folder::new();
     let store = open(&folder.file()).await;
-    let (mut timers, mut jobs) = (store.timers(), store.subscribe());
+    let (mut timers, mut jobs) = (store.timer_wakeups(), store.job_wakeups());
     let schedule = every(3600, "s");
     store.put_schedule(None, NewSchedule { paused: true, ..schedule.clone() }).await.unwrap();
     assert!(tokio::time::timeout(Duration::ZERO, timers.next()).await.is_err(), "it is paused");
@@ -336,5 +343,5 @@ async fn a_schedule_of_another_that_nobody_can_read_is_not_there() {
         matches!(&refused, Err(StoreError::Invalid(invalid)) if invalid.errors[0].field == "job.tenant"),
         "{refused:?}"
     );
-    assert_eq!(store.put_schedule(None, of(&acme)).await.unwrap(), Put::Updated);
+    assert_eq!(store.put_schedule(None, of(&acme)).await.unwrap(), PutResult::Updated);
 }

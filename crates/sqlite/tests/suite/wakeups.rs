@@ -3,7 +3,7 @@
 use std::{future::Future, time::Duration};
 
 use orchestrix_core::{JobId, JobState, NewJob, Start};
-use orchestrix_store::{Finish, Polling, Store, Verdict, Wakeup, Wakeups};
+use orchestrix_store::{Outcome, OutcomeReport, PollInterval, Wakeup, Wakeups, prelude::*};
 use uuid::Uuid;
 
 use crate::{
@@ -28,7 +28,7 @@ async fn so_far(wakeups: &mut Wakeups) -> Vec<Wakeup> {
 async fn an_enqueue_wakes_the_subscribers_of_the_same_store_who_find_the_job() {
     let folder = Folder::new();
     let store = open(&folder.file()).await;
-    let mut wakeups = [store.subscribe(), store.clone().subscribe()];
+    let mut wakeups = [store.job_wakeups(), store.clone().job_wakeups()];
     let id = enqueue(&store, NewJob { queue: queue("mail"), ..job("t") }).await;
     for wakeups in &mut wakeups {
         assert_eq!(soon(wakeups.next()).await, Wakeup::Queue(queue("mail")));
@@ -42,24 +42,24 @@ async fn an_enqueue_wakes_the_subscribers_of_the_same_store_who_find_the_job() {
 async fn whatever_makes_a_job_claimable_wakes_and_whatever_does_not_stays_silent() {
     let folder = Folder::new();
     let store = open(&folder.file()).await;
-    let mut wakeups = store.subscribe();
+    let mut wakeups = store.job_wakeups();
     let later = Start::After(Duration::from_secs(3600));
     let held = enqueue(&store, NewJob { hold: true, queue: queue("held"), ..job("t") }).await;
     let scheduled = enqueue(&store, NewJob { start: later, queue: queue("later"), ..job("t") }).await;
-    store.enqueue(child_of(&[JobId::from_uuid(Uuid::nil())])).await.expect_err("a job that waits for nobody");
+    store.enqueue_job(child_of(&[JobId::from_uuid(Uuid::nil())])).await.expect_err("a job that waits for nobody");
     store.pause_queue(&queue("other")).await.unwrap();
     let q = queue("q");
     let id = enqueue(&store, NewJob { queue: q.clone(), ..job("t") }).await;
     assert_eq!(soon(wakeups.next()).await, Wakeup::Queue(q.clone()), "the first hint is that of the first pending job");
 
-    store.release_hold(held).await.unwrap();
+    store.release_held_job(held).await.unwrap();
     assert_eq!(soon(wakeups.next()).await, Wakeup::Queue(queue("held")));
     let token = claim(&store, 10).await.into_iter().find(|token| token.job == id).unwrap();
-    let released = Finish { token, verdict: Verdict::Release };
-    assert_eq!(store.finish(vec![released]).await.unwrap(), [Ok(JobState::Pending)]);
+    let released = OutcomeReport { token, outcome: Outcome::Release };
+    assert_eq!(store.finish_attempts(vec![released]).await.unwrap(), [Ok(JobState::Pending)]);
     assert_eq!(soon(wakeups.next()).await, Wakeup::Queue(q));
-    store.cancel(scheduled).await.unwrap();
-    store.retry(scheduled).await.unwrap();
+    store.cancel_job(scheduled).await.unwrap();
+    store.retry_job(scheduled).await.unwrap();
     assert_eq!(soon(wakeups.next()).await, Wakeup::Queue(queue("later")));
     store.resume_queue(&queue("other")).await.unwrap();
     assert_eq!(soon(wakeups.next()).await, Wakeup::Queue(queue("other")));
@@ -70,8 +70,8 @@ async fn whatever_makes_a_job_claimable_wakes_and_whatever_does_not_stays_silent
 async fn a_second_store_on_the_same_file_finds_the_job_by_polling() {
     let folder = Folder::new();
     let (telling, deaf) = (open(&folder.file()).await, open(&folder.file()).await);
-    let mut wakeups = deaf.subscribe();
-    let mut polling = Polling::default();
+    let mut wakeups = deaf.job_wakeups();
+    let mut polling = PollInterval::default();
     assert_eq!(claim(&deaf, 1).await, [], "there is nothing yet");
     let id = enqueue(&telling, job("t")).await;
     let found = async {

@@ -46,16 +46,16 @@ fn label(own: bool, name: &str) -> SharedString {
     if own { name.to_owned().into() } else { OTHER.into() }
 }
 
-pub(super) fn lane(queue: &Queue, job_type: &JobType) -> (SharedString, SharedString) {
+pub(crate) fn lane(queue: &Queue, job_type: &JobType) -> (SharedString, SharedString) {
     let own = LANES.has(&(queue.clone(), job_type.clone()));
     (label(own, queue.as_str()), label(own, job_type.as_str()))
 }
 
-pub(super) fn queue(name: &Queue) -> SharedString {
+pub(crate) fn queue(name: &Queue) -> SharedString {
     label(QUEUES.has(name), name.as_str())
 }
 
-pub(super) fn schedule(name: &ScheduleName) -> SharedString {
+pub(crate) fn schedule(name: &ScheduleName) -> SharedString {
     label(SCHEDULES.has(name), name.as_str())
 }
 

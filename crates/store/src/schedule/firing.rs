@@ -2,7 +2,7 @@
 
 use orchestrix_core::{
     DependsOn, JobId, NewJob, OnDependencyFailure, Timestamp,
-    schedule::{Admission, NewSchedule, Outcome, Overlap, Reason, ScheduleName},
+    schedule::{Admission, NewSchedule, OccurrenceOutcome, Overlap, Reason, ScheduleName},
 };
 
 use super::{Occurrence, Schedule};
@@ -61,7 +61,7 @@ impl Firing {
             at: self.now,
         };
         if admission == Admission::Skip {
-            return self.lines.push(line(Outcome::Skipped, Some(Reason::Overlap)));
+            return self.lines.push(line(OccurrenceOutcome::Skipped, Some(Reason::Overlap)));
         }
         let mut job = self.template.clone();
         job.correlation_id.get_or_insert_with(|| format!("{}@{nominal}", self.name));
@@ -81,7 +81,7 @@ impl Firing {
             Admission::Fire | Admission::Skip => {}
         }
         self.unfinished.extend(job.reference.clone().map(DependsOn::Reference));
-        self.lines.push(line(Outcome::Fired, reason));
+        self.lines.push(line(OccurrenceOutcome::Fired, reason));
         self.jobs.push(job);
     }
 }

@@ -17,8 +17,8 @@ use orchestrix_api::{
 };
 use orchestrix_core::{FieldError, JobState, JobStatus, LeaseToken, NewJob, WorkerName};
 use orchestrix_store::{
-    ClaimRequest, Claimed, Directive, Enqueued, Finish, FinishError, LeaseStatus, LogLine, Presence, ProgressUpdate,
-    Result, Store, StoreError, Wakeups, WorkerInfo, wakeup::Waker,
+    ClaimRequest, ClaimedJob, Directive, Enqueued, FinishError, LeaseStatus, LogLine, OutcomeReport, Presence,
+    ProgressUpdate, Result, Store, StoreError, Wakeups, WorkerInfo, wakeup::WakeupSender,
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -76,7 +76,7 @@ impl HttpSource {
         self.about.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn ask(&self, request: &ClaimRequest, wait: Duration) -> Result<(Vec<Claimed>, Instant)> {
+    async fn ask(&self, request: &ClaimRequest, wait: Duration) -> Result<(Vec<ClaimedJob>, Instant)> {
         let slots = {
             let mut about = self.about();
             about.name = Some(request.worker.clone());
@@ -96,7 +96,7 @@ impl HttpSource {
         let waited = Duration::try_from_secs_f64(answer.waited_seconds).unwrap_or_default().min(sent.elapsed());
         let mut jobs = Vec::with_capacity(answer.leases.len());
         for lease in answer.leases {
-            match Claimed::try_from(lease) {
+            match ClaimedJob::try_from(lease) {
                 Ok(job) => jobs.push(job),
                 // Its lease runs out; the others can be worked on.
                 Err(error) => tracing::error!(%error, "a lease cannot be read"),
@@ -187,11 +187,11 @@ fn enqueued(job: &JobStatusView) -> Enqueued {
 
 #[async_trait]
 impl JobSource for HttpSource {
-    async fn lease(&self, request: &ClaimRequest) -> Result<Vec<Claimed>> {
+    async fn lease(&self, request: &ClaimRequest) -> Result<Vec<ClaimedJob>> {
         Ok(self.ask(request, Duration::ZERO).await?.0)
     }
 
-    async fn await_jobs(&self, request: &ClaimRequest) -> Result<Option<(Vec<Claimed>, Instant)>> {
+    async fn await_jobs(&self, request: &ClaimRequest) -> Result<Option<(Vec<ClaimedJob>, Instant)>> {
         self.ask(request, self.options.wait).await.map(Some)
     }
 
@@ -203,9 +203,10 @@ impl JobSource for HttpSource {
         }
     }
 
-    async fn report(&self, items: Vec<Finish>) -> Result<Vec<Result<JobState, FinishError>>> {
+    async fn report(&self, items: Vec<OutcomeReport>) -> Result<Vec<Result<JobState, FinishError>>> {
         let mut answers = Vec::with_capacity(items.len());
-        let parts = parts(items.iter().map(OutcomeRequest::from), Finish::MAX_ITEMS, CALL).map_err(unwritable)?;
+        let parts =
+            parts(items.iter().map(OutcomeRequest::from), OutcomeReport::MAX_ITEMS, CALL).map_err(unwritable)?;
         for part in parts {
             answers.extend(self.tell(part).await?);
         }
@@ -279,7 +280,7 @@ impl JobSource for HttpSource {
 
     fn wakeups(&self) -> Wakeups {
         // None come: whoever wants jobs waits at the server.
-        Waker::default().subscribe()
+        WakeupSender::default().subscribe()
     }
 
     fn apart(&self) -> Result<Arc<dyn JobSource>> {

@@ -10,7 +10,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         bug: "what is leased no more and shows nowhere else is never told",
         edits: &[edit(
             "crates/server/src/live/sight.rs",
-            "let mut ids = self.leased.take_gone(MAX_RECENT);",
+            "let mut ids = self.leased.take_gone(MAX_CHANGES);",
             "let mut ids: Vec<JobId> = Vec::new();",
         )],
         packages: SERVER,
@@ -25,9 +25,9 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "live-everything-is-a-lag",
         bug: "ten thousand jobs that are recorded at once are said to be more than can be told",
         edits: &[edit(
-            "crates/store/src/memory/recent.rs",
-            "show(RECORDED_TIMES * limit, ",
-            "show(RECORDED_TIMES * limit / 5, ",
+            "crates/memory/src/recent.rs",
+            "show(ENQUEUED_FACTOR * limit, ",
+            "show(ENQUEUED_FACTOR * limit / 5, ",
         )],
         packages: SERVER,
     },
@@ -56,8 +56,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         bug: "a job that was given another chance stays failed for those who follow all jobs",
         edits: &[edit(
             "crates/server/src/live/sight.rs",
-            "revived_since: Some(now - if reaches { REACH } else { SLACK }),",
-            "revived_since: None,",
+            "redriven_since: Some(now - if reaches { REACH } else { SLACK }),",
+            "redriven_since: None,",
         )],
         packages: SERVER,
     },

@@ -13,7 +13,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
             "let attempts = self.attempts + u16::from(costs);",
             "let attempts = self.attempts + 2 * u16::from(costs);",
         )],
-        packages: &["orchestrix-store"],
+        packages: &["orchestrix-memory"],
     },
     Mutant {
         name: "postgres-token-predicate-dropped",

@@ -75,11 +75,11 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "server-cursor-tells-a-foreign-job",
         bug: "where a page ends is the id of a job that was not asked for",
         edits: &[edit(
-            "crates/store/src/memory/inspect.rs",
+            "crates/memory/src/inspect.rs",
             "last.zip(ids.next()).map(|(last, next)| last.parted_from(next))",
             "last.zip(ids.next()).map(|(last, _)| last)",
         )],
-        packages: &["orchestrix-store"],
+        packages: &["orchestrix-memory"],
     },
     Mutant {
         name: "server-drain-lost-by-a-registration",

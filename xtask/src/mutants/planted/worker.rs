@@ -40,7 +40,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         bug: "jobs that are left at a shutdown are not handed back",
         edits: &[edit(
             "crates/worker/src/execute.rs",
-            "        (Some(_) | None, _) => Verdict::Release,",
+            "        (Some(_) | None, _) => Outcome::Release,",
             "        (Some(_) | None, _) => return None,",
         )],
         packages: WORKER,

@@ -13,8 +13,8 @@ fn ago(seconds: u64) -> Timestamp {
     now().checked_sub(Duration::from_secs(seconds)).unwrap()
 }
 
-fn empty() -> Standing {
-    Standing {
+fn empty() -> StoreSnapshot {
+    StoreSnapshot {
         now: now(),
         epoch: Epoch(7),
         nodes: Vec::new(),
@@ -57,7 +57,7 @@ fn assert_is(check: &Check, status: Status, words: &str) {
 
 #[test]
 fn it_is_told_who_leads_and_whether_anybody_could() {
-    let with = |nodes: Vec<NodeStatus>| leader(&Standing { nodes, ..empty() });
+    let with = |nodes: Vec<NodeStatus>| leader(&StoreSnapshot { nodes, ..empty() });
     assert_is(&with(vec![node(true, 1)]), Status::Ok, "n1 leads, in term 7; it started 2h ago; 1 node is there");
     assert_is(&with(vec![node(false, 1), node(false, 2)]), Status::Warning, "nobody leads, though 2 nodes are there");
     assert_is(&with(vec![node(false, 31)]), Status::Warning, "no node is there");
@@ -68,7 +68,7 @@ fn it_is_told_who_leads_and_whether_anybody_could() {
 fn workers_are_counted_by_whether_they_live() {
     let run = Directive::Run;
     let with = |workers: Vec<WorkerStatus>, pending: u64| {
-        workers_of(&Standing { workers, queues: vec![queue(pending, false, None)], ..empty() })
+        workers_of(&StoreSnapshot { workers, queues: vec![queue(pending, false, None)], ..empty() })
     };
     assert_is(&with(vec![worker(1, run)], 5), Status::Ok, "1 worker is there, 4 of 10 slots free");
     let one_silent = with(vec![worker(1, run), worker(31, run)], 5);
@@ -82,7 +82,7 @@ fn workers_are_counted_by_whether_they_live() {
     assert_is(&with(Vec::new(), 1), Status::Warning, "no worker is there");
 }
 
-fn workers_of(standing: &Standing) -> Check {
+fn workers_of(standing: &StoreSnapshot) -> Check {
     workers(standing)
 }
 
@@ -99,12 +99,12 @@ fn a_paused_queue_is_named_with_what_it_holds() {
 fn what_nobody_takes_is_named() {
     let lanes =
         vec![(Queue::trusted("email"), JobType::trusted("SEND")), (Queue::trusted("email"), JobType::trusted("OTHER"))];
-    let with = |workers| unserved(&Standing { workers, lanes: lanes.clone(), ..empty() });
+    let with = |workers| unserved(&StoreSnapshot { workers, lanes: lanes.clone(), ..empty() });
     assert_is(&with(vec![worker(1, Directive::Run)]), Status::Warning, "takes: OTHER in email");
     for nobody in [worker(31, Directive::Run), worker(1, Directive::Drain)] {
         assert_is(&with(vec![nobody]), Status::Warning, "takes: SEND in email, OTHER in email");
     }
-    let served = Standing { workers: vec![worker(1, Directive::Run)], lanes: lanes[..1].to_vec(), ..empty() };
+    let served = StoreSnapshot { workers: vec![worker(1, Directive::Run)], lanes: lanes[..1].to_vec(), ..empty() };
     assert_is(&unserved(&served), Status::Ok, "taken by some worker");
 }
 
@@ -122,7 +122,7 @@ fn dead_jobs_are_counted() {
     assert_is(&dead(0), Status::Ok, "no job");
     assert_is(&dead(1), Status::Note, "1 job has failed");
     assert_is(&dead(12), Status::Note, "12 jobs have failed");
-    assert_is(&dead(Standing::MAX_DEAD), Status::Note, "100000 jobs or more");
+    assert_is(&dead(StoreSnapshot::MAX_DEAD), Status::Note, "100000 jobs or more");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Commands and workers over a server, by what their keys allow.
 
 use orchestrix_core::Json;
-use orchestrix_store::Verdict;
+use orchestrix_store::Outcome;
 use serde_json::json;
 
 use super::{forged, guarded, over};
@@ -45,7 +45,7 @@ async fn a_client_looks_at_its_jobs_and_cancels_them() {
     let server = guarded(&place);
     let done = place.enqueue(&["t", "--correlation-id", "order-9"]).to_string();
     let result = Json::parse("result", r#"{"sent":  true}"#).unwrap();
-    place.work(Verdict::Complete { result: Some(result) }).await;
+    place.work(Outcome::Complete { result: Some(result) }).await;
     let [first, second] = [&[][..], &["--delay", "1h"]].map(|more| {
         let id = over(&server, &client, &[&["jobs", "enqueue", "t"], more].concat()).done().stdout;
         id.split_whitespace().next().unwrap().to_owned()

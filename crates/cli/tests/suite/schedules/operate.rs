@@ -6,7 +6,7 @@ use orchestrix_core::{
     Cadence, JobId, JobType, NewJob, NewSchedule, ScheduleName, Timestamp,
     schedule::{Overlap, Reason},
 };
-use orchestrix_store::{Fence, Store, Verdict};
+use orchestrix_store::{Fence, Outcome, prelude::*};
 use serde_json::{Value, json};
 
 use super::put_nightly;
@@ -45,7 +45,7 @@ async fn a_job_by_hand_is_created_and_stands_in_the_ledger() {
         assert_eq!(place.json(&["schedules", "get", "nightly"])["unfinishedJobs"], json!([words[0]]));
         assert!(place.run(&["schedules", "get", "nightly"]).done().stdout.contains(words[0]));
         assert!(place.run(&["schedules", "list"]).done().stdout.contains("s ago"));
-        place.work(Verdict::Complete { result: None }).await;
+        place.work(Outcome::Complete { result: None }).await;
         assert_eq!(place.json(&["schedules", "get", "nightly"])["unfinishedJobs"], json!([]));
         let second = place.json(&["schedules", "trigger", "nightly"]);
         assert_eq!(second["status"], "PENDING");
@@ -118,7 +118,7 @@ async fn times_of_a_pause_are_one_line_and_what_fires_on_time_has_no_reason() {
 
     let next = place.json(&["schedules", "get", "s"])["nextTime"].as_str().unwrap().parse::<Timestamp>().unwrap();
     let store = place.store_at(next + Duration::from_secs(1)).await;
-    store.fire(Fence::NONE, 10).await.unwrap();
+    store.fire_schedules(Fence::NONE, 10).await.unwrap();
     store.close().await;
     let ledger = place.json(&["schedules", "occurrences", "s"]);
     let line = &items(&ledger)[0];

@@ -1,7 +1,7 @@
 //! What operators do to many jobs at once and to workers, and how they look at the whole.
 
 use orchestrix_core::{Tenant, WorkerName};
-use orchestrix_store::{NewAudit, NewOperation, Presence, WorkerInfo};
+use orchestrix_store::{NewAuditEntry, NewOperation, Presence, WorkerInfo};
 use serde_json::{Value, json};
 
 use super::http::Server;
@@ -152,21 +152,21 @@ async fn who_did_what_is_listed_by_every_filter_in_parts() {
     for place in places() {
         let server = Server::start(&place);
         let store = place.store().await;
-        let entry = |actor: &str, action: &str| NewAudit {
+        let entry = |actor: &str, action: &str| NewAuditEntry {
             actor: actor.into(),
             action: action.into(),
             request_id: "r".into(),
-            ..NewAudit::default()
+            ..NewAuditEntry::default()
         };
-        let full = NewAudit {
+        let full = NewAuditEntry {
             tenant: Some(Tenant::new("acme").unwrap()),
             target: Some("/admin/queues/q".into()),
             detail: Some(r#"{"paused": true}"#.into()),
             ..entry("ann", "PUT /admin/queues/{name}")
         };
-        let seq = store.begin_audit(full).await.unwrap();
-        store.end_audit(seq, "200").await.unwrap();
-        store.begin_audit(entry("bob", "POST /admin/jobs/{jobId}/cancel")).await.unwrap();
+        let seq = store.begin_audit_entry(full).await.unwrap();
+        store.finish_audit_entry(seq, "200").await.unwrap();
+        store.begin_audit_entry(entry("bob", "POST /admin/jobs/{jobId}/cancel")).await.unwrap();
         let list = |query: &str| server.get(&format!("/admin/audit?{query}")).json();
         for query in [
             "actor=ann",

@@ -10,7 +10,7 @@ use orchestrix_testkit::Durability;
 
 use super::{
     cluster::{Cluster, Report},
-    faults::{Fault, Outcome},
+    faults::{Fault, FaultOutcome},
 };
 use crate::support::TERM;
 
@@ -25,7 +25,7 @@ async fn chaos() {
     let end = Instant::now() + Duration::from_secs_f64(minutes * 60.0);
     let mut cluster = Cluster::start_apart(Durability::Durable, TERM).await;
     println!("\nThree nodes, terms of {TERM:?}.");
-    let mut outcomes: BTreeMap<Fault, Vec<Outcome>> = BTreeMap::new();
+    let mut outcomes: BTreeMap<Fault, Vec<FaultOutcome>> = BTreeMap::new();
     while Instant::now() < end {
         tokio::time::sleep(TERM.mul_f64(rand::random_range(0.0..1.5))).await;
         let fault = Fault::ALL[rand::random_range(0..Fault::ALL.len())];
@@ -39,7 +39,7 @@ async fn chaos() {
 }
 
 // One that took too long may be the machine's fault; if half of them did, a promise is broken.
-fn print(outcomes: &BTreeMap<Fault, Vec<Outcome>>, report: &mut Report) {
+fn print(outcomes: &BTreeMap<Fault, Vec<FaultOutcome>>, report: &mut Report) {
     println!(
         "\n{:<24}{:>8}{:>10}{:>10}{:>10}{:>8}{:>10}",
         "fault", "faults", "p50", "max", "promised", "late", "refused"

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant, SystemTime};
 
 use orchestrix_core::{LeaseToken, NewJob, Queue, WorkerName};
-use orchestrix_store::{ClaimRequest, Finish, Queues, Store, Verdict};
+use orchestrix_store::{ClaimRequest, Outcome, OutcomeReport, Queues, prelude::*};
 use tokio_postgres::Client;
 
 use super::{
@@ -34,7 +34,7 @@ pub(crate) enum Fault {
 
 /// What came of it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Outcome {
+pub(crate) struct FaultOutcome {
     /// When the fault came; of the database's, its restart.
     pub(crate) struck: SystemTime,
     /// From the fault until another led, by its own word and the database's. Of the database's: from its restart until
@@ -44,7 +44,7 @@ pub(crate) struct Outcome {
     pub(crate) refused: u64,
 }
 
-impl Outcome {
+impl FaultOutcome {
     fn since(begun: Instant, took: Duration, refused: u64) -> Self {
         Self { struck: SystemTime::now() - begun.elapsed(), took, refused }
     }
@@ -84,7 +84,7 @@ impl Fault {
     }
 
     /// Lets it happen to whoever leads, and waits until all is as before.
-    pub(crate) async fn strike(self, cluster: &mut Cluster) -> Outcome {
+    pub(crate) async fn strike(self, cluster: &mut Cluster) -> FaultOutcome {
         match self {
             Self::Killed => killed(cluster).await,
             Self::Terminated => terminated(cluster).await,
@@ -98,17 +98,17 @@ impl Fault {
     }
 }
 
-async fn killed(cluster: &mut Cluster) -> Outcome {
+async fn killed(cluster: &mut Cluster) -> FaultOutcome {
     let (leader, epoch) = cluster.leader().await;
     let begun = Instant::now();
     cluster.members[leader].node.kill();
     cluster.leader_after(epoch).await;
     let took = begun.elapsed();
     cluster.replace(leader);
-    Outcome::since(begun, took, 0)
+    FaultOutcome::since(begun, took, 0)
 }
 
-async fn terminated(cluster: &mut Cluster) -> Outcome {
+async fn terminated(cluster: &mut Cluster) -> FaultOutcome {
     let (leader, epoch) = cluster.leader().await;
     let begun = Instant::now();
     cluster.members[leader].node.signal("TERM");
@@ -116,10 +116,10 @@ async fn terminated(cluster: &mut Cluster) -> Outcome {
     let took = begun.elapsed();
     cluster.members[leader].node.ended().await;
     cluster.replace(leader);
-    Outcome::since(begun, took, 0)
+    FaultOutcome::since(begun, took, 0)
 }
 
-async fn stopped(cluster: &mut Cluster) -> Outcome {
+async fn stopped(cluster: &mut Cluster) -> FaultOutcome {
     let (leader, epoch) = cluster.leader().await;
     let before = cluster.members[leader].node.standing().refused;
     let begun = Instant::now();
@@ -128,7 +128,7 @@ async fn stopped(cluster: &mut Cluster) -> Outcome {
     let took = begun.elapsed();
     cluster.members[leader].node.signal("CONT");
     let refused = follows(cluster, leader, successor).await - before;
-    Outcome::since(begun, took, refused)
+    FaultOutcome::since(begun, took, refused)
 }
 
 /// Waits until a node that led knows that it does no longer; answers how many of its steps were refused in all.
@@ -137,7 +137,7 @@ async fn follows(cluster: &Cluster, node: usize, epoch: i64) -> u64 {
     node.until("it follows", |now| !now.leading && now.epoch >= epoch).await.refused
 }
 
-async fn cut(cluster: &mut Cluster) -> Outcome {
+async fn cut(cluster: &mut Cluster) -> FaultOutcome {
     let (leader, epoch) = cluster.leader().await;
     let before = cluster.members[leader].node.standing().refused;
     let begun = Instant::now();
@@ -148,13 +148,13 @@ async fn cut(cluster: &mut Cluster) -> Outcome {
     cluster.members[leader].node.until("it leads no longer", |now| !now.leading).await;
     cluster.members[leader].line.restore();
     let refused = follows(cluster, leader, successor).await - before;
-    Outcome::since(begun, took, refused)
+    FaultOutcome::since(begun, took, refused)
 }
 
 /// Until then, by a wide margin, a leader has begun a step: there is always a job about to become due.
 const STEP: Duration = Duration::from_millis(300);
 
-async fn frozen(cluster: &mut Cluster, stopped: bool) -> Outcome {
+async fn frozen(cluster: &mut Cluster, stopped: bool) -> FaultOutcome {
     let (leader, epoch) = cluster.leader().await;
     let before = cluster.members[leader].node.standing().refused;
     let begun = Instant::now();
@@ -174,16 +174,16 @@ async fn frozen(cluster: &mut Cluster, stopped: bool) -> Outcome {
     // transaction of every service that had anything to do: the server has ended those.
     let refused = async || Some(cluster.members[leader].node.standing().refused - before).filter(|n| *n > 0);
     let refused = tokio::time::timeout(cluster.term, until("it is refused", refused)).await.unwrap_or(0);
-    Outcome::since(begun, took, refused)
+    FaultOutcome::since(begun, took, refused)
 }
 
-async fn database_killed(cluster: &mut Cluster) -> Outcome {
+async fn database_killed(cluster: &mut Cluster) -> FaultOutcome {
     let away = cluster.term.mul_f64(rand::random_range(0.0..1.5));
     database_away(cluster, away).await
 }
 
 /// Kills the database, starts it again after so long, and waits until somebody leads.
-pub(crate) async fn database_away(cluster: &mut Cluster, away: Duration) -> Outcome {
+pub(crate) async fn database_away(cluster: &mut Cluster, away: Duration) -> FaultOutcome {
     let server = cluster.server().expect("a server of its own");
     tokio::task::block_in_place(|| {
         server.kill().unwrap();
@@ -194,10 +194,10 @@ pub(crate) async fn database_away(cluster: &mut Cluster, away: Duration) -> Outc
     cluster.reconnect().await;
     // The leader may be the one from before, if its term has not run out meanwhile.
     cluster.led().await;
-    Outcome::since(begun, begun.elapsed(), 0)
+    FaultOutcome::since(begun, begun.elapsed(), 0)
 }
 
-async fn stopped_while_writing(cluster: &mut Cluster) -> Outcome {
+async fn stopped_while_writing(cluster: &mut Cluster) -> FaultOutcome {
     let held = Held::new(cluster).await;
     let (leader, epoch, begun) = held.stop_who_takes_it_back(cluster).await;
     let before = cluster.members[leader].node.standing().refused;
@@ -211,7 +211,7 @@ async fn stopped_while_writing(cluster: &mut Cluster) -> Outcome {
         cluster.violated(violation);
     }
     held.finish(cluster).await;
-    Outcome::since(begun, took, refused)
+    FaultOutcome::since(begun, took, refused)
 }
 
 /// A lease that ran out, in a queue that nobody else serves: whoever takes it back can be made to wait for it.
@@ -226,8 +226,9 @@ pub(crate) struct TakenBack {
 impl Held {
     pub(crate) async fn new(cluster: &Cluster) -> Self {
         let store = open(&cluster.url()).await;
-        store.enqueue(NewJob { queue: Self::queue(), ..patient() }).await.unwrap();
-        let claimed = until("it can be claimed", async || store.claim(&Self::request()).await.unwrap().pop()).await;
+        store.enqueue_job(NewJob { queue: Self::queue(), ..patient() }).await.unwrap();
+        let claimed =
+            until("it can be claimed", async || store.claim_jobs(&Self::request()).await.unwrap().pop()).await;
         Self(claimed.token)
     }
 
@@ -298,8 +299,10 @@ impl Held {
     /// Ends the job.
     pub(crate) async fn finish(self, cluster: &Cluster) {
         let store = open(&cluster.url()).await;
-        let claimed = until("it can be claimed", async || store.claim(&Self::request()).await.unwrap().pop()).await;
-        let answers = store.finish(vec![Finish { token: claimed.token, verdict: Verdict::DONE }]).await.unwrap();
+        let claimed =
+            until("it can be claimed", async || store.claim_jobs(&Self::request()).await.unwrap().pop()).await;
+        let answers =
+            store.finish_attempts(vec![OutcomeReport { token: claimed.token, outcome: Outcome::DONE }]).await.unwrap();
         assert!(answers.iter().all(|answer| answer.is_ok()), "{answers:?}");
     }
 }

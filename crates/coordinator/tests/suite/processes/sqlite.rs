@@ -4,7 +4,7 @@ use std::{env, fs, path::PathBuf, time::Duration};
 
 use orchestrix_core::{NewJob, Start};
 use orchestrix_sqlite::{SqliteOptions, SqliteStore};
-use orchestrix_store::Store;
+use orchestrix_store::prelude::*;
 use rusqlite::Connection;
 
 use super::node::Node;
@@ -44,7 +44,7 @@ async fn of_two_processes_on_a_file_one_leads_and_the_other_when_it_was_killed()
     // Due before, while and after nobody leads.
     for n in 1..=JOBS.unsigned_abs() {
         let start = Start::After(Duration::from_millis(50 * n));
-        store.enqueue(NewJob { start, ..job("later") }).await.unwrap();
+        store.enqueue_job(NewJob { start, ..job("later") }).await.unwrap();
     }
     let promoted = || -> i64 { connection.query_row("SELECT count(*) FROM noted", (), |row| row.get(0)).unwrap() };
     until("some are promoted", async || (promoted() > 3).then_some(())).await;

@@ -10,7 +10,7 @@ use std::{
 
 use orchestrix_core::{LeaseToken, NewJob, Queue, Start, WorkerName};
 use orchestrix_postgres::{PostgresOptions, PostgresStore};
-use orchestrix_store::{ClaimRequest, Finish, PageRequest, Queues, Result, Store, StoreError, Verdict};
+use orchestrix_store::{ClaimRequest, Outcome, OutcomeReport, PageRequest, Queues, Result, StoreError, prelude::*};
 use tokio::task::JoinSet;
 
 use crate::support::job;
@@ -66,7 +66,7 @@ async fn produce(store: PostgresStore, stopped: Arc<AtomicBool>) {
             let delay = Duration::from_millis(rand::random_range(30..600));
             NewJob { start: Start::After(delay), ..patient() }
         };
-        wait_out(store.enqueue_many((0..3).map(later).collect()).await).await;
+        wait_out(store.enqueue_jobs((0..3).map(later).collect()).await).await;
         tokio::time::sleep(PAUSE).await;
     }
 }
@@ -84,28 +84,28 @@ async fn work(store: PostgresStore, stopped: Arc<AtomicBool>, abandoned: Arc<Mut
 
 async fn work_once(store: &PostgresStore, last: bool, abandoned: &Mutex<Vec<LeaseToken>>) -> Result<usize> {
     let queues = Queues::Named(vec![Queue::default()]);
-    let claimed = store.claim(&ClaimRequest { queues, ..ClaimRequest::any(WorkerName::trusted("w"), 50) }).await?;
+    let claimed = store.claim_jobs(&ClaimRequest { queues, ..ClaimRequest::any(WorkerName::trusted("w"), 50) }).await?;
     let mut items = Vec::new();
     for claimed in &claimed {
-        let verdict = match rand::random_range(0..10) {
+        let outcome = match rand::random_range(0..10) {
             0 | 1 if !last => {
                 abandoned.lock().unwrap().push(claimed.token);
                 continue;
             }
             2 if !last => {
                 let retry_after = Some(Duration::from_millis(rand::random_range(50..300)));
-                Verdict::Fail { error: "no".into(), retryable: true, retry_after }
+                Outcome::Fail { error: "no".into(), retryable: true, retry_after }
             }
-            _ => Verdict::DONE,
+            _ => Outcome::DONE,
         };
-        items.push(Finish { token: claimed.token, verdict });
+        items.push(OutcomeReport { token: claimed.token, outcome });
     }
-    store.finish(items).await?;
+    store.finish_attempts(items).await?;
     Ok(claimed.len())
 }
 
 async fn is_empty(store: &PostgresStore) -> bool {
-    let depths = wait_out(store.depths(&PageRequest::first(1_000)).await).await;
+    let depths = wait_out(store.queue_depths(&PageRequest::first(1_000)).await).await;
     depths.is_some_and(|depths| {
         depths.items.iter().filter(|depth| depth.queue == Queue::default()).all(|depth| depth.counts.is_empty())
     })

@@ -2,7 +2,7 @@
 
 use orchestrix_core::{Event, IllegalTransition, JobState, NewJob, Start};
 use orchestrix_postgres::PostgresStore;
-use orchestrix_store::{Fence, FinishError, Result, Store, StoreError, Verdict};
+use orchestrix_store::{Fence, FinishError, Outcome, Result, StoreError, prelude::*};
 
 use crate::{
     books,
@@ -43,8 +43,8 @@ async fn a_success_stands_and_a_cancel_is_told_whether_it_came_in_time_to_ask() 
     for round in 0..ROUNDS {
         let token = start(&worker, job("t")).await.token;
         let (store, other) = (worker.clone(), client.clone());
-        let (end, cancel) = at_once(round, async move { finish(&store, token, Verdict::DONE).await }, async move {
-            other.cancel(token.job).await
+        let (end, cancel) = at_once(round, async move { finish(&store, token, Outcome::DONE).await }, async move {
+            other.cancel_job(token.job).await
         })
         .await;
         assert_eq!(end, Ok(JobState::Completed));
@@ -62,8 +62,8 @@ async fn a_failure_never_brings_back_a_job_whose_cancel_was_accepted() {
         let token = start(&worker, job("t")).await.token;
         let (store, other) = (worker.clone(), client.clone());
         let (end, cancel) =
-            at_once(round, async move { finish(&store, token, Verdict::fail("once")).await }, async move {
-                other.cancel(token.job).await
+            at_once(round, async move { finish(&store, token, Outcome::fail("once")).await }, async move {
+                other.cancel_job(token.job).await
             })
             .await;
         // Asked in time, the failure ends the job; too late, the cancel finds it waiting for its next attempt.
@@ -88,7 +88,7 @@ async fn a_waiting_job_is_either_cancelled_or_claimed() {
         let id = enqueue(&worker, job("t")).await;
         let (store, other) = (worker.clone(), client.clone());
         let (claimed, cancel) =
-            at_once(round, async move { claim(&store, 10).await }, async move { other.cancel(id).await }).await;
+            at_once(round, async move { claim(&store, 10).await }, async move { other.cancel_job(id).await }).await;
         claims += claimed.len();
         match cancel.expect("a job that can be cancelled") {
             JobState::Cancelled => {
@@ -98,7 +98,7 @@ async fn a_waiting_job_is_either_cancelled_or_claimed() {
             JobState::Running => {
                 assert_eq!(claimed.len(), 1);
                 assert!(get(&worker, id).await.cancel_requested);
-                assert_eq!(finish(&worker, claimed[0].token, Verdict::Cancelled).await, Ok(JobState::Cancelled));
+                assert_eq!(finish(&worker, claimed[0].token, Outcome::Cancelled).await, Ok(JobState::Cancelled));
             }
             other => panic!("a cancel that led to {other}"),
         }
@@ -112,11 +112,11 @@ async fn a_success_that_waited_for_a_cancel_request_stands() {
     let database = support::database();
     let store = open(database.url()).await;
     let client = support::connect(database.url()).await;
-    for (verdict, expected) in [(Verdict::DONE, JobState::Completed), (Verdict::fail("x"), JobState::Cancelled)] {
+    for (outcome, expected) in [(Outcome::DONE, JobState::Completed), (Outcome::fail("x"), JobState::Cancelled)] {
         let token = start(&store, job("t")).await.token;
         let request = Holder::with(database.url(), "UPDATE orchestrix.job SET cancel_requested = true").await;
         let ours = store.clone();
-        let end = tokio::spawn(async move { finish(&ours, token, verdict).await });
+        let end = tokio::spawn(async move { finish(&ours, token, outcome).await });
         until_waiting(&client, 1).await;
         request.commit().await;
         assert_eq!(end.await.unwrap(), Ok(expected), "a failure is decided anew, with the request in view");
@@ -133,10 +133,10 @@ async fn a_cancel_that_waited_for_a_success_is_told_that_it_is_too_late() {
     let token = start(&store, job("t")).await.token;
     let holder = Holder::with_history_of(database.url(), token.job).await;
     let ours = store.clone();
-    let end = tokio::spawn(async move { finish(&ours, token, Verdict::DONE).await });
+    let end = tokio::spawn(async move { finish(&ours, token, Outcome::DONE).await });
     until_waiting(&client, 1).await;
     let ours = store.clone();
-    let cancel = tokio::spawn(async move { ours.cancel(token.job).await });
+    let cancel = tokio::spawn(async move { ours.cancel_job(token.job).await });
     until_waiting(&client, 2).await;
     holder.rollback().await;
     assert_eq!(end.await.unwrap(), Ok(JobState::Completed));
@@ -152,20 +152,20 @@ async fn a_verdict_that_waited_for_a_cancelled_and_redriven_job_is_refused() {
     let store = open(database.url()).await;
     let client = support::connect(database.url()).await;
     let token = start(&store, job("t")).await.token;
-    store.cancel(token.job).await.unwrap();
+    store.cancel_job(token.job).await.unwrap();
     // The worker confirms the cancel, and is stopped while it does.
     let holder = Holder::with_history_of(database.url(), token.job).await;
     let ours = store.clone();
-    let confirm = tokio::spawn(async move { finish(&ours, token, Verdict::Cancelled).await });
+    let confirm = tokio::spawn(async move { finish(&ours, token, Outcome::Cancelled).await });
     until_waiting(&client, 1).await;
     let ours = store.clone();
-    let success = tokio::spawn(async move { finish(&ours, token, Verdict::DONE).await });
+    let success = tokio::spawn(async move { finish(&ours, token, Outcome::DONE).await });
     until_waiting(&client, 2).await;
     holder.rollback().await;
     assert_eq!(confirm.await.unwrap(), Ok(JobState::Cancelled));
     assert_eq!(success.await.unwrap(), Err(FinishError::LeaseLost));
-    assert_eq!(store.retry(token.job).await.unwrap(), JobState::Pending);
-    assert_eq!(finish(&store, token, Verdict::DONE).await, Err(FinishError::LeaseLost));
+    assert_eq!(store.retry_job(token.job).await.unwrap(), JobState::Pending);
+    assert_eq!(finish(&store, token, Outcome::DONE).await, Err(FinishError::LeaseLost));
     assert_eq!(state(&store, token.job).await, JobState::Pending);
     books::assert_balanced(&client).await;
 }
@@ -187,13 +187,14 @@ async fn a_job_that_is_promoted_and_cancelled_at_once_stays_cancelled() {
     for round in 0..ROUNDS {
         let id = due(&leader, &sql).await;
         let (store, other) = (leader.clone(), client.clone());
-        let (promoted, cancel) =
-            at_once(round, async move { store.promote(Fence::NONE, 10).await }, async move { other.cancel(id).await })
-                .await;
+        let (promoted, cancel) = at_once(round, async move { store.promote_jobs(Fence::NONE, 10).await }, async move {
+            other.cancel_job(id).await
+        })
+        .await;
         promoted.unwrap();
         assert_eq!(cancel.unwrap(), JobState::Cancelled);
         assert_eq!(state(&leader, id).await, JobState::Cancelled);
-        assert_eq!(leader.promote(Fence::NONE, 10).await.unwrap().count, 0);
+        assert_eq!(leader.promote_jobs(Fence::NONE, 10).await.unwrap().count, 0);
         assert!(claim(&leader, 10).await.is_empty(), "it came back");
     }
     books::assert_balanced(&sql).await;
@@ -207,12 +208,12 @@ async fn a_promotion_passes_over_a_job_that_is_just_being_cancelled() {
     let id = due(&store, &client).await;
     let holder = Holder::with_history_of(database.url(), id).await;
     let ours = store.clone();
-    let cancel = tokio::spawn(async move { ours.cancel(id).await });
+    let cancel = tokio::spawn(async move { ours.cancel_job(id).await });
     until_waiting(&client, 1).await;
-    assert_eq!(store.promote(Fence::NONE, 10).await.unwrap().count, 0, "neither waited for nor promoted");
+    assert_eq!(store.promote_jobs(Fence::NONE, 10).await.unwrap().count, 0, "neither waited for nor promoted");
     holder.rollback().await;
     assert_eq!(cancel.await.unwrap().unwrap(), JobState::Cancelled);
-    assert_eq!(store.promote(Fence::NONE, 10).await.unwrap().count, 0);
+    assert_eq!(store.promote_jobs(Fence::NONE, 10).await.unwrap().count, 0);
     assert_eq!(state(&store, id).await, JobState::Cancelled);
     books::assert_balanced(&client).await;
 }
@@ -233,10 +234,10 @@ async fn a_cancel_that_waited_for_a_promotion_cancels_the_pending_job() {
         .unwrap();
     let holder = Holder::with(database.url(), "SELECT pg_advisory_xact_lock(1)").await;
     let ours = store.clone();
-    let promotion = tokio::spawn(async move { ours.promote(Fence::NONE, 10).await });
+    let promotion = tokio::spawn(async move { ours.promote_jobs(Fence::NONE, 10).await });
     until_waiting(&client, 1).await;
     let ours = store.clone();
-    let cancel = tokio::spawn(async move { ours.cancel(id).await });
+    let cancel = tokio::spawn(async move { ours.cancel_job(id).await });
     until_waiting(&client, 2).await;
     holder.rollback().await;
     assert_eq!(promotion.await.unwrap().unwrap().count, 1);

@@ -7,7 +7,7 @@ use std::{
 
 use orchestrix_core::{JobId, NewJob};
 use orchestrix_postgres::PostgresStore;
-use orchestrix_store::{ClaimRequest, Store};
+use orchestrix_store::{ClaimRequest, prelude::*};
 use orchestrix_testkit::TestDatabase;
 
 use crate::{books, jobs::*, locks::Holder, support};
@@ -18,7 +18,7 @@ async fn sixteen_stores_never_share_one_of_5_000_jobs() {
     let stores: [PostgresStore; 16] = open_many(database.url()).await;
     let lanes = [("a", "x"), ("a", "y"), ("b", "x"), ("b", "y")];
     let jobs = lanes.iter().cycle().take(5_000).map(|(name, kind)| NewJob { queue: queue(name), ..job(kind) });
-    stores[0].enqueue_many(jobs.collect()).await.unwrap();
+    stores[0].enqueue_jobs(jobs.collect()).await.unwrap();
 
     let claims = together(stores.iter().cloned().enumerate().map(|(i, store)| async move {
         let request = ClaimRequest::any(worker(&format!("w{i}")), 20);
@@ -26,7 +26,7 @@ async fn sixteen_stores_never_share_one_of_5_000_jobs() {
         // Two looks that find nothing: what another claim holds for an instant is passed over.
         let mut empty = 0;
         while empty < 2 {
-            let claimed = store.claim(&request).await.unwrap();
+            let claimed = store.claim_jobs(&request).await.unwrap();
             empty = if claimed.is_empty() { empty + 1 } else { 0 };
             mine.extend(claimed.into_iter().map(|claimed| claimed.token));
         }
@@ -47,7 +47,7 @@ async fn a_claim_passes_over_a_job_that_somebody_is_writing() {
     let database = support::database();
     let store = open(database.url()).await;
     let first = enqueue(&store, job("t")).await;
-    store.enqueue_many(vec![job("t"); 9]).await.unwrap();
+    store.enqueue_jobs(vec![job("t"); 9]).await.unwrap();
     // Changed and not yet committed: what it will be is not known, and others should not wait for that.
     let writing = format!("UPDATE orchestrix.job SET rank = 1 WHERE id = '{first}'");
     let holder = Holder::with(database.url(), &writing).await;
@@ -85,7 +85,7 @@ async fn a_job_made_more_urgent_by_another_store_is_found_behind_the_place_reach
     let (store, database) = far_into_a_queue().await;
     let other = open(database.url()).await;
     let last = enqueue(&other, job("t")).await;
-    other.reprioritize(last, priority(7)).await.unwrap();
+    other.reprioritize_job(last, priority(7)).await.unwrap();
     found_soon(&store, last, "made more urgent").await;
 }
 
@@ -106,7 +106,7 @@ async fn far_into_a_queue() -> (PostgresStore, TestDatabase) {
 
 /// Claims 2,000 of 10,000 jobs of one kind.
 async fn go_far(store: &PostgresStore) {
-    store.enqueue_many(vec![job("t"); 10_000]).await.unwrap();
+    store.enqueue_jobs(vec![job("t"); 10_000]).await.unwrap();
     for _ in 0..20 {
         assert_eq!(claim(store, 100).await.len(), 100);
     }

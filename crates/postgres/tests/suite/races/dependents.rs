@@ -2,7 +2,7 @@
 
 use orchestrix_core::{IdempotencyKey, JobId, JobState, LeaseToken, NewJob, OnDependencyFailure};
 use orchestrix_postgres::PostgresStore;
-use orchestrix_store::{Fence, Store, Verdict};
+use orchestrix_store::{Fence, Outcome, prelude::*};
 use orchestrix_testkit::TestDatabase;
 use tokio_postgres::Client;
 
@@ -27,9 +27,9 @@ impl Scene {
         Self { database, store, client }
     }
 
-    fn finishing(&self, token: LeaseToken, verdict: Verdict) -> tokio::task::JoinHandle<JobState> {
+    fn finishing(&self, token: LeaseToken, outcome: Outcome) -> tokio::task::JoinHandle<JobState> {
         let store = self.store.clone();
-        tokio::spawn(async move { finish(&store, token, verdict).await.expect("a current token") })
+        tokio::spawn(async move { finish(&store, token, outcome).await.expect("a current token") })
     }
 
     fn enqueueing(&self, job: NewJob) -> tokio::task::JoinHandle<JobId> {
@@ -42,15 +42,15 @@ impl Scene {
         let sql = "SELECT waits_for FROM orchestrix.job WHERE id = $1";
         let waits_for = self.client.query_opt(sql, &[&child.as_uuid()]).await.unwrap();
         assert_eq!(waits_for.map_or(0, |row| row.get::<_, i32>(0)), 0);
-        assert_eq!(self.store.unblock(Fence::NONE, 100).await.unwrap().count, 0, "nothing was left for the sweep");
+        assert_eq!(self.store.unblock_jobs(Fence::NONE, 100).await.unwrap().count, 0, "nothing was left for the sweep");
         books::assert_balanced(&self.client).await;
     }
 }
 
 /// How a parent may end, what its child is to do then, and where that leaves the child.
-fn ends() -> [(Verdict, OnDependencyFailure, JobState); 4] {
+fn ends() -> [(Outcome, OnDependencyFailure, JobState); 4] {
     [
-        (Verdict::DONE, OnDependencyFailure::Cancel, JobState::Pending),
+        (Outcome::DONE, OnDependencyFailure::Cancel, JobState::Pending),
         (fatal(), OnDependencyFailure::Cancel, JobState::Cancelled),
         (fatal(), OnDependencyFailure::Run, JobState::Pending),
         (fatal(), OnDependencyFailure::Hold, JobState::Created),
@@ -59,7 +59,7 @@ fn ends() -> [(Verdict, OnDependencyFailure, JobState); 4] {
 
 #[tokio::test]
 async fn a_parent_that_waited_for_its_child_to_be_recorded_tells_it() {
-    for (i, (verdict, on_dependency_failure, expected)) in ends().into_iter().enumerate() {
+    for (i, (outcome, on_dependency_failure, expected)) in ends().into_iter().enumerate() {
         let scene = Scene::new().await;
         let parent = start(&scene.store, job("parent")).await.token;
         // The child has locked its parent and waits for its key, which somebody else is taking and will give up.
@@ -72,7 +72,7 @@ async fn a_parent_that_waited_for_its_child_to_be_recorded_tells_it() {
         let idempotency_key = Some(IdempotencyKey::new(&key).unwrap());
         let child = scene.enqueueing(NewJob { idempotency_key, on_dependency_failure, ..child_of(&[parent.job]) });
         until_waiting(&scene.client, 1).await;
-        let end = scene.finishing(parent, verdict);
+        let end = scene.finishing(parent, outcome);
         until_waiting(&scene.client, 2).await;
         taking.rollback().await;
         let child = child.await.unwrap();
@@ -83,15 +83,15 @@ async fn a_parent_that_waited_for_its_child_to_be_recorded_tells_it() {
 
 #[tokio::test]
 async fn a_child_that_waited_for_its_parent_to_finish_knows_that_it_has() {
-    for (verdict, on_dependency_failure, expected) in ends() {
+    for (outcome, on_dependency_failure, expected) in ends() {
         let scene = Scene::new().await;
         let parent = start(&scene.store, job("parent")).await.token;
         // The parent's end has locked its row and waits to record itself.
-        let holder = match verdict {
-            Verdict::DONE => Holder::with_history_of(scene.database.url(), parent.job).await,
+        let holder = match outcome {
+            Outcome::DONE => Holder::with_history_of(scene.database.url(), parent.job).await,
             _ => Holder::with_dead(scene.database.url(), parent.job).await,
         };
-        let end = scene.finishing(parent, verdict);
+        let end = scene.finishing(parent, outcome);
         until_waiting(&scene.client, 1).await;
         let child = scene.enqueueing(NewJob { on_dependency_failure, ..child_of(&[parent.job]) });
         until_waiting(&scene.client, 2).await;
@@ -111,7 +111,7 @@ async fn a_child_that_is_recorded_while_its_parents_finish_is_never_forgotten() 
         let ids: Vec<JobId> = parents.iter().map(|token| token.job).collect();
         let mut ends = Vec::new();
         for token in parents {
-            ends.push(scene.finishing(token, Verdict::DONE));
+            ends.push(scene.finishing(token, Outcome::DONE));
         }
         let child = enqueue(&other, child_of(&ids)).await;
         for end in ends {
@@ -123,7 +123,7 @@ async fn a_child_that_is_recorded_while_its_parents_finish_is_never_forgotten() 
 }
 
 /// Two parents end together, the child's own row being locked until both are about to tell it.
-async fn two_parents_meet(verdicts: [Verdict; 2], on_dependency_failure: OnDependencyFailure, expected: JobState) {
+async fn two_parents_meet(outcomes: [Outcome; 2], on_dependency_failure: OnDependencyFailure, expected: JobState) {
     let scene = Scene::new().await;
     let other = open(scene.database.url()).await;
     let parents = start_many(&scene.store, &job("parent"), 2).await;
@@ -133,7 +133,7 @@ async fn two_parents_meet(verdicts: [Verdict; 2], on_dependency_failure: OnDepen
 
     let lock = format!("SELECT FROM orchestrix.job WHERE id = '{child}' FOR UPDATE");
     let holder = Holder::with(scene.database.url(), &lock).await;
-    let [first, second] = verdicts;
+    let [first, second] = outcomes;
     let one = scene.finishing(parents[0], first);
     until_waiting(&scene.client, 1).await;
     let token = parents[1];
@@ -147,15 +147,15 @@ async fn two_parents_meet(verdicts: [Verdict; 2], on_dependency_failure: OnDepen
 
 #[tokio::test]
 async fn the_last_two_parents_that_finish_together_let_their_child_go_once() {
-    two_parents_meet([Verdict::DONE, Verdict::DONE], OnDependencyFailure::Cancel, JobState::Pending).await;
+    two_parents_meet([Outcome::DONE, Outcome::DONE], OnDependencyFailure::Cancel, JobState::Pending).await;
 }
 
 #[tokio::test]
 async fn of_two_parents_that_end_together_the_failed_one_decides_by_the_childs_policy() {
-    for verdicts in [[Verdict::DONE, fatal()], [fatal(), Verdict::DONE]] {
-        two_parents_meet(verdicts.clone(), OnDependencyFailure::Cancel, JobState::Cancelled).await;
-        two_parents_meet(verdicts.clone(), OnDependencyFailure::Run, JobState::Pending).await;
-        two_parents_meet(verdicts, OnDependencyFailure::Hold, JobState::Created).await;
+    for outcomes in [[Outcome::DONE, fatal()], [fatal(), Outcome::DONE]] {
+        two_parents_meet(outcomes.clone(), OnDependencyFailure::Cancel, JobState::Cancelled).await;
+        two_parents_meet(outcomes.clone(), OnDependencyFailure::Run, JobState::Pending).await;
+        two_parents_meet(outcomes, OnDependencyFailure::Hold, JobState::Created).await;
     }
 }
 
@@ -169,18 +169,18 @@ async fn a_finished_parent_that_two_sweeps_find_is_counted_once() {
     // The first has found what to tell, and waits for the child; the second finds the same.
     let lock = format!("SELECT FROM orchestrix.job WHERE id = '{child}' FOR UPDATE");
     let holder = Holder::with(scene.database.url(), &lock).await;
-    let end = scene.finishing(parents[0], Verdict::DONE);
+    let end = scene.finishing(parents[0], Outcome::DONE);
     until_waiting(&scene.client, 1).await;
-    let sweep = tokio::spawn(async move { other.unblock(Fence::NONE, 100).await });
+    let sweep = tokio::spawn(async move { other.unblock_jobs(Fence::NONE, 100).await });
     until_waiting(&scene.client, 2).await;
     holder.rollback().await;
     end.await.unwrap();
     sweep.await.unwrap().unwrap();
     assert_eq!(state(&scene.store, child).await, JobState::Blocked);
     books::assert_balanced(&scene.client).await;
-    assert_eq!(finish(&scene.store, parents[1], Verdict::DONE).await, Ok(JobState::Completed));
+    assert_eq!(finish(&scene.store, parents[1], Outcome::DONE).await, Ok(JobState::Completed));
     assert_eq!(state(&scene.store, child).await, JobState::Blocked, "it began before its last parent finished");
-    assert_eq!(finish(&scene.store, parents[2], Verdict::DONE).await, Ok(JobState::Completed));
+    assert_eq!(finish(&scene.store, parents[2], Outcome::DONE).await, Ok(JobState::Completed));
     scene.assert_ends(child, JobState::Pending).await;
 }
 
@@ -190,7 +190,7 @@ async fn parents_that_finish_together_over_many_rounds_let_every_child_go_once()
     let other = open(scene.database.url()).await;
     let policies = [
         (fatal(), OnDependencyFailure::Run, JobState::Pending),
-        (Verdict::DONE, OnDependencyFailure::Cancel, JobState::Pending),
+        (Outcome::DONE, OnDependencyFailure::Cancel, JobState::Pending),
         (fatal(), OnDependencyFailure::Hold, JobState::Created),
         (fatal(), OnDependencyFailure::Cancel, JobState::Cancelled),
     ];
@@ -200,12 +200,12 @@ async fn parents_that_finish_together_over_many_rounds_let_every_child_go_once()
         let child =
             enqueue(&scene.store, NewJob { on_dependency_failure, ..child_of(&[parents[0].job, parents[1].job]) })
                 .await;
-        let stores = [(scene.store.clone(), Verdict::DONE), (other.clone(), second)];
+        let stores = [(scene.store.clone(), Outcome::DONE), (other.clone(), second)];
         let ends = together(
             stores
                 .into_iter()
                 .zip(parents)
-                .map(|((store, verdict), token)| async move { finish(&store, token, verdict).await }),
+                .map(|((store, outcome), token)| async move { finish(&store, token, outcome).await }),
         );
         assert!(ends.await.iter().all(Result::is_ok));
         scene.assert_ends(child, expected).await;

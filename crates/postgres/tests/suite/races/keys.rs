@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use orchestrix_core::{JobId, NewJob};
 use orchestrix_postgres::PostgresStore;
-use orchestrix_store::{Enqueued, Store};
+use orchestrix_store::{Enqueued, prelude::*};
 use rand::seq::SliceRandom;
 
 use crate::{
@@ -24,7 +24,7 @@ async fn sixty_four_callers_of_one_key_over_four_stores_make_one_job() {
     for round in 0..ROUNDS {
         let answers: Vec<Enqueued> = together((0..64).map(|i| {
             let (store, job) = (stores[i % 4].clone(), keyed(&format!("k{round}")));
-            async move { store.enqueue(job).await.expect("a valid job") }
+            async move { store.enqueue_job(job).await.expect("a valid job") }
         }))
         .await;
         assert_eq!(answers.iter().map(|answer| answer.id).collect::<HashSet<_>>().len(), 1, "all are told of one job");
@@ -47,7 +47,7 @@ async fn eight_batches_that_share_keys_in_different_orders_make_one_job_of_each(
             keys.truncate(200);
             let store = stores[i % 4].clone();
             async move {
-                let answers = store.enqueue_many(keys.iter().map(|key| keyed(key)).collect()).await;
+                let answers = store.enqueue_jobs(keys.iter().map(|key| keyed(key)).collect()).await;
                 keys.into_iter().zip(answers.expect("waits, and no deadlock")).collect::<Vec<_>>()
             }
         }))
@@ -80,8 +80,8 @@ async fn while_the_key_is_being_taken(job: NewJob, many: bool, committed: bool) 
     let ours = store.clone();
     let waiting = tokio::spawn(async move {
         match many {
-            true => ours.enqueue_many(vec![job]).await.map(|answers| answers[0]),
-            false => ours.enqueue(job).await,
+            true => ours.enqueue_jobs(vec![job]).await.map(|answers| answers[0]),
+            false => ours.enqueue_job(job).await,
         }
     });
     until_waiting(&client, 1).await;

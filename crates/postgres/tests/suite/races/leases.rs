@@ -5,7 +5,7 @@ use std::time::Duration;
 use orchestrix_core::{JobState, LeaseToken};
 use orchestrix_postgres::PostgresStore;
 use orchestrix_store::{
-    Fence, FinishError, LeaseStatus, LogLevel, LogLine, PageRequest, ProgressUpdate, Store, StoreError, Verdict,
+    Fence, FinishError, LeaseStatus, LogLevel, LogLine, Outcome, PageRequest, ProgressUpdate, StoreError, prelude::*,
 };
 use orchestrix_testkit::TestDatabase;
 use tokio_postgres::Client;
@@ -87,20 +87,20 @@ async fn everything(client: &Client) -> String {
     client.query_one(sql, &[]).await.unwrap().get(0)
 }
 
-fn finishing(scene: &Scene, verdict: Verdict) -> impl Future<Output = Result<JobState, FinishError>> + Send + 'static {
+fn finishing(scene: &Scene, outcome: Outcome) -> impl Future<Output = Result<JobState, FinishError>> + Send + 'static {
     let (store, token) = (scene.store.clone(), scene.token);
-    async move { finish(&store, token, verdict).await }
+    async move { finish(&store, token, outcome).await }
 }
 
 #[tokio::test]
 async fn a_verdict_that_waited_while_its_lease_was_lost_is_refused_and_changes_nothing() {
     let mut scene = Scene::new().await;
     for change in LOST {
-        for verdict in [Verdict::DONE, Verdict::fail("late"), fatal(), Verdict::Release, Verdict::Cancelled] {
+        for outcome in [Outcome::DONE, Outcome::fail("late"), fatal(), Outcome::Release, Outcome::Cancelled] {
             scene.again().await;
-            let (answer, left) = scene.wait_out(change, finishing(&scene, verdict.clone())).await;
-            assert_eq!(answer, Err(FinishError::LeaseLost), "{verdict:?} after {change}");
-            assert_eq!(everything(&scene.client).await, left, "{verdict:?} after {change}");
+            let (answer, left) = scene.wait_out(change, finishing(&scene, outcome.clone())).await;
+            assert_eq!(answer, Err(FinishError::LeaseLost), "{outcome:?} after {change}");
+            assert_eq!(everything(&scene.client).await, left, "{outcome:?} after {change}");
             books::assert_balanced(&scene.client).await;
         }
     }
@@ -109,16 +109,16 @@ async fn a_verdict_that_waited_while_its_lease_was_lost_is_refused_and_changes_n
 #[tokio::test]
 async fn a_verdict_that_waited_while_its_lease_was_extended_is_accepted() {
     let mut scene = Scene::new().await;
-    for (verdict, state) in [
-        (Verdict::DONE, JobState::Completed),
-        (Verdict::fail("once"), JobState::Retrying),
+    for (outcome, state) in [
+        (Outcome::DONE, JobState::Completed),
+        (Outcome::fail("once"), JobState::Retrying),
         (fatal(), JobState::Dead),
-        (Verdict::Release, JobState::Pending),
+        (Outcome::Release, JobState::Pending),
     ] {
         scene.again().await;
         // Though it had run out: until somebody takes it back, it is current.
         scene.expire().await;
-        let (answer, _) = scene.wait_out(EXTENDED, finishing(&scene, verdict)).await;
+        let (answer, _) = scene.wait_out(EXTENDED, finishing(&scene, outcome)).await;
         assert_eq!(answer, Ok(state));
         assert_eq!(get(&scene.store, scene.token.job).await.state, state);
         books::assert_balanced(&scene.client).await;
@@ -132,7 +132,7 @@ async fn progress_that_waited_while_its_lease_was_lost_is_refused_and_changes_no
         scene.again().await;
         let (store, token) = (scene.store.clone(), scene.token);
         let update = ProgressUpdate { progress: None, checkpoint: Some(orchestrix_core::Json::trusted("1")) };
-        let (answer, left) = scene.wait_out(change, async move { store.progress(token, update).await }).await;
+        let (answer, left) = scene.wait_out(change, async move { store.record_progress(token, update).await }).await;
         assert!(matches!(answer, Err(StoreError::LeaseLost)), "{answer:?} after {change}");
         assert_eq!(everything(&scene.client).await, left, "after {change}");
     }
@@ -143,7 +143,7 @@ async fn log_lines_that_waited_while_their_attempt_ended_are_refused() {
     let scene = Scene::new().await;
     // The attempt's end has locked the row and waits to record itself.
     let holder = Holder::with_history_of(scene.database.url(), scene.token.job).await;
-    let end = tokio::spawn(finishing(&scene, Verdict::DONE));
+    let end = tokio::spawn(finishing(&scene, Outcome::DONE));
     until_waiting(&scene.client, 1).await;
     let (store, token) = (scene.store.clone(), scene.token);
     let lines = vec![LogLine { at: None, level: LogLevel::Info, message: "too late".into() }];
@@ -157,11 +157,11 @@ async fn log_lines_that_waited_while_their_attempt_ended_are_refused() {
 }
 
 async fn heartbeat(store: &PostgresStore, token: LeaseToken) -> LeaseStatus {
-    store.heartbeat(&[token]).await.unwrap()[0]
+    store.extend_leases(&[token]).await.unwrap()[0]
 }
 
 async fn reaped(store: &PostgresStore, crash_loop: u16) -> usize {
-    store.reap(Fence::NONE, 100, crash_loop).await.unwrap().count
+    store.reap_leases(Fence::NONE, 100, crash_loop).await.unwrap().count
 }
 
 #[tokio::test]
@@ -175,7 +175,7 @@ async fn a_lease_that_is_just_being_extended_is_not_reaped() {
     heartbeat_under_way.commit().await;
     assert_eq!(reaper.await.unwrap(), 0);
     assert!(matches!(heartbeat(&scene.store, scene.token).await, LeaseStatus::Held(_)));
-    assert_eq!(finish(&scene.store, scene.token, Verdict::DONE).await, Ok(JobState::Completed));
+    assert_eq!(finish(&scene.store, scene.token, Outcome::DONE).await, Ok(JobState::Completed));
 }
 
 /// Returns once `call` has ended or waits for a lock, as so many others do. (It may do so before anybody can count them.)
@@ -205,7 +205,7 @@ async fn a_lease_that_is_extended_after_the_reaper_looked_is_kept() {
     assert_eq!(reaper.await.unwrap(), 0);
     let job = get(&scene.store, scene.token.job).await;
     assert_eq!((job.state, job.attempts, job.losses), (JobState::Running, 0, 0));
-    assert_eq!(finish(&scene.store, scene.token, Verdict::DONE).await, Ok(JobState::Completed));
+    assert_eq!(finish(&scene.store, scene.token, Outcome::DONE).await, Ok(JobState::Completed));
     books::assert_balanced(&scene.client).await;
 }
 
@@ -228,7 +228,7 @@ async fn a_job_that_is_just_being_finished_is_not_reaped() {
     scene.expire().await;
     // The attempt's end is under way when the reaper looks.
     let holder = Holder::with_history_of(scene.database.url(), scene.token.job).await;
-    let end = tokio::spawn(finishing(&scene, Verdict::DONE));
+    let end = tokio::spawn(finishing(&scene, Outcome::DONE));
     until_waiting(&scene.client, 1).await;
     let store = scene.store.clone();
     let reaper = tokio::spawn(async move { reaped(&store, 3).await });
@@ -247,7 +247,7 @@ async fn a_heartbeat_waits_for_nobody_renews_the_others_and_learns_of_the_loss_a
         let change = &format!("{change} WHERE id = '{}'", scene.token.job);
         let other = start(&scene.store, job("t")).await.token;
         let holder = Holder::with(scene.database.url(), change).await;
-        let answers = scene.store.heartbeat(&[scene.token, other]).await.unwrap();
+        let answers = scene.store.extend_leases(&[scene.token, other]).await.unwrap();
         assert!(matches!(answers[..], [LeaseStatus::Locked(_), LeaseStatus::Held(_)]), "{answers:?} during {change}");
         holder.commit().await;
         let left = everything(&scene.client).await;
@@ -269,7 +269,7 @@ async fn a_heartbeat_beside_the_reaper_waits_for_nobody_and_says_lost_afterwards
     holder.rollback().await;
     assert_eq!(reaper.await.unwrap(), 1);
     assert_eq!(heartbeat(&scene.store, scene.token).await, LeaseStatus::Lost);
-    assert_eq!(finish(&scene.store, scene.token, Verdict::DONE).await, Err(FinishError::LeaseLost));
+    assert_eq!(finish(&scene.store, scene.token, Outcome::DONE).await, Err(FinishError::LeaseLost));
     assert_eq!(state(&scene.store, scene.token.job).await, JobState::Dead);
     books::assert_balanced(&scene.client).await;
 }
@@ -307,12 +307,12 @@ async fn lines_of_one_job_take_turns_so_that_none_comes_before_one_that_was_read
     let second = tokio::spawn(async move { store.append_logs(token, line("second")).await });
     until_waiting(&scene.client, 1).await;
     let page = PageRequest::first(10);
-    assert_eq!(scene.store.logs(token.job, &page).await.unwrap().items, [], "nothing is there to be read past");
+    assert_eq!(scene.store.job_logs(token.job, &page).await.unwrap().items, [], "nothing is there to be read past");
     // Other jobs do not wait for it.
     let other = start(&scene.store, job("other")).await.token;
     scene.store.append_logs(other, line("other")).await.unwrap();
     holder.commit().await;
     second.await.unwrap().unwrap();
-    let lines = scene.store.logs(token.job, &page).await.unwrap().items;
+    let lines = scene.store.job_logs(token.job, &page).await.unwrap().items;
     assert_eq!(lines.iter().map(|line| line.message.as_str()).collect::<Vec<_>>(), ["first", "second"]);
 }

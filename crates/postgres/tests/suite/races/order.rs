@@ -4,7 +4,7 @@
 
 use orchestrix_core::{JobState, LeaseToken};
 use orchestrix_postgres::PostgresStore;
-use orchestrix_store::{Fence, Finish, FinishError, LeaseStatus, Store, Verdict};
+use orchestrix_store::{Fence, FinishError, LeaseStatus, Outcome, OutcomeReport, prelude::*};
 use orchestrix_testkit::TestDatabase;
 use rand::seq::SliceRandom;
 
@@ -19,8 +19,8 @@ async fn two_stores() -> (TestDatabase, [PostgresStore; 2]) {
     (database, stores)
 }
 
-fn batch(tokens: &[LeaseToken], verdict: impl Fn(usize) -> Verdict) -> Vec<Finish> {
-    tokens.iter().enumerate().map(|(i, token)| Finish { token: *token, verdict: verdict(i) }).collect()
+fn batch(tokens: &[LeaseToken], outcome: impl Fn(usize) -> Outcome) -> Vec<OutcomeReport> {
+    tokens.iter().enumerate().map(|(i, token)| OutcomeReport { token: *token, outcome: outcome(i) }).collect()
 }
 
 fn shuffled(tokens: &[LeaseToken]) -> Vec<LeaseToken> {
@@ -48,9 +48,13 @@ async fn two_batches_of_successes_in_opposite_order_end_every_job_once() {
     for _ in 0..ROUNDS {
         let tokens = start_many(&stores[0], &job("t"), TOKENS).await;
         let backwards: Vec<LeaseToken> = tokens.iter().rev().copied().collect();
-        let batches = [batch(&tokens, |_| Verdict::DONE), batch(&backwards, |_| Verdict::DONE)];
+        let batches = [batch(&tokens, |_| Outcome::DONE), batch(&backwards, |_| Outcome::DONE)];
         let answers = together(
-            stores.clone().into_iter().zip(batches).map(|(store, items)| async move { store.finish(items).await }),
+            stores
+                .clone()
+                .into_iter()
+                .zip(batches)
+                .map(|(store, items)| async move { store.finish_attempts(items).await }),
         );
         for answers in answers.await {
             let answers = answers.expect("no deadlock that shows");
@@ -67,10 +71,14 @@ async fn two_batches_of_different_verdicts_in_opposite_order_end_every_job_once(
         let tokens = start_many(&stores[0], &job("t"), TOKENS).await;
         let backwards: Vec<LeaseToken> = tokens.iter().rev().copied().collect();
         // Each attempt ends in one batch with a retry, in the other with death: one writes the row, one moves it away.
-        let mixed = |i: usize| if i.is_multiple_of(2) { Verdict::fail("again") } else { fatal() };
+        let mixed = |i: usize| if i.is_multiple_of(2) { Outcome::fail("again") } else { fatal() };
         let batches = [batch(&tokens, mixed), batch(&backwards, mixed)];
         let answers = together(
-            stores.clone().into_iter().zip(batches).map(|(store, items)| async move { store.finish(items).await }),
+            stores
+                .clone()
+                .into_iter()
+                .zip(batches)
+                .map(|(store, items)| async move { store.finish_attempts(items).await }),
         );
         let answers: Vec<_> =
             answers.await.into_iter().map(|answers| answers.expect("no deadlock that shows")).collect();
@@ -78,7 +86,7 @@ async fn two_batches_of_different_verdicts_in_opposite_order_end_every_job_once(
             assert_eq!(
                 [one, other].iter().filter(|answer| answer.is_ok()).count(),
                 1,
-                "one of the two verdicts counts"
+                "one of the two outcomes counts"
             );
             assert!([one, other].contains(&&Err(FinishError::LeaseLost)));
         }
@@ -91,14 +99,14 @@ async fn heartbeats_and_verdicts_on_the_same_jobs_in_any_order_never_wait_in_a_c
     let (database, stores) = two_stores().await;
     for round in 0..ROUNDS {
         let tokens = start_many(&stores[0], &job("t"), TOKENS).await;
-        let verdict = if round.is_multiple_of(2) { Verdict::DONE } else { fatal() };
-        let items = batch(&shuffled(&tokens), |_| verdict.clone());
+        let outcome = if round.is_multiple_of(2) { Outcome::DONE } else { fatal() };
+        let items = batch(&shuffled(&tokens), |_| outcome.clone());
         let (ending, beating) = (stores[0].clone(), stores[1].clone());
         let lists = [shuffled(&tokens), shuffled(&tokens), shuffled(&tokens)];
-        let end = tokio::spawn(async move { ending.finish(items).await });
+        let end = tokio::spawn(async move { ending.finish_attempts(items).await });
         let beats = together(lists.map(|tokens| {
             let store = beating.clone();
-            async move { store.heartbeat(&tokens).await }
+            async move { store.extend_leases(&tokens).await }
         }));
         for beat in beats.await {
             let beat = beat.expect("no deadlock that shows");
@@ -121,17 +129,17 @@ async fn reapers_and_verdicts_on_the_same_jobs_never_wait_in_a_circle() {
         let tokens = start_many(&stores[0], &job("t"), TOKENS).await;
         let sql = "UPDATE orchestrix.job SET lease_expires_at = now() - random() * interval '1 second'";
         client.execute(sql, &[]).await.unwrap();
-        let items = batch(&shuffled(&tokens), |_| Verdict::DONE);
+        let items = batch(&shuffled(&tokens), |_| Outcome::DONE);
         let (ending, reaping) = (stores[0].clone(), stores[1].clone());
-        let end = tokio::spawn(async move { ending.finish(items).await });
-        let swept = reaping.reap(Fence::NONE, TOKENS, 100).await.expect("no deadlock that shows");
+        let end = tokio::spawn(async move { ending.finish_attempts(items).await });
+        let swept = reaping.reap_leases(Fence::NONE, TOKENS, 100).await.expect("no deadlock that shows");
         let answers = end.await.unwrap().expect("no deadlock that shows");
         let completed = answers.iter().filter(|answer| answer.is_ok()).count();
         assert_eq!(swept.count + completed, TOKENS, "each lease was taken back or its attempt counted");
         // What was taken back would be in the way of the next round.
         let left = claim_all(&stores[0]).await;
-        let items = batch(&left.iter().map(|claimed| claimed.token).collect::<Vec<_>>(), |_| Verdict::DONE);
-        assert!(stores[0].finish(items).await.unwrap().iter().all(Result::is_ok));
+        let items = batch(&left.iter().map(|claimed| claimed.token).collect::<Vec<_>>(), |_| Outcome::DONE);
+        assert!(stores[0].finish_attempts(items).await.unwrap().iter().all(Result::is_ok));
     }
     assert_no_deadlock(&database, stores).await;
 }

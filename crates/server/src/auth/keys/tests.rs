@@ -1,6 +1,7 @@
 use futures_util::future::join_all;
 use orchestrix_core::{RateLimit, Role, Timestamp};
-use orchestrix_store::{MemoryStore, NewKey};
+use orchestrix_memory::MemoryStore;
+use orchestrix_store::NewKey;
 
 use super::*;
 use crate::auth::{

@@ -1,13 +1,14 @@
 //! What is made of looks, without a store.
 
 use orchestrix_core::{JobId, JobState, JobStatus, JobType, Queue, Tenant, Timestamp};
-use orchestrix_store::{Glimpse, Lately, MemoryStore, Recent, Store, recent::LeasePlace};
+use orchestrix_memory::MemoryStore;
+use orchestrix_store::{ChangesPage, ChangesQuery, JobChange, changes::LeaseCursor, prelude::*};
 
 use super::{enqueue, lines};
 use crate::live::sight::Sight;
 
-fn glimpse(id: JobId, state: JobState) -> Glimpse {
-    Glimpse {
+fn glimpse(id: JobId, state: JobState) -> JobChange {
+    JobChange {
         id,
         job_type: JobType::new("t").unwrap(),
         queue: Queue::new("q").unwrap(),
@@ -21,12 +22,12 @@ fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_000_000 + second).unwrap()
 }
 
-fn look(jobs: Vec<Glimpse>, second: i64) -> Recent {
-    Recent { jobs, ..Recent::none(at(second)) }
+fn look(jobs: Vec<JobChange>, second: i64) -> ChangesPage {
+    ChangesPage { jobs, ..ChangesPage::none(at(second)) }
 }
 
 /// What the first look of one who follows all jobs shows.
-fn sight_at_start(sight: &mut Sight) -> Lately {
+fn sight_at_start(sight: &mut Sight) -> ChangesQuery {
     sight.widen();
     assert_eq!(sight.begin(), None);
     assert!(sight.lacks_time());
@@ -45,7 +46,7 @@ fn an_end_that_was_long_in_its_transaction_is_looked_up_when_the_job_is_leased_n
     // It stays leased while its end is not committed, however long that takes.
     for second in 1..20 {
         let lately = sight.begin().unwrap();
-        assert!(lately.ended_since < Some(at(second - 1)), "it reaches back");
+        assert!(lately.finished_since < Some(at(second - 1)), "it reaches back");
         let (news, gone) = sight.take_recent(&lately, look(vec![glimpse(id, JobState::Running)], second));
         assert_eq!((lines(news), gone), (vec![], vec![]));
         sight.tidy();
@@ -60,8 +61,8 @@ fn leased_jobs_are_gone_when_a_whole_round_did_not_show_them_and_none_is_before(
     let mut sight = Sight::default();
     let [first, second] = [1, 2].map(|n| JobId::new(Timestamp::UNIX_EPOCH, [n; 10]));
     let running = |id| vec![glimpse(id, JobState::Running)];
-    let page = |jobs, n, next: Option<JobId>| Recent {
-        leased_next: next.map(|id| LeasePlace { expires_at: at(n), id }),
+    let page = |jobs, n, next: Option<JobId>| ChangesPage {
+        leased_next: next.map(|id| LeaseCursor { expires_at: at(n), id }),
         ..look(jobs, n)
     };
     let lately = sight_at_start(&mut sight);
@@ -70,7 +71,7 @@ fn leased_jobs_are_gone_when_a_whole_round_did_not_show_them_and_none_is_before(
         // The second page of one round and the first of the next.
         let lately = sight.begin().unwrap();
         assert_eq!(lately.leased_after.unwrap().id, first);
-        assert!(lately.ended_since < Some(at(2 * round - 2)), "what the round has not shown yet may end meanwhile");
+        assert!(lately.finished_since < Some(at(2 * round - 2)), "what the round has not shown yet may end meanwhile");
         let (_, gone) = sight.take_recent(&lately, page(running(second), 2 * round - 1, None));
         assert_eq!(gone, []);
         let lately = sight.begin().unwrap();
@@ -114,7 +115,7 @@ fn who_follows_a_job_by_its_id_hears_that_it_was_cancelled_though_others_begin_t
     let mut sight = Sight::default();
     let [told, fresh, nobodys] = [1, 2, 3].map(|n| JobId::new(Timestamp::UNIX_EPOCH, [n; 10]));
     sight.watch(told, None);
-    assert_eq!(sight.take_recent(&Lately::leased(1), look(Vec::new(), 0)).0.len(), 0);
+    assert_eq!(sight.take_recent(&ChangesQuery::leased(1), look(Vec::new(), 0)).0.len(), 0);
     let lately = sight_at_start(&mut sight);
     sight.watch(fresh, None);
     let cancelled = [told, fresh, nobodys].map(|id| glimpse(id, JobState::Cancelled)).to_vec();
@@ -129,7 +130,7 @@ fn a_round_begins_behind_leases_that_are_over_and_before_any_that_may_come() {
     let round = |sight: &mut Sight, from: Option<Timestamp>, now: i64| {
         let lately = sight.begin().unwrap();
         let jobs = from.map(|_| glimpse(id, JobState::Running)).into_iter().collect();
-        sight.take_recent(&lately, Recent { leased_from: from, ..look(jobs, now) });
+        sight.take_recent(&lately, ChangesPage { leased_from: from, ..look(jobs, now) });
         sight.begin().unwrap().leased_after.unwrap().expires_at
     };
     assert_eq!(sight_at_start(&mut sight).leased_after, None);
@@ -166,7 +167,7 @@ fn the_picture_is_of_what_runs_and_of_all_that_changed_and_what_it_lacks_is_know
     ];
     assert_eq!(told, expected);
     let lately = sight.begin().unwrap();
-    sight.take_recent(&lately, Recent { more: true, ..look(vec![runs], 11) });
+    sight.take_recent(&lately, ChangesPage { more: true, ..look(vec![runs], 11) });
     assert_eq!((sight.lacks(at(11)), sight.lacks(at(12))), (Some(at(11)), None), "a look did not show all there was");
 }
 
@@ -175,10 +176,10 @@ fn what_happened_before_anybody_followed_is_remembered_and_told_to_nobody() {
     let mut sight = Sight::default();
     let [before, just_now, ended] = [1, 2, 3].map(|n| JobId::new(Timestamp::UNIX_EPOCH, [n; 10]));
     let lately = sight_at_start(&mut sight);
-    let since = [lately.recorded_since, lately.ended_since, lately.cancelled_since, lately.revived_since];
+    let since = [lately.enqueued_since, lately.finished_since, lately.cancelled_since, lately.redriven_since];
     assert!(since.iter().all(|since| *since <= Some(at(-59))), "{lately:?}");
     let jobs = [(before, JobState::Pending, -30), (just_now, JobState::Pending, 0), (ended, JobState::Completed, -30)];
-    let jobs = jobs.map(|(id, state, second)| Glimpse { at: at(second), ..glimpse(id, state) }).to_vec();
+    let jobs = jobs.map(|(id, state, second)| JobChange { at: at(second), ..glimpse(id, state) }).to_vec();
     let (news, _) = sight.take_recent(&lately, look(jobs.clone(), 0));
     assert_eq!(lines(news), [(just_now, Some(JobStatus::Pending))], "it may have come after he began to follow");
     let lately = sight.begin().unwrap();
@@ -187,9 +188,9 @@ fn what_happened_before_anybody_followed_is_remembered_and_told_to_nobody() {
 }
 
 /// The next look that begins a round through what is unfinished: one of five.
-fn a_round_begins(sight: &mut Sight) -> Lately {
-    let looks: Vec<Lately> = (0..5).map(|_| sight.begin().unwrap()).collect();
-    let begins: Vec<&Lately> = looks.iter().filter(|lately| lately.ids_after.is_some()).collect();
+fn a_round_begins(sight: &mut Sight) -> ChangesQuery {
+    let looks: Vec<ChangesQuery> = (0..5).map(|_| sight.begin().unwrap()).collect();
+    let begins: Vec<&ChangesQuery> = looks.iter().filter(|lately| lately.ids_after.is_some()).collect();
     assert_eq!(begins.len(), 1, "{looks:?}");
     *begins[0]
 }
@@ -202,7 +203,7 @@ fn what_a_look_could_not_show_is_lost_to_those_who_heard_later_ones() {
     let mut missed = Vec::new();
     for second in 1..=10 {
         let lately = sight.begin().unwrap();
-        sight.take_recent(&lately, Recent { more: second == 1, ..look(Vec::new(), second) });
+        sight.take_recent(&lately, ChangesPage { more: second == 1, ..look(Vec::new(), second) });
         if sight.take_missed() {
             missed.push(sight.lacks(at(second)));
         }
@@ -217,7 +218,7 @@ fn what_is_unfinished_and_was_never_seen_is_looked_up_a_page_at_a_time() {
     let lately = sight_at_start(&mut sight);
     assert_eq!(lately.ids_after, None, "the first look shows what was recorded");
     sight.take_recent(&lately, look(vec![glimpse(ids[0], JobState::Pending)], 0));
-    let page = |ids: &[JobId], next| Recent { ids: ids.to_vec(), ids_next: next, ..look(Vec::new(), 1) };
+    let page = |ids: &[JobId], next| ChangesPage { ids: ids.to_vec(), ids_next: next, ..look(Vec::new(), 1) };
     let lately = a_round_begins(&mut sight);
     assert_eq!(lately.ids_after, Some(JobId::floor(at(-60))), "from a minute back");
     let (news, looked_up) = sight.take_recent(&lately, page(&ids[..2], Some(ids[1])));
@@ -231,7 +232,7 @@ fn what_is_unfinished_and_was_never_seen_is_looked_up_a_page_at_a_time() {
     let mut sight = Sight::default();
     let lately = sight_at_start(&mut sight);
     let many = ids[1..].iter().map(|id| glimpse(*id, JobState::Pending)).collect();
-    sight.take_recent(&lately, Recent { more: true, ..look(many, 0) });
+    sight.take_recent(&lately, ChangesPage { more: true, ..look(many, 0) });
     assert_eq!(a_round_begins(&mut sight).ids_after, Some(ids[1]));
 }
 
@@ -262,7 +263,7 @@ fn nothing_is_kept_of_a_job_that_nobody_follows_when_it_was_looked_up() {
         let id = enqueue(&store).await;
         sight.watch(id, None);
         assert_eq!(sight.take_fresh(), [id]);
-        let found = store.summaries(&[id]).await.unwrap();
+        let found = store.job_summaries(&[id]).await.unwrap();
         sight.unwatch(id);
         (id, found)
     });

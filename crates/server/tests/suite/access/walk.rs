@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use orchestrix_core::WorkerName;
-use orchestrix_store::{ClaimRequest, Claimed, Finish, PageRequest, Verdict, WorkerInfo};
+use orchestrix_store::{ClaimRequest, ClaimedJob, Outcome, OutcomeReport, PageRequest, WorkerInfo};
 use serde_json::{Value, json};
 
 use super::{
@@ -39,17 +39,17 @@ async fn callers(place: &Place) -> Vec<Caller> {
 }
 
 impl Place {
-    async fn claimed(&self, id: &str) -> Claimed {
-        let claimed = self.store.claim(&ClaimRequest::any(WorkerName::new("w").unwrap(), 1_000)).await.unwrap();
+    async fn claimed(&self, id: &str) -> ClaimedJob {
+        let claimed = self.store.claim_jobs(&ClaimRequest::any(WorkerName::new("w").unwrap(), 1_000)).await.unwrap();
         let (mut wanted, others): (Vec<_>, Vec<_>) = claimed.into_iter().partition(|job| job.id().to_string() == id);
         for job in others {
-            self.end(job, Verdict::Release).await;
+            self.end(job, Outcome::Release).await;
         }
         wanted.remove(0)
     }
 
-    async fn end(&self, job: Claimed, verdict: Verdict) {
-        for answer in self.store.finish(vec![Finish { token: job.token, verdict }]).await.unwrap() {
+    async fn end(&self, job: ClaimedJob, outcome: Outcome) {
+        for answer in self.store.finish_attempts(vec![OutcomeReport { token: job.token, outcome }]).await.unwrap() {
             answer.unwrap();
         }
     }
@@ -65,7 +65,7 @@ impl Place {
             On::Completed => {
                 let id = self.job(tenant).await;
                 let job = self.claimed(&id).await;
-                self.end(job, Verdict::DONE).await;
+                self.end(job, Outcome::DONE).await;
                 id
             }
             On::Dead => self.dead_job(tenant).await,
@@ -101,11 +101,11 @@ impl Place {
     async fn kept(&self, on: On, it: &str) -> String {
         match on {
             On::Pending | On::Held | On::Completed | On::Dead => {
-                format!("{:?}", self.store.get(it.parse().unwrap()).await.unwrap())
+                format!("{:?}", self.store.job(it.parse().unwrap()).await.unwrap())
             }
             On::Schedule => {
                 let name = it.parse().unwrap();
-                let ledger = self.store.occurrences(None, &name, &PageRequest::first(10)).await.unwrap();
+                let ledger = self.store.list_occurrences(None, &name, &PageRequest::first(10)).await.unwrap();
                 format!("{:?} {ledger:?}", self.store.schedule(None, &name).await.unwrap())
             }
             On::Operation => format!("{:?}", self.store.operation(it.parse().unwrap()).await.unwrap()),

@@ -1,7 +1,7 @@
 //! Whoever is bound to a tenant hears of its jobs alone, in whichever way he follows them.
 
 use orchestrix_core::{JobId, NewJob, Queue, Tenant};
-use orchestrix_store::Claimed;
+use orchestrix_store::ClaimedJob;
 
 use super::*;
 
@@ -12,15 +12,15 @@ impl super::Place {
     }
 
     /// A job of this tenant that somebody works on.
-    async fn running(&self, tenant: &str) -> Claimed {
+    async fn running(&self, tenant: &str) -> ClaimedJob {
         let (tenant, queue) = (Tenant::new(tenant).unwrap(), Queue::new("shared").unwrap());
         let job = NewJob { tenant, queue, ..NewJob::new(JobType::new("t").unwrap()) };
-        self.store.enqueue(job).await.unwrap();
-        self.store.claim(&ClaimRequest::any(WorkerName::new("w").unwrap(), 1)).await.unwrap().remove(0)
+        self.store.enqueue_job(job).await.unwrap();
+        self.store.claim_jobs(&ClaimRequest::any(WorkerName::new("w").unwrap(), 1)).await.unwrap().remove(0)
     }
 
-    async fn done(&self, job: &Claimed) {
-        self.store.finish(vec![Finish { token: job.token, verdict: Verdict::DONE }]).await.unwrap();
+    async fn done(&self, job: &ClaimedJob) {
+        self.store.finish_attempts(vec![OutcomeReport { token: job.token, outcome: Outcome::DONE }]).await.unwrap();
     }
 }
 

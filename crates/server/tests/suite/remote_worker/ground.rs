@@ -105,7 +105,7 @@ impl Ground {
     }
 
     pub(crate) async fn job(&self, id: JobId) -> Record {
-        self.store().get(id).await.unwrap().unwrap()
+        self.store().job(id).await.unwrap().unwrap()
     }
 
     /// Waits until the job is in this state.

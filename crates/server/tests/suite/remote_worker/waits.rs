@@ -172,11 +172,11 @@ async fn a_client_that_is_gone_leaves_no_job_leased(ground: Ground) {
     let claim = ClaimRequest { queues: Queues::All, ..ClaimRequest::any(WorkerName::new("hand").unwrap(), 1) };
     let begun = Instant::now();
     until("the job can be had", async || {
-        let claimed = ground.store().claim(&claim).await.unwrap();
+        let claimed = ground.store().claim_jobs(&claim).await.unwrap();
         claimed.first().is_some_and(|job| job.id() == id && job.attempt == 1)
     })
     .await;
     assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
-    assert_eq!(ground.store().workers(&PageRequest::first(10)).await.unwrap().items.len(), 5);
+    assert_eq!(ground.store().list_workers(&PageRequest::first(10)).await.unwrap().items.len(), 5);
     ground.end().await;
 }

@@ -58,7 +58,7 @@ pub(crate) async fn record(
     ledger: &Mutex<Ledger>,
 ) -> Result<(), StoreError> {
     let (jobs, ends): (Vec<_>, Vec<_>) = jobs.into_iter().unzip();
-    let recorded = store.enqueue_many(jobs).await?;
+    let recorded = store.enqueue_jobs(jobs).await?;
     let ids = recorded.iter().map(|job| job.id.as_uuid().simple().to_string());
     ledger.lock().unwrap().extend(ids.zip(ends));
     Ok(())

@@ -13,8 +13,8 @@ use async_trait::async_trait;
 use orchestrix_client::{Client, Job};
 use orchestrix_core::{JobState, LeaseToken, NewJob, WorkerName};
 use orchestrix_store::{
-    ClaimRequest, Claimed, Directive, Enqueued, Finish, FinishError, LeaseStatus, LogLine, Presence, ProgressUpdate,
-    Result, Store, StoreError, Wakeups, WorkerInfo,
+    ClaimRequest, ClaimedJob, Directive, Enqueued, FinishError, LeaseStatus, LogLine, OutcomeReport, Presence,
+    ProgressUpdate, Result, Store, StoreError, Wakeups, WorkerInfo,
 };
 use orchestrix_worker::{Context, JobError, JobResult, JobSource, RunBlocking, StoreSource, Worker};
 use serde::{Deserialize, Serialize};
@@ -130,15 +130,15 @@ async fn jobs_that_wait_too_long_for_a_slot_are_handed_back_to_others() {
     client.enqueue_many((0..300).map(|n| Task { n })).await.unwrap();
     keeper.next().await;
     until("only the one that runs is kept", async || {
-        let depths = client.store().depths(&orchestrix_store::PageRequest::first(10)).await.unwrap().items;
+        let depths = client.store().queue_depths(&orchestrix_store::PageRequest::first(10)).await.unwrap().items;
         depths[0].counts.get(&JobState::Running) == Some(&1) && depths[0].counts[&JobState::Pending] == 299
     })
     .await;
-    let job = client.store().list(&Default::default(), &orchestrix_store::PageRequest::first(1)).await.unwrap();
+    let job = client.store().list_jobs(&Default::default(), &orchestrix_store::PageRequest::first(1)).await.unwrap();
     assert_eq!(job.items[0].attempts, 0, "and that cost nothing");
     keeper.let_through(1_000);
     until("all are done", async || {
-        client.store().depths(&orchestrix_store::PageRequest::first(10)).await.unwrap().items.is_empty()
+        client.store().queue_depths(&orchestrix_store::PageRequest::first(10)).await.unwrap().items.is_empty()
     })
     .await;
     let _ = worker.shutdown().await;
@@ -165,13 +165,13 @@ struct Flaky {
 
 #[async_trait]
 impl JobSource for Flaky {
-    async fn lease(&self, request: &ClaimRequest) -> Result<Vec<Claimed>> {
+    async fn lease(&self, request: &ClaimRequest) -> Result<Vec<ClaimedJob>> {
         self.inner.lease(request).await
     }
     async fn extend(&self, tokens: &[LeaseToken]) -> Result<Vec<LeaseStatus>> {
         self.inner.extend(tokens).await
     }
-    async fn report(&self, items: Vec<Finish>) -> Result<Vec<Result<JobState, FinishError>>> {
+    async fn report(&self, items: Vec<OutcomeReport>) -> Result<Vec<Result<JobState, FinishError>>> {
         match self.failures.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1)) {
             Ok(n) if n % 2 == 0 => panic!("a bug"),
             Ok(_) => Err(StoreError::Backend("the password was changed".into())),

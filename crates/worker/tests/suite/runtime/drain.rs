@@ -10,7 +10,7 @@ use orchestrix_worker::{Context, JobError, StopReason};
 use super::{Task, brisk, enqueue, gated, memory, reaches, record, until};
 
 async fn listed(client: &Client) -> Option<WorkerStatus> {
-    client.store().workers(&PageRequest::first(2)).await.unwrap().items.pop()
+    client.store().list_workers(&PageRequest::first(2)).await.unwrap().items.pop()
 }
 
 /// Waits until the worker has shown itself twice more.

@@ -91,7 +91,7 @@ async fn a_payload_that_does_not_fit_is_fatal_and_the_error_names_the_field() {
     let worker = brisk(&client).handler(|task: Task, _| async move { Ok(task.n) }).start().unwrap();
     let payload = Json::parse("payload", r#"{"n": "seven"}"#).unwrap();
     let job = NewJob { payload, ..NewJob::new(Task::TYPE.parse().unwrap()) };
-    let id = client.store().enqueue(job).await.unwrap().id;
+    let id = client.store().enqueue_job(job).await.unwrap().id;
     let job = reaches(&client, id, JobState::Dead).await;
     let error = job.attempt_log[0].error.clone().unwrap();
     assert!(error.contains("`n`") && error.contains("invalid type: string \"seven\", expected u64"), "{error}");

@@ -34,7 +34,7 @@ async fn no_more_jobs_run_at_once_than_there_are_slots_and_none_are_hoarded() {
     }
     keeper.let_through(3);
     until("all are done", async || {
-        client.store().depths(&orchestrix_store::PageRequest::first(10)).await.unwrap().items.is_empty()
+        client.store().queue_depths(&orchestrix_store::PageRequest::first(10)).await.unwrap().items.is_empty()
     })
     .await;
     assert_eq!(worker.stats().reported, 10);
@@ -53,7 +53,7 @@ async fn short_jobs_are_fetched_many_at_a_time() {
         .start()
         .unwrap();
     until("all are done", async || {
-        client.store().depths(&orchestrix_store::PageRequest::first(10)).await.unwrap().items.is_empty()
+        client.store().queue_depths(&orchestrix_store::PageRequest::first(10)).await.unwrap().items.is_empty()
     })
     .await;
     let claims = claims.load(Ordering::SeqCst);
@@ -64,7 +64,7 @@ async fn short_jobs_are_fetched_many_at_a_time() {
 #[tokio::test]
 async fn only_types_that_are_known_and_queues_that_are_served_are_taken() {
     let client = memory();
-    let unknown = client.store().enqueue(NewJob::new("stranger".parse().unwrap())).await.unwrap();
+    let unknown = client.store().enqueue_job(NewJob::new("stranger".parse().unwrap())).await.unwrap();
     let elsewhere = client.enqueue(Task { n: 1 }.request().queue("elsewhere")).await.unwrap();
     let worker = brisk(&client).queue("here").handler(|task: Task, _| async move { Ok(task.n) }).start().unwrap();
     let here = client.enqueue(Task { n: 2 }.request().queue("here")).await.unwrap();
@@ -72,10 +72,10 @@ async fn only_types_that_are_known_and_queues_that_are_served_are_taken() {
     for id in [unknown.id, elsewhere.id()] {
         assert_eq!(record(&client, id).await.state, JobState::Pending);
     }
-    let page = client.store().workers(&orchestrix_store::PageRequest::first(10)).await.unwrap();
+    let page = client.store().list_workers(&orchestrix_store::PageRequest::first(10)).await.unwrap();
     assert_eq!(page.items[0].info.job_types.as_ref().unwrap()[0].as_str(), Task::TYPE);
     let _ = worker.shutdown().await;
-    let page = client.store().workers(&orchestrix_store::PageRequest::first(10)).await.unwrap();
+    let page = client.store().list_workers(&orchestrix_store::PageRequest::first(10)).await.unwrap();
     assert!(page.items.is_empty(), "it took leave");
 }
 
@@ -102,7 +102,7 @@ async fn queues_get_shares_by_their_weights_while_all_have_jobs() {
         .start()
         .unwrap();
     until("all are done", async || {
-        client.store().depths(&orchestrix_store::PageRequest::first(10)).await.unwrap().items.is_empty()
+        client.store().queue_depths(&orchestrix_store::PageRequest::first(10)).await.unwrap().items.is_empty()
     })
     .await;
     let order = order.lock().await;
@@ -139,7 +139,7 @@ mod counting {
     use orchestrix_client::Client;
     use orchestrix_core::{JobState, LeaseToken, NewJob, WorkerName};
     use orchestrix_store::{
-        ClaimRequest, Claimed, Directive, Enqueued, Finish, FinishError, LeaseStatus, LogLine, Presence,
+        ClaimRequest, ClaimedJob, Directive, Enqueued, FinishError, LeaseStatus, LogLine, OutcomeReport, Presence,
         ProgressUpdate, Result, Store, Wakeups, WorkerInfo,
     };
     use orchestrix_worker::{JobSource, StoreSource};
@@ -154,14 +154,14 @@ mod counting {
 
     #[async_trait]
     impl JobSource for Counting {
-        async fn lease(&self, request: &ClaimRequest) -> Result<Vec<Claimed>> {
+        async fn lease(&self, request: &ClaimRequest) -> Result<Vec<ClaimedJob>> {
             self.1.fetch_add(1, Ordering::SeqCst);
             self.0.lease(request).await
         }
         async fn extend(&self, tokens: &[LeaseToken]) -> Result<Vec<LeaseStatus>> {
             self.0.extend(tokens).await
         }
-        async fn report(&self, items: Vec<Finish>) -> Result<Vec<Result<JobState, FinishError>>> {
+        async fn report(&self, items: Vec<OutcomeReport>) -> Result<Vec<Result<JobState, FinishError>>> {
             self.0.report(items).await
         }
         async fn progress(&self, token: LeaseToken, update: ProgressUpdate) -> Result<()> {

@@ -8,7 +8,8 @@ use std::{
 };
 
 use orchestrix_client::{Client, Job};
-use orchestrix_store::{Fence, ManualClock, MemoryStore};
+use orchestrix_memory::MemoryStore;
+use orchestrix_store::{Fence, ManualClock};
 use tracing::{
     Event, Metadata, Subscriber,
     field::{Field, Visit},
@@ -70,7 +71,7 @@ async fn a_lost_lease_is_told_with_the_ids_of_its_job() {
     let (_, first) = keeper.next().await;
     until("the lease is reaped", async || {
         clock.advance(Duration::from_secs(120));
-        client.store().reap(Fence::NONE, 10, 9).await.unwrap().count > 0
+        client.store().reap_leases(Fence::NONE, 10, 9).await.unwrap().count > 0
     })
     .await;
     first.cancelled().await;

@@ -14,7 +14,7 @@ use std::{sync::Arc, time::Duration};
 
 use orchestrix_client::{Client, Job, JobHandle};
 use orchestrix_core::{Job as Record, JobId, JobState};
-use orchestrix_store::MemoryStore;
+use orchestrix_memory::MemoryStore;
 use orchestrix_worker::{Context, JobResult, Worker, WorkerBuilder};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Mutex, mpsc};
@@ -46,7 +46,7 @@ pub(crate) fn brisk(client: &Client) -> WorkerBuilder {
 }
 
 pub(crate) async fn record(client: &Client, id: JobId) -> Record {
-    client.store().get(id).await.unwrap().unwrap()
+    client.store().job(id).await.unwrap().unwrap()
 }
 
 /// Waits until the job is in this state.

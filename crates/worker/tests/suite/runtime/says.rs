@@ -28,7 +28,7 @@ async fn lines_and_progress_are_written_while_the_job_runs_and_before_it_ends() 
     let worker = worker.start().unwrap();
     let job = enqueue(&client, 1).await;
     keeper.next().await;
-    let lines = async || client.store().logs(job.id(), &PageRequest::first(10)).await.unwrap().items;
+    let lines = async || client.store().job_logs(job.id(), &PageRequest::first(10)).await.unwrap().items;
     until("the first line is there while it runs", async || lines().await.len() == 1).await;
     let progress = record(&client, job.id()).await.progress.unwrap();
     assert_eq!((progress.percent, progress.message.as_deref()), (Some(25.0), Some("a quarter")));
@@ -59,11 +59,11 @@ async fn a_talkative_handler_that_flushes_loses_no_line() {
     let job = enqueue(&client, 2_600).await;
     job.wait().await.unwrap();
     let mut lines = Vec::new();
-    let mut page = client.store().logs(job.id(), &PageRequest::first(1_000)).await.unwrap();
+    let mut page = client.store().job_logs(job.id(), &PageRequest::first(1_000)).await.unwrap();
     loop {
         lines.extend(page.items);
         let Some(next) = page.next else { break };
-        page = client.store().logs(job.id(), &PageRequest::after(next, 1_000)).await.unwrap();
+        page = client.store().job_logs(job.id(), &PageRequest::after(next, 1_000)).await.unwrap();
     }
     let expected: Vec<String> = (0..2_600).map(|line| line.to_string()).collect();
     assert_eq!(lines.into_iter().map(|line| line.message).collect::<Vec<_>>(), expected);
@@ -121,7 +121,7 @@ async fn children_belong_to_the_same_whole() {
     let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     let request = Task { n: 1 }.request().tenant("acme").correlation_id("order-7").traceparent(trace);
     client.enqueue(request).await.unwrap().wait().await.unwrap();
-    let page = client.store().list(&Default::default(), &PageRequest::first(10)).await.unwrap();
+    let page = client.store().list_jobs(&Default::default(), &PageRequest::first(10)).await.unwrap();
     let find = |state| page.items.iter().find(|job| job.state == state).unwrap();
     let heir = record(&client, find(JobState::Scheduled).id).await;
     assert_eq!((heir.tenant.as_str(), heir.correlation_id.as_deref()), ("acme", Some("order-7")));

@@ -4,7 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use orchestrix_client::{Client, Job};
 use orchestrix_core::{AttemptOutcome, JobState};
-use orchestrix_store::{Fence, ManualClock, MemoryStore};
+use orchestrix_memory::MemoryStore;
+use orchestrix_store::{Fence, ManualClock};
 use orchestrix_worker::{Context, JobResult, StopReason};
 use tokio::sync::mpsc;
 
@@ -111,7 +112,7 @@ async fn a_lost_lease_stops_the_handler_and_its_outcome_is_not_told() {
     // Everything that the worker renews meanwhile is renewed to the clock that jumps, so jump and reap until one is lost.
     until("the lease is reaped", async || {
         clock.advance(Duration::from_secs(120));
-        client.store().reap(Fence::NONE, 10, 9).await.unwrap().count > 0
+        client.store().reap_leases(Fence::NONE, 10, 9).await.unwrap().count > 0
     })
     .await;
     first.cancelled().await;

@@ -14,7 +14,7 @@ use super::{
     LONG_TERM, TURN,
     judge::Counts,
     plan,
-    trial::{Trial, Verdict, Written},
+    trial::{Outcome, Trial, Written},
 };
 use crate::support::TERM;
 
@@ -32,7 +32,7 @@ async fn chaos() {
     let Ok(minutes) = env::var(MINUTES) else { return };
     let minutes: f64 = minutes.parse().unwrap();
     let end = Instant::now() + Duration::from_secs_f64(minutes * 60.0);
-    let (mut recoveries, mut found) = (Recoveries::new(), Verdict::default());
+    let (mut recoveries, mut found) = (Recoveries::new(), Outcome::default());
     // With short terms most is on time; with long ones, much is late.
     for term in [TERM, LONG_TERM].into_iter().cycle() {
         if Instant::now() >= end {
@@ -44,7 +44,7 @@ async fn chaos() {
     assert_eq!(found.violations, Vec::<String>::new());
 }
 
-async fn round(term: Duration, end: Instant, recoveries: &mut Recoveries) -> Verdict {
+async fn round(term: Duration, end: Instant, recoveries: &mut Recoveries) -> Outcome {
     let cluster = Cluster::start_apart(Durability::Durable, term).await;
     let rules = [Misfire::CatchUp, Misfire::FireOnce, Misfire::Skip];
     let planned: Vec<_> = rules.into_iter().flat_map(|rule| [plan::brisk(rule), plan::slow(rule)].concat()).collect();
@@ -69,7 +69,7 @@ async fn round(term: Duration, end: Instant, recoveries: &mut Recoveries) -> Ver
     }
 }
 
-impl Verdict {
+impl Outcome {
     fn add(&mut self, other: Self) {
         self.takeovers += other.takeovers;
         self.violations.extend(other.violations);
@@ -92,7 +92,7 @@ impl Counts {
 }
 
 // One that took too long may be the machine's fault; if half of them did, a promise is broken.
-fn print(recoveries: &Recoveries, found: &mut Verdict) {
+fn print(recoveries: &Recoveries, found: &mut Outcome) {
     println!("\n{:<6}{:<24}{:>8}{:>10}{:>10}{:>10}{:>8}", "term", "fault", "faults", "p50", "max", "promised", "late");
     for ((term, name), (promise, took)) in recoveries {
         let mut took = took.clone();

@@ -15,7 +15,7 @@ use orchestrix_testkit::Durability;
 use self::{
     judge::Counts,
     plan::FIFTY,
-    trial::{Trial, Verdict, Written},
+    trial::{Outcome, Trial, Written},
 };
 use super::{SLACK, cluster::Cluster, faults::Fault};
 use crate::support::TERM;
@@ -35,7 +35,7 @@ async fn strike(trial: &mut Trial, fault: Fault, term: Duration) {
 
 /// Nothing is amiss, and there was something to judge.
 async fn at_peace(trial: Trial) -> Vec<Counts> {
-    let Verdict { counts, takeovers, violations } = trial.finish().await;
+    let Outcome { counts, takeovers, violations } = trial.finish().await;
     println!("{takeovers} takeovers, {counts:#?}");
     assert_eq!(violations, Vec::<String>::new());
     for count in &counts {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use orchestrix_core::{Cadence, JobType, Misfire, NewJob, NewSchedule, Overlap, Queue, ScheduleName};
-use orchestrix_store::{Put, Store};
+use orchestrix_store::{PutResult, prelude::*};
 use tokio_postgres::Client;
 
 use super::super::traffic::{open, patient};
@@ -69,7 +69,7 @@ pub(crate) async fn put(client: &Client, url: &str, planned: &[Planned]) {
         client.execute(plan, &[&one.name, &one.period, &one.phase, &one.misfire.as_str()]).await.unwrap();
         // The traffic's worker takes some, and would not keep up with all.
         let queue = if n % 5 == 0 { Queue::default() } else { Queue::trusted(UNSERVED) };
-        assert_eq!(store.put_schedule(None, one.definition(n % 2 == 1, queue)).await.unwrap(), Put::Created);
+        assert_eq!(store.put_schedule(None, one.definition(n % 2 == 1, queue)).await.unwrap(), PutResult::Created);
     }
     client.execute("UPDATE audit.plan SET put_at = clock_timestamp()", &[]).await.unwrap();
 }

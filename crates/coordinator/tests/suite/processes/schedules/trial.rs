@@ -1,4 +1,4 @@
-//! A cluster with schedules, what happens to it, and the verdict.
+//! A cluster with schedules, what happens to it, and the outcome.
 
 use std::time::{Duration, SystemTime};
 
@@ -39,7 +39,7 @@ impl Written {
 
 /// What came of it all.
 #[derive(Debug, Default)]
-pub(crate) struct Verdict {
+pub(crate) struct Outcome {
     pub(crate) counts: Vec<Counts>,
     pub(crate) takeovers: i64,
     /// Of schedules, and of what leaders do besides.
@@ -150,7 +150,7 @@ impl Trial {
     }
 
     /// Waits until every schedule has come to this moment, and judges.
-    pub(crate) async fn finish(self) -> Verdict {
+    pub(crate) async fn finish(self) -> Outcome {
         let closed = self.now().await;
         let client = self.cluster.client();
         let behind = "SELECT name FROM orchestrix.schedule WHERE next_nominal <= $1 LIMIT 1";
@@ -164,6 +164,6 @@ impl Trial {
         plan::forget(client).await;
         let Report { takeovers, violations: others, .. } = self.cluster.finish().await;
         violations.extend(others);
-        Verdict { counts, takeovers, violations }
+        Outcome { counts, takeovers, violations }
     }
 }

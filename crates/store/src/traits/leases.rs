@@ -1,0 +1,28 @@
+//! Leases: claim, extend, finish.
+
+use async_trait::async_trait;
+use orchestrix_core::{JobState, LeaseToken};
+
+use crate::{ClaimRequest, ClaimedJob, FinishError, LeaseStatus, LogLine, OutcomeReport, ProgressUpdate, Result};
+
+/// Leases jobs to workers. Every call about a leased job carries its [`LeaseToken`].
+#[async_trait]
+pub trait LeaseStore: Send + Sync {
+    /// Leases up to [`ClaimRequest::limit`] jobs to a worker: highest priority first, then the longest eligible.
+    async fn claim_jobs(&self, request: &ClaimRequest) -> Result<Vec<ClaimedJob>>;
+
+    /// Extends leases, each by its job's own lease duration from now. Returns one status per token, in order.
+    async fn extend_leases(&self, tokens: &[LeaseToken]) -> Result<Vec<LeaseStatus>>;
+
+    /// Ends up to [`OutcomeReport::MAX_ITEMS`] attempts. Returns one answer per report, in order.
+    ///
+    /// Each report stands alone: a refused one does not affect the others.
+    /// Repeating an accepted outcome returns the first answer again.
+    async fn finish_attempts(&self, reports: Vec<OutcomeReport>) -> Result<Vec<Result<JobState, FinishError>>>;
+
+    /// Records the progress of a running job and the checkpoint for its next attempt.
+    async fn record_progress(&self, token: LeaseToken, update: ProgressUpdate) -> Result<()>;
+
+    /// Appends lines to the log of a running job.
+    async fn append_logs(&self, token: LeaseToken, lines: Vec<LogLine>) -> Result<()>;
+}
