@@ -60,7 +60,7 @@ fn what_a_server_refuses_has_the_same_exit_codes_and_every_bad_field_is_told() {
     place.run(&other).ended(4, "choose another --idempotency-key");
     let ran = place
         .run(&["schedules", "put", "s", "t", "--every", "1h", "--jitter", "2h", "--catch-up-limit", "0"])
-        .ended(2, "2 fields break a rule");
+        .ended(2, "2 fields are invalid");
     for line in ["\n  jitterSeconds: must not be longer", "\n  catchUpLimit: must be from 1 to 10000"] {
         assert!(ran.stderr.contains(line), "{ran:?}");
     }

@@ -29,20 +29,20 @@ fn an_operator_reads_why_a_job_is_not_running() {
         let later = post(json!({"jobType": "orchestrix.noop", "delaySeconds": 3600, "queue": "mail"}));
         let sleep = json!({"jobType": "orchestrix.sleep", "payload": {"seconds": 600}, "queue": "mail"});
         let sleeper = post(sleep.clone());
-        says(&parent, "It is held until somebody releases it; no worker is alive.", "");
+        says(&parent, "It is held until it is released; no worker is alive.", "");
         says(&child, "It waits for 1 job to finish; no worker is alive.", "");
-        says(&later, "It is not to start before 20", "Z; no worker is alive.");
+        says(&later, "It cannot start before 20", "Z; no worker is alive.");
         says(&sleeper, "No worker is alive.", "");
 
         let mut worker = Running::start(&place, &["--queues", "mail", "--concurrency", "1", "--worker-name", "w1"]);
         says(&sleeper, "Worker w1 has been running attempt 1 of 10 since 20", "Z.");
-        says(&parent, "It is held until somebody releases it.", "");
-        says(&post(sleep), "Every worker that takes orchestrix.sleep from mail is busy.", "");
+        says(&parent, "It is held until it is released.", "");
+        says(&post(sleep), "Every worker that serves orchestrix.sleep in mail is busy.", "");
         let unknown = post(json!({"jobType": "SEND", "queue": "mail"}));
-        says(&unknown, "No live worker of queue mail knows SEND.", "");
-        says(&post(json!({"jobType": "SEND"})), "No live worker takes jobs from queue default.", "");
+        says(&unknown, "No live worker of queue mail handles SEND.", "");
+        says(&post(json!({"jobType": "SEND"})), "No live worker serves queue default.", "");
         over(&server, &operator, &["queues", "pause", "mail"]).done();
-        says(&unknown, "Its queue mail is paused; no live worker of queue mail knows SEND.", "");
+        says(&unknown, "Its queue mail is paused; no live worker of queue mail handles SEND.", "");
         over(&server, &operator, &["jobs", "cancel", &unknown]).done();
         says(&unknown, "It was cancelled at 20", "Z on request.");
         over(&server, &client, &["jobs", "explain", &unknown]).ended(1, "the key's role, client, does not allow this");

@@ -224,8 +224,11 @@ fn dead_jobs_are_listed_and_get_another_chance_in_bounded_steps() {
         assert_eq!(redrive(json!({"jobIds": [c], "filter": {}})).bad_fields(), ["jobIds"]);
         assert_eq!(redrive(json!({"jobIds": [c], "cursor": cursor})).bad_fields(), ["cursor"]);
         assert_eq!(redrive(json!({"filter": {}, "cursor": "next"})).bad_fields(), ["cursor"]);
-        let bad = json!({"filter": {"state": "dead", "queue": "a b"}, "limit": 0, "all": true});
-        assert_eq!(redrive(bad).bad_fields(), ["all", "filter.queue", "filter.state", "limit"]);
+        let bad = json!({"filter": {"state": "dead", "queue": "a b"}, "limit": 0, "every": true});
+        assert_eq!(redrive(bad).bad_fields(), ["every", "filter.queue", "filter.state", "limit"]);
+        assert_eq!(redrive(json!({"filter": {}})).bad_fields(), ["filter"], "every dead job requires `all`");
+        assert_eq!(redrive(json!({"filter": {"queue": "q"}, "all": true})).bad_fields(), ["all"]);
+        assert_eq!(redrive(json!({"all": true})).json(), json!({"retried": [], "more": false}));
         assert_eq!(redrive(json!({"jobIds": vec![NOBODY; 1_001]})).bad_fields(), ["jobIds"]);
     }
 }
