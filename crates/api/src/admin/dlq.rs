@@ -17,7 +17,7 @@ pub const MAX_REDRIVE: usize = PageRequest::<JobId>::MAX_LIMIT;
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RedriveRequest {
-    /// Redrives the dead jobs that match. At least one criterion is required: use `all` to redrive every dead job.
+    /// Redrives the dead jobs that match. At least one criterion is required. Use `all` to redrive every dead job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filter: Option<JobCriteria>,
     /// If true, redrives every dead job. Mutually exclusive with `filter` and `jobIds`.

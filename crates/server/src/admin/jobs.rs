@@ -37,8 +37,8 @@ use crate::{
     params(
         (
             "state" = Option<JobStates>, Query,
-            description = "Jobs in one of these states, separated by commas: `created`, `blocked`, `scheduled`, `pending`, \
-                `dispatched`, `running`, `retrying`, `completed`, `dead`, `cancelled`.",
+            description = "Jobs in one of these states, separated by commas: `created`, `blocked`, `scheduled`, \
+                `pending`, `dispatched`, `running`, `retrying`, `completed`, `dead`, `cancelled`.",
         ),
         JobCriteria,
         PageParams,

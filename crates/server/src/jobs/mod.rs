@@ -107,7 +107,7 @@ fn apply_idempotency_header(headers: &HeaderMap, job: &mut NewJob) -> Result<(),
     operation_id = "createJobs",
     request_body = BatchRequest,
     responses(
-        (status = 202, description = "The jobs are durable. They are in the order of the request.", body = BatchResponse),
+        (status = 202, description = "The jobs are durable, in the order of the request.", body = BatchResponse),
         (status = 422, response = InvalidOrKeyReused),
     ),
 )]

@@ -149,7 +149,11 @@ fn method(name: &str) -> Method {
 
 fn add_security_scheme(document: &mut Value) {
     document["components"]["securitySchemes"] = json!({
-        "key": {"type": "http", "scheme": "bearer", "description": "An API key. A server started with `--no-auth` requires none."},
+        "key": {
+            "type": "http",
+            "scheme": "bearer",
+            "description": "An API key. A server started with `--no-auth` requires none.",
+        },
     });
 }
 

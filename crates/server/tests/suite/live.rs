@@ -118,7 +118,8 @@ impl LiveServer {
     }
 }
 
-// Keys are rechecked at every ping. The server closes a socket that misses three pings, so the interval is not too short.
+// Keys are rechecked at every ping. A test that does not read a socket for three pings loses it, so the interval is
+// not too short.
 fn with_keys() -> ServerOptions {
     ServerOptions { auth: Auth::Keys, live_ping: Duration::from_secs(2), ..ServerOptions::default() }
 }
