@@ -23,7 +23,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "server-lost-key-is-given-jobs",
-        bug: "a key that was taken back while it waited for jobs is given them",
+        bug: "a key that was revoked during a long poll still gets jobs",
         edits: &[edit(
             "crates/server/src/workers/leases.rs",
             "                    app.keys.check(&caller).await?;\n",
