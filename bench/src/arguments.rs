@@ -1,4 +1,4 @@
-//! What the command line asks for.
+//! Command-line arguments.
 
 use anyhow::{Context, Result, bail, ensure};
 
@@ -13,25 +13,25 @@ cargo xtask bench http                  [--quick] [--only NAME,…] [--rounds N]
 cargo xtask bench admin                 [--quick] [--finished N] [--pending N] [--plans DIR] [--rounds N] [--strict]
 cargo xtask bench live                  [--quick] [--on postgres|sqlite] [--seconds N] [--rate N] [--sockets N] [--burst N] [--strict]
 
-    --quick       a tenth of every count: a smoke run, whose numbers say little
-    --only NAMES  of a store, some of: single, bulk, drain, finished, pending, xmin (postgres), memory, latency;
-                  of a worker, some of: run, start, footprint;
-                  of the coordinator, some of: promotion, punctuality, idle, reaping;
-                  of schedules, some of: load, burst;
-                  of the HTTP server, some of: health, post, get, keys, overload, growth, waits
-    --rounds N    how often each figure and its limit are measured, in turns; 3 unless told otherwise; of admin, how often
-                  each page is asked for; 20 unless told otherwise
+    --quick       a tenth of every count: shows that everything works, says little about speed
+    --only NAMES  store: single, bulk, drain, finished, pending, xmin (postgres), memory, latency;
+                  worker: run, start, footprint;
+                  coordinator: promotion, punctuality, idle, reaping;
+                  schedules: load, burst;
+                  http: health, post, get, keys, overload, growth, waits
+    --rounds N    how often each figure and its limit are measured, alternating (default 3);
+                  admin: how often each page is requested (default 20)
     --finished N, --pending N
-                  of admin, how many jobs there are: 10,000,000 and 1,000,000 unless told otherwise
-    --plans DIR   of admin, write the plans of the statements behind each page into files there
-    --on NAME     of live, the one database to do it on
+                  admin: the number of jobs (default 10,000,000 and 1,000,000)
+    --plans DIR   admin: write the query plans behind each page to files in DIR
+    --on NAME     live: run on one database only
     --seconds N, --rate N, --sockets N, --burst N
-                  of live, how long jobs are recorded, how many a second, how many WebSockets there are at once, and how many jobs end
-                  at once before the last measurement: 30, 300, 1,000 and 500,000 unless told otherwise
+                  live: how long jobs are enqueued, how many per second, concurrent WebSockets, and jobs that end at
+                  once before the last measurement (default 30, 300, 1,000 and 500,000)
     --strict      exit with 1 if a target is missed
 ";
 
-/// How much smaller than a full run a run is.
+/// The divisor of all counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Scale(usize);
 
@@ -39,34 +39,34 @@ impl Scale {
     const FULL: Self = Self(1);
     const QUICK: Self = Self(10);
 
-    /// A count of the full run, scaled down.
+    /// Scales down a count of the full run.
     pub(crate) fn of(self, count: usize) -> usize {
         count.div_ceil(self.0)
     }
 
-    /// Whether nothing is scaled down.
+    /// Whether this is a full run.
     pub(crate) fn is_full(self) -> bool {
         self == Self::FULL
     }
 }
 
-/// What is measured.
+/// What a run measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Subject {
     /// A store.
     Store(Backend),
     /// A worker on a store.
     Worker(Backend),
-    /// Coordinators of one database of PostgreSQL, which many nodes can share.
+    /// Coordinators on PostgreSQL.
     Coordinator,
-    /// Schedules, as the leader of such a database fires them.
+    /// Schedules, fired by the leader on PostgreSQL.
     Schedules,
-    /// The server in front of such a database.
+    /// The HTTP server on PostgreSQL.
     Http,
 }
 
 impl Subject {
-    /// What keeps the jobs meanwhile.
+    /// The backend that it runs on.
     pub(crate) const fn backend(self) -> Backend {
         match self {
             Self::Store(backend) | Self::Worker(backend) => backend,
@@ -74,7 +74,7 @@ impl Subject {
         }
     }
 
-    /// What is measured of it.
+    /// Its figures.
     pub(crate) fn figures(self) -> Vec<Figure> {
         match self {
             Self::Store(backend) => backend.figures(),
@@ -86,7 +86,7 @@ impl Subject {
     }
 }
 
-/// A run of a benchmark.
+/// The arguments of a run.
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) subject: Subject,
@@ -96,16 +96,16 @@ pub(crate) struct Request {
     pub(crate) strict: bool,
 }
 
-/// What to do.
+/// The command to run.
 #[derive(Debug)]
 pub(crate) enum Command {
     Help,
-    /// Asks for pages over very many jobs.
+    /// Measures lists and details over millions of jobs.
     Admin(admin::Request),
-    /// Follows jobs.
+    /// Measures live updates.
     Live(live::Request),
     Measure(Request),
-    /// Claims and completes jobs and prints how much memory that took; `memory` starts itself this way.
+    /// Drains jobs and prints its peak memory; the figure `memory` runs this in a child process.
     DrainAlone {
         url: String,
         jobs: usize,
@@ -141,7 +141,7 @@ impl Command {
                 Ok(if alone == "drain-alone" { Self::DrainAlone { url, jobs } } else { Self::WorkAlone { url, jobs } })
             }
             (None | Some("help" | "--help" | "-h"), None) => Ok(Self::Help),
-            _ => bail!("there is no such benchmark:\n\n{HELP}"),
+            _ => bail!("unknown benchmark:\n\n{HELP}"),
         }
     }
 }
@@ -157,7 +157,11 @@ impl Request {
                     let names = arguments.next().context("--only needs names")?;
                     request.figures = names.split(',').map(str::parse).collect::<Result<_>>()?;
                     for figure in &request.figures {
-                        ensure!(subject.figures().contains(figure), "`{}` is not measured here", figure.name());
+                        ensure!(
+                            subject.figures().contains(figure),
+                            "`{}` is not a figure of this benchmark",
+                            figure.name()
+                        );
                     }
                 }
                 "--rounds" => {
@@ -181,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn options_narrow_a_run() {
+    fn options_select_figures_rounds_and_scale() {
         let Ok(Command::Measure(request)) = parse("store postgres --quick --only drain,xmin --rounds 5") else {
             panic!("not a run");
         };
@@ -191,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_without_options_measures_whatever_the_store_has() {
+    fn a_run_without_options_measures_all_figures_of_the_store() {
         let Ok(Command::Measure(request)) = parse("store sqlite") else { panic!("not a run") };
         assert_eq!(request.subject, Subject::Store(Backend::Sqlite));
         assert_eq!(request.figures.len(), Figure::STORE.len() - 1);
@@ -199,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn the_coordinator_has_figures_of_its_own() {
+    fn the_coordinator_has_its_own_figures() {
         let Ok(Command::Measure(request)) = parse("coordinator") else { panic!("not a run") };
         assert_eq!((request.subject, request.subject.backend()), (Subject::Coordinator, Backend::Postgres));
         assert_eq!(request.figures, Figure::COORDINATOR);
@@ -211,14 +215,14 @@ mod tests {
     }
 
     #[test]
-    fn the_server_has_figures_of_its_own() {
+    fn the_server_has_its_own_figures() {
         let Ok(Command::Measure(request)) = parse("http --only post,waits") else { panic!("not a run") };
         assert_eq!((request.subject, request.subject.backend()), (Subject::Http, Backend::Postgres));
         assert_eq!(request.figures, [Figure::Post, Figure::Waits]);
     }
 
     #[test]
-    fn pages_are_asked_for_over_as_many_jobs_as_one_likes() {
+    fn admin_takes_the_number_of_jobs() {
         let Ok(Command::Admin(request)) = parse("admin --quick --pending 2000 --plans there") else {
             panic!("not a run")
         };
@@ -227,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_are_followed_on_both_databases_or_on_one() {
+    fn live_runs_on_both_databases_or_on_one() {
         let Ok(Command::Live(request)) = parse("live --quick --on sqlite --rate 50") else { panic!("not a run") };
         assert_eq!((request.on, request.seconds, request.rate), (Some(Backend::Sqlite), 3, 50));
         let Ok(Command::Live(request)) = parse("live") else { panic!("not a run") };
@@ -235,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_refused() {
+    fn unknown_arguments_are_refused() {
         for line in [
             "store mysql",
             "store postgres --only nonsense",

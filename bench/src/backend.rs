@@ -1,4 +1,4 @@
-//! The stores that are measured. A URL says which one and where: `postgres://…/DATABASE` or `sqlite:PATH`.
+//! The stores under test. The URL selects one: `postgres://…/DATABASE` or `sqlite:PATH`.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use orchestrix_store::Store;
 
 use crate::{figure::Figure, postgres, sqlite};
 
-/// What keeps the jobs.
+/// A database system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Backend {
     Postgres,
@@ -17,18 +17,18 @@ pub(crate) enum Backend {
 }
 
 impl Backend {
-    /// Whose database `url` names.
+    /// The backend that `url` belongs to.
     pub(crate) fn of(url: &str) -> Self {
         if url.starts_with("sqlite:") { Self::Sqlite } else { Self::Postgres }
     }
 
-    /// What is measured of it. SQLite cleans up nothing that a snapshot could hold back.
+    /// The figures of this backend. SQLite has no `xmin`: it has no dead rows that a snapshot could hold back.
     pub(crate) fn figures(self) -> Vec<Figure> {
         let measured = |figure: &Figure| self == Self::Postgres || *figure != Figure::Xmin;
         Figure::STORE.into_iter().filter(measured).collect()
     }
 
-    /// How many jobs a claim asks for, unless a figure says otherwise: without a server to travel to, fewer will do.
+    /// The default batch size of claims; without a network round trip smaller batches suffice.
     pub(crate) const fn batch(self) -> usize {
         match self {
             Self::Postgres => 1_000,
@@ -37,7 +37,7 @@ impl Backend {
     }
 }
 
-/// Opens our store.
+/// Opens the store.
 pub(crate) async fn open(url: &str) -> Result<Arc<dyn Store>> {
     Ok(match Backend::of(url) {
         Backend::Postgres => Arc::new(PostgresStore::open(PostgresOptions::new(url)).await?),
@@ -45,7 +45,7 @@ pub(crate) async fn open(url: &str) -> Result<Arc<dyn Store>> {
     })
 }
 
-/// Adds completed jobs to the tables of our store, faster than doing them would.
+/// Inserts completed jobs directly, which is faster than running them.
 pub(crate) async fn fill_finished(url: &str, count: usize) -> Result<()> {
     match Backend::of(url) {
         Backend::Postgres => postgres::fill_finished(url, count).await,

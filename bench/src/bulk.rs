@@ -1,4 +1,4 @@
-//! `bulk`: a thousand jobs a call, on two lanes.
+//! `bulk`: a thousand jobs per call, from two callers.
 
 use std::{mem, sync::Arc};
 
@@ -9,22 +9,22 @@ use orchestrix_store::Store;
 use crate::{
     arguments::Scale,
     backend,
-    jobs::{job, lots},
-    measure::Side,
+    jobs::{inputs_per_caller, job},
+    measure::Workload,
 };
 
-pub(crate) const LANES: usize = 2;
+pub(crate) const CALLERS: usize = 2;
 pub(crate) const CALL: usize = 1_000;
 pub(crate) const JOBS: usize = 100_000;
-/// Calls of each lane before the clock starts.
+/// Calls of each caller before the clock starts.
 pub(crate) const WARM: usize = 6;
 
-/// Calls of each lane while it runs.
+/// Calls of each caller while it runs.
 pub(crate) fn calls(scale: Scale) -> usize {
-    scale.of(JOBS).div_ceil(LANES * CALL)
+    scale.of(JOBS).div_ceil(CALLERS * CALL)
 }
 
-/// `Store::enqueue_many` from two tasks that share one store.
+/// `enqueue_jobs` from two tasks that share one store.
 pub(crate) struct EnqueueMany {
     calls: usize,
 }
@@ -35,31 +35,31 @@ pub(crate) fn ours(scale: Scale) -> EnqueueMany {
 
 pub(crate) struct EnqueueManySession {
     store: Arc<dyn Store>,
-    lots: Vec<Vec<Vec<NewJob>>>,
+    inputs: Vec<Vec<Vec<NewJob>>>,
 }
 
 fn batch(n: usize) -> Vec<NewJob> {
     (n * CALL..(n + 1) * CALL).map(job).collect()
 }
 
-async fn enqueue_many(store: &Arc<dyn Store>, lots: Vec<Vec<Vec<NewJob>>>) -> Result<u64> {
-    let calls = lots.iter().map(Vec::len).sum::<usize>();
-    let lanes = lots.into_iter().map(|lot| {
+async fn enqueue_many(store: &Arc<dyn Store>, inputs: Vec<Vec<Vec<NewJob>>>) -> Result<u64> {
+    let calls = inputs.iter().map(Vec::len).sum::<usize>();
+    let callers = inputs.into_iter().map(|input| {
         let store = Arc::clone(store);
         tokio::spawn(async move {
-            for batch in lot {
+            for batch in input {
                 store.enqueue_jobs(batch).await?;
             }
             anyhow::Ok(())
         })
     });
-    for lane in lanes.collect::<Vec<_>>() {
-        lane.await??;
+    for caller in callers.collect::<Vec<_>>() {
+        caller.await??;
     }
     Ok((calls * CALL) as u64)
 }
 
-impl Side for EnqueueMany {
+impl Workload for EnqueueMany {
     type Session = EnqueueManySession;
 
     async fn prepare(&self, url: &str) -> Result<()> {
@@ -69,14 +69,14 @@ impl Side for EnqueueMany {
 
     async fn open(&self, url: &str) -> Result<EnqueueManySession> {
         let store = backend::open(url).await?;
-        Ok(EnqueueManySession { store, lots: lots(LANES, self.calls, batch) })
+        Ok(EnqueueManySession { store, inputs: inputs_per_caller(CALLERS, self.calls, batch) })
     }
 
     async fn warm(&self, session: &mut EnqueueManySession) -> Result<u64> {
-        enqueue_many(&session.store, lots(LANES, WARM, batch)).await
+        enqueue_many(&session.store, inputs_per_caller(CALLERS, WARM, batch)).await
     }
 
     async fn run(&self, session: &mut EnqueueManySession) -> Result<u64> {
-        enqueue_many(&session.store, mem::take(&mut session.lots)).await
+        enqueue_many(&session.store, mem::take(&mut session.inputs)).await
     }
 }

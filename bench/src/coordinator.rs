@@ -1,6 +1,6 @@
-//! What a running coordinator does in time, and what it takes from others meanwhile.
+//! The speed and punctuality of a running coordinator, and its cost for others.
 //!
-//! Times are by the clock of the store, which here is this machine's own: the server is private and runs beside us.
+//! Times come from the store's clock, which is this machine's: the server is private and local.
 
 use std::{
     fs,
@@ -24,43 +24,43 @@ use crate::{
     drain::{CLAIMERS, drain, warm},
     figure::{Figure, Target},
     jobs::{fill, job},
-    measure::{Database, Place},
+    measure::{Database, DatabaseHost},
     postgres::Server,
     progress::Progress,
     report::Row,
     sample::{Spread, thousands},
 };
 
-/// How many jobs a claim asks for.
+/// Jobs per claim.
 const BATCH: usize = Backend::Postgres.batch();
-/// How long anything that must happen may take to happen.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// The limit of every wait.
+const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Jobs that fall due at one moment.
+/// Jobs that become due at the same time.
 const DUE: usize = 100_000;
-/// Jobs of another queue that are claimed and completed meanwhile; should they run out, the rest is not measured.
+/// Jobs of another queue that are drained meanwhile; if they run out, the rest of the time is not measured.
 const PENDING: usize = 3 * DUE;
 /// Jobs that the coordinator promotes in one step.
-const STEP: usize = 2_000;
-/// Steps that may be spent besides full ones: to find out that it is too early, or that nothing is left.
-const FEW: usize = 5;
+const STEP_SIZE: usize = 2_000;
+/// Steps allowed besides full ones: those that are too early or find nothing left.
+const EXTRA_STEPS: usize = 5;
 
-/// Jobs that are put off, one after the other.
-const PUT_OFF: usize = 300;
+/// Delayed jobs, one after the other.
+const DELAYED_JOBS: usize = 300;
 const DELAY: Duration = Duration::from_secs(1);
-/// How often the worker looks if it hears nothing; a lost hint would show as a latency of this size, or of the pause
-/// between two jobs, which is longer than the target for that reason.
-const POLL: Duration = Duration::from_secs(1);
+/// The worker's poll interval. A lost wake-up shows as a latency of this length, or of the pause between two jobs,
+/// which is longer than the target for that reason.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long idle nodes are watched, in seconds, and what comes before: their beginning, whose commits a session that
-/// then rests reports up to ten seconds later.
+/// How long idle nodes are observed, in seconds, and the time before: an idle session reports the commits of its
+/// start up to ten seconds late.
 const IDLE: usize = 20;
 const SETTLING: Duration = Duration::from_secs(12);
 const NODES: usize = 3;
 
 /// Leases of a worker that died.
 const LEASES: usize = 10_000;
-/// As long as holders get once a database has come up, so that no grace is left on a server that was just started.
+/// As long as the grace period after a start of the database, so that none is left on a new server.
 const LEASE: Duration = Duration::from_secs(10);
 
 /// Starts a coordinator.
@@ -69,14 +69,14 @@ fn start(store: &Arc<dyn Store>, name: &str) -> Result<Coordinator> {
     Ok(Coordinator::start(Arc::clone(store), CoordinatorOptions::new(node))?)
 }
 
-/// Waits for something that the coordinator's status will show.
+/// Polls the coordinator's status until `seen` returns something.
 async fn wait_for<T>(coordinator: &Coordinator, what: &str, seen: impl Fn(&Coordinator) -> Option<T>) -> Result<T> {
     let begun = Instant::now();
     loop {
         if let Some(seen) = seen(coordinator) {
             return Ok(seen);
         }
-        ensure!(begun.elapsed() < PATIENCE, "waited in vain for {what}");
+        ensure!(begun.elapsed() < TIMEOUT, "timed out waiting for {what}");
         sleep(Duration::from_millis(1)).await;
     }
 }
@@ -91,20 +91,20 @@ pub(crate) fn service(coordinator: &Coordinator, name: &str) -> ServiceStatus {
     coordinator.status().services.get(name).cloned().unwrap_or_default()
 }
 
-/// What a service did from a moment on.
-pub(crate) struct Swept {
+/// The duration and the steps of a sweep.
+pub(crate) struct SweepTiming {
     pub(crate) took: Duration,
     pub(crate) steps: u64,
 }
 
-/// Waits until a service has moved `jobs` since `before`, and says how long after `due` that was.
-pub(crate) async fn swept(
+/// Waits until a service has moved `jobs` since `before`; returns how long after `due` that was.
+pub(crate) async fn wait_for_sweep(
     coordinator: &Coordinator,
     name: &str,
     before: &ServiceStatus,
     jobs: usize,
     due: Timestamp,
-) -> Result<Swept> {
+) -> Result<SweepTiming> {
     let done = |coordinator: &Coordinator| {
         let status = service(coordinator, name);
         (status.moved >= before.moved + jobs as u64).then_some(status)
@@ -112,7 +112,7 @@ pub(crate) async fn swept(
     let status = wait_for(coordinator, name, done).await?;
     let took = Timestamp::now().duration_since(due).unsigned_abs();
     ensure!(status.failures == 0, "{name} failed {} times", status.failures);
-    Ok(Swept { took, steps: status.runs - before.runs })
+    Ok(SweepTiming { took, steps: status.runs - before.runs })
 }
 
 pub(crate) async fn sleep_until(at: Timestamp) {
@@ -121,24 +121,24 @@ pub(crate) async fn sleep_until(at: Timestamp) {
 
 // ---- promotion ----
 
-/// What one side of `promotion` saw.
-struct Drained {
+/// One run of the drain in `promotion`.
+struct DrainRate {
     jobs_per_second: f64,
     window: Duration,
-    /// What was promoted, on the side where something was.
-    promoted: Option<Swept>,
+    /// The promotion, on the side that has one.
+    promoted: Option<SweepTiming>,
 }
 
-/// Measures a drain while very many jobs fall due, in turns with the same drain while they do not.
+/// Measures a drain while many jobs become due, alternating with the same drain while none does.
 pub(crate) async fn promotion(server: &Server, request: &Request, progress: &Progress) -> Result<Vec<Row>> {
     let (scale, rounds) = (request.scale, request.rounds);
     let due = scale.of(DUE);
     let mut samples = Vec::new();
-    // A drain is not equally fast at its beginning and at its end: both sides get the same time.
+    // A drain is faster at its start than at its end: both sides run for the same time.
     let mut window = None;
     for round in 1..=rounds {
         let (with, without) = match window {
-            // Whoever goes second may find the machine warmer: they take turns at that too.
+            // The second one may profit from a warm machine, so the order alternates.
             Some(known) if round % 2 == 0 => {
                 let without = drained(server, scale, Some(known), progress).await?;
                 (drained(server, scale, None, progress).await?, without)
@@ -164,7 +164,7 @@ pub(crate) async fn promotion(server: &Server, request: &Request, progress: &Pro
     }
     let speed = Spread::of(samples.iter().map(|(promoted, ..)| due as f64 / promoted.took.as_secs_f64()));
     let steps = Spread::of(samples.iter().map(|(promoted, ..)| promoted.steps as f64));
-    let bound = Target::Most((due.div_ceil(STEP) + FEW) as f64, "steps");
+    let bound = Target::Most((due.div_ceil(STEP_SIZE) + EXTRA_STEPS) as f64, "steps");
     let ratio = Spread::of(samples.iter().map(|(_, busy, quiet)| busy / quiet));
     let busy = Spread::of(samples.iter().map(|(_, busy, _)| *busy));
     let quiet = Spread::of(samples.iter().map(|(.., quiet)| *quiet));
@@ -172,20 +172,20 @@ pub(crate) async fn promotion(server: &Server, request: &Request, progress: &Pro
         Row {
             figure: "promotion".into(),
             ours: format!("{speed} jobs/s, {steps} steps"),
-            ..Row::judged(bound, steps.median)
+            ..Row::with_target(bound, steps.median)
         },
         Row {
             figure: "promotion, drain meanwhile".into(),
             ours: format!("{busy} jobs/s"),
             limit: format!("{quiet} jobs/s"),
             ratio: ratio.with_decimals(2),
-            ..Row::judged(Figure::Promotion.target(Backend::Postgres), ratio.median)
+            ..Row::with_target(Figure::Promotion.target(Backend::Postgres), ratio.median)
         },
     ])
 }
 
-/// Drains one queue for as long as jobs of another are being promoted, or for `quiet` while they wait for later.
-async fn drained(server: &Server, scale: Scale, quiet: Option<Duration>, progress: &Progress) -> Result<Drained> {
+/// Drains one queue while jobs of another are promoted, or for `quiet` while they stay scheduled.
+async fn drained(server: &Server, scale: Scale, quiet: Option<Duration>, progress: &Progress) -> Result<DrainRate> {
     progress.step(if quiet.is_some() { "promotion, without" } else { "promotion" });
     let database = server.create_database().await?;
     server.checkpoint().await?;
@@ -194,12 +194,12 @@ async fn drained(server: &Server, scale: Scale, quiet: Option<Duration>, progres
     fill(&store, warm(BATCH) + scale.of(PENDING)).await?;
     let filling = clock.elapsed();
     drain(&store, BATCH, warm(BATCH)).await?;
-    // Recording fewer jobs takes less time than that, so that none is due before the last is recorded.
+    // Enqueueing fewer jobs takes less time than this, so none is due before the last is enqueued.
     let wait = if quiet.is_some() { Duration::from_secs(3_600) } else { filling + Duration::from_secs(2) };
     let at = Timestamp::now() + wait;
-    put_off(&store, scale.of(DUE), at).await?;
-    ensure!(Timestamp::now() < at, "recording took longer than expected");
-    // As on a node of its own.
+    enqueue_delayed(&store, scale.of(DUE), at).await?;
+    ensure!(Timestamp::now() < at, "creating them took longer than expected");
+    // A store of its own, as on another node.
     let coordinating = backend::open(&database.url).await?;
     let coordinator = started(&coordinating).await?;
     let before = service(&coordinator, "promote");
@@ -210,12 +210,12 @@ async fn drained(server: &Server, scale: Scale, quiet: Option<Duration>, progres
             Ok(())
         })
         .await?;
-        Drained { jobs_per_second, window, promoted: None }
+        DrainRate { jobs_per_second, window, promoted: None }
     } else {
         sleep_until(at).await;
-        let sweep = swept(&coordinator, "promote", &before, scale.of(DUE), at);
+        let sweep = wait_for_sweep(&coordinator, "promote", &before, scale.of(DUE), at);
         let (jobs_per_second, window, promoted) = drain_during(&store, sweep).await?;
-        Drained { jobs_per_second, window, promoted: Some(promoted) }
+        DrainRate { jobs_per_second, window, promoted: Some(promoted) }
     };
     coordinator.shutdown().await;
     server.drop_database(database).await?;
@@ -223,8 +223,8 @@ async fn drained(server: &Server, scale: Scale, quiet: Option<Duration>, progres
     Ok(drained)
 }
 
-/// Records jobs of a queue of their own that all may start at one moment.
-async fn put_off(store: &Arc<dyn Store>, count: usize, at: Timestamp) -> Result<()> {
+/// Enqueues jobs into their own queue, all due at the same time.
+async fn enqueue_delayed(store: &Arc<dyn Store>, count: usize, at: Timestamp) -> Result<()> {
     let later = |n| NewJob { queue: Queue::trusted("later"), start: Start::At(at), ..job(n) };
     for from in (0..count).step_by(5_000) {
         store.enqueue_jobs((from..count.min(from + 5_000)).map(later).collect()).await?;
@@ -232,7 +232,7 @@ async fn put_off(store: &Arc<dyn Store>, count: usize, at: Timestamp) -> Result<
     Ok(())
 }
 
-/// Claims and completes jobs of the default queue until `meanwhile` is over or none is left; how many a second until then.
+/// Drains the default queue until `meanwhile` is done or no job is left; returns the jobs per second.
 async fn drain_during<T>(
     store: &Arc<dyn Store>,
     meanwhile: impl Future<Output = Result<T>>,
@@ -264,7 +264,7 @@ async fn drain_during<T>(
     let mut meanwhile = pin!(meanwhile);
     let early = tokio::select! {
         answer = &mut meanwhile => Some(answer),
-        // The first that finds nothing: from here on it would be no drain any more.
+        // A claimer found nothing: the drain is over.
         Some(claimer) = claimers.join_next() => {
             claimer??;
             None
@@ -281,8 +281,8 @@ async fn drain_during<T>(
 
 // ---- punctuality ----
 
-/// Measures how late a worker gets jobs that were put off: in the coordinator's own store, and in another that asks and
-/// hears through the database.
+/// Measures how late a worker claims delayed jobs: in the coordinator's own store, and in another store that is woken
+/// through the database.
 pub(crate) async fn punctuality(server: &Server, scale: Scale, progress: &Progress) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for name in ["punctuality, same store", "punctuality, other store"] {
@@ -291,7 +291,7 @@ pub(crate) async fn punctuality(server: &Server, scale: Scale, progress: &Progre
         let coordinating = backend::open(&database.url).await?;
         let store = if rows.is_empty() { Arc::clone(&coordinating) } else { backend::open(&database.url).await? };
         let coordinator = started(&coordinating).await?;
-        let mut late = lateness(&store, scale.of(PUT_OFF)).await?;
+        let mut late = lateness(&store, scale.of(DELAYED_JOBS)).await?;
         coordinator.shutdown().await;
         server.drop_database(database).await?;
         late.sort_unstable_by(f64::total_cmp);
@@ -300,19 +300,19 @@ pub(crate) async fn punctuality(server: &Server, scale: Scale, progress: &Progre
         progress.note(&format!("{name}: {shown}"));
         progress.done();
         let target = Figure::Punctuality.target(Backend::Postgres);
-        rows.push(Row { figure: name.into(), ours: shown, ..Row::judged(target, at(0.99)) });
+        rows.push(Row { figure: name.into(), ours: shown, ..Row::with_target(target, at(0.99)) });
     }
     Ok(rows)
 }
 
-/// In milliseconds: from the time that each job was put off to until the claim that returned it.
+/// Milliseconds from each job's due time to the claim that returned it.
 async fn lateness(store: &Arc<dyn Store>, jobs: usize) -> Result<Vec<f64>> {
     const WARM: usize = 10;
     let (sender, mut claimed) = mpsc::channel(1_024);
     let worker = tokio::spawn(work(Arc::clone(store), sender));
     for n in 0..jobs + WARM {
         store.enqueue_job(NewJob { start: Start::After(DELAY), ..job(n) }).await?;
-        // Uneven, so that they do not keep step with anything that is done at regular times.
+        // Uneven, so that they do not synchronise with periodic work.
         sleep(Duration::from_millis(70 + (n as u64 * 37) % 60)).await;
     }
     let mut late = Vec::with_capacity(jobs + WARM);
@@ -320,7 +320,7 @@ async fn lateness(store: &Arc<dyn Store>, jobs: usize) -> Result<Vec<f64>> {
         late.push(claimed.recv().await.context("the worker has stopped")?);
     }
     worker.abort();
-    // The first few open connections and make plans.
+    // The first few open connections and prepare statements.
     Ok(late.split_off(WARM))
 }
 
@@ -335,14 +335,14 @@ async fn work(store: Arc<dyn Store>, claimed: mpsc::Sender<f64>) -> Result<()> {
             store.finish_attempts(vec![OutcomeReport { token: job.token, outcome: Outcome::DONE }]).await?;
         }
         if jobs.is_empty() {
-            let _ = tokio::time::timeout(POLL, wakeups.next()).await;
+            let _ = tokio::time::timeout(POLL_INTERVAL, wakeups.next()).await;
         }
     }
 }
 
 // ---- idle ----
 
-/// Measures what three nodes with nothing to do ask of the database and of the processor.
+/// Measures the transactions and the CPU time of three idle nodes.
 pub(crate) async fn idle(server: &Server, scale: Scale, progress: &Progress) -> Result<Row> {
     let name = Figure::Idle.name();
     progress.step(name);
@@ -366,16 +366,16 @@ pub(crate) async fn idle(server: &Server, scale: Scale, progress: &Progress) -> 
     let shown = format!("{commits:.1} transactions/s, {percent:.2} % of a core, {NODES} nodes together");
     progress.note(&format!("{name}: {shown}"));
     progress.done();
-    Ok(Row { figure: name.into(), ours: shown, ..Row::judged(Figure::Idle.target(Backend::Postgres), 0.0) })
+    Ok(Row { figure: name.into(), ours: shown, ..Row::with_target(Figure::Idle.target(Backend::Postgres), 0.0) })
 }
 
-/// What a process, or `self`, has taken of the processor so far.
+/// The CPU time of a process, or of `self`.
 pub(crate) fn cpu_time(process: &str) -> Result<Duration> {
-    /// What the kernel counts in, on every architecture.
+    /// The kernel's unit, on every architecture.
     const TICK: Duration = Duration::from_millis(10);
     let stat = fs::read_to_string(format!("/proc/{process}/stat"))
-        .context("times are read from /proc, which only Linux has")?;
-    // The second field is the program's name, in parentheses, and may hold anything. The third comes next.
+        .context("times are read from /proc, which requires Linux")?;
+    // The second field is the program's name in parentheses, and may contain anything. The third field comes next.
     let (_, fields) = stat.rsplit_once(')').context("/proc names no program")?;
     let ticks = fields.split_whitespace().skip(11).take(2).map(str::parse::<u32>);
     Ok(TICK * ticks.sum::<Result<u32, _>>()?)
@@ -383,7 +383,7 @@ pub(crate) fn cpu_time(process: &str) -> Result<Duration> {
 
 // ---- reaping ----
 
-/// Measures how soon the jobs of a worker that died with very many leases can be claimed again.
+/// Measures how soon the jobs of a dead worker with many leases are claimable again.
 pub(crate) async fn reaping(server: &Server, request: &Request, progress: &Progress) -> Result<Row> {
     let (name, leases) = (Figure::Reaping.name(), request.scale.of(LEASES));
     let mut samples = Vec::new();
@@ -403,26 +403,26 @@ pub(crate) async fn reaping(server: &Server, request: &Request, progress: &Progr
     Ok(Row {
         figure: name.into(),
         ours: format!("{speed} jobs/s, {} s, {steps} steps", seconds.with_decimals(2)),
-        ..Row::judged(Figure::Reaping.target(Backend::Postgres), 0.0)
+        ..Row::with_target(Figure::Reaping.target(Backend::Postgres), 0.0)
     })
 }
 
-async fn reaped(database: &Database, leases: usize) -> Result<Swept> {
+async fn reaped(database: &Database, leases: usize) -> Result<SweepTiming> {
     let store = backend::open(&database.url).await?;
     let leased = |n| NewJob { lease: LEASE, ..job(n) };
     store.enqueue_jobs((0..leases).map(leased).collect()).await?;
     let claim = async |worker| {
         let claimed = store.claim_jobs(&ClaimRequest::any(WorkerName::trusted(worker), leases)).await?;
-        ensure!(claimed.len() == leases, "{worker} was given {} of {leases} jobs", claimed.len());
+        ensure!(claimed.len() == leases, "{worker} claimed {} of {leases} jobs", claimed.len());
         Ok(claimed[0].lease_expires_at)
     };
     let expiry = claim("dead").await?;
     let coordinator = started(&store).await?;
     let before = service(&coordinator, "reap");
     sleep_until(expiry).await;
-    let reaped = swept(&coordinator, "reap", &before, leases, expiry).await?;
-    // They are not only counted, they can be claimed.
-    claim("heir").await?;
+    let reaped = wait_for_sweep(&coordinator, "reap", &before, leases, expiry).await?;
+    // They are really claimable, not only counted.
+    claim("successor").await?;
     coordinator.shutdown().await;
     Ok(reaped)
 }

@@ -1,4 +1,4 @@
-//! `drain`: claiming and completing until nothing is left.
+//! `drain`: claims and completes jobs until none is left.
 
 use std::{
     sync::{
@@ -12,65 +12,65 @@ use anyhow::{Result, ensure};
 use orchestrix_core::WorkerName;
 use orchestrix_store::{ClaimRequest, Outcome, OutcomeReport, Store};
 
-/// Who claims at once.
+/// Concurrent claimers.
 pub(crate) const CLAIMERS: usize = 4;
-/// How many jobs are drained while the clock runs, unless a figure says otherwise.
+/// The default number of timed jobs.
 pub(crate) const JOBS: usize = 100_000;
 
-/// How many jobs are drained before it starts: after five executions a statement has got its lasting plan.
+/// Jobs drained before the clock starts: after five executions a statement has its final plan.
 pub(crate) const fn warm(batch: usize) -> usize {
     6 * CLAIMERS * batch
 }
 
-/// How long claims may find nothing although there is something.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// How long claims may find nothing although jobs are left.
+const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Jobs that claimers share out among themselves, so that together they drain an exact number.
+/// A number of jobs that claimers budget, so that together they drain exactly that many.
 #[derive(Debug, Clone)]
-struct Share(Arc<AtomicUsize>);
+struct JobBudget(Arc<AtomicUsize>);
 
-impl Share {
+impl JobBudget {
     fn new(jobs: usize) -> Self {
         Self(Arc::new(AtomicUsize::new(jobs)))
     }
 
-    /// Takes up to `batch`; none is left when it answers zero.
+    /// Takes up to `batch`; zero means that none is left.
     fn take(&self, batch: usize) -> usize {
         let take = |left: usize| Some(left.saturating_sub(batch));
         let left = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).unwrap_or_default();
         left.min(batch)
     }
 
-    /// Gives back what was taken and not found.
-    fn give_back(&self, jobs: usize) {
+    /// Returns jobs that were taken but not found.
+    fn put_back(&self, jobs: usize) {
         self.0.fetch_add(jobs, Ordering::Relaxed);
     }
 }
 
-/// Somebody who drains batch by batch.
+/// Drains batch by batch.
 pub(crate) trait Claimer: Send + 'static {
-    /// Claims and completes up to `batch` jobs; answers how many it were.
+    /// Claims and completes up to `batch` jobs; returns their number.
     fn work(&self, batch: usize) -> impl Future<Output = Result<usize>> + Send;
 }
 
-/// Drains exactly `jobs` with all claimers at once, and gives them back.
+/// Drains exactly `jobs` with all claimers, and returns the claimers.
 pub(crate) async fn drain_all<C: Claimer>(claimers: Vec<C>, batch: usize, jobs: usize) -> Result<Vec<C>> {
-    let share = Share::new(jobs);
+    let budget = JobBudget::new(jobs);
     let tasks = claimers.into_iter().map(|claimer| {
-        let share = share.clone();
+        let budget = budget.clone();
         tokio::spawn(async move {
             let mut found = Instant::now();
             loop {
-                let wanted = share.take(batch);
-                if wanted == 0 {
+                let taken = budget.take(batch);
+                if taken == 0 {
                     return anyhow::Ok(claimer);
                 }
-                let done = claimer.work(wanted).await?;
-                share.give_back(wanted - done);
+                let done = claimer.work(taken).await?;
+                budget.put_back(taken - done);
                 if done > 0 {
                     found = Instant::now();
                 } else {
-                    ensure!(found.elapsed() < PATIENCE, "claims find nothing, though there are jobs");
+                    ensure!(found.elapsed() < TIMEOUT, "claims return nothing although jobs are left");
                     tokio::time::sleep(Duration::from_millis(1)).await;
                 }
             }
@@ -83,7 +83,7 @@ pub(crate) async fn drain_all<C: Claimer>(claimers: Vec<C>, batch: usize, jobs: 
     Ok(claimers)
 }
 
-/// A claimer of our store.
+/// A claimer of the store.
 struct StoreClaimer {
     store: Arc<dyn Store>,
     worker: WorkerName,
@@ -103,7 +103,7 @@ impl Claimer for StoreClaimer {
     }
 }
 
-/// Claims and completes `jobs` jobs through the store, by four claimers.
+/// Claims and completes `jobs` jobs through the store, with four claimers.
 pub(crate) async fn drain(store: &Arc<dyn Store>, batch: usize, jobs: usize) -> Result<u64> {
     let claimer = |n| StoreClaimer { store: Arc::clone(store), worker: WorkerName::trusted(&format!("bench-{n}")) };
     drain_all((0..CLAIMERS).map(claimer).collect(), batch, jobs).await?;

@@ -1,4 +1,4 @@
-//! The figures, by name, and what each must reach.
+//! The figures and their targets.
 
 use std::{fmt, str::FromStr};
 
@@ -6,7 +6,7 @@ use anyhow::{Result, anyhow};
 
 use crate::{backend::Backend, http};
 
-/// Something that is measured.
+/// A measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Figure {
     Single,
@@ -35,34 +35,34 @@ pub(crate) enum Figure {
     Waits,
 }
 
-/// What a figure must reach.
+/// The target of a figure.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Target {
-    /// A ratio of ours to the limit.
+    /// A minimum ratio to the limit.
     Ratio(f64),
-    /// A number of bytes that must not be reached.
+    /// A maximum number of bytes.
     Bytes(u64),
-    /// A number that must not be exceeded, of this.
+    /// A maximum in this unit.
     Most(f64, &'static str),
-    /// Nothing: for information.
+    /// None: for information.
     None,
 }
 
 impl Figure {
-    /// Those of a store.
+    /// Figures of a store.
     pub(crate) const STORE: [Self; 8] =
         [Self::Single, Self::Bulk, Self::Drain, Self::Finished, Self::Pending, Self::Xmin, Self::Memory, Self::Latency];
 
-    /// Those of the coordinator.
+    /// Figures of the coordinator.
     pub(crate) const COORDINATOR: [Self; 4] = [Self::Promotion, Self::Punctuality, Self::Idle, Self::Reaping];
 
-    /// Those of a worker.
+    /// Figures of a worker.
     pub(crate) const WORKER: [Self; 3] = [Self::Run, Self::Start, Self::Footprint];
 
-    /// Those of schedules.
+    /// Figures of schedules.
     pub(crate) const SCHEDULES: [Self; 2] = [Self::Load, Self::Burst];
 
-    /// Those of the HTTP server.
+    /// Figures of the HTTP server.
     pub(crate) const HTTP: [Self; 7] =
         [Self::Health, Self::Post, Self::Get, Self::Keys, Self::Overload, Self::Growth, Self::Waits];
 
@@ -114,14 +114,14 @@ impl Figure {
             (Self::Post, _) => Target::Ratio(0.6),
             (Self::Get, _) => Target::Ratio(5.0),
             (Self::Keys, _) => Target::Ratio(0.95),
-            (Self::Growth, _) => Target::Most(10.0, "% off the middle"),
+            (Self::Growth, _) => Target::Most(10.0, "% from the median"),
             (Self::Waits, _) => Target::Bytes(200 * 1024 * 1024),
             (Self::Footprint, _) => Target::Bytes(60 * 1024 * 1024),
             (Self::Latency | Self::Idle | Self::Reaping | Self::Start | Self::Health, _) => Target::None,
         }
     }
 
-    /// How many steps of the progress bar it takes.
+    /// The number of steps of the progress bar.
     pub(crate) const fn steps(self, backend: Backend, rounds: usize) -> usize {
         match (self, backend) {
             (
@@ -148,7 +148,7 @@ impl FromStr for Figure {
         };
         all().find(|figure| figure.name() == text).ok_or_else(|| {
             let names = all().map(Self::name).collect::<Vec<_>>().join(", ");
-            anyhow!("there is no figure `{text}`: the figures are {names}")
+            anyhow!("unknown figure `{text}`: the figures are {names}")
         })
     }
 }

@@ -1,4 +1,4 @@
-//! The jobs that are measured: no-ops with a small payload, the same for both sides.
+//! The measured jobs: no-ops with a small payload, the same on both sides.
 
 use std::sync::Arc;
 
@@ -6,40 +6,40 @@ use anyhow::Result;
 use orchestrix_core::{JobType, Json, NewJob};
 use orchestrix_store::Store;
 
-/// What every job is called.
+/// The type of every job.
 pub(crate) const JOB_TYPE: &str = "email.send";
 
-/// The payload of the n-th job: some fifty bytes, no two alike.
+/// The payload of the n-th job: about fifty bytes, unique.
 pub(crate) fn payload(n: usize) -> String {
     format!(r#"{{"user":{n},"template":"welcome","locale":"en-GB"}}"#)
 }
 
-/// The n-th job, with every default.
+/// The n-th job, with default options.
 pub(crate) fn job(n: usize) -> NewJob {
     NewJob { payload: Json::trusted(&payload(n)), ..NewJob::new(JobType::trusted(JOB_TYPE)) }
 }
 
-/// What `lanes` callers will ask for, `each` so many times, made before the clock starts: making a job is the caller's affair.
-pub(crate) fn lots<T>(lanes: usize, each: usize, make: impl Fn(usize) -> T) -> Vec<Vec<T>> {
-    (0..lanes).map(|lane| (0..each).map(|n| make(lane * each + n)).collect()).collect()
+/// The input of each caller, created before the clock starts: creating a job is not part of the measurement.
+pub(crate) fn inputs_per_caller<T>(callers: usize, each: usize, make: impl Fn(usize) -> T) -> Vec<Vec<T>> {
+    (0..callers).map(|caller| (0..each).map(|n| make(caller * each + n)).collect()).collect()
 }
 
-/// Records `count` jobs, thousands at a time, on two lanes.
+/// Enqueues `count` jobs, thousands per call, from two callers.
 pub(crate) async fn fill(store: &Arc<dyn Store>, count: usize) -> Result<()> {
-    const LANES: usize = 2;
+    const CALLERS: usize = 2;
     const CALL: usize = 5_000;
-    let lanes = (0..LANES).map(|lane| {
+    let callers = (0..CALLERS).map(|caller| {
         let store = Arc::clone(store);
         tokio::spawn(async move {
-            let mine: Vec<usize> = (0..count).skip(lane).step_by(LANES).collect();
+            let mine: Vec<usize> = (0..count).skip(caller).step_by(CALLERS).collect();
             for chunk in mine.chunks(CALL) {
                 store.enqueue_jobs(chunk.iter().map(|n| job(*n)).collect()).await?;
             }
             anyhow::Ok(())
         })
     });
-    for lane in lanes.collect::<Vec<_>>() {
-        lane.await??;
+    for caller in callers.collect::<Vec<_>>() {
+        caller.await??;
     }
     Ok(())
 }

@@ -1,28 +1,28 @@
-//! Benchmarks of Orchestrix, each beside the raw limit of the same machine in the same minute.
+//! Benchmarks of Orchestrix, each compared with the raw limit of the same machine in the same minute.
 //!
-//! A number of jobs a second says little: it depends on the disk, the processor and the neighbours. So every figure is
-//! measured in turns with the least that the database could be asked to do for the same jobs, by the same driver, and
-//! what counts is the ratio of the two. `README.md` says how to read them.
+//! Jobs per second alone say little: they depend on the disk, the processor and other load. So every figure
+//! alternates with the least work that the database could do for the same jobs, by the same driver. The ratio of the
+//! two is what counts. `README.md` says how to read it.
 //!
-//! | module | what it owns |
+//! | module | contents |
 //! |---|---|
-//! | `single`, `bulk`, `drain`, `backlog`, `memory`, `latency` | what our store does, whichever it is |
-//! | `worker` | what the worker runtime makes of it |
-//! | `schedules` | what schedules cost the node that leads |
-//! | `coordinator` | what a running coordinator does, and what it costs others meanwhile |
+//! | `single`, `bulk`, `drain`, `backlog`, `memory`, `latency` | figures of a store |
+//! | `worker` | figures of the worker runtime |
+//! | `schedules` | the cost of schedules for the leader |
+//! | `coordinator` | speed, punctuality and cost of a coordinator |
 //! | `http` | the server as a process, under wrk |
-//! | `admin` | pages over millions of jobs |
-//! | `live` | those who follow jobs |
-//! | `postgres`, `sqlite` | where it does so, what is counted there, and the limits |
-//! | `measure` | ours and the limit, in turns |
+//! | `admin` | lists and details over millions of jobs |
+//! | `live` | live updates |
+//! | `postgres`, `sqlite` | the databases, their counters, and the limits |
+//! | `measure` | alternating measurements of two workloads |
 
 mod admin;
 mod arguments;
 mod backend;
-mod backlog;
 mod bulk;
 mod coordinator;
 mod drain;
+mod drain_scenarios;
 mod figure;
 mod http;
 mod jobs;
@@ -46,14 +46,14 @@ use anyhow::{Context, Result};
 use crate::{
     arguments::{Command, Request},
     backend::Backend,
-    measure::Place,
+    measure::DatabaseHost,
     postgres::Server,
     progress::Progress,
     report::Report,
     sqlite::Files,
 };
 
-/// The environment variable that names the server: a URL without a database.
+/// The environment variable with the URL of the server, without a database.
 const SERVER: &str = "ORCHESTRIX_BENCH_POSTGRES";
 
 #[tokio::main]
@@ -94,21 +94,22 @@ async fn run() -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The server must be private: its log is filled, checkpoints are forced, databases come and go. Others are refused.
+/// Connects to the private server. A run fills its WAL, forces checkpoints and creates databases; other servers are
+/// refused.
 async fn server() -> Result<Server> {
     let url = std::env::var(SERVER)
-        .with_context(|| format!("{SERVER} must name a private server; cargo xtask bench does"))?;
+        .with_context(|| format!("{SERVER} must name a private server; `cargo xtask bench` sets it"))?;
     let server = Server::connect(&url).await?;
     server.settle().await?;
     Ok(server)
 }
 
-async fn measure_all<'a>(place: &impl Place, request: &'a Request) -> Result<Report<'a>> {
+async fn measure_all<'a>(host: &impl DatabaseHost, request: &'a Request) -> Result<Report<'a>> {
     let steps = request.figures.iter().map(|figure| figure.steps(request.subject.backend(), request.rounds));
     let progress = Progress::new(steps.sum());
     let mut report = Report::new(request);
     for &figure in &request.figures {
-        for row in place.measure(figure, request, &progress).await.with_context(|| figure.name())? {
+        for row in host.measure(figure, request, &progress).await.with_context(|| figure.name())? {
             report.add(row);
         }
     }

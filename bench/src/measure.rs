@@ -1,7 +1,7 @@
-//! Measuring two sides in turns.
+//! Alternating measurements of two workloads.
 //!
-//! Each measurement has a database of its own, fresh and behind a checkpoint. Filling it and a first part of the work,
-//! in which connections are opened and plans are made, come before the clock starts.
+//! Each measurement has a fresh database after a checkpoint. Filling it, and a first part of the work that opens
+//! connections and prepares plans, come before the clock starts.
 
 use anyhow::Result;
 
@@ -14,61 +14,61 @@ use crate::{
     sample::{Sample, Spread, thousands},
 };
 
-/// One of two ways to do the same work, in the database that a URL names.
-pub(crate) trait Side {
-    /// Connections, ready to work.
+/// One of two ways to do the same work, in the database at a URL.
+pub(crate) trait Workload {
+    /// Open connections.
     type Session;
 
-    /// Makes the tables and the rows that the work needs.
+    /// Creates the tables and rows.
     async fn prepare(&self, url: &str) -> Result<()>;
 
     /// Connects.
     async fn open(&self, url: &str) -> Result<Self::Session>;
 
-    /// Does the part of the work that is not timed; answers how many jobs that were.
+    /// Does the untimed part of the work; returns the number of jobs.
     async fn warm(&self, session: &mut Self::Session) -> Result<u64>;
 
-    /// Does the part that is timed; answers how many jobs that were.
+    /// Does the timed part of the work; returns the number of jobs.
     async fn run(&self, session: &mut Self::Session) -> Result<u64>;
 }
 
-/// A database of one measurement.
+/// The database of one measurement.
 #[derive(Debug)]
 pub(crate) struct Database {
     pub(crate) name: String,
     pub(crate) url: String,
 }
 
-/// Where databases come from, and what can be seen of them while they are measured.
-pub(crate) trait Place {
+/// Creates databases, and counts what happens in them.
+pub(crate) trait DatabaseHost {
     const BACKEND: Backend;
 
     async fn create_database(&self) -> Result<Database>;
 
     async fn drop_database(&self, database: Database) -> Result<()>;
 
-    /// Measures one side once, in a database of its own.
-    async fn sample(&self, side: &impl Side) -> Result<Sample>;
+    /// Measures one workload once, in a database of its own.
+    async fn sample(&self, side: &impl Workload) -> Result<Sample>;
 
-    /// Measures a figure beside the limit that it has here.
+    /// Measures a figure, compared with its limit.
     async fn measure(&self, figure: Figure, request: &Request, progress: &Progress) -> Result<Vec<Row>>;
 }
 
-/// A figure that compares two sides.
+/// A figure that compares two workloads.
 #[derive(Debug)]
-pub(crate) struct Pair<'a, P> {
+pub(crate) struct Comparison<'a, P> {
     pub(crate) figure: Figure,
-    pub(crate) place: &'a P,
+    pub(crate) host: &'a P,
     pub(crate) rounds: usize,
     pub(crate) progress: &'a Progress,
 }
 
-impl<P: Place> Pair<'_, P> {
-    pub(crate) async fn compare(&self, ours: &impl Side, limit: &impl Side) -> Result<Row> {
+impl<P: DatabaseHost> Comparison<'_, P> {
+    pub(crate) async fn compare(&self, ours: &impl Workload, limit: &impl Workload) -> Result<Row> {
         let name = self.figure.name();
         let mut samples = Vec::new();
         for round in 1..=self.rounds {
-            // Whoever goes second may find the machine warmer: they take turns at that too.
+            // The second one may profit from a warm machine, so the order alternates.
             let sample = if round % 2 == 1 {
                 let ours = self.sample(ours, round, "ours").await?;
                 (ours, self.sample(limit, round, "limit").await?)
@@ -85,9 +85,9 @@ impl<P: Place> Pair<'_, P> {
         Ok(self.row(&samples))
     }
 
-    async fn sample(&self, side: &impl Side, round: usize, called: &str) -> Result<Sample> {
+    async fn sample(&self, side: &impl Workload, round: usize, called: &str) -> Result<Sample> {
         self.progress.step(format!("{}, round {round} of {}, {called}", self.figure.name(), self.rounds));
-        let sample = self.place.sample(side).await?;
+        let sample = self.host.sample(side).await?;
         self.progress.done();
         Ok(sample)
     }
@@ -106,7 +106,7 @@ impl<P: Place> Pair<'_, P> {
             ratio: ratio.with_decimals(2),
             written: both(|sample| sample.written_per_job, 0),
             transactions: both(|sample| sample.transactions_per_job, 4),
-            ..Row::judged(self.figure.target(P::BACKEND), ratio.median)
+            ..Row::with_target(self.figure.target(P::BACKEND), ratio.median)
         }
     }
 }

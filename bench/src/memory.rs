@@ -1,4 +1,4 @@
-//! `memory`: the most that a process holds while it claims and completes from a large backlog.
+//! `memory`: the peak memory of a process that drains a large backlog.
 
 use std::fs;
 
@@ -11,21 +11,21 @@ use crate::{
     drain::{JOBS, drain},
     figure::Figure,
     jobs::fill,
-    measure::Place,
+    measure::DatabaseHost,
     progress::Progress,
     report::Row,
 };
 
 const PENDING: usize = 1_000_000;
 
-/// Fills a database and lets a process of its own drain some of it.
-pub(crate) async fn measure<P: Place>(place: &P, scale: Scale, progress: &Progress) -> Result<Row> {
-    of_process(place, Figure::Memory, "drain-alone", scale.of(PENDING), scale.of(JOBS), progress).await
+/// Fills a database, and drains part of it in a child process.
+pub(crate) async fn measure<P: DatabaseHost>(host: &P, scale: Scale, progress: &Progress) -> Result<Row> {
+    of_process(host, Figure::Memory, "drain-alone", scale.of(PENDING), scale.of(JOBS), progress).await
 }
 
-/// Fills a database with `pending` jobs and lets a process of its own do `what` with `jobs` of them.
-pub(crate) async fn of_process<P: Place>(
-    place: &P,
+/// Fills a database with `pending` jobs, and runs `what` on `jobs` of them in a child process.
+pub(crate) async fn of_process<P: DatabaseHost>(
+    host: &P,
     figure: Figure,
     what: &str,
     pending: usize,
@@ -33,7 +33,7 @@ pub(crate) async fn of_process<P: Place>(
     progress: &Progress,
 ) -> Result<Row> {
     progress.step(figure.name());
-    let database = place.create_database().await?;
+    let database = host.create_database().await?;
     let store = backend::open(&database.url).await?;
     fill(&store, pending).await?;
     drop(store);
@@ -41,14 +41,14 @@ pub(crate) async fn of_process<P: Place>(
     let output = Command::new(std::env::current_exe()?).args([what, &database.url, &jobs]).output().await?;
     ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let bytes: u64 = String::from_utf8_lossy(&output.stdout).trim().parse()?;
-    place.drop_database(database).await?;
+    host.drop_database(database).await?;
     progress.done();
     let shown = format!("{:.1} MB", bytes as f64 / 1024.0 / 1024.0);
     progress.note(&format!("{}: {shown}", figure.name()));
-    Ok(Row { figure: figure.name().into(), ours: shown, ..Row::judged(figure.target(P::BACKEND), bytes as f64) })
+    Ok(Row { figure: figure.name().into(), ours: shown, ..Row::with_target(figure.target(P::BACKEND), bytes as f64) })
 }
 
-/// What the process of its own does: drains, and prints the most bytes it ever held.
+/// The body of the child process: drains, and prints its peak memory in bytes.
 pub(crate) async fn drain_alone(url: &str, jobs: usize) -> Result<()> {
     let store = backend::open(url).await?;
     drain(&store, Backend::of(url).batch(), jobs).await?;
@@ -57,7 +57,7 @@ pub(crate) async fn drain_alone(url: &str, jobs: usize) -> Result<()> {
 }
 
 pub(crate) fn peak_bytes() -> Result<u64> {
-    let status = fs::read_to_string("/proc/self/status").context("memory is read from /proc, which only Linux has")?;
+    let status = fs::read_to_string("/proc/self/status").context("memory is read from /proc, which requires Linux")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("/proc/self/status has no VmHWM")?;
     let kilobytes: u64 = line.trim().trim_end_matches("kB").trim().parse()?;
     Ok(kilobytes * 1024)

@@ -1,10 +1,10 @@
-//! How far the run has come, on standard error.
+//! Progress on standard error.
 
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// A bar with one step per measurement, and a line for each result so far.
+/// A bar with one step per measurement, and a line per result.
 #[derive(Debug, Clone)]
 pub(crate) struct Progress(ProgressBar);
 
@@ -17,7 +17,7 @@ impl Progress {
         Self(bar)
     }
 
-    /// Says what is being done.
+    /// Shows the current measurement.
     pub(crate) fn step(&self, what: impl Into<String>) {
         self.0.set_message(what.into());
     }
@@ -27,12 +27,12 @@ impl Progress {
         self.0.inc(1);
     }
 
-    /// Leaves a line behind, where there is no terminal too.
+    /// Prints a line, also without a terminal.
     pub(crate) fn note(&self, line: &str) {
         self.0.suspend(|| eprintln!("{line}"));
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub(crate) fn finish(&self) {
         self.0.finish_and_clear();
     }

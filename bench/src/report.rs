@@ -1,4 +1,4 @@
-//! The table at the end.
+//! The result table.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use crate::{
     figure::Target,
 };
 
-/// A line of the table.
+/// A row of the table.
 #[derive(Debug, Default)]
 pub(crate) struct Row {
     pub(crate) figure: String,
@@ -18,20 +18,20 @@ pub(crate) struct Row {
     pub(crate) written: String,
     pub(crate) transactions: String,
     pub(crate) target: String,
-    pub(crate) verdict: &'static str,
+    pub(crate) result: &'static str,
 }
 
 impl Row {
-    /// A line that says whether `value` reaches `target`, with the rest left to be filled in.
-    pub(crate) fn judged(target: Target, value: f64) -> Self {
-        let verdict = match target {
+    /// A row with its target and its result; the rest is left empty.
+    pub(crate) fn with_target(target: Target, value: f64) -> Self {
+        let result = match target {
             Target::Ratio(ratio) if value >= ratio => "pass",
             Target::Bytes(bytes) if value < bytes as f64 => "pass",
             Target::Most(most, _) if value <= most => "pass",
             Target::None => "-",
             Target::Ratio(_) | Target::Bytes(_) | Target::Most(..) => "MISS",
         };
-        Self { target: target.to_string(), verdict, ..Self::default() }
+        Self { target: target.to_string(), result, ..Self::default() }
     }
 
     fn cells(&self) -> [&str; 8] {
@@ -41,7 +41,7 @@ impl Row {
             &self.limit,
             &self.ratio,
             &self.target,
-            self.verdict,
+            self.result,
             &self.written,
             &self.transactions,
         ]
@@ -49,7 +49,7 @@ impl Row {
     }
 }
 
-/// What the columns of bytes and of transactions are called, and where their numbers come from.
+/// The titles of the columns for bytes and transactions, and their source.
 const fn counters(backend: Backend) -> (&'static str, &'static str, &'static str) {
     match backend {
         Backend::Postgres => (
@@ -63,7 +63,7 @@ const fn counters(backend: Backend) -> (&'static str, &'static str, &'static str
     }
 }
 
-/// All that was measured.
+/// All results.
 #[derive(Debug)]
 pub(crate) struct Report<'a> {
     request: &'a Request,
@@ -81,7 +81,7 @@ impl<'a> Report<'a> {
 
     /// Whether a target was missed.
     pub(crate) fn missed(&self) -> bool {
-        self.rows.iter().any(|row| row.verdict == "MISS")
+        self.rows.iter().any(|row| row.result == "MISS")
     }
 }
 
@@ -90,13 +90,13 @@ impl fmt::Display for Report<'_> {
         let (written, transactions, source) = counters(self.request.subject.backend());
         let store = !matches!(self.request.subject, Subject::Coordinator);
         let head = if self.request.subject == Subject::Http {
-            ["figure", "measured, requests/s", "beside", "ratio", "target", "verdict", written, transactions]
+            ["figure", "measured, requests/s", "beside", "ratio", "target", "result", written, transactions]
         } else if store {
-            ["figure", "ours, jobs/s", "limit, jobs/s", "ratio", "target", "verdict", written, transactions]
+            ["figure", "ours, jobs/s", "limit, jobs/s", "ratio", "target", "result", written, transactions]
         } else {
-            ["figure", "measured", "without", "ratio", "target", "verdict", written, transactions]
+            ["figure", "measured", "without", "ratio", "target", "result", written, transactions]
         };
-        // Nothing is counted per job of the coordinator.
+        // The coordinator has no per-job counters.
         let columns = if store { head.len() } else { head.len() - 2 };
         let lines: Vec<[&str; 8]> = std::iter::once(head).chain(self.rows.iter().map(Row::cells)).collect();
         let widths: [usize; 8] = std::array::from_fn(|i| lines.iter().map(|line| line[i].len()).max().unwrap_or(0));

@@ -1,8 +1,8 @@
-//! One measurement, and the middle of several.
+//! One measurement, and the median of several.
 
 use std::{fmt, time::Duration};
 
-/// What one measurement saw.
+/// The result of one measurement.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sample {
     pub(crate) jobs_per_second: f64,
@@ -11,7 +11,8 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
-    /// `written` bytes and `took` are of `jobs`; `transactions` are of `counted` jobs, those before the clock started included.
+    /// `written` bytes and `took` are for `jobs`; `transactions` are for `counted` jobs, which include those before
+    /// the clock started.
     pub(crate) fn new(jobs: u64, took: Duration, written: u64, transactions: u64, counted: u64) -> Self {
         Self {
             jobs_per_second: jobs as f64 / took.as_secs_f64(),
@@ -21,7 +22,7 @@ impl Sample {
     }
 }
 
-/// The middle of several values, and how far they lie apart.
+/// Median and range of several values.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Spread {
     pub(crate) median: f64,
@@ -41,12 +42,12 @@ impl Spread {
         Self { median, low, high }
     }
 
-    /// The median of values that need no spread shown.
+    /// The median alone.
     pub(crate) fn median_of(values: impl IntoIterator<Item = f64>) -> f64 {
         Self::of(values).median
     }
 
-    /// With so many decimals: `0.61 (0.58-0.66)`.
+    /// With this many decimals: `0.61 (0.58-0.66)`.
     pub(crate) fn with_decimals(self, decimals: usize) -> String {
         format!("{:.decimals$} ({:.decimals$}-{:.decimals$})", self.median, self.low, self.high)
     }
@@ -59,7 +60,7 @@ impl fmt::Display for Spread {
     }
 }
 
-/// A whole number with commas.
+/// A whole number with thousands separators.
 pub(crate) fn thousands(value: f64) -> String {
     let digits = format!("{:.0}", value);
     let mut text = String::new();
@@ -77,13 +78,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_middle_of_an_even_number_lies_between_two() {
+    fn the_median_of_an_even_number_of_values_is_their_midpoint() {
         assert_eq!(Spread::of([4.0, 1.0, 3.0, 2.0]).median, 2.5);
         assert_eq!(Spread::of([9.0, 1.0, 3.0]).with_decimals(1), "3.0 (1.0-9.0)");
     }
 
     #[test]
-    fn long_numbers_get_commas() {
+    fn long_numbers_get_thousands_separators() {
         assert_eq!([0.0, 999.4, 1_000.0, 1_234_567.0].map(thousands), ["0", "999", "1,000", "1,234,567"]);
     }
 }

@@ -9,8 +9,8 @@ use orchestrix_store::Store;
 use crate::{
     arguments::Scale,
     backend,
-    jobs::{job, lots},
-    measure::Side,
+    jobs::{inputs_per_caller, job},
+    measure::Workload,
 };
 
 pub(crate) const CALLERS: usize = 64;
@@ -18,7 +18,7 @@ pub(crate) const JOBS: usize = 40_000;
 /// Jobs of each caller before the clock starts.
 pub(crate) const WARM: usize = 10;
 
-/// `Store::enqueue` from 64 tasks that share one store.
+/// `enqueue_job` from 64 tasks that share one store.
 pub(crate) struct Enqueue {
     each: usize,
 }
@@ -27,22 +27,22 @@ pub(crate) fn ours(scale: Scale) -> Enqueue {
     of(scale.of(JOBS))
 }
 
-/// The same with so many jobs in all.
+/// The same with this number of jobs in total.
 pub(crate) fn of(jobs: usize) -> Enqueue {
     Enqueue { each: jobs.div_ceil(CALLERS) }
 }
 
 pub(crate) struct EnqueueSession {
     store: Arc<dyn Store>,
-    lots: Vec<Vec<NewJob>>,
+    inputs: Vec<Vec<NewJob>>,
 }
 
-async fn enqueue(store: &Arc<dyn Store>, lots: Vec<Vec<NewJob>>) -> Result<u64> {
-    let jobs = lots.iter().map(Vec::len).sum::<usize>();
-    let callers = lots.into_iter().map(|lot| {
+async fn enqueue(store: &Arc<dyn Store>, inputs: Vec<Vec<NewJob>>) -> Result<u64> {
+    let jobs = inputs.iter().map(Vec::len).sum::<usize>();
+    let callers = inputs.into_iter().map(|input| {
         let store = Arc::clone(store);
         tokio::spawn(async move {
-            for job in lot {
+            for job in input {
                 store.enqueue_job(job).await?;
             }
             anyhow::Ok(())
@@ -54,7 +54,7 @@ async fn enqueue(store: &Arc<dyn Store>, lots: Vec<Vec<NewJob>>) -> Result<u64> 
     Ok(jobs as u64)
 }
 
-impl Side for Enqueue {
+impl Workload for Enqueue {
     type Session = EnqueueSession;
 
     async fn prepare(&self, url: &str) -> Result<()> {
@@ -64,14 +64,14 @@ impl Side for Enqueue {
 
     async fn open(&self, url: &str) -> Result<EnqueueSession> {
         let store = backend::open(url).await?;
-        Ok(EnqueueSession { store, lots: lots(CALLERS, self.each, job) })
+        Ok(EnqueueSession { store, inputs: inputs_per_caller(CALLERS, self.each, job) })
     }
 
     async fn warm(&self, session: &mut EnqueueSession) -> Result<u64> {
-        enqueue(&session.store, lots(CALLERS, WARM, job)).await
+        enqueue(&session.store, inputs_per_caller(CALLERS, WARM, job)).await
     }
 
     async fn run(&self, session: &mut EnqueueSession) -> Result<u64> {
-        enqueue(&session.store, mem::take(&mut session.lots)).await
+        enqueue(&session.store, mem::take(&mut session.inputs)).await
     }
 }

@@ -1,7 +1,7 @@
-//! The worker runtime: how much of what the store can do it passes on, how soon a handler starts, what it holds.
+//! The worker runtime: its throughput compared with the store, the latency to the start of a handler, and memory.
 //!
-//! Jobs are no-ops of the kind that `jobs` records. They count as done when the store shows nothing left, not when their
-//! handlers returned.
+//! Jobs are the no-ops of `jobs`. They count as done when the store has no unfinished job left, not when handlers
+//! return.
 
 use std::{
     sync::{
@@ -23,19 +23,19 @@ use crate::{
     drain::JOBS,
     figure::Figure,
     jobs::{JOB_TYPE, fill, job},
-    measure::{Place, Side},
+    measure::{DatabaseHost, Workload},
     memory,
     progress::Progress,
     report::Row,
 };
 
-/// Handlers at once; what is held ready beyond them follows from the pace.
+/// Concurrent handlers; the prefetch beyond them adapts to the rate.
 const CONCURRENCY: usize = 64;
-/// Jobs in a queue of their own that are run before the clock starts.
+/// Jobs in a queue of their own that run before the clock starts.
 const WARM: usize = 20_000;
 const WARM_QUEUE: &str = "warm";
-/// How long anything that must happen may take to happen.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// The limit of every wait.
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 fn worker(client: &Client, queue: &str, run: &Arc<AtomicU64>) -> WorkerBuilder {
     let run = Arc::clone(run);
@@ -58,15 +58,15 @@ async fn run_all(store: &Arc<dyn Store>, queue: &str, jobs: u64) -> Result<u64> 
                 break;
             }
         }
-        ensure!(begun.elapsed() < PATIENCE, "not all jobs were run");
+        ensure!(begun.elapsed() < TIMEOUT, "timed out before all jobs had run");
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    // Nothing is left to wind down, and its leave is not what is timed.
+    // No job is left to drain, and the shutdown is not timed.
     drop(worker);
     Ok(jobs)
 }
 
-/// A worker and its jobs.
+/// A worker and its number of jobs.
 #[derive(Debug)]
 pub(crate) struct Run(u64);
 
@@ -74,7 +74,7 @@ pub(crate) fn ours(scale: Scale) -> Run {
     Run(scale.of(JOBS) as u64)
 }
 
-impl Side for Run {
+impl Workload for Run {
     type Session = Arc<dyn Store>;
 
     async fn prepare(&self, url: &str) -> Result<()> {
@@ -99,11 +99,11 @@ impl Side for Run {
     }
 }
 
-/// From the call that enqueues a job to the start of its handler, on an idle queue; the producer in the worker's own process.
-pub(crate) async fn start<P: Place>(place: &P, scale: Scale, progress: &Progress) -> Result<Row> {
+/// From the call that enqueues a job to the start of its handler, on an idle queue, within one process.
+pub(crate) async fn start<P: DatabaseHost>(host: &P, scale: Scale, progress: &Progress) -> Result<Row> {
     const STARTS: usize = 300;
     progress.step("start");
-    let database = place.create_database().await?;
+    let database = host.create_database().await?;
     let store = backend::open(&database.url).await?;
     let (sender, mut started) = mpsc::unbounded_channel();
     let client = Client::shared(Arc::clone(&store));
@@ -117,28 +117,32 @@ pub(crate) async fn start<P: Place>(place: &P, scale: Scale, progress: &Progress
         tokio::time::sleep(Duration::from_millis(20)).await;
         let begun = Instant::now();
         store.enqueue_job(job(n)).await?;
-        let at = tokio::time::timeout(PATIENCE, started.recv()).await?.context("the worker has stopped")?;
+        let at = tokio::time::timeout(TIMEOUT, started.recv()).await?.context("the worker has stopped")?;
         if n >= 10 {
             took.push(at.saturating_duration_since(begun));
         }
     }
     let _ = worker.shutdown().await;
     drop((client, store));
-    place.drop_database(database).await?;
+    host.drop_database(database).await?;
     took.sort_unstable();
     let at = |share: f64| took[((took.len() - 1) as f64 * share) as usize].as_secs_f64() * 1_000.0;
     let shown = format!("p50 {:.1} ms, p99 {:.1} ms", at(0.5), at(0.99));
     progress.note(&format!("start: {shown}"));
     progress.done();
-    Ok(Row { figure: Figure::Start.name().into(), ours: shown, ..Row::judged(Figure::Start.target(P::BACKEND), 0.0) })
+    Ok(Row {
+        figure: Figure::Start.name().into(),
+        ours: shown,
+        ..Row::with_target(Figure::Start.target(P::BACKEND), 0.0)
+    })
 }
 
-/// The most that a process holds while its worker runs a hundred thousand jobs.
-pub(crate) async fn footprint<P: Place>(place: &P, scale: Scale, progress: &Progress) -> Result<Row> {
-    memory::of_process(place, Figure::Footprint, "work-alone", scale.of(JOBS), scale.of(JOBS), progress).await
+/// The peak memory of a process whose worker runs a hundred thousand jobs.
+pub(crate) async fn footprint<P: DatabaseHost>(host: &P, scale: Scale, progress: &Progress) -> Result<Row> {
+    memory::of_process(host, Figure::Footprint, "work-alone", scale.of(JOBS), scale.of(JOBS), progress).await
 }
 
-/// What the process of its own does.
+/// The body of the child process.
 pub(crate) async fn work_alone(url: &str, jobs: usize) -> Result<()> {
     let store = backend::open(url).await?;
     run_all(&store, "default", jobs as u64).await?;
@@ -146,7 +150,7 @@ pub(crate) async fn work_alone(url: &str, jobs: usize) -> Result<()> {
     Ok(())
 }
 
-/// What the worker is compared with: the store by itself.
-pub(crate) fn limit(backend: Backend, scale: Scale) -> crate::backlog::Surroundings {
-    crate::backlog::empty(backend, scale)
+/// The limit of the worker: the store alone.
+pub(crate) fn limit(backend: Backend, scale: Scale) -> crate::drain_scenarios::DrainScenario {
+    crate::drain_scenarios::empty(backend, scale)
 }

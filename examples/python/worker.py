@@ -5,12 +5,13 @@
     curl localhost:8080/jobs -H 'content-type: application/json' \\
          -d '{"jobType": "example.add", "payload": {"a": 1, "b": 2}}'
 
-Put your own functions into HANDLERS. One takes a Job and returns its result, as JSON. Any exception is a failure that is tried
-again; Fatal is one that is not. A job may run twice (a worker can die after its work and before its word), so let
-handlers bear that. Long ones should look at job.stopped now and then, and raise Stopped when it is set.
+Put your own functions into HANDLERS. A handler takes a Job and returns its result as JSON. Any exception is a failure
+that is retried; Fatal is one that is not. A job may run twice, because a worker can die after the work and before it
+reports the outcome: handlers should be idempotent. Long handlers should check job.stopped, and raise Stopped when it is
+set.
 
-SIGTERM or SIGINT lets running jobs finish for --drain-timeout, then hands back the rest; a second one ends it at once. A worker that an
-operator drains takes nothing new and ends when what it runs is done.
+SIGTERM or SIGINT drains: running jobs have --drain-timeout to finish, then the rest is released. A second signal exits
+at once. A worker that an operator drains leases nothing more and exits when its jobs are done.
 """
 
 import argparse
@@ -28,11 +29,11 @@ import urllib.parse
 
 
 class Fatal(Exception):
-    """A failure that another try will not mend."""
+    """A failure that must not be retried."""
 
 
 class Stopped(Exception):
-    """The handler was asked to stop, and did."""
+    """Raised by a handler that stopped on request."""
 
 
 def add(job):
@@ -44,7 +45,7 @@ def fail(job):
 
 
 def count(job):
-    """Counts up to n, so many seconds apart; goes on where an earlier attempt was stopped."""
+    """Counts up to n with a pause between two numbers; resumes at the checkpoint of an earlier attempt."""
     done = job.checkpoint or 0
     while done < job.payload["n"]:
         if job.stopped.wait(job.payload.get("seconds", 1)):
@@ -58,12 +59,12 @@ def count(job):
 HANDLERS = {"example.add": add, "example.fail": fail, "example.count": count}
 
 
-class Away(Exception):
-    """The server is not there, or has too much to do; worth another try."""
+class Unavailable(Exception):
+    """The server is unreachable or overloaded; the request may be retried."""
 
 
-class Lost(Exception):
-    """Somebody else owns the job now."""
+class LeaseLost(Exception):
+    """The lease token no longer owns the job."""
 
 
 class Job:
@@ -73,18 +74,18 @@ class Job:
         self.worker, self.token, self.attempt = worker, lease["leaseToken"], lease["attempt"]
         self.id, self.type, self.payload = lease["jobId"], lease["jobType"], lease["payload"]
         self.checkpoint, self.lease_seconds = lease.get("checkpoint"), lease.get("leaseSeconds", 30)
-        self.stopped = threading.Event()  # cancelled, lost, or the worker has no more time for it
+        self.stopped = threading.Event()  # cancelled, lease lost, or the drain timeout is over
 
     def progress(self, **what):
-        self.say("progress", what)
+        self.report("progress", what)
 
     def log(self, message, level="info"):
-        self.say("logs", {"lines": [{"level": level, "message": message}]})
+        self.report("logs", {"lines": [{"level": level, "message": message}]})
 
-    def say(self, what, body):
-        """What is said on the way and refused, such as a message that is too long, is no failure of the job."""
+    def report(self, what, body):
+        """Reports progress or logs. A refusal, such as of a message that is too long, does not fail the job."""
         try:
-            self.worker.tell(self, what, body)
+            self.worker.report(self, what, body)
         except RuntimeError as error:
             print(error, file=sys.stderr)
 
@@ -92,9 +93,9 @@ class Job:
 class Worker:
     def __init__(self, options):
         self.options, self.name = options, options.worker_name or f"{socket.gethostname()}-{os.getpid()}"
-        self.running, self.changed = {}, threading.Condition()  # by token; told whenever it changes
+        self.running, self.changed = {}, threading.Condition()  # by lease token; the condition guards it
         self.paused, self.ending, self.gone = False, threading.Event(), False
-        self.waiting = None  # where it waits for jobs
+        self.waiting = None  # the socket of the long poll for jobs
 
     def call(self, path, body, timeout=10, waits=False):
         headers = {"Content-Type": "application/json"}
@@ -108,29 +109,29 @@ class Worker:
             if waits:
                 with self.changed:
                     if self.ending.is_set():
-                        raise Away("the worker ends")
+                        raise Unavailable("the worker is draining")
                     self.waiting = connection.sock
             answer = connection.getresponse()
             text = answer.read().decode(errors="replace")
             if answer.status < 300:
                 return json.loads(text or "{}")
-        except (OSError, ValueError, http.client.HTTPException) as error:  # refused, reset, too slow, not ours
-            raise Away(str(error))
+        except (OSError, ValueError, http.client.HTTPException) as error:  # refused, reset, timed out, not HTTP
+            raise Unavailable(str(error))
         finally:
             self.waiting = None if waits else self.waiting
             connection.close()
         if answer.status >= 500 or answer.status in (408, 429):
-            raise Away(f"{answer.status} {text}")
-        raise (Lost if answer.status == 409 else RuntimeError)(f"{path}: {answer.status} {text}")
+            raise Unavailable(f"{answer.status} {text}")
+        raise (LeaseLost if answer.status == 409 else RuntimeError)(f"{path}: {answer.status} {text}")
 
-    def tell(self, job, what, body):
-        """Says something about a job until it is heard: every call may be repeated."""
+    def report(self, job, what, body):
+        """Reports on a job, and retries until the server answers: every call may be repeated."""
         pause = 0.1
         while True:
             try:
                 return self.call(f"/worker/leases/{job.token}/{what}", body)
-            except Away as error:
-                print(f"cannot say {what} of {job.id} now: {error}", file=sys.stderr)
+            except Unavailable as error:
+                print(f"cannot report {what} of {job.id} now: {error}", file=sys.stderr)
                 time.sleep(pause * random.uniform(0.5, 1))
                 pause = min(pause * 2, 5)
 
@@ -138,32 +139,33 @@ class Worker:
         try:
             try:
                 outcome = "complete", {"result": HANDLERS[job.type](job)}
-                json.dumps(outcome, allow_nan=False)  # what is no JSON is a failure of its own
-            except Lost:
+                json.dumps(outcome, allow_nan=False)  # a result that is not JSON is a failure
+            except LeaseLost:
                 raise
             except Exception as error:
-                outcome = "fail", {"error": f"{type(error).__name__}: {error}", "retryable": not isinstance(error, Fatal)}
+                text = f"{type(error).__name__}: {error}"
+                outcome = "fail", {"error": text, "retryable": not isinstance(error, Fatal)}
                 if job.stopped.is_set():
-                    outcome = "release", {}  # of a job that is to be cancelled this says that it was stopped
+                    outcome = "release", {}  # confirms a cancel, if one was requested
             with self.changed:
                 mine = self.running.get(job.token) is job
             if mine:
                 try:
-                    self.tell(job, *outcome)
-                except RuntimeError as error:  # refused, such as a result over 1 MiB: it would be no different another time
+                    self.report(job, *outcome)
+                except RuntimeError as error:  # such as a result over 1 MiB: a retry would not help
                     outcome = "fail", {"error": f"the outcome was refused: {error}"[:2000], "retryable": False}
-                    self.tell(job, *outcome)
+                    self.report(job, *outcome)
                 print(f"{outcome[0]} {job.type} {job.id}", flush=True)
-        except Lost:
-            print(f"lost {job.type} {job.id}", file=sys.stderr)
-        except RuntimeError as error:  # refused again; the lease runs out
+        except LeaseLost:
+            print(f"lease lost {job.type} {job.id}", file=sys.stderr)
+        except RuntimeError as error:  # refused again; the lease expires
             print(error, file=sys.stderr)
         with self.changed:
             self.running.pop(job.token, None)
             self.changed.notify_all()
 
     def fetch(self):
-        """Asks for as many jobs as there is room for, and waits at the server while there are none."""
+        """Leases as many jobs as there are free slots, with a long poll while there are none."""
         pause = 0.1
         while not self.ending.is_set():
             with self.changed:
@@ -176,10 +178,10 @@ class Worker:
             began = time.monotonic()
             try:
                 leases = self.call("/worker/leases", ask, timeout=35, waits=True)["leases"]
-            except (Away, RuntimeError) as error:
+            except (Unavailable, RuntimeError) as error:
                 if self.ending.is_set():
                     break
-                print(f"no jobs can be had now: {error}", file=sys.stderr)
+                print(f"cannot lease jobs now: {error}", file=sys.stderr)
                 self.ending.wait(pause * random.uniform(0.5, 1))
                 pause = min(pause * 2, 10)
                 continue
@@ -192,16 +194,16 @@ class Worker:
                         threading.Thread(target=self.run, args=[job], daemon=True).start()
                     jobs = []
                 self.changed.notify_all()
-            for job in jobs:  # too late: others can have them
-                self.tell(job, "release", {})
+            for job in jobs:  # too late: other workers can have them
+                self.report(job, "release", {})
             if not leases and time.monotonic() - began < 1:
-                self.ending.wait(1)  # told to wait elsewhere
+                self.ending.wait(1)  # the server did not wait: do not spin
 
     def interval(self):
         return min([self.options.heartbeat] + [job.lease_seconds / 3 for job in self.running.values()])
 
     def beat(self):
-        """Shows that the worker lives, and learns what became of its leases and what it should do."""
+        """Sends heartbeats, which extend the leases; reads lease states and the directive from the response."""
         last, pause = time.monotonic(), None
         while True:
             with self.changed:
@@ -213,10 +215,11 @@ class Worker:
             last, pause = time.monotonic(), None
             free = self.options.concurrency - len(jobs)
             try:
-                say = {"workerId": self.name, "leaseTokens": list(jobs), "freeSlots": free, "draining": self.ending.is_set()}
-                answer = self.call("/worker/heartbeat", say, timeout=5)
-            except (Away, RuntimeError) as error:
-                print(f"no heartbeat: {error}", file=sys.stderr)
+                body = {"workerId": self.name, "leaseTokens": list(jobs), "freeSlots": free,
+                        "draining": self.ending.is_set()}
+                answer = self.call("/worker/heartbeat", body, timeout=5)
+            except (Unavailable, RuntimeError) as error:
+                print(f"heartbeat failed: {error}", file=sys.stderr)
                 pause = 0.5
                 continue
             for lease in answer["leases"]:
@@ -236,8 +239,8 @@ class Worker:
         self.ending.set()
         with self.changed:
             waiting, self.waiting = self.waiting, None
-        if waiting:  # otherwise it would be given what is handed back below
-            with contextlib.suppress(OSError):  # it ended just now
+        if waiting:  # otherwise it could lease the jobs that are released below
+            with contextlib.suppress(OSError):  # it is already closed
                 waiting.shutdown(socket.SHUT_RDWR)
         fetch.join(10)
         with self.changed:
@@ -247,12 +250,12 @@ class Worker:
             self.changed.wait_for(lambda: not self.running, 2)
             rest, self.running = list(self.running.values()), {}
         for job in rest:  # their threads end with the process
-            with contextlib.suppress(Lost, Away, RuntimeError):  # the others are handed back all the same
+            with contextlib.suppress(LeaseLost, Unavailable, RuntimeError):  # continue with the others
                 self.call(f"/worker/leases/{job.token}/release", {})
         with self.changed:
             self.gone = True
             self.changed.notify_all()
-        beat.join(10)  # whoever shows that it lives after it left is there again
+        beat.join(10)  # a heartbeat after leaving would register the worker again
         self.call("/worker/leave", {"workerId": self.name})
 
 
@@ -276,8 +279,8 @@ def main():
     signal.signal(signal.SIGINT, end)
     try:
         worker.work()
-    except (Away, Lost, RuntimeError) as error:
-        sys.exit(f"the leases of what was left run out: {error}")
+    except (Unavailable, LeaseLost, RuntimeError) as error:
+        sys.exit(f"the leases of the remaining jobs will expire: {error}")
 
 
 if __name__ == "__main__":

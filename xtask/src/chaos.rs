@@ -1,19 +1,19 @@
-//! `cargo xtask chaos`: faults at random for as long as one likes. The faults and what must come of them are those of the tests.
+//! `cargo xtask chaos`: injects random faults for a given time. Faults and invariants are those of the tests.
 
 use anyhow::{Context, Result, bail};
-use orchestrix_testkit::install::{self, Server};
+use orchestrix_testkit::install::{self, ServerPackage};
 
 use crate::step::Step;
 
 const USAGE: &str = "cargo xtask chaos leader|workers|schedules [--minutes N]";
 
-/// A run of faults, which is an ignored test.
+/// A chaos run, which is an ignored test.
 #[derive(Debug)]
 struct Chaos {
     name: &'static str,
     package: &'static str,
     test: &'static str,
-    /// Unless told otherwise.
+    /// The default duration.
     minutes: f64,
 }
 
@@ -28,13 +28,13 @@ const ALL: [Chaos; 3] = [
     },
 ];
 
-/// Runs what the arguments name.
+/// Runs the chaos test that the arguments name.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let (chaos, minutes) = parse(arguments)?;
-    install::ensure(Server::Postgres, || {
+    install::ensure(ServerPackage::Postgres, || {
         println!("\n==> install postgresql: apt-get update, apt-get install postgresql");
     })?;
-    // Without nextest's limit on the time of a test. The private server is the test's own, since it kills it.
+    // By `cargo test`, because nextest limits the time of a test. The test starts its own server, since it kills it.
     let Chaos { package, test, .. } = chaos;
     let command = format!("test -p {package} --test suite -- --ignored --exact {test} --nocapture");
     Step::cargo("chaos", &command).env("ORCHESTRIX_CHAOS_MINUTES", minutes.to_string()).run()
@@ -42,14 +42,14 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
 
 fn parse(arguments: &[String]) -> Result<(&'static Chaos, f64)> {
     let Some((name, rest)) = arguments.split_first() else { bail!("{USAGE}") };
-    let Some(chaos) = ALL.iter().find(|chaos| chaos.name == name) else { bail!("there is no `{name}`: {USAGE}") };
+    let Some(chaos) = ALL.iter().find(|chaos| chaos.name == name) else { bail!("unknown chaos run `{name}`: {USAGE}") };
     let minutes = match rest.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [] => chaos.minutes,
         ["--minutes", minutes] => minutes.parse().with_context(|| format!("`{minutes}` is not a number of minutes"))?,
         _ => bail!("{USAGE}"),
     };
     if !(minutes > 0.0 && minutes <= 7.0 * 24.0 * 60.0) {
-        bail!("--minutes must be more than none, and a week at most");
+        bail!("--minutes must be more than 0 and at most 10080 (a week)");
     }
     Ok((chaos, minutes))
 }
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn minutes_may_be_left_out_and_must_make_sense() {
+    fn minutes_are_optional_and_validated() {
         assert_eq!(parse("leader").unwrap(), ("leader", 5.0));
         assert_eq!(parse("workers").unwrap(), ("workers", 2.0));
         assert_eq!(parse("schedules").unwrap(), ("schedules", 5.0));

@@ -1,4 +1,4 @@
-//! The crates of the workspace, by the names that people call them.
+//! The crates of the workspace, by directory and package name.
 
 use std::fs;
 use std::path::Path;
@@ -8,24 +8,24 @@ use anyhow::{Context, Result};
 /// A member of the workspace.
 #[derive(Debug)]
 pub(crate) struct Crate {
-    /// Its folder's name: `postgres`.
+    /// The name of its directory: `postgres`.
     pub(crate) name: String,
-    /// Its package's name: `orchestrix-postgres`.
+    /// The name of its package: `orchestrix-postgres`.
     pub(crate) package: String,
-    /// Whether it has a library, and so perhaps doctests.
+    /// Whether it has a library, and so possibly doctests.
     pub(crate) is_library: bool,
 }
 
-/// The folder of the workspace.
+/// The root directory of the workspace.
 pub(crate) fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
 }
 
-/// All members, by name: those in `crates/` and those beside it.
+/// All members, sorted by name: those in `crates/` and those beside it.
 pub(crate) fn all() -> Result<Vec<Crate>> {
     let mut found = Vec::new();
-    for folder in [root(), &root().join("crates")] {
-        let entries = fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?;
+    for directory in [root(), &root().join("crates")] {
+        let entries = fs::read_dir(directory).with_context(|| format!("cannot list {}", directory.display()))?;
         for entry in entries {
             found.extend(read(&entry?.path())?);
         }
@@ -34,9 +34,9 @@ pub(crate) fn all() -> Result<Vec<Crate>> {
     Ok(found)
 }
 
-/// The crate in `folder`, if there is one.
-fn read(folder: &Path) -> Result<Option<Crate>> {
-    let manifest = folder.join("Cargo.toml");
+/// The crate in `directory`, if there is one.
+fn read(directory: &Path) -> Result<Option<Crate>> {
+    let manifest = directory.join("Cargo.toml");
     if !manifest.is_file() {
         return Ok(None);
     }
@@ -45,6 +45,6 @@ fn read(folder: &Path) -> Result<Option<Crate>> {
         .lines()
         .find_map(|line| line.strip_prefix("name = \"")?.strip_suffix('"'))
         .with_context(|| format!("{} has no line `name = \"…\"`", manifest.display()))?;
-    let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    Ok(Some(Crate { name, package: package.to_owned(), is_library: folder.join("src/lib.rs").is_file() }))
+    let name = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    Ok(Some(Crate { name, package: package.to_owned(), is_library: directory.join("src/lib.rs").is_file() }))
 }

@@ -1,6 +1,6 @@
-//! Ctrl-C: the step that runs gets it too, and ends in its own time; this process waits for that and then goes.
+//! Ctrl-C: the running step receives it, too, and shuts down; this process waits for that.
 //!
-//! Dying at once would take the server away from tests that are just shutting down.
+//! An immediate exit would stop the server of tests that are still shutting down.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
@@ -11,7 +11,7 @@ use signal_hook::flag;
 
 static INTERRUPTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
-/// Makes Ctrl-C wait for the step that runs.
+/// Makes Ctrl-C wait for the running step.
 pub(crate) fn watch() -> Result<()> {
     flag::register(SIGINT, Arc::clone(&INTERRUPTED)).context("cannot handle Ctrl-C")?;
     Ok(())

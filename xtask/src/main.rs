@@ -1,7 +1,7 @@
 //! Developer commands of Orchestrix, run as `cargo xtask …`: one file per command.
 //!
-//! They need nothing but Rust: what else is missing is installed where that is possible, and named where it is not.
-//! The servers that they start are private, and gone when the command is.
+//! They need nothing but Rust. Other tools are installed where possible; otherwise the error names them. The servers
+//! they start are private, and stop with the command.
 
 mod bench;
 mod chaos;
@@ -40,6 +40,6 @@ fn run(mut arguments: Vec<String>) -> Result<()> {
         "mutants" => mutants::run(&arguments),
         "chaos" => chaos::run(&arguments),
         "help" | "--help" | "-h" => help::run(),
-        other => bail!("there is no command `{other}`: the commands are test, bench, mutants, chaos, help"),
+        other => bail!("unknown command `{other}`: the commands are test, bench, mutants, chaos, help"),
     }
 }

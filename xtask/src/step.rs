@@ -1,4 +1,4 @@
-//! One cargo command of a longer run, with a heading and its time.
+//! One cargo command of a longer run, with a heading and its duration.
 
 use std::env;
 use std::ffi::OsString;
@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::{crates, interrupt};
 
-/// A cargo command in the workspace's folder.
+/// A cargo command in the root directory of the workspace.
 #[derive(Debug)]
 pub(crate) struct Step {
     name: &'static str,
@@ -19,7 +19,7 @@ pub(crate) struct Step {
 }
 
 impl Step {
-    /// `cargo` with the words of `command`.
+    /// `cargo` with the arguments in `command`.
     pub(crate) fn cargo(name: &'static str, command: &str) -> Self {
         Self { name, arguments: command.split_whitespace().map(str::to_owned).collect(), environment: Vec::new() }
     }
@@ -36,7 +36,7 @@ impl Step {
         self
     }
 
-    /// Runs it, in sight; its failure is an error.
+    /// Runs the command with its output visible; a failure is an error.
     pub(crate) fn run(self) -> Result<()> {
         interrupt::check()?;
         let line = format!("cargo {}", self.arguments.join(" "));
@@ -58,10 +58,10 @@ impl Step {
     }
 }
 
-/// A cargo that does not outlive this process, where the system can arrange that.
+/// A cargo that is killed with this process, where the system supports that.
 ///
-/// The tests' server goes when this process goes, even by SIGKILL; tests that ran on would only fail. A parent-death
-/// signal is enough here, unlike for the servers, because it is always the main thread that starts a step.
+/// The tests' server stops with this process, even on SIGKILL, and tests without it would only fail. Unlike for the
+/// servers, a parent-death signal suffices: the main thread starts every step.
 fn cargo() -> Command {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
     if has_parent_death_signal() {
@@ -85,7 +85,7 @@ fn has_parent_death_signal() -> bool {
     })
 }
 
-/// Whether a cargo command such as `nextest --version` works, without showing what it prints.
+/// Whether a cargo command such as `nextest --version` succeeds; its output is hidden.
 pub(crate) fn succeeds(command: &str) -> bool {
     cargo()
         .args(command.split_whitespace())

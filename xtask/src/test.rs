@@ -1,4 +1,4 @@
-//! `cargo xtask test`: every check, from formatting to examples, on a private server.
+//! `cargo xtask test`: all checks from formatting to examples, on a private server.
 
 use std::time::Instant;
 
@@ -9,10 +9,10 @@ use crate::crates::{self, Crate};
 use crate::step::Step;
 use crate::tools;
 
-/// The examples that must run to the end, by themselves, with what the tests have.
+/// Examples that must run to their end without arguments or input.
 const EXAMPLES: [&str; 6] = ["quickstart", "email", "import", "graph", "orders", "service -- --try"];
 
-/// The parts of a full run, in its order; the cheap ones first.
+/// The parts of a full run in order, the cheap ones first.
 const PARTS: [Part; 6] = [Part::Fmt, Part::Clippy, Part::Docs, Part::Tests, Part::Doctests, Part::Examples];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,26 +25,26 @@ enum Part {
     Examples,
 }
 
-/// What to run.
+/// The parsed arguments.
 #[derive(Debug)]
 struct Request {
     parts: Vec<Part>,
-    /// The crate to which the tests are narrowed.
+    /// The crate that the tests are limited to.
     only: Option<Crate>,
     /// Arguments for nextest.
     nextest: Vec<String>,
-    /// How many random sequences the stores are compared by.
+    /// The number of random sequences for the comparison of the stores.
     seeds: Option<Seeds>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Seeds {
     count: u32,
-    /// Whether nothing else is to be run.
+    /// Whether only the comparison runs.
     alone: bool,
 }
 
-/// Runs the checks that the arguments ask for.
+/// Runs the checks that the arguments name.
 pub(crate) fn run(arguments: Vec<String>) -> Result<()> {
     let start = Instant::now();
     let request = Request::parse(arguments)?;
@@ -62,7 +62,7 @@ pub(crate) fn run(arguments: Vec<String>) -> Result<()> {
     Ok(())
 }
 
-/// The names that `--only` takes.
+/// The names that `--only` accepts.
 pub(crate) fn names() -> Result<Vec<String>> {
     let parts = PARTS.iter().map(|part| part.name().to_owned());
     Ok(parts.chain(crates::all()?.into_iter().map(|member| member.name)).collect())
@@ -70,7 +70,7 @@ pub(crate) fn names() -> Result<Vec<String>> {
 
 fn with_server(step: Step, server: Option<&PostgresServer>) -> Step {
     match server {
-        // Examples find theirs as an application would; nobody uses the server's own database besides them.
+        // Examples use the server's default database, which the tests do not touch.
         Some(server) => step.env(TEST_POSTGRES, server.base_url()).env("DATABASE_URL", server.url("postgres")),
         None => step,
     }
@@ -110,16 +110,16 @@ impl Request {
         }
         if !request.nextest.is_empty() {
             if !request.parts.contains(&Part::Tests) {
-                bail!("arguments after `--` are for nextest, which does not run here");
+                bail!("arguments after `--` are for nextest, which this selection does not run");
             }
-            // Whoever picks some tests of one crate wants these tests and nothing else.
+            // Filters on one crate mean its tests only, without its doctests.
             if request.only.is_some() {
                 request.parts = vec![Part::Tests];
             }
         }
         if let Some(seeds) = request.seeds {
             if !request.parts.contains(&Part::Tests) {
-                bail!("--seeds is for the tests, which do not run here");
+                bail!("--seeds is for the tests, which this selection does not run");
             }
             if seeds.alone {
                 request.parts = vec![Part::Tests];
@@ -135,7 +135,7 @@ impl Request {
         }
         let member = crates::all()?.into_iter().find(|member| member.name == name || member.package == name);
         let Some(member) = member else {
-            bail!("there is no `{name}`: --only takes {}", names()?.join(", "));
+            bail!("unknown name `{name}`: --only takes {}", names()?.join(", "));
         };
         self.parts = vec![Part::Tests];
         if member.is_library {
@@ -153,7 +153,7 @@ impl Request {
                 Part::Tests => {
                     tools::ensure_nextest()?;
                     tools::ensure_pgbouncer()?;
-                    // Only the tests of the command use them.
+                    // Only the tests of the command need these tools.
                     if self.only.as_ref().is_none_or(|member| member.name == "cli") {
                         tools::ensure_schemathesis()?;
                         tools::ensure_chromium()?;
@@ -192,22 +192,23 @@ impl Request {
                 let command = "doc --workspace --no-deps --all-features";
                 vec![Step::cargo(name, command).env("RUSTDOCFLAGS", "-D warnings")]
             }
-            // In sight and without nextest's limit on the time of a test: whoever asks for many seeds means to wait.
+            // By `cargo test`, because nextest limits the time of a test and hides its output.
             Part::Tests if self.seeds.is_some_and(|seeds| seeds.alone) => {
                 let command = "test -p orchestrix-sim --test alike -- --nocapture";
                 vec![self.with_seeds(Step::cargo(name, command))]
             }
             Part::Tests => {
-                // A whole workspace without tests is a mistake, as is a filter that matches none; a young crate is not.
+                // A workspace without tests is a mistake, and so is a filter that matches none; a crate without tests
+                // is not.
                 let none = if self.only.is_some() && self.nextest.is_empty() { "--no-tests=warn" } else { "" };
                 let command = format!("nextest run {scope} --all-features {none}");
-                // Nextest's progress bar hides its results, the closing summary too, on a terminal that cannot draw one.
+                // On terminals without cursor control, nextest's progress bar hides its results.
                 let step = Step::cargo(name, &command).env("NEXTEST_SHOW_PROGRESS", "counter");
                 vec![self.with_seeds(step.args(self.nextest.clone()))]
             }
             Part::Doctests => vec![Step::cargo(name, &format!("test --doc {scope} --all-features"))],
             Part::Examples => {
-                // Built once, with what the tests have built already.
+                // Reuses what the tests have built.
                 let run = |example| format!("run -q -p orchestrix --all-features --example {example}");
                 EXAMPLES.iter().map(|example| Step::cargo(name, &run(example))).collect()
             }
@@ -224,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_is_answered_with_the_known_ones() {
+    fn an_unknown_name_is_answered_with_the_valid_ones() {
         let message = parse("--only nonsense").unwrap_err().to_string();
         for name in ["nonsense", "fmt", "doctests", "core", "testkit"] {
             assert!(message.contains(name), "{message}");
@@ -232,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_is_known_by_its_folder_and_by_its_package() {
+    fn a_crate_is_selected_by_its_directory_or_its_package_name() {
         for name in ["testkit", "orchestrix-testkit"] {
             let request = parse(&format!("--only {name}")).unwrap();
             assert_eq!(request.parts, [Part::Tests, Part::Doctests]);
@@ -241,14 +242,14 @@ mod tests {
     }
 
     #[test]
-    fn arguments_for_nextest_narrow_a_crate_to_its_tests_and_leave_a_full_run_whole() {
+    fn nextest_arguments_limit_a_crate_to_its_tests_and_keep_a_full_run_complete() {
         assert_eq!(parse("--only testkit -- kill").unwrap().parts, [Part::Tests]);
         assert_eq!(parse("-- -j1").unwrap().parts, PARTS);
         assert!(parse("--only fmt -- kill").is_err());
     }
 
     #[test]
-    fn seeds_alone_compare_the_stores_and_nothing_else() {
+    fn seeds_alone_run_only_the_comparison_of_the_stores() {
         let command = |line: &str| format!("{:?}", parse(line).unwrap().steps(Part::Tests));
         let alone = command("--seeds 500");
         assert_eq!(parse("--seeds 500").unwrap().parts, [Part::Tests]);

@@ -1,14 +1,14 @@
-//! What the commands need beside Rust itself: found, installed, or named.
+//! Tools that the commands need besides Rust: found, installed, or named in an error.
 
 use std::process::Command;
 
 use anyhow::{Result, bail};
-use orchestrix_testkit::install::{self, Server};
+use orchestrix_testkit::install::{self, ServerPackage};
 use orchestrix_testkit::{Durability, PostgresInstallation, PostgresServer};
 
 use crate::step::{self, Step};
 
-/// Makes sure of `cargo nextest`.
+/// Ensures that `cargo nextest` is installed.
 pub(crate) fn ensure_nextest() -> Result<()> {
     if step::succeeds("nextest --version") {
         return Ok(());
@@ -16,7 +16,7 @@ pub(crate) fn ensure_nextest() -> Result<()> {
     Step::cargo("install cargo-nextest", "install cargo-nextest --locked").run()
 }
 
-/// Makes sure of a component of the toolchain such as `clippy`, by the cargo command that it brings.
+/// Ensures that a toolchain component such as `clippy` is installed, by probing its cargo command.
 pub(crate) fn ensure_component(component: &str, command: &str) -> Result<()> {
     if step::succeeds(&format!("{command} --version")) {
         return Ok(());
@@ -24,19 +24,19 @@ pub(crate) fn ensure_component(component: &str, command: &str) -> Result<()> {
     println!("\n==> install {component}: rustup component add {component}");
     match Command::new("rustup").args(["component", "add", component]).status() {
         Ok(status) if status.success() => Ok(()),
-        _ => bail!("{component} is missing and rustup cannot add it: install it with the Rust toolchain that you use"),
+        _ => bail!("{component} is missing and rustup cannot add it: install it for your Rust toolchain"),
     }
 }
 
-/// Makes sure of PgBouncer, which tests of the store put in front of their server.
+/// Ensures that PgBouncer is installed, for the store tests behind a pooler.
 pub(crate) fn ensure_pgbouncer() -> Result<()> {
-    install::ensure(Server::PgBouncer, || {
+    install::ensure(ServerPackage::PgBouncer, || {
         println!("\n==> install pgbouncer: apt-get update, apt-get install pgbouncer");
     })?;
     Ok(())
 }
 
-/// Makes sure of schemathesis, by which the server is held to its description.
+/// Ensures that schemathesis is installed, for the contract tests of the server.
 pub(crate) fn ensure_schemathesis() -> Result<()> {
     orchestrix_testkit::ensure_schemathesis(|| {
         println!("\n==> install schemathesis: python3 -m venv target/schemathesis, pip install");
@@ -44,7 +44,7 @@ pub(crate) fn ensure_schemathesis() -> Result<()> {
     Ok(())
 }
 
-/// Makes sure of Chromium, in which pages follow jobs. Before the tests, whose time is limited.
+/// Ensures that Chromium is installed, for the browser tests; before the tests, whose time is limited.
 pub(crate) fn ensure_chromium() -> Result<()> {
     install::ensure_program("chromium", "apt-get update && apt-get install -y chromium", || {
         println!("\n==> install chromium: apt-get update, apt-get install chromium");
@@ -52,7 +52,7 @@ pub(crate) fn ensure_chromium() -> Result<()> {
     Ok(())
 }
 
-/// Makes sure of wrk, which sends requests for the benchmark of the server.
+/// Ensures that wrk is installed, the load generator of the HTTP benchmark.
 pub(crate) fn ensure_wrk() -> Result<()> {
     install::ensure_program("wrk", "apt-get update && apt-get install -y wrk", || {
         println!("\n==> install wrk: apt-get update, apt-get install wrk");
@@ -60,14 +60,14 @@ pub(crate) fn ensure_wrk() -> Result<()> {
     Ok(())
 }
 
-/// Starts a private PostgreSQL, installing its package first if it is missing.
+/// Starts a private PostgreSQL; installs its package first if it is missing.
 pub(crate) fn start_postgres(durability: Durability) -> Result<PostgresServer> {
     start_postgres_with(durability, &[])
 }
 
 /// The same with settings, as in `postgresql.conf`.
 pub(crate) fn start_postgres_with(durability: Durability, settings: &[(&str, &str)]) -> Result<PostgresServer> {
-    install::ensure(Server::Postgres, || {
+    install::ensure(ServerPackage::Postgres, || {
         println!("\n==> install postgresql: apt-get update, apt-get install postgresql");
     })?;
     let builder = PostgresServer::builder().durability(durability);

@@ -1,29 +1,29 @@
-//! A database that has been in use for a week.
+//! Fills a database as if it had been in use for a week.
 //!
-//! Everything goes in by SQL, in the order of time as it would have come: to do so many jobs would take an hour.
+//! All rows are inserted by SQL in chronological order; running that many jobs would take an hour.
 
 use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
 use axum::http::{Method, StatusCode};
-use orchestrix_server::Local;
+use orchestrix_server::InProcessApi;
 use tokio::{sync::Mutex, task::JoinSet};
 use tokio_postgres::Client;
 
 use super::Request;
 use crate::{postgres, progress::Progress};
 
-/// Finished jobs of one statement, and statements at once.
+/// Finished jobs per statement, and concurrent statements.
 const BATCH: usize = 500_000;
 const CONNECTIONS: usize = 2;
 
 const IDS: &str = include_str!("ids.sql");
-const FINISHED: &str = include_str!("finished.sql");
-const OTHERS: &str = include_str!("others.sql");
+const FINISHED: &str = include_str!("finished_jobs.sql");
+const OTHER_ROWS: &str = include_str!("other_rows.sql");
 const SCHEDULE: &str = r#"{"cron": "0 9 * * 1-5", "timezone": "Europe/Berlin", "job": {"jobType": "type-1", "payload": {"report": "daily"}}}"#;
 const OPERATION: &str = r#"{"action": "cancel", "filter": {"queue": "queue-3", "state": "pending"}, "dryRun": true}"#;
 
-/// How many steps of the progress bar it takes.
+/// The number of steps of the progress bar.
 pub(super) const fn steps(request: &Request) -> usize {
     request.finished.div_ceil(BATCH) + 2
 }
@@ -31,7 +31,7 @@ pub(super) const fn steps(request: &Request) -> usize {
 /// Fills the database behind `local`.
 pub(super) async fn fill(
     client: &Client,
-    local: &Local,
+    local: &InProcessApi,
     url: &str,
     request: &Request,
     progress: &Progress,
@@ -45,12 +45,12 @@ pub(super) async fn fill(
     progress.step("finished jobs");
     finish(url, &written(FINISHED), request.finished, progress).await?;
     progress.step("all other rows");
-    // One of each that was asked for, so that it is as the store would write it; the others are its copies.
+    // One of each is created over the API, so that it has the store's format; the SQL copies it.
     let (status, body) = local.call(Method::PUT, "/schedules/bench", Some(SCHEDULE.into())).await?;
     ensure!(status == StatusCode::CREATED, "{status}: {body:?}");
     let (status, body) = local.call(Method::POST, "/admin/jobs/bulk", Some(OPERATION.into())).await?;
     ensure!(status == StatusCode::ACCEPTED, "{status}: {body:?}");
-    client.batch_execute(&written(OTHERS)).await.context("others.sql")?;
+    client.batch_execute(&written(OTHER_ROWS)).await.context("other_rows.sql")?;
     progress.done();
     progress.step("statistics");
     client.batch_execute("VACUUM ANALYZE").await?;
@@ -68,7 +68,7 @@ async fn finish(url: &str, sql: &str, count: usize, progress: &Progress) -> Resu
             while let Some(first) = { parts.lock().await.next() } {
                 let last = count.min(first + BATCH - 1);
                 let sql = sql.replace("{first}", &first.to_string()).replace("{last}", &last.to_string());
-                client.batch_execute(&sql).await.context("finished.sql")?;
+                client.batch_execute(&sql).await.context("finished_jobs.sql")?;
                 progress.done();
             }
             anyhow::Ok(())

@@ -1,38 +1,38 @@
-//! Pages over millions of jobs: what operators and clients look at, asked of the real router on a PostgreSQL that has been in use for a week.
+//! Lists and details over millions of jobs: the real router on a PostgreSQL that looks as if used for a week.
 //!
-//! There is no limit to compare with. A page is meant for a person who waits for it, so each has the same target, whatever it is about.
+//! There is no limit to compare with. A person waits for each page, so all have the same target.
 
-mod ask;
 mod fill;
-mod landmarks;
 mod pages;
+mod placeholders;
 mod plans;
+mod request;
 mod table;
 
 use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::{Context, Result, bail, ensure};
-use orchestrix_server::Local;
+use orchestrix_server::InProcessApi;
 
-use self::{ask::ask, landmarks::Landmarks, table::Table};
+use self::{placeholders::Placeholders, request::request_page, table::Table};
 use crate::{
     arguments::HELP,
     backend,
-    measure::Place as _,
+    measure::DatabaseHost as _,
     postgres::{self, Server},
     progress::Progress,
 };
 
-/// A run.
+/// The arguments of a run.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Request {
-    /// Jobs that are completed or cancelled.
+    /// Completed and cancelled jobs.
     pub(crate) finished: usize,
-    /// Jobs that can be claimed.
+    /// Claimable jobs.
     pub(crate) pending: usize,
-    /// How often each page is asked for.
+    /// How often each page is requested.
     pub(crate) rounds: usize,
-    /// Where the plans of the statements go, if anywhere.
+    /// The directory for query plans, if any.
     pub(crate) plans: Option<PathBuf>,
     pub(crate) strict: bool,
 }
@@ -56,41 +56,42 @@ impl Request {
             }
         }
         ensure!(request.rounds > 0, "--rounds must be at least 1");
-        // With fewer some landmark would be missing.
+        // With fewer rows some placeholders would have no value.
         ensure!(request.finished >= 10_000, "--finished must be at least 10000");
         ensure!(request.pending >= 1_000, "--pending must be at least 1000");
         Ok(request)
     }
 }
 
-/// Fills a database, asks for every page and prints how long each took.
+/// Fills a database, requests every page and prints the timings.
 pub(crate) async fn run(server: &Server, request: &Request) -> Result<ExitCode> {
     let progress = Progress::new(fill::steps(request) + pages::ALL.len() * (1 + usize::from(request.plans.is_some())));
     let database = server.create_database().await?;
     let client = postgres::connect(&database.url).await?;
-    let local = Local::new(backend::open(&database.url).await?, "local:bench");
+    let local = InProcessApi::new(backend::open(&database.url).await?, "local:bench");
     fill::fill(&client, &local, &database.url, request, &progress).await?;
     server.checkpoint().await?;
 
-    let landmarks = Landmarks::find(&client).await?;
+    let placeholders = Placeholders::find(&client).await?;
     let mut table = Table::new(request);
     for page in pages::ALL {
         progress.step(page.path);
-        let seen = ask(&local, page, &landmarks, request.rounds).await.with_context(|| page.path.to_owned())?;
-        progress.note(&seen.to_string());
-        table.add(seen);
+        let timing =
+            request_page(&local, page, &placeholders, request.rounds).await.with_context(|| page.path.to_owned())?;
+        progress.note(&timing.to_string());
+        table.add(timing);
         progress.done();
     }
-    let forgotten = pages::forgotten(&local).await?;
+    let uncovered_paths = pages::uncovered_paths(&local).await?;
     drop(local);
     if let Some(directory) = &request.plans {
-        plans::write(directory, &client, &database, &landmarks, &progress).await.context("the plans")?;
+        plans::write(directory, &client, &database, &placeholders, &progress).await.context("the plans")?;
     }
     server.drop_database(database).await?;
     progress.finish();
     print!("{table}");
-    for path in forgotten {
-        println!("Not asked for: GET {path}");
+    for path in uncovered_paths {
+        println!("Not covered: GET {path}");
     }
     Ok(if request.strict && table.missed() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

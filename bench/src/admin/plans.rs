@@ -1,7 +1,7 @@
-//! What the server does for each page: the plans of the statements that were sent, as it carried them out.
+//! Writes the query plans behind each page, as executed.
 //!
-//! `auto_explain` writes them to the server's log, which is read back between two marks. So nothing needs to know which statements a page
-//! takes, and each is explained with the parameters it had.
+//! `auto_explain` writes them to the server's log, and this module reads the part between two marks. So it needs no
+//! list of statements, and each plan shows its real parameters.
 
 use std::{
     path::Path,
@@ -9,16 +9,16 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use orchestrix_server::Local;
+use orchestrix_server::InProcessApi;
 use tokio_postgres::Client;
 
-use super::{ask::get, landmarks::Landmarks, pages};
+use super::{pages, placeholders::Placeholders, request::get};
 use crate::{backend, measure::Database, progress::Progress};
 
-/// The last of so many is written: the server makes a plan for any parameters only after five for given ones.
-const TIMES: usize = 7;
-/// How long a mark may take to come through to the log.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The last of these requests is recorded: PostgreSQL considers a generic plan after five custom ones.
+const REQUESTS_PER_PLAN: usize = 7;
+/// How long to wait for a mark in the log.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 const SETTINGS: [(&str, &str); 4] = [
     ("session_preload_libraries", "auto_explain"),
@@ -27,26 +27,26 @@ const SETTINGS: [(&str, &str); 4] = [
     ("auto_explain.log_buffers", "on"),
 ];
 
-/// Writes a file for each page into the directory.
+/// Writes one file per page into the directory.
 pub(super) async fn write(
     directory: &Path,
     client: &Client,
     database: &Database,
-    landmarks: &Landmarks,
+    placeholders: &Placeholders,
     progress: &Progress,
 ) -> Result<()> {
     let log: Option<String> = client.query_one("SELECT pg_current_logfile()", &[]).await?.get(0);
-    ensure!(log.is_some(), "the server must have logging_collector on; cargo xtask bench sees to it");
+    ensure!(log.is_some(), "the server needs logging_collector = on; `cargo xtask bench` sets it");
     std::fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
     for (name, value) in SETTINGS {
         client.batch_execute(&format!("ALTER DATABASE {} SET {name} = '{value}'", database.name)).await?;
     }
-    // Connections that are opened from here on explain what they are sent.
-    let local = Local::new(backend::open(&database.url).await?, "local:bench");
+    // New connections log their plans.
+    let local = InProcessApi::new(backend::open(&database.url).await?, "local:bench");
     for (n, page) in pages::ALL.iter().enumerate() {
         progress.step(format!("plans of {}", page.path));
-        let path = landmarks.fill(page.path);
-        for _ in 1..TIMES {
+        let path = placeholders.fill(page.path);
+        for _ in 1..REQUESTS_PER_PLAN {
             get(&local, &path, page.status).await?;
         }
         let from = mark(client, &format!("before {n}")).await?;
@@ -62,7 +62,7 @@ pub(super) async fn write(
     Ok(())
 }
 
-/// Writes a line to the server's log and waits until it is there; answers how long the log is then. Whatever was written before has come
+/// Writes a line to the server's log and waits until it appears; returns the size of the log. Earlier log lines come
 /// before it.
 async fn mark(client: &Client, what: &str) -> Result<i64> {
     let line = format!("mark: {what}.");
@@ -74,7 +74,7 @@ async fn mark(client: &Client, what: &str) -> Result<i64> {
         if row.get(1) {
             return Ok(row.get(0));
         }
-        ensure!(clock.elapsed() < PATIENCE, "the log does not show what is written to it");
+        ensure!(clock.elapsed() < TIMEOUT, "the mark does not appear in the log");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }

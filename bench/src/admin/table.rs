@@ -1,36 +1,36 @@
-//! The table at the end.
+//! The result table.
 
 use std::{fmt, time::Duration};
 
-use super::{Request, ask::Seen};
+use super::{Request, request::PageTiming};
 use crate::sample::thousands;
 
-/// What a page may take.
+/// The target for the median of each page.
 const TARGET: Duration = Duration::from_millis(50);
 
-/// All pages that were asked for.
+/// The timings of all pages.
 #[derive(Debug)]
 pub(super) struct Table<'a> {
     request: &'a Request,
-    seen: Vec<Seen>,
+    timing: Vec<PageTiming>,
 }
 
 impl<'a> Table<'a> {
     pub(super) fn new(request: &'a Request) -> Self {
-        Self { request, seen: Vec::new() }
+        Self { request, timing: Vec::new() }
     }
 
-    pub(super) fn add(&mut self, seen: Seen) {
-        self.seen.push(seen);
+    pub(super) fn add(&mut self, timing: PageTiming) {
+        self.timing.push(timing);
     }
 
-    /// Whether a page took too long, more often than not.
+    /// Whether the median of any page exceeds the target.
     pub(super) fn missed(&self) -> bool {
-        self.seen.iter().any(|seen| seen.median() > TARGET)
+        self.timing.iter().any(|timing| timing.median() > TARGET)
     }
 }
 
-impl Seen {
+impl PageTiming {
     fn median(&self) -> Duration {
         self.took[self.took.len() / 2]
     }
@@ -40,33 +40,33 @@ impl Seen {
     }
 
     fn cells(&self) -> [String; 6] {
-        let verdict = match (self.median() > TARGET, self.worst() > TARGET) {
+        let result = match (self.median() > TARGET, self.worst() > TARGET) {
             (true, _) => "MISS",
-            (false, true) => "once",
+            (false, true) => "slow once",
             _ => "",
         };
-        let items = match (self.items, &self.followed) {
+        let items = match (self.items, &self.empty_pages) {
             (Some(items), None) => items.to_string(),
-            (Some(_), Some(on)) => {
+            (Some(_), Some(pages)) => {
                 format!(
-                    "0, {} {} parts, {:.0} ms",
-                    if on.ended { "then after" } else { "nor in" },
-                    on.parts,
-                    millis(on.took)
+                    "0, {} {} pages, {:.0} ms",
+                    if pages.ended { "first item after" } else { "none in" },
+                    pages.parts,
+                    millis(pages.took)
                 )
             }
             (None, _) => String::new(),
         };
         let (median, worst) = (format!("{:.1}", millis(self.median())), format!("{:.1}", millis(self.worst())));
-        [self.path.to_owned(), median, worst, verdict.to_owned(), thousands(self.bytes as f64), items]
+        [self.path.to_owned(), median, worst, result.to_owned(), thousands(self.bytes as f64), items]
     }
 }
 
-/// The line of a page by itself.
-impl fmt::Display for Seen {
+/// One page as a single line.
+impl fmt::Display for PageTiming {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [path, median, worst, verdict, _, items] = self.cells();
-        write!(f, "{path}: {median} ms, at worst {worst}  {verdict}  {items}")
+        let [path, median, worst, result, _, items] = self.cells();
+        write!(f, "{path}: {median} ms, worst {worst}  {result}  {items}")
     }
 }
 
@@ -76,8 +76,8 @@ fn millis(duration: Duration) -> f64 {
 
 impl fmt::Display for Table<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let head = ["page", "p50, ms", "worst, ms", "verdict", "bytes", "items"].map(str::to_owned);
-        let lines: Vec<[String; 6]> = std::iter::once(head).chain(self.seen.iter().map(Seen::cells)).collect();
+        let head = ["page", "p50, ms", "worst, ms", "result", "bytes", "items"].map(str::to_owned);
+        let lines: Vec<[String; 6]> = std::iter::once(head).chain(self.timing.iter().map(PageTiming::cells)).collect();
         let widths: [usize; 6] = std::array::from_fn(|i| lines.iter().map(|line| line[i].len()).max().unwrap_or(0));
         for line in &lines {
             let cells: Vec<String> = line.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
@@ -86,7 +86,7 @@ impl fmt::Display for Table<'_> {
         let Request { finished, pending, rounds, .. } = self.request;
         writeln!(
             f,
-            "\n{} finished and {} pending jobs; each page {rounds} times, one after the other. The target is {} ms: MISS, its median is over\nit; once, some answer was.",
+            "\n{} finished and {} pending jobs; each page requested {rounds} times in sequence. Target {} ms. MISS: the median is\nover the target; slow once: only the slowest response is.",
             thousands(*finished as f64),
             thousands(*pending as f64),
             TARGET.as_millis()

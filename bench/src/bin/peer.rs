@@ -1,6 +1,5 @@
-//! Orchestrix as one of several job queues that are measured side by side: `setup`, `enqueue`, `work`, `latency` and
-//! `left`, each with a count and options in JSON, on the database that `$BENCH_DB` or `$BENCH_SQLITE` names. Built on the
-//! public API alone, so it does nothing that an application could not.
+//! An adapter that compares Orchestrix with other job queues: `setup`, `enqueue`, `work`, `latency` and `left`, each
+//! with a count and options in JSON, on the database in `$BENCH_DB` or `$BENCH_SQLITE`. It uses the public API only.
 
 use std::{
     env, io,
@@ -44,7 +43,8 @@ impl Run for Noop {
 struct Options {
     mode: String,
     bulk: u64,
-    lanes: Option<u64>,
+    #[serde(rename = "lanes")]
+    callers: Option<u64>,
     #[serde(rename = "conc")]
     concurrency: usize,
     prefetch: Option<usize>,
@@ -56,22 +56,22 @@ impl Default for Options {
     fn default() -> Self {
         let mode = String::new();
         let store = env::var("PEER_STORE").unwrap_or_else(|_| "postgres".into());
-        Self { mode, bulk: 1_000, lanes: None, concurrency: 64, prefetch: None, pool: 10, store }
+        Self { mode, bulk: 1_000, callers: None, concurrency: 64, prefetch: None, pool: 10, store }
     }
 }
 
 async fn open(options: &Options) -> anyhow::Result<Client> {
     if options.store == "sqlite" {
-        let path = env::var("BENCH_SQLITE").context("BENCH_SQLITE names the file")?;
+        let path = env::var("BENCH_SQLITE").context("BENCH_SQLITE must name the file")?;
         return Ok(Client::new(SqliteStore::open(SqliteOptions::new(path)).await?));
     }
-    let url = env::var("BENCH_DB").context("BENCH_DB names the database")?;
-    // A look at what is left is a process of its own, many times over: it needs one connection and no more.
-    let looks = env::args().nth(1).as_deref() == Some("left");
+    let url = env::var("BENCH_DB").context("BENCH_DB must be the URL of the database")?;
+    // `left` runs often, as a separate process: one connection is enough.
+    let counts_only = env::args().nth(1).as_deref() == Some("left");
     let settings = PostgresOptions {
-        connections: if looks { 1 } else { options.pool },
-        listen: !looks,
-        migrate: !looks,
+        connections: if counts_only { 1 } else { options.pool },
+        listen: !counts_only,
+        migrate: !counts_only,
         ..PostgresOptions::new(url)
     };
     Ok(Client::new(PostgresStore::open(settings).await?))
@@ -85,13 +85,13 @@ fn worker(client: &Client, options: &Options) -> orchestrix::WorkerBuilder {
     }
 }
 
-/// Calls with `lanes` callers at once, each for the next piece of `0..n`.
+/// Enqueues with concurrent callers, each for the next part of `0..n`.
 async fn enqueue(client: Client, n: u64, options: &Options) -> anyhow::Result<()> {
     let bulk = options.mode == "bulk";
     let piece = if bulk { options.bulk } else { 1 };
     let next = Arc::new(AtomicU64::new(0));
     let begun = Instant::now();
-    let callers = (0..options.lanes.unwrap_or(if bulk { 2 } else { 32 })).map(|_| {
+    let callers = (0..options.callers.unwrap_or(if bulk { 2 } else { 32 })).map(|_| {
         let (client, next) = (client.clone(), Arc::clone(&next));
         tokio::spawn(async move {
             loop {
@@ -112,17 +112,17 @@ async fn enqueue(client: Client, n: u64, options: &Options) -> anyhow::Result<()
     Ok(())
 }
 
-/// Says READY, waits for a line, works, and says every 10 ms how many handlers ran.
+/// Prints READY, waits for a line, works, and prints the number of finished handlers every 10 ms.
 async fn work(client: Client, options: &Options) -> anyhow::Result<()> {
     println!("READY");
     tokio::task::spawn_blocking(|| io::stdin().read_line(&mut String::new())).await??;
     thread::spawn(|| {
-        let mut told = u64::MAX;
+        let mut printed = u64::MAX;
         loop {
             let run = RUN.load(Ordering::Relaxed);
-            if run != told {
+            if run != printed {
                 println!("C {run}");
-                told = run;
+                printed = run;
             }
             thread::sleep(Duration::from_millis(10));
         }
@@ -131,11 +131,11 @@ async fn work(client: Client, options: &Options) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// From the call of enqueue to the start of the handler, one job at a time on an idle queue, in milliseconds.
+/// Milliseconds from the call of enqueue to the start of the handler, one job at a time on an idle queue.
 async fn latency(client: Client, n: u64, options: &Options) -> anyhow::Result<()> {
     let (sender, mut started) = mpsc::unbounded_channel();
     if STARTED.set(sender).is_err() {
-        bail!("latency is measured once");
+        bail!("latency was already measured");
     }
     let worker = worker(&client, options).start()?;
     tokio::time::sleep(Duration::from_millis(1_500)).await;
@@ -145,7 +145,7 @@ async fn latency(client: Client, n: u64, options: &Options) -> anyhow::Result<()
         client.enqueue(Noop { id }).await?;
         let at =
             tokio::time::timeout(Duration::from_secs(70), started.recv()).await.context("a job was not started")?;
-        took.push(at.context("the handler is gone")?.saturating_duration_since(begun).as_secs_f64() * 1e3);
+        took.push(at.context("the worker has stopped")?.saturating_duration_since(begun).as_secs_f64() * 1e3);
         tokio::time::sleep(Duration::from_millis(5 + (id * 7_919) % 20)).await;
     }
     let mut took = took.split_off(10.min(took.len()));
@@ -157,7 +157,7 @@ async fn latency(client: Client, n: u64, options: &Options) -> anyhow::Result<()
     Ok(())
 }
 
-/// How many jobs are not finished.
+/// Prints the number of unfinished jobs.
 async fn left(client: &Client) -> anyhow::Result<()> {
     let depths = client.store().queue_depths(&PageRequest::first(1_000)).await?.items;
     let left: u64 = depths.iter().flat_map(|queue| queue.counts.values()).sum();
@@ -168,7 +168,7 @@ async fn left(client: &Client) -> anyhow::Result<()> {
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let mut arguments = env::args().skip(1);
-    let operation = arguments.next().context("which operation? setup, enqueue, work, latency or left")?;
+    let operation = arguments.next().context("an operation is required: setup, enqueue, work, latency or left")?;
     let n = arguments.next().map_or(Ok(0), |n| n.parse())?;
     let options: Options = serde_json::from_str(arguments.next().as_deref().unwrap_or("{}"))?;
     let client = open(&options).await?;
@@ -178,6 +178,6 @@ async fn main() -> anyhow::Result<()> {
         "work" => work(client, &options).await,
         "latency" => latency(client, n, &options).await,
         "left" => left(&client).await,
-        other => bail!("{other} is no operation"),
+        other => bail!("unknown operation {other}: use setup, enqueue, work, latency or left"),
     }
 }

@@ -1,11 +1,11 @@
--- What wrk sends. The first argument says what; see `wrk.rs`, which also reads the line that is printed at the end.
+-- The requests that wrk sends. The first argument selects them; `wrk.rs` parses the line printed at the end.
 --
---   health      whether the server lives, which costs it nothing: what HTTP and wrk take by themselves
---   post        jobs with a payload of some fifty bytes, no two alike: those that the library's side records
---   get FILE    looks at the jobs whose ids are the lines of FILE
---   mix FILE N  jobs with keys and ever new queues and types, looks, and requests that are wrong; N tells runs apart
+--   health      GET /healthz: the cost of HTTP and wrk alone
+--   post        jobs with a unique payload of about fifty bytes, the same as on the library's side
+--   get FILE    reads the jobs whose ids are the lines of FILE
+--   mix FILE N  jobs with idempotency keys and new queues and types, reads, and invalid requests; N names the run
 --
--- A last argument key=KEY is a key that is shown with every request.
+-- A last argument key=KEY is an API key for every request.
 
 local threads = 0
 
@@ -35,12 +35,12 @@ local function post()
    return wrk.format("POST", "/jobs", JSON, body)
 end
 
-local function looks(ids)
+local function reads(ids)
    local requests = {}
    for i, id in ipairs(ids) do
       requests[i] = wrk.format("GET", "/jobs/" .. id)
    end
-   -- Threads begin at different places, so that no two look at the same job at the same time.
+   -- Threads start at different positions, so that they do not read the same job at the same time.
    local at = math.floor(#requests * lane / 2)
    return function()
       at = at % #requests + 1
@@ -58,18 +58,18 @@ local WRONG = {
 }
 
 local function mix(ids, run)
-   local look = looks(ids)
+   local read = reads(ids)
    return function()
       local n = number()
       local kind = n % 10
       if kind < 6 then
-         -- Every tenth job is of a queue and a type that nobody has seen before.
+         -- Every tenth job has a new queue and a new type.
          local name = kind == 0 and (run .. "-" .. n) or tostring(n % 1000)
          local body = '{"jobType":"t-' .. name .. '","queue":"q-' .. name .. '","idempotencyKey":"' .. run .. "-" .. n
             .. '","payload":{"user":' .. n .. '},"tags":["bench"],"correlationId":"' .. n .. '"}'
          return wrk.format("POST", "/jobs", JSON, body)
       elseif kind < 9 then
-         return look()
+         return read()
       end
       local wrong = WRONG[math.floor(n / 10) % #WRONG + 1]
       return wrk.format(wrong[1], wrong[2], JSON, wrong[3])
@@ -90,7 +90,7 @@ function init(args)
          return health
       end
    elseif args[1] == "get" then
-      request = looks(read_ids(args[2]))
+      request = reads(read_ids(args[2]))
    elseif args[1] == "mix" then
       request = mix(read_ids(args[2]), args[3])
    else

@@ -1,20 +1,20 @@
-//! The HTTP server, as a process of its own, under wrk: what it makes of the store beneath it, and what that costs.
+//! The HTTP server as a separate process, under load by wrk.
 
 mod growth;
 mod server;
-mod sides;
 mod waits;
+mod workloads;
 mod wrk;
 
 use anyhow::Result;
 
 pub(crate) use self::server::{HttpServer, allow_connections};
-use self::sides::{Get, Plain};
+use self::workloads::{JobReads, SimpleRequests};
 pub(crate) use self::{growth::growth, waits::waits};
 use crate::{
     arguments::Request,
     figure::Figure,
-    measure::{Pair, Place, Side},
+    measure::{Comparison, DatabaseHost, Workload},
     postgres::Server,
     progress::Progress,
     report::Row,
@@ -22,56 +22,61 @@ use crate::{
     single,
 };
 
-/// Connections, unless a figure says otherwise: as many as the library's side has callers.
+/// The default number of connections: the same as the callers on the library's side.
 const CONNECTIONS: usize = single::CALLERS;
-/// Where the peak is looked for, and what comes at ten times its load, and at far more.
-const LADDER: [usize; 3] = [64, 128, 256];
-const TOO_MANY: [usize; 2] = [1_000, 5_000];
-/// Jobs of the library's side: some ten seconds' worth.
+/// Where the peak is searched, and loads far beyond it.
+const PEAK_SEARCH: [usize; 3] = [64, 128, 256];
+const OVERLOADS: [usize; 2] = [1_000, 5_000];
+/// Jobs on the library's side: about ten seconds of work.
 const JOBS: usize = 100_000;
 
-/// How many steps of the progress bar `overload` takes.
+/// The number of progress steps of `overload`.
 pub(crate) const fn overload_steps(rounds: usize) -> usize {
-    LADDER.len() + 2 * TOO_MANY.len() * rounds
+    PEAK_SEARCH.len() + 2 * OVERLOADS.len() * rounds
 }
 
-/// Measures `POST /jobs` beside the store's own enqueue, from as many callers.
-pub(crate) async fn post(pair: &Pair<'_, Server>, request: &Request) -> Result<Row> {
+/// Compares `POST /jobs` with the store's enqueue, with as many callers.
+pub(crate) async fn post(comparison: &Comparison<'_, Server>, request: &Request) -> Result<Row> {
     let library = single::of(request.scale.of(JOBS));
-    pair.compare(&Plain::post(CONNECTIONS, request.scale), &library).await
+    comparison.compare(&SimpleRequests::post(CONNECTIONS, request.scale), &library).await
 }
 
-/// Measures `GET /jobs/{id}` beside `POST /jobs`.
-pub(crate) async fn get(pair: &Pair<'_, Server>, request: &Request) -> Result<Row> {
-    let get = Get::new(CONNECTIONS, request.scale)?;
-    pair.compare(&get, &Plain::post(CONNECTIONS, request.scale)).await
+/// Compares `GET /jobs/{id}` with `POST /jobs`.
+pub(crate) async fn get(comparison: &Comparison<'_, Server>, request: &Request) -> Result<Row> {
+    let get = JobReads::new(CONNECTIONS, request.scale)?;
+    comparison.compare(&get, &SimpleRequests::post(CONNECTIONS, request.scale)).await
 }
 
-/// Measures what a request costs that asks for nothing: no other can be answered faster, by this server on this machine.
-pub(crate) async fn health(pair: &Pair<'_, Server>, request: &Request) -> Result<Row> {
-    let mut row =
-        pair.compare(&Plain::health(CONNECTIONS, request.scale), &Plain::post(CONNECTIONS, request.scale)).await?;
+/// Measures the cheapest request: an upper bound for all others on this machine.
+pub(crate) async fn health(comparison: &Comparison<'_, Server>, request: &Request) -> Result<Row> {
+    let mut row = comparison
+        .compare(&SimpleRequests::health(CONNECTIONS, request.scale), &SimpleRequests::post(CONNECTIONS, request.scale))
+        .await?;
     row.written.clear();
     Ok(row)
 }
 
-/// Measures what asking for a key costs, of the least and of the most that a request does: the same requests to a server that asks for none.
-pub(crate) async fn keys(pair: &Pair<'_, Server>, request: &Request) -> Result<Vec<Row>> {
-    let get = || Get::new(CONNECTIONS, request.scale);
-    let post = || Plain::post(CONNECTIONS, request.scale);
-    let looks = pair.compare(&get()?.with_key(), &get()?).await?;
-    let posts = pair.compare(&post().with_key(), &post()).await?;
+/// Measures the cost of authentication for a cheap and for an expensive request, compared with a server without auth.
+pub(crate) async fn keys(comparison: &Comparison<'_, Server>, request: &Request) -> Result<Vec<Row>> {
+    let get = || JobReads::new(CONNECTIONS, request.scale);
+    let post = || SimpleRequests::post(CONNECTIONS, request.scale);
+    let reads = comparison.compare(&get()?.with_key(), &get()?).await?;
+    let posts = comparison.compare(&post().with_key(), &post()).await?;
     let named = |row: Row, what: &str| Row { figure: format!("{}, {what}", row.figure), ..row };
-    Ok(vec![named(looks, "get"), named(posts, "post")])
+    Ok(vec![named(reads, "get"), named(posts, "post")])
 }
 
-/// Measures how many jobs are accepted when far more clients come than can be served, beside the most that ever are.
-pub(crate) async fn overload(pair: &Pair<'_, Server>, request: &Request, progress: &Progress) -> Result<Vec<Row>> {
-    allow_connections(TOO_MANY[TOO_MANY.len() - 1])?;
+/// Measures accepted jobs under overload, compared with the peak.
+pub(crate) async fn overload(
+    comparison: &Comparison<'_, Server>,
+    request: &Request,
+    progress: &Progress,
+) -> Result<Vec<Row>> {
+    allow_connections(OVERLOADS[OVERLOADS.len() - 1])?;
     let mut peak = (0.0, CONNECTIONS);
-    for connections in LADDER {
+    for connections in PEAK_SEARCH {
         progress.step(format!("{}, peak at {connections} connections?", Figure::Overload.name()));
-        let found = pair.place.sample(&Plain::post(connections, request.scale)).await?.jobs_per_second;
+        let found = comparison.host.sample(&SimpleRequests::post(connections, request.scale)).await?.jobs_per_second;
         progress.note(&format!("{} connections: {} jobs/s", connections, thousands(found)));
         progress.done();
         if found > peak.0 {
@@ -79,31 +84,31 @@ pub(crate) async fn overload(pair: &Pair<'_, Server>, request: &Request, progres
         }
     }
     let mut rows = Vec::new();
-    for connections in TOO_MANY {
-        let crowd = Plain::post(connections, request.scale);
-        let row = pair.compare(&crowd, &Plain::post(peak.1, request.scale)).await?;
+    for connections in OVERLOADS {
+        let crowd = SimpleRequests::post(connections, request.scale);
+        let row = comparison.compare(&crowd, &SimpleRequests::post(peak.1, request.scale)).await?;
         rows.push(Row { figure: format!("{}, {connections} against {}", row.figure, peak.1), ..row });
-        progress.note(&format!("{connections} connections: {}", crowd.what_else()));
+        progress.note(&format!("{connections} connections: {}", crowd.summary()));
     }
     Ok(rows)
 }
 
-/// A server with jobs in its database, for figures that are not compared.
-struct Ground {
+/// A server on a filled database, for figures without a comparison.
+struct FilledServer {
     database: crate::measure::Database,
     server: server::HttpServer,
 }
 
-impl Ground {
-    async fn prepare(place: &Server, side: &impl Side) -> Result<Self> {
-        let database = place.create_database().await?;
+impl FilledServer {
+    async fn prepare(host: &Server, side: &impl Workload) -> Result<Self> {
+        let database = host.create_database().await?;
         side.prepare(&database.url).await?;
         let server = server::HttpServer::start(&database.url).await?;
         Ok(Self { database, server })
     }
 
-    async fn clear(self, place: &Server) -> Result<()> {
+    async fn tear_down(self, host: &Server) -> Result<()> {
         drop(self.server);
-        place.drop_database(self.database).await
+        host.drop_database(self.database).await
     }
 }

@@ -1,4 +1,4 @@
-//! The `orchestrix` command as it is built for release, serving one database.
+//! A release build of the `orchestrix` command as a server.
 
 use std::{
     fs,
@@ -13,10 +13,10 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// How long a server may take to come up.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long the server may take to start.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A server that runs; killed when dropped.
+/// A running server; killed when dropped.
 #[derive(Debug)]
 pub(crate) struct HttpServer {
     child: Child,
@@ -25,18 +25,18 @@ pub(crate) struct HttpServer {
 }
 
 impl HttpServer {
-    /// Starts the command that lies beside this program, on a port of its own.
+    /// Starts the command next to this program, on a free port.
     pub(crate) async fn start(url: &str) -> Result<Self> {
         Self::start_with(url, &["--no-auth"]).await
     }
 
-    /// The same of a server that asks for keys, and one that is good.
-    pub(crate) async fn start_keyed(url: &str) -> Result<Self> {
+    /// Starts a server with authentication, and creates a key.
+    pub(crate) async fn start_with_auth(url: &str) -> Result<Self> {
         let made = Command::new(program()?)
             .args(["keys", "create", "--role", "client"])
             .env("ORCHESTRIX_DATABASE_URL", url)
             .output()?;
-        ensure!(made.status.success(), "no key was made: {}", String::from_utf8_lossy(&made.stderr));
+        ensure!(made.status.success(), "cannot create a key: {}", String::from_utf8_lossy(&made.stderr));
         let mut server = Self::start_with(url, &[]).await?;
         server.key = Some(String::from_utf8(made.stdout)?.trim().to_owned());
         Ok(server)
@@ -51,23 +51,26 @@ impl HttpServer {
             .stdin(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
-            .with_context(|| format!("cannot run {}; cargo xtask bench builds it", program.display()))?;
-        let stderr = child.stderr.take().context("its messages are piped")?;
-        let (tell, told) = mpsc::channel();
+            .with_context(|| format!("cannot run {}; `cargo xtask bench` builds it", program.display()))?;
+        let stderr = child.stderr.take().context("stderr is not piped")?;
+        let (sender, addresses) = mpsc::channel();
         thread::spawn(move || {
             for line in BufReader::new(stderr).lines().map_while(Result::ok) {
-                match line.split_once("listening on http://") {
-                    Some((_, address)) => drop(tell.send(address.trim().to_owned())),
-                    // What it warns of belongs to the run.
+                match line.split_once("http://") {
+                    Some((_, rest)) => {
+                        let address = rest.split([' ', '/', ';']).next().unwrap_or(rest);
+                        drop(sender.send(address.trim().to_owned()));
+                    }
+                    // Warnings belong to the output of the run.
                     None if line.contains("WARN") || line.contains("ERROR") => eprintln!("server: {line}"),
                     None => {}
                 }
             }
         });
         let mut server = Self { child, address: String::new(), key: None };
-        match tokio::task::spawn_blocking(move || told.recv_timeout(PATIENCE)).await? {
+        match tokio::task::spawn_blocking(move || addresses.recv_timeout(TIMEOUT)).await? {
             Ok(address) => server.address = address,
-            Err(error) => bail!("the server does not come up: {error}"),
+            Err(error) => bail!("the server does not start: {error}"),
         }
         Ok(server)
     }
@@ -76,15 +79,15 @@ impl HttpServer {
         &self.address
     }
 
-    /// What is shown with every request.
+    /// The API key for every request.
     pub(crate) fn key(&self) -> Option<&str> {
         self.key.as_deref()
     }
 
-    /// How many bytes of memory it holds.
+    /// Its resident memory in bytes.
     pub(crate) fn resident(&self) -> Result<u64> {
         let path = format!("/proc/{}/status", self.child.id());
-        let status = fs::read_to_string(path).context("memory is read from /proc, which only Linux has")?;
+        let status = fs::read_to_string(path).context("memory is read from /proc, which requires Linux")?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("/proc has no VmRSS")?;
         let kilobytes: u64 = line.trim().trim_end_matches("kB").trim().parse()?;
         Ok(kilobytes * 1024)
@@ -97,19 +100,19 @@ fn program() -> Result<PathBuf> {
 
 impl Drop for HttpServer {
     fn drop(&mut self) {
-        // Its sessions in the database end with it.
+        // Its database sessions end with it.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Lets this process and those that it starts have as many connections as the machine allows.
+/// Raises the limit of open files of this process and its children to the maximum.
 pub(crate) fn allow_connections(needed: usize) -> Result<()> {
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum })?;
     let needed = needed as u64 + 100;
     match limit.maximum {
-        Some(most) if most < needed => bail!("{needed} open files are needed, and `ulimit -Hn` allows {most}"),
+        Some(most) if most < needed => bail!("{needed} open files are needed, but `ulimit -Hn` allows only {most}"),
         _ => Ok(()),
     }
 }

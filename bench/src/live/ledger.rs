@@ -1,4 +1,4 @@
-//! What became of each job, and when each follower heard of it.
+//! Which subscriber received which event, and when.
 
 use std::{
     collections::HashMap,
@@ -8,16 +8,16 @@ use std::{
 use anyhow::{Result, ensure};
 use jiff::Timestamp;
 
-/// Those who follow.
+/// The kinds of subscribers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Follower {
+pub(super) enum SubscriberKind {
     ByJob,
     All,
     ByQueue,
     Events,
 }
 
-impl Follower {
+impl SubscriberKind {
     pub(super) const ALL: [Self; 4] = [Self::ByJob, Self::All, Self::ByQueue, Self::Events];
 
     pub(super) const fn name(self) -> &'static str {
@@ -30,109 +30,116 @@ impl Follower {
     }
 }
 
-/// What one follower heard of one job.
+/// What one subscriber received for one job.
 #[derive(Debug, Clone, Copy, Default)]
-struct Heard {
+struct ReceivedEvents {
     first: Option<Timestamp>,
-    /// Of its end: when it was heard, and when it was by the database's clock.
+    /// The end of the job: when it was received, and its time by the database's clock.
     end: Option<(Timestamp, Timestamp)>,
     last: usize,
 }
 
 #[derive(Debug, Default)]
 struct Job {
-    /// When the answer came that it is recorded; news may come before.
+    /// When the 202 arrived; events may come before.
     accepted: Option<Timestamp>,
-    /// Who should hear of it.
-    expected: [bool; Follower::ALL.len()],
-    heard: [Heard; Follower::ALL.len()],
+    /// Which subscribers should receive its events.
+    expected: [bool; SubscriberKind::ALL.len()],
+    received: [ReceivedEvents; SubscriberKind::ALL.len()],
 }
 
-/// All jobs.
+/// All jobs and their events.
 #[derive(Debug, Default)]
-pub(super) struct Ledger {
+pub(super) struct EventLedger {
     jobs: Mutex<HashMap<String, Job>>,
-    /// How often each was told that it lags.
-    lags: Mutex<[usize; Follower::ALL.len()]>,
+    /// How often each subscriber received `lagged`.
+    lags: Mutex<[usize; SubscriberKind::ALL.len()]>,
 }
 
-/// What is said of the statuses that a job of the load goes through, in this order.
+/// The statuses of a job, in order.
 const STATUSES: [&str; 3] = ["PENDING", "RUNNING", "COMPLETED"];
 
-impl Ledger {
+impl EventLedger {
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Job>> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A job was recorded, and these should hear of it.
-    pub(super) fn accepted(&self, id: &str, expected: impl Fn(Follower) -> bool) {
+    /// Records that a job was accepted, and which subscribers should see it.
+    pub(super) fn accepted(&self, id: &str, expected: impl Fn(SubscriberKind) -> bool) {
         let now = Timestamp::now();
         let mut jobs = self.lock();
         let job = jobs.entry(id.to_owned()).or_default();
         job.accepted = Some(now);
-        job.expected = Follower::ALL.map(expected);
+        job.expected = SubscriberKind::ALL.map(expected);
     }
 
-    /// Somebody heard of a job. Whether it is at its end; an order that cannot be is an error.
-    pub(super) fn heard(&self, who: Follower, id: &str, status: &str, at: Timestamp) -> Result<bool> {
+    /// Records an event; returns whether it is the job's end. An impossible order is an error.
+    pub(super) fn received(&self, kind: SubscriberKind, id: &str, status: &str, at: Timestamp) -> Result<bool> {
         let now = Timestamp::now();
         let rank = STATUSES.iter().position(|known| *known == status);
         ensure!(rank.is_some(), "job {id} is {status}");
         let rank = rank.unwrap_or_default();
         let mut jobs = self.lock();
-        let heard = &mut jobs.entry(id.to_owned()).or_default().heard[who as usize];
-        ensure!(rank >= heard.last, "{}: job {id} is {status} after it was {}", who.name(), STATUSES[heard.last]);
-        heard.last = rank;
-        heard.first.get_or_insert(now);
+        let received = &mut jobs.entry(id.to_owned()).or_default().received[kind as usize];
+        ensure!(
+            rank >= received.last,
+            "{}: job {id} is {status} after it was {}",
+            kind.name(),
+            STATUSES[received.last]
+        );
+        received.last = rank;
+        received.first.get_or_insert(now);
         let over = rank == STATUSES.len() - 1;
         if over {
-            heard.end.get_or_insert((now, at));
+            received.end.get_or_insert((now, at));
         }
         Ok(over)
     }
 
-    pub(super) fn lagged(&self, who: Follower) {
-        self.lags.lock().unwrap_or_else(PoisonError::into_inner)[who as usize] += 1;
+    pub(super) fn lagged(&self, kind: SubscriberKind) {
+        self.lags.lock().unwrap_or_else(PoisonError::into_inner)[kind as usize] += 1;
     }
 
-    /// How many ends somebody should have heard of and has not.
+    /// The number of ends that some subscriber should have received but has not.
     pub(super) fn missing(&self) -> usize {
-        Follower::ALL.into_iter().map(|who| self.seen(who).missed).sum()
+        SubscriberKind::ALL.into_iter().map(|kind| self.timings(kind).missed).sum()
     }
 
-    /// What one of them heard.
-    pub(super) fn seen(&self, who: Follower) -> Seen {
-        let mut seen =
-            Seen { lags: self.lags.lock().unwrap_or_else(PoisonError::into_inner)[who as usize], ..Seen::default() };
-        for job in self.lock().values().filter(|job| job.expected[who as usize]) {
-            let heard = job.heard[who as usize];
-            let Some((end, at)) = heard.end else {
-                seen.missed += 1;
+    /// The timings of one subscriber.
+    pub(super) fn timings(&self, kind: SubscriberKind) -> SubscriberTimings {
+        let mut timings = SubscriberTimings {
+            lags: self.lags.lock().unwrap_or_else(PoisonError::into_inner)[kind as usize],
+            ..SubscriberTimings::default()
+        };
+        for job in self.lock().values().filter(|job| job.expected[kind as usize]) {
+            let received = job.received[kind as usize];
+            let Some((end, at)) = received.end else {
+                timings.missed += 1;
                 continue;
             };
-            seen.ends.push(millis(at, end));
-            if let (Some(accepted), Some(first)) = (job.accepted, heard.first) {
-                seen.first.push(millis(accepted, first));
+            timings.ends.push(millis(at, end));
+            if let (Some(accepted), Some(first)) = (job.accepted, received.first) {
+                timings.first.push(millis(accepted, first));
             }
         }
-        seen.first.sort_unstable_by(f64::total_cmp);
-        seen.ends.sort_unstable_by(f64::total_cmp);
-        seen
+        timings.first.sort_unstable_by(f64::total_cmp);
+        timings.ends.sort_unstable_by(f64::total_cmp);
+        timings
     }
 }
 
-/// What one follower heard, in milliseconds, the shortest first.
+/// The timings of one subscriber in milliseconds, sorted.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
-    /// From the answer that a job is recorded to its first news.
+pub(super) struct SubscriberTimings {
+    /// From the 202 to the first event.
     pub(super) first: Vec<f64>,
-    /// From its end, by the database's clock, to the news of it.
+    /// From the job's end, by the database's clock, to its event.
     pub(super) ends: Vec<f64>,
     pub(super) missed: usize,
     pub(super) lags: usize,
 }
 
-// News may overtake the answer.
+// An event may come before the 202.
 fn millis(from: Timestamp, to: Timestamp) -> f64 {
     (to.duration_since(from).as_secs_f64() * 1_000.0).max(0.0)
 }

@@ -1,4 +1,4 @@
-//! Jobs at a steady rate, recorded over HTTP as any client would.
+//! Enqueues jobs over HTTP at a steady rate.
 
 use std::{
     sync::Arc,
@@ -14,44 +14,48 @@ use tokio::{
     task::JoinSet,
 };
 
-/// Connections that jobs are recorded over.
+/// Connections for enqueueing.
 const CONNECTIONS: usize = 16;
 
-/// What is recorded.
+/// A load of jobs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Load {
     pub(super) rate: usize,
     pub(super) seconds: usize,
-    /// Over so many queues, in turns.
+    /// Round-robin over this many queues.
     pub(super) queues: usize,
 }
 
-/// A job that was recorded.
+/// An enqueued job.
 #[derive(Debug, Clone)]
-pub(super) struct Recorded {
+pub(super) struct EnqueuedJob {
     pub(super) id: String,
-    /// Which one it is, and the number of its queue.
+    /// Its number, and the number of its queue.
     pub(super) n: usize,
     pub(super) queue: usize,
 }
 
 impl Load {
-    /// Records all of it at its rate, and tells of each job when it was answered.
-    pub(super) async fn send(self, address: &str, told: impl Fn(&Recorded) + Send + Sync + 'static) -> Result<usize> {
-        let (count, told) = (self.rate * self.seconds, Arc::new(told));
+    /// Enqueues all jobs at the given rate, and calls back with each accepted job.
+    pub(super) async fn send(
+        self,
+        address: &str,
+        accepted: impl Fn(&EnqueuedJob) + Send + Sync + 'static,
+    ) -> Result<usize> {
+        let (count, accepted) = (self.rate * self.seconds, Arc::new(accepted));
         let mut connections = JoinSet::new();
-        let (ask, asked) = mpsc::channel::<usize>(count.max(1));
-        let asked = Arc::new(tokio::sync::Mutex::new(asked));
+        let (request, requests) = mpsc::channel::<usize>(count.max(1));
+        let requests = Arc::new(tokio::sync::Mutex::new(requests));
         for _ in 0..CONNECTIONS {
-            let (address, asked, told) = (address.to_owned(), Arc::clone(&asked), Arc::clone(&told));
+            let (address, requests, accepted) = (address.to_owned(), Arc::clone(&requests), Arc::clone(&accepted));
             connections.spawn(async move {
                 let mut stream = BufReader::new(TcpStream::connect(&address).await?);
                 stream.get_ref().set_nodelay(true)?;
                 loop {
-                    let next = asked.lock().await.recv().await;
+                    let next = requests.lock().await.recv().await;
                     let Some(n) = next else { return Ok::<_, anyhow::Error>(()) };
-                    let id = record(&mut stream, &address, n, n % self.queues).await?;
-                    told(&Recorded { id, n, queue: n % self.queues });
+                    let id = enqueue(&mut stream, &address, n, n % self.queues).await?;
+                    accepted(&EnqueuedJob { id, n, queue: n % self.queues });
                 }
             });
         }
@@ -59,9 +63,9 @@ impl Load {
         for n in 0..count {
             let due = begun + Duration::from_secs_f64(n as f64 / self.rate as f64);
             tokio::time::sleep_until(due.into()).await;
-            ask.send(n).await?;
+            request.send(n).await?;
         }
-        drop(ask);
+        drop(request);
         while let Some(done) = connections.join_next().await {
             done??;
         }
@@ -73,8 +77,8 @@ pub(super) fn queue(n: usize) -> String {
     format!("q-{n}")
 }
 
-// Jobs take from nothing to a little: some are over before anybody could look, and some run for several looks.
-async fn record(stream: &mut BufReader<TcpStream>, address: &str, n: usize, of: usize) -> Result<String> {
+// Jobs run from 0 to 0.7 s: some end before the next poll of the server, some run for several.
+async fn enqueue(stream: &mut BufReader<TcpStream>, address: &str, n: usize, of: usize) -> Result<String> {
     let seconds = (n % 8) as f64 / 10.0;
     let body = json!({"jobType": "orchestrix.sleep", "payload": {"seconds": seconds}, "queue": queue(of)}).to_string();
     let head = format!(
@@ -84,7 +88,7 @@ async fn record(stream: &mut BufReader<TcpStream>, address: &str, n: usize, of: 
     stream.get_mut().write_all(format!("{head}{body}").as_bytes()).await?;
     let (mut line, mut length) = (String::new(), 0);
     stream.read_line(&mut line).await?;
-    ensure!(line.starts_with("HTTP/1.1 202"), "a job is answered with {line}");
+    ensure!(line.starts_with("HTTP/1.1 202"), "the enqueue was refused: {line}");
     while line != "\r\n" {
         line.clear();
         ensure!(stream.read_line(&mut line).await? > 0, "the connection ended");
@@ -95,5 +99,5 @@ async fn record(stream: &mut BufReader<TcpStream>, address: &str, n: usize, of: 
     let mut answer = vec![0; length];
     stream.read_exact(&mut answer).await?;
     let answer: Value = serde_json::from_slice(&answer)?;
-    Ok(answer["jobId"].as_str().context("the answer has no id")?.to_owned())
+    Ok(answer["jobId"].as_str().context("the response has no jobId")?.to_owned())
 }

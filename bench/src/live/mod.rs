@@ -1,13 +1,13 @@
-//! Live updates: a server and a worker as processes of their own, jobs at a steady rate, and those who follow them.
+//! Live updates: a server and a worker as separate processes, jobs at a steady rate, and subscribers.
 //!
-//! There is no limit to compare with. What is promised is a time, that no end is missed and how much memory very many connections take, on
-//! either database.
+//! There is no limit to compare with. The targets are a latency, no missed end of a job, and the memory of many
+//! connections, on both databases.
 
-mod followers;
 mod ledger;
 mod load;
 mod phases;
 mod socket;
+mod subscribers;
 mod table;
 mod worker;
 
@@ -20,17 +20,17 @@ use crate::{
     arguments::HELP, backend::Backend, http::allow_connections, postgres::Server, progress::Progress, sqlite::Files,
 };
 
-/// A run.
+/// The arguments of a run.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Request {
-    /// The one database to do it on, if not on both.
+    /// The only database, or `None` for both.
     pub(crate) on: Option<Backend>,
-    /// How long jobs are recorded, and how many a second.
+    /// How long jobs are enqueued, and how many per second.
     pub(crate) seconds: usize,
     pub(crate) rate: usize,
-    /// How many WebSockets there are at once.
+    /// Concurrent WebSockets.
     pub(crate) sockets: usize,
-    /// How many jobs end at once before the last measurement on PostgreSQL.
+    /// Jobs that end at once before the last measurement on PostgreSQL.
     pub(crate) burst: usize,
     pub(crate) strict: bool,
 }
@@ -69,7 +69,7 @@ impl Request {
     }
 }
 
-/// Measures all of it and prints a table. An end that nobody heard of fails the run, whatever was asked for.
+/// Measures everything and prints a table. A missed end fails the run, with or without `--strict`.
 pub(crate) async fn run(server: Option<&Server>, request: &Request) -> Result<ExitCode> {
     allow_connections(2 * request.sockets + 1_000)?;
     let progress = Progress::new(
@@ -80,7 +80,7 @@ pub(crate) async fn run(server: Option<&Server>, request: &Request) -> Result<Ex
         phases::all(&Files::new()?, request, &mut table, &progress).await.context("on SQLite")?;
     }
     if request.is_on(Backend::Postgres) {
-        let server = server.context("a server of PostgreSQL is missing")?;
+        let server = server.context("PostgreSQL is required")?;
         phases::all(server, request, &mut table, &progress).await.context("on PostgreSQL")?;
     }
     progress.finish();

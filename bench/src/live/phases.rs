@@ -1,4 +1,4 @@
-//! What is measured on one database, one after the other.
+//! The measurements on one database, one after the other.
 
 use std::{
     sync::Arc,
@@ -13,39 +13,39 @@ use serde_json::json;
 
 use super::{
     Request,
-    followers::{self, Tasks},
-    ledger::{Follower, Ledger},
+    ledger::{EventLedger, SubscriberKind},
     load::{Load, queue},
-    table::{Line, Table},
+    subscribers::{self, Tasks},
+    table::{Table, TableRow},
     worker::Worker,
 };
 use crate::{
     backend::{self, Backend},
     http::HttpServer,
-    measure::Place,
+    measure::DatabaseHost,
     postgres::set_autovacuum,
     progress::Progress,
 };
 
 /// Steps of the progress bar.
 pub(super) const STEPS: usize = 4;
-/// How long the last ends may take to be heard of, once the last job is recorded.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// One job in so many is followed by its events.
+/// How long to wait for the last ends after the last job was enqueued.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// One in this many jobs is followed by server-sent events.
 const EVENTS: usize = 10;
-/// Queues of the load that is followed, and of the one beside very many connections.
+/// Queues of the measured load, and of the load for many connections.
 const QUEUES: usize = 4;
 const MANY_QUEUES: usize = 100;
-/// What is recorded while very many follow: every job is told to half of them, three times.
+/// The load for many connections: half of them receive three events per job.
 const CROWD: Load = Load { rate: 40, seconds: 20, queues: MANY_QUEUES };
-/// How often memory is looked at, and the store.
-const LOOK: Duration = Duration::from_millis(200);
-/// How many jobs end in one transaction of the burst.
-const AT_ONCE: usize = 10_000;
+/// How often memory and the store are sampled.
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(200);
+/// Jobs that end in one transaction of the burst.
+const JOBS_PER_TRANSACTION: usize = 10_000;
 
-/// Measures all of it.
-pub(super) async fn all<P: Place>(
-    place: &P,
+/// Runs all measurements.
+pub(super) async fn all<P: DatabaseHost>(
+    host: &P,
     request: &Request,
     table: &mut Table<'_>,
     progress: &Progress,
@@ -54,7 +54,7 @@ pub(super) async fn all<P: Place>(
         Backend::Postgres => "PostgreSQL",
         Backend::Sqlite => "SQLite",
     };
-    let database = place.create_database().await?;
+    let database = host.create_database().await?;
     let server = HttpServer::start(&database.url).await?;
     let _worker = Worker::start(&database.url)?;
     let full = Load { rate: request.rate, seconds: request.seconds, queues: QUEUES };
@@ -66,11 +66,11 @@ pub(super) async fn all<P: Place>(
     table.add_ledger(name, &*follow(&server, full).await?, progress);
     progress.done();
     progress.step(format!("{name}, {} WebSockets", request.sockets));
-    table.add(crowd(name, &server, request).await?, progress);
+    table.add(peak_memory(name, &server, request).await?, progress);
     progress.done();
     if P::BACKEND == Backend::Postgres && request.burst > 0 {
         progress.step(format!("{name}, {} ends at once", request.burst));
-        // Nothing is promised of when it comes, so it does not.
+        // Off, because its timing would be random.
         set_autovacuum(&database.url, false).await?;
         let after =
             Burst { name: format!("{name}, after {} ends at once", request.burst), count: request.burst, load: full };
@@ -80,10 +80,10 @@ pub(super) async fn all<P: Place>(
     }
     progress.done();
     drop((server, _worker));
-    place.drop_database(database).await
+    host.drop_database(database).await
 }
 
-/// A load where very many jobs have just ended.
+/// A load after many jobs have just ended.
 struct Burst {
     name: String,
     count: usize,
@@ -92,58 +92,68 @@ struct Burst {
 
 impl Burst {
     async fn measure(&self, url: &str, server: &HttpServer, table: &mut Table<'_>, progress: &Progress) -> Result<()> {
-        for _ in 0..self.count.div_ceil(AT_ONCE) {
-            backend::fill_finished(url, AT_ONCE.min(self.count)).await?;
+        for _ in 0..self.count.div_ceil(JOBS_PER_TRANSACTION) {
+            backend::fill_finished(url, JOBS_PER_TRANSACTION.min(self.count)).await?;
         }
-        // Those of the last transaction are no longer among what ended lately.
+        // Waits until the last transaction is older than the window of recent changes.
         tokio::time::sleep(Duration::from_secs(2)).await;
-        let looks = tokio::spawn(looks(backend::open(url).await?, Duration::from_secs(self.load.seconds as u64)));
+        let queries = tokio::spawn(recent_changes_millis(
+            backend::open(url).await?,
+            Duration::from_secs(self.load.seconds as u64),
+        ));
         table.add_ledger(&self.name, &*follow(server, self.load).await?, progress);
-        table.add(Line::looks(&self.name, &looks.await??), progress);
+        table.add(TableRow::recent_changes_millis(&self.name, &queries.await??), progress);
         Ok(())
     }
 }
 
-// Follows a load in every way; who heard what.
-async fn follow(server: &HttpServer, load: Load) -> Result<Arc<Ledger>> {
-    let (ledger, mut tasks, address) = (Arc::<Ledger>::default(), Tasks::new(), server.address());
-    followers::broad(&mut tasks, address, Follower::All, &json!({"all": true}), &ledger).await?;
-    followers::broad(&mut tasks, address, Follower::ByQueue, &json!({"queues": [queue(0)]}), &ledger).await?;
-    let ids = followers::by_job(&mut tasks, address, &ledger).await?;
-    let (noted, home) = (Arc::clone(&ledger), address.to_owned());
+// Runs a load with every kind of subscriber; returns what they received.
+async fn follow(server: &HttpServer, load: Load) -> Result<Arc<EventLedger>> {
+    let (ledger, mut tasks, address) = (Arc::<EventLedger>::default(), Tasks::new(), server.address());
+    subscribers::subscribe_broadly(&mut tasks, address, SubscriberKind::All, &json!({"all": true}), &ledger).await?;
+    subscribers::subscribe_broadly(
+        &mut tasks,
+        address,
+        SubscriberKind::ByQueue,
+        &json!({"queues": [queue(0)]}),
+        &ledger,
+    )
+    .await?;
+    let ids = subscribers::subscribe_by_id(&mut tasks, address, &ledger).await?;
+    let (recorded, home) = (Arc::clone(&ledger), address.to_owned());
     let sent = load
         .send(address, move |job| {
-            noted.accepted(&job.id, |who| match who {
-                Follower::ByJob | Follower::All => true,
-                Follower::ByQueue => job.queue == 0,
-                Follower::Events => job.n.is_multiple_of(EVENTS),
+            recorded.accepted(&job.id, |kind| match kind {
+                SubscriberKind::ByJob | SubscriberKind::All => true,
+                SubscriberKind::ByQueue => job.queue == 0,
+                SubscriberKind::Events => job.n.is_multiple_of(EVENTS),
             });
-            // Whoever takes them is gone only when something is wrong, which is seen below.
+            // The receiver is gone only after an error, which is reported below.
             let _ = ids.send(job.id.clone());
             if job.n.is_multiple_of(EVENTS) {
-                tokio::spawn(followers::events(home.clone(), job.id.clone(), Arc::clone(&noted)));
+                tokio::spawn(subscribers::follow_events(home.clone(), job.id.clone(), Arc::clone(&recorded)));
             }
         })
         .await?;
-    ensure!(sent > 0, "no job was recorded");
+    ensure!(sent > 0, "no job was enqueued");
     let begun = Instant::now();
-    while ledger.missing() > 0 && begun.elapsed() < PATIENCE {
-        followers::check(&mut tasks)?;
-        tokio::time::sleep(LOOK).await;
+    while ledger.missing() > 0 && begun.elapsed() < TIMEOUT {
+        subscribers::check(&mut tasks)?;
+        tokio::time::sleep(SAMPLE_INTERVAL).await;
     }
-    followers::check(&mut tasks)?;
+    subscribers::check(&mut tasks)?;
     Ok(ledger)
 }
 
-// The most memory of the server while very many follow.
-async fn crowd(name: &str, server: &HttpServer, request: &Request) -> Result<Line> {
+// The server's peak memory with many subscribers.
+async fn peak_memory(name: &str, server: &HttpServer, request: &Request) -> Result<TableRow> {
     let (mut tasks, alone) = (Tasks::new(), server.resident()?);
     for n in 0..request.sockets {
         let wanted = match n.is_multiple_of(2) {
             true => json!({"all": true}),
             false => json!({"queues": [queue(n % MANY_QUEUES)]}),
         };
-        followers::crowd(&mut tasks, server.address(), &wanted).await?;
+        subscribers::subscribe_and_discard(&mut tasks, server.address(), &wanted).await?;
     }
     let load = Load { seconds: CROWD.seconds.min(request.seconds), ..CROWD };
     let sending = load.send(server.address(), |_| {});
@@ -155,15 +165,15 @@ async fn crowd(name: &str, server: &HttpServer, request: &Request) -> Result<Lin
                 sent?;
                 break;
             }
-            () = tokio::time::sleep(LOOK) => most = most.max(server.resident()?),
+            () = tokio::time::sleep(SAMPLE_INTERVAL) => most = most.max(server.resident()?),
         }
     }
-    followers::check(&mut tasks)?;
-    Ok(Line::memory(&format!("{name}, {} WebSockets", request.sockets), most, alone))
+    subscribers::check(&mut tasks)?;
+    Ok(TableRow::memory(&format!("{name}, {} WebSockets", request.sockets), most, alone))
 }
 
-// How long looks at what happened lately take meanwhile, in milliseconds.
-async fn looks(store: Arc<dyn Store>, long: Duration) -> Result<Vec<f64>> {
+// Milliseconds that queries for recent changes take meanwhile.
+async fn recent_changes_millis(store: Arc<dyn Store>, long: Duration) -> Result<Vec<f64>> {
     let begun = Instant::now();
     let mut took = Vec::new();
     while begun.elapsed() < long {
@@ -175,7 +185,7 @@ async fn looks(store: Arc<dyn Store>, long: Duration) -> Result<Vec<f64>> {
         let clock = Instant::now();
         store.recent_changes(&lately).await?;
         took.push(clock.elapsed().as_secs_f64() * 1_000.0);
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(SAMPLE_INTERVAL).await;
     }
     took.sort_unstable_by(f64::total_cmp);
     Ok(took)

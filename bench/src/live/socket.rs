@@ -1,4 +1,4 @@
-//! One end of a WebSocket: as little of it as a follower needs.
+//! A minimal WebSocket client.
 
 use std::time::Duration;
 
@@ -12,23 +12,23 @@ use tokio::{
     time::timeout,
 };
 
-/// How long a server may take to answer.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// The longest message that is expected.
-const LONGEST: u64 = 1024 * 1024;
+/// How long the server may take to answer.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// The longest expected message.
+const MAX_MESSAGE: u64 = 1024 * 1024;
 
 const TEXT: u8 = 1;
 const CLOSE: u8 = 8;
 const PING: u8 = 9;
 const PONG: u8 = 10;
 
-/// What comes.
+/// The receiving half.
 pub(super) struct Incoming(BufReader<OwnedReadHalf>);
 
-/// What is said.
+/// The sending half.
 pub(super) struct Outgoing(OwnedWriteHalf);
 
-/// What was read.
+/// A received frame.
 pub(super) enum Frame {
     Text(String),
     Ping,
@@ -36,19 +36,19 @@ pub(super) enum Frame {
     Other,
 }
 
-/// Opens one.
+/// Opens a WebSocket.
 pub(super) async fn open(address: &str) -> Result<(Incoming, Outgoing)> {
     let (incoming, mut outgoing) = TcpStream::connect(address).await?.into_split();
-    let ask = format!(
+    let request = format!(
         "GET /ws HTTP/1.1\r\nhost: {address}\r\nconnection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n\
          sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
     );
-    outgoing.write_all(ask.as_bytes()).await?;
+    outgoing.write_all(request.as_bytes()).await?;
     let mut incoming = BufReader::new(incoming);
     let mut line = String::new();
     let head = async {
         incoming.read_line(&mut line).await?;
-        ensure!(line.starts_with("HTTP/1.1 101"), "no WebSocket is given: {line}");
+        ensure!(line.starts_with("HTTP/1.1 101"), "the WebSocket was refused: {line}");
         loop {
             line.clear();
             ensure!(incoming.read_line(&mut line).await? > 0, "the connection ended");
@@ -57,12 +57,12 @@ pub(super) async fn open(address: &str) -> Result<(Incoming, Outgoing)> {
             }
         }
     };
-    timeout(PATIENCE, head).await.context("no answer")??;
+    timeout(TIMEOUT, head).await.context("no answer")??;
     Ok((Incoming(incoming), Outgoing(outgoing)))
 }
 
 impl Outgoing {
-    pub(super) async fn say(&mut self, text: &str) -> Result<()> {
+    pub(super) async fn send_text(&mut self, text: &str) -> Result<()> {
         self.send(TEXT, text.as_bytes()).await
     }
 
@@ -74,7 +74,7 @@ impl Outgoing {
         self.send(PONG, &[]).await
     }
 
-    // A client's frames are masked; a mask of nothing but zeros changes nothing.
+    // A client must mask its frames; a mask of zeros changes nothing.
     async fn send(&mut self, kind: u8, payload: &[u8]) -> Result<()> {
         let mut frame = vec![0x80 | kind];
         match payload.len() {
@@ -99,7 +99,7 @@ impl Incoming {
             127 => self.0.read_u64().await?,
             length => u64::from(length),
         };
-        ensure!(length <= LONGEST, "a message of {length} bytes");
+        ensure!(length <= MAX_MESSAGE, "a message of {length} bytes");
         let mut payload = vec![0; length as usize];
         self.0.read_exact(&mut payload).await?;
         match kind & 0x0f {
@@ -111,7 +111,7 @@ impl Incoming {
         }
     }
 
-    /// Takes whatever comes and looks at none of it; how much there was, or nothing at the end.
+    /// Discards the available bytes; returns their number, or zero at the end.
     pub(super) async fn skip(&mut self) -> Result<usize> {
         let there = self.0.fill_buf().await?.len();
         self.0.consume(there);

@@ -1,22 +1,22 @@
-//! The table at the end.
+//! The result table.
 
 use std::fmt;
 
 use super::{
     Request,
-    ledger::{Follower, Ledger},
+    ledger::{EventLedger, SubscriberKind},
 };
 use crate::{progress::Progress, sample::thousands};
 
-/// How soon all but one in a hundred must be told, in milliseconds; and what very many connections may take.
-const SOON: f64 = 500.0;
-const MEMORY: u64 = 200 * 1024 * 1024;
-/// How long a look at what happened lately may take, mostly.
-const LOOK: f64 = 50.0;
+/// The target for p99 latencies in milliseconds, and for the memory of many connections.
+const LATENCY_TARGET: f64 = 500.0;
+const MEMORY_TARGET: u64 = 200 * 1024 * 1024;
+/// The target for the median of queries for recent changes.
+const QUERY_TARGET: f64 = 50.0;
 
-/// A line of it.
+/// A row of the table.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct TableRow {
     what: String,
     measured: String,
     target: String,
@@ -24,26 +24,26 @@ pub(super) struct Line {
     missed_ends: usize,
 }
 
-impl Line {
-    /// What very many connections took, and the server without them.
+impl TableRow {
+    /// The memory with many connections, and without.
     pub(super) fn memory(what: &str, most: u64, alone: u64) -> Self {
         let megabytes = |bytes: u64| bytes as f64 / 1024.0 / 1024.0;
         Self {
             what: what.into(),
             measured: format!("{:.1} MB, {:.1} before", megabytes(most), megabytes(alone)),
-            target: format!("< {} MB", MEMORY / 1024 / 1024),
-            met: most < MEMORY,
+            target: format!("< {} MB", MEMORY_TARGET / 1024 / 1024),
+            met: most < MEMORY_TARGET,
             missed_ends: 0,
         }
     }
 
-    /// How long looks at the store took.
-    pub(super) fn looks(what: &str, took: &[f64]) -> Self {
+    /// The duration of queries for recent changes.
+    pub(super) fn recent_changes_millis(what: &str, took: &[f64]) -> Self {
         Self {
-            what: format!("{what}: a look"),
+            what: format!("{what}: query for recent changes"),
             measured: spread(took),
-            target: format!("p50 <= {LOOK} ms"),
-            met: at(took, 0.5) <= LOOK,
+            target: format!("p50 <= {QUERY_TARGET} ms"),
+            met: at(took, 0.5) <= QUERY_TARGET,
             missed_ends: 0,
         }
     }
@@ -53,11 +53,11 @@ impl Line {
     }
 }
 
-/// All that was measured.
+/// All results.
 #[derive(Debug)]
 pub(super) struct Table<'a> {
     request: &'a Request,
-    lines: Vec<Line>,
+    lines: Vec<TableRow>,
 }
 
 impl<'a> Table<'a> {
@@ -65,29 +65,32 @@ impl<'a> Table<'a> {
         Self { request, lines: Vec::new() }
     }
 
-    pub(super) fn add(&mut self, line: Line, progress: &Progress) {
+    pub(super) fn add(&mut self, line: TableRow, progress: &Progress) {
         progress.note(&line.cells().join("  "));
         self.lines.push(line);
     }
 
-    /// What everybody heard of a load.
-    pub(super) fn add_ledger(&mut self, place: &str, ledger: &Ledger, progress: &Progress) {
-        for who in Follower::ALL {
-            let seen = ledger.seen(who);
-            let (first, ends) = (at(&seen.first, 0.99), at(&seen.ends, 0.99));
-            let line = Line {
-                what: format!("{place}: {}", who.name()),
+    /// Adds the timings of all subscribers.
+    pub(super) fn add_ledger(&mut self, host: &str, ledger: &EventLedger, progress: &Progress) {
+        for kind in SubscriberKind::ALL {
+            let timings = ledger.timings(kind);
+            let (first, ends) = (at(&timings.first, 0.99), at(&timings.ends, 0.99));
+            let line = TableRow {
+                what: format!("{host}: {}", kind.name()),
                 measured: format!(
                     "first {}; end {}; of {} ends {} missed, {} lags",
-                    spread(&seen.first),
-                    spread(&seen.ends),
-                    thousands((seen.ends.len() + seen.missed) as f64),
-                    seen.missed,
-                    seen.lags
+                    spread(&timings.first),
+                    spread(&timings.ends),
+                    thousands((timings.ends.len() + timings.missed) as f64),
+                    timings.missed,
+                    timings.lags
                 ),
-                target: format!("p99 <= {SOON} ms"),
-                met: seen.missed == 0 && !seen.ends.is_empty() && first <= SOON && ends <= SOON,
-                missed_ends: seen.missed,
+                target: format!("p99 <= {LATENCY_TARGET} ms"),
+                met: timings.missed == 0
+                    && !timings.ends.is_empty()
+                    && first <= LATENCY_TARGET
+                    && ends <= LATENCY_TARGET,
+                missed_ends: timings.missed,
             };
             self.add(line, progress);
         }
@@ -98,13 +101,13 @@ impl<'a> Table<'a> {
         self.lines.iter().any(|line| !line.met)
     }
 
-    /// Whether somebody did not hear of the end of a job that he followed.
+    /// Whether a subscriber missed the end of a job.
     pub(super) fn missed_an_end(&self) -> bool {
         self.lines.iter().any(|line| line.missed_ends > 0)
     }
 }
 
-// The value that so many are not over; of none, nothing.
+// The percentile of sorted values; zero for none.
 fn at(sorted: &[f64], share: f64) -> f64 {
     sorted.get(((sorted.len().max(1) - 1) as f64 * share) as usize).copied().unwrap_or_default()
 }
@@ -115,8 +118,8 @@ fn spread(sorted: &[f64]) -> String {
 
 impl fmt::Display for Table<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let head = ["what", "measured", "target", "verdict"];
-        let lines: Vec<[&str; 4]> = std::iter::once(head).chain(self.lines.iter().map(Line::cells)).collect();
+        let head = ["what", "measured", "target", "result"];
+        let lines: Vec<[&str; 4]> = std::iter::once(head).chain(self.lines.iter().map(TableRow::cells)).collect();
         let widths: [usize; 4] = std::array::from_fn(|i| lines.iter().map(|line| line[i].len()).max().unwrap_or(0));
         for line in &lines {
             let cells: Vec<String> = line.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
@@ -125,7 +128,7 @@ impl fmt::Display for Table<'_> {
         let Request { seconds, rate, .. } = self.request;
         writeln!(
             f,
-            "\n{rate} jobs a second for {seconds} s, of 0 to 0.7 s each. First: from the answer that a job is recorded to the first news of it. End: from\nits end, by the database's clock, to the news of it. See bench/README.md."
+            "\n{rate} jobs a second for {seconds} s, of 0 to 0.7 s each. First: from the 202 to the first event. End: from the job's end, by the\ndatabase's clock, to its event. See bench/README.md."
         )
     }
 }

@@ -1,18 +1,18 @@
-//! A worker as a process of its own.
+//! A worker as a separate process.
 
 use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, Result};
 
-/// Jobs that run at once: more than the load ever has.
+/// More slots than the load ever uses.
 const CONCURRENCY: &str = "256";
 
-/// A worker that runs; killed when dropped.
+/// A running worker; killed when dropped.
 #[derive(Debug)]
 pub(super) struct Worker(Child);
 
 impl Worker {
-    /// Starts the command that lies beside this program.
+    /// Starts the command next to this program.
     pub(super) fn start(url: &str) -> Result<Self> {
         let program = std::env::current_exe()?.with_file_name("orchestrix");
         let child = Command::new(&program)
@@ -22,7 +22,7 @@ impl Worker {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
-            .with_context(|| format!("cannot run {}; cargo xtask bench builds it", program.display()))?;
+            .with_context(|| format!("cannot run {}; `cargo xtask bench` builds it", program.display()))?;
         Ok(Self(child))
     }
 }

@@ -1,4 +1,4 @@
-//! What `drain` is compared with: the least that claims and keeps jobs in our order.
+//! The limit of `drain`: the least work that claims and keeps jobs in the same order.
 
 use std::{hint::black_box, mem};
 
@@ -10,13 +10,13 @@ use crate::{
     arguments::Scale,
     backend::Backend,
     drain::{CLAIMERS, Claimer, JOBS, drain_all, warm},
-    measure::Side,
+    measure::Workload,
     postgres::server::connect,
 };
 
 const BATCH: usize = Backend::Postgres.batch();
 
-/// The bare statements: claim, ship, move to history.
+/// The bare statements: claim, read the payload, move to history.
 pub(crate) struct BareDrain {
     jobs: usize,
 }
@@ -34,7 +34,7 @@ pub(crate) struct BareClaimer {
 impl BareClaimer {
     async fn connect(url: &str) -> Result<Self> {
         let client = connect(url).await?;
-        // The tables were never analyzed: without these the limit would depend on what the planner makes of that.
+        // The tables were never analyzed: without these settings the limit would depend on the planner's guesses.
         client
             .batch_execute(
                 "SET jit = off; SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off",
@@ -56,19 +56,19 @@ impl Claimer for BareClaimer {
             return Ok(0);
         }
         ids.sort_unstable();
-        let kept = self.client.query(&self.complete, &[&ids, &secret]).await?;
-        ensure!(kept.len() == ids.len(), "{} of {} jobs were kept", kept.len(), ids.len());
+        let moved = self.client.query(&self.complete, &[&ids, &secret]).await?;
+        ensure!(moved.len() == ids.len(), "{} of {} completions were applied", moved.len(), ids.len());
         Ok(ids.len())
     }
 }
 
-impl Side for BareDrain {
+impl Workload for BareDrain {
     type Session = Vec<BareClaimer>;
 
     async fn prepare(&self, url: &str) -> Result<()> {
         let client = connect(url).await?;
         client.batch_execute(include_str!("sql/bare_schema.sql")).await?;
-        // As for our store: a transaction per few thousand, so that ids and rows lie alike.
+        // As for the store: one transaction per few thousand, so that ids and rows have the same layout.
         let fill = client.prepare(include_str!("sql/bare_fill.sql")).await?;
         let total = warm(BATCH) + self.jobs;
         for begin in (0..total).step_by(5_000) {

@@ -1,4 +1,4 @@
-//! What `bulk` is compared with: COPY.
+//! The limit of `bulk`: COPY.
 
 use std::mem;
 
@@ -9,13 +9,13 @@ use tokio_postgres::{Client, Statement};
 
 use crate::{
     arguments::Scale,
-    bulk::{CALL, LANES, WARM, calls},
-    jobs::{lots, payload},
-    measure::Side,
+    bulk::{CALL, CALLERS, WARM, calls},
+    jobs::{inputs_per_caller, payload},
+    measure::Workload,
     postgres::server::connect,
 };
 
-/// COPY in text format, a transaction per thousand rows, from two connections.
+/// COPY in text format, one transaction per thousand rows, from two connections.
 pub(crate) struct Copy {
     calls: usize,
 }
@@ -25,21 +25,21 @@ pub(crate) fn limit(scale: Scale) -> Copy {
 }
 
 pub(crate) struct CopySession {
-    lanes: Vec<(Client, Statement)>,
-    lots: Vec<Vec<Bytes>>,
+    callers: Vec<(Client, Statement)>,
+    inputs: Vec<Vec<Bytes>>,
 }
 
-// The payloads hold nothing that the text format would have to escape.
+// The payloads need no escaping in the text format.
 fn text(n: usize) -> Bytes {
     (n * CALL..(n + 1) * CALL).map(|n| format!("default\t{}\n", payload(n))).collect::<String>().into()
 }
 
 impl CopySession {
-    async fn copy(&mut self, lots: Vec<Vec<Bytes>>) -> Result<u64> {
-        let calls = lots.iter().map(Vec::len).sum::<usize>();
-        let lanes = self.lanes.drain(..).zip(lots).map(|((client, copy), lot)| {
+    async fn copy(&mut self, inputs: Vec<Vec<Bytes>>) -> Result<u64> {
+        let calls = inputs.iter().map(Vec::len).sum::<usize>();
+        let callers = self.callers.drain(..).zip(inputs).map(|((client, copy), input)| {
             tokio::spawn(async move {
-                for text in lot {
+                for text in input {
                     let mut sink = std::pin::pin!(client.copy_in::<_, Bytes>(&copy).await?);
                     sink.send(text).await?;
                     sink.finish().await?;
@@ -47,14 +47,14 @@ impl CopySession {
                 anyhow::Ok((client, copy))
             })
         });
-        for lane in lanes.collect::<Vec<_>>() {
-            self.lanes.push(lane.await??);
+        for caller in callers.collect::<Vec<_>>() {
+            self.callers.push(caller.await??);
         }
         Ok((calls * CALL) as u64)
     }
 }
 
-impl Side for Copy {
+impl Workload for Copy {
     type Session = CopySession;
 
     async fn prepare(&self, url: &str) -> Result<()> {
@@ -62,21 +62,21 @@ impl Side for Copy {
     }
 
     async fn open(&self, url: &str) -> Result<CopySession> {
-        let mut lanes = Vec::new();
-        for _ in 0..LANES {
+        let mut callers = Vec::new();
+        for _ in 0..CALLERS {
             let client = connect(url).await?;
             let copy = client.prepare(include_str!("sql/copy.sql")).await?;
-            lanes.push((client, copy));
+            callers.push((client, copy));
         }
-        Ok(CopySession { lanes, lots: lots(LANES, self.calls, text) })
+        Ok(CopySession { callers, inputs: inputs_per_caller(CALLERS, self.calls, text) })
     }
 
     async fn warm(&self, session: &mut CopySession) -> Result<u64> {
-        session.copy(lots(LANES, WARM, text)).await
+        session.copy(inputs_per_caller(CALLERS, WARM, text)).await
     }
 
     async fn run(&self, session: &mut CopySession) -> Result<u64> {
-        let lots = mem::take(&mut session.lots);
-        session.copy(lots).await
+        let inputs = mem::take(&mut session.inputs);
+        session.copy(inputs).await
     }
 }

@@ -1,4 +1,4 @@
-//! What `single` is compared with: an INSERT and a commit per job, from as many connections as there are callers.
+//! The limit of `single`: one INSERT and commit per job, from as many connections as there are callers.
 
 use std::mem;
 
@@ -7,13 +7,13 @@ use tokio_postgres::{Client, Statement};
 
 use crate::{
     arguments::Scale,
-    jobs::{lots, payload},
-    measure::Side,
+    jobs::{inputs_per_caller, payload},
+    measure::Workload,
     postgres::server::connect,
     single::{CALLERS, JOBS, WARM},
 };
 
-/// An INSERT and a commit per job, from 64 connections.
+/// One INSERT and commit per job, from 64 connections.
 pub(crate) struct Insert {
     each: usize,
 }
@@ -24,15 +24,15 @@ pub(crate) fn limit(scale: Scale) -> Insert {
 
 pub(crate) struct InsertSession {
     callers: Vec<(Client, Statement)>,
-    lots: Vec<Vec<String>>,
+    inputs: Vec<Vec<String>>,
 }
 
 impl InsertSession {
-    async fn insert(&mut self, lots: Vec<Vec<String>>) -> Result<u64> {
-        let jobs = lots.iter().map(Vec::len).sum::<usize>();
-        let callers = self.callers.drain(..).zip(lots).map(|((client, insert), lot)| {
+    async fn insert(&mut self, inputs: Vec<Vec<String>>) -> Result<u64> {
+        let jobs = inputs.iter().map(Vec::len).sum::<usize>();
+        let callers = self.callers.drain(..).zip(inputs).map(|((client, insert), input)| {
             tokio::spawn(async move {
-                for payload in lot {
+                for payload in input {
                     client.execute(&insert, &[&payload]).await?;
                 }
                 anyhow::Ok((client, insert))
@@ -45,7 +45,7 @@ impl InsertSession {
     }
 }
 
-impl Side for Insert {
+impl Workload for Insert {
     type Session = InsertSession;
 
     async fn prepare(&self, url: &str) -> Result<()> {
@@ -59,15 +59,15 @@ impl Side for Insert {
             let insert = client.prepare(include_str!("sql/insert.sql")).await?;
             callers.push((client, insert));
         }
-        Ok(InsertSession { callers, lots: lots(CALLERS, self.each, payload) })
+        Ok(InsertSession { callers, inputs: inputs_per_caller(CALLERS, self.each, payload) })
     }
 
     async fn warm(&self, session: &mut InsertSession) -> Result<u64> {
-        session.insert(lots(CALLERS, WARM, payload)).await
+        session.insert(inputs_per_caller(CALLERS, WARM, payload)).await
     }
 
     async fn run(&self, session: &mut InsertSession) -> Result<u64> {
-        let lots = mem::take(&mut session.lots);
-        session.insert(lots).await
+        let inputs = mem::take(&mut session.inputs);
+        session.insert(inputs).await
     }
 }

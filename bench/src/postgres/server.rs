@@ -1,8 +1,8 @@
-//! The server that is measured: its databases, its log and its counters.
+//! The measured server: its databases, its WAL and its counters.
 //!
-//! A server that somebody else uses, or that is not durable, is refused before anything is written to it.
+//! A server that holds other databases or is not durable is refused before anything is written to it.
 //!
-//! The counters are read from outside the measured database, so that reading them is not counted.
+//! Counters are read over another database, so that reading them is not counted.
 
 use std::{
     sync::atomic::{AtomicU32, Ordering},
@@ -14,17 +14,17 @@ use tokio_postgres::{Client, NoTls};
 
 use crate::{coordinator::cpu_time, measure::Database};
 
-/// How long closed connections may take to be gone.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long to wait for closed connections to disappear.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What must be on, or a commit could be lost and the numbers would flatter.
+/// Settings that must be on: otherwise commits could be lost and the numbers would be too good.
 const DURABLE: [&str; 3] = ["fsync", "synchronous_commit", "full_page_writes"];
 
-/// Databases that a server has before anybody uses it.
+/// The databases of a new server.
 const OWN_DATABASES: [&str; 3] = ["postgres", "template0", "template1"];
 
-/// Writes a gigabyte to the log, whose files are then used again: making new ones would slow down whoever comes first.
-const FILL_LOG: &str = "
+/// Writes a gigabyte of WAL, whose files are then reused: creating new ones would slow down the first measurement.
+const FILL_WAL: &str = "
     SELECT count(pg_logical_emit_message(false, 'bench', repeat('x', 8 * 1024 * 1024))) FROM generate_series(1, 128)";
 
 /// A private server.
@@ -52,32 +52,32 @@ impl Server {
         Ok(server)
     }
 
-    // A run fills the log, forces checkpoints and reads counters of the whole server: nobody else may live there.
+    // A run fills the WAL, forces checkpoints and reads server-wide counters, so the server must have no other use.
     async fn check_private(&self) -> Result<()> {
         let others = self
             .admin
             .query("SELECT datname FROM pg_database WHERE datname <> ALL ($1)", &[&OWN_DATABASES.as_slice()])
             .await?;
         let others: Vec<&str> = others.iter().map(|row| row.get(0)).collect();
-        ensure!(others.is_empty(), "{} is not private, it holds the databases {}", self.url, others.join(", "));
+        ensure!(others.is_empty(), "{} is not private: it has the databases {}", self.url, others.join(", "));
         Ok(())
     }
 
     async fn check_durable(&self) -> Result<()> {
         for name in DURABLE {
             let setting: String = self.admin.query_one("SELECT current_setting($1)", &[&name]).await?.get(0);
-            ensure!(setting == "on", "{} is not durable, {name} is {setting}", self.url);
+            ensure!(setting == "on", "{} is not durable: {name} is {setting}", self.url);
         }
         Ok(())
     }
 
-    /// Brings the server to the state in which measurements begin.
+    /// Prepares the server for measurements.
     pub(crate) async fn settle(&self) -> Result<()> {
-        self.admin.batch_execute(FILL_LOG).await?;
+        self.admin.batch_execute(FILL_WAL).await?;
         self.checkpoint().await
     }
 
-    /// Writes everything out, so that what one measurement left behind does not burden the next.
+    /// Runs a checkpoint, so that one measurement does not burden the next.
     pub(crate) async fn checkpoint(&self) -> Result<()> {
         Ok(self.admin.batch_execute("CHECKPOINT").await?)
     }
@@ -93,29 +93,29 @@ impl Server {
         Ok(self.admin.batch_execute(&format!("DROP DATABASE {} WITH (FORCE)", database.name)).await?)
     }
 
-    /// How many bytes have been written to the log.
-    pub(crate) async fn wal(&self) -> Result<u64> {
+    /// The number of WAL bytes written so far.
+    pub(crate) async fn wal_bytes(&self) -> Result<u64> {
         let row = self.admin.query_one("SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint", &[]).await?;
         Ok(row.get::<_, i64>(0).try_into()?)
     }
 
-    /// How many transactions a database has committed. Sessions report theirs when they end, so all must have ended.
+    /// The number of committed transactions. Sessions report theirs when they end, so all must have ended.
     pub(crate) async fn commits(&self, database: &Database) -> Result<u64> {
         let begun = Instant::now();
         while self.sessions(database).await? > 0 {
-            ensure!(begun.elapsed() < PATIENCE, "connections to {} are still open", database.name);
+            ensure!(begun.elapsed() < TIMEOUT, "connections to {} are still open", database.name);
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         self.commits_so_far(database).await
     }
 
-    /// The same while sessions are open, which report theirs a second or so late.
+    /// The same while sessions are open; they report theirs about a second late.
     pub(crate) async fn commits_so_far(&self, database: &Database) -> Result<u64> {
         let sql = "SELECT xact_commit FROM pg_stat_database WHERE datname = $1";
         Ok(self.admin.query_one(sql, &[&database.name]).await?.get::<_, i64>(0).try_into()?)
     }
 
-    /// What the sessions in a database have taken of the processor so far.
+    /// The CPU time of the sessions in a database.
     pub(crate) async fn cpu_time(&self, database: &Database) -> Result<Duration> {
         let sql = "SELECT pid::text FROM pg_stat_activity WHERE datname = $1 AND backend_type = 'client backend'";
         let sessions = self.admin.query(sql, &[&database.name]).await?;

@@ -1,5 +1,5 @@
-//! What `drain` is compared with: the bare statements on one connection, a commit for each claim and one for each
-//! completion. A second connection would only wait for the first.
+//! The limit of `drain`: the bare statements on one connection, with one commit per claim and one per completion. A
+//! second connection would only wait for the first.
 
 use std::hint::black_box;
 
@@ -11,7 +11,7 @@ use crate::{
     arguments::Scale,
     backend::Backend,
     drain::{JOBS, warm},
-    measure::Side,
+    measure::Workload,
     sqlite::{
         files::connect,
         insert::{insert, rows},
@@ -20,7 +20,7 @@ use crate::{
 
 const BATCH: usize = Backend::Sqlite.batch();
 
-/// Claims and completes in the plain table; finished rows stay where they are.
+/// Claims and completes in the plain table; finished rows stay in place.
 pub(crate) struct BareDrain {
     jobs: usize,
 }
@@ -34,14 +34,14 @@ fn drain(connection: &Connection, jobs: usize) -> Result<u64> {
     while done < jobs {
         let token = Uuid::now_v7();
         let ids = claim(connection, token, BATCH.min(jobs - done))?;
-        ensure!(!ids.is_empty(), "claims find nothing, though there are jobs");
+        ensure!(!ids.is_empty(), "claims return nothing although jobs are left");
         complete(connection, token, &ids)?;
         done += ids.len();
     }
     Ok(jobs as u64)
 }
 
-// One UPDATE … RETURNING for all of them was measured too: it takes as long.
+// A single UPDATE … RETURNING takes as long.
 fn claim(connection: &Connection, token: Uuid, batch: usize) -> Result<Vec<Uuid>> {
     let mut ids = Vec::with_capacity(batch);
     connection.prepare_cached("BEGIN IMMEDIATE")?.execute(())?;
@@ -63,19 +63,19 @@ fn complete(connection: &Connection, token: Uuid, ids: &[Uuid]) -> Result<()> {
     connection.prepare_cached("BEGIN IMMEDIATE")?.execute(())?;
     let mut complete = connection.prepare_cached(include_str!("sql/complete.sql"))?;
     for (n, id) in ids.iter().enumerate() {
-        ensure!(complete.execute((id, token, n as i64))? == 1, "a job was not kept");
+        ensure!(complete.execute((id, token, n as i64))? == 1, "a completion was not applied");
     }
     connection.prepare_cached("COMMIT")?.execute(())?;
     Ok(())
 }
 
-impl Side for BareDrain {
+impl Workload for BareDrain {
     type Session = Connection;
 
     async fn prepare(&self, url: &str) -> Result<()> {
         let connection = connect(url)?;
         connection.execute_batch(include_str!("sql/queue.sql"))?;
-        // As for our store: a transaction per few thousand.
+        // As for the store: one transaction per few thousand.
         insert(&connection, &rows(warm(BATCH) + self.jobs), 5_000)?;
         Ok(())
     }

@@ -1,6 +1,6 @@
-//! Files of SQLite: one for each measurement, on a disk that keeps what it was given.
+//! SQLite files: one per measurement, on a durable disk.
 //!
-//! What was written and committed is seen from outside, so that looking costs the measured connections nothing.
+//! Writes and commits are counted from outside, at no cost for the measured connections.
 
 use std::{
     fs::{self, File},
@@ -15,13 +15,13 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::measure::Database;
 
-/// How long closed connections may take to be gone.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long to wait for closed connections to disappear.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Where the index of the log, shared by all connections, counts commits: `iChange` in SQLite's file format.
+/// The offset of the commit counter in the shared WAL index: `iChange` in SQLite's file format.
 const COMMITS_AT: u64 = 8;
 
-/// A directory of its own, which is gone afterwards.
+/// A directory that is removed when dropped.
 #[derive(Debug)]
 pub(crate) struct Files {
     directory: PathBuf,
@@ -29,13 +29,13 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// Beside this program, which was built on a disk.
+    /// Creates it next to this program, which was built on a disk.
     pub(crate) fn new() -> Result<Self> {
         let program = std::env::current_exe()?;
         let home = program.parent().context("this program is in no directory")?;
-        ensure!(!is_in_memory(home)?, "{} is kept in memory, and nothing there is durable", home.display());
+        ensure!(!is_in_memory(home)?, "{} is a memory file system, which is not durable", home.display());
         let directory = home.join(format!("bench-{}", std::process::id()));
-        fs::create_dir(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
+        fs::create_dir(&directory).with_context(|| format!("cannot create {}", directory.display()))?;
         Ok(Self { directory, made: AtomicU32::new(0) })
     }
 
@@ -44,34 +44,34 @@ impl Files {
         Database { url: format!("sqlite:{}", self.directory.join(&name).display()), name }
     }
 
-    /// A process that ended without closing its connections leaves the log behind.
+    /// Also removes the WAL, which a process leaves behind that did not close its connections.
     pub(crate) fn drop(&self, database: &Database) {
         for suffix in ["", "-wal", "-shm"] {
-            // Whatever is left is gone with the directory.
+            // Best effort: the directory is removed later.
             let _ = fs::remove_file(self.path(database, suffix));
         }
     }
 
-    /// Waits until every connection is gone. The last one carries the log over into the file, syncs it and removes the
-    /// log; none of that may happen while the next measurement runs.
-    pub(crate) async fn closed(&self, database: &Database) -> Result<()> {
+    /// Waits until every connection is closed. The last one checkpoints, syncs and removes the WAL, which must not
+    /// happen during the next measurement.
+    pub(crate) async fn wait_until_closed(&self, database: &Database) -> Result<()> {
         let begun = Instant::now();
         while self.path(database, "-wal").exists() {
-            ensure!(begun.elapsed() < PATIENCE, "connections to {} are still open", database.name);
+            ensure!(begun.elapsed() < TIMEOUT, "connections to {} are still open", database.name);
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         Ok(())
     }
 
-    /// Carries the log over into the file, so that it begins anew for everybody.
+    /// Checkpoints, so that the WAL starts from its beginning.
     pub(crate) fn checkpoint(&self, database: &Database) -> Result<()> {
         let blocked: bool =
             connect(&database.url)?.query_row("PRAGMA wal_checkpoint(RESTART)", (), |row| row.get(0))?;
-        ensure!(!blocked, "somebody reads {} and keeps its log from being emptied", database.name);
+        ensure!(!blocked, "a reader of {} blocks the checkpoint", database.name);
         Ok(())
     }
 
-    /// How many transactions that wrote something were committed. Only while there is a connection.
+    /// The number of committed write transactions. Requires an open connection.
     pub(crate) fn commits(&self, database: &Database) -> Result<u32> {
         let mut counter = [0; 4];
         File::open(self.path(database, "-shm"))?.read_exact_at(&mut counter, COMMITS_AT)?;
@@ -91,9 +91,9 @@ impl Drop for Files {
     }
 }
 
-/// Opens a bare connection that is as durable as those of our store, with the same cache.
+/// Opens a plain connection with the durability and cache size of the store.
 pub(crate) fn connect(url: &str) -> Result<Connection> {
-    let path = url.strip_prefix("sqlite:").context("not a file of SQLite")?;
+    let path = url.strip_prefix("sqlite:").context("not an SQLite URL")?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.execute_batch(
@@ -107,9 +107,9 @@ pub(crate) fn connect(url: &str) -> Result<Connection> {
     Ok(connection)
 }
 
-/// How many bytes this process has written, wherever to: next to nothing but SQLite writes while it is measured.
+/// The number of bytes that this process has written, anywhere: during a measurement nearly all of them are SQLite's.
 pub(crate) fn written() -> Result<u64> {
-    let io = fs::read_to_string("/proc/self/io").context("writes are counted in /proc, which only Linux has")?;
+    let io = fs::read_to_string("/proc/self/io").context("writes are counted in /proc, which requires Linux")?;
     let bytes = io.lines().find_map(|line| line.strip_prefix("wchar:")).context("/proc/self/io has no wchar")?;
     Ok(bytes.trim().parse()?)
 }

@@ -1,4 +1,4 @@
-//! What `single` and `bulk` are compared with: inserts into a plain table from one connection, with so many to a commit.
+//! The limit of `single` and `bulk`: inserts into a plain table from one connection, with a fixed number per commit.
 
 use std::mem;
 
@@ -6,23 +6,23 @@ use anyhow::Result;
 use rusqlite::Connection;
 use uuid::Uuid;
 
-use crate::{arguments::Scale, bulk, jobs::payload, measure::Side, sqlite::files::connect};
+use crate::{arguments::Scale, bulk, jobs::payload, measure::Workload, sqlite::files::connect};
 
-/// Inserts, a fixed number of them in each transaction.
+/// Inserts with a fixed number of rows per transaction.
 pub(crate) struct Insert {
     jobs: usize,
     warm: usize,
     per_commit: usize,
 }
 
-/// A commit per job. Every one of them waits for the disk, so that a few thousand tell the rate.
+/// One commit per job. Each waits for the disk, so a few thousand suffice for the rate.
 pub(crate) fn one_by_one(scale: Scale) -> Insert {
     Insert { jobs: scale.of(10_000), warm: 100, per_commit: 1 }
 }
 
-/// A commit per thousand.
+/// One commit per thousand jobs.
 pub(crate) fn batched(scale: Scale) -> Insert {
-    let calls = |each: usize| bulk::LANES * each * bulk::CALL;
+    let calls = |each: usize| bulk::CALLERS * each * bulk::CALL;
     Insert { jobs: calls(bulk::calls(scale)), warm: calls(bulk::WARM), per_commit: bulk::CALL }
 }
 
@@ -32,12 +32,12 @@ pub(crate) struct Session {
     run: Vec<(Uuid, String)>,
 }
 
-/// What is inserted, made before the clock starts.
+/// The rows, created before the clock starts.
 pub(crate) fn rows(count: usize) -> Vec<(Uuid, String)> {
     (0..count).map(|n| (Uuid::now_v7(), payload(n))).collect()
 }
 
-/// Inserts rows as they would be enqueued.
+/// Inserts rows in the order of their ids.
 pub(crate) fn insert(connection: &Connection, rows: &[(Uuid, String)], per_commit: usize) -> Result<u64> {
     for batch in rows.chunks(per_commit) {
         connection.prepare_cached("BEGIN IMMEDIATE")?.execute(())?;
@@ -50,7 +50,7 @@ pub(crate) fn insert(connection: &Connection, rows: &[(Uuid, String)], per_commi
     Ok(rows.len() as u64)
 }
 
-impl Side for Insert {
+impl Workload for Insert {
     type Session = Session;
 
     async fn prepare(&self, url: &str) -> Result<()> {
@@ -58,7 +58,7 @@ impl Side for Insert {
     }
 
     async fn open(&self, url: &str) -> Result<Session> {
-        // In this order, since their ids rise.
+        // In this order, so that the ids ascend.
         Ok(Session { connection: connect(url)?, warm: rows(self.warm), run: rows(self.jobs) })
     }
 

@@ -1,4 +1,4 @@
-//! SQLite: files on this machine's disk, and the least that one connection could be asked to do for the same jobs.
+//! SQLite: files on this machine's disk, and the least work that one connection could do for the same jobs.
 
 mod bare_drain;
 mod files;
@@ -12,10 +12,10 @@ pub(crate) use self::files::Files;
 use crate::{
     arguments::Request,
     backend::Backend,
-    backlog, bulk,
+    bulk, drain_scenarios,
     figure::Figure,
     latency,
-    measure::{Database, Pair, Place, Side},
+    measure::{Comparison, Database, DatabaseHost, Workload},
     memory,
     progress::Progress,
     report::Row,
@@ -23,7 +23,7 @@ use crate::{
     single, worker,
 };
 
-impl Place for Files {
+impl DatabaseHost for Files {
     const BACKEND: Backend = Backend::Sqlite;
 
     async fn create_database(&self) -> Result<Database> {
@@ -35,10 +35,10 @@ impl Place for Files {
         Ok(())
     }
 
-    async fn sample(&self, side: &impl Side) -> Result<Sample> {
+    async fn sample(&self, side: &impl Workload) -> Result<Sample> {
         let database = self.create();
         side.prepare(&database.url).await?;
-        self.closed(&database).await?;
+        self.wait_until_closed(&database).await?;
         let mut session = side.open(&database.url).await?;
         side.warm(&mut session).await?;
         self.checkpoint(&database)?;
@@ -50,21 +50,21 @@ impl Place for Files {
         let (written, commits) = (files::written()? - written, self.commits(&database)? - commits);
         ensure!(jobs > 0, "no job was done");
         drop(session);
-        self.closed(&database).await?;
+        self.wait_until_closed(&database).await?;
         self.drop(&database);
         Ok(Sample::new(jobs, took, written, commits.into(), jobs))
     }
 
     async fn measure(&self, figure: Figure, request: &Request, progress: &Progress) -> Result<Vec<Row>> {
         let (on, scale) = (Self::BACKEND, request.scale);
-        let pair = Pair { figure, place: self, rounds: request.rounds, progress };
-        let empty = backlog::empty(on, scale);
+        let comparison = Comparison { figure, host: self, rounds: request.rounds, progress };
+        let empty = drain_scenarios::empty(on, scale);
         Ok(vec![match figure {
-            Figure::Single => pair.compare(&single::ours(scale), &insert::one_by_one(scale)).await?,
-            Figure::Bulk => pair.compare(&bulk::ours(scale), &insert::batched(scale)).await?,
-            Figure::Drain => pair.compare(&empty, &bare_drain::limit(scale)).await?,
-            Figure::Finished => pair.compare(&backlog::finished(on, scale), &empty).await?,
-            Figure::Pending => pair.compare(&backlog::pending(on, scale), &empty).await?,
+            Figure::Single => comparison.compare(&single::ours(scale), &insert::one_by_one(scale)).await?,
+            Figure::Bulk => comparison.compare(&bulk::ours(scale), &insert::batched(scale)).await?,
+            Figure::Drain => comparison.compare(&empty, &bare_drain::limit(scale)).await?,
+            Figure::Finished => comparison.compare(&drain_scenarios::finished(on, scale), &empty).await?,
+            Figure::Pending => comparison.compare(&drain_scenarios::pending(on, scale), &empty).await?,
             Figure::Xmin
             | Figure::Promotion
             | Figure::Punctuality
@@ -79,18 +79,18 @@ impl Place for Files {
             | Figure::Overload
             | Figure::Growth
             | Figure::Waits => {
-                bail!("SQLite has nothing to measure here")
+                bail!("this figure is not measured on SQLite")
             }
             Figure::Memory => memory::measure(self, scale, progress).await?,
             Figure::Latency => latency::measure(self, false, scale, progress).await?,
-            Figure::Run => pair.compare(&worker::ours(scale), &worker::limit(on, scale)).await?,
+            Figure::Run => comparison.compare(&worker::ours(scale), &worker::limit(on, scale)).await?,
             Figure::Start => worker::start(self, scale, progress).await?,
             Figure::Footprint => worker::footprint(self, scale, progress).await?,
         }])
     }
 }
 
-/// Adds completed jobs to the table of our store. They are counted nowhere: depths are of unfinished ones.
+/// Inserts completed jobs into the table of the store. Depths count unfinished jobs only, so they stay correct.
 pub(crate) fn fill_finished(url: &str, count: usize) -> Result<()> {
     files::connect(url)?.execute(include_str!("sql/fill_finished.sql"), [count as i64])?;
     Ok(())

@@ -1,4 +1,4 @@
-//! `orchestrix audit`: who did what.
+//! `orchestrix audit`: lists audit entries.
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -6,51 +6,51 @@ use orchestrix_api::admin::audit::{AuditEntryView, AuditFilterRequest};
 use orchestrix_core::{Tenant, Timestamp};
 
 use crate::{
-    api::{Api, Request},
-    failure::Outcome,
+    api::{ApiClient, Request},
+    error::ExitStatus,
     jobs::list,
     output::{Output, table},
     times,
 };
 
-/// Look at who did what
+/// Show the audit log
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// List what was done, newest first
+    /// List audit entries, newest first
     #[command(after_help = "Example:\n  orchestrix audit list --action 'PUT /admin/queues/{name}' --from 24h")]
     List {
-        /// Done by this actor
+        /// Only entries of this actor
         #[arg(long)]
         actor: Option<String>,
-        /// Done by somebody who is bound to this tenant
+        /// Only entries of actors that are bound to this tenant
         #[arg(long)]
         tenant: Option<Tenant>,
-        /// This action: a method and a route, as the list shows them
+        /// Only this action: a method and a route, as the list shows them
         #[arg(long)]
         action: Option<String>,
-        /// Done to this: the path that was asked for
+        /// Only entries about this target: the requested path
         #[arg(long)]
         target: Option<String>,
-        /// Done at or after this time, or as long ago as this: 2h
+        /// Only entries at or after this time, or within this duration: 2h
         #[arg(long, value_name = "TIME", value_parser = times::past_time)]
         from: Option<Timestamp>,
-        /// Done before this time, or longer ago than this: 2h
+        /// Only entries before this time, or older than this duration: 2h
         #[arg(long, value_name = "TIME", value_parser = times::past_time)]
         to: Option<Timestamp>,
-        /// At most so many
+        /// List at most this many
         #[arg(long, value_name = "N", default_value_t = 50, value_parser = list::limit())]
         limit: usize,
-        /// Go on after this entry, as the previous list said
+        /// Continue after this entry: the cursor of the previous list
         #[arg(long, value_name = "SEQ")]
         cursor: Option<i64>,
     },
 }
 
-pub(crate) async fn run(command: Command, api: &Api, output: &Output) -> Result<Outcome> {
+pub(crate) async fn run(command: Command, api: &ApiClient, output: &Output) -> Result<ExitStatus> {
     let Command::List { actor, tenant, action, target, from, to, limit, cursor } = command;
-    let question = AuditFilterRequest { actor, tenant: tenant.map(Into::into), action, target, from, to };
-    let list = Request::get("/admin/audit").asking(&question)?;
-    let page = api.gather(&list, cursor.map(|seq| seq.to_string()), limit).await?;
+    let params = AuditFilterRequest { actor, tenant: tenant.map(Into::into), action, target, from, to };
+    let list = Request::get("/admin/audit").query_params(&params)?;
+    let page = api.collect_pages(&list, cursor.map(|seq| seq.to_string()), limit).await?;
     let now = Timestamp::now();
     output.page(&page, |entries| {
         let row = |entry: &AuditEntryView| {
@@ -61,7 +61,7 @@ pub(crate) async fn run(command: Command, api: &Api, output: &Output) -> Result<
                 entry.actor.clone(),
                 entry.action.clone(),
                 or_none(&entry.target),
-                entry.detail.as_ref().map_or_else(|| "-".into(), |detail| brief(&detail.to_string())),
+                entry.detail.as_ref().map_or_else(|| "-".into(), |detail| truncate(&detail.to_string())),
                 or_none(&entry.outcome),
                 entry.request_id.clone(),
             ]
@@ -69,13 +69,13 @@ pub(crate) async fn run(command: Command, api: &Api, output: &Output) -> Result<
         let header = ["SEQ", "AT", "ACTOR", "ACTION", "TARGET", "DETAIL", "OUTCOME", "REQUEST"];
         table(header, entries.iter().map(row))
     })?;
-    Ok(Outcome::DONE)
+    Ok(ExitStatus::SUCCESS)
 }
 
-// A redrive may name a thousand jobs; JSON has them all.
-fn brief(detail: &str) -> String {
-    const SHOWN: usize = 60;
-    match detail.char_indices().nth(SHOWN) {
+// The detail of a redrive may hold a thousand ids; the JSON output shows all of them.
+fn truncate(detail: &str) -> String {
+    const MAX_CHARS: usize = 60;
+    match detail.char_indices().nth(MAX_CHARS) {
         Some((end, _)) => format!("{}…", &detail[..end]),
         None => detail.to_owned(),
     }
@@ -86,9 +86,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_particulars_are_cut_between_letters() {
-        assert_eq!(brief(r#"{"paused":true}"#), r#"{"paused":true}"#);
-        assert_eq!(brief(&"é".repeat(60)), "é".repeat(60));
-        assert_eq!(brief(&"é".repeat(61)), format!("{}…", "é".repeat(60)));
+    fn a_long_detail_is_truncated_at_a_character_boundary() {
+        assert_eq!(truncate(r#"{"paused":true}"#), r#"{"paused":true}"#);
+        assert_eq!(truncate(&"é".repeat(60)), "é".repeat(60));
+        assert_eq!(truncate(&"é".repeat(61)), format!("{}…", "é".repeat(60)));
     }
 }

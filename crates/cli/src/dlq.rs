@@ -1,4 +1,4 @@
-//! `orchestrix dlq`: jobs that failed for good. Look at them, give them another chance, or forget them.
+//! `orchestrix dlq`: lists, redrives and purges dead jobs.
 
 use std::time::Duration;
 
@@ -14,17 +14,17 @@ use orchestrix_core::{JobId, JobState, Timestamp};
 use serde::Serialize;
 
 use crate::{
-    api::{Api, ApiError, Refused, Request},
-    consent::Consent,
-    each::{self, Fate, each, jobs, rehearse, standing, would_change},
-    failure::{Failure, Outcome},
-    filter::{self, Filter, find},
+    api::{ApiClient, ApiError, Rejection, Request},
+    confirmation::Confirmation,
+    error::{CliError, ExitStatus},
+    filter::{self, Filter, find_jobs},
+    job_states::{self, DryRun, apply_to_jobs, count_jobs, dry_run_jobs, job_state, print_dry_run},
     jobs::list,
     output::{Output, table},
     times,
 };
 
-/// Look at dead jobs, retry or forget them
+/// List, redrive and purge dead jobs
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// List dead jobs, newest first
@@ -33,44 +33,48 @@ pub(crate) enum Command {
         #[command(flatten)]
         filter: Filter,
         #[command(flatten)]
-        part: list::Part,
+        page: list::PageArguments,
     },
-    /// Give dead jobs another chance, with at least one attempt left
-    #[command(after_help = format!("Example:\n  orchestrix dlq redrive --type SEND_EMAIL --dry-run\n\n{}", filter::VARIABLES))]
+    /// Redrive dead jobs: run them again, with at least one attempt
+    #[command(after_help = format!("\
+Example:
+  orchestrix dlq redrive --type SEND_EMAIL --dry-run
+
+{}", filter::ENV_HELP))]
     Redrive {
-        /// These jobs
+        /// Redrive these jobs
         #[arg(value_name = "ID", conflicts_with = "filter")]
         ids: Vec<JobId>,
         #[command(flatten)]
         filter: Filter,
-        /// All of them
+        /// Redrive all dead jobs
         #[arg(long, conflicts_with_all = ["ids", "filter"])]
         all: bool,
-        /// At most so many
+        /// Redrive at most this many
         #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = list::limit())]
         limit: usize,
         #[command(flatten)]
-        consent: Consent,
+        confirmation: Confirmation,
     },
-    /// Forget dead jobs for good, with their payloads and errors
+    /// Delete dead jobs permanently, with their payloads and errors
     #[command(after_help = "Example:\n  orchestrix dlq purge --older-than 30d --dry-run")]
     #[command(group = clap::ArgGroup::new("which").required(true))]
     Purge {
-        /// Those that died longer ago than this
+        /// Delete the jobs that died longer ago than this
         #[arg(long, value_name = "DURATION", value_parser = times::duration, group = "which")]
         older_than: Option<Duration>,
-        /// All of them
+        /// Delete all dead jobs
         #[arg(long, group = "which")]
         all: bool,
         #[command(flatten)]
-        consent: Consent,
+        confirmation: Confirmation,
     },
 }
 
-pub(crate) async fn run(command: Command, api: &Api, output: &Output) -> Result<Outcome> {
+pub(crate) async fn run(command: Command, api: &ApiClient, output: &Output) -> Result<ExitStatus> {
     match command {
-        Command::List { filter, part } => {
-            let page = find(api, DEAD, &filter.request(), part.cursor, part.limit).await?;
+        Command::List { filter, page } => {
+            let page = find_jobs(api, DEAD_JOBS, &filter.request(), page.cursor, page.limit).await?;
             output.page(&page, |jobs| {
                 let now = Timestamp::now();
                 let row = |job: &JobSummaryView| {
@@ -85,114 +89,121 @@ pub(crate) async fn run(command: Command, api: &Api, output: &Output) -> Result<
                 };
                 table(["ID", "TYPE", "QUEUE", "ATTEMPTS", "DIED", "REASON"], jobs.iter().map(row))
             })?;
-            Ok(Outcome::DONE)
+            Ok(ExitStatus::SUCCESS)
         }
-        Command::Redrive { ids, filter, all, limit, consent } => {
-            if !all && ids.is_empty() && !filter.narrows() {
-                return Err(Failure::Usage("which jobs? Give ids, a filter such as --queue, or --all".into()).into());
+        Command::Redrive { ids, filter, all, limit, confirmation } => {
+            if !all && ids.is_empty() && !filter.is_set() {
+                return Err(
+                    CliError::Usage("no jobs selected: give ids, a filter such as --queue, or --all".into()).into()
+                );
             }
             if ids.is_empty() {
-                redrive(&filter.request(), limit, consent, api, output).await
-            } else if consent.dry_run {
-                rehearse(&ids, output, async |id| standing(id, api).await, |job| fate(job.state)).await
+                redrive(&filter.request(), limit, confirmation, api, output).await
+            } else if confirmation.dry_run {
+                dry_run_jobs(&ids, output, async |id| job_state(id, api).await, |job| predict_redrive(job.state)).await
             } else {
-                each(&ids, output, async |id| redrive_one(id, api).await).await
+                apply_to_jobs(&ids, output, async |id| redrive_one(id, api).await).await
             }
         }
-        Command::Purge { older_than, all: _, consent } => {
-            purge(older_than.unwrap_or_default(), consent, api, output).await
+        Command::Purge { older_than, all: _, confirmation } => {
+            purge(older_than.unwrap_or_default(), confirmation, api, output).await
         }
     }
 }
 
-// Only as a dead letter: `jobs retry` is for jobs that were cancelled.
-async fn redrive_one(id: JobId, api: &Api) -> Result<JobStateView> {
-    let wanted = RedriveRequest { job_ids: Some(vec![id]), ..RedriveRequest::default() };
-    let done: RedriveResponse = api.call(Request::post("/admin/dlq/redrive").with(&wanted)?).await?;
-    match done.refused.into_iter().next() {
-        Some(refused) => Err(ApiError::from(Refused::item(refused.code, refused.detail)).into()),
+// Rejects a job that is not dead: `jobs retry` is for cancelled jobs.
+async fn redrive_one(id: JobId, api: &ApiClient) -> Result<JobStateView> {
+    let request = RedriveRequest { job_ids: Some(vec![id]), ..RedriveRequest::default() };
+    let response: RedriveResponse = api.call(Request::post("/admin/dlq/redrive").json(&request)?).await?;
+    match response.refused.into_iter().next() {
+        Some(refused) => Err(ApiError::from(Rejection::of_item(refused.code, refused.detail)).into()),
         None => Ok(JobStateView::new(id, JobState::Pending)),
     }
 }
 
-fn fate(state: JobState) -> Fate {
+fn predict_redrive(state: JobState) -> DryRun {
     match state {
-        JobState::Dead => Fate::Changed,
-        state => Fate::Refused(format!("it is {state}; only dead jobs are redriven")),
+        JobState::Dead => DryRun::Change,
+        state => DryRun::Reject(format!("the job is {state}; only dead jobs can be redriven")),
     }
 }
 
-/// Where dead jobs are listed.
-const DEAD: &str = "/admin/dlq";
+/// The path of the list of dead jobs.
+const DEAD_JOBS: &str = "/admin/dlq";
 
 async fn redrive(
     filter: &JobFilterRequest,
     limit: usize,
-    consent: Consent,
-    api: &Api,
+    confirmation: Confirmation,
+    api: &ApiClient,
     output: &Output,
-) -> Result<Outcome> {
-    let found = find(api, DEAD, filter, None, limit).await?;
-    if consent.dry_run {
-        return would_change(&found.items, output);
+) -> Result<ExitStatus> {
+    let found = find_jobs(api, DEAD_JOBS, filter, None, limit).await?;
+    if confirmation.dry_run {
+        return print_dry_run(&found.items, output);
     }
     if !found.items.is_empty() {
-        consent.ask(&format!("{} would be retried.", jobs(found.items.len())), "which")?;
+        confirmation.require(&format!("{} would be redriven.", count_jobs(found.items.len())), "which")?;
     }
-    let mut retried = Vec::new();
+    let mut redriven = Vec::new();
     let mut cursor = None;
-    // From the newest to the oldest: those that die again meanwhile are behind it, and not retried for ever.
-    while retried.len() < found.items.len() {
-        let limit = Some((found.items.len() - retried.len()).min(MAX_REDRIVE));
+    // The cursor moves from the newest to the oldest, so a job that dies again meanwhile is not redriven twice.
+    while redriven.len() < found.items.len() {
+        let limit = Some((found.items.len() - redriven.len()).min(MAX_REDRIVE));
         let criteria = Some(filter.criteria.clone()).filter(|criteria| *criteria != JobCriteria::default());
-        let wanted = RedriveRequest { all: criteria.is_none(), filter: criteria, job_ids: None, limit, cursor };
-        let step: RedriveResponse = api.call(Request::post("/admin/dlq/redrive").with(&wanted)?).await?;
-        retried.extend(step.retried);
-        cursor = step.next_cursor;
+        let request = RedriveRequest { all: criteria.is_none(), filter: criteria, job_ids: None, limit, cursor };
+        let page: RedriveResponse = api.call(Request::post("/admin/dlq/redrive").json(&request)?).await?;
+        redriven.extend(page.retried);
+        cursor = page.next_cursor;
         if cursor.is_none() {
             break;
         }
     }
-    // What was retried may be running by now; where it went is all that this command knows.
-    let standing: Vec<JobStateView> = retried.into_iter().map(|id| JobStateView::new(id, JobState::Pending)).collect();
-    each::show(&standing, output)?;
-    output.note(&format!("{} retried", jobs(standing.len())));
+    // RedriveResponse jobs become pending; they may be running by now.
+    let states: Vec<JobStateView> = redriven.into_iter().map(|id| JobStateView::new(id, JobState::Pending)).collect();
+    job_states::print_states(&states, output)?;
+    output.note(&format!("{} redriven", count_jobs(states.len())));
     if found.next_cursor.is_some() {
-        output.note("more may match: run it again, or raise --limit");
+        output.note("more jobs may match: run the command again, or raise --limit");
     }
-    Ok(Outcome::DONE)
+    Ok(ExitStatus::SUCCESS)
 }
 
-/// What was forgotten, or would be.
+/// The number of jobs that were deleted, or would be.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Forgotten {
+struct PurgeOutput {
     count: usize,
     dry_run: bool,
 }
 
-async fn purge(older_than: Duration, consent: Consent, api: &Api, output: &Output) -> Result<Outcome> {
-    let wanted = |dry_run| PurgeRequest { older_than_seconds: older_than.as_secs_f64(), dry_run };
-    let ask = |dry_run| Request::post("/admin/dlq/purge").with(&wanted(dry_run));
-    let PurgeResponse { count, more } = api.call(ask(true)?.repeatable()).await?;
-    // So many that counting them all would take long.
-    let about = if more { "at least " } else { "" };
-    if consent.dry_run {
-        let text = format!("{about}{} would be forgotten\n", jobs(count));
-        output.item(&Forgotten { count, dry_run: true }, || text)?;
-        return Ok(Outcome::DONE);
+async fn purge(
+    older_than: Duration,
+    confirmation: Confirmation,
+    api: &ApiClient,
+    output: &Output,
+) -> Result<ExitStatus> {
+    let body = |dry_run| PurgeRequest { older_than_seconds: older_than.as_secs_f64(), dry_run };
+    let request = |dry_run| Request::post("/admin/dlq/purge").json(&body(dry_run));
+    let PurgeResponse { count, more } = api.call(request(true)?.idempotent()).await?;
+    // The server stops counting at some point.
+    let at_least = if more { "at least " } else { "" };
+    if confirmation.dry_run {
+        let text = format!("{at_least}{} would be deleted\n", count_jobs(count));
+        output.item(&PurgeOutput { count, dry_run: true }, || text)?;
+        return Ok(ExitStatus::SUCCESS);
     }
-    let mut forgotten = 0;
+    let mut deleted = 0;
     if count > 0 || more {
-        consent.ask(&format!("{about}{} would be forgotten for good.", jobs(count)), "how many")?;
+        confirmation.require(&format!("{at_least}{} would be deleted permanently.", count_jobs(count)), "how many")?;
         loop {
-            let step: PurgeResponse = api.call(ask(false)?).await?;
-            forgotten += step.count;
+            let step: PurgeResponse = api.call(request(false)?).await?;
+            deleted += step.count;
             if !step.more {
                 break;
             }
         }
     }
-    output.item(&Forgotten { count: forgotten, dry_run: false }, || format!("{} forgotten\n", jobs(forgotten)))?;
-    Ok(Outcome::DONE)
+    output.item(&PurgeOutput { count: deleted, dry_run: false }, || format!("{} deleted\n", count_jobs(deleted)))?;
+    Ok(ExitStatus::SUCCESS)
 }

@@ -1,4 +1,4 @@
-//! `orchestrix keys`: who may use the API, and what they may do with it.
+//! `orchestrix keys`: creates, lists and revokes API keys.
 
 use std::time::Duration;
 
@@ -12,63 +12,63 @@ use orchestrix_core::{KeyId, NewJob, Role, Tenant, Timestamp};
 use serde::Serialize;
 
 use crate::{
-    api::{Api, Request},
-    consent::Consent,
-    each::Each,
-    failure::{Failure, Outcome},
+    api::{ApiClient, Request},
+    confirmation::Confirmation,
+    error::{CliError, ExitStatus},
     output::{Output, table},
+    per_item::PerItem,
     times,
 };
 
-/// Make, list and revoke API keys
+/// Create, list and revoke API keys
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Make a key, and show it once
+    /// Create a key and print it; it is shown only once
     #[command(after_help = "\
-The first one is made straight on the database, as nobody has a key yet.
+Create the first key directly on the database, with --database.
 
 Examples:
   orchestrix keys create --role admin --database postgres://app@db/app
   orchestrix keys create --role client --tenant acme --name acme-web --expires 2160h")]
     Create(Create),
-    /// Show every key, without its secret
+    /// List all keys, without their secrets
     #[command(after_help = "Example:\n  orchestrix keys list")]
     List,
-    /// Take keys back: servers refuse them within 2 s, and end their event streams and WebSockets within 15 s
+    /// Revoke keys: servers reject them within 2 s, and close their event streams and WebSockets within 15 s
     #[command(after_help = "Example:\n  orchestrix keys revoke 4fk20dm1q7ze")]
     Revoke {
-        /// Their ids: what stands between ox_ and the next underscore
+        /// The ids of the keys: the part between ox_ and the next underscore
         #[arg(required = true, value_name = "KEY_ID")]
         ids: Vec<KeyId>,
         #[command(flatten)]
-        consent: Consent,
+        confirmation: Confirmation,
     },
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Create {
-    /// What it allows: client (jobs), worker, operator (all but keys) or admin
+    /// The role: client (jobs), worker, operator (all but keys) or admin (all)
     #[arg(long, value_name = "ROLE", value_parser = role())]
     role: Role,
 
-    /// What people should call it; by default its role
+    /// A name for the key [default: its role]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 
-    /// Bind it to a tenant: it acts in it alone. A worker's key cannot be bound
+    /// Bind the key to this tenant; not possible for the role worker
     #[arg(long, value_name = "TENANT")]
     tenant: Option<Tenant>,
 
-    /// After how long it ends; not at all, unless told otherwise
+    /// Let the key expire after this long [default: never]
     #[arg(long, value_name = "DURATION", value_parser = lifetime)]
     expires: Option<Duration>,
 
-    /// How many requests a second it may make, of each server
+    /// Limit the key to this many requests per second on each server
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     rate: Option<u32>,
 }
 
-// How long a key may last.
+// Parses the lifetime of a key.
 fn lifetime(text: &str) -> Result<Duration, String> {
     let lifetime = times::duration(text)?;
     match (Duration::from_millis(1)..=NewJob::MAX_DELAY).contains(&lifetime) {
@@ -81,24 +81,24 @@ fn role() -> impl TypedValueParser<Value = Role> {
     PossibleValuesParser::new(Role::ALL.map(Role::as_str)).try_map(|text| text.parse::<Role>())
 }
 
-/// A key that was taken back.
+/// A revoked key.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Revoked {
+struct RevokedKey {
     key_id: KeyId,
 }
 
-pub(crate) async fn run(command: Command, api: &Api, output: &Output) -> Result<Outcome> {
+pub(crate) async fn run(command: Command, api: &ApiClient, output: &Output) -> Result<ExitStatus> {
     match command {
-        Command::Create(create) => make(create, api, output).await?,
+        Command::Create(create) => create_key(create, api, output).await?,
         Command::List => list(api, output).await?,
-        Command::Revoke { ids, consent } if consent.dry_run => return rehearse(&ids, api, output).await,
-        Command::Revoke { ids, consent } => return revoke(&ids, consent, api, output).await,
+        Command::Revoke { ids, confirmation } if confirmation.dry_run => return dry_run(&ids, api, output).await,
+        Command::Revoke { ids, confirmation } => return revoke(&ids, confirmation, api, output).await,
     }
-    Ok(Outcome::DONE)
+    Ok(ExitStatus::SUCCESS)
 }
 
-async fn make(create: Create, api: &Api, output: &Output) -> Result<()> {
+async fn create_key(create: Create, api: &ApiClient, output: &Output) -> Result<()> {
     let request = CreateKeyRequest {
         name: create.name.unwrap_or_else(|| create.role.to_string()),
         role: create.role.to_string(),
@@ -107,21 +107,21 @@ async fn make(create: Create, api: &Api, output: &Output) -> Result<()> {
         expires_in_seconds: create.expires.map(|expires| expires.as_secs_f64()),
         rate_limit: create.rate.map(|count| RateLimitView { count, per_seconds: 1.0, burst: None }),
     };
-    let made: CreateKeyResponse = api.call(Request::post("/admin/keys").with(&request)?).await?;
+    let created: CreateKeyResponse = api.call(Request::post("/admin/keys").json(&request)?).await?;
     output.note(
-        "Keep it: it is not shown again. It is sent as Authorization: Bearer KEY, or stands in ORCHESTRIX_API_KEY.",
+        "Store the key now: it is not shown again. Send it as `Authorization: Bearer KEY`, or set ORCHESTRIX_API_KEY.",
     );
-    // By itself, so that it can be taken as it is.
-    output.show(&made, std::slice::from_ref(&made), || format!("{}\n", made.key))
+    // Alone on standard output, so that a script can use it directly.
+    output.show(&created, std::slice::from_ref(&created), || format!("{}\n", created.key))
 }
 
-async fn list(api: &Api, output: &Output) -> Result<()> {
-    let keys = api.gather(&Request::get("/admin/keys"), None, usize::MAX).await?;
+async fn list(api: &ApiClient, output: &Output) -> Result<()> {
+    let keys = api.collect_pages(&Request::get("/admin/keys"), None, usize::MAX).await?;
     let now = Timestamp::now();
-    output.page(&keys, |keys| described(keys, now))
+    output.page(&keys, |keys| describe(keys, now))
 }
 
-fn described(keys: &[KeyView], now: Timestamp) -> String {
+fn describe(keys: &[KeyView], now: Timestamp) -> String {
     let header = ["KEY", "NAME", "ROLE", "TENANT", "RATE", "STATE", "CREATED", "EXPIRES"];
     table(header, keys.iter().map(|key| row(key, now)))
 }
@@ -130,55 +130,54 @@ fn row(key: &KeyView, now: Timestamp) -> [String; 8] {
     let state = match (key.revoked_at, key.expires_at) {
         (Some(_), _) => "revoked",
         (None, Some(end)) if end <= now => "expired",
-        _ => "good",
+        _ => "valid",
     };
     [
         key.key_id.to_string(),
         key.name.clone(),
         key.role.to_string(),
         key.tenant.as_ref().map_or_else(|| "any".into(), ToString::to_string),
-        key.rate_limit.as_ref().map_or_else(|| "-".into(), rate),
+        key.rate_limit.as_ref().map_or_else(|| "-".into(), describe_rate),
         state.into(),
         times::relative(key.created_at, now),
         key.expires_at.map_or_else(|| "-".into(), |end| times::relative(end, now)),
     ]
 }
 
-// How often it may be used, and how often at once if that is more or less.
-fn rate(limit: &RateLimitView) -> String {
+// The rate, and the burst if it differs.
+fn describe_rate(limit: &RateLimitView) -> String {
     let RateLimitView { count, per_seconds, burst } = limit;
     let per = if *per_seconds == 1.0 { "s".to_owned() } else { format!("{per_seconds}s") };
     match burst {
-        Some(burst) if burst != count => format!("{count}/{per}, {burst} at once"),
+        Some(burst) if burst != count => format!("{count}/{per}, burst {burst}"),
         _ => format!("{count}/{per}"),
     }
 }
 
-// Shows the keys as they stand, and does nothing to them.
-async fn rehearse(ids: &[KeyId], api: &Api, output: &Output) -> Result<Outcome> {
-    let keys = api.gather::<KeyView>(&Request::get("/admin/keys"), None, usize::MAX).await?.items;
-    let each = Each::of("key", ids, async |id| {
+// Shows the keys without revoking them.
+async fn dry_run(ids: &[KeyId], api: &ApiClient, output: &Output) -> Result<ExitStatus> {
+    let keys = api.collect_pages::<KeyView>(&Request::get("/admin/keys"), None, usize::MAX).await?.items;
+    let results = PerItem::apply("key", ids, async |id| {
         let key = keys.iter().find(|key| key.key_id == *id).cloned();
-        key.ok_or_else(|| Failure::NotFound("there is no such key".into()).into())
+        key.ok_or_else(|| CliError::NotFound("not found".into()).into())
     });
-    let each = each.await;
-    let good = each.done.iter().filter(|key| key.revoked_at.is_none()).count();
-    let outcome = each.end(output, |keys| described(keys, Timestamp::now()))?;
-    output.note(&format!("dry run: {} would be revoked", words(good)));
-    Ok(outcome)
+    let results = results.await;
+    let count = results.succeeded.iter().filter(|key| key.revoked_at.is_none()).count();
+    let status = results.print(output, |keys| describe(keys, Timestamp::now()))?;
+    output.note(&format!("dry run: {} would be revoked", count_keys(count)));
+    Ok(status)
 }
 
-// One that is not known leaves the others standing.
-async fn revoke(ids: &[KeyId], consent: Consent, api: &Api, output: &Output) -> Result<Outcome> {
-    consent.confirm(&format!("{} would be revoked for good.", words(ids.len())))?;
-    let each = Each::of("key", ids, async |key_id| {
-        api.tell(Request::delete(format!("/admin/keys/{key_id}"))).await?;
-        Ok(Revoked { key_id: key_id.clone() })
+async fn revoke(ids: &[KeyId], confirmation: Confirmation, api: &ApiClient, output: &Output) -> Result<ExitStatus> {
+    confirmation.require_at_terminal(&format!("{} would be revoked permanently.", count_keys(ids.len())))?;
+    let results = PerItem::apply("key", ids, async |key_id| {
+        api.execute(Request::delete(format!("/admin/keys/{key_id}"))).await?;
+        Ok(RevokedKey { key_id: key_id.clone() })
     });
-    each.await.end(output, |revoked| table(["REVOKED"], revoked.iter().map(|key| [key.key_id.to_string()])))
+    results.await.print(output, |revoked| table(["REVOKED"], revoked.iter().map(|key| [key.key_id.to_string()])))
 }
 
-fn words(count: usize) -> String {
+fn count_keys(count: usize) -> String {
     if count == 1 { "1 key".into() } else { format!("{count} keys") }
 }
 
@@ -187,10 +186,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn how_often_a_key_may_be_used_is_told_in_a_word() {
-        let of = |count, per_seconds, burst| rate(&RateLimitView { count, per_seconds, burst });
+    fn a_rate_limit_is_shown_briefly() {
+        let of = |count, per_seconds, burst| describe_rate(&RateLimitView { count, per_seconds, burst });
         assert_eq!(of(5, 1.0, Some(5)), "5/s");
         assert_eq!(of(100, 60.0, None), "100/60s");
-        assert_eq!(of(5, 0.5, Some(20)), "5/0.5s, 20 at once");
+        assert_eq!(of(5, 0.5, Some(20)), "5/0.5s, burst 20");
     }
 }

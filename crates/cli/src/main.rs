@@ -1,94 +1,95 @@
-//! The `orchestrix` command: reads arguments, asks the API, shows what it answers.
+//! The `orchestrix` command: parses arguments, calls the API and prints the response.
 //!
 //! | module | what it owns |
 //! |---|---|
 //! | `arguments` | the command line, and the environment variable of every flag |
-//! | `api` | asking the API, of a server or over a database in this process |
-//! | `configuration` | flags that stand in a file |
-//! | `database` | from a URL to a store |
-//! | `failure` | what to say when something went wrong, and with which exit code |
-//! | `logs` | what is logged, and how it looks |
-//! | `output` | tables, JSON, lines of JSON |
-//! | `server` | the API, alone or with everything else |
-//! | `metrics` | the recorder of the process, and a page for what has no API |
-//! | `jobs`, `dlq`, `operations`, `queues`, `schedules`, `workers`, `nodes`, `keys`, `audit`, `stats`, `migrate`, `completions` | one group of commands each |
-//! | `traces` | spans for a collector, if the feature `otlp` is there |
-//! | `doctor` | what is wrong with a database, a server or this machine, and what to do |
-//! | `worker`, `builtin` | a worker, and the job types it knows |
-//! | the others | what several groups share: filters, durations, addresses, consent, jobs one by one |
+//! | `configuration` | flags that are set in `orchestrix.toml` |
+//! | `api` | the client of the API: of a server, or of the router in this process over a database |
+//! | `database` | opening a store by its URL |
+//! | `error` | error messages, advice and exit codes |
+//! | `output` | tables, JSON, JSON lines |
+//! | `logs`, `metrics`, `traces` | the log, the metrics recorder, the trace exporter (feature `otlp`) |
+//! | `server`, `dev`, `serving` | the API alone or with everything else, until a signal |
+//! | `worker` | a worker with the built-in job types |
+//! | `doctor` | prints the reports of `orchestrix-doctor` |
+//! | `jobs`, `dlq`, `operations`, `queues`, `schedules`, `workers` | one group of commands each |
+//! | `nodes`, `keys`, `audit`, `stats`, `migrate`, `completions` | the same |
+//! | `filter`, `times`, `listen_address`, `confirmation` | arguments that several groups share |
+//! | `per_item`, `job_states`, `no_worker_hint` | actions on several items, and their output |
 //!
-//! A command builds a request, reads the answer and prints it: what is shown is shaped in the `api` crate, once for all. Nothing
-//! here decides anything about jobs.
+//! A command builds a request, reads the response and prints it. The `api` crate defines what is shown; nothing here
+//! decides anything about jobs.
 
 mod api;
 mod arguments;
 mod audit;
-mod builtin;
 mod completions;
 mod configuration;
-mod consent;
+mod confirmation;
 mod database;
 #[cfg(test)]
 mod deployment;
+mod dev;
 mod dlq;
 mod doctor;
-mod each;
-mod failure;
+mod error;
 mod filter;
-mod handshake;
+mod job_states;
 mod jobs;
 mod keys;
-mod listen;
+mod listen_address;
 mod logs;
 mod metrics;
 mod migrate;
+mod no_worker_hint;
 mod nodes;
 mod operations;
 mod output;
+mod per_item;
 mod queues;
 mod schedules;
 mod server;
+mod serving;
 mod stats;
 mod times;
 mod traces;
-mod unserved;
 mod worker;
 mod workers;
 
 use std::{process::ExitCode, time::Duration};
 
 use crate::{
-    api::Api,
+    api::ApiClient,
     arguments::{Cli, Command},
-    failure::Outcome,
+    error::ExitStatus,
     output::Output,
-    traces::Traces,
+    traces::TraceExporter,
 };
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let cli = Cli::read();
-    let outcome = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let cli = Cli::parse_or_exit();
+    let status = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => {
-            let outcome = Traces::begin(cli.command.traces(), runtime.handle()).and_then(|traces| {
-                logs::begin(cli.global.log, cli.global.log_format, traces.layer());
-                let outcome = runtime.block_on(run(cli));
-                traces.flush(&outcome);
-                outcome
+            let status = TraceExporter::start(cli.command.traces(), runtime.handle()).and_then(|traces| {
+                logs::init(cli.global.log, cli.global.log_format, traces.layer());
+                let status = runtime.block_on(run(cli));
+                traces.flush(&status);
+                status
             });
-            // What still runs is dropped; a thread that blocks, as in looking up a name, keeps nobody waiting for long.
+            // Tasks are dropped; a blocked thread, such as a DNS lookup, delays the exit by a second at most.
             runtime.shutdown_timeout(Duration::from_secs(1));
-            outcome
+            status
         }
-        Err(error) => Err(anyhow::Error::new(error).context("no threads to run on")),
+        Err(error) => Err(anyhow::Error::new(error).context("cannot start the threads of the runtime")),
     };
-    let outcome = outcome.unwrap_or_else(|error| failure::report(&error));
-    ExitCode::from(outcome.code())
+    let status = status.unwrap_or_else(|error| error::report(&error));
+    ExitCode::from(status.code())
 }
 
-async fn run(cli: Cli) -> anyhow::Result<Outcome> {
+async fn run(cli: Cli) -> anyhow::Result<ExitStatus> {
     let output = Output::new(cli.global.output);
     match &cli.command {
         Command::Migrate(arguments) => return migrate::run(arguments, &cli.global, &output).await,
@@ -96,17 +97,17 @@ async fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Config(arguments) => return configuration::template::run(arguments, &output),
         Command::Doctor(arguments) => return doctor::run(arguments, &cli.global, &output).await,
         Command::Worker(arguments) => return worker::run(arguments, &cli.global).await,
-        Command::Server(arguments) => return server::server(arguments, &cli.global).await,
-        Command::Dev(arguments) => return server::dev(arguments, &cli.global).await,
+        Command::Server(arguments) => return server::run(arguments, &cli.global).await,
+        Command::Dev(arguments) => return dev::run(arguments, &cli.global).await,
         Command::Schedules(command) => {
-            if let Some(outcome) = schedules::run_without_store(command, &output) {
-                return outcome;
+            if let Some(status) = schedules::run_without_store(command, &output) {
+                return status;
             }
         }
         _ => {}
     }
-    let api = Api::open(&cli.global, cli.command.makes_files()).await?;
-    let outcome = match cli.command {
+    let api = ApiClient::open(&cli.global, cli.command.creates_database_file()).await?;
+    let status = match cli.command {
         Command::Jobs(command) => jobs::run(command, &api, &output).await,
         Command::Dlq(command) => dlq::run(command, &api, &output).await,
         Command::Queues(command) => queues::run(command, &api, &output).await,
@@ -123,8 +124,8 @@ async fn run(cli: Cli) -> anyhow::Result<Outcome> {
         | Command::Doctor(_)
         | Command::Worker(_)
         | Command::Server(_)
-        | Command::Dev(_) => Ok(Outcome::DONE),
+        | Command::Dev(_) => Ok(ExitStatus::SUCCESS),
     };
     api.close().await;
-    outcome
+    status
 }

@@ -1,4 +1,4 @@
-//! `orchestrix migrate`: brings the schema up to date, or says how far behind it is.
+//! `orchestrix migrate`: applies pending migrations, or counts them.
 
 use anyhow::Result;
 use clap::Args;
@@ -6,54 +6,57 @@ use serde::Serialize;
 
 use crate::{
     arguments::Global,
-    database::{Database, Opened},
-    failure::{Failure, Outcome},
+    database::{Database, OpenDatabase},
+    error::{CliError, ExitStatus},
     output::Output,
 };
 
-/// Bring the database's schema up to date
+/// Apply pending migrations to the database
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Waits for its turn where several start at once. With --check the exit code is 1 if any are pending.
+Concurrent runs wait for each other. With --check the exit code is 1 if migrations are pending.
 
 Example:
   orchestrix migrate --database postgres://jobs@db.internal/jobs --check")]
 pub(crate) struct Arguments {
-    /// Only say how many migrations are pending
+    /// Only count the pending migrations
     #[arg(long)]
     check: bool,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Migrated {
+struct MigrateOutput {
     pending: usize,
     applied: usize,
 }
 
-pub(crate) async fn run(arguments: &Arguments, global: &Global, output: &Output) -> Result<Outcome> {
-    global.no_server("migrate")?;
-    let database = Database::alone(global)?;
+pub(crate) async fn run(arguments: &Arguments, global: &Global, output: &Output) -> Result<ExitStatus> {
+    global.reject_server("migrate")?;
+    let database = Database::required(global)?;
     let pending = database.pending_migrations().await?;
     if arguments.check {
-        let outcome = if pending == 0 { Outcome::DONE } else { Outcome::FAILED };
-        output.item(&Migrated { pending, applied: 0 }, || match pending {
+        let status = if pending == 0 { ExitStatus::SUCCESS } else { ExitStatus::FAILED };
+        output.item(&MigrateOutput { pending, applied: 0 }, || match pending {
             0 => format!("{database} is up to date\n"),
-            n => format!("{database} lacks {}: run `orchestrix migrate`\n", count(n)),
+            n => format!("{database} has {} pending: run `orchestrix migrate`\n", count(n)),
         })?;
-        return Ok(outcome);
+        return Ok(status);
     }
     if global.no_migrate {
-        return Err(Failure::Usage("migrate and --no-migrate exclude each other; --check only looks".into()).into());
+        return Err(CliError::Usage(
+            "migrate and --no-migrate are mutually exclusive; use --check to only count pending migrations".into(),
+        )
+        .into());
     }
     if pending > 0 {
-        Opened::of(Database::alone(global)?, global, true).await?.close().await;
+        OpenDatabase::open(Database::required(global)?, global, true).await?.close().await;
     }
-    output.item(&Migrated { pending: 0, applied: pending }, || match pending {
+    output.item(&MigrateOutput { pending: 0, applied: pending }, || match pending {
         0 => format!("{database} is up to date\n"),
         n => format!("{database} is up to date: {} applied\n", count(n)),
     })?;
-    Ok(Outcome::DONE)
+    Ok(ExitStatus::SUCCESS)
 }
 
 fn count(migrations: usize) -> String {

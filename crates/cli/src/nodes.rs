@@ -1,4 +1,4 @@
-//! `orchestrix nodes`: who takes part in coordination, and who leads.
+//! `orchestrix nodes`: lists the nodes and the leader.
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -6,23 +6,23 @@ use orchestrix_api::admin::node::NodeView;
 use orchestrix_core::Timestamp;
 
 use crate::{
-    api::{Api, Request},
-    failure::Outcome,
+    api::{ApiClient, Request},
+    error::ExitStatus,
     output::{Output, table},
     times,
 };
 
-/// Look at the nodes of a database
+/// Show the coordinator nodes
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Show every node, and which one leads
+    /// List all nodes and mark the leader
     #[command(after_help = "Example:\n  orchestrix nodes list --output json")]
     List,
 }
 
-pub(crate) async fn run(command: Command, api: &Api, output: &Output) -> Result<Outcome> {
+pub(crate) async fn run(command: Command, api: &ApiClient, output: &Output) -> Result<ExitStatus> {
     let Command::List = command;
-    let nodes = api.gather(&Request::get("/admin/nodes"), None, usize::MAX).await?;
+    let nodes = api.collect_pages(&Request::get("/admin/nodes"), None, usize::MAX).await?;
     let now = Timestamp::now();
     output.page(&nodes, |nodes| {
         let row = |node: &NodeView| {
@@ -37,5 +37,5 @@ pub(crate) async fn run(command: Command, api: &Api, output: &Output) -> Result<
         };
         table(["NODE", "ROLE", "ADDRESS", "PARTS", "STARTED", "SEEN"], nodes.iter().map(row))
     })?;
-    Ok(Outcome::DONE)
+    Ok(ExitStatus::SUCCESS)
 }

@@ -1,4 +1,4 @@
-//! `orchestrix operations`: what is done to many jobs at once, and how far it has come.
+//! `orchestrix operations`: bulk operations and their progress.
 
 use std::time::Duration;
 
@@ -8,93 +8,93 @@ use orchestrix_api::admin::operation::OperationView;
 use orchestrix_core::{OperationId, Timestamp};
 
 use crate::{
-    api::{Api, Request},
-    failure::Outcome,
+    api::{ApiClient, Request},
+    error::ExitStatus,
     jobs::list,
     output::{Output, pairs, table},
     times,
 };
 
-/// Between two looks at an operation.
-const PAUSE: Duration = Duration::from_millis(300);
+/// The time between two polls of a running operation.
+const POLL_INTERVAL: Duration = Duration::from_millis(300);
 
-/// Look at operations on many jobs, stop them
+/// Show and abort bulk operations
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// List operations, newest first
     #[command(after_help = "Example:\n  orchestrix operations list")]
     List {
-        /// At most so many
+        /// List at most this many
         #[arg(long, value_name = "N", default_value_t = 50, value_parser = list::limit())]
         limit: usize,
-        /// Go on after this operation, as the previous list said
+        /// Continue after this operation: the cursor of the previous list
         #[arg(long, value_name = "ID")]
         cursor: Option<OperationId>,
     },
-    /// Show how far an operation has come
+    /// Show the progress of an operation
     #[command(after_help = "Example:\n  orchestrix operations get 0199d0a4-8f3e-7c21-9b1f-2f6a3e1c5d70")]
     Get {
-        /// The operation
+        /// The operation's id
         id: OperationId,
     },
-    /// Stop an operation; what it has done stays done
+    /// Abort an operation; jobs that it has changed stay changed
     #[command(after_help = "Example:\n  orchestrix operations abort 0199d0a4-8f3e-7c21-9b1f-2f6a3e1c5d70")]
     Abort {
-        /// The operation
+        /// The operation's id
         id: OperationId,
     },
 }
 
-pub(crate) async fn run(command: Command, api: &Api, output: &Output) -> Result<Outcome> {
+pub(crate) async fn run(command: Command, api: &ApiClient, output: &Output) -> Result<ExitStatus> {
     match command {
         Command::List { limit, cursor } => {
             let list = Request::get("/admin/operations");
-            let page = api.gather(&list, cursor.map(|id| id.to_string()), limit).await?;
+            let page = api.collect_pages(&list, cursor.map(|id| id.to_string()), limit).await?;
             let now = Timestamp::now();
             output.page(&page, |operations| {
                 let header = ["ID", "ACTION", "STATE", "MATCHED", "CHANGED", "REFUSED", "BEGUN", "BY"];
                 table(header, operations.iter().map(|operation| row(operation, now)))
             })?;
-            Ok(Outcome::DONE)
+            Ok(ExitStatus::SUCCESS)
         }
         Command::Get { id } => {
             let operation: OperationView = api.call(Request::get(format!("/admin/operations/{id}"))).await?;
-            output.item(&operation, || described(&operation))?;
-            Ok(Outcome::DONE)
+            output.item(&operation, || describe(&operation))?;
+            Ok(ExitStatus::SUCCESS)
         }
         Command::Abort { id } => {
-            // Stopping again is fine.
-            let abort = Request::post(format!("/admin/operations/{id}/abort")).repeatable();
+            // Aborting twice is harmless.
+            let abort = Request::post(format!("/admin/operations/{id}/abort")).idempotent();
             let operation: OperationView = api.call(abort).await?;
-            output.item(&operation, || described(&operation))?;
+            output.item(&operation, || describe(&operation))?;
             if matches!(operation.state.as_str(), "done" | "failed") {
-                output.note("it was over already: nothing was stopped");
+                output.note("the operation had already ended: nothing was aborted");
             }
-            Ok(Outcome::DONE)
+            Ok(ExitStatus::SUCCESS)
         }
     }
 }
 
-/// Waits until an operation is over, with a word now and then about how far it is.
-pub(crate) async fn until_over(id: OperationId, api: &Api, output: &Output) -> Result<OperationView> {
-    let mut told = 0;
+/// Waits until an operation ends, and prints its progress.
+pub(crate) async fn wait_until_ended(id: OperationId, api: &ApiClient, output: &Output) -> Result<OperationView> {
+    let mut printed = 0;
     loop {
         let operation: OperationView = api.call(Request::get(format!("/admin/operations/{id}"))).await?;
         if operation.state != "running" {
             return Ok(operation);
         }
-        if operation.matched > told {
-            told = operation.matched;
-            output.note(&format!("{}: {told} so far", action(&operation)));
+        if operation.matched > printed {
+            printed = operation.matched;
+            output.note(&format!("{}: {printed} so far", action(&operation)));
         }
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
-/// Prints an operation; a command that waited for it ends as it did.
-pub(crate) fn show(operation: &OperationView, output: &Output) -> Result<Outcome> {
-    output.item(operation, || described(operation))?;
-    Ok(if matches!(operation.state.as_str(), "failed" | "aborted") { Outcome::FAILED } else { Outcome::DONE })
+/// Prints an operation. The exit code is 1 if it failed or was aborted.
+pub(crate) fn print(operation: &OperationView, output: &Output) -> Result<ExitStatus> {
+    output.item(operation, || describe(operation))?;
+    Ok(if matches!(operation.state.as_str(), "failed" | "aborted") { ExitStatus::FAILED } else { ExitStatus::SUCCESS })
 }
 
 fn row(operation: &OperationView, now: Timestamp) -> [String; 8] {
@@ -110,7 +110,7 @@ fn row(operation: &OperationView, now: Timestamp) -> [String; 8] {
     ]
 }
 
-fn described(operation: &OperationView) -> String {
+fn describe(operation: &OperationView) -> String {
     let mut rows = vec![
         ("operation", operation.operation_id.to_string()),
         ("action", action(operation)),

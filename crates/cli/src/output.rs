@@ -1,6 +1,7 @@
-//! Standard output: a table for people, one JSON document, or one JSON item a line.
+//! Standard output: a table, one JSON document, or JSON lines.
 //!
-//! What jobs say of themselves is foreign text. In tables its control characters are shown, not sent to the terminal.
+//! Texts of jobs are untrusted. Tables show their control characters as escapes instead of sending them to the
+//! terminal.
 
 use std::io::{self, Write};
 
@@ -9,38 +10,38 @@ use clap::ValueEnum;
 use comfy_table::{Table, presets};
 use serde::Serialize;
 
-use crate::failure::say;
+use crate::error::print_stderr;
 
-/// How to print.
+/// The output format.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    // No doc comments: with them every help page would be three times as long.
+    // No doc comments: clap would show them on every help page.
     #[default]
     Table,
     Json,
     Jsonl,
 }
 
-/// A list as one document.
+/// A list as one JSON document.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct List<'a, T> {
-    /// What is in it.
+    /// The items.
     pub(crate) items: &'a [T],
 }
 
-/// Part of a list as one document.
+/// A page of a list as one JSON document.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Page<T> {
-    /// What is in it.
+    /// The items.
     pub(crate) items: Vec<T>,
-    /// Where the rest begins.
+    /// The cursor of the next page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) next_cursor: Option<String>,
 }
 
-/// Where a command prints.
+/// Prints in the chosen format.
 #[derive(Debug)]
 pub(crate) struct Output {
     format: Format,
@@ -55,7 +56,7 @@ impl Output {
         self.format
     }
 
-    /// Prints one of three: `human` as a table, `document` as JSON, each of `items` as a line of JSON.
+    /// Prints `human` as a table, `document` as JSON, or each of `items` as a JSON line.
     pub(crate) fn show<D: Serialize, I: Serialize>(
         &self,
         document: &D,
@@ -65,38 +66,38 @@ impl Output {
         let text = match self.format {
             Format::Table => human(),
             Format::Json => serde_json::to_string_pretty(document)? + "\n",
-            Format::Jsonl => lines(items)?,
+            Format::Jsonl => json_lines(items)?,
         };
         self.raw(text.as_bytes())
     }
 
-    /// Prints a list that is nothing but its items.
+    /// Prints a complete list.
     pub(crate) fn list<I: Serialize>(&self, items: &[I], human: impl FnOnce() -> String) -> Result<()> {
         self.show(&List { items }, items, human)
     }
 
-    /// Prints part of a list, with a word about what it leaves out.
+    /// Prints a page of a list, and a note with the cursor of the next page.
     pub(crate) fn page<I: Serialize>(&self, page: &Page<I>, human: impl FnOnce(&[I]) -> String) -> Result<()> {
         self.show(page, &page.items, || human(&page.items))?;
-        self.rest(page.next_cursor.as_deref());
+        self.note_next_page(page.next_cursor.as_deref());
         Ok(())
     }
 
-    /// Says where a list goes on, unless the document does.
-    pub(crate) fn rest(&self, cursor: Option<&str>) {
+    /// Prints a note with the cursor of the next page, unless the JSON document holds it.
+    pub(crate) fn note_next_page(&self, cursor: Option<&str>) {
         if let Some(cursor) = cursor
             && self.format != Format::Json
         {
-            self.note(&format!("there may be more: --cursor {cursor} goes on"));
+            self.note(&format!("there may be more: continue with --cursor {cursor}"));
         }
     }
 
-    /// Prints one thing.
+    /// Prints one item.
     pub(crate) fn item<I: Serialize>(&self, item: &I, human: impl FnOnce() -> String) -> Result<()> {
         self.show(item, std::slice::from_ref(item), human)
     }
 
-    /// Prints bytes as they are.
+    /// Prints bytes unchanged.
     pub(crate) fn raw(&self, bytes: &[u8]) -> Result<()> {
         let mut out = io::stdout().lock();
         out.write_all(bytes)?;
@@ -104,13 +105,13 @@ impl Output {
         Ok(())
     }
 
-    /// Says something beside the output, to whoever looks on.
+    /// Prints a note to standard error.
     pub(crate) fn note(&self, text: &str) {
-        say(&format!("{text}\n"));
+        print_stderr(&format!("{text}\n"));
     }
 }
 
-fn lines<I: Serialize>(items: &[I]) -> Result<String> {
+fn json_lines<I: Serialize>(items: &[I]) -> Result<String> {
     let mut text = String::new();
     for item in items {
         text += &serde_json::to_string(item)?;
@@ -119,41 +120,41 @@ fn lines<I: Serialize>(items: &[I]) -> Result<String> {
     Ok(text)
 }
 
-/// Columns without borders, two spaces apart.
+/// A table without borders, its columns two spaces apart.
 pub(crate) fn table<const N: usize>(header: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {
-    let mut table = plain_table();
+    let mut table = borderless_table();
     table.set_header(header);
     for row in rows {
-        table.add_row(row.map(|cell| plain(&cell)));
+        table.add_row(row.map(|cell| escape_control(&cell)));
     }
-    text_of(&table)
+    render(&table)
 }
 
-/// Names beside values, one pair a line; values may have several lines.
+/// Names and values, one pair per line. A value may have several lines.
 pub(crate) fn pairs(rows: impl IntoIterator<Item = (&'static str, String)>) -> String {
-    let mut table = plain_table();
+    let mut table = borderless_table();
     for (name, value) in rows {
-        table.add_row([name.to_owned(), value.lines().map(plain).collect::<Vec<_>>().join("\n")]);
+        table.add_row([name.to_owned(), value.lines().map(escape_control).collect::<Vec<_>>().join("\n")]);
     }
-    text_of(&table)
+    render(&table)
 }
 
-fn plain_table() -> Table {
+fn borderless_table() -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     table
 }
 
-fn text_of(table: &Table) -> String {
+fn render(table: &Table) -> String {
     let lines = table.lines().map(|line| line.strip_prefix(' ').unwrap_or(&line).trim_end().to_owned() + "\n");
     lines.collect()
 }
 
-/// The same text with control characters, which could do anything to a terminal, shown as escapes.
-pub(crate) fn plain(text: &str) -> String {
+/// Replaces control characters, which could manipulate the terminal, by escapes.
+pub(crate) fn escape_control(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
-        // Marks that turn the direction of what follows can make a line read as another.
+        // Direction marks can make a line read as another one.
         if c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}') {
             shown.extend(c.escape_default());
         } else {
@@ -168,14 +169,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn foreign_text_cannot_steer_the_terminal() {
-        assert_eq!(plain("red \u{1b}[31m\r\n\u{202e}é"), "red \\u{1b}[31m\\r\\n\\u{202e}é");
+    fn control_characters_are_escaped() {
+        assert_eq!(escape_control("red \u{1b}[31m\r\n\u{202e}é"), "red \\u{1b}[31m\\r\\n\\u{202e}é");
         let text = table(["A"], [["x\u{1b}]0;title\u{7}".to_owned()]]);
         assert!(!text.contains('\u{1b}'), "{text:?}");
     }
 
     #[test]
-    fn columns_line_up_without_borders() {
+    fn columns_are_aligned_without_borders() {
         let text = table(["NAME", "STATE"], [["a".into(), "live".into()], ["long-name".into(), "silent".into()]]);
         assert_eq!(text, "NAME       STATE\na          live\nlong-name  silent\n");
         assert_eq!(pairs([("a", "1\n2".into()), ("bc", "3".into())]), "a   1\n    2\nbc  3\n");

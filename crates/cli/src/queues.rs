@@ -1,4 +1,4 @@
-//! `orchestrix queues`: what waits where, and stopping or resuming it.
+//! `orchestrix queues`: lists, pauses and resumes queues.
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -7,27 +7,27 @@ use orchestrix_core::{JobState, Queue};
 use serde::Serialize;
 
 use crate::{
-    api::{Api, Request},
-    each::Each,
-    failure::Outcome,
+    api::{ApiClient, Request},
+    error::ExitStatus,
     output::{Output, table},
+    per_item::PerItem,
     times,
 };
 
-/// Look at queues, pause and resume them
+/// List, pause and resume queues
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Show what every queue holds
+    /// List all queues with their jobs by state
     #[command(after_help = "Example:\n  orchestrix queues list")]
     List,
-    /// Stop workers from taking jobs of a queue; what runs goes on
+    /// Pause queues: workers claim no more of their jobs; running jobs continue
     #[command(after_help = "Example:\n  orchestrix queues pause email")]
     Pause {
         /// The queues
         #[arg(required = true, value_name = "QUEUE")]
         queues: Vec<Queue>,
     },
-    /// Let workers take jobs of a queue again
+    /// Resume paused queues
     #[command(after_help = "Example:\n  orchestrix queues resume email")]
     Resume {
         /// The queues
@@ -36,28 +36,28 @@ pub(crate) enum Command {
     },
 }
 
-/// A queue that was paused or resumed.
+/// A queue after a pause or a resume.
 #[derive(Debug, Serialize)]
-struct Switched {
+struct QueueOutput {
     name: Queue,
     paused: bool,
 }
 
-pub(crate) async fn run(command: Command, api: &Api, output: &Output) -> Result<Outcome> {
+pub(crate) async fn run(command: Command, api: &ApiClient, output: &Output) -> Result<ExitStatus> {
     match command {
         Command::List => list(api, output).await,
-        Command::Pause { queues } => switch(&queues, true, api, output).await,
-        Command::Resume { queues } => switch(&queues, false, api, output).await,
+        Command::Pause { queues } => set_paused(&queues, true, api, output).await,
+        Command::Resume { queues } => set_paused(&queues, false, api, output).await,
     }
 }
 
-async fn list(api: &Api, output: &Output) -> Result<Outcome> {
-    let queues = api.gather(&Request::get("/admin/queues"), None, usize::MAX).await?;
+async fn list(api: &ApiClient, output: &Output) -> Result<ExitStatus> {
+    let queues = api.collect_pages(&Request::get("/admin/queues"), None, usize::MAX).await?;
     output.page(&queues, |queues| {
         let header = ["QUEUE", "CLAIMS", "PENDING", "RUNNING", "SCHEDULED", "RETRYING", "BLOCKED", "HELD", "OLDEST"];
         table(header, queues.iter().map(row))
     })?;
-    Ok(Outcome::DONE)
+    Ok(ExitStatus::SUCCESS)
 }
 
 fn row(queue: &QueueView) -> [String; 9] {
@@ -66,7 +66,7 @@ fn row(queue: &QueueView) -> [String; 9] {
     let oldest = queue.oldest_seconds.map(|seconds| times::brief(std::time::Duration::from_secs_f64(seconds)));
     [
         queue.name.to_string(),
-        standing(queue.paused).into(),
+        claim_state(queue.paused).into(),
         count(&[JobState::Pending]),
         count(&[JobState::Running, JobState::Dispatched]),
         count(&[JobState::Scheduled]),
@@ -77,19 +77,18 @@ fn row(queue: &QueueView) -> [String; 9] {
     ]
 }
 
-// One that is refused leaves the others standing.
-async fn switch(queues: &[Queue], paused: bool, api: &Api, output: &Output) -> Result<Outcome> {
-    let each = Each::of("queue", queues, async |name| {
-        let put = Request::put(format!("/admin/queues/{name}")).with(&QueueRequest { paused })?;
+async fn set_paused(queues: &[Queue], paused: bool, api: &ApiClient, output: &Output) -> Result<ExitStatus> {
+    let results = PerItem::apply("queue", queues, async |name| {
+        let put = Request::put(format!("/admin/queues/{name}")).json(&QueueRequest { paused })?;
         let queue: QueueView = api.call(put).await?;
-        Ok(Switched { name: queue.name, paused: queue.paused })
+        Ok(QueueOutput { name: queue.name, paused: queue.paused })
     });
-    each.await.end(output, |switched| {
-        let row = |queue: &Switched| [queue.name.to_string(), standing(queue.paused).into()];
-        table(["QUEUE", "CLAIMS"], switched.iter().map(row))
+    results.await.print(output, |queues| {
+        let row = |queue: &QueueOutput| [queue.name.to_string(), claim_state(queue.paused).into()];
+        table(["QUEUE", "CLAIMS"], queues.iter().map(row))
     })
 }
 
-const fn standing(paused: bool) -> &'static str {
+const fn claim_state(paused: bool) -> &'static str {
     if paused { "paused" } else { "open" }
 }

@@ -1,16 +1,16 @@
-//! Durations and times as people write and read them: `30s`, `5m`, `24h`, `500ms`, `7d`, `1h30m`; `3s ago`.
+//! Durations and times in arguments (`30s`, `5m`, `24h`, `500ms`, `7d`, `1h30m`) and in output (`3s ago`).
 
 use std::time::Duration;
 
 use orchestrix_core::Timestamp;
 
-/// Reads a duration.
+/// Parses a duration.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || "must be a duration such as 30s, 5m, 24h or 500ms".to_owned();
+    let invalid = || "must be a duration such as 30s, 5m, 24h or 500ms".to_owned();
     let mut rest = text;
     let mut total = Duration::ZERO;
     while !rest.is_empty() || text.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(wrong)?;
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(invalid)?;
         let (number, tail) = rest.split_at(digits);
         let letters = tail.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(tail.len());
         let (unit, tail) = tail.split_at(letters);
@@ -20,37 +20,37 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
             "m" => 60.0,
             "h" => 3_600.0,
             "d" => 86_400.0,
-            _ => return Err(wrong()),
+            _ => return Err(invalid()),
         };
-        let number: f64 = number.parse().map_err(|_| wrong())?;
-        let part = Duration::try_from_secs_f64(number * seconds).map_err(|_| wrong())?;
-        total = total.checked_add(part).ok_or_else(wrong)?;
+        let number: f64 = number.parse().map_err(|_| invalid())?;
+        let part = Duration::try_from_secs_f64(number * seconds).map_err(|_| invalid())?;
+        total = total.checked_add(part).ok_or_else(invalid)?;
         rest = tail;
     }
     Ok(total)
 }
 
-/// Reads a time.
+/// Parses a time.
 pub(crate) fn time(text: &str) -> Result<Timestamp, String> {
     text.parse().map_err(|_| "must be a time such as 2026-01-31T09:00:00Z".to_owned())
 }
 
-/// Reads a time, or how long ago it was.
+/// Parses a time, or a duration before now.
 pub(crate) fn past_time(text: &str) -> Result<Timestamp, String> {
-    let wrong = "must be a time such as 2026-01-31T09:00:00Z, or how long ago it was, such as 2h";
+    let invalid = "must be a time such as 2026-01-31T09:00:00Z, or a duration before now such as 2h";
     if let Ok(time) = time(text) {
         return Ok(time);
     }
-    let ago = duration(text).map_err(|_| wrong)?;
-    Timestamp::now().checked_sub(ago).map_err(|_| wrong.to_owned())
+    let ago = duration(text).map_err(|_| invalid)?;
+    Timestamp::now().checked_sub(ago).map_err(|_| invalid.to_owned())
 }
 
-/// How much time lies between, none if `earlier` is later.
+/// The time from `earlier` to `now`; zero if `earlier` is later.
 pub(crate) fn since(earlier: Timestamp, now: Timestamp) -> Duration {
     Duration::try_from(now.duration_since(earlier)).unwrap_or_default()
 }
 
-/// A duration in its largest unit.
+/// A duration in its largest unit, rounded down.
 pub(crate) fn brief(duration: Duration) -> String {
     let seconds = duration.as_secs();
     match seconds {
@@ -61,7 +61,7 @@ pub(crate) fn brief(duration: Duration) -> String {
     }
 }
 
-/// How long ago something was, or how soon it will be.
+/// A time relative to now: `3s ago`, `in 5m`.
 pub(crate) fn relative(time: Timestamp, now: Timestamp) -> String {
     if time > now { format!("in {}", brief(since(now, time))) } else { format!("{} ago", brief(since(time, now))) }
 }
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_read_with_their_units() {
+    fn durations_are_parsed_with_their_units() {
         for (text, millis) in [
             ("30s", 30_000),
             ("5m", 300_000),
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_shown_by_their_distance() {
+    fn times_are_shown_relative_to_now() {
         let now: Timestamp = "2026-01-31T09:00:00Z".parse().unwrap();
         let at = |text: &str| text.parse::<Timestamp>().unwrap();
         assert_eq!(relative(at("2026-01-31T08:59:57Z"), now), "3s ago");
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_past_time_is_a_time_or_how_long_ago() {
+    fn a_past_time_is_a_time_or_a_duration_before_now() {
         assert_eq!(past_time("2026-01-31T09:00:00Z").unwrap().to_string(), "2026-01-31T09:00:00Z");
         let ago = since(past_time("2h").unwrap(), Timestamp::now());
         assert!((7_200..7_260).contains(&ago.as_secs()), "{ago:?}");

@@ -1,103 +1,111 @@
-//! `orchestrix worker`: works on jobs of the built-in types until it is told to end.
+//! `orchestrix worker`: runs jobs of the built-in types until a signal.
 //!
-//! The first signal lets what runs finish, within the drain timeout; the second ends it at once. Leases are no setting of a
-//! worker: each job carries its own. It works straight on a database, or over a server, which then leads.
+//! The first signal starts the drain: running jobs may finish within the drain timeout. The second one exits at once.
+//! The worker claims jobs from a database, where it also coordinates, or from a server. The duration of a lease is set
+//! per job, not here.
 
 use std::{fmt, net::SocketAddr, str::FromStr, sync::Arc, time::Duration};
 
 use anyhow::Result;
 use clap::Args;
+use orchestrix_builtin::BuiltinOptions;
 use orchestrix_client::Client;
 use orchestrix_core::Queue;
 use orchestrix_worker::{Drained, HttpOptions, HttpSource, Worker, WorkerBuilder, WorkerError};
 use serde_json::json;
 
 use crate::{
-    api::{Api, Request},
+    api::{ApiClient, Request},
     arguments::Global,
-    builtin::{self, BuiltinOptions},
-    database::{Database, Opened},
-    failure::{Failure, Outcome, say},
-    listen::address,
-    metrics::Page,
+    database::{Database, OpenDatabase},
+    error::{CliError, ExitStatus, print_stderr},
+    listen_address,
+    metrics::MetricsEndpoint,
     times, traces,
 };
 
-/// How long a program that was asked to end gets before it is killed.
+/// How long a program may take to exit after SIGTERM before it is killed.
 const KILL_AFTER: Duration = Duration::from_secs(2);
 
-/// Work on jobs of the built-in types
+/// Run jobs of the built-in types
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Types: orchestrix.noop, orchestrix.echo, orchestrix.sleep {seconds}, orchestrix.fail {message, retryable, untilAttempt},
-orchestrix.http {url, method, headers, body, expectStatus}, orchestrix.command {program, args, env, stdin}.
-SIGTERM or SIGINT lets running jobs finish and hands back the others; a second one ends it at once, with exit code 1.
-`orchestrix workers drain` does the same and leaves running jobs all the time they need.
+Job types, with the fields of their payloads:
+  orchestrix.noop
+  orchestrix.echo
+  orchestrix.sleep     seconds
+  orchestrix.fail      message, retryable, untilAttempt
+  orchestrix.http      url, method, headers, body, expectStatus
+  orchestrix.command   program, args, env, stdin
 
-Example:
+SIGTERM or SIGINT stops the worker after running jobs have finished, within --drain-timeout; jobs that did not finish
+are released. A second one stops it at once, with exit code 1. `orchestrix workers drain` stops it without a time limit.
+
+Examples:
   orchestrix worker --database sqlite:jobs.db --queues email=3,reports=1 --allow-command /usr/local/bin/report
   orchestrix worker --server https://jobs.example.com --concurrency 50")]
 pub(crate) struct Arguments {
-    /// Which queues to serve, * for all; with weights, each gets a share by its weight
+    /// Serve these queues, * for all; weights set each queue's share of the claims
     #[arg(long, value_name = "QUEUE[=WEIGHT]", value_delimiter = ',', default_value = "*")]
-    queues: Vec<Served>,
+    queues: Vec<QueueArgument>,
 
-    /// How many jobs to run at once
+    /// Run at most this many jobs at once
     #[arg(long, value_name = "N", default_value_t = 10)]
     concurrency: usize,
 
-    /// Its name among the workers; by default the machine's and something random
+    /// Use this worker name [default: the host name and a random suffix]
     #[arg(long, value_name = "NAME")]
     worker_name: Option<String>,
 
-    /// How often it shows that it lives
+    /// Send heartbeats this often
     #[arg(long, value_name = "DURATION", value_parser = times::duration, default_value = "10s")]
     heartbeat_interval: Duration,
 
-    /// The longest it waits before it looks for jobs without a hint
+    /// Poll for jobs at least this often, also without a wake-up
     #[arg(long, value_name = "DURATION", value_parser = times::duration, default_value = "1s")]
     poll_interval: Duration,
 
-    /// How long running jobs may take to finish after a signal
+    /// Wait this long for running jobs after a signal
     #[arg(long, value_name = "DURATION", value_parser = times::duration, default_value = "30s")]
     drain_timeout: Duration,
 
-    /// How long a silent worker or node is still listed; by default 30s, or three heartbeats if that is longer
+    /// Remove workers and nodes from the lists this long after their last heartbeat [default: 30s, or three heartbeats
+    /// if longer]
     #[arg(long, value_name = "DURATION", value_parser = times::duration)]
     dead_node_timeout: Option<Duration>,
 
-    /// How long a leader leads without renewing
+    /// Lose leadership this long after the last renewal
     #[arg(long, value_name = "DURATION", value_parser = times::duration, default_value = "10s")]
     leader_term: Duration,
 
-    /// Take no part in leading; somebody else must
+    /// Never become the leader; another process must coordinate
     #[arg(long)]
     no_coordinator: bool,
 
-    /// Where to show metrics, at /metrics; nowhere by default
-    #[arg(long, value_name = "ADDRESS", value_parser = address)]
+    /// Serve metrics on this address, at /metrics [default: no metrics]
+    #[arg(long, value_name = "ADDRESS", value_parser = listen_address::parse)]
     metrics_listen: Option<SocketAddr>,
 
-    /// Let orchestrix.command run this program, named exactly so; may be given several times
+    /// Allow orchestrix.command to run this program, spelled exactly so; may be repeated
     #[arg(long, value_name = "PROGRAM", value_delimiter = ',')]
     allow_command: Vec<String>,
 
-    /// Let orchestrix.http reach addresses that are not public
+    /// Allow orchestrix.http to reach addresses that are not public
     #[arg(long)]
     allow_private_http: bool,
 
     #[command(flatten)]
-    pub(crate) traces: traces::Destination,
+    pub(crate) traces: traces::TraceArguments,
 }
 
-/// What to serve.
+/// One value of `--queues`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Served {
+enum QueueArgument {
     All,
     Queue(Queue, u32),
 }
 
-impl FromStr for Served {
+impl FromStr for QueueArgument {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -110,7 +118,7 @@ impl FromStr for Served {
     }
 }
 
-impl fmt::Display for Served {
+impl fmt::Display for QueueArgument {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::All => f.write_str("*"),
@@ -120,75 +128,77 @@ impl fmt::Display for Served {
     }
 }
 
-pub(crate) async fn run(arguments: &Arguments, global: &Global) -> Result<Outcome> {
-    if arguments.queues.len() > 1 && arguments.queues.contains(&Served::All) {
-        return Err(Failure::Usage("--queues: * means all queues, so it stands alone".into()).into());
+pub(crate) async fn run(arguments: &Arguments, global: &Global) -> Result<ExitStatus> {
+    if arguments.queues.len() > 1 && arguments.queues.contains(&QueueArgument::All) {
+        return Err(CliError::Usage("--queues: * means all queues and cannot be combined with others".into()).into());
     }
-    let _page = match arguments.metrics_listen {
-        Some(address) => Some(Page::open(address).await?),
+    let _metrics = match arguments.metrics_listen {
+        Some(address) => Some(MetricsEndpoint::open(address).await?),
         None => None,
     };
     match global.server()? {
-        Some(server) => over_server(arguments, server, global).await,
-        None => on_database(arguments, global).await,
+        Some(server) => run_on_server(arguments, server, global).await,
+        None => run_on_database(arguments, global).await,
     }
 }
 
-async fn on_database(arguments: &Arguments, global: &Global) -> Result<Outcome> {
-    let database = Database::of(global)?.staying();
-    let place = database.to_string();
-    // A worker may be there before the first job.
-    let opened = Opened::of(database, global, true).await?;
-    let builder = Worker::builder(&Client::shared(opened.store.clone()));
-    match work(arguments, builder, &place).await? {
-        // At once: whatever the store has under way is cut off.
-        None => Ok(Outcome::FAILED),
+async fn run_on_database(arguments: &Arguments, global: &Global) -> Result<ExitStatus> {
+    let database = Database::from_arguments(global)?.for_long_running_process();
+    let label = database.to_string();
+    // A worker may start before the first job is enqueued, so it creates the database.
+    let database = OpenDatabase::open(database, global, true).await?;
+    let builder = Worker::builder(&Client::shared(database.store.clone()));
+    match run_worker(arguments, builder, &label).await? {
+        // A second signal: exit without closing the store.
+        None => Ok(ExitStatus::FAILED),
         Some(drained) => {
-            opened.close().await;
-            Ok(goodbye(drained, "database"))
+            database.close().await;
+            Ok(exit_status(drained, "database"))
         }
     }
 }
 
-async fn over_server(arguments: &Arguments, server: String, global: &Global) -> Result<Outcome> {
-    // First in the words of a command, which say what to do about a key, a certificate or a server that is still starting.
-    let api = Api::open(global, false).await?;
-    let nothing = Request::post("/worker/leases/complete-batch").with(&json!({"items": []}))?;
-    api.tell(nothing.repeatable()).await?;
-    let patience = global.connect_timeout;
+async fn run_on_server(arguments: &Arguments, server: String, global: &Global) -> Result<ExitStatus> {
+    // An empty request first: its errors give advice about keys, certificates and servers that are still starting.
+    let api = ApiClient::open(global, false).await?;
+    let empty = Request::post("/worker/leases/complete-batch").json(&json!({"items": []}))?;
+    api.execute(empty.idempotent()).await?;
     let defaults = HttpOptions::new(server);
-    let options =
-        HttpOptions { api_key: global.api_key(), connect_timeout: defaults.connect_timeout.min(patience), ..defaults };
-    let place = options.server.clone();
+    let options = HttpOptions {
+        api_key: global.api_key(),
+        connect_timeout: defaults.connect_timeout.min(global.connect_timeout),
+        ..defaults
+    };
+    let label = options.server.clone();
     let source = HttpSource::new(options)?;
-    let ended = work(arguments, Worker::over(Arc::new(source)), &place).await?;
-    Ok(ended.map_or(Outcome::FAILED, |drained| goodbye(drained, "server")))
+    let drained = run_worker(arguments, Worker::over(Arc::new(source)), &label).await?;
+    Ok(drained.map_or(ExitStatus::FAILED, |drained| exit_status(drained, "server")))
 }
 
-/// Works until it is told to end; `None` if that was at once.
-async fn work(arguments: &Arguments, builder: WorkerBuilder, place: &str) -> Result<Option<Drained>> {
-    let worker = arguments.settings(builder).start().map_err(refused)?;
-    let hello = arguments.hello(worker.name().as_str(), place);
+/// Runs the worker until a signal, then drains it. `None` if a second signal interrupts the drain.
+async fn run_worker(arguments: &Arguments, builder: WorkerBuilder, label: &str) -> Result<Option<Drained>> {
+    let worker = arguments.configure(builder).start().map_err(start_error)?;
+    let banner = arguments.banner(worker.name().as_str(), label);
     let running = worker.run_until_signal();
     tokio::pin!(running);
-    // Said once signals are heard: whoever reads it may send one.
-    let ended = tokio::select! {
+    // Printed once signals are handled, so that a reader may send one.
+    let drained = tokio::select! {
         biased;
-        ended = &mut running => ended,
-        () = async { say(&hello) } => running.await,
+        drained = &mut running => drained,
+        () = async { print_stderr(&banner) } => running.await,
     };
-    Ok(ended?)
+    Ok(drained?)
 }
 
 impl Arguments {
-    fn settings(&self, mut builder: WorkerBuilder) -> WorkerBuilder {
+    fn configure(&self, mut builder: WorkerBuilder) -> WorkerBuilder {
         let options = BuiltinOptions {
-            commands: self.allow_command.iter().cloned().collect(),
-            // A handler gets half of a short drain to stop in; a program must be gone before that ends.
+            allowed_commands: self.allow_command.iter().cloned().collect(),
+            // A cancelled handler gets half of a short drain; its program must be killed before that.
             kill_after: KILL_AFTER.min(self.drain_timeout / 4),
-            private_http: self.allow_private_http,
+            allow_private_http: self.allow_private_http,
         };
-        builder = builtin::register(builder, &options)
+        builder = orchestrix_builtin::register(builder, &options)
             .concurrency(self.concurrency)
             .heartbeat_interval(self.heartbeat_interval)
             .poll_interval(self.poll_interval)
@@ -199,9 +209,9 @@ impl Arguments {
         if let Some(name) = &self.worker_name {
             builder = builder.name(name);
         }
-        let weighted = self.queues.iter().any(|served| matches!(served, Served::Queue(_, weight) if *weight != 1));
-        for served in &self.queues {
-            if let Served::Queue(name, weight) = served {
+        let weighted = self.queues.iter().any(|queue| matches!(queue, QueueArgument::Queue(_, weight) if *weight != 1));
+        for queue in &self.queues {
+            if let QueueArgument::Queue(name, weight) = queue {
                 builder = match weighted {
                     true => builder.weighted_queue(name, *weight),
                     false => builder.queue(name),
@@ -218,31 +228,32 @@ impl Arguments {
         }
     }
 
-    fn hello(&self, name: &str, place: &str) -> String {
-        let queues: Vec<String> = self.queues.iter().map(Served::to_string).collect();
+    fn banner(&self, name: &str, label: &str) -> String {
+        let queues: Vec<String> = self.queues.iter().map(QueueArgument::to_string).collect();
         format!(
-            "worker {name} on {place}: queues {}; types {}; concurrency {}\n",
+            "worker {name} on {label}: queues {}; job types {}; concurrency {}\n",
             queues.join(", "),
-            builtin::TYPES.join(", "),
+            orchestrix_builtin::JOB_TYPES.join(", "),
             self.concurrency
         )
     }
 }
 
-fn goodbye(drained: Drained, source: &str) -> Outcome {
+fn exit_status(drained: Drained, source: &str) -> ExitStatus {
     if drained.untold > 0 {
-        say(&format!(
-            "error: the {source} was away, so {} outcomes were lost; their jobs run again when their leases have run out\n",
+        print_stderr(&format!(
+            "error: the {source} was unavailable, so {} outcomes were lost; \
+             their jobs run again when their leases expire\n",
             drained.untold
         ));
-        return Outcome::FAILED;
+        return ExitStatus::FAILED;
     }
-    Outcome::DONE
+    ExitStatus::SUCCESS
 }
 
-fn refused(error: WorkerError) -> anyhow::Error {
+fn start_error(error: WorkerError) -> anyhow::Error {
     match error {
-        WorkerError::Invalid(invalid) => Failure::Usage(invalid.to_string()).into(),
+        WorkerError::Invalid(invalid) => CliError::Usage(invalid.to_string()).into(),
         error => error.into(),
     }
 }
@@ -252,14 +263,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn queues_are_read_with_their_weights() {
-        let read = |text: &str| text.parse::<Served>().map(|served| served.to_string());
+    fn queues_are_parsed_with_their_weights() {
+        let parse = |text: &str| text.parse::<QueueArgument>().map(|queue| queue.to_string());
         for text in ["*", "email", "email=3"] {
-            assert_eq!(read(text).as_deref(), Ok(text));
+            assert_eq!(parse(text).as_deref(), Ok(text));
         }
-        assert_eq!(read("email=1").as_deref(), Ok("email"));
+        assert_eq!(parse("email=1").as_deref(), Ok("email"));
         for text in ["", "a b", "email=", "email=x", "email=-1", "*=2", "a=1=2"] {
-            assert!(read(text).is_err(), "{text}");
+            assert!(parse(text).is_err(), "{text}");
         }
     }
 }

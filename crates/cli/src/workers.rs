@@ -1,4 +1,4 @@
-//! `orchestrix workers`: who works, on what, and which jobs wait for nobody.
+//! `orchestrix workers`: lists and drains workers.
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -7,123 +7,127 @@ use orchestrix_core::WorkerName;
 use serde::Serialize;
 
 use crate::{
-    api::{Api, MOST, Request, escaped},
-    consent::Consent,
-    each::Each,
-    failure::{Failure, Outcome},
+    api::{ApiClient, MAX_PAGE, Request, percent_encode},
+    confirmation::Confirmation,
+    error::{CliError, ExitStatus},
+    no_worker_hint,
     output::{Format, Output, table},
+    per_item::PerItem,
     times,
-    unserved::nobody_takes,
 };
 
-/// Look at workers, let them drain
+/// List and drain workers
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Show every worker, and the types of jobs that none of them takes
+    /// List all workers, and the pending jobs that none of them serves
     #[command(after_help = "Example:\n  orchestrix workers list")]
     List,
-    /// Tell workers to take nothing new and to end when what they run is done
+    /// Drain workers: they claim no more jobs, and end when their running jobs have finished
     #[command(after_help = "Example:\n  orchestrix workers drain worker-1")]
     Drain {
-        /// The workers
+        /// The names of the workers
         #[arg(required = true, value_name = "WORKER")]
         workers: Vec<WorkerName>,
         #[command(flatten)]
-        consent: Consent,
+        confirmation: Confirmation,
     },
 }
 
-/// Workers as one document.
+/// All workers, and the lanes that none of them serves.
 #[derive(Debug, Serialize)]
-struct Shown {
+struct WorkersOutput {
     items: Vec<WorkerView>,
     unserved: Vec<LaneView>,
 }
 
-pub(crate) async fn run(command: Command, api: &Api, output: &Output) -> Result<Outcome> {
+pub(crate) async fn run(command: Command, api: &ApiClient, output: &Output) -> Result<ExitStatus> {
     match command {
         Command::List => list(api, output).await,
-        Command::Drain { workers, consent } if consent.dry_run => rehearse(&workers, api, output).await,
-        Command::Drain { workers, consent } => drain(&workers, consent, api, output).await,
+        Command::Drain { workers, confirmation } if confirmation.dry_run => dry_run(&workers, api, output).await,
+        Command::Drain { workers, confirmation } => drain(&workers, confirmation, api, output).await,
     }
 }
 
-// One that is not known leaves the others standing.
-async fn drain(workers: &[WorkerName], consent: Consent, api: &Api, output: &Output) -> Result<Outcome> {
-    consent.confirm(&format!("{} would take nothing new and end.", words(workers.len())))?;
-    let each = Each::of("worker", workers, async |name| {
-        // To tell it again is fine.
-        let drain = Request::post(format!("/admin/workers/{}/drain", escaped(name.as_str()))).repeatable();
+async fn drain(
+    workers: &[WorkerName],
+    confirmation: Confirmation,
+    api: &ApiClient,
+    output: &Output,
+) -> Result<ExitStatus> {
+    confirmation.require_at_terminal(&format!("{} would drain and end.", count_workers(workers.len())))?;
+    let results = PerItem::apply("worker", workers, async |name| {
+        // Draining twice is harmless.
+        let drain = Request::post(format!("/admin/workers/{}/drain", percent_encode(name.as_str()))).idempotent();
         Ok(api.call::<DrainResponse>(drain).await?)
     });
-    each.await.end(output, |told| {
+    results.await.print(output, |workers| {
         let row = |worker: &DrainResponse| [worker.worker_id.to_string(), worker.directive.clone()];
-        table(["WORKER", "DIRECTIVE"], told.iter().map(row))
+        table(["WORKER", "DIRECTIVE"], workers.iter().map(row))
     })
 }
 
-// Shows the workers as they stand, and tells them nothing.
-async fn rehearse(workers: &[WorkerName], api: &Api, output: &Output) -> Result<Outcome> {
-    let known = gather(api).await?.items;
-    let each = Each::of("worker", workers, async |name| {
+// Shows the workers without draining them.
+async fn dry_run(workers: &[WorkerName], api: &ApiClient, output: &Output) -> Result<ExitStatus> {
+    let known = fetch_workers(api).await?.items;
+    let results = PerItem::apply("worker", workers, async |name| {
         let worker = known.iter().find(|worker| worker.worker_id == *name).cloned();
-        worker.ok_or_else(|| Failure::NotFound("there is no such worker".into()).into())
+        worker.ok_or_else(|| CliError::NotFound("not found".into()).into())
     });
-    let each = each.await;
-    let would = each.done.iter().filter(|worker| worker.directive != "drain").count();
-    let outcome = each.end(output, described)?;
-    output.note(&format!("dry run: {} would be told to drain", words(would)));
-    Ok(outcome)
+    let results = results.await;
+    let draining = results.succeeded.iter().filter(|worker| worker.directive != "drain").count();
+    let status = results.print(output, describe)?;
+    output.note(&format!("dry run: {} would drain", count_workers(draining)));
+    Ok(status)
 }
 
-fn words(count: usize) -> String {
+fn count_workers(count: usize) -> String {
     if count == 1 { "1 worker".into() } else { format!("{count} workers") }
 }
 
-async fn list(api: &Api, output: &Output) -> Result<Outcome> {
-    let shown = gather(api).await?;
-    let Shown { items, unserved } = &shown;
-    output.show(&shown, items, || {
-        let mut text = described(items);
+async fn list(api: &ApiClient, output: &Output) -> Result<ExitStatus> {
+    let workers = fetch_workers(api).await?;
+    let WorkersOutput { items, unserved } = &workers;
+    output.show(&workers, items, || {
+        let mut text = describe(items);
         if !unserved.is_empty() {
-            text += &format!("\n{}\n", notes(unserved).join("\n"));
+            text += &format!("\n{}\n", hints(unserved).join("\n"));
         }
         text
     })?;
     if output.format() == Format::Jsonl {
-        notes(unserved).iter().for_each(|note| output.note(note));
+        hints(unserved).iter().for_each(|hint| output.note(hint));
     }
-    Ok(Outcome::DONE)
+    Ok(ExitStatus::SUCCESS)
 }
 
-fn described(workers: &[WorkerView]) -> String {
+fn describe(workers: &[WorkerView]) -> String {
     let header = ["WORKER", "STATE", "QUEUES", "TYPES", "SLOTS", "FREE", "DIRECTIVE", "STARTED", "SEEN"];
     table(header, workers.iter().map(row))
 }
 
-async fn gather(api: &Api) -> Result<Shown> {
+async fn fetch_workers(api: &ApiClient) -> Result<WorkersOutput> {
     let list = Request::get("/admin/workers");
-    let mut part: WorkersResponse = api.call(list.part(None, MOST)).await?;
-    let mut shown = Shown { items: part.items, unserved: part.unserved };
-    while let Some(cursor) = part.next_cursor {
-        part = api.call(list.part(Some(&cursor), MOST)).await?;
-        shown.items.append(&mut part.items);
+    let mut page: WorkersResponse = api.call(list.page(None, MAX_PAGE)).await?;
+    let mut workers = WorkersOutput { items: page.items, unserved: page.unserved };
+    while let Some(cursor) = page.next_cursor {
+        page = api.call(list.page(Some(&cursor), MAX_PAGE)).await?;
+        workers.items.append(&mut page.items);
     }
-    Ok(shown)
+    Ok(workers)
 }
 
-fn notes(unserved: &[LaneView]) -> Vec<String> {
-    unserved.iter().map(nobody_takes).collect()
+fn hints(unserved: &[LaneView]) -> Vec<String> {
+    unserved.iter().map(no_worker_hint::describe).collect()
 }
 
 fn row(worker: &WorkerView) -> [String; 9] {
-    // By the clock of the database: that of this machine may be another.
+    // By the database's clock, from which this machine's may differ.
     let now = worker.observed_at();
-    let types = worker.job_types.as_ref().map_or_else(|| "any".into(), |types| brief_list(types));
+    let types = worker.job_types.as_ref().map_or_else(|| "any".into(), |types| join_first(types));
     [
         worker.worker_id.to_string(),
         worker.state.clone(),
-        brief_list(&worker.queues),
+        join_first(&worker.queues),
         types,
         worker.concurrency.to_string(),
         worker.free_slots.to_string(),
@@ -133,8 +137,8 @@ fn row(worker: &WorkerView) -> [String; 9] {
     ]
 }
 
-// A worker may know a thousand types; JSON has them all.
-fn brief_list<T: ToString>(names: &[T]) -> String {
+// A worker may register a thousand types; the JSON output shows all of them.
+fn join_first<T: ToString>(names: &[T]) -> String {
     const SHOWN: usize = 8;
     let shown: Vec<String> = names.iter().take(SHOWN).map(ToString::to_string).collect();
     let rest = names.len().saturating_sub(SHOWN);

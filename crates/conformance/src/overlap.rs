@@ -85,12 +85,16 @@ pub(super) async fn where_all_may_run_the_latest_are_remembered_within_bounds(h:
         let range = Backfill { from: to - secs(60 * times), to, overlap: None };
         assert_eq!(h.store.backfill_schedule(None, &name, &range).await.expect("a valid range") as u64, times);
     };
-    fill(10, Schedule::ASK_OVER as u64).await;
+    fill(10, Schedule::MAX_UNCHECKED as u64).await;
     for claimed in h.claim_all().await {
         h.end(&claimed, Outcome::DONE).await;
     }
     fill(5, 1).await;
-    assert_eq!(h.schedule().await.open_jobs.len(), Schedule::ASK_OVER + 1, "nobody asked whether they are finished");
+    assert_eq!(
+        h.schedule().await.open_jobs.len(),
+        Schedule::MAX_UNCHECKED + 1,
+        "nobody asked whether they are finished"
+    );
     fill(4, 1).await;
     let unfinished = h.claim_all().await.len();
     assert_eq!((unfinished, h.schedule().await.open_jobs.len()), (2, 2));

@@ -166,7 +166,7 @@ pub(super) async fn a_schedule_is_its_tenants_for_as_long_as_it_is_there(h: &Har
     let before = h.schedule().await;
     // Not even whoever keeps to none may give it to another.
     let given = h.store.put_schedule(None, of("other", "s")).await.expect_err("refused");
-    let text = "invalid request: job.tenant: is `acme` for as long as the schedule is there: delete it first";
+    let text = "invalid request: job.tenant: must stay `acme`: delete the schedule to change its tenant";
     assert_eq!(given.to_string(), text);
     not_there(&h.store.put_schedule(Some(&other), of("other", "s")).await);
     assert_eq!(h.schedule().await, before);

@@ -10,19 +10,19 @@ use crate::{FieldError, JobState, Timestamp, WorkerName};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AttemptOutcome {
-    /// It did its work.
+    /// The handler succeeded.
     Completed,
-    /// It reported an error.
+    /// The handler reported an error.
     Failed,
-    /// It ran over its time.
+    /// It exceeded the job's timeout.
     TimedOut,
-    /// Its lease expired.
+    /// Its lease expired: the worker stopped sending heartbeats.
     Lost,
-    /// It stopped because somebody asked.
+    /// It stopped on a cancel request.
     Cancelled,
-    /// It was handed back; costs no attempt.
+    /// The worker released the job unfinished. Costs no attempt.
     Released,
-    /// It asked to come back later; costs no attempt.
+    /// The handler asked to run again later. Costs no attempt.
     Snoozed,
 }
 
@@ -31,7 +31,7 @@ impl AttemptOutcome {
     pub const ALL: [Self; 7] =
         [Self::Completed, Self::Failed, Self::TimedOut, Self::Lost, Self::Cancelled, Self::Released, Self::Snoozed];
 
-    /// Whether it uses up one of the job's attempts.
+    /// Whether it counts against the job's attempt budget.
     pub const fn costs_an_attempt(self) -> bool {
         match self {
             Self::Completed | Self::Failed | Self::TimedOut | Self::Lost | Self::Cancelled => true,
@@ -39,7 +39,7 @@ impl AttemptOutcome {
         }
     }
 
-    /// The outcome as stores and APIs spell it.
+    /// The name that stores and APIs use.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Completed => "completed",
@@ -63,41 +63,40 @@ impl FromStr for AttemptOutcome {
     type Err = FieldError;
 
     fn from_str(text: &str) -> Result<Self, FieldError> {
-        Self::ALL
-            .into_iter()
-            .find(|outcome| outcome.as_str() == text)
-            .ok_or_else(|| FieldError::new("outcome", "is no outcome of an attempt"))
+        Self::ALL.into_iter().find(|outcome| outcome.as_str() == text).ok_or_else(|| {
+            FieldError::new("outcome", format!("must be one of {}", Self::ALL.map(Self::as_str).join(", ")))
+        })
     }
 }
 
-/// One attempt that has ended. Jobs keep their latest [`AttemptRecord::KEPT`].
+/// One ended attempt. A job keeps its latest [`AttemptRecord::KEPT`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttemptRecord {
-    /// Which attempt it was, from 1. Attempts that cost nothing share their number with the next.
+    /// The number of the attempt, from 1. An attempt that costs nothing shares its number with the next one.
     pub attempt: u16,
-    /// The lease it ran under.
+    /// The counter of the lease that it ran under.
     pub lease: i32,
     /// How it ended.
     pub outcome: AttemptOutcome,
-    /// Where that left the job.
+    /// The state of the job afterwards.
     pub led_to: JobState,
-    /// Who ran it.
+    /// The worker that ran it.
     pub worker: Option<WorkerName>,
-    /// When it began.
+    /// When it started.
     pub started_at: Timestamp,
     /// When it ended.
     pub ended_at: Timestamp,
-    /// What went wrong.
+    /// The error that the worker reported.
     pub error: Option<String>,
 }
 
 impl AttemptRecord {
-    /// How many a job keeps; older ones give way, so that a job that snoozes for ever stays small.
+    /// How many attempts a job keeps. Older ones are dropped, so that a job that snoozes for ever stays small.
     pub const KEPT: usize = 100;
-    /// The longest error text kept, in characters.
+    /// The longest stored error, in characters.
     pub const MAX_ERROR: usize = 8_192;
 
-    /// Makes any text storable: NUL, which PostgreSQL's text cannot hold, is replaced, and length is cut.
+    /// Makes an error storable: truncates it and replaces NUL, which PostgreSQL's `text` cannot hold.
     pub fn error_text(text: &str) -> String {
         text.chars().take(Self::MAX_ERROR).map(|c| if c == '\0' { char::REPLACEMENT_CHARACTER } else { c }).collect()
     }

@@ -1,18 +1,18 @@
-//! What is wrong with a request: every bad field at once, each named.
+//! Validation errors: every bad field of a request at once, each by name.
 
 use std::fmt;
 
-/// One field of a request and why it was refused.
+/// A refused field of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldError {
-    /// The field as the outside spells it, such as `maxAttempts` or `jobs[3].queue`.
+    /// The field as the API spells it, such as `maxAttempts` or `jobs[3].queue`.
     pub field: String,
-    /// What is wrong, and what would be right.
+    /// What is wrong and what is allowed.
     pub message: String,
 }
 
 impl FieldError {
-    /// Names `field` and says what is wrong with it.
+    /// An error about `field`.
     pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
         Self { field: field.into(), message: message.into() }
     }
@@ -26,20 +26,20 @@ impl fmt::Display for FieldError {
 
 impl std::error::Error for FieldError {}
 
-/// A request that breaks a rule. Nothing of it was recorded.
+/// A request that breaks a rule. Nothing of it was stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Invalid {
-    /// Every field that was refused; never empty.
+    /// Every refused field. Never empty.
     pub errors: Vec<FieldError>,
 }
 
 impl Invalid {
-    /// Turns collected errors into a result: `Ok` when there are none.
+    /// Turns collected errors into a result: `Ok` if there are none.
     pub fn check(errors: Vec<FieldError>) -> Result<(), Self> {
         if errors.is_empty() { Ok(()) } else { Err(Self { errors }) }
     }
 
-    /// The same errors with `prefix` before each field, for a job inside a batch.
+    /// The same errors with `prefix` before each field, for a job within a batch.
     #[must_use]
     pub fn within(mut self, prefix: &str) -> Self {
         for error in &mut self.errors {

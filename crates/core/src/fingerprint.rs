@@ -1,19 +1,19 @@
-//! Tells whether two requests under one idempotency key ask for the same.
+//! Whether two requests with one idempotency key are the same request.
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::{DependsOn, NewJob};
 
-/// 128 bits of a hash over what a request means, not how it was written: key order and white space do not count.
+/// 128 bits of a hash over the meaning of a request. Key order and white space of the payload do not matter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Fingerprint(pub u128);
 
 impl Fingerprint {
-    /// Hashes everything that a caller may choose, except the key itself and trace data, which differ between
-    /// retries of one request.
+    /// Hashes everything that a client can set, except the key itself and trace data, which differs between retries of
+    /// one request.
     pub fn of(job: &NewJob) -> Self {
-        // The payload was checked when it was taken; numbers beyond f64 are compared as written.
+        // The payload is valid JSON, so only numbers beyond f64 fail here. Such a payload is compared as text.
         let payload: Value = job.payload.to().unwrap_or_else(|_| Value::String(job.payload.as_str().into()));
         let depends_on: Vec<Value> = job
             .depends_on
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn spelling_does_not_count_and_meaning_does() {
+    fn requests_that_mean_the_same_have_the_same_fingerprint() {
         let a = Fingerprint::of(&with_payload(r#"{"a": 1, "b": [true]}"#));
         assert_eq!(a, Fingerprint::of(&with_payload(r#"{"b":[true],"a":1}"#)));
         assert_ne!(a, Fingerprint::of(&with_payload(r#"{"a": 2, "b": [true]}"#)));
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_too_large_to_parse_are_compared_as_written() {
+    fn payloads_with_numbers_beyond_f64_are_compared_as_text() {
         assert_ne!(Fingerprint::of(&with_payload("1e400")), Fingerprint::of(&with_payload("1e401")));
     }
 }

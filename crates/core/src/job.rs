@@ -1,4 +1,4 @@
-//! A job as it stands.
+//! A stored job.
 
 use std::time::Duration;
 
@@ -7,90 +7,90 @@ use crate::{
     Resources, RetryPolicy, Tag, Tenant, Timestamp, WorkerName,
 };
 
-/// Everything a store knows of one job, for operators and tests. Clients see far less.
+/// A job with everything that a store keeps about it, for operators and tests. Clients see less.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Job {
-    /// Its identity.
+    /// The id.
     pub id: JobId,
-    /// Where it stands.
+    /// The state.
     pub state: JobState,
-    /// What kind of work it is.
+    /// The job type.
     pub job_type: JobType,
-    /// Where it waits.
+    /// The queue.
     pub queue: Queue,
-    /// Whose it is.
+    /// The tenant.
     pub tenant: Tenant,
-    /// How urgent it is.
+    /// The priority; higher is claimed first.
     pub priority: Priority,
-    /// Attempts used up.
+    /// Attempts used.
     pub attempts: u16,
     /// The attempt budget.
     pub max_attempts: u16,
-    /// Leases lost in a row.
+    /// Leases lost in a row by workers that had started.
     pub losses: u16,
-    /// When it was recorded.
+    /// When it was enqueued.
     pub created_at: Timestamp,
     /// When its state last changed.
     pub updated_at: Timestamp,
-    /// When it became, or will become, eligible.
+    /// When it became, or becomes, eligible to run.
     pub eligible_at: Timestamp,
-    /// When its latest attempt began.
+    /// When its latest attempt started.
     pub started_at: Option<Timestamp>,
-    /// When it was over.
+    /// When it finished.
     pub finished_at: Option<Timestamp>,
-    /// Cancelled if it has not started by then.
+    /// When it is cancelled if it has not started.
     pub expires_at: Option<Timestamp>,
-    /// Until when its owner may be silent.
+    /// When its lease expires unless the worker extends it.
     pub lease_expires_at: Option<Timestamp>,
-    /// Who owns it, or ran it last.
+    /// The worker that owns it or ran it last.
     pub worker: Option<WorkerName>,
-    /// Leases it has had.
+    /// The number of leases so far.
     pub leases: i32,
-    /// Whether its owner was asked to stop.
+    /// Whether its owner has been asked to stop.
     pub cancel_requested: bool,
-    /// How long one attempt may take.
+    /// The time limit of one attempt.
     pub timeout: Option<Duration>,
-    /// How long a silent worker keeps it.
+    /// The lease duration: how long a worker keeps the job without a heartbeat.
     pub lease: Duration,
-    /// How long to wait between attempts.
+    /// The back-off between attempts.
     pub retry: RetryPolicy,
-    /// What it was handed.
+    /// The payload.
     pub payload: Json,
-    /// What it left behind.
+    /// The result of the completed attempt.
     pub result: Option<Json>,
-    /// How far it has come, as its worker last said.
+    /// The progress that its worker last reported.
     pub progress: Option<Progress>,
-    /// What its worker wants back in the next attempt.
+    /// The checkpoint that its next attempt receives.
     pub checkpoint: Option<Json>,
-    /// Why it was cancelled or died, in a word such as `expired` or `dependency_failed`.
+    /// Why it was cancelled or died, such as `expired` or `dependency_failed`.
     pub reason: Option<String>,
-    /// Attempts that ended in anything but a first success, oldest first: the latest [`AttemptRecord::KEPT`].
+    /// The latest [`AttemptRecord::KEPT`] ended attempts, oldest first. Empty for a job that completed in its first.
     pub attempt_log: Vec<AttemptRecord>,
-    /// Jobs it waits or waited for.
+    /// Its parents: the jobs that it waits or waited for.
     pub depends_on: Vec<JobId>,
-    /// What to do when one of those failed.
+    /// What happens when a parent dies or is cancelled.
     pub on_dependency_failure: OnDependencyFailure,
-    /// The client's name for the request.
+    /// The client's idempotency key.
     pub idempotency_key: Option<IdempotencyKey>,
-    /// Shares a concurrency limit.
+    /// The concurrency limit that it counts against.
     pub concurrency_key: Option<LimitKey>,
-    /// Shares a rate limit.
+    /// The rate limit that it counts against.
     pub rate_limit_key: Option<LimitKey>,
-    /// What it needs of its worker.
+    /// The resources that it needs of its worker.
     pub resources: Resources,
-    /// Words to find it by.
+    /// Tags to search by.
     pub tags: Vec<Tag>,
-    /// The caller's id for the larger whole.
+    /// The client's correlation id.
     pub correlation_id: Option<String>,
     /// W3C trace context of the request.
     pub traceparent: Option<String>,
 }
 
-/// How far a running job has come.
+/// The progress of a running job.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Progress {
-    /// 0 to 100.
+    /// The percentage done, 0 to 100.
     pub percent: Option<f64>,
-    /// What it is doing.
+    /// A message for people.
     pub message: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! JSON that comes back exactly as it was given.
+//! JSON text that is returned exactly as it was given.
 
 use std::{fmt, sync::Arc};
 
@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::FieldError;
 
-/// A JSON text, kept byte for byte: key order, number spelling and escapes survive.
+/// A JSON value as text, kept byte for byte: key order, number format and escapes survive.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Json(Arc<str>);
 
@@ -15,7 +15,7 @@ impl Json {
     /// The largest payload, result or checkpoint, in bytes.
     pub const MAX_BYTES: usize = 1024 * 1024;
 
-    /// Takes `text` if it is one JSON value of at most [`Json::MAX_BYTES`]; `field` names it in the error.
+    /// Parses `text`, one JSON value of at most [`Json::MAX_BYTES`]. `field` names it in the error.
     pub fn parse(field: &str, text: &str) -> Result<Self, FieldError> {
         let text = text.trim_matches([' ', '\n', '\r', '\t']);
         if text.len() > Self::MAX_BYTES {
@@ -32,7 +32,7 @@ impl Json {
         match serde_json::to_string(value) {
             Ok(text) if text.len() > Self::MAX_BYTES => Err(Self::too_long(field, text.len())),
             Ok(text) => Ok(Self(text.into())),
-            Err(error) => Err(FieldError::new(field, format!("cannot be written as JSON: {error}"))),
+            Err(error) => Err(FieldError::new(field, format!("cannot be serialised as JSON: {error}"))),
         }
     }
 
@@ -40,7 +40,7 @@ impl Json {
         FieldError::new(field, format!("is {length} bytes, over the limit of {}", Self::MAX_BYTES))
     }
 
-    /// Takes text that a store has checked already.
+    /// Wraps text that is known to be valid JSON, such as text from a store.
     pub fn trusted(text: &str) -> Self {
         Self(text.into())
     }
@@ -50,18 +50,19 @@ impl Json {
         Self::trusted("null")
     }
 
-    /// The text as it was given.
+    /// The original text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether `text` says the same, whatever the order of its keys and its white space. Numbers beyond f64 are compared as written.
-    pub fn means(&self, text: &str) -> bool {
-        let read = |text: &str| serde_json::from_str::<serde_json::Value>(text);
-        *self.0 == *text || matches!((read(&self.0), read(text)), (Ok(this), Ok(that)) if this == that)
+    /// Whether `text` is the same value, apart from key order and white space. Values with numbers beyond f64 are compared
+    /// as text.
+    pub fn equals_text(&self, text: &str) -> bool {
+        let parse = |text: &str| serde_json::from_str::<serde_json::Value>(text);
+        *self.0 == *text || matches!((parse(&self.0), parse(text)), (Ok(own), Ok(other)) if own == other)
     }
 
-    /// Reads it as a `T`.
+    /// Deserialises the value.
     pub fn to<T: DeserializeOwned>(&self) -> serde_json::Result<T> {
         serde_json::from_str(&self.0)
     }
@@ -73,7 +74,7 @@ impl Default for Json {
     }
 }
 
-// Payloads may hold secrets and may be long: a debug line shows only how long.
+// Payloads may hold secrets and may be large, so debug output shows only the length.
 impl fmt::Debug for Json {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Json({} bytes)", self.0.len())

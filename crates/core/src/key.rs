@@ -1,4 +1,4 @@
-//! What an API key is, apart from its secret: its identity, what it may do, and how often.
+//! API keys without their secret: id, role, rate limit.
 
 use std::{borrow::Borrow, fmt, str::FromStr, sync::Arc, time::Duration};
 
@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::FieldError;
 
-/// The identity of an API key: 12 of `a-z 0-9`. It is the part of the key that may be seen.
+/// The id of an API key: 12 characters of `a-z 0-9`. It is the public part of the key.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct KeyId(Arc<str>);
 
 impl KeyId {
-    /// How many characters one has.
+    /// The number of characters.
     pub const LENGTH: usize = 12;
 
-    /// Checks the rule and takes the id.
+    /// Validates an id.
     pub fn new(text: impl AsRef<str>) -> Result<Self, FieldError> {
         let text = text.as_ref();
         let plain = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit();
@@ -25,7 +25,7 @@ impl KeyId {
         Err(FieldError::new("keyId", format!("must have {} characters of a-z 0-9", Self::LENGTH)))
     }
 
-    /// Takes an id that a store has checked already.
+    /// Wraps an id that is known to be valid, such as one from a store.
     pub fn trusted(text: &str) -> Self {
         Self(text.into())
     }
@@ -74,25 +74,25 @@ impl Borrow<str> for KeyId {
     }
 }
 
-/// What the holder of a key may do.
+/// What a key permits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Record jobs and follow them; read schedules.
+    /// Enqueue and follow jobs; read schedules.
     Client,
-    /// Work on jobs.
+    /// Claim and run jobs.
     Worker,
-    /// Everything but keys.
+    /// Everything except managing keys.
     Operator,
     /// Everything.
     Admin,
 }
 
 impl Role {
-    /// Every role, the one that may least first.
+    /// All roles, least powerful first.
     pub const ALL: [Self; 4] = [Self::Client, Self::Worker, Self::Operator, Self::Admin];
 
-    /// The role as APIs spell it.
+    /// The name that APIs use.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Client => "client",
@@ -120,7 +120,7 @@ impl FromStr for Role {
     }
 }
 
-/// How often something may be done: in any span of time at most `burst`, and `count` more for every `per` of it.
+/// A rate limit: in any period at most `burst`, plus `count` for every `per` of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RateLimit {
     count: u32,
@@ -129,12 +129,12 @@ pub struct RateLimit {
 }
 
 impl RateLimit {
-    /// The most that may be counted.
+    /// The largest count and burst.
     pub const MAX_COUNT: u32 = 1_000_000_000;
-    /// The longest time that it may be counted in.
+    /// The longest period.
     pub const MAX_PER: Duration = Duration::from_secs(24 * 3600);
 
-    /// Checks the limits. Time counts in whole milliseconds.
+    /// Validates a rate limit. The period is truncated to whole milliseconds.
     pub fn new(count: u32, per: Duration, burst: u32) -> Result<Self, FieldError> {
         for (field, n) in [("rateLimit.count", count), ("rateLimit.burst", burst)] {
             if !(1..=Self::MAX_COUNT).contains(&n) {
@@ -149,17 +149,17 @@ impl RateLimit {
         Ok(Self { count, per, burst })
     }
 
-    /// How many for every [`per`](Self::per).
+    /// How many are allowed per [`per`](Self::per).
     pub const fn count(self) -> u32 {
         self.count
     }
 
-    /// The time that they are counted in.
+    /// The period.
     pub const fn per(self) -> Duration {
         self.per
     }
 
-    /// How many at once.
+    /// How many are allowed at once.
     pub const fn burst(self) -> u32 {
         self.burst
     }
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_has_twelve_plain_characters() {
+    fn an_id_has_twelve_lower_case_letters_and_digits() {
         assert_eq!(KeyId::new("abc123def456").unwrap().as_str(), "abc123def456");
         for bad in ["", "abc123def45", "abc123def4567", "ABC123def456", "abc123def45é", "abc123def45-"] {
             assert_eq!(KeyId::new(bad).unwrap_err().field, "keyId", "{bad:?}");
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn roles_are_read_as_they_are_written() {
+    fn roles_parse_from_their_names() {
         for role in Role::ALL {
             assert_eq!(role.as_str().parse(), Ok(role));
         }
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_counts_something_in_some_time() {
+    fn a_rate_limit_needs_a_count_a_burst_and_a_period_in_range() {
         let second = Duration::from_secs(1);
         let limit = RateLimit::new(10, Duration::from_micros(1_500_900), 20).unwrap();
         assert_eq!((limit.count(), limit.per(), limit.burst()), (10, Duration::from_millis(1_500), 20));

@@ -1,4 +1,4 @@
-//! Proof of ownership.
+//! The lease token: proof that a worker owns a job.
 
 use std::{fmt, str::FromStr};
 
@@ -6,22 +6,22 @@ use uuid::Uuid;
 
 use crate::{FieldError, JobId};
 
-/// What a worker shows to write to a job it was given.
+/// Proof that a worker owns a job. Every write to a leased job carries it.
 ///
-/// The counter grows with every lease of the job, whether or not it costs an attempt. The secret keeps a database
-/// that was restored from a stale replica from handing out a token twice: the counter may repeat there, 128 random
-/// bits do not.
+/// The counter grows with every lease of the job, whether or not the lease costs an attempt.
+/// The secret makes a token unique even if the database is restored from a stale replica: there the counter may repeat,
+/// 128 random bits do not.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LeaseToken {
-    /// The job that is leased.
+    /// The leased job.
     pub job: JobId,
-    /// How many leases the job has had, this one included.
+    /// The number of leases that the job has had, including this one.
     pub counter: i32,
     /// 128 random bits.
     pub secret: Uuid,
 }
 
-// Whoever has the secret may write to the job: it stays out of logs.
+// The secret permits writes to the job, so it stays out of logs.
 impl fmt::Debug for LeaseToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "LeaseToken({}.{})", self.job, self.counter)
@@ -46,7 +46,7 @@ impl FromStr for LeaseToken {
                 secret: Uuid::try_parse(parts.next()?).ok()?,
             })
         };
-        parse().ok_or_else(|| FieldError::new("leaseToken", "is not a lease token"))
+        parse().ok_or_else(|| FieldError::new("leaseToken", "must be a lease token as the claim returned it"))
     }
 }
 
@@ -58,13 +58,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_token_survives_its_text(job: u128, counter: i32, secret: u128) {
+        fn a_token_parses_from_its_text(job: u128, counter: i32, secret: u128) {
             let token = LeaseToken { job: JobId::from_uuid(Uuid::from_u128(job)), counter, secret: Uuid::from_u128(secret) };
             prop_assert_eq!(token.to_string().parse::<LeaseToken>(), Ok(token));
         }
 
         #[test]
-        fn other_text_is_refused_without_panic(text: String) {
+        fn any_other_text_is_refused_without_a_panic(text: String) {
             prop_assert!(text.parse::<LeaseToken>().is_err());
         }
     }

@@ -1,32 +1,34 @@
-//! The decisions of Orchestrix, free of effects.
+//! The decisions of Orchestrix, without effects.
 //!
-//! This crate knows what a job is, which states it may take, when a failure is retried and what a lease token
-//! looks like. It does no IO, has no clock and draws no randomness of its own: `now` and random sources are
-//! passed in, so every rule here can be tested by itself and every store decides alike.
+//! This crate defines what a job is, which states it can be in, when a failure is retried and what a lease token is.
+//! It does no I/O and has no clock: callers pass in `now` and random sources.
+//! So every rule can be tested alone, and every store and node decides the same way.
 //!
-//! | module | what it owns |
+//! | module | contents |
 //! |---|---|
 //! | [`id`] | [`JobId`] and [`OperationId`], UUIDs v7 |
 //! | [`name`] | validated names: queues, job types, tenants, tags, keys |
-//! | [`json`] | JSON kept exactly as it was given |
-//! | [`key`] | API keys: who holds one, what it allows |
-//! | [`new_job`] | [`NewJob`], a request to run something, and its limits |
-//! | [`job`] | [`Job`], a job as it stands |
+//! | [`json`] | [`Json`], kept byte for byte |
+//! | [`key`] | API keys: id, role, rate limit |
+//! | [`new_job`] | [`NewJob`], a request to enqueue a job, and its limits |
+//! | [`enqueue`] | how a call is enqueued: idempotency keys, parents, refusals |
+//! | [`fingerprint`] | whether two requests with one idempotency key are the same |
+//! | [`job`] | [`Job`], a stored job |
 //! | [`state`] | the states, the events, and the one transition function |
-//! | [`lifecycle`] | state together with the attempt budget |
+//! | [`lifecycle`] | the state together with the attempt budget |
 //! | [`attempt`] | how one attempt ended |
-//! | [`retry`] | back-off between attempts |
+//! | [`retry`] | back-off between the attempts of a job |
 //! | [`backoff`] | back-off between retries of one call |
-//! | [`lease`] | the token that proves ownership |
-//! | [`graph`] | dependencies among the jobs of one call |
-//! | [`schedule`] | cron expressions, intervals, time zones, and what is fired when |
-//! | [`error`] | what is wrong with a request, field by field |
+//! | [`lease`] | the token that proves ownership of a job |
+//! | [`resources`] | what a job needs of its worker |
+//! | [`schedule`] | cron expressions, intervals, time zones, and which occurrences fire when |
+//! | [`error`] | validation errors, field by field |
 
 pub mod attempt;
 pub mod backoff;
+pub mod enqueue;
 pub mod error;
 pub mod fingerprint;
-pub mod graph;
 pub mod id;
 pub mod job;
 pub mod json;
@@ -42,6 +44,7 @@ pub mod state;
 
 pub use attempt::{AttemptOutcome, AttemptRecord};
 pub use backoff::Backoff;
+pub use enqueue::Enqueued;
 pub use error::{FieldError, Invalid};
 pub use fingerprint::Fingerprint;
 pub use id::{JobId, JobIds, OperationId};
@@ -57,5 +60,5 @@ pub use retry::RetryPolicy;
 pub use schedule::{Cadence, Cron, Misfire, NewSchedule, Overlap, ScheduleName, ZoneName, tzdb_version};
 pub use state::{Event, IllegalTransition, JobState, JobStatus, Readiness};
 
-/// An instant. Stores keep microseconds; finer digits are cut off when a job is recorded.
+/// An instant. Stores keep microseconds and truncate finer digits.
 pub type Timestamp = jiff::Timestamp;

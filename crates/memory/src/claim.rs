@@ -1,4 +1,4 @@
-//! Leasing jobs and keeping leases.
+//! Claims jobs and extends leases.
 
 use std::{
     cmp::Reverse,
@@ -9,7 +9,7 @@ use orchestrix_core::{Event, JobId, JobState, Json, LeaseToken, Queue, Timestamp
 use uuid::Uuid;
 
 use crate::{
-    index::{Place, QueueIndex},
+    index::{ClaimOrder, QueueIndex},
     row::Row,
     tables::Tables,
 };
@@ -18,19 +18,19 @@ use orchestrix_store::{ClaimRequest, ClaimedJob, LeaseStatus, Queues, Result, cl
 impl Tables {
     pub(crate) fn claim(&mut self, request: &ClaimRequest, now: Timestamp) -> Result<Vec<ClaimedJob>> {
         request.validate()?;
-        let chosen: Vec<JobId> = in_order(self.lanes_of(request))
-            .filter(|id| self.find(*id).is_some_and(|row| !came_too_late(row, now)))
+        let chosen: Vec<JobId> = merge_lanes(self.lanes_of(request))
+            .filter(|id| self.find(*id).is_some_and(|row| !has_expired(row, now)))
             .take(request.limit)
             .collect();
         chosen.into_iter().map(|id| self.lease(id, &request.worker, now)).collect()
     }
 
-    /// The lanes of every queue and type that is asked for. A paused queue costs nothing, however full it is.
-    fn lanes_of(&self, request: &ClaimRequest) -> Vec<btree_set::Iter<'_, Place>> {
+    /// The lanes of every requested queue and type. A paused queue costs nothing, however full it is.
+    fn lanes_of(&self, request: &ClaimRequest) -> Vec<btree_set::Iter<'_, ClaimOrder>> {
         let queues: Vec<(&Queue, &QueueIndex)> = match &request.queues {
             Queues::All => self.index.queues.iter().collect(),
             Queues::Named(names) => {
-                // Naming a queue twice must not offer its jobs twice.
+                // A queue that is named twice must not yield its jobs twice.
                 let names: BTreeSet<&Queue> = names.iter().collect();
                 names.into_iter().filter_map(|name| self.index.queues.get_key_value(name)).collect()
             }
@@ -47,11 +47,11 @@ impl Tables {
 
     fn lease(&mut self, id: JobId, worker: &WorkerName, now: Timestamp) -> Result<ClaimedJob> {
         let row = self.row(id)?;
-        let decided = row.lifecycle().apply(Event::Claim)?;
+        let next = row.lifecycle().apply(Event::Claim)?;
         let dependency_results = self.results(&row.job.depends_on);
         let secret = Uuid::from_u128(rand::random());
         self.update(id, |row| {
-            row.decide(decided, now);
+            row.apply(next, now);
             row.secret = Some(secret);
             let job = &mut row.job;
             let lease_expires_at = later(now, job.lease);
@@ -105,18 +105,18 @@ impl Tables {
     }
 }
 
-/// Whether the job should have started before `now` and never did: `expire` will cancel it.
-fn came_too_late(row: &Row, now: Timestamp) -> bool {
+/// Whether the job expired before it started. The expiry sweep will cancel it.
+fn has_expired(row: &Row, now: Timestamp) -> bool {
     row.job.started_at.is_none() && row.job.expires_at.is_some_and(|time| time <= now)
 }
 
-/// Merges lanes into the one order of claims, looking at no more of each than is taken.
-fn in_order(mut lanes: Vec<btree_set::Iter<'_, Place>>) -> impl Iterator<Item = JobId> {
-    let mut heads: BinaryHeap<Reverse<(Place, usize)>> =
+/// Merges lanes into one claim order, lazily.
+fn merge_lanes(mut lanes: Vec<btree_set::Iter<'_, ClaimOrder>>) -> impl Iterator<Item = JobId> {
+    let mut heads: BinaryHeap<Reverse<(ClaimOrder, usize)>> =
         lanes.iter_mut().enumerate().filter_map(|(i, lane)| Some(Reverse((*lane.next()?, i)))).collect();
     std::iter::from_fn(move || {
         let Reverse(((_, _, id), i)) = heads.pop()?;
-        heads.extend(lanes[i].next().map(|place| Reverse((*place, i))));
+        heads.extend(lanes[i].next().map(|entry| Reverse((*entry, i))));
         Some(id)
     })
 }

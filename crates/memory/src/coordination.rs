@@ -1,4 +1,4 @@
-//! Nodes, and who leads.
+//! Nodes and leadership.
 
 use std::{collections::BTreeMap, ops::Bound, time::Duration};
 
@@ -10,7 +10,7 @@ use orchestrix_store::{
     housekeeping::{MAX_SWEEP, check_limit},
 };
 
-/// Who is there, and whose term it is.
+/// The nodes, the epoch, and the leader with the end of its term.
 #[derive(Debug, Default)]
 pub(crate) struct Coordination {
     nodes: BTreeMap<NodeName, NodeStatus>,
@@ -76,7 +76,7 @@ impl Coordination {
         }
     }
 
-    /// The node whose term runs.
+    /// The node whose term has not ended.
     pub(crate) fn leader(&self, now: Timestamp) -> Option<&NodeName> {
         self.leader.as_ref().filter(|(_, ends_at)| *ends_at > now).map(|(leader, _)| leader)
     }

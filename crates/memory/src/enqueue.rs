@@ -1,153 +1,116 @@
-//! Recording jobs: first everything that could refuse the call, then the writing.
+//! Enqueue: first everything that can refuse the call, then the writes.
 
-use std::collections::{HashMap, HashSet, VecDeque, hash_map::Entry};
+use std::collections::{HashMap, VecDeque};
 
 use orchestrix_core::{
-    FieldError, Fingerprint, Invalid, Job, JobId, JobState, NewJob, Readiness, Start, Timestamp,
-    graph::{self, Parents},
+    Event, Fingerprint, Job, JobId, JobState, NewJob, Readiness, Start, Timestamp,
+    enqueue::{
+        Call, CallShape, KnownKey, KnownParent, Links, Parents, PlannedJob, PlannedNewJob, check_job, check_jobs,
+        is_plain,
+    },
 };
 
 use crate::{
     row::Row,
-    tables::{Keyed, Tables},
+    tables::{KeyOwner, Tables},
 };
 use orchestrix_store::{
     Enqueued, Result, StoreError,
     clock::{cut, later, whole_millis},
-    enqueue::check_alone,
 };
-
-/// What one job of a call comes to.
-struct Planned {
-    id: JobId,
-    /// Whether its key already stands for a job, here or earlier in the same call.
-    duplicate: bool,
-    fingerprint: Option<Fingerprint>,
-}
 
 impl Tables {
     pub(crate) fn enqueue(&mut self, job: NewJob, now: Timestamp) -> Result<Enqueued> {
-        let parents = check_alone(&job)?;
-        let enqueued = self.record(vec![job], &[parents], |_| "dependsOn".into(), now)?;
+        let parents = check_job(&job)?;
+        let enqueued = self.record(vec![job], &[parents], CallShape::Single, now)?;
         Ok(enqueued[0])
     }
 
     pub(crate) fn enqueue_many(&mut self, jobs: Vec<NewJob>, now: Timestamp) -> Result<Vec<Enqueued>> {
-        let parents = graph::resolve(&jobs)?;
-        self.record(jobs, &parents, |i| format!("jobs[{i}].dependsOn"), now)
+        let parents = check_jobs(&jobs)?;
+        self.record(jobs, &parents, CallShape::Batch, now)
     }
 
-    // Keys come before parents: a repeat is answered with the first job even when what that one waited for is gone.
     fn record(
         &mut self,
         jobs: Vec<NewJob>,
-        graph: &[Parents],
-        field: impl Fn(usize) -> String,
+        parents: &[Parents],
+        shape: CallShape,
         now: Timestamp,
     ) -> Result<Vec<Enqueued>> {
-        let plan = self.plan(&jobs, now)?;
-        let parents = self.parents(&jobs, &plan, graph, field)?;
-        // A parent that is over will not end again, so its end is dealt out here.
-        let over = parents.iter().flatten().copied().filter(|parent| self.is_over(*parent)).collect();
-        for ((job, planned), parents) in jobs.into_iter().zip(&plan).zip(parents) {
-            if !planned.duplicate {
-                self.record_one(job, planned, parents, now);
+        if is_plain(&jobs) {
+            return Ok(jobs.into_iter().map(|job| self.record_plain(job, now)).collect());
+        }
+        let ids = jobs.iter().map(|_| self.ids.next(now, rand::random())).collect();
+        let plan = Call { jobs: &jobs, parents, shape }.resolve_keys(ids, &self.find_keys(&jobs)?)?;
+        let known = plan.existing_parents().iter().filter_map(|id| Some((*id, self.known_parent(*id)?))).collect();
+        let plan = plan.resolve_parents(&known)?;
+        for (request, planned) in jobs.into_iter().zip(plan.jobs()) {
+            if let PlannedJob::New(planned) = planned {
+                self.record_one(request, planned, now);
             }
         }
-        self.settle(over, now)?;
-        plan.iter()
-            .map(|planned| {
-                let state = self.last_state(planned.id)?;
-                Ok(Enqueued { id: planned.id, state, duplicate: planned.duplicate })
-            })
-            .collect()
+        let mut cancelled = Vec::new();
+        for id in plan.cancelled() {
+            self.end_waiting(id, Event::Cancel, "dependency_failed", now)?;
+            cancelled.push(id);
+        }
+        self.settle(cancelled, now)?;
+        let answers = plan.answers(|id| self.find(id).map(|row| row.job.state));
+        answers.ok_or_else(|| StoreError::Backend("a new job has no row".into()))
     }
 
-    fn plan(&mut self, jobs: &[NewJob], now: Timestamp) -> Result<Vec<Planned>> {
-        let mut inside = HashMap::new();
-        let mut plan = Vec::with_capacity(jobs.len());
-        for job in jobs {
-            let id = self.ids.next(now, rand::random());
-            let Some(key) = job.idempotency_key.clone() else {
-                plan.push(Planned { id, duplicate: false, fingerprint: None });
-                continue;
-            };
-            let key = (job.tenant.clone(), job.job_type.clone(), key);
-            let fingerprint = Fingerprint::of(job);
-            let first = match (self.keys.get(&key), inside.entry(key)) {
-                (Some(keyed), _) => Some((keyed.id, keyed.fingerprint)),
-                (None, Entry::Occupied(first)) => Some(*first.get()),
-                (None, Entry::Vacant(vacant)) => {
-                    vacant.insert((id, fingerprint));
-                    None
-                }
-            };
-            plan.push(match first {
-                None => Planned { id, duplicate: false, fingerprint: Some(fingerprint) },
-                Some((id, same)) if same == fingerprint => Planned { id, duplicate: true, fingerprint: None },
-                Some((existing, _)) => return Err(StoreError::IdempotencyKeyReused { existing }),
-            });
-        }
-        Ok(plan)
+    fn record_plain(&mut self, request: NewJob, now: Timestamp) -> Enqueued {
+        let (links, dependencies) = (Links::default(), Vec::new());
+        let id = self.ids.next(now, rand::random());
+        let state = self.record_one(request, &PlannedNewJob { id, links, dependencies, cancel: false }, now);
+        Enqueued { id, state, duplicate: false }
     }
 
-    /// The ids that each job to be recorded waits for, in order. Refuses parents that its tenant does not know.
-    fn parents(
-        &self,
-        jobs: &[NewJob],
-        plan: &[Planned],
-        graph: &[Parents],
-        field: impl Fn(usize) -> String,
-    ) -> Result<Vec<Vec<JobId>>> {
-        let fresh: HashSet<JobId> =
-            plan.iter().filter(|planned| !planned.duplicate).map(|planned| planned.id).collect();
-        let mut errors = Vec::new();
-        let mut all = vec![Vec::new(); plan.len()];
-        for (i, parents) in graph.iter().enumerate().filter(|(i, _)| !plan[*i].duplicate) {
-            let inside = parents.inside.iter().map(|position| plan[*position].id);
-            all[i].extend(inside.chain(parents.outside.iter().copied()));
-            all[i].sort_unstable();
-            all[i].dedup();
-            let known = |id: JobId| self.find(id).is_some_and(|row| row.job.tenant == jobs[i].tenant);
-            for id in all[i].iter().filter(|id| !fresh.contains(id) && !known(**id)) {
-                errors.push(FieldError::new(field(i), format!("there is no job {id}")));
-            }
+    // The known keys of the jobs, by position.
+    fn find_keys(&self, jobs: &[NewJob]) -> Result<HashMap<usize, KnownKey>> {
+        let mut known = HashMap::new();
+        for (i, job) in jobs.iter().enumerate() {
+            let Some(key) = &job.idempotency_key else { continue };
+            let Some(owner) = self.keys.get(&(job.tenant.clone(), job.job_type.clone(), key.clone())) else { continue };
+            let (job, fingerprint) = (owner.id, Some(owner.fingerprint));
+            known.insert(i, KnownKey { job, fingerprint, state: self.last_state(job)? });
         }
-        Invalid::check(errors)?;
-        Ok(all)
+        Ok(known)
     }
 
-    fn record_one(&mut self, request: NewJob, planned: &Planned, parents: Vec<JobId>, now: Timestamp) {
-        let hold = request.hold;
-        let mut row = recorded(request, planned.id, parents, now);
-        for parent in &row.job.depends_on {
-            // One without a row is about to be recorded by this call.
-            if self.find(*parent).is_none_or(|row| row.job.state != JobState::Completed) {
-                row.unmet += 1;
-                self.children.entry(*parent).or_default().push(row.job.id);
-            }
+    fn known_parent(&self, id: JobId) -> Option<KnownParent> {
+        let row = self.find(id)?;
+        Some(KnownParent { state: row.job.state.into(), tenant: row.job.tenant.clone() })
+    }
+
+    fn record_one(&mut self, request: NewJob, planned: &PlannedNewJob, now: Timestamp) -> JobState {
+        if let Some(key) = request.idempotency_key.clone() {
+            let owner = KeyOwner { id: planned.id, fingerprint: Fingerprint::of(&request) };
+            self.keys.insert((request.tenant.clone(), request.job_type.clone(), key), owner);
         }
+        for dependency in planned.dependencies.iter().filter(|dependency| !dependency.met) {
+            self.children.entry(dependency.parent).or_default().push(planned.id);
+        }
+        let hold = request.hold || planned.links.held;
+        let depends_on = planned.dependencies.iter().map(|dependency| dependency.parent).collect();
+        let mut row = new_row(request, planned.id, depends_on, now);
+        row.unmet = planned.links.waits_for;
         row.job.state =
             if hold { JobState::Created } else { Readiness::of(row.unmet > 0, row.job.eligible_at > now).state() };
-        if let (Some(key), Some(fingerprint)) = (row.job.idempotency_key.clone(), planned.fingerprint) {
-            let key = (row.job.tenant.clone(), row.job.job_type.clone(), key);
-            self.keys.insert(key, Keyed { id: row.job.id, fingerprint });
-        }
+        let state = row.job.state;
         self.insert(row);
-    }
-
-    fn is_over(&self, id: JobId) -> bool {
-        self.find(id).is_some_and(|row| row.job.state.is_terminal())
+        state
     }
 
     fn last_state(&self, id: JobId) -> Result<JobState> {
         let state = self.find(id).map(|row| row.job.state);
-        state.or_else(|| self.gone.get(&id).copied()).ok_or(StoreError::JobNotFound(id))
+        state.or_else(|| self.pruned_states.get(&id).copied()).ok_or(StoreError::JobNotFound(id))
     }
 }
 
-/// A job that was just written down; its state is for the caller to decide.
-fn recorded(request: NewJob, id: JobId, depends_on: Vec<JobId>, now: Timestamp) -> Row {
+/// The row of a new job. The caller sets its state.
+fn new_row(request: NewJob, id: JobId, depends_on: Vec<JobId>, now: Timestamp) -> Row {
     let eligible_at = match request.start {
         Start::Now => now,
         Start::After(delay) => later(now, delay),

@@ -1,4 +1,4 @@
-//! A worker's word on its own attempt: how it ended, and what it says along the way.
+//! Outcomes, progress and log lines from workers.
 
 use orchestrix_core::{JobState, LeaseToken, Timestamp};
 
@@ -25,7 +25,7 @@ impl Tables {
         if !row.is_owned_by(&item.token) {
             return row.repeated(&item.token, &end).ok_or(FinishError::LeaseLost);
         }
-        // An owned job takes every end of an attempt, so there is no other refusal to tell apart.
+        // An owned job allows every outcome, so there is no other error to distinguish.
         self.end_attempt(item.token.job, end, now).map_err(|_| FinishError::LeaseLost)
     }
 

@@ -1,4 +1,4 @@
-//! Sweeps: what the clock does to jobs, a bounded step at a time, oldest due first.
+//! Sweeps over due jobs, in bounded steps, earliest first.
 
 use orchestrix_core::{AttemptOutcome, Event, JobId, Timestamp};
 
@@ -13,23 +13,23 @@ impl Tables {
     pub(crate) fn promote(&mut self, limit: usize, now: Timestamp) -> Result<SweepResult> {
         let due = due(&self.index.due, limit, now)?;
         for id in &due {
-            let decided = self.row(*id)?.lifecycle().apply(Event::Promote)?;
-            self.update(*id, |row| row.decide(decided, now))?;
+            let next = self.row(*id)?.lifecycle().apply(Event::Promote)?;
+            self.update(*id, |row| row.apply(next, now))?;
         }
         Ok(swept(due.len(), &self.index.due, now))
     }
 
-    /// Nothing to do: under one lock, every job is settled before the verb that ended its parents is over.
+    /// Does nothing: dependents are settled under the lock of the call that ends their parent.
     pub(crate) fn unblock(&mut self, limit: usize) -> Result<SweepResult> {
         check_limit(limit, MAX_SWEEP)?;
         Ok(SweepResult::default())
     }
 
-    // Settled only after all of the step have expired, so that what expired together says so, whoever waits for whom.
+    // Settles dependents after the whole step, so that a dependent that expired in the same step has the reason `expired`.
     pub(crate) fn expire(&mut self, limit: usize, now: Timestamp) -> Result<SweepResult> {
         let due = due(&self.index.expiries, limit, now)?;
         for id in &due {
-            self.give_up(*id, Event::Expire, "expired", now)?;
+            self.end_waiting(*id, Event::Expire, "expired", now)?;
         }
         let count = due.len();
         self.settle(due, now)?;
@@ -58,8 +58,8 @@ impl Tables {
 }
 
 impl Tables {
-    /// Nothing waits to be unblocked here, and a store in memory has always been up.
-    pub(crate) fn agenda(&self, now: Timestamp) -> SweepTimes {
+    /// There is nothing to unblock, and a store in memory has no uptime of its own.
+    pub(crate) fn next_sweep_times(&self, now: Timestamp) -> SweepTimes {
         let next = |times: &ByTime| times.first().map(|(time, _)| until(now, *time));
         SweepTimes {
             promote: next(&self.index.due),

@@ -1,7 +1,7 @@
-//! The orders in which jobs are looked for.
+//! Indexes over jobs.
 //!
-//! Every index is a function of the row alone: a row is taken out before it changes and put back after, so no verb
-//! has to remember which of them it touches.
+//! Every index is a function of the row alone. A row is removed before it changes and added after, so no call needs to
+//! know which indexes it affects.
 
 use std::{
     cmp::Reverse,
@@ -13,8 +13,8 @@ use orchestrix_core::{Event, JobId, JobState, JobType, Priority, Queue, Timestam
 
 use crate::row::Row;
 
-/// Where a job stands in the order of claims: highest priority, then longest eligible, then lowest id.
-pub(crate) type Place = (Reverse<Priority>, Timestamp, JobId);
+/// The sort key of claims: highest priority, then longest eligible, then lowest id.
+pub(crate) type ClaimOrder = (Reverse<Priority>, Timestamp, JobId);
 
 /// Jobs by a time, earliest first.
 pub(crate) type ByTime = BTreeSet<(Timestamp, JobId)>;
@@ -22,15 +22,15 @@ pub(crate) type ByTime = BTreeSet<(Timestamp, JobId)>;
 /// All indexes over the rows.
 #[derive(Debug, Default)]
 pub(crate) struct Indexes {
-    /// What each queue holds; queues without unfinished jobs are absent.
+    /// The unfinished jobs of each queue. Queues without any are absent.
     pub(crate) queues: BTreeMap<Queue, QueueIndex>,
-    /// Jobs that wait for a time, by it.
+    /// Jobs that wait for a time, by that time.
     pub(crate) due: ByTime,
-    /// Leased jobs, by when their lease ends.
+    /// Leased jobs, by when their lease expires.
     pub(crate) leases: ByTime,
-    /// Leased jobs with a timeout, by when it strikes.
+    /// Leased jobs with a timeout, by when it elapses.
     pub(crate) timeouts: ByTime,
-    /// Jobs that have yet to start, by when it is too late.
+    /// Jobs that have not started, by when they expire.
     pub(crate) expiries: ByTime,
     /// Finished jobs, by when they finished.
     pub(crate) finished: BTreeMap<JobState, ByTime>,
@@ -40,11 +40,11 @@ pub(crate) struct Indexes {
 /// The unfinished jobs of one queue.
 #[derive(Debug, Default)]
 pub(crate) struct QueueIndex {
-    /// Claimable jobs by type, in the order of claims; types without any are absent.
-    pub(crate) lanes: BTreeMap<JobType, BTreeSet<Place>>,
-    /// Claimable jobs by when they became so.
+    /// Claimable jobs by type, in claim order. Types without any are absent.
+    pub(crate) lanes: BTreeMap<JobType, BTreeSet<ClaimOrder>>,
+    /// Claimable jobs, by when they became eligible.
     pub(crate) waiting: ByTime,
-    /// How many there are in each state; states without any are absent.
+    /// The number of jobs in each state. States without any are absent.
     pub(crate) counts: BTreeMap<JobState, u64>,
 }
 
@@ -62,7 +62,7 @@ impl Indexes {
         *queue.counts.entry(job.state).or_default() += 1;
         if job.state == JobState::Pending {
             queue.waiting.insert((job.eligible_at, job.id));
-            queue.lanes.entry(job.job_type.clone()).or_default().insert(place(row));
+            queue.lanes.entry(job.job_type.clone()).or_default().insert(claim_order(row));
         }
     }
 
@@ -80,7 +80,7 @@ impl Indexes {
         }
         queue.counts.retain(|_, count| *count > 0);
         if let Some(lane) = queue.lanes.get_mut(&job.job_type) {
-            lane.remove(&place(row));
+            lane.remove(&claim_order(row));
             if lane.is_empty() {
                 queue.lanes.remove(&job.job_type);
             }
@@ -91,7 +91,7 @@ impl Indexes {
         }
     }
 
-    // The state machine says which times matter: only a job that could take the event waits for its time.
+    // The state machine decides which times matter: a job waits for a time only if its state allows the event.
     fn each_time(&mut self, row: &Row, mut visit: impl FnMut(&mut ByTime, (Timestamp, JobId))) {
         let job = &row.job;
         if job.state.next(Event::Promote).is_ok() {
@@ -114,10 +114,10 @@ impl Indexes {
         }
     }
 
-    /// Ids of jobs in any of `states` (all, if empty), newest first, within `span`.
-    pub(crate) fn newest(&self, states: &[JobState], span: Range<JobId>) -> impl Iterator<Item = JobId> {
-        let wanted = self.by_state.iter().filter(|(state, _)| states.is_empty() || states.contains(state));
-        let mut sources: Vec<_> = wanted.map(|(_, ids)| ids.range(span.clone()).rev().copied().peekable()).collect();
+    /// Ids of jobs in any of `states` (all if empty) within `range`, newest first.
+    pub(crate) fn newest(&self, states: &[JobState], range: Range<JobId>) -> impl Iterator<Item = JobId> {
+        let sets = self.by_state.iter().filter(|(state, _)| states.is_empty() || states.contains(state));
+        let mut sources: Vec<_> = sets.map(|(_, ids)| ids.range(range.clone()).rev().copied().peekable()).collect();
         std::iter::from_fn(move || {
             let newest = (0..sources.len()).max_by_key(|i| sources[*i].peek().copied())?;
             sources[newest].next()
@@ -125,6 +125,6 @@ impl Indexes {
     }
 }
 
-fn place(row: &Row) -> Place {
+fn claim_order(row: &Row) -> ClaimOrder {
     (Reverse(row.job.priority), row.job.eligible_at, row.job.id)
 }

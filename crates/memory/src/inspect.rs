@@ -1,4 +1,4 @@
-//! What readers see.
+//! Reads jobs and queues.
 
 use std::{collections::BTreeSet, ops::Bound};
 
@@ -23,7 +23,7 @@ impl Tables {
 
     pub(crate) fn list(&self, filter: &JobFilter, page: &PageRequest<JobId>) -> Result<Page<JobSummary, JobId>> {
         page.validate()?;
-        let mut ids = self.index.newest(&filter.states, filter.span(page.cursor));
+        let mut ids = self.index.newest(&filter.states, filter.id_range(page.cursor));
         let mut items = Vec::new();
         let mut last = None;
         for id in ids.by_ref().take(MAX_SCAN) {
@@ -33,8 +33,8 @@ impl Tables {
                 break;
             }
         }
-        // Neither may be one of those that were asked for.
-        let next = last.zip(ids.next()).map(|(last, next)| last.parted_from(next));
+        // Neither id may match the filter, so the cursor must reveal neither.
+        let next = last.zip(ids.next()).map(|(last, next)| last.cursor_above(next));
         Ok(Page { items, next })
     }
 
@@ -42,7 +42,7 @@ impl Tables {
         page.validate()?;
         let after = page.cursor.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
         let range = (after, Bound::Unbounded);
-        // One more than asked of each, so that one more of both is there if there is one at all.
+        // One more than requested from each source shows whether there is a next page.
         let full = self.index.queues.range::<Queue, _>(range).map(|(queue, _)| queue).take(page.limit + 1);
         let paused = self.paused.range::<Queue, _>(range).take(page.limit + 1);
         let names: BTreeSet<&Queue> = full.chain(paused).collect();

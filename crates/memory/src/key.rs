@@ -9,7 +9,7 @@ use orchestrix_core::{KeyId, Timestamp};
 
 use orchestrix_store::{ApiKey, KeyDigest, KeyRecord, NewKey, Page, PageRequest, Result, StoreError};
 
-/// Known keys, by id.
+/// Keys and their digests, by id.
 #[derive(Debug, Default)]
 pub(crate) struct Keys(BTreeMap<KeyId, (ApiKey, KeyDigest)>);
 

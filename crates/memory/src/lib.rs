@@ -1,23 +1,24 @@
-//! A store in memory, for tests, examples and anything that may be lost with its process.
+//! A store in memory, for tests, examples and work that may be lost with its process.
 //!
-//! One mutex around plain maps: every verb is a short step under the lock, so each is atomic, and the order in which
-//! they take it is the order in which they happened. The decisions are all `orchestrix-core`'s; what is left here is
-//! to find the jobs that a verb concerns (by indexes, never by looking at every job) and to write down what was
-//! decided. Durability is the one promise of a store that this one does not keep.
+//! It is one mutex around plain maps. Every call is a short critical section, so each is atomic, and calls take effect in
+//! the order in which they take the lock. All decisions are made by `orchestrix-core` and `orchestrix-store`; this crate
+//! finds the jobs that a call concerns, by index and never by a full scan, and writes the decisions.
+//! It keeps every guarantee of a store except durability.
 //!
-//! | module | what it owns |
+//! | module | contents |
 //! |---|---|
 //! | `tables` | the maps, and the one way to change a job |
-//! | `row` | a job and what only the store knows of it |
-//! | `index` | the orders in which jobs are looked for |
+//! | `row` | a job with its private columns |
+//! | `index` | the indexes over jobs |
 //! | `attempt` | what the end of an attempt does to a job |
-//! | `settle` | what the end of a job does to those that wait for it |
-//! | `coordination` | nodes, and who leads |
-//! | the others | one group of verbs each, named as in the trait |
+//! | `settle` | what the end of a job does to its dependents |
+//! | `coordination` | nodes and leadership |
+//! | the others | one group of calls each, named as in the traits |
 
 mod attempt;
 mod audit;
 mod cancel;
+mod changes;
 mod claim;
 mod coordination;
 mod enqueue;
@@ -30,7 +31,6 @@ mod log;
 mod operate;
 mod operation;
 mod prune;
-mod recent;
 mod row;
 mod schedule;
 mod settle;
@@ -62,7 +62,7 @@ use orchestrix_store::{
     wakeup::WakeupSender,
 };
 
-/// A [`Store`] that lives and dies with its process. Clones share its jobs.
+/// A [`Store`] in the memory of its process. Clones share their jobs.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -85,21 +85,21 @@ impl Default for MemoryStore {
 }
 
 impl MemoryStore {
-    /// An empty store on the machine's clock.
+    /// An empty store on the system clock.
     pub fn new() -> Self {
         Self::with_clock(Arc::new(SystemClock))
     }
 
-    /// An empty store on a clock of your own.
+    /// An empty store on the given clock, such as a [`ManualClock`](orchestrix_store::ManualClock) in tests.
     pub fn with_clock(clock: Arc<dyn Clock>) -> Self {
         Self { clock, tables: Arc::default(), wakeups: WakeupSender::default() }
     }
 
-    // The time is read under the lock, so that time never runs backwards between two verbs; wake-ups are given after
-    // it, so that whoever is woken finds the job.
-    fn with<R>(&self, verb: impl FnOnce(&mut Tables, Timestamp) -> R) -> R {
-        let mut tables = self.tables.lock().expect("no verb panics half-way");
-        let answer = verb(&mut tables, self.clock.now());
+    // Reads the time under the lock, so that time never goes back between two calls. Publishes wake-ups after it, so that
+    // a woken worker finds the job.
+    fn with<R>(&self, call: impl FnOnce(&mut Tables, Timestamp) -> R) -> R {
+        let mut tables = self.tables.lock().expect("no call panics while it holds the lock");
+        let answer = call(&mut tables, self.clock.now());
         let effects = mem::take(&mut tables.effects);
         drop(tables);
         effects.publish(&self.wakeups);
@@ -108,17 +108,17 @@ impl MemoryStore {
 }
 
 impl MemoryStore {
-    // A step that nobody may ask for is refused as that, whoever asks.
+    // An invalid limit is refused before the fence is checked.
     fn fenced<R>(
         &self,
         fence: Fence,
         limit: usize,
-        verb: impl FnOnce(&mut Tables, Timestamp) -> Result<R>,
+        call: impl FnOnce(&mut Tables, Timestamp) -> Result<R>,
     ) -> Result<R> {
         check_limit(limit, MAX_SWEEP)?;
         self.with(|tables, now| {
             fence.check(tables.coordination.epoch())?;
-            verb(tables, now)
+            call(tables, now)
         })
     }
 }
@@ -170,7 +170,7 @@ impl JobStore for MemoryStore {
     }
 
     async fn recent_changes(&self, query: &ChangesQuery) -> Result<ChangesPage> {
-        self.with(|tables, now| tables.recent(query, now))
+        self.with(|tables, now| tables.recent_changes(query, now))
     }
 }
 
@@ -433,7 +433,7 @@ impl CoordinationStore for MemoryStore {
     }
 
     async fn next_sweep_times(&self) -> Result<SweepTimes> {
-        Ok(self.with(|tables, now| tables.agenda(now)))
+        Ok(self.with(|tables, now| tables.next_sweep_times(now)))
     }
 }
 

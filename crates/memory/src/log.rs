@@ -1,4 +1,4 @@
-//! The lines that jobs wrote.
+//! Log lines of jobs.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
@@ -11,7 +11,7 @@ use orchestrix_store::{LogEntry, LogLine, Page, PageRequest, Result, clock::cut}
 /// Log lines, by job and by age.
 #[derive(Debug, Default)]
 pub(crate) struct Logs {
-    /// The latest number given out; numbers grow over the whole store.
+    /// The last sequence number. Numbers grow over the whole store.
     last: i64,
     by_job: HashMap<JobId, BTreeMap<i64, LogEntry>>,
     by_time: BTreeSet<(Timestamp, i64, JobId)>,
@@ -28,14 +28,14 @@ impl Logs {
         }
     }
 
-    /// Forgets all that a job wrote.
+    /// Deletes the log of a job.
     pub(crate) fn forget(&mut self, id: JobId) {
         for (seq, entry) in self.by_job.remove(&id).unwrap_or_default() {
             self.by_time.remove(&(entry.at, seq, id));
         }
     }
 
-    /// Forgets up to `limit` lines from `until` and before; says how many.
+    /// Deletes up to `limit` lines up to and including `until`. Returns how many.
     pub(crate) fn prune(&mut self, until: Timestamp, limit: usize) -> usize {
         let mut count = 0;
         while count < limit && self.has_any(until) {
@@ -48,7 +48,7 @@ impl Logs {
         count
     }
 
-    /// Whether there are lines from `until` or before.
+    /// Whether there are lines up to and including `until`.
     pub(crate) fn has_any(&self, until: Timestamp) -> bool {
         self.by_time.first().is_some_and(|(at, _, _)| *at <= until)
     }

@@ -1,4 +1,4 @@
-//! What operators do: another chance, another priority, a queue stopped and let go.
+//! Retries, priorities, and pausing queues.
 
 use orchestrix_core::{Event, IllegalTransition, JobId, JobState, Priority, Queue, Timestamp};
 
@@ -7,10 +7,10 @@ use orchestrix_store::{BulkAction, JobFilter, Page, PageRequest, Result};
 
 impl Tables {
     pub(crate) fn retry(&mut self, id: JobId, now: Timestamp) -> Result<JobState> {
-        let decided = self.row(id)?.lifecycle().apply(Event::Redrive)?;
-        self.revived.add(now, id);
+        let next = self.row(id)?.lifecycle().apply(Event::Redrive)?;
+        self.redriven.add(now, id);
         self.update(id, |row| {
-            row.decide(decided, now);
+            row.apply(next, now);
             let job = &mut row.job;
             job.eligible_at = now;
             job.finished_at = None;
@@ -18,7 +18,7 @@ impl Tables {
             job.result = None;
             job.progress = None;
             job.expires_at = None;
-            decided.state
+            next.state
         })
     }
 

@@ -1,4 +1,4 @@
-//! Operations on many jobs.
+//! Bulk operations.
 
 use std::{collections::BTreeMap, ops::Bound};
 
@@ -18,24 +18,24 @@ impl Tables {
         now: Timestamp,
     ) -> Result<Operation> {
         let operation = self.operations.expect(id)?.clone();
-        if !operation.stands_at(step.from_cursor) {
+        if !operation.is_at(step.from_cursor) {
             return Ok(operation);
         }
-        let takes = |job: &JobId| self.find(*job).is_some_and(|row| operation.takes(row.job.state));
-        let taken: Vec<JobId> = step.jobs.iter().filter(|_| !operation.dry_run).copied().filter(takes).collect();
-        for job in &taken {
+        let applicable = |job: &JobId| self.find(*job).is_some_and(|row| operation.applies_to(row.job.state));
+        let changed: Vec<JobId> = step.jobs.iter().filter(|_| !operation.dry_run).copied().filter(applicable).collect();
+        for job in &changed {
             match operation.action {
                 BulkAction::Retry => self.retry(*job, now)?,
-                // One that was cancelled with its parent, a moment ago, is cancelled.
+                // Succeeds also if the job was cancelled with its parent earlier in this step.
                 BulkAction::Cancel => self.cancel(*job, now)?,
                 BulkAction::Priority(priority) => self.reprioritize(*job, priority)?,
             };
         }
-        self.operations.advance(id, step, taken.len(), now)
+        self.operations.advance(id, step, changed.len(), now)
     }
 }
 
-/// Operations by id, which is the order they were begun in.
+/// Operations by id, which is the order in which they began.
 #[derive(Debug, Default)]
 pub(crate) struct Operations(BTreeMap<OperationId, Operation>);
 
@@ -45,7 +45,7 @@ impl Operations {
         let own = self.running().filter(|open| open.tenant == operation.tenant).count();
         NewOperation::check_open(self.running().count(), own)?;
         let last = self.0.last_key_value().map(|(id, _)| *id);
-        let operation = operation.begun(OperationId::after(last, now, rand::random()), now);
+        let operation = operation.begin(OperationId::after(last, now, rand::random()), now);
         self.0.insert(operation.id, operation.clone());
         Ok(operation)
     }
@@ -60,7 +60,7 @@ impl Operations {
         Ok(operation.clone())
     }
 
-    // Notes a step that was taken, and how many jobs it changed.
+    // Records a step that changed this many jobs.
     fn advance(&mut self, id: OperationId, step: &OperationStep, changed: usize, now: Timestamp) -> Result<Operation> {
         let operation = self.expect(id)?;
         let matched = step.jobs.len();
@@ -85,13 +85,13 @@ impl Operations {
 
     pub(crate) fn page(
         &self,
-        within: TenantScope<'_>,
+        scope: TenantScope<'_>,
         page: &PageRequest<OperationId>,
     ) -> Result<Page<Operation, OperationId>> {
         page.validate()?;
         let before = page.cursor.map_or(Bound::Unbounded, Bound::Excluded);
         let operations = self.0.range((Bound::Unbounded, before)).rev().map(|(_, operation)| operation);
-        let mut operations = operations.filter(|one| in_scope(one.tenant.as_ref().map(Tenant::as_str), within));
+        let mut operations = operations.filter(|one| in_scope(one.tenant.as_ref().map(Tenant::as_str), scope));
         let items: Vec<Operation> = operations.by_ref().take(page.limit).cloned().collect();
         let next = operations.next().and_then(|_| items.last()).map(|operation| operation.id);
         Ok(Page { items, next })
@@ -104,7 +104,7 @@ impl Operations {
         Ok(open.into_iter().take(limit).cloned().collect())
     }
 
-    /// Forgets up to `limit` of those that were over at `until` or before; says how many.
+    /// Deletes up to `limit` operations that finished up to and including `until`. Returns how many.
     pub(crate) fn prune(&mut self, until: Timestamp, limit: usize) -> usize {
         let past: Vec<OperationId> = self.past(until).take(limit).collect();
         for id in &past {
@@ -113,14 +113,14 @@ impl Operations {
         past.len()
     }
 
-    /// Whether any were over at `until` or before.
+    /// Whether operations finished up to and including `until`.
     pub(crate) fn has_any(&self, until: Timestamp) -> bool {
         self.past(until).next().is_some()
     }
 
     fn past(&self, until: Timestamp) -> impl Iterator<Item = OperationId> {
-        let over = move |operation: &&Operation| operation.finished_at.is_some_and(|time| time <= until);
-        self.0.values().filter(over).map(|operation| operation.id)
+        let finished = move |operation: &&Operation| operation.finished_at.is_some_and(|time| time <= until);
+        self.0.values().filter(finished).map(|operation| operation.id)
     }
 
     fn running(&self) -> impl Iterator<Item = &Operation> {

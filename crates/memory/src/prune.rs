@@ -1,4 +1,4 @@
-//! Forgetting what is past its retention.
+//! Deletes what is past its retention.
 
 use orchestrix_core::{JobId, JobState, Timestamp};
 
@@ -34,10 +34,10 @@ impl Tables {
         left -= self.audit.prune(oldest_entry, left);
         let oldest_operation = earlier(now, retention.operations);
         left -= self.operations.prune(oldest_operation, left);
-        let oldest_revived = earlier(now, REDRIVEN_RETENTION);
-        left -= self.revived.prune(oldest_revived, left);
+        let oldest_redrive = earlier(now, REDRIVEN_RETENTION);
+        left -= self.redriven.prune(oldest_redrive, left);
         let more = self.logs.has_any(oldest_line)
-            || self.revived.has_any(oldest_revived)
+            || self.redriven.has_any(oldest_redrive)
             || self.schedules.has_any(oldest_occurrence)
             || self.audit.has_any(oldest_entry)
             || self.operations.has_any(oldest_operation)

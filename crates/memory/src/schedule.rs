@@ -1,4 +1,4 @@
-//! Schedules and their ledgers: what is due, and what a firing leaves behind.
+//! Schedules and their occurrences.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,7 +17,7 @@ use orchestrix_store::{
     schedule::{check_owner, check_put},
 };
 
-/// Every schedule, and which is due next.
+/// Schedules, their ledgers, and an index of when each is due.
 #[derive(Debug, Default)]
 pub(crate) struct Schedules {
     rows: BTreeMap<ScheduleName, Schedule>,
@@ -25,30 +25,30 @@ pub(crate) struct Schedules {
     due: BTreeSet<(Timestamp, ScheduleName)>,
 }
 
-/// The lines of one schedule, by their nominal time.
+/// The occurrences of one schedule, by nominal time.
 type Ledger = BTreeMap<Timestamp, Occurrence>;
 
 impl Schedules {
-    pub(crate) fn find(&self, within: TenantScope<'_>, name: &ScheduleName) -> Option<&Schedule> {
-        self.rows.get(name).filter(|schedule| is_there(schedule, within))
+    pub(crate) fn find(&self, scope: TenantScope<'_>, name: &ScheduleName) -> Option<&Schedule> {
+        self.rows.get(name).filter(|schedule| is_visible(schedule, scope))
     }
 
-    fn row(&self, within: TenantScope<'_>, name: &ScheduleName) -> Result<&Schedule> {
-        self.find(within, name).ok_or_else(|| StoreError::ScheduleNotFound(name.clone()))
+    fn row(&self, scope: TenantScope<'_>, name: &ScheduleName) -> Result<&Schedule> {
+        self.find(scope, name).ok_or_else(|| StoreError::ScheduleNotFound(name.clone()))
     }
 
-    fn knows(&self, name: &ScheduleName, nominal: Timestamp) -> bool {
+    fn has_occurrence(&self, name: &ScheduleName, nominal: Timestamp) -> bool {
         self.ledgers.get(name).is_some_and(|ledger| ledger.contains_key(&nominal))
     }
 
     fn put(&mut self, schedule: Schedule) {
         let name = schedule.definition.name.clone();
-        self.take_out(&name);
+        self.remove(&name);
         self.due.extend(schedule.next_fire_at.map(|time| (time, name.clone())));
         self.rows.insert(name, schedule);
     }
 
-    fn take_out(&mut self, name: &ScheduleName) -> Option<Schedule> {
+    fn remove(&mut self, name: &ScheduleName) -> Option<Schedule> {
         let schedule = self.rows.remove(name)?;
         if let Some(time) = schedule.next_fire_at {
             self.due.remove(&(time, name.clone()));
@@ -56,41 +56,41 @@ impl Schedules {
         Some(schedule)
     }
 
-    pub(crate) fn delete(&mut self, within: TenantScope<'_>, name: &ScheduleName) -> bool {
-        if self.row(within, name).is_err() {
+    pub(crate) fn delete(&mut self, scope: TenantScope<'_>, name: &ScheduleName) -> bool {
+        if self.row(scope, name).is_err() {
             return false;
         }
         self.ledgers.remove(name);
-        self.take_out(name).is_some()
+        self.remove(name).is_some()
     }
 
     pub(crate) fn pause(
         &mut self,
-        within: TenantScope<'_>,
+        scope: TenantScope<'_>,
         name: &ScheduleName,
         note: Option<String>,
         now: Timestamp,
     ) -> Result<bool> {
-        let mut schedule = self.row(within, name)?.clone();
-        let ran = schedule.pause(note, now)?;
+        let mut schedule = self.row(scope, name)?.clone();
+        let was_active = schedule.pause(note, now)?;
         self.put(schedule);
-        Ok(ran)
+        Ok(was_active)
     }
 
-    /// How long until one is due.
+    /// How long until a schedule is due.
     pub(crate) fn next_in(&self, now: Timestamp) -> Option<Duration> {
         self.due.first().map(|(time, _)| until(now, *time))
     }
 
     pub(crate) fn page(
         &self,
-        within: TenantScope<'_>,
+        scope: TenantScope<'_>,
         page: &PageRequest<ScheduleName>,
     ) -> Result<Page<Schedule, ScheduleName>> {
         page.validate()?;
         let after = page.cursor.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
         let rows = self.rows.range::<ScheduleName, _>((after, Bound::Unbounded)).map(|(_, schedule)| schedule);
-        let mut rows = rows.filter(|schedule| is_there(schedule, within));
+        let mut rows = rows.filter(|schedule| is_visible(schedule, scope));
         let items: Vec<Schedule> = rows.by_ref().take(page.limit).cloned().collect();
         let next = rows.next().and_then(|_| items.last()).map(|schedule| schedule.definition.name.clone());
         Ok(Page { items, next })
@@ -98,12 +98,12 @@ impl Schedules {
 
     pub(crate) fn occurrences(
         &self,
-        within: TenantScope<'_>,
+        scope: TenantScope<'_>,
         name: &ScheduleName,
         page: &PageRequest<Timestamp>,
     ) -> Result<Page<Occurrence, Timestamp>> {
         page.validate()?;
-        self.row(within, name)?;
+        self.row(scope, name)?;
         let before = page.cursor.map_or(Bound::Unbounded, Bound::Excluded);
         let ledger = self.ledgers.get(name).into_iter();
         let mut lines = ledger.flat_map(|ledger| ledger.range((Bound::Unbounded, before)).rev()).map(|(_, line)| line);
@@ -112,8 +112,8 @@ impl Schedules {
         Ok(Page { items, next })
     }
 
-    // A nominal time has one line, and the first stands: of several that were passed over together, those that have one of
-    // their own leave the head of the new line.
+    // A nominal time has one occurrence, and the first is kept. From a new occurrence of several nominal times, leading
+    // times that have one are removed.
     fn write(&mut self, schedule: &Schedule, line: Occurrence) {
         let ledger = self.ledgers.entry(schedule.definition.name.clone()).or_default();
         let mut left = Some(line);
@@ -128,7 +128,7 @@ impl Schedules {
         }
     }
 
-    // The line that a backfill writes takes the place of the one that says that nothing was fired then.
+    // The occurrence of a backfill replaces the one that says that nothing fired.
     fn overwrite(&mut self, schedule: &Schedule, line: Occurrence) {
         let ledger = self.ledgers.entry(schedule.definition.name.clone()).or_default();
         let passed = ledger.insert(line.nominal, line);
@@ -137,7 +137,8 @@ impl Schedules {
         }
     }
 
-    /// Forgets up to `limit` lines whose last nominal time, and the time they were written, is `oldest` or before; answers how many.
+    /// Deletes up to `limit` occurrences whose last nominal time and time of writing are not after `oldest`. Returns how
+    /// many.
     pub(crate) fn prune(&mut self, oldest: Timestamp, limit: usize) -> usize {
         let mut left = limit;
         for ledger in self.ledgers.values_mut() {
@@ -155,8 +156,8 @@ impl Schedules {
     }
 }
 
-fn is_there(schedule: &Schedule, within: TenantScope<'_>) -> bool {
-    in_scope(Some(schedule.definition.job.tenant.as_str()), within)
+fn is_visible(schedule: &Schedule, scope: TenantScope<'_>) -> bool {
+    in_scope(Some(schedule.definition.job.tenant.as_str()), scope)
 }
 
 fn past(ledger: &Ledger, oldest: Timestamp) -> impl Iterator<Item = Timestamp> {
@@ -167,14 +168,14 @@ fn past(ledger: &Ledger, oldest: Timestamp) -> impl Iterator<Item = Timestamp> {
 impl Tables {
     pub(crate) fn put_schedule(
         &mut self,
-        within: TenantScope<'_>,
+        scope: TenantScope<'_>,
         definition: NewSchedule,
         now: Timestamp,
     ) -> Result<PutResult> {
-        check_put(within, &definition)?;
+        check_put(scope, &definition)?;
         let (schedule, put) = match self.schedules.find(None, &definition.name).cloned() {
             None => (Schedule::new(definition, now), PutResult::Created),
-            Some(old) if !is_there(&old, within) => return Err(StoreError::ScheduleNotFound(definition.name)),
+            Some(old) if !is_visible(&old, scope) => return Err(StoreError::ScheduleNotFound(definition.name)),
             Some(old) => {
                 check_owner(Some(old.definition.job.tenant.as_str()), &definition)?;
                 let mut schedule = old.clone();
@@ -194,11 +195,11 @@ impl Tables {
 
     pub(crate) fn resume_schedule(
         &mut self,
-        within: TenantScope<'_>,
+        scope: TenantScope<'_>,
         name: &ScheduleName,
         now: Timestamp,
     ) -> Result<bool> {
-        let mut schedule = self.schedules.row(within, name)?.clone();
+        let mut schedule = self.schedules.row(scope, name)?.clone();
         let Some(passed) = schedule.resume(now) else { return Ok(false) };
         if let Some(line) = passed {
             self.schedules.write(&schedule, line);
@@ -212,28 +213,28 @@ impl Tables {
 
     pub(crate) fn trigger_schedule(
         &mut self,
-        within: TenantScope<'_>,
+        scope: TenantScope<'_>,
         name: &ScheduleName,
         now: Timestamp,
     ) -> Result<Enqueued> {
-        let schedule = self.schedules.row(within, name)?.clone();
-        let mut nominal = schedule.beside_its_times(now);
-        while self.schedules.knows(name, nominal) {
-            nominal = schedule.beside_its_times(nominal + Duration::from_micros(1));
+        let schedule = self.schedules.row(scope, name)?.clone();
+        let mut nominal = schedule.off_schedule_time(now);
+        while self.schedules.has_occurrence(name, nominal) {
+            nominal = schedule.off_schedule_time(nominal + Duration::from_micros(1));
         }
         let unfinished = self.unfinished(&schedule, Overlap::Allow);
-        let enqueued = self.carry_out(schedule.trigger(nominal, now), unfinished, Schedules::write, now)?;
+        let enqueued = self.write_firing(schedule.trigger(nominal, now), unfinished, Schedules::write, now)?;
         Ok(enqueued[0])
     }
 
     pub(crate) fn backfill_schedule(
         &mut self,
-        within: TenantScope<'_>,
+        scope: TenantScope<'_>,
         name: &ScheduleName,
         range: &Backfill,
         now: Timestamp,
     ) -> Result<usize> {
-        let schedule = self.schedules.row(within, name)?.clone();
+        let schedule = self.schedules.row(scope, name)?.clone();
         let range = range.until_now(now)?;
         let mut times = range.times(&schedule)?;
         if let Some(ledger) = self.schedules.ledgers.get(name) {
@@ -242,31 +243,31 @@ impl Tables {
         let overlap = range.overlap.unwrap_or(schedule.definition.overlap);
         let unfinished = self.unfinished(&schedule, overlap);
         let firing = schedule.backfill(&times, overlap, &unfinished, now);
-        Ok(self.carry_out(firing, unfinished, Schedules::overwrite, now)?.len())
+        Ok(self.write_firing(firing, unfinished, Schedules::overwrite, now)?.len())
     }
 
-    /// Next times are never computed anew here: a store in memory does not outlive the time-zone database of its process.
+    /// Never recomputes next times: a store in memory does not outlive the time zone database of its process.
     pub(crate) fn fire(&mut self, limit: usize, now: Timestamp) -> Result<SweepResult> {
         let due = self.schedules.due.iter().take_while(|(time, _)| *time <= now).take(limit);
         let due: Vec<ScheduleName> = due.map(|(_, name)| name.clone()).collect();
         for name in &due {
             let schedule = self.schedules.row(None, name)?;
             let unfinished = self.unfinished(schedule, schedule.definition.overlap);
-            let known = |nominal| self.schedules.knows(name, nominal);
+            let known = |nominal| self.schedules.has_occurrence(name, nominal);
             let firing = schedule.fire_unless(known, &unfinished, now, Schedule::MAX_FIRED);
-            self.carry_out(firing, unfinished, Schedules::write, now)?;
+            self.write_firing(firing, unfinished, Schedules::write, now)?;
         }
         Ok(SweepResult { count: due.len(), next_in: self.schedules.next_in(now) })
     }
 
     fn unfinished(&self, schedule: &Schedule, overlap: Overlap) -> Vec<JobId> {
-        let asked = !schedule.to_ask_about(overlap).is_empty();
-        let unfinished = |id: &JobId| !asked || self.find(*id).is_some_and(|row| !row.job.state.is_terminal());
+        let checked = !schedule.jobs_to_check(overlap).is_empty();
+        let unfinished = |id: &JobId| !checked || self.find(*id).is_some_and(|row| !row.job.state.is_terminal());
         schedule.open_jobs.iter().copied().filter(unfinished).collect()
     }
 
-    // The jobs come first: they are all that could be refused, and then nothing is written.
-    fn carry_out(
+    // Enqueues first: only that can be refused, and then nothing is written.
+    fn write_firing(
         &mut self,
         firing: Firing,
         unfinished: Vec<JobId>,
@@ -279,7 +280,7 @@ impl Tables {
             self.cancel(id, now)?;
         }
         let mut created = enqueued.iter().map(|job| job.id);
-        schedule.remember(unfinished, created.clone());
+        schedule.set_open_jobs(unfinished, created.clone());
         for mut line in firing.lines {
             if line.outcome == OccurrenceOutcome::Fired {
                 line.job = created.next();

@@ -1,4 +1,4 @@
-//! What the end of a job does to those that wait for it.
+//! What the end of a job does to its dependents.
 
 use std::collections::VecDeque;
 
@@ -8,8 +8,8 @@ use crate::tables::Tables;
 use orchestrix_store::Result;
 
 impl Tables {
-    /// Moves on whoever waits for one of `touched` that is over. Cancelled children are over too and are settled in
-    /// turn; a queue of them rather than a recursion, since chains may be long.
+    /// Settles the dependents of those of `touched` that have finished. A dependent that is cancelled has dependents to
+    /// settle in turn; chains may be long, so this is a queue and not a recursion.
     pub(crate) fn settle(&mut self, touched: Vec<JobId>, now: Timestamp) -> Result<()> {
         let mut touched = VecDeque::from(touched);
         while let Some(parent) = touched.pop_front() {
@@ -25,24 +25,24 @@ impl Tables {
     }
 
     fn settle_child(&mut self, id: JobId, met: bool, now: Timestamp) -> Result<()> {
-        // Whoever was cancelled meanwhile stays so, and whoever was redriven has stopped waiting.
+        // A dependent that was cancelled stays cancelled, and one that was redriven no longer waits.
         let waits = |state| matches!(state, JobState::Created | JobState::Blocked);
         let Some(row) = self.find(id).filter(|row| waits(row.job.state)) else { return Ok(()) };
         let blocked = row.job.state == JobState::Blocked;
         let event = match row.job.on_dependency_failure {
             OnDependencyFailure::Cancel if !met => {
-                self.give_up(id, Event::Cancel, "dependency_failed", now)?;
+                self.end_waiting(id, Event::Cancel, "dependency_failed", now)?;
                 return Ok(());
             }
             OnDependencyFailure::Hold if !met && blocked => Some(Event::Hold),
             _ if blocked && row.unmet == 1 => Some(Event::Unblock(Readiness::of(false, row.job.eligible_at > now))),
             _ => None,
         };
-        let decided = event.map(|event| row.lifecycle().apply(event)).transpose()?;
+        let next = event.map(|event| row.lifecycle().apply(event)).transpose()?;
         self.update(id, |row| {
             row.unmet -= 1;
-            let Some(decided) = decided else { return };
-            row.decide(decided, now);
+            let Some(next) = next else { return };
+            row.apply(next, now);
             row.wait_from(now);
         })
     }

@@ -10,30 +10,30 @@ use orchestrix_core::{
 };
 
 use crate::{
-    audit::Audit, coordination::Coordination, index::Indexes, key::Keys, log::Logs, operation::Operations,
-    recent::Revived, row::Row, schedule::Schedules, worker::Workers,
+    audit::Audit, changes::Redriven, coordination::Coordination, index::Indexes, key::Keys, log::Logs,
+    operation::Operations, row::Row, schedule::Schedules, worker::Workers,
 };
 use orchestrix_store::{CommitEffects, Result, StoreError};
 
 /// Everything the store holds.
 #[derive(Debug, Default)]
 pub(crate) struct Tables {
-    /// Rising, so that jobs alike in all else are claimed in the order they were given.
+    /// Increasing ids, so that otherwise equal jobs are claimed in the order in which they were given.
     pub(crate) ids: JobIds,
     rows: BTreeMap<JobId, Row>,
     pub(crate) index: Indexes,
-    /// Who waits for whom, from parent to child; taken out when the parent finishes.
+    /// The dependents of each unfinished parent.
     pub(crate) children: HashMap<JobId, Vec<JobId>>,
-    pub(crate) keys: HashMap<Key, Keyed>,
-    /// Where pruned jobs stood that a key still stands for.
-    pub(crate) gone: HashMap<JobId, JobState>,
+    pub(crate) keys: HashMap<Key, KeyOwner>,
+    /// The last states of pruned jobs that own an idempotency key.
+    pub(crate) pruned_states: HashMap<JobId, JobState>,
     pub(crate) paused: BTreeSet<Queue>,
     pub(crate) logs: Logs,
     pub(crate) workers: Workers,
     pub(crate) coordination: Coordination,
     pub(crate) schedules: Schedules,
     pub(crate) operations: Operations,
-    pub(crate) revived: Revived,
+    pub(crate) redriven: Redriven,
     pub(crate) api_keys: Keys,
     pub(crate) audit: Audit,
     /// Published when the lock is released.
@@ -43,9 +43,9 @@ pub(crate) struct Tables {
 /// What an idempotency key is unique within.
 pub(crate) type Key = (Tenant, JobType, IdempotencyKey);
 
-/// What a key stands for, for ever.
+/// The job that an idempotency key belongs to, for ever.
 #[derive(Debug)]
-pub(crate) struct Keyed {
+pub(crate) struct KeyOwner {
     pub(crate) id: JobId,
     pub(crate) fingerprint: Fingerprint,
 }
@@ -56,13 +56,13 @@ impl Tables {
         self.rows.get(&id)
     }
 
-    /// The rows from this id on, the newest first.
-    pub(crate) fn from(&self, id: JobId) -> impl Iterator<Item = &Row> {
+    /// The rows from this id on, newest first.
+    pub(crate) fn newest_since(&self, id: JobId) -> impl Iterator<Item = &Row> {
         self.rows.range(id..).rev().map(|(_, row)| row)
     }
 
-    /// The rows behind this id, in the order of their ids.
-    pub(crate) fn behind(&self, id: JobId) -> impl Iterator<Item = &Row> {
+    /// The rows after this id, in order.
+    pub(crate) fn after(&self, id: JobId) -> impl Iterator<Item = &Row> {
         self.rows.range((Bound::Excluded(id), Bound::Unbounded)).map(|(_, row)| row)
     }
 
@@ -84,7 +84,7 @@ impl Tables {
         self.rows.insert(row.job.id, row);
     }
 
-    /// Changes a job and keeps the indexes true. Whoever becomes claimable wakes its queue.
+    /// Changes a job and keeps the indexes consistent. A job that becomes claimable wakes its queue.
     pub(crate) fn update<R>(&mut self, id: JobId, change: impl FnOnce(&mut Row) -> R) -> Result<R> {
         let row = self.rows.get_mut(&id).ok_or(StoreError::JobNotFound(id))?;
         let before = row.job.state;
@@ -98,24 +98,24 @@ impl Tables {
         Ok(answer)
     }
 
-    /// Gives up a job that nobody has started. Those that wait for it are to be [settled](Tables::settle) by the caller.
-    pub(crate) fn give_up(&mut self, id: JobId, event: Event, reason: &str, now: Timestamp) -> Result<JobState> {
-        let decided = self.row(id)?.lifecycle().apply(event)?;
+    /// Ends a job that is not leased, by `event`. The caller [settles](Tables::settle) its dependents.
+    pub(crate) fn end_waiting(&mut self, id: JobId, event: Event, reason: &str, now: Timestamp) -> Result<JobState> {
+        let next = self.row(id)?.lifecycle().apply(event)?;
         self.update(id, |row| {
-            row.decide(decided, now);
+            row.apply(next, now);
             row.job.finished_at = Some(now);
             row.job.reason = Some(reason.into());
-            decided.state
+            next.state
         })
     }
 
-    /// Forgets a job and its log. Its key stays.
+    /// Deletes a job and its log. Its idempotency key stays.
     pub(crate) fn forget(&mut self, id: JobId) {
         let Some(row) = self.rows.remove(&id) else { return };
         self.index.remove(&row);
         self.logs.forget(id);
         if row.job.idempotency_key.is_some() {
-            self.gone.insert(id, row.job.state);
+            self.pruned_states.insert(id, row.job.state);
         }
     }
 }

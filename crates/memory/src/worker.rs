@@ -1,4 +1,4 @@
-//! Workers as they say they are.
+//! Registered workers.
 
 use std::{collections::BTreeMap, ops::Bound, time::Duration};
 
@@ -10,18 +10,18 @@ use orchestrix_store::{
     housekeeping::{MAX_SWEEP, check_limit},
 };
 
-/// Known workers, by name.
+/// Workers, by name.
 #[derive(Debug, Default)]
 pub(crate) struct Workers(BTreeMap<WorkerName, WorkerStatus>);
 
 impl Workers {
     pub(crate) fn register(&mut self, info: &WorkerInfo, now: Timestamp) -> Directive {
-        let before = self.0.get(&info.name).map(|worker| seen(worker, now)).filter(|worker| match &info.instance {
+        let before = self.0.get(&info.name).map(|worker| at(worker, now)).filter(|worker| match &info.instance {
             Some(instance) => worker.info.instance.as_ref() == Some(instance),
             None => worker.is_live(),
         });
         let status = match before {
-            // Whoever does not say which start it is has heard it from one that does.
+            // An update without an instance id does not replace what a named instance registered.
             Some(before) if info.instance.is_none() && before.info.instance.is_some() => {
                 WorkerStatus { last_seen_at: now, ..before }
             }
@@ -49,8 +49,8 @@ impl Workers {
     }
 
     pub(crate) fn heartbeat(&mut self, name: &WorkerName, presence: &Presence, now: Timestamp) -> Option<Directive> {
-        let worker = self.0.get_mut(name).filter(|worker| seen(worker, now).is_live())?;
-        if !worker.info.is_of(presence.instance.as_ref()) {
+        let worker = self.0.get_mut(name).filter(|worker| at(worker, now).is_live())?;
+        if !worker.info.is_instance(presence.instance.as_ref()) {
             return Some(Directive::Run);
         }
         worker.free_slots = presence.free_slots.unwrap_or(worker.free_slots);
@@ -67,14 +67,14 @@ impl Workers {
     }
 
     pub(crate) fn remove(&mut self, name: &WorkerName, instance: Option<&Instance>) -> bool {
-        let is_of = self.0.get(name).is_some_and(|worker| worker.info.is_of(instance));
-        is_of && self.0.remove(name).is_some()
+        let is_same = self.0.get(name).is_some_and(|worker| worker.info.is_instance(instance));
+        is_same && self.0.remove(name).is_some()
     }
 
     pub(crate) fn forget(&mut self, silence: Duration, limit: usize, now: Timestamp) -> Result<usize> {
         check_limit(limit, MAX_SWEEP)?;
         let since = earlier(now, silence);
-        // Workers are few next to jobs: looking at each is cheaper than an order kept through every heartbeat.
+        // Workers are few: a scan is cheaper than an index that every heartbeat updates.
         let silent = self
             .0
             .values()
@@ -96,13 +96,13 @@ impl Workers {
         page.validate()?;
         let from = page.cursor.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
         let mut workers = self.0.range::<WorkerName, _>((from, Bound::Unbounded)).map(|(_, worker)| worker);
-        let items: Vec<WorkerStatus> = workers.by_ref().take(page.limit).map(|worker| seen(worker, now)).collect();
+        let items: Vec<WorkerStatus> = workers.by_ref().take(page.limit).map(|worker| at(worker, now)).collect();
         let next = workers.next().and_then(|_| items.last()).map(|worker| worker.info.name.clone());
         Ok(Page { items, next })
     }
 }
 
-// As it stands at this moment.
-fn seen(worker: &WorkerStatus, now: Timestamp) -> WorkerStatus {
+// The worker as of `now`.
+fn at(worker: &WorkerStatus, now: Timestamp) -> WorkerStatus {
     WorkerStatus { seen_ago: until(worker.last_seen_at, now), ..worker.clone() }
 }

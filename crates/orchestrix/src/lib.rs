@@ -43,6 +43,7 @@
 //! | work on them | [`Worker`], [`Context`], [`JobError`], [`ResultExt`] |
 //! | finish one in a transaction of your own | `CompleteIn` (features `postgres`, `sqlx`) |
 //! | wrap middleware around handlers | [`WorkerBuilder::layer`], [`Call`] |
+//! | run the job types that come with Orchestrix | `builtin` (feature `builtin`) |
 //! | test your jobs | [`testing`], [`assert_enqueued!`] |
 //! | keep jobs in one file | `SqliteStore` (feature `sqlite`, on by default) |
 //! | keep jobs in PostgreSQL | `PostgresStore` (feature `postgres`) |
@@ -77,6 +78,8 @@ pub use orchestrix_worker::{
     Stack, StopReason, StoreSource, Worker, WorkerBuilder, WorkerError, WorkerHandle, WorkerStats,
 };
 
+#[cfg(feature = "builtin")]
+pub use orchestrix_builtin as builtin;
 #[cfg(feature = "sqlx")]
 pub use orchestrix_postgres::sqlx;
 #[cfg(feature = "postgres")]

@@ -108,7 +108,7 @@ async fn hold(work: &Work<'_>, operation: &Operation, statement: &Statement, job
     let jobs: Vec<Uuid> = jobs.iter().map(JobId::as_uuid).collect();
     let mut held = Vec::new();
     for row in work.query(statement, &[&jobs]).await? {
-        if operation.takes(state(row.get(1))?) {
+        if operation.applies_to(state(row.get(1))?) {
             held.push(row);
         }
     }

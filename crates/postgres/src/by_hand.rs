@@ -2,12 +2,13 @@
 
 use std::{collections::HashSet, time::Duration};
 
-use orchestrix_core::{FieldError, Overlap, ScheduleName, Timestamp, schedule::OccurrenceOutcome};
+use orchestrix_core::{
+    FieldError, Overlap, ScheduleName, Timestamp, enqueue::MAX_CALL_BYTES, schedule::OccurrenceOutcome,
+};
 use orchestrix_store::{Backfill, Enqueued, Fence, Occurrence, Result, StoreError, TenantScope};
 
 use crate::{
     PostgresOptions, PostgresStore,
-    enqueue::MAX_CALL_BYTES,
     fire::{still_open, unfinished},
     firing::{Done, PlannedFiring, hold, write_down},
     ledger,
@@ -31,9 +32,9 @@ async fn trigger_in(
     name: &ScheduleName,
 ) -> Result<Done> {
     let (schedule, now) = lock_known(work, within, name).await?;
-    let mut nominal = schedule.beside_its_times(now);
+    let mut nominal = schedule.off_schedule_time(now);
     while !ledger::known(work, &[(name, nominal)]).await?.is_empty() {
-        nominal = schedule.beside_its_times(nominal + Duration::from_micros(1));
+        nominal = schedule.off_schedule_time(nominal + Duration::from_micros(1));
     }
     let schedules = [schedule];
     let unfinished = unfinished(work, &schedules, |_| Overlap::Allow).await?;

@@ -13,13 +13,16 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::FutureExt;
-use orchestrix_core::{JobState, Json, LeaseToken, NewJob, Queue, Timestamp};
+use orchestrix_core::{
+    JobState, Json, LeaseToken, NewJob, Queue, Timestamp,
+    enqueue::{Call, CallShape, check_jobs},
+};
 use orchestrix_store::{Enqueued, Result, StoreError, Wakeup};
 use tokio_postgres::types::{ToSql, Type};
 
 use crate::{
     PostgresOptions, PostgresStore,
-    enqueue::{KEY_RACES, check_call, field_of_many, record_graph},
+    enqueue::{KEY_RACES, keys_contended, record_graph},
     error::store_error,
     lanes::Place,
     record::millis,
@@ -104,15 +107,16 @@ impl PostgresStore {
         tx: impl Into<CallerTransaction<'t>>,
         jobs: Vec<NewJob>,
     ) -> Result<Vec<Enqueued>> {
-        let graph = check_call(&jobs)?;
+        let parents = check_jobs(&jobs)?;
         if jobs.is_empty() {
             return Ok(Vec::new());
         }
         let mut tx = tx.into();
         let options = &self.database().options;
+        let call = Call { jobs: &jobs, parents: &parents, shape: CallShape::Batch };
         for _ in 0..KEY_RACES {
             let mut savepoint = tx.savepoint(options).await?;
-            match record_graph(&mut savepoint, options, &jobs, &graph, &field_of_many).await {
+            match record_graph(&mut savepoint, options, call).await {
                 Ok(Some(recorded)) => {
                     let begun = savepoint.begun;
                     savepoint.keep().await?;
@@ -127,7 +131,7 @@ impl PostgresStore {
                 Err(error) => return Err(savepoint.undo_after(error).await),
             }
         }
-        Err(StoreError::Unavailable("the keys of this call keep being taken by others: try again".into()))
+        Err(keys_contended())
     }
 
     /// Completes the job of `token` in the caller's transaction: it is done if and only if the transaction commits.

@@ -1,10 +1,10 @@
-//! Recording jobs: one by one, coalesced; many at once, all or nothing; with keys and dependencies.
+//! Enqueue: single jobs in coalesced statements, batches all or nothing, with idempotency keys and dependencies.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
 use orchestrix_core::{
-    FieldError, Fingerprint, Invalid, JobId, JobState, NewJob, OnDependencyFailure,
-    graph::{self, Parents},
+    Fingerprint, JobId, JobState, NewJob, Tenant,
+    enqueue::{Call, CallShape, KnownKey, KnownParent, Links, ParentState, Parents, check_jobs, is_plain},
 };
 use orchestrix_store::{CommitEffects, Enqueued, Fence, Result, StoreError};
 use uuid::Uuid;
@@ -13,142 +13,122 @@ use crate::{
     PostgresOptions, PostgresStore,
     database::Database,
     error::{is_of_one_job, store_error},
-    record::{Columns, Links},
+    record::Columns,
     row::state,
     runner::{Param, Runner},
     settle::{Ending, settle_in},
     statement::{FIND_FINISHED, FIND_KEYS, LOCK_PARENTS, RECORD_DEPENDENCIES, STATES},
 };
 
-/// The most bytes of payload one call may record, so that a statement stays far below the server's limit.
-pub(crate) const MAX_CALL_BYTES: usize = 256 * 1024 * 1024;
-
-/// How often a call starts over because somebody took one of its keys while it was being recorded.
+/// How often a call starts over because another transaction took one of its idempotency keys.
 pub(crate) const KEY_RACES: usize = 10;
 
-/// Records jobs that may fail one by one: keys and data errors are each job's own.
+/// Enqueues jobs that may fail one by one: a reused key or a data error fails its own job only.
 pub(crate) async fn record_each(database: &Database, jobs: &[NewJob]) -> Vec<Result<Enqueued>> {
+    let (ids, columns) = plain_columns(database, jobs);
+    let recorded = match columns.record(database).await {
+        Ok(Ok(recorded)) => recorded,
+        // One bad job fails the statement for all, so each job gets a statement of its own.
+        Ok(Err(error)) if is_of_one_job(&error) && jobs.len() > 1 => {
+            let mut results = Vec::with_capacity(jobs.len());
+            for job in jobs {
+                results.extend(Box::pin(record_each(database, std::slice::from_ref(job))).await);
+            }
+            return results;
+        }
+        Ok(Err(error)) => return same_error(jobs.len(), &store_error(error)),
+        Err(error) => return same_error(jobs.len(), &error),
+    };
+    let left_out: Vec<usize> = (0..jobs.len()).filter(|i| !recorded.contains_key(&ids[*i].as_uuid())).collect();
+    let known = match find_keys(&mut &*database, jobs, &left_out).await {
+        Ok(known) => known,
+        Err(error) => return same_error(jobs.len(), &error),
+    };
+    (0..jobs.len())
+        .map(|i| match (recorded.get(&ids[i].as_uuid()), known.get(&i)) {
+            (Some(state), _) => Ok(Enqueued { id: ids[i], state: *state, duplicate: false }),
+            (None, Some(key)) => Ok(key.duplicate(&jobs[i])?),
+            (None, None) => {
+                Err(StoreError::Unavailable("an idempotency key was deleted during the call: retry".into()))
+            }
+        })
+        .collect()
+}
+
+// The error of a whole statement, once for each of its jobs.
+fn same_error(n: usize, error: &StoreError) -> Vec<Result<Enqueued>> {
+    (0..n).map(|_| Err(error.replicate())).collect()
+}
+
+fn plain_columns<'a>(database: &Database, jobs: &'a [NewJob]) -> (Vec<JobId>, Columns<'a>) {
     let ids: Vec<JobId> = jobs.iter().map(|_| database.options.ids.next()).collect();
     let mut columns = Columns::default();
     for (id, job) in ids.iter().zip(jobs) {
         columns.push(*id, job, Links::default(), database.options.inline_payload);
     }
-    let recorded = match columns.record(database).await {
-        Ok(Ok(recorded)) => recorded,
-        // One job spoils the statement for all: each gets one of its own.
-        Ok(Err(error)) if is_of_one_job(&error) && jobs.len() > 1 => {
-            let mut answers = Vec::with_capacity(jobs.len());
-            for job in jobs {
-                answers.extend(Box::pin(record_each(database, std::slice::from_ref(job))).await);
-            }
-            return answers;
-        }
-        Ok(Err(error)) => return failed_alike(jobs.len(), &store_error(error)),
-        Err(error) => return failed_alike(jobs.len(), &error),
-    };
-    let left_out: Vec<usize> = (0..jobs.len()).filter(|i| !recorded.contains_key(&ids[*i].as_uuid())).collect();
-    let mut known = match find_keys(&mut &*database, jobs, &left_out).await {
-        Ok(known) => known,
-        Err(error) => return failed_alike(jobs.len(), &error),
-    };
-    (0..jobs.len())
-        .map(|i| match recorded.get(&ids[i].as_uuid()) {
-            Some(state) => Ok(Enqueued { id: ids[i], state: *state, duplicate: false }),
-            None => known
-                .remove(&i)
-                .unwrap_or_else(|| Err(StoreError::Unavailable("a key vanished while it was read".into()))),
-        })
-        .collect()
+    (ids, columns)
 }
 
-// An error of the whole statement, for each of its jobs.
-fn failed_alike(n: usize, error: &StoreError) -> Vec<Result<Enqueued>> {
-    (0..n).map(|_| Err(error.alike())).collect()
-}
-
-// What the keys of the jobs at `positions` stand for.
-async fn find_keys(
-    runner: &mut dyn Runner,
-    jobs: &[NewJob],
-    positions: &[usize],
-) -> Result<HashMap<usize, Result<Enqueued>>> {
+// Looks up the idempotency keys of the jobs at `positions`.
+async fn find_keys(runner: &mut dyn Runner, jobs: &[NewJob], positions: &[usize]) -> Result<HashMap<usize, KnownKey>> {
     if positions.is_empty() {
         return Ok(HashMap::new());
     }
     let mut tenants = Vec::new();
     let mut job_types = Vec::new();
-    let mut keys = Vec::new();
+    let mut keys: Vec<Option<&str>> = Vec::new();
     for i in positions {
         tenants.push(jobs[*i].tenant.as_str());
         job_types.push(jobs[*i].job_type.as_str());
         keys.push(jobs[*i].idempotency_key.as_ref().map(AsRef::as_ref));
     }
-    let keys: Vec<Option<&str>> = keys;
     let params = [Param::Texts(&tenants), Param::Texts(&job_types), Param::MaybeTexts(&keys)];
-    let rows = runner.run(&FIND_KEYS, &params).await?;
     let mut known = HashMap::new();
-    for row in rows {
+    for row in runner.run(&FIND_KEYS, &params).await? {
         let n: i64 = row.get(0)?;
         let i = positions[usize::try_from(n - 1).unwrap_or(0)];
-        let id = JobId::from_uuid(row.get(1)?);
-        // A key that came in by SQL has no fingerprint of ours; it is taken as the same request.
-        let same = row.get::<Option<Uuid>>(2)?.is_none_or(|stored| stored.as_u128() == Fingerprint::of(&jobs[i]).0);
-        let answer = if same {
-            // A job that is nowhere and left no word was pruned after it completed: only other ends are remembered.
-            let state = row.get::<Option<String>>(3)?.as_deref().map_or(Ok(JobState::Completed), state)?;
-            Ok(Enqueued { id, state, duplicate: true })
-        } else {
-            Err(StoreError::IdempotencyKeyReused { existing: id })
-        };
-        known.insert(i, answer);
+        let fingerprint = row.get::<Option<Uuid>>(2)?.map(|stored| Fingerprint(stored.as_u128()));
+        // Pruning keeps the state of dead and cancelled jobs; a job without one completed before it was pruned.
+        let state = row.get::<Option<String>>(3)?.as_deref().map_or(Ok(JobState::Completed), state)?;
+        known.insert(i, KnownKey { job: JobId::from_uuid(row.get(1)?), fingerprint, state });
     }
     Ok(known)
 }
 
-/// Checks jobs that are to be recorded together, and resolves whom each waits for.
-pub(crate) fn check_call(jobs: &[NewJob]) -> Result<Vec<Parents>> {
-    let graph = graph::resolve(jobs)?;
-    if jobs.iter().map(|job| job.payload.as_str().len()).sum::<usize>() > MAX_CALL_BYTES {
-        return Err(FieldError::new("jobs", format!("hold more than {MAX_CALL_BYTES} bytes of payload")).into());
-    }
-    Ok(graph)
-}
-
-/// Where a bad parent stands in a call of many jobs.
-pub(crate) fn field_of_many(i: usize) -> String {
-    format!("jobs[{i}].dependsOn")
-}
-
-/// Records all of `jobs` or none.
+/// Enqueues all of `jobs` or none.
 pub(crate) async fn record_all(store: &PostgresStore, jobs: &[NewJob]) -> Result<Vec<Enqueued>> {
-    let graph = check_call(jobs)?;
-    let plain = jobs.iter().all(|job| job.idempotency_key.is_none() && job.depends_on.is_empty());
-    if plain {
+    let parents = check_jobs(jobs)?;
+    if is_plain(jobs) {
         return record_plain(store.database(), jobs).await;
     }
-    record_together(store, jobs, &graph, field_of_many).await
+    record_together(store, Call { jobs, parents: &parents, shape: CallShape::Batch }).await
 }
 
-/// Records one job that waits for others.
+/// Enqueues one job that depends on others.
 pub(crate) async fn record_one(store: &PostgresStore, job: &NewJob, parents: Parents) -> Result<Enqueued> {
-    let recorded = record_together(store, std::slice::from_ref(job), &[parents], |_| "dependsOn".into()).await?;
-    recorded.first().copied().ok_or_else(|| StoreError::Backend("a job was not recorded".into()))
+    let call = Call { jobs: std::slice::from_ref(job), parents: &[parents], shape: CallShape::Single };
+    let recorded = record_together(store, call).await?;
+    recorded.first().copied().ok_or_else(not_recorded)
 }
 
-async fn record_together(
-    store: &PostgresStore,
-    jobs: &[NewJob],
-    graph: &[Parents],
-    field: impl Fn(usize) -> String,
-) -> Result<Vec<Enqueued>> {
+fn not_recorded() -> StoreError {
+    StoreError::Backend("the database did not return a new job".into())
+}
+
+/// The error of a call that lost [`KEY_RACES`] races for its keys.
+pub(crate) fn keys_contended() -> StoreError {
+    StoreError::Unavailable("other transactions keep taking the idempotency keys of this call: retry".into())
+}
+
+async fn record_together(store: &PostgresStore, call: Call<'_>) -> Result<Vec<Enqueued>> {
     let connection = store.database().connection().await?;
     for _ in 0..KEY_RACES {
         let (work, options) = (&mut &connection, &store.database().options);
-        let recorded = connection.attempt(record_graph(work, options, jobs, graph, &field)).await?;
+        let recorded = connection.attempt(record_graph(work, options, call)).await?;
         if let Some(mut recorded) = recorded {
             drop(connection);
-            enqueue_effects(jobs.iter().zip(&recorded)).record_metrics();
-            // A job that was cancelled at once because a parent had failed may itself be waited for.
+            enqueue_effects(call.jobs.iter().zip(&recorded)).record_metrics();
+            // A job that was cancelled at once because a parent had failed may have dependents of its own.
             let cancelled = recorded.iter().filter(|job| job.state == JobState::Cancelled && !job.duplicate);
             let cancelled: Vec<JobId> = cancelled.map(|job| job.id).collect();
             if !cancelled.is_empty() {
@@ -162,11 +142,10 @@ async fn record_together(
             return Ok(recorded);
         }
     }
-    Err(StoreError::Unavailable("the keys of this call keep being taken by others: try again".into()))
+    Err(keys_contended())
 }
 
-/// What is to be counted of jobs that were recorded: those that are new, and of them those that were cancelled at once because a
-/// parent had failed.
+/// The metrics of an enqueue: new jobs, and of those the ones cancelled at once because a parent had failed.
 pub(crate) fn enqueue_effects<'a>(recorded: impl Iterator<Item = (&'a NewJob, &'a Enqueued)>) -> CommitEffects {
     let mut effects = CommitEffects::default();
     for (job, enqueued) in recorded.filter(|(_, enqueued)| !enqueued.duplicate) {
@@ -181,14 +160,10 @@ async fn record_plain(database: &Database, jobs: &[NewJob]) -> Result<Vec<Enqueu
     if jobs.is_empty() {
         return Ok(Vec::new());
     }
-    let ids: Vec<JobId> = jobs.iter().map(|_| database.options.ids.next()).collect();
-    let mut columns = Columns::default();
-    for (id, job) in ids.iter().zip(jobs) {
-        columns.push(*id, job, Links::default(), database.options.inline_payload);
-    }
+    let (ids, columns) = plain_columns(database, jobs);
     let recorded = columns.record(database).await?.map_err(store_error)?;
     let enqueued = |id: JobId| {
-        let state = recorded.get(&id.as_uuid()).ok_or_else(|| StoreError::Backend("a job was not recorded".into()))?;
+        let state = recorded.get(&id.as_uuid()).ok_or_else(not_recorded)?;
         Ok(Enqueued { id, state: *state, duplicate: false })
     };
     let enqueued = ids.into_iter().map(enqueued).collect::<Result<Vec<_>>>()?;
@@ -196,135 +171,61 @@ async fn record_plain(database: &Database, jobs: &[NewJob]) -> Result<Vec<Enqueu
     Ok(enqueued)
 }
 
-/// What is known of a job that others wait for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Parent {
-    Waiting,
-    Completed,
-    Failed,
-}
-
-// Keys first, since a reference to a known job means that job; then parents are locked, so that none finishes between
-// the look and the commit; then the jobs and who waits for whom. `None` when somebody took one of the keys meanwhile:
-// what was recorded is to be taken back by the caller, who may start over.
+/// Enqueues a call with keys or parents in the runner's transaction.
+///
+/// Existing parents are locked, so that none finishes between the lookup and the commit.
+/// Returns `None` if another transaction took one of the keys meanwhile: the caller rolls back and may start over.
 pub(crate) async fn record_graph(
     runner: &mut dyn Runner,
     options: &PostgresOptions,
-    jobs: &[NewJob],
-    graph: &[Parents],
-    field: &impl Fn(usize) -> String,
+    call: Call<'_>,
 ) -> Result<Option<Vec<Enqueued>>> {
-    let mut answers: Vec<Option<Enqueued>> = vec![None; jobs.len()];
-    let mut ids: Vec<JobId> = jobs.iter().map(|_| options.ids.next()).collect();
-    let keyed: Vec<usize> = (0..jobs.len()).filter(|i| jobs[*i].idempotency_key.is_some()).collect();
-    let mut known = find_keys(runner, jobs, &keyed).await?;
-    // In the order of the jobs, so that of several keys that were used for something else the first is named.
-    let mut first_of_key = HashMap::new();
-    let mut same_as: HashMap<usize, usize> = HashMap::new();
-    for i in keyed {
-        if let Some(answer) = known.remove(&i) {
-            let repeat = answer?;
-            ids[i] = repeat.id;
-            answers[i] = Some(repeat);
-            continue;
-        }
-        // The same key twice in one call.
-        let key = (&jobs[i].tenant, &jobs[i].job_type, &jobs[i].idempotency_key);
-        let first = *first_of_key.entry(key).or_insert(i);
-        if first != i {
-            if Fingerprint::of(&jobs[first]) != Fingerprint::of(&jobs[i]) {
-                return Err(StoreError::IdempotencyKeyReused { existing: ids[first] });
-            }
-            ids[i] = ids[first];
-            same_as.insert(i, first);
-        }
-    }
-    let fresh: Vec<usize> = (0..jobs.len()).filter(|i| answers[*i].is_none() && !same_as.contains_key(i)).collect();
-    let fresh_ids: BTreeSet<JobId> = fresh.iter().map(|i| ids[*i]).collect();
-    let mut parents_of: BTreeMap<usize, BTreeSet<JobId>> = BTreeMap::new();
-    for i in &fresh {
-        let inside = graph[*i].inside.iter().map(|position| ids[*position]);
-        parents_of.insert(*i, inside.chain(graph[*i].outside.iter().copied()).collect());
-    }
-    let outside: BTreeSet<JobId> =
-        parents_of.values().flatten().copied().filter(|id| !fresh_ids.contains(id)).collect();
-    let tenants: BTreeSet<&str> = fresh.iter().map(|i| jobs[*i].tenant.as_str()).collect();
-    let known = find_parents(runner, &outside, &tenants).await?;
-    let mut unknown = Vec::new();
-    for (i, parents) in &parents_of {
-        // A call of several tenants finds jobs of all of them.
-        let is_known = |id| known.get(id).is_some_and(|(_, tenant)| *tenant == jobs[*i].tenant.as_str());
-        for id in parents.iter().filter(|id| !fresh_ids.contains(id) && !is_known(id)) {
-            unknown.push(FieldError::new(field(*i), format!("there is no job {id}")));
-        }
-    }
-    Invalid::check(unknown)?;
+    let ids: Vec<JobId> = call.jobs.iter().map(|_| options.ids.next()).collect();
+    let keyed: Vec<usize> = (0..ids.len()).filter(|i| call.jobs[*i].idempotency_key.is_some()).collect();
+    let keys = find_keys(runner, call.jobs, &keyed).await?;
+    let plan = call.resolve_keys(ids, &keys)?;
+    let known = find_parents(runner, plan.existing_parents(), &plan.tenants()).await?;
+    let plan = plan.resolve_parents(&known)?;
 
-    let depended_on: BTreeSet<JobId> = parents_of.values().flatten().copied().collect();
     let mut columns = Columns::default();
-    let mut doomed = Vec::new();
     let (mut children, mut parents, mut met) = (Vec::new(), Vec::new(), Vec::new());
-    for i in &fresh {
-        let standing = |id: &JobId| known.get(id).map_or(Parent::Waiting, |(parent, _)| *parent);
-        let failed = parents_of[i].iter().any(|id| standing(id) == Parent::Failed);
-        let policy = jobs[*i].on_dependency_failure;
-        let links = Links {
-            waits_for: parents_of[i].iter().filter(|id| standing(id) == Parent::Waiting).count(),
-            has_parents: !parents_of[i].is_empty(),
-            has_dependents: depended_on.contains(&ids[*i]),
-            held: failed && policy == OnDependencyFailure::Hold,
-        };
-        if failed && policy == OnDependencyFailure::Cancel {
-            doomed.push(*i);
-        }
-        columns.push(ids[*i], &jobs[*i], links, options.inline_payload);
-        for parent in &parents_of[i] {
-            children.push(ids[*i].as_uuid());
-            parents.push(parent.as_uuid());
-            met.push(standing(parent) != Parent::Waiting);
+    for (i, job) in plan.new_jobs() {
+        columns.push(job.id, &call.jobs[i], job.links, options.inline_payload);
+        for dependency in &job.dependencies {
+            children.push(job.id.as_uuid());
+            parents.push(dependency.parent.as_uuid());
+            met.push(dependency.met);
         }
     }
-    let recorded = columns.record_in(runner).await?;
+    let mut states = columns.record_in(runner).await?;
+    if plan.new_jobs().any(|(_, job)| !states.contains_key(&job.id.as_uuid())) {
+        return Ok(None);
+    }
     if !children.is_empty() {
         let params = [Param::Uuids(&children), Param::Uuids(&parents), Param::Bools(&met)];
         runner.run(&RECORD_DEPENDENCIES, &params).await?;
     }
-    for i in fresh {
-        let Some(state) = recorded.get(&ids[i].as_uuid()) else { return Ok(None) };
-        answers[i] = Some(Enqueued { id: ids[i], state: *state, duplicate: false });
-    }
-    if !doomed.is_empty() {
-        let endings: Vec<Ending> = doomed
-            .iter()
-            .filter_map(|i| {
-                answers[*i].map(|answer| Ending::cancel_waiting(answer.id, answer.state, 0, 0, 0, "dependency_failed"))
-            })
-            .collect();
-        settle_in(runner, &endings).await?;
-        for i in doomed {
-            if let Some(answer) = &mut answers[i] {
-                answer.state = JobState::Cancelled;
-            }
+    let mut cancelled = Vec::new();
+    for id in plan.cancelled() {
+        if let Some(state) = states.insert(id.as_uuid(), JobState::Cancelled) {
+            cancelled.push(Ending::cancel_waiting(id, state, 0, 0, 0, "dependency_failed"));
         }
     }
-    for (i, first) in same_as {
-        answers[i] = answers[first].map(|answer| Enqueued { duplicate: true, ..answer });
+    if !cancelled.is_empty() {
+        settle_in(runner, &cancelled).await?;
     }
-    answers
-        .into_iter()
-        .map(|answer| answer.ok_or_else(|| StoreError::Backend("a job was not recorded".into())))
-        .collect::<Result<_>>()
-        .map(Some)
+    let answers = plan.answers(|id| states.get(&id.as_uuid()).copied());
+    answers.ok_or_else(not_recorded).map(Some)
 }
 
-// Locks those that are unfinished and looks up the rest; twice, since an operator may redrive one in between. Those of other tenants are
-// not there, and are not waited for: whose they are is said beside how they stand.
+// Locks the unfinished parents and looks up the finished ones. Runs twice, since an operator may retry a finished one in
+// between. Parents of tenants other than `tenants` are neither found nor waited for.
 async fn find_parents(
     runner: &mut dyn Runner,
     ids: &BTreeSet<JobId>,
-    tenants: &BTreeSet<&str>,
-) -> Result<HashMap<JobId, (Parent, String)>> {
-    let tenants: Vec<&str> = tenants.iter().copied().collect();
+    tenants: &BTreeSet<&Tenant>,
+) -> Result<HashMap<JobId, KnownParent>> {
+    let tenants: Vec<&str> = tenants.iter().map(|tenant| tenant.as_str()).collect();
     let mut found = HashMap::new();
     for _ in 0..2 {
         let missing: Vec<Uuid> = ids.iter().filter(|id| !found.contains_key(*id)).map(JobId::as_uuid).collect();
@@ -333,11 +234,12 @@ async fn find_parents(
         }
         let params = [Param::Uuids(&missing), Param::Texts(&tenants)];
         for row in runner.run(&LOCK_PARENTS, &params).await? {
-            found.insert(JobId::from_uuid(row.get(0)?), (Parent::Waiting, row.get(1)?));
+            let tenant = Tenant::trusted(&row.get::<String>(1)?);
+            found.insert(JobId::from_uuid(row.get(0)?), KnownParent { state: ParentState::Unfinished, tenant });
         }
         for row in runner.run(&FIND_FINISHED, &params).await? {
-            let parent = if row.get::<String>(2)? == "completed" { Parent::Completed } else { Parent::Failed };
-            found.insert(JobId::from_uuid(row.get(0)?), (parent, row.get(1)?));
+            let (tenant, state) = (Tenant::trusted(&row.get::<String>(1)?), state(&row.get::<String>(2)?)?);
+            found.insert(JobId::from_uuid(row.get(0)?), KnownParent { state: state.into(), tenant });
         }
     }
     Ok(found)

@@ -162,7 +162,7 @@ async fn replay(
         let end = EndedAttempt::from(&items[i].outcome);
         let same = outcome == end.outcome.as_str()
             && row.get::<_, Option<&str>>(3) == end.error.as_deref()
-            && (end.outcome != AttemptOutcome::Completed || end.left(row.get(4)));
+            && (end.outcome != AttemptOutcome::Completed || end.has_result(row.get(4)));
         if same {
             answers[i] = Some(Ok(state(row.get(2))?));
         }

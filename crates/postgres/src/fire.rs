@@ -256,7 +256,7 @@ pub(crate) async fn unfinished(
     schedules: &[Schedule],
     overlap: impl Fn(&Schedule) -> Overlap,
 ) -> Result<HashSet<JobId>> {
-    let asked = schedules.iter().flat_map(|schedule| schedule.to_ask_about(overlap(schedule)));
+    let asked = schedules.iter().flat_map(|schedule| schedule.jobs_to_check(overlap(schedule)));
     let ids: Vec<Uuid> = asked.map(JobId::as_uuid).collect();
     if ids.is_empty() {
         return Ok(HashSet::new());
@@ -267,7 +267,7 @@ pub(crate) async fn unfinished(
 
 /// Those of a schedule's earlier jobs that count as unfinished.
 pub(crate) fn still_open(schedule: &Schedule, overlap: Overlap, unfinished: &HashSet<JobId>) -> Vec<JobId> {
-    let asked = !schedule.to_ask_about(overlap).is_empty();
+    let asked = !schedule.jobs_to_check(overlap).is_empty();
     schedule.open_jobs.iter().copied().filter(|id| !asked || unfinished.contains(id)).collect()
 }
 

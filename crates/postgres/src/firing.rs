@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use orchestrix_core::{
-    DependsOn, JobId, JobType, NewJob, Priority, Queue, ScheduleName, Timestamp, graph::Parents,
+    DependsOn, JobId, JobType, NewJob, Priority, Queue, ScheduleName, Timestamp,
+    enqueue::{Call, CallShape, Parents, check_jobs},
     schedule::OccurrenceOutcome,
 };
 use orchestrix_store::{CommitEffects, Enqueued, Fence, Firing, Occurrence, Result, Schedule, StoreError};
@@ -12,7 +13,7 @@ use uuid::Uuid;
 
 use crate::{
     PostgresOptions, PostgresStore,
-    enqueue::{check_call, enqueue_effects, record_graph},
+    enqueue::{enqueue_effects, record_graph},
     ledger,
     row::{count, state},
     settle::{Ending, Settled, ended, note, settle},
@@ -56,7 +57,7 @@ impl PlannedFiring {
 
     /// Whom its jobs wait for; or what rule they break, which may be newer than their schedule.
     pub(crate) fn check(&self) -> Result<Vec<Parents>> {
-        check_call(&self.jobs)
+        Ok(check_jobs(&self.jobs)?)
     }
 
     pub(crate) fn payload_bytes(&self) -> usize {
@@ -112,7 +113,7 @@ pub(crate) async fn write_down(
     for one in &mut planned {
         let before = graph.len();
         for mut parents in one.check()? {
-            parents.inside.iter_mut().for_each(|position| *position += before);
+            parents.in_call.iter_mut().for_each(|position| *position += before);
             graph.push(parents);
         }
         jobs.append(&mut one.jobs);
@@ -121,7 +122,7 @@ pub(crate) async fn write_down(
     let recorded = match jobs.is_empty() {
         true => Vec::new(),
         // Jobs of schedules have no keys, so nobody can take one of them meanwhile.
-        false => record_graph(&mut &*work, options, &jobs, &graph, &|_| "dependsOn".into())
+        false => record_graph(&mut &*work, options, Call { jobs: &jobs, parents: &graph, shape: CallShape::Single })
             .await?
             .ok_or_else(|| StoreError::Unavailable("a key was taken meanwhile".into()))?,
     };
@@ -132,7 +133,7 @@ pub(crate) async fn write_down(
             line.job = created.next();
             own.extend(line.job);
         }
-        one.after.remember(std::mem::take(&mut one.unfinished), own);
+        one.after.set_open_jobs(std::mem::take(&mut one.unfinished), own);
     }
     let lines = |one: &mut PlannedFiring| std::mem::take(&mut one.lines);
     let lines: Vec<Vec<Occurrence>> = planned.iter_mut().map(lines).collect();

@@ -81,7 +81,7 @@ pub(crate) async fn list(
     if filter.text.as_ref().is_some_and(|text| text.contains('\0')) {
         return Ok(Page { items: Vec::new(), next: None });
     }
-    let span = filter.span(page.cursor);
+    let span = filter.id_range(page.cursor);
     let (before, start) = (span.end.as_uuid(), span.start.as_uuid());
     let waits = only_wait(&filter.states);
     // Where every row that is looked at is one that is asked for, there is no need to look at more.
@@ -136,7 +136,7 @@ pub(crate) async fn list(
     } else {
         match ends[..] {
             // Neither may be one of those that were asked for.
-            [next, last] => Some(last.parted_from(next)),
+            [next, last] => Some(last.cursor_above(next)),
             _ => None,
         }
     };

@@ -59,7 +59,7 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use orchestrix_core::{
     Event, Instance, Job, JobId, JobState, JobType, KeyId, LeaseToken, NewJob, NewSchedule, NodeName, OperationId,
-    Priority, Queue, ScheduleName, Timestamp, WorkerName,
+    Priority, Queue, ScheduleName, Timestamp, WorkerName, enqueue::check_job,
 };
 use orchestrix_store::{
     AdminStore, ApiKey, AuditEntry, AuditFilter, Backfill, ChangesPage, ChangesQuery, ClaimRequest, ClaimedJob,
@@ -67,8 +67,8 @@ use orchestrix_store::{
     Leadership, LeaseStatus, LeaseStore, LogEntry, LogLine, NewAuditEntry, NewKey, NewOperation, NodeInfo, NodeStatus,
     Occurrence, Operation, OperationStep, OutcomeReport, Page, PageRequest, Presence, ProgressUpdate, Pruned,
     PutResult, QueueDepth, QueueStore, Result, Retention, Schedule, ScheduleStore, Store, StoreError, SweepResult,
-    SweepTimes, TenantScope, Wakeup, Wakeups, WorkerInfo, WorkerStatus, WorkerStore, enqueue::check_alone,
-    operation::Unreadable, wakeup::WakeupSender,
+    SweepTimes, TenantScope, Wakeup, Wakeups, WorkerInfo, WorkerStatus, WorkerStore, operation::Unreadable,
+    wakeup::WakeupSender,
 };
 use tokio::task::AbortHandle;
 use tokio_postgres::Row;
@@ -275,7 +275,7 @@ impl PostgresStore {
 #[async_trait]
 impl JobStore for PostgresStore {
     async fn enqueue_job(&self, job: NewJob) -> Result<Enqueued> {
-        let parents = check_alone(&job)?;
+        let parents = check_job(&job)?;
         let key = [(job.queue.clone(), job.job_type.clone(), job.priority)];
         let recorded = if job.depends_on.is_empty() {
             self.0.coalescer.record(job).await?

@@ -39,14 +39,14 @@ async fn insert(work: &Work<'_>, operation: NewOperation) -> Result<Operation> {
     let rows = work.query(&TIME, &[]).await?;
     let time = rows.first().ok_or_else(|| StoreError::Backend("the server does not tell the time".into()))?;
     let now: Timestamp = time.get(0);
-    let operation = operation.begun(OperationId::after(latest, now, rand::random()), now);
+    let operation = operation.begin(OperationId::after(latest, now, rand::random()), now);
     work.query(
         &BEGIN_OPERATION,
         &[
             &operation.id.as_uuid(),
             &operation.action.as_str(),
             &operation.action.priority().map(Priority::get),
-            &operation.filter.written(),
+            &operation.filter.to_json(),
             &operation.dry_run,
             &operation.created_at,
             &operation.actor,
@@ -83,7 +83,7 @@ pub(crate) async fn advance(
 async fn take_step(work: &Work<'_>, id: OperationId, step: &OperationStep) -> Result<(Operation, Deeds)> {
     let rows = work.query(&LOCK_OPERATION, &[&id.as_uuid()]).await?;
     let operation = rows.first().map_or(Err(StoreError::OperationNotFound(id)), read)?;
-    if !operation.stands_at(step.from_cursor) {
+    if !operation.is_at(step.from_cursor) {
         return Ok((operation, Deeds::default()));
     }
     let (jobs, deeds) = match operation.dry_run {
@@ -170,7 +170,7 @@ fn read(row: &Row) -> Result<Operation> {
     Ok(Operation {
         id: id(row),
         action: action.map_err(|error| corrupt("action", error))?,
-        filter: JobFilter::read(row.get(3)).map_err(|error| corrupt("filter", error))?,
+        filter: JobFilter::from_json(row.get(3)).map_err(|error| corrupt("filter", error))?,
         dry_run: row.get(4),
         state: row.get::<_, &str>(5).parse().map_err(|error| corrupt("state", error))?,
         cursor: row.get::<_, Option<Uuid>>(6).map(JobId::from_uuid),

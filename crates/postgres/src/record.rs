@@ -1,8 +1,8 @@
-//! New jobs as the columns of one statement.
+//! New jobs as the columns of one INSERT.
 
 use std::collections::HashMap;
 
-use orchestrix_core::{Fingerprint, JobId, JobState, NewJob, Start};
+use orchestrix_core::{Fingerprint, JobId, JobState, NewJob, Start, enqueue::Links};
 use orchestrix_store::{JobOptions, Result, clock::cut};
 use serde_json::{Map, Value, json};
 use tokio_postgres::Row;
@@ -15,20 +15,7 @@ use crate::{
     statement::{RECORD, RECORD_PLAIN},
 };
 
-/// What the row of a new job says about dependencies.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Links {
-    /// Parents that have not finished.
-    pub(crate) waits_for: usize,
-    /// Whether it has parents at all.
-    pub(crate) has_parents: bool,
-    /// Whether jobs of the same call wait for it.
-    pub(crate) has_dependents: bool,
-    /// A parent failed already and the job is to be held.
-    pub(crate) held: bool,
-}
-
-/// Jobs to be recorded, column by column.
+/// Jobs to insert, column by column.
 #[derive(Default)]
 pub(crate) struct Columns<'a> {
     ids: Vec<Uuid>,
@@ -43,34 +30,35 @@ pub(crate) struct Columns<'a> {
 }
 
 impl<'a> Columns<'a> {
+    /// Adds one job. A payload longer than `inline_payload` bytes goes to a table of its own.
     pub(crate) fn push(&mut self, id: JobId, job: &'a NewJob, links: Links, inline_payload: usize) {
         let payload = job.payload.as_str();
-        let apart = payload.len() > inline_payload;
+        let external = payload.len() > inline_payload;
         self.ids.push(id.as_uuid());
         self.queues.push(job.queue.as_str());
         self.job_types.push(job.job_type.as_str());
         self.tenants.push(job.tenant.as_str());
         self.ranks.push(-job.priority.get());
         self.max_attempts.push(i16::try_from(job.max_attempts).unwrap_or(i16::MAX));
-        self.payloads.push((!apart).then_some(payload));
-        self.bodies.push(apart.then_some(payload));
+        self.payloads.push((!external).then_some(payload));
+        self.bodies.push(external.then_some(payload));
         self.specs.push(spec(job, links));
     }
 
-    /// Records them as a transaction of their own, and gives the states of those that were. The inner error is the
-    /// server's.
+    /// Inserts the jobs in a transaction of their own and returns the states of those that were inserted: a job whose
+    /// idempotency key is taken is left out. The inner error is the server's.
     pub(crate) async fn record(
         &self,
         database: &Database,
     ) -> Result<Result<HashMap<Uuid, JobState>, tokio_postgres::Error>> {
-        let answer = match self.is_plain() {
+        let rows = match self.is_plain() {
             true => database.try_query(&RECORD_PLAIN, &Param::all(&self.params()[..7])).await?,
             false => database.try_query(&RECORD, &Param::all(&self.params())).await?,
         };
-        answer.map(|rows| self.states(&rows)).map_or_else(|error| Ok(Err(error)), |states| states.map(Ok))
+        rows.map(|rows| self.states(&rows)).map_or_else(|error| Ok(Err(error)), |states| states.map(Ok))
     }
 
-    /// The same within a transaction.
+    /// Inserts the jobs within the runner's transaction.
     pub(crate) async fn record_in(&self, runner: &mut dyn Runner) -> Result<HashMap<Uuid, JobState>> {
         let rows = runner.run(&RECORD, &self.params()).await?;
         rows.iter().map(|row| Ok((row.get(0)?, state(&row.get::<String>(1)?)?))).collect()
@@ -80,7 +68,7 @@ impl<'a> Columns<'a> {
         self.specs.iter().all(Option::is_none) && self.bodies.iter().all(Option::is_none)
     }
 
-    // A plain job is pending as soon as it is recorded, and nothing leaves it out.
+    // A plain job is always inserted, as pending, so its statement returns no rows.
     fn states(&self, rows: &[Row]) -> Result<HashMap<Uuid, JobState>> {
         match self.is_plain() {
             true => Ok(self.ids.iter().map(|id| (*id, JobState::Pending)).collect()),
@@ -103,13 +91,13 @@ impl<'a> Columns<'a> {
     }
 }
 
-// Whatever is not the default, in the words of record.sql; nothing for a plain job.
+// The options of a job that differ from the defaults, as record.sql names them. `None` for a plain job.
 fn spec(job: &NewJob, links: Links) -> Option<String> {
     let mut spec = Map::new();
     let mut put = |key: &str, value: Value| {
         spec.insert(key.into(), value);
     };
-    // The server would round to the microsecond, and so start a job before the time it was given: times are cut.
+    // Times are truncated to microseconds. The server would round them, and could start a job too early.
     match job.start {
         Start::Now => {}
         Start::After(delay) => put("delayMs", json!(millis(delay))),
@@ -152,7 +140,7 @@ fn spec(job: &NewJob, links: Links) -> Option<String> {
     (!spec.is_empty()).then(|| Value::Object(spec).to_string())
 }
 
-/// Whole milliseconds, for the database's arithmetic: whoever says "for ever" gets as much as it can take from a time.
+/// A duration in whole milliseconds, capped at a thousand years so that the database can add it to any time.
 pub(crate) fn millis(duration: std::time::Duration) -> i64 {
     const THOUSAND_YEARS: i64 = 1_000 * 365 * 24 * 3_600 * 1_000;
     i64::try_from(duration.as_millis()).map_or(THOUSAND_YEARS, |millis| millis.min(THOUSAND_YEARS))

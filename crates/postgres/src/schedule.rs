@@ -143,7 +143,7 @@ async fn edited(work: &Work<'_>, row: &Row, definition: &NewSchedule, now: Times
         Ok(old) => old,
         Err(error) => {
             tracing::warn!(schedule = %definition.name, %error, "replaced: this program cannot read it");
-            return Ok(Some(Schedule::in_place_of(beside(row, definition.clone()), now)));
+            return Ok(Some(Schedule::replacing_unreadable(beside(row, definition.clone()), now)));
         }
     };
     let mut schedule = old.clone();

@@ -1,4 +1,4 @@
-//! What all requests share.
+//! The state that all requests share.
 
 use std::sync::{Arc, OnceLock};
 
@@ -7,77 +7,75 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::{
     Auth, ServerOptions,
-    auth::{caller::Caller, keys::Keys},
-    body::Inlet,
-    desk::Desk,
-    gate::Gate,
-    live::{Feed, Places},
+    admission::AdmissionControl,
+    auth::{authenticator::Authenticator, principal::Principal},
+    body::BodyReader,
+    lease_hub::LongPollHub,
+    live::{ChangeFeed, SubscriptionQuota},
     openapi::Document,
-    reader::Reader,
+    reader::JobReader,
     readiness::Readiness,
-    watcher::Watcher,
+    watcher::StatusWatcher,
     workers::RegistrationCache,
 };
 
-/// A server without its socket. Tasks that it has in the background end with it.
+/// The server without its socket. Its background tasks end when it is dropped.
 pub struct App {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) options: ServerOptions,
-    pub(crate) inlet: Inlet,
-    pub(crate) gate: Gate,
-    pub(crate) keys: Arc<Keys>,
-    /// Who asks where nobody shows a key.
-    pub(crate) host: Caller,
-    pub(crate) reader: Reader,
+    pub(crate) body_reader: BodyReader,
+    pub(crate) admission: AdmissionControl,
+    pub(crate) authenticator: Arc<Authenticator>,
+    /// The caller of requests that need no key.
+    pub(crate) keyless_principal: Principal,
+    pub(crate) reader: JobReader,
     pub(crate) readiness: Readiness,
-    pub(crate) watcher: Watcher,
-    pub(crate) feed: Feed,
-    pub(crate) desk: Desk,
+    pub(crate) watcher: StatusWatcher,
+    pub(crate) change_feed: ChangeFeed,
+    pub(crate) lease_hub: LongPollHub,
     pub(crate) registrations: RegistrationCache,
-    /// What `GET /openapi.json` answers, once there are routes.
+    /// The body of `GET /openapi.json`. Set when the router is built.
     pub(crate) document: OnceLock<Document>,
-    /// Long polls that may still begin.
-    pub(crate) waits: Semaphore,
-    /// Who may follow jobs.
-    pub(crate) live: Arc<Places>,
-    /// Whether long polls should come to an end.
-    closing: watch::Sender<bool>,
+    /// One permit per long poll that may still begin.
+    pub(crate) long_polls: Semaphore,
+    pub(crate) subscription_quota: Arc<SubscriptionQuota>,
+    shutdown: watch::Sender<bool>,
 }
 
 impl App {
-    /// A server of this store.
+    /// Creates the state of a server on this store, and starts its background tasks.
     pub fn new(store: Arc<dyn Store>, options: ServerOptions) -> Arc<Self> {
-        let keys = Arc::new(Keys::new(Arc::clone(&store)));
+        let authenticator = Arc::new(Authenticator::new(Arc::clone(&store)));
         Arc::new(Self {
-            inlet: Inlet::new(&options),
-            gate: Gate::new(&options),
-            host: Caller::anything(match &options.auth {
-                Auth::Own(name) => name.clone(),
-                Auth::Anybody | Auth::Keys => "anybody".into(),
+            body_reader: BodyReader::new(&options),
+            admission: AdmissionControl::new(&options),
+            keyless_principal: Principal::unrestricted(match &options.auth {
+                Auth::InProcess(name) => name.clone(),
+                Auth::Disabled | Auth::Keys => "anybody".into(),
             }),
-            reader: Reader::new(Arc::clone(&store)),
+            reader: JobReader::new(Arc::clone(&store)),
             readiness: Readiness::new(Arc::clone(&store)),
-            watcher: Watcher::new(Arc::clone(&store), options.watch_interval),
-            feed: Feed::new(Arc::clone(&store), options.watch_interval, options.live_buffer),
-            desk: Desk::new(Arc::clone(&store), options.poll_interval),
+            watcher: StatusWatcher::new(Arc::clone(&store), options.watch_interval),
+            change_feed: ChangeFeed::new(Arc::clone(&store), options.watch_interval, options.subscription_buffer),
+            lease_hub: LongPollHub::new(Arc::clone(&store), options.poll_interval),
             registrations: RegistrationCache::default(),
             document: OnceLock::new(),
-            waits: Semaphore::new(options.waits),
-            live: Places::new(Arc::clone(&keys), &options),
-            keys,
-            closing: watch::Sender::new(false),
+            long_polls: Semaphore::new(options.max_long_polls),
+            subscription_quota: SubscriptionQuota::new(Arc::clone(&authenticator), &options),
+            authenticator,
+            shutdown: watch::Sender::new(false),
             store,
             options,
         })
     }
 
-    /// Answers every long poll at once, and ends what follows jobs, from now on.
-    pub fn close(&self) {
-        self.closing.send_replace(true);
+    /// Begins the shutdown: answers all long polls at once, and ends all subscriptions, from now on.
+    pub fn shut_down(&self) {
+        self.shutdown.send_replace(true);
     }
 
-    /// Waits until the server is told to stop.
-    pub(crate) async fn closed(&self) {
-        let _ = self.closing.subscribe().wait_for(|closing| *closing).await;
+    /// Waits until the shutdown begins.
+    pub(crate) async fn shutdown_requested(&self) {
+        let _ = self.shutdown.subscribe().wait_for(|shutdown| *shutdown).await;
     }
 }

@@ -1,55 +1,56 @@
-//! Orchestrix over HTTP.
+//! The HTTP API of Orchestrix.
 //!
-//! | module | what it owns |
+//! A request passes [`serve`] (the connection), `middleware` (authentication, admission, audit, metrics) and `router`,
+//! and ends in a handler. Handlers parse the request, call the `Store` and build the response.
+//!
+//! | module | responsibility |
 //! |---|---|
-//! | `jobs`, `schedules`, `workers` | one file for each request of the API: it reads, asks the store, answers |
-//! | `admin` | the same for operators |
-//! | `operations` | whether the process lives and is ready |
-//! | `openapi` | the description of the API, and the page that shows it |
-//! | `meter` | what is counted of requests, and all metrics as text |
-//! | `body` | bodies: how large, how long in coming, of what kind |
-//! | `params` | paths and questions |
-//! | `refusal` | errors as they are answered |
-//! | `reader` | single jobs that are asked for; one look at the store for all who ask at the same time |
-//! | `readiness` | whether the store is there, somebody leads and anybody works; one look for all who ask |
-//! | `watcher` | who waits for which job to change; one look at the store for all of them |
-//! | `live` | who follows jobs and is told of every change; one look at the store for all of them |
-//! | `desk` | workers that wait for jobs; one claim at a time for all that want the same |
-//! | `host` | whom a server without keys answers |
-//! | `around` | what is done for every request: let in, traced, counted |
-//! | `access` | what each route asks of a request |
-//! | `auth` | who asks, and what they are kept to |
-//! | `gate` | how many requests are worked on at once, and who is turned away |
-//! | `patient` | connections whose other side takes nothing |
-//! | `tls` | TLS on the server's own socket |
-//! | `local` | the same requests without a socket |
+//! | `serve`, `tls`, `write_timeout` | the socket, TLS, and the timeout of clients that do not read |
+//! | `middleware` | everything that happens around every request |
+//! | `route_policy` | per route: allowed roles, body limit, audit |
+//! | `auth` | authentication by API key, the caller's identity, the audit log |
+//! | `host` | protection of a server without keys against web pages |
+//! | `admission` | the limit of concurrent and queued requests |
+//! | `bounded_queue`, `key_counts` | limits that several modules share |
+//! | `body`, `params` | request bodies, path and query parameters |
+//! | `router`, `openapi` | the routes, and their description |
+//! | `jobs`, `schedules`, `workers`, `admin` | the handlers |
+//! | `health`, `readiness` | health checks |
+//! | `metrics`, `trace` | metrics, request ids, spans and logs of requests |
+//! | `lease_hub` | long polls of workers for jobs |
+//! | `reader`, `batch_loader` | reads of single jobs, coalesced into batches |
+//! | `watcher` | long polls for a change of one job |
+//! | `live` | live updates by event stream and WebSocket |
+//! | `api_error`, `response` | error and success responses |
+//! | `in_process` | the API without a socket |
 //!
-//! It knows no database: only the `Store`. A request whose client is gone leaves no work half done: what the store was asked
-//! to do it does as a whole, and jobs that were leased for nobody are handed back.
+//! This crate knows no database, only the `Store` trait. If a client disconnects, a store call that has begun still
+//! completes, and jobs that were leased for the client are released.
 
-mod access;
 mod admin;
-mod answer;
+mod admission;
+mod api_error;
 mod app;
-mod around;
 mod auth;
+mod batch_loader;
 mod body;
-mod desk;
-mod gate;
-mod gather;
+mod bounded_queue;
+mod health;
 mod host;
+mod in_process;
 mod jobs;
+mod key_counts;
+mod lease_hub;
 mod live;
-mod local;
-mod meter;
+mod metrics;
+mod middleware;
 mod openapi;
-mod operations;
 mod options;
 mod params;
-mod patient;
 mod reader;
 mod readiness;
-mod refusal;
+mod response;
+mod route_policy;
 mod router;
 mod schedules;
 mod serve;
@@ -57,12 +58,13 @@ mod tls;
 mod trace;
 mod watcher;
 mod workers;
+mod write_timeout;
 
 pub use app::App;
 pub use auth::Auth;
-pub use local::Local;
-pub use meter::{Metrics, serve_metrics};
-pub use options::{ServerOptions, TraceTie};
+pub use in_process::InProcessApi;
+pub use metrics::{Metrics, serve_metrics};
+pub use options::{ServerOptions, TracePropagator};
 pub use router::router;
 pub use serve::serve;
 pub use tls::Tls;

@@ -1,85 +1,86 @@
-//! What can be set.
+//! The server's options.
 
 use std::time::Duration;
 
 use crate::{Auth, Metrics, Tls};
 
-/// Ties the span of a request to a trace: is given the span and the W3C trace context that came with the request, and answers
-/// with the context of the span itself, which is then what is recorded with jobs.
-pub type TraceTie = fn(&tracing::Span, Option<&str>) -> Option<String>;
+/// Connects the span of a request with its distributed trace. Receives the span and the request's W3C trace context
+/// (`traceparent`), makes the span its child, and returns the span's own context, which is stored with the jobs that
+/// the request enqueues.
+pub type TracePropagator = fn(&tracing::Span, Option<&str>) -> Option<String>;
 
-/// How a server behaves.
+/// Limits, timeouts and integrations of a server.
 #[derive(Debug, Clone)]
 pub struct ServerOptions {
-    /// Whom it answers.
+    /// How requests are authenticated.
     pub auth: Auth,
-    /// How many requests are worked on at once; the waits of long polls do not count.
-    pub concurrency: usize,
-    /// How many more may wait for their turn; whoever comes then is turned away.
-    pub queue: usize,
-    /// How long they wait.
-    pub patience: Duration,
-    /// How many long polls may be open; whoever comes then is answered at once.
-    pub waits: usize,
-    /// How many may follow jobs at once, by events or over a WebSocket; whoever comes then is turned away.
-    pub live: usize,
-    /// How many of them one key may have.
-    pub live_share: usize,
-    /// How many batches of news are kept for one who follows jobs and is slow; he is told what he missed by the state of things.
-    pub live_buffer: usize,
-    /// How often the other side of a WebSocket is asked whether it is there; silence for twice as long ends it. So often, and every 15 s at
-    /// least, the keys of those who follow jobs are looked at again.
-    pub live_ping: Duration,
-    /// How long it may take nothing of what is written to it.
-    pub live_patience: Duration,
-    /// How many connections may be open; whoever comes then waits to be let in.
-    pub connections: usize,
-    /// How long a connection may take to send the head of a request, or say nothing between two.
+    /// The most requests that run concurrently. Waiting long polls and subscriptions do not count.
+    pub max_concurrent_requests: usize,
+    /// The most requests that wait for their turn to run; further ones get 429.
+    pub max_queued_requests: usize,
+    /// How long a request waits for its turn, or for memory for its body, before it gets 429.
+    pub admission_timeout: Duration,
+    /// The most open long polls; further ones are answered at once.
+    pub max_long_polls: usize,
+    /// The most open subscriptions, by event stream and WebSocket together; further ones get 429.
+    pub max_subscriptions: usize,
+    /// The most open subscriptions of one key.
+    pub max_subscriptions_per_key: usize,
+    /// How many change batches are buffered for a slow WebSocket before it is resynced.
+    pub subscription_buffer: usize,
+    /// How often a WebSocket is pinged. A client that does not answer for twice as long is disconnected. The keys of
+    /// subscribers are checked again at the same interval, and at least every 15 s.
+    pub ping_interval: Duration,
+    /// How long a WebSocket's client may accept no data before it is disconnected.
+    pub subscription_write_timeout: Duration,
+    /// The most open connections; further ones wait to be accepted.
+    pub max_connections: usize,
+    /// How long a connection may take to send a request head, or stay idle between two requests.
     pub idle_timeout: Duration,
-    /// How long a connection may take nothing of what is written to it, whatever that is.
+    /// How long a connection's client may accept no data before it is disconnected.
     pub write_timeout: Duration,
     /// How long a body may take to arrive.
     pub body_timeout: Duration,
-    /// How many bytes of large bodies may be held at once.
-    pub body_room: usize,
-    /// How often the store is asked about jobs that somebody waits for.
+    /// The most bytes that large bodies may take in memory together.
+    pub max_buffered_body_bytes: usize,
+    /// How often the store is polled for changes of watched jobs.
     pub watch_interval: Duration,
-    /// How often the store is asked for jobs that workers wait for, if nothing hints at them.
+    /// How often waiting workers try a claim without a wake-up.
     pub poll_interval: Duration,
-    /// How long requests that are being worked on get when the server is told to stop.
+    /// How long running requests may take to finish after the shutdown begins.
     pub drain_timeout: Duration,
-    /// What `GET /metrics` answers; without it there is no such page.
+    /// Serves `GET /metrics`; `None` answers 404.
     pub metrics: Option<Metrics>,
-    /// Speaks in secret, with this certificate.
+    /// Serves HTTPS with this certificate.
     pub tls: Option<Tls>,
-    /// For whoever exports traces; without it jobs are recorded with the trace context that came with the request.
-    pub trace_tie: Option<TraceTie>,
+    /// Links request spans to distributed traces. Without it jobs are stored with the trace context of the request.
+    pub trace_propagator: Option<TracePropagator>,
 }
 
 impl Default for ServerOptions {
     fn default() -> Self {
         Self {
-            auth: Auth::Anybody,
-            concurrency: 4_096,
-            queue: 16_384,
-            patience: Duration::from_secs(2),
-            waits: 10_000,
-            live: 10_000,
-            live_share: 5_000,
-            live_buffer: 128,
-            live_ping: Duration::from_secs(15),
-            live_patience: Duration::from_secs(10),
-            connections: 16_384,
+            auth: Auth::Disabled,
+            max_concurrent_requests: 4_096,
+            max_queued_requests: 16_384,
+            admission_timeout: Duration::from_secs(2),
+            max_long_polls: 10_000,
+            max_subscriptions: 10_000,
+            max_subscriptions_per_key: 5_000,
+            subscription_buffer: 128,
+            ping_interval: Duration::from_secs(15),
+            subscription_write_timeout: Duration::from_secs(10),
+            max_connections: 16_384,
             idle_timeout: Duration::from_secs(75),
             write_timeout: Duration::from_secs(30),
             body_timeout: Duration::from_secs(30),
-            body_room: 256 * 1024 * 1024,
+            max_buffered_body_bytes: 256 * 1024 * 1024,
             watch_interval: Duration::from_millis(200),
             poll_interval: Duration::from_secs(1),
             drain_timeout: Duration::from_secs(30),
             metrics: None,
             tls: None,
-            trace_tie: None,
+            trace_propagator: None,
         }
     }
 }

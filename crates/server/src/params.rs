@@ -1,4 +1,4 @@
-//! What stands in the path and behind the question mark.
+//! Path and query parameters.
 
 use std::{collections::BTreeSet, convert::Infallible};
 
@@ -13,68 +13,69 @@ use orchestrix_api::{
 use orchestrix_core::{FieldError, Invalid};
 use serde_json::{Map, Value};
 
-use crate::refusal::Refusal;
+use crate::api_error::ApiError;
 
-/// The one name or id in the path.
-pub(crate) struct Named(pub(crate) String);
+/// The single parameter in the path: a name or an id.
+pub(crate) struct PathParam(pub(crate) String);
 
-impl<S: Send + Sync> FromRequestParts<S> for Named {
+impl<S: Send + Sync> FromRequestParts<S> for PathParam {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Infallible> {
         match Path::<String>::from_request_parts(parts, state).await {
             Ok(Path(text)) => Ok(Self(text)),
-            // Not UTF-8: a name that nothing can have, so whoever looks for it says what is not there.
+            // Not UTF-8. No name contains this character, so the handler answers that nothing was found.
             Err(_) => Ok(Self(char::REPLACEMENT_CHARACTER.into())),
         }
     }
 }
 
-/// The one parameter that may stand there several times, which is the same as once with commas.
-const SEVERAL: &str = "state";
+/// The only query parameter that may be repeated, which means the same as one value with commas.
+const REPEATABLE: &str = "state";
 
-/// What stands behind the question mark, as one JSON object of texts, to be read as a body is: so everything wrong is told at once.
+/// The query parameters as a JSON object of strings. Handlers parse it like a body, so that one response lists all
+/// errors.
 #[derive(Debug)]
-pub(crate) struct Params(pub(crate) String);
+pub(crate) struct QueryParams(pub(crate) String);
 
-impl<S: Send + Sync> FromRequestParts<S> for Params {
-    type Rejection = Refusal;
+impl<S: Send + Sync> FromRequestParts<S> for QueryParams {
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refusal> {
-        Self::of(&parts.uri)
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        Self::parse(&parts.uri)
     }
 }
 
-impl Params {
-    fn of(uri: &Uri) -> Result<Self, Refusal> {
-        let malformed = |detail: String| Refusal::new(Code::MalformedRequest, detail);
+impl QueryParams {
+    fn parse(uri: &Uri) -> Result<Self, ApiError> {
+        let malformed = |detail: String| ApiError::new(Code::MalformedRequest, detail);
         let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(uri)
-            .map_err(|_| malformed("the query cannot be read".into()))?;
+            .map_err(|_| malformed("the query string is malformed".into()))?;
         if pairs.len() > MAX_FIELDS {
             return Err(malformed(format!("the query has more than {MAX_FIELDS} parameters")));
         }
-        let (mut object, mut twice) = (Map::new(), BTreeSet::new());
+        let (mut object, mut repeated) = (Map::new(), BTreeSet::new());
         for (name, text) in pairs {
             match object.get_mut(&name) {
                 None => drop(object.insert(name, text.into())),
-                Some(Value::String(before)) if name == SEVERAL => *before = format!("{before},{text}"),
-                // Whichever of them was taken, the other would be passed over.
-                Some(_) => drop(twice.insert(name)),
+                Some(Value::String(before)) if name == REPEATABLE => *before = format!("{before},{text}"),
+                // Taking one of the values would silently ignore the other.
+                Some(_) => drop(repeated.insert(name)),
             }
         }
-        let twice = twice.iter().map(|name| FieldError::new(truncate_name(name), "stands there twice"));
-        Invalid::check(twice.collect()).map_err(Problem::invalid)?;
+        let errors = repeated.iter().map(|name| FieldError::new(truncate_name(name), "must not be repeated"));
+        Invalid::check(errors.collect()).map_err(Problem::invalid)?;
         Ok(Self(Value::from(object).to_string()))
     }
 
-    /// Refuses whatever is asked where nothing can be.
-    pub(crate) fn none(uri: &Uri) -> Result<(), Refusal> {
+    /// Rejects all query parameters, for an operation that has none.
+    pub(crate) fn ensure_empty(uri: &Uri) -> Result<(), ApiError> {
         if uri.query().is_none_or(str::is_empty) {
             return Ok(());
         }
-        let Self(text) = Self::of(uri)?;
-        let asked = ObjectReader::parse(&text).map_err(RequestError::from)?;
-        Ok(asked.finish().map_err(RequestError::from)?)
+        let Self(text) = Self::parse(uri)?;
+        let object = ObjectReader::parse(&text).map_err(RequestError::from)?;
+        Ok(object.finish().map_err(RequestError::from)?)
     }
 }
 
@@ -82,34 +83,34 @@ impl Params {
 mod tests {
     use super::*;
 
-    fn bad(read: Result<impl std::fmt::Debug, Refusal>) -> Vec<(String, String)> {
-        let errors = read.unwrap_err().0.errors;
+    fn errors(parsed: Result<impl std::fmt::Debug, ApiError>) -> Vec<(String, String)> {
+        let errors = parsed.unwrap_err().problem.errors;
         errors.into_iter().map(|error| (error.field, error.message)).collect()
     }
 
-    fn of(query: &str) -> Uri {
+    fn uri(query: &str) -> Uri {
         format!("/x?{query}").parse().unwrap()
     }
 
     #[test]
-    fn states_are_joined_and_nothing_else_is() {
-        let read = |query: &str| Params::of(&of(query)).map(|params| params.0);
-        assert_eq!(read("state=dead&q=a%2Cb&state=running").unwrap(), r#"{"q":"a,b","state":"dead,running"}"#);
-        let twice = |name: &str| (name.to_owned(), "stands there twice".to_owned());
-        assert_eq!(bad(read("q=a&limit=5&q=b&limit=5&q=c&state=dead")), [twice("limit"), twice("q")]);
+    fn only_states_may_be_repeated() {
+        let parse = |query: &str| QueryParams::parse(&uri(query)).map(|params| params.0);
+        assert_eq!(parse("state=dead&q=a%2Cb&state=running").unwrap(), r#"{"q":"a,b","state":"dead,running"}"#);
+        let repeated = |name: &str| (name.to_owned(), "must not be repeated".to_owned());
+        assert_eq!(errors(parse("q=a&limit=5&q=b&limit=5&q=c&state=dead")), [repeated("limit"), repeated("q")]);
         let long = "x".repeat(5_000);
-        assert!(bad(read(&format!("{long}&{long}")))[0].0.len() < 100);
+        assert!(errors(parse(&format!("{long}&{long}")))[0].0.len() < 100);
         let many: Vec<String> = (0..=MAX_FIELDS).map(|n| format!("p{n}=1")).collect();
-        assert_eq!(read(&many.join("&")).unwrap_err().0.code, Code::MalformedRequest);
+        assert_eq!(parse(&many.join("&")).unwrap_err().problem.code, Code::MalformedRequest);
     }
 
     #[test]
-    fn where_nothing_can_be_asked_all_that_is_asked_is_named() {
-        for nothing in ["/x", "/x?", "/x?&"] {
-            Params::none(&nothing.parse().unwrap()).unwrap();
+    fn where_no_parameter_is_accepted_the_error_names_all_of_them() {
+        for empty in ["/x", "/x?", "/x?&"] {
+            QueryParams::ensure_empty(&empty.parse().unwrap()).unwrap();
         }
         let unknown = |name: &str| (name.to_owned(), "is not known".to_owned());
-        let mut named = bad(Params::none(&of("foo=1&dryRun=true&bar")));
+        let mut named = errors(QueryParams::ensure_empty(&uri("foo=1&dryRun=true&bar")));
         named.sort_unstable();
         assert_eq!(named, [unknown("bar"), unknown("dryRun"), unknown("foo")]);
     }

@@ -1,7 +1,8 @@
-//! Whether the store answers, somebody leads and anybody works: one look at the store for all who ask.
+//! The readiness probe: whether the store answers, a leader is elected and a worker is registered.
 //!
-//! Anybody may ask, as often as they like, so what was seen is believed for half a second, and while a look is under way all wait for it. A
-//! look is a task of its own: whoever asked first may go away.
+//! `GET /readyz` is public, so its cost is bounded: a probe's result is cached for half a second, and requests that
+//! come during a probe share it. A probe is a task of its own, so it completes even if the request that started it is
+//! cancelled.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -11,33 +12,28 @@ use std::{
 use orchestrix_store::{PageRequest, Result, Store};
 use tokio::{sync::watch, time::Instant};
 
-/// How long the store may take to say that it is there.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// How long what was seen is believed.
-const BELIEVED: Duration = Duration::from_millis(500);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
+const CACHE_TTL: Duration = Duration::from_millis(500);
 
-/// What a look has shown.
+/// What a probe found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sight {
-    /// The store answered.
-    There {
-        /// Somebody leads.
-        led: bool,
-        /// Somebody works.
-        worked: bool,
+pub(crate) enum StoreStatus {
+    Available {
+        has_leader: bool,
+        has_workers: bool,
     },
-    /// It could not be asked.
-    Away,
-    /// It did not answer in time.
-    Late,
+    /// The store returned an error.
+    Unavailable,
+    /// The store did not answer within [`PROBE_TIMEOUT`].
+    TimedOut,
 }
 
-/// Nothing while a look is under way; then what it has shown, and when.
-type Shown = Option<(Sight, Instant)>;
+/// `None` while a probe runs; then its result and when it ended.
+type ProbeResult = Option<(StoreStatus, Instant)>;
 
 pub(crate) struct Readiness {
     store: Arc<dyn Store>,
-    latest: Mutex<Option<watch::Receiver<Shown>>>,
+    latest: Mutex<Option<watch::Receiver<ProbeResult>>>,
 }
 
 impl Readiness {
@@ -45,51 +41,51 @@ impl Readiness {
         Self { store, latest: Mutex::default() }
     }
 
-    /// How it stands, as of half a second ago at most.
-    pub(crate) async fn see(&self) -> Sight {
-        let mut shown = self.latest();
-        // The lock of what was shown must not outlive this line.
-        let seen = shown.wait_for(Option::is_some).await.map(|seen| *seen);
-        seen.ok().flatten().map_or(Sight::Away, |(sight, _)| sight)
+    /// The store's status, at most [`CACHE_TTL`] old.
+    pub(crate) async fn status(&self) -> StoreStatus {
+        let mut probe = self.latest_probe();
+        // Copies the result: the guard must not be held across the next line.
+        let result = probe.wait_for(Option::is_some).await.map(|result| *result);
+        result.ok().flatten().map_or(StoreStatus::Unavailable, |(status, _)| status)
     }
 
-    // A look that is believed or under way, or else a new one.
-    fn latest(&self) -> watch::Receiver<Shown> {
+    // The running probe or the cached one, else a new one.
+    fn latest_probe(&self) -> watch::Receiver<ProbeResult> {
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(shown) = latest.as_ref().filter(|shown| is_good(shown)) {
-            return shown.clone();
+        if let Some(probe) = latest.as_ref().filter(|probe| is_usable(probe)) {
+            return probe.clone();
         }
-        let (tell, shown) = watch::channel(None);
-        *latest = Some(shown.clone());
-        tokio::spawn(look(Arc::clone(&self.store), tell));
-        shown
+        let (sender, probe) = watch::channel(None);
+        *latest = Some(probe.clone());
+        tokio::spawn(run_probe(Arc::clone(&self.store), sender));
+        probe
     }
 }
 
-fn is_good(shown: &watch::Receiver<Shown>) -> bool {
-    match *shown.borrow() {
-        Some((_, at)) => at.elapsed() < BELIEVED,
-        // Unless it ended without a word.
-        None => shown.has_changed().is_ok(),
+fn is_usable(probe: &watch::Receiver<ProbeResult>) -> bool {
+    match *probe.borrow() {
+        Some((_, ended_at)) => ended_at.elapsed() < CACHE_TTL,
+        // It still runs, unless its task panicked and dropped the sender.
+        None => probe.has_changed().is_ok(),
     }
 }
 
-async fn look(store: Arc<dyn Store>, tell: watch::Sender<Shown>) {
-    let sight = match tokio::time::timeout(PATIENCE, ask(&*store)).await {
-        Ok(Ok(sight)) => sight,
+async fn run_probe(store: Arc<dyn Store>, sender: watch::Sender<ProbeResult>) {
+    let status = match tokio::time::timeout(PROBE_TIMEOUT, query(&*store)).await {
+        Ok(Ok(status)) => status,
         Ok(Err(error)) => {
-            tracing::warn!(%error, "the store is away");
-            Sight::Away
+            tracing::warn!(%error, "readiness probe failed: the store is unavailable");
+            StoreStatus::Unavailable
         }
-        Err(_) => Sight::Late,
+        Err(_) => StoreStatus::TimedOut,
     };
-    tell.send_replace(Some((sight, Instant::now())));
+    sender.send_replace(Some((status, Instant::now())));
 }
 
-async fn ask(store: &dyn Store) -> Result<Sight> {
-    let led = store.leader().await?.is_some();
-    let worked = !store.list_workers(&PageRequest::first(1)).await?.items.is_empty();
-    Ok(Sight::There { led, worked })
+async fn query(store: &dyn Store) -> Result<StoreStatus> {
+    let has_leader = store.leader().await?.is_some();
+    let has_workers = !store.list_workers(&PageRequest::first(1)).await?.items.is_empty();
+    Ok(StoreStatus::Available { has_leader, has_workers })
 }
 
 #[cfg(test)]
@@ -103,78 +99,77 @@ mod tests {
     use orchestrix_store::{Clock, NodeInfo};
 
     use super::*;
-    use crate::Local;
+    use crate::InProcessApi;
 
-    /// A store in memory looks at its clock once for whatever it is asked.
+    /// Counts the queries of an in-memory store, which reads its clock once per query.
     #[derive(Debug, Default)]
-    struct Counting(AtomicUsize);
+    struct CountingClock(AtomicUsize);
 
-    impl Clock for Counting {
+    impl Clock for CountingClock {
         fn now(&self) -> Timestamp {
             self.0.fetch_add(1, Ordering::SeqCst);
             Timestamp::UNIX_EPOCH
         }
     }
 
-    /// A server, and how often its store was asked.
-    fn place() -> (Arc<dyn Store>, Local, Arc<Counting>) {
-        let clock = Arc::<Counting>::default();
+    fn server() -> (Arc<dyn Store>, InProcessApi, Arc<CountingClock>) {
+        let clock = Arc::<CountingClock>::default();
         let store: Arc<dyn Store> = Arc::new(MemoryStore::with_clock(clock.clone()));
-        (Arc::clone(&store), Local::new(store, "test"), clock)
+        (Arc::clone(&store), InProcessApi::new(store, "test"), clock)
     }
 
     #[tokio::test(start_paused = true)]
-    async fn all_who_ask_share_one_look_that_is_believed_for_half_a_second() {
-        let (_, local, clock) = place();
-        let ask = async || {
-            let (status, body) = local.call(Method::GET, "/readyz", None).await.unwrap();
+    async fn concurrent_requests_share_one_probe_which_is_cached_for_half_a_second() {
+        let (_, api, clock) = server();
+        let request = async || {
+            let (status, body) = api.call(Method::GET, "/readyz", None).await.unwrap();
             assert_eq!(status, StatusCode::OK, "{body:?}");
         };
-        let asked = || clock.0.swap(0, Ordering::SeqCst);
-        asked();
-        join_all((0..100).map(|_| ask())).await;
-        assert_eq!(asked(), 2, "who leads, and who works");
-        tokio::time::advance(BELIEVED - Duration::from_millis(1)).await;
-        ask().await;
-        assert_eq!(asked(), 0, "it is still believed");
+        let queries = || clock.0.swap(0, Ordering::SeqCst);
+        queries();
+        join_all((0..100).map(|_| request())).await;
+        assert_eq!(queries(), 2, "the leader and the workers");
+        tokio::time::advance(CACHE_TTL - Duration::from_millis(1)).await;
+        request().await;
+        assert_eq!(queries(), 0, "the result is cached");
         tokio::time::advance(Duration::from_millis(2)).await;
-        join_all((0..100).map(|_| ask())).await;
-        assert_eq!(asked(), 2, "it is looked at again");
+        join_all((0..100).map(|_| request())).await;
+        assert_eq!(queries(), 2, "the cache has expired");
     }
 
     #[tokio::test]
-    async fn whoever_asked_first_may_go_away() {
-        let (store, _, _) = place();
+    async fn a_probe_outlives_the_request_that_started_it() {
+        let (store, _, _) = server();
         let readiness = Readiness::new(store);
         {
-            let first = readiness.see();
+            let first = readiness.status();
             tokio::pin!(first);
-            assert!(futures_util::poll!(&mut first).is_pending(), "the look is a task, which has not run yet");
+            assert!(futures_util::poll!(&mut first).is_pending(), "the probe is a task, which has not run yet");
         }
-        let second = tokio::time::timeout(Duration::from_secs(20), readiness.see());
-        assert_eq!(second.await.unwrap(), Sight::There { led: false, worked: false });
+        let second = tokio::time::timeout(Duration::from_secs(20), readiness.status());
+        assert_eq!(second.await.unwrap(), StoreStatus::Available { has_leader: false, has_workers: false });
     }
 
     #[tokio::test]
-    async fn a_look_that_ended_without_a_word_is_not_waited_for() {
-        let (store, _, _) = place();
+    async fn a_probe_that_ended_without_a_result_is_replaced() {
+        let (store, _, _) = server();
         let readiness = Readiness::new(store);
         *readiness.latest.lock().unwrap() = Some(watch::channel(None).1);
-        assert_eq!(readiness.see().await, Sight::There { led: false, worked: false });
+        assert_eq!(readiness.status().await, StoreStatus::Available { has_leader: false, has_workers: false });
     }
 
     #[tokio::test]
-    async fn a_leader_is_seen_however_many_nodes_there_are() {
-        let (store, local, _) = place();
+    async fn the_leader_is_found_among_a_thousand_nodes() {
+        let (store, api, _) = server();
         let name = |n: usize| NodeName::new(format!("node-{n:04}")).unwrap();
         for n in 0..=1_000 {
             store.heartbeat_node(&NodeInfo { name: name(n), address: None, roles: Vec::new() }).await.unwrap();
         }
         store.campaign_for_leadership(&name(1_000), Duration::from_secs(10), None).await.unwrap();
-        let (_, ready) = local.call(Method::GET, "/readyz", None).await.unwrap();
+        let (_, ready) = api.call(Method::GET, "/readyz", None).await.unwrap();
         let ready: serde_json::Value = serde_json::from_slice(&ready).unwrap();
         assert_eq!(ready["components"]["coordinator"]["status"], "ok", "{ready}");
-        let (_, stats) = local.call(Method::GET, "/admin/stats", None).await.unwrap();
+        let (_, stats) = api.call(Method::GET, "/admin/stats", None).await.unwrap();
         let stats: serde_json::Value = serde_json::from_slice(&stats).unwrap();
         assert_eq!(stats["leader"], "node-1000", "{stats}");
     }

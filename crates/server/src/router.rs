@@ -13,11 +13,10 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     App, admin,
-    around::around,
-    jobs, live, meter,
+    api_error::ApiError,
+    health, jobs, live, metrics,
+    middleware::request_middleware,
     openapi::{self, Document, docs_page},
-    operations,
-    refusal::Refusal,
     schedules, workers,
 };
 
@@ -34,15 +33,15 @@ pub fn router(app: Arc<App>) -> Router {
         .merge(docs_page::routes())
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
-        .layer(from_fn_with_state(Arc::clone(&app), around))
+        .layer(from_fn_with_state(Arc::clone(&app), request_middleware))
         .with_state(app)
 }
 
 fn server_routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new()
-        .routes(routes!(operations::health))
-        .routes(routes!(operations::ready))
-        .routes(routes!(meter::metrics))
+        .routes(routes!(health::health))
+        .routes(routes!(health::ready))
+        .routes(routes!(metrics::get_metrics))
         .routes(routes!(openapi::openapi))
 }
 
@@ -51,8 +50,8 @@ fn client_routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(jobs::create))
         .routes(routes!(jobs::create_batch))
         .routes(routes!(jobs::get))
-        .routes(routes!(live::events::events))
-        .routes(routes!(live::socket::follow))
+        .routes(routes!(live::job_events::events))
+        .routes(routes!(live::websocket::websocket))
         .routes(routes!(jobs::result))
         .routes(routes!(jobs::cancel))
         .routes(routes!(jobs::release))
@@ -108,10 +107,10 @@ fn admin_routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(admin::audit::list))
 }
 
-async fn not_found(uri: Uri) -> Refusal {
-    Refusal::new(Code::NotFound, format!("there is nothing at {}", uri.path()))
+async fn not_found(uri: Uri) -> ApiError {
+    ApiError::new(Code::NotFound, format!("there is nothing at {}", uri.path()))
 }
 
-async fn method_not_allowed(method: Method) -> Refusal {
-    Refusal::new(Code::MethodNotAllowed, format!("{method} is not allowed here"))
+async fn method_not_allowed(method: Method) -> ApiError {
+    ApiError::new(Code::MethodNotAllowed, format!("{method} is not allowed here"))
 }

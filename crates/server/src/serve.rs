@@ -1,4 +1,4 @@
-//! A server on its socket.
+//! Serves the router on a socket: connection limit, TLS handshake, timeouts and graceful shutdown.
 
 use std::{
     io,
@@ -21,24 +21,25 @@ use tokio::{
 use tokio_rustls::server::TlsStream;
 use tower::ServiceExt;
 
-use crate::{App, Auth, Tls, around::Peer, patient::Patient, router};
+use crate::{App, Auth, Tls, middleware::ClientAddr, router, write_timeout::WriteTimeout};
 
-/// The longest head of a request, and how much of a body is taken in at a time.
+/// The longest request head, and the most bytes of a body that are read at a time.
 const BUFFER: usize = 64 * 1024;
-/// How soon a socket is tried again that could not take a connection.
-const TRY_AGAIN: Duration = Duration::from_millis(100);
+/// The pause after a failed `accept`, and between two checks whether a connection is busy.
+const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How long it may take to come to terms on a secret connection.
-const GREETING: Duration = Duration::from_secs(10);
+/// The longest TLS handshake.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long an answer may take to be written, and leased jobs to be handed back, when the server ends.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+/// During shutdown: how long a response may take to be written, WebSockets to close, and undelivered jobs to be
+/// released.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Answers requests until `stop` comes; then those that are being worked on are answered, and long polls at once. How many had to be
-/// cut off in the end.
+/// Serves requests until `stop` completes. Then it finishes the running requests, answers long polls at once, and
+/// returns the number of connections that it had to cut off.
 ///
 /// # Errors
-/// If it asks for no keys and the socket can be reached from elsewhere.
+/// If the server requires no keys and its socket is reachable from other machines.
 pub async fn serve(
     app: Arc<App>,
     listener: TcpListener,
@@ -46,65 +47,68 @@ pub async fn serve(
 ) -> io::Result<usize> {
     let address = listener.local_addr()?;
     if app.options.auth != Auth::Keys && !address.ip().to_canonical().is_loopback() {
-        let text = format!("{address} can be reached from outside, and nobody would need a key: listen on 127.0.0.1");
+        let text = format!(
+            "{address} is reachable from other machines and the server requires no keys; \
+             listen on 127.0.0.1 or require keys"
+        );
         return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
     }
-    let (most, patience) = (app.options.connections.clamp(1, u32::MAX as usize), app.options.drain_timeout);
+    let max_connections = app.options.max_connections.clamp(1, u32::MAX as usize);
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(app.options.idle_timeout).max_buf_size(BUFFER);
     let router = router(Arc::clone(&app));
-    let places = Arc::new(Semaphore::new(most));
+    let connections = Arc::new(Semaphore::new(max_connections));
     tokio::pin!(stop);
     loop {
         let accepted = tokio::select! {
             biased;
             () = &mut stop => break,
-            accepted = accept(&listener, &places) => accepted,
+            accepted = accept(&listener, &connections) => accepted,
         };
         match accepted {
-            Ok((stream, peer, place)) => {
+            Ok((stream, client, permit)) => {
                 let (http, router, app) = (http.clone(), router.clone(), Arc::clone(&app));
                 tokio::spawn(async move {
                     match app.options.tls.clone() {
-                        None => answer(http, stream, peer, router, app).await,
+                        None => serve_connection(http, stream, client, router, app).await,
                         Some(tls) => {
-                            if let Some(stream) = greet(&tls, stream, &app).await {
-                                answer(http, stream, peer, router, app).await;
+                            if let Some(stream) = tls_handshake(&tls, stream, &app).await {
+                                serve_connection(http, stream, client, router, app).await;
                             }
                         }
                     }
-                    drop(place);
+                    drop(permit);
                 });
             }
-            // Too many files are open, say: what is answered meanwhile closes some.
+            // Too many open files, for example. Connections that end meanwhile free some.
             Err(error) => {
-                tracing::warn!(%error, "a connection could not be taken");
-                tokio::time::sleep(TRY_AGAIN).await;
+                tracing::warn!(%error, "could not accept a connection");
+                tokio::time::sleep(RETRY_INTERVAL).await;
             }
         }
     }
     drop(listener);
-    app.close();
-    let all = u32::try_from(most).unwrap_or(u32::MAX);
-    let _ = tokio::time::timeout(patience, places.acquire_many(all)).await;
-    // WebSockets have left their connections behind, and say goodbye.
-    let _ = tokio::time::timeout(LAST_WORDS, app.live.cleared()).await;
-    let cut_off = most - places.available_permits();
-    // Jobs that were leased for polls which have just ended.
-    let _ = tokio::time::timeout(LAST_WORDS, app.desk.cleared()).await;
+    app.shut_down();
+    let all = u32::try_from(max_connections).unwrap_or(u32::MAX);
+    let _ = tokio::time::timeout(app.options.drain_timeout, connections.acquire_many(all)).await;
+    // An upgraded WebSocket no longer counts as a connection, but holds a subscription permit until it has closed.
+    let _ = tokio::time::timeout(CLOSE_TIMEOUT, app.subscription_quota.drain()).await;
+    let cut_off = max_connections - connections.available_permits();
+    let _ = tokio::time::timeout(CLOSE_TIMEOUT, app.lease_hub.drain()).await;
     Ok(cut_off)
 }
 
-// A connection that is spoken in secret. Who does not come to terms within the time of a head is let go.
-async fn greet(tls: &Tls, stream: TcpStream, app: &App) -> Option<TlsStream<TcpStream>> {
-    let greeted = tokio::select! {
-        greeted = tokio::time::timeout(app.options.idle_timeout.min(GREETING), tls.0.accept(stream)) => greeted,
-        () = app.closed() => return None,
+// Returns `None` if the handshake fails or takes too long, or the server shuts down.
+async fn tls_handshake(tls: &Tls, stream: TcpStream, app: &App) -> Option<TlsStream<TcpStream>> {
+    let timeout = app.options.idle_timeout.min(HANDSHAKE_TIMEOUT);
+    let handshake = tokio::select! {
+        handshake = tokio::time::timeout(timeout, tls.0.accept(stream)) => handshake,
+        () = app.shutdown_requested() => return None,
     };
-    match greeted {
+    match handshake {
         Ok(Ok(stream)) => Some(stream),
         Ok(Err(error)) => {
-            tracing::debug!(%error, "a connection could not be made secret");
+            tracing::debug!(%error, "TLS handshake failed");
             None
         }
         Err(_) => None,
@@ -113,58 +117,58 @@ async fn greet(tls: &Tls, stream: TcpStream, app: &App) -> Option<TlsStream<TcpS
 
 async fn accept(
     listener: &TcpListener,
-    places: &Arc<Semaphore>,
+    connections: &Arc<Semaphore>,
 ) -> io::Result<(TcpStream, IpAddr, OwnedSemaphorePermit)> {
-    let place = Arc::clone(places).acquire_owned().await.map_err(io::Error::other)?;
-    let (stream, from) = listener.accept().await?;
-    // Answers are written whole: to wait for more to send with them would only make them late.
+    let permit = Arc::clone(connections).acquire_owned().await.map_err(io::Error::other)?;
+    let (stream, client) = listener.accept().await?;
+    // Responses are written whole, so Nagle's algorithm would only delay them.
     stream.set_nodelay(true)?;
-    Ok((stream, from.ip(), place))
+    Ok((stream, client.ip(), permit))
 }
 
-// Until the connection ends, or the request that is being worked on when the server closes.
-async fn answer<S>(http: http1::Builder, stream: S, peer: IpAddr, router: Router, app: Arc<App>)
+// Serves one connection until it ends. During shutdown that is after the running request.
+async fn serve_connection<S>(http: http1::Builder, stream: S, client: IpAddr, router: Router, app: Arc<App>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let busy = AtomicBool::new(false);
-    let by_key = app.options.auth == Auth::Keys;
+    let needs_client_addr = app.options.auth == Auth::Keys;
     let service = service_fn(|mut request: Request<Incoming>| {
         busy.store(true, Ordering::Relaxed);
-        if by_key {
-            request.extensions_mut().insert(Peer(peer));
+        if needs_client_addr {
+            request.extensions_mut().insert(ClientAddr(client));
         }
-        let answering = router.clone().oneshot(request);
+        let responding = router.clone().oneshot(request);
         async {
-            let answer = answering.await;
+            let response = responding.await;
             busy.store(false, Ordering::Relaxed);
-            answer
+            response
         }
     });
-    let stream = Patient::new(stream, app.options.write_timeout);
+    let stream = WriteTimeout::new(stream, app.options.write_timeout);
     let connection = http.serve_connection(TokioIo::new(stream), service).with_upgrades();
     tokio::pin!(connection);
     let ended = tokio::select! {
         ended = &mut connection => ended,
-        () = app.closed() => {
+        () = app.shutdown_requested() => {
             connection.as_mut().graceful_shutdown();
             tokio::select! {
                 ended = &mut connection => ended,
-                () = idle(&busy) => Ok(()),
+                () = stays_idle(&busy) => Ok(()),
             }
         }
     };
     if let Err(error) = ended {
-        tracing::debug!(%error, "a connection ended");
+        tracing::debug!(%error, "connection ended with an error");
     }
 }
 
-// Whoever has not asked anything, or does not take the answer, is not waited for.
-async fn idle(busy: &AtomicBool) {
+// Completes when the connection has no running request and its client has had time to read the last response.
+async fn stays_idle(busy: &AtomicBool) {
     while busy.load(Ordering::Relaxed) {
-        tokio::time::sleep(TRY_AGAIN).await;
+        tokio::time::sleep(RETRY_INTERVAL).await;
     }
-    tokio::time::sleep(LAST_WORDS).await;
+    tokio::time::sleep(CLOSE_TIMEOUT).await;
 }
 
 #[cfg(test)]
@@ -175,17 +179,17 @@ mod tests {
     use crate::ServerOptions;
 
     #[tokio::test]
-    async fn only_a_server_that_asks_for_keys_is_reached_from_elsewhere() {
-        let serves = async |auth: Auth, address: &str| {
+    async fn only_a_server_with_keys_may_listen_beyond_loopback() {
+        let serve_on = async |auth: Auth, address: &str| {
             let options = ServerOptions { auth, ..ServerOptions::default() };
             let listener = TcpListener::bind(address).await.unwrap();
             serve(App::new(Arc::new(MemoryStore::new()), options), listener, async {}).await
         };
-        for auth in [Auth::Anybody, Auth::Own("me".into())] {
-            let refused = serves(auth.clone(), "0.0.0.0:0").await.unwrap_err();
-            assert_eq!(refused.kind(), io::ErrorKind::InvalidInput, "{auth:?}: {refused}");
-            assert_eq!(serves(auth, "127.0.0.1:0").await.unwrap(), 0);
+        for auth in [Auth::Disabled, Auth::InProcess("me".into())] {
+            let error = serve_on(auth.clone(), "0.0.0.0:0").await.unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{auth:?}: {error}");
+            assert_eq!(serve_on(auth, "127.0.0.1:0").await.unwrap(), 0);
         }
-        assert_eq!(serves(Auth::Keys, "0.0.0.0:0").await.unwrap(), 0);
+        assert_eq!(serve_on(Auth::Keys, "0.0.0.0:0").await.unwrap(), 0);
     }
 }

@@ -1,5 +1,7 @@
-//! Who waits for which job to change. However many wait, the store is asked about all of them at once, and not at all
-//! while nobody does.
+//! Waits for the status of single jobs to change: the long poll `GET /jobs/{jobId}?waitSeconds` and the event stream
+//! of a job.
+//!
+//! One task polls the store for all watched jobs together, and not at all while no job is watched.
 
 use std::{
     collections::HashMap,
@@ -11,17 +13,16 @@ use orchestrix_core::{JobId, JobStatus};
 use orchestrix_store::Store;
 use tokio::sync::{Notify, watch};
 
-/// The most jobs that the store is asked about in one call.
-const CALL: usize = 1_000;
+/// The most jobs in one query.
+const MAX_IDS_PER_QUERY: usize = 1_000;
 
-/// Waits for jobs to change.
-pub(crate) struct Watcher(Arc<Shared>);
+pub(crate) struct StatusWatcher(Arc<Shared>);
 
 struct Shared {
-    /// By job: the last status that anybody saw, for all who wait for it.
+    /// The last known status of each watched job. The sender notifies all watches of the job.
     jobs: Mutex<HashMap<JobId, watch::Sender<JobStatus>>>,
-    /// Told when somebody begins to wait.
-    somebody: Notify,
+    /// Wakes the polling task when a watch begins.
+    watch_added: Notify,
 }
 
 impl Shared {
@@ -30,44 +31,44 @@ impl Shared {
     }
 }
 
-/// One who waits for a job.
-pub(crate) struct Watch(watch::Receiver<JobStatus>);
+/// A watch of one job's status.
+pub(crate) struct StatusWatch(watch::Receiver<JobStatus>);
 
-impl Watch {
-    /// Waits until the job may have changed; whoever waits looks for himself.
-    pub(crate) async fn stirred(&mut self) {
+impl StatusWatch {
+    /// Waits until the status may have changed. The caller reads the job itself.
+    pub(crate) async fn changed(&mut self) {
         if self.0.changed().await.is_err() {
-            // The server ends, and whoever waits is told otherwise.
+            // The watcher is gone because the server shuts down, which the caller learns elsewhere.
             std::future::pending::<()>().await;
         }
     }
 }
 
-impl Watcher {
+impl StatusWatcher {
     pub(crate) fn new(store: Arc<dyn Store>, interval: Duration) -> Self {
-        let shared = Arc::new(Shared { jobs: Mutex::default(), somebody: Notify::new() });
-        tokio::spawn(watch_all(store, Arc::downgrade(&shared), interval));
+        let shared = Arc::new(Shared { jobs: Mutex::default(), watch_added: Notify::new() });
+        tokio::spawn(poll(store, Arc::downgrade(&shared), interval));
         Self(shared)
     }
 
-    /// Begins to wait for a job that was seen with this status.
-    pub(crate) fn watch(&self, id: JobId, seen: JobStatus) -> Watch {
+    /// Watches a job for a change from the status that the caller has seen.
+    pub(crate) fn watch(&self, id: JobId, seen: JobStatus) -> StatusWatch {
         let watch = {
             let mut jobs = self.0.lock();
             let status = jobs.entry(id).or_insert_with(|| watch::Sender::new(seen));
-            // Others saw it with another one, before or since. Either way they should look again, and from here on a look of the
-            // watcher that shows anything else than this stirs all of them.
+            // Another watch has seen another status, before or since. Either way that watch is notified, and from now
+            // on any poll that shows another status than `seen` notifies all.
             if *status.borrow() != seen {
                 status.send_replace(seen);
             }
-            Watch(status.subscribe())
+            StatusWatch(status.subscribe())
         };
-        self.0.somebody.notify_one();
+        self.0.watch_added.notify_one();
         watch
     }
 }
 
-async fn watch_all(store: Arc<dyn Store>, shared: Weak<Shared>, interval: Duration) {
+async fn poll(store: Arc<dyn Store>, shared: Weak<Shared>, interval: Duration) {
     loop {
         let ids = {
             let Some(shared) = shared.upgrade() else { return };
@@ -77,22 +78,22 @@ async fn watch_all(store: Arc<dyn Store>, shared: Weak<Shared>, interval: Durati
         };
         if ids.is_empty() {
             let Some(shared) = shared.upgrade() else { return };
-            // A server that is gone is noticed within a second.
-            let _ = tokio::time::timeout(Duration::from_secs(1), shared.somebody.notified()).await;
+            // The timeout makes the task notice within a second that the watcher was dropped.
+            let _ = tokio::time::timeout(Duration::from_secs(1), shared.watch_added.notified()).await;
             continue;
         }
-        for some in ids.chunks(CALL) {
-            match store.job_states(some).await {
+        for chunk in ids.chunks(MAX_IDS_PER_QUERY) {
+            match store.job_states(chunk).await {
                 Ok(states) => {
                     let Some(shared) = shared.upgrade() else { return };
                     let jobs = shared.lock();
                     for (id, state) in states {
-                        if let Some(seen) = jobs.get(&id) {
-                            seen.send_if_modified(|status| std::mem::replace(status, state.status()) != state.status());
+                        if let Some(last) = jobs.get(&id) {
+                            last.send_if_modified(|status| std::mem::replace(status, state.status()) != state.status());
                         }
                     }
                 }
-                Err(error) => tracing::debug!(%error, "jobs that somebody waits for could not be looked at"),
+                Err(error) => tracing::debug!(%error, "could not poll the status of watched jobs"),
             }
         }
         tokio::time::sleep(interval).await;
@@ -111,22 +112,19 @@ mod tests {
     const A_WHILE: Duration = Duration::from_secs(5);
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_comes_later_waits_for_a_change_from_what_he_saw() {
+    async fn a_later_watch_waits_for_a_change_from_the_status_that_it_saw() {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-        let watcher = Watcher::new(Arc::clone(&store), Duration::from_millis(200));
+        let watcher = StatusWatcher::new(Arc::clone(&store), Duration::from_millis(200));
         let id = store.enqueue_job(NewJob::new(JobType::new("t").unwrap())).await.unwrap().id;
         let mut first = watcher.watch(id, JobStatus::Pending);
-        assert!(timeout(A_WHILE, first.stirred()).await.is_err(), "nothing has changed");
+        assert!(timeout(A_WHILE, first.changed()).await.is_err(), "nothing has changed");
         let claim = ClaimRequest::any(WorkerName::new("w").unwrap(), 1);
         let token = store.claim_jobs(&claim).await.unwrap()[0].token;
-        // Before the watcher has looked: this one knows more than it does.
+        // The watcher has not polled since the claim, so this caller has seen a newer status than the watcher.
         let mut second = watcher.watch(id, JobStatus::Running);
-        assert!(timeout(A_WHILE, first.stirred()).await.is_ok(), "it runs");
-        assert!(timeout(A_WHILE, second.stirred()).await.is_err(), "it ran when this one came");
+        assert!(timeout(A_WHILE, first.changed()).await.is_ok(), "the job runs now");
+        assert!(timeout(A_WHILE, second.changed()).await.is_err(), "the job ran already when the watch began");
         store.finish_attempts(vec![OutcomeReport { token, outcome: Outcome::Release }]).await.unwrap();
-        assert!(
-            timeout(A_WHILE, second.stirred()).await.is_ok(),
-            "it waits again, as the watcher had last seen before"
-        );
+        assert!(timeout(A_WHILE, second.changed()).await.is_ok(), "the job is pending again");
     }
 }

@@ -1,214 +1,115 @@
-//! Recording jobs: first everything that could refuse the call, then the writing.
+//! Enqueue: first everything that can refuse the call, then the writes.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, hash_map::Entry};
+use std::collections::{BTreeSet, HashMap};
 
 use orchestrix_core::{
-    FieldError, Fingerprint, Invalid, JobId, JobState, NewJob, OnDependencyFailure, Tenant,
-    graph::{self, Parents},
+    Fingerprint, JobId, NewJob, Tenant,
+    enqueue::{Call, CallShape, KnownKey, KnownParent, Links, ParentState, Parents, check_job, check_jobs, is_plain},
 };
-use orchestrix_store::{Enqueued, StoreError, enqueue::check_alone};
+use orchestrix_store::{Enqueued, StoreError};
 use rusqlite::params;
 use uuid::Uuid;
 
 use crate::{
     error::{Result, corrupt},
-    record::Links,
     row::{Columns, Found},
     session::Transaction,
     statement::{FIND_KEY, MARK_PARENT, PARENT, RECORD_DEPENDENCY},
 };
 
-/// The most bytes of payload one call may record.
-pub(crate) const MAX_CALL_BYTES: usize = 256 * 1024 * 1024;
-
-/// What one job of a call comes to.
-struct Planned {
-    id: JobId,
-    /// Where it stands, once that is known.
-    state: Option<JobState>,
-    /// Whether its key stands for another job, known before or earlier in the same call.
-    duplicate: bool,
-    fingerprint: Option<Uuid>,
-}
-
-impl Planned {
-    fn fresh(id: JobId, fingerprint: Option<Uuid>) -> Self {
-        Self { id, state: None, duplicate: false, fingerprint }
-    }
-}
-
-/// What is known of a job that others wait for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Parent {
-    Waiting,
-    Completed,
-    Failed,
-}
-
-/// What was checked before the writer was asked.
+/// A call that was checked before the writer runs it.
 pub(crate) struct Checked {
     jobs: Vec<NewJob>,
-    graph: Vec<Parents>,
-    alone: bool,
+    parents: Vec<Parents>,
+    shape: CallShape,
 }
 
-/// Checks a job that comes by itself.
+/// Checks a call that enqueues one job.
 pub(crate) fn check_one(job: NewJob) -> Result<Checked, StoreError> {
-    let parents = check_alone(&job)?;
-    Ok(Checked { jobs: vec![job], graph: vec![parents], alone: true })
+    let parents = check_job(&job)?;
+    Ok(Checked { jobs: vec![job], parents: vec![parents], shape: CallShape::Single })
 }
 
-/// Checks jobs that come together.
+/// Checks a call that enqueues several jobs.
 pub(crate) fn check_many(jobs: Vec<NewJob>) -> Result<Checked, StoreError> {
-    let graph = graph::resolve(&jobs)?;
-    if jobs.iter().map(|job| job.payload.as_str().len()).sum::<usize>() > MAX_CALL_BYTES {
-        return Err(FieldError::new("jobs", format!("hold more than {MAX_CALL_BYTES} bytes of payload")).into());
-    }
-    Ok(Checked { jobs, graph, alone: false })
-}
-
-impl Checked {
-    fn field(&self, i: usize) -> String {
-        if self.alone { "dependsOn".into() } else { format!("jobs[{i}].dependsOn") }
-    }
+    let parents = check_jobs(&jobs)?;
+    Ok(Checked { jobs, parents, shape: CallShape::Batch })
 }
 
 impl Transaction<'_> {
-    // Keys come before parents: a repeat is answered with the first job even when what that one waited for is gone.
+    /// Enqueues all jobs of a call, or none.
     pub(crate) fn enqueue(&mut self, call: &Checked) -> Result<Vec<Enqueued>> {
-        let mut plan = self.plan(&call.jobs)?;
-        let parents = parents(&plan, &call.graph);
-        let standing = self.standing(call, &plan, &parents)?;
-        let depended_on: HashSet<JobId> = parents.values().flatten().copied().collect();
-        let mut doomed = Vec::new();
-        for (i, job) in call.jobs.iter().enumerate() {
-            if plan[i].duplicate {
-                continue;
-            }
-            let id = plan[i].id;
-            let of = |id: &JobId| standing.get(id).copied().unwrap_or(Parent::Waiting);
-            let failed = parents[&i].iter().any(|parent| of(parent) == Parent::Failed);
-            let links = Links {
-                waits_for: parents[&i].iter().filter(|parent| of(parent) == Parent::Waiting).count(),
-                has_parents: !parents[&i].is_empty(),
-                has_dependents: depended_on.contains(&id),
-                held: failed && job.on_dependency_failure == OnDependencyFailure::Hold,
-            };
-            plan[i].state = Some(self.record(id, job, plan[i].fingerprint, links)?);
-            for parent in &parents[&i] {
-                let met = of(parent) != Parent::Waiting;
-                self.write_one(RECORD_DEPENDENCY, params![id.as_uuid(), parent.as_uuid(), met])?;
-            }
-            if failed && job.on_dependency_failure == OnDependencyFailure::Cancel {
-                doomed.push(id);
+        if is_plain(&call.jobs) {
+            return call.jobs.iter().map(|job| self.enqueue_plain(job)).collect();
+        }
+        let ids = call.jobs.iter().map(|_| self.new_id()).collect();
+        let keys = self.find_keys(&call.jobs)?;
+        let plan = Call { jobs: &call.jobs, parents: &call.parents, shape: call.shape };
+        let plan = plan.resolve_keys(ids, &keys).map_err(StoreError::from)?;
+        let parents = self.find_parents(plan.existing_parents())?;
+        let plan = plan.resolve_parents(&parents)?;
+
+        let mut states = HashMap::new();
+        for (i, job) in plan.new_jobs() {
+            states.insert(job.id, self.record(job.id, &call.jobs[i], job.links)?);
+            for dependency in &job.dependencies {
+                let row = params![job.id.as_uuid(), dependency.parent.as_uuid(), dependency.met];
+                self.write_one(RECORD_DEPENDENCY, row)?;
             }
         }
-        for parent in standing.iter().filter(|(_, standing)| **standing == Parent::Waiting).map(|(id, _)| id) {
-            self.write_one(MARK_PARENT, [parent.as_uuid()])?;
+        for (id, _) in parents.iter().filter(|(_, parent)| parent.state == ParentState::Unfinished) {
+            self.write_one(MARK_PARENT, [id.as_uuid()])?;
         }
-        if !doomed.is_empty() {
-            for id in doomed {
+        if plan.cancelled().next().is_some() {
+            for id in plan.cancelled() {
                 self.give_up(&Found::expect(self, id)?, "dependency_failed")?;
             }
             self.tell_now()?;
-            // Whoever was just recorded may have been cancelled again.
-            plan.iter_mut().filter(|planned| !planned.duplicate).for_each(|planned| planned.state = None);
-        }
-        plan.iter().map(|planned| self.enqueued(planned)).collect()
-    }
-
-    fn enqueued(&self, planned: &Planned) -> Result<Enqueued> {
-        let state = match planned.state {
-            Some(state) => state,
-            None => Found::expect(self, planned.id)?.lifecycle.state,
-        };
-        Ok(Enqueued { id: planned.id, state, duplicate: planned.duplicate })
-    }
-
-    fn plan(&mut self, jobs: &[NewJob]) -> Result<Vec<Planned>> {
-        let mut inside = HashMap::new();
-        let mut plan = Vec::with_capacity(jobs.len());
-        for job in jobs {
-            let Some(key) = &job.idempotency_key else {
-                plan.push(Planned::fresh(self.new_id(), None));
-                continue;
-            };
-            let fingerprint = Uuid::from_u128(Fingerprint::of(job).0);
-            let key = (job.tenant.as_str(), job.job_type.as_str(), key.as_str());
-            let known = self.first(FIND_KEY, key, |row| {
-                let row = Columns(row);
-                // A job that is nowhere has been pruned, and left word of how it ended.
-                let state = row.text_or_null(2)?.ok_or_else(|| corrupt("key", "its job is nowhere"))?;
-                Ok((row.id(0)?, row.get::<Uuid>(1)?, crate::row::state(state)?))
-            })?;
-            let (id, same, known) = match (known, inside.entry(key)) {
-                (Some((id, same, state)), _) => (id, same, Some(state)),
-                (None, Entry::Occupied(first)) => {
-                    let (id, same) = *first.get();
-                    (id, same, None)
-                }
-                (None, Entry::Vacant(vacant)) => {
-                    let id = self.new_id();
-                    vacant.insert((id, fingerprint));
-                    plan.push(Planned::fresh(id, Some(fingerprint)));
-                    continue;
-                }
-            };
-            if same != fingerprint {
-                return Err(StoreError::IdempotencyKeyReused { existing: id }.into());
-            }
-            plan.push(Planned { id, state: known, duplicate: true, fingerprint: None });
-        }
-        Ok(plan)
-    }
-
-    /// How the parents stand that are not recorded by this call. Refuses those that the tenant of the job does not know.
-    fn standing(
-        &self,
-        call: &Checked,
-        plan: &[Planned],
-        parents: &BTreeMap<usize, BTreeSet<JobId>>,
-    ) -> Result<HashMap<JobId, Parent>> {
-        let fresh: HashSet<JobId> =
-            plan.iter().filter(|planned| !planned.duplicate).map(|planned| planned.id).collect();
-        let mut found: HashMap<JobId, Option<(Parent, Tenant)>> = HashMap::new();
-        let mut errors = Vec::new();
-        for (i, ids) in parents {
-            for id in ids.iter().filter(|id| !fresh.contains(id)) {
-                let parent = match found.entry(*id) {
-                    Entry::Occupied(known) => known.into_mut(),
-                    Entry::Vacant(vacant) => vacant.insert(self.parent(*id)?),
-                };
-                if parent.as_ref().is_none_or(|(_, tenant)| *tenant != call.jobs[*i].tenant) {
-                    errors.push(FieldError::new(call.field(*i), format!("there is no job {id}")));
-                }
+            // Any new job may depend on one that was just cancelled.
+            for (id, state) in &mut states {
+                *state = Found::expect(self, *id)?.lifecycle.state;
             }
         }
-        Invalid::check(errors)?;
-        Ok(found.into_iter().filter_map(|(id, found)| found.map(|(parent, _)| (id, parent))).collect())
+        let answers = plan.answers(|id| states.get(&id).copied());
+        answers.ok_or_else(|| StoreError::Backend("a new job was not written".into()).into())
     }
 
-    // How a job stands that others wait for, and whose it is.
-    fn parent(&self, id: JobId) -> Result<Option<(Parent, Tenant)>> {
-        self.first(PARENT, [id.as_uuid()], |row| {
+    fn enqueue_plain(&mut self, job: &NewJob) -> Result<Enqueued> {
+        let id = self.new_id();
+        let state = self.record(id, job, Links::default())?;
+        Ok(Enqueued { id, state, duplicate: false })
+    }
+
+    // The known keys of the jobs, by position.
+    fn find_keys(&self, jobs: &[NewJob]) -> Result<HashMap<usize, KnownKey>> {
+        let mut known = HashMap::new();
+        for (i, job) in jobs.iter().enumerate() {
+            let Some(key) = &job.idempotency_key else { continue };
+            let key = self.find_key((job.tenant.as_str(), job.job_type.as_str(), key.as_str()))?;
+            known.extend(key.map(|key| (i, key)));
+        }
+        Ok(known)
+    }
+
+    fn find_key(&self, key: (&str, &str, &str)) -> Result<Option<KnownKey>> {
+        self.first(FIND_KEY, key, |row| {
             let row = Columns(row);
-            let parent = match row.state(0)? {
-                JobState::Completed => Parent::Completed,
-                state if state.is_terminal() => Parent::Failed,
-                _ => Parent::Waiting,
-            };
-            Ok((parent, Tenant::trusted(row.text(1)?)))
+            // Pruning a job keeps its last state, so every key has one.
+            let state = row.text_or_null(2)?.ok_or_else(|| corrupt("key", "its job has no state"))?;
+            let fingerprint = Some(Fingerprint(row.get::<Uuid>(1)?.as_u128()));
+            Ok(KnownKey { job: row.id(0)?, fingerprint, state: crate::row::state(state)? })
         })
     }
-}
 
-/// The ids that each job to be recorded waits for.
-fn parents(plan: &[Planned], graph: &[Parents]) -> BTreeMap<usize, BTreeSet<JobId>> {
-    let fresh = (0..plan.len()).filter(|i| !plan[*i].duplicate);
-    fresh
-        .map(|i| {
-            let inside = graph[i].inside.iter().map(|position| plan[*position].id);
-            (i, inside.chain(graph[i].outside.iter().copied()).collect())
-        })
-        .collect()
+    fn find_parents(&self, ids: &BTreeSet<JobId>) -> Result<HashMap<JobId, KnownParent>> {
+        let mut found = HashMap::new();
+        for id in ids {
+            let parent = self.first(PARENT, [id.as_uuid()], |row| {
+                let row = Columns(row);
+                Ok(KnownParent { state: row.state(0)?.into(), tenant: Tenant::trusted(row.text(1)?) })
+            })?;
+            found.extend(parent.map(|parent| (*id, parent)));
+        }
+        Ok(found)
+    }
 }

@@ -41,7 +41,7 @@ impl Transaction<'_> {
         if end.outcome == AttemptOutcome::Completed {
             let same = job.lifecycle.state == JobState::Completed
                 && job.was_leased_to(token)
-                && end.left(job.result.as_deref());
+                && end.has_result(job.result.as_deref());
             return Ok(same.then_some(JobState::Completed));
         }
         let ended = self.first(ATTEMPT, params![token.job.as_uuid(), token.counter], |row| {

@@ -5,7 +5,9 @@
 
 use std::{cell::Cell, collections::HashSet, time::Duration};
 
-use orchestrix_core::{FieldError, JobId, Overlap, ScheduleName, schedule::OccurrenceOutcome, tzdb_version};
+use orchestrix_core::{
+    FieldError, JobId, Overlap, ScheduleName, enqueue::MAX_CALL_BYTES, schedule::OccurrenceOutcome, tzdb_version,
+};
 use orchestrix_store::{
     Backfill, Enqueued, Firing, Occurrence, Schedule, StoreError, SweepResult, TenantScope,
     clock::{later, until},
@@ -13,7 +15,7 @@ use orchestrix_store::{
 use rusqlite::params;
 
 use crate::{
-    enqueue::{self, MAX_CALL_BYTES},
+    enqueue,
     error::{Fault, Result},
     ledger,
     row::{Columns, Found, micros},
@@ -42,7 +44,7 @@ pub(crate) fn next_in(session: &Session<'_>) -> Result<Option<Duration>> {
 
 // Those of its earlier jobs that are not finished, as far as the rule about overlaps has to know.
 fn unfinished(session: &Session<'_>, schedule: &Schedule, overlap: Overlap) -> Result<Vec<JobId>> {
-    if schedule.to_ask_about(overlap).is_empty() {
+    if schedule.jobs_to_check(overlap).is_empty() {
         return Ok(schedule.open_jobs.clone());
     }
     let mut unfinished = Vec::new();
@@ -155,9 +157,9 @@ impl<'a> Transaction<'a> {
 
     pub(crate) fn trigger_schedule(&mut self, within: TenantScope<'_>, name: &ScheduleName) -> Result<Enqueued> {
         let schedule = schedule::expect(self, within, name)?;
-        let mut nominal = schedule.beside_its_times(self.now);
+        let mut nominal = schedule.off_schedule_time(self.now);
         while ledger::find(self, name, nominal)?.is_some() {
-            nominal = schedule.beside_its_times(nominal + Duration::from_micros(1));
+            nominal = schedule.off_schedule_time(nominal + Duration::from_micros(1));
         }
         let unfinished = unfinished(self, &schedule, Overlap::Allow)?;
         let recorded = self.carry_out(schedule.trigger(nominal, self.now), unfinished, Self::record_line)?;
@@ -199,7 +201,7 @@ impl<'a> Transaction<'a> {
             self.cancel(id)?;
         }
         let mut created = recorded.iter().map(|job| job.id);
-        schedule.remember(unfinished, created.clone());
+        schedule.set_open_jobs(unfinished, created.clone());
         for mut line in firing.lines {
             if line.outcome == OccurrenceOutcome::Fired {
                 line.job = created.next();

@@ -63,7 +63,7 @@ pub(crate) fn list(
     filter: &JobFilter,
     page: &PageRequest<JobId>,
 ) -> Result<Page<JobSummary, JobId>> {
-    let Range { start, end } = filter.span(page.cursor);
+    let Range { start, end } = filter.id_range(page.cursor);
     let mut items = Vec::new();
     let mut last: Option<JobId> = None;
     let (mut looked, mut passed) = (0, 0);
@@ -72,7 +72,7 @@ pub(crate) fn list(
         let id = Columns(row).id(0)?;
         if items.len() == page.limit || looked == MAX_SCAN || passed == MAX_PASSED {
             // Neither may be one of those that were asked for.
-            next = last.map(|last| last.parted_from(id));
+            next = last.map(|last| last.cursor_above(id));
             return Ok(false);
         }
         last = Some(id);

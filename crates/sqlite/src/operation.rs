@@ -24,14 +24,14 @@ impl Transaction<'_> {
         let (all, own) = self.first(COUNT_OPERATIONS, [tenant], counts)?.unwrap_or_default();
         NewOperation::check_open(all, own)?;
         let latest = self.first(LATEST_OPERATION, [], id)?;
-        let operation = operation.begun(OperationId::after(latest, self.now, rand::random()), self.now);
+        let operation = operation.begin(OperationId::after(latest, self.now, rand::random()), self.now);
         self.write_one(
             BEGIN_OPERATION,
             params![
                 operation.id.as_uuid(),
                 operation.action.as_str(),
                 operation.action.priority().map(Priority::get),
-                operation.filter.written(),
+                operation.filter.to_json(),
                 operation.dry_run,
                 micros(operation.created_at),
                 operation.actor,
@@ -49,7 +49,7 @@ impl Transaction<'_> {
 
     pub(crate) fn advance_operation(&mut self, id: OperationId, step: &OperationStep) -> Result<Operation> {
         let operation = expect(self, id)?;
-        if !operation.stands_at(step.from_cursor) {
+        if !operation.is_at(step.from_cursor) {
             return Ok(operation);
         }
         let (changed, refused) = if operation.dry_run { (0, 0) } else { self.act(&operation, &step.jobs)? };
@@ -75,7 +75,7 @@ impl Transaction<'_> {
     fn act(&mut self, operation: &Operation, jobs: &[JobId]) -> Result<(usize, usize)> {
         let mut changed = 0;
         for id in jobs {
-            if !row::Found::read(self, *id)?.is_some_and(|job| operation.takes(job.lifecycle.state)) {
+            if !row::Found::read(self, *id)?.is_some_and(|job| operation.applies_to(job.lifecycle.state)) {
                 continue;
             }
             match operation.action {
@@ -141,7 +141,7 @@ fn read(row: &Row<'_>) -> Result<Operation> {
     Ok(Operation {
         id: OperationId::from_uuid(row.get(0)?),
         action: action.map_err(|error| corrupt("action", error))?,
-        filter: JobFilter::read(row.text(3)?).map_err(|error| corrupt("filter", error))?,
+        filter: JobFilter::from_json(row.text(3)?).map_err(|error| corrupt("filter", error))?,
         dry_run: row.get(4)?,
         state: row.text(5)?.parse().map_err(|error| corrupt("state", error))?,
         cursor: row.get::<Option<Uuid>>(6)?.map(JobId::from_uuid),

@@ -1,6 +1,6 @@
-//! A new job as a row.
+//! Writes a new job as a row.
 
-use orchestrix_core::{JobId, JobState, NewJob, Readiness, Start};
+use orchestrix_core::{Fingerprint, JobId, JobState, NewJob, Readiness, Start, enqueue::Links};
 use orchestrix_store::{
     JobOptions,
     clock::{cut, later},
@@ -15,28 +15,9 @@ use crate::{
     statement::{RECORD, RECORD_KEY, RECORD_PAYLOAD},
 };
 
-/// What the row of a new job says about dependencies.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Links {
-    /// Parents that have not finished.
-    pub(crate) waits_for: usize,
-    /// Whether it has parents at all.
-    pub(crate) has_parents: bool,
-    /// Whether jobs of the same call wait for it.
-    pub(crate) has_dependents: bool,
-    /// A parent failed already and the job is to be held.
-    pub(crate) held: bool,
-}
-
 impl Transaction<'_> {
-    /// Writes the row, its key and a large payload; answers where the job stands.
-    pub(crate) fn record(
-        &mut self,
-        id: JobId,
-        job: &NewJob,
-        fingerprint: Option<Uuid>,
-        links: Links,
-    ) -> Result<JobState> {
+    /// Writes the row, its idempotency key and, if it is large, its payload. Returns the state of the job.
+    pub(crate) fn record(&mut self, id: JobId, job: &NewJob, links: Links) -> Result<JobState> {
         let now = self.now;
         let eligible_at = match job.start {
             Start::Now => now,
@@ -51,7 +32,7 @@ impl Transaction<'_> {
         let options = JobOptions::of(job).map(|options| serde_json::to_string(&options)).transpose();
         let options = options.map_err(|error| corrupt("options", error))?;
         let payload = job.payload.as_str();
-        let apart = payload.len() > self.options.inline_payload;
+        let external = payload.len() > self.options.inline_payload;
         self.write_one(
             RECORD,
             params![
@@ -70,17 +51,18 @@ impl Transaction<'_> {
                 links.waits_for,
                 links.has_parents,
                 links.has_dependents,
-                apart,
+                external,
                 job.concurrency_key.as_ref().map(AsRef::<str>::as_ref),
                 job.rate_limit_key.as_ref().map(AsRef::<str>::as_ref),
                 options,
-                (!apart).then_some(payload),
+                (!external).then_some(payload),
             ],
         )?;
-        if apart {
+        if external {
             self.write_one(RECORD_PAYLOAD, params![id.as_uuid(), payload])?;
         }
         if let Some(key) = &job.idempotency_key {
+            let fingerprint = Uuid::from_u128(Fingerprint::of(job).0);
             self.write_one(
                 RECORD_KEY,
                 params![job.tenant.as_str(), job.job_type.as_str(), key.as_str(), id.as_uuid(), fingerprint],

@@ -135,7 +135,7 @@ impl Transaction<'_> {
             }
             Some(Err((error, was))) => {
                 tracing::warn!(schedule = %definition.name, %error, "replaced: this program cannot read it");
-                (Schedule::in_place_of(was, self.now), PutResult::Updated)
+                (Schedule::replacing_unreadable(was, self.now), PutResult::Updated)
             }
         };
         self.keep_schedule(&schedule)?;

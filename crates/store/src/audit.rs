@@ -1,34 +1,36 @@
-//! The record of who did what. An entry is durable before the deed, and is told afterwards how it went: one without an
-//! outcome is a deed of which nobody knows whether it was done.
+//! The audit log: which actor performed which action.
+//!
+//! An entry is durable before its action is performed and gets its outcome afterwards. For an entry without an outcome it
+//! is unknown whether the action was performed.
 
 use orchestrix_core::{FieldError, Invalid, Tenant, Timestamp};
 
 use crate::clock::cut;
 
-/// What somebody is about to do.
+/// An action that is about to be performed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NewAuditEntry {
-    /// Who.
+    /// The actor, such as an API key.
     pub actor: String,
-    /// The tenant that they are bound to.
+    /// The tenant that the actor is bound to.
     pub tenant: Option<Tenant>,
-    /// What, in a word.
+    /// The action, such as `job.cancel`.
     pub action: String,
-    /// To what.
+    /// What the action applies to.
     pub target: Option<String>,
-    /// The particulars, as JSON.
+    /// Details, as JSON.
     pub detail: Option<String>,
-    /// The request that asked for it.
+    /// The id of the request.
     pub request_id: String,
 }
 
 impl NewAuditEntry {
-    /// The longest text of anything but the particulars, in bytes.
+    /// The greatest length of every field except the details, in bytes.
     pub const MAX_TEXT: usize = 512;
-    /// The longest particulars, in bytes: the names of as many jobs as one request may name, a thousand, fit.
+    /// The greatest length of the details, in bytes: enough for the ids of a thousand jobs, the most in one request.
     pub const MAX_DETAIL: usize = 48 * 1024;
 
-    /// Checks the limits; names every bad field.
+    /// Validates the limits. Names every bad field.
     pub fn validate(&self) -> Result<(), Invalid> {
         let mut errors = Vec::new();
         let texts = [("actor", Some(&self.actor)), ("action", Some(&self.action)), ("target", self.target.as_ref())];
@@ -36,14 +38,14 @@ impl NewAuditEntry {
             errors.extend(text.and_then(|text| check_text(field, text).err()));
         }
         if self.detail.as_ref().is_some_and(|text| text.len() > Self::MAX_DETAIL || text.contains('\0')) {
-            let rule = format!("must have at most {} bytes, none of them zero", Self::MAX_DETAIL);
+            let rule = format!("must have at most {} bytes and no NUL", Self::MAX_DETAIL);
             errors.push(FieldError::new("detail", rule));
         }
         Invalid::check(errors)
     }
 }
 
-/// Checks how a deed went, in a word or a few.
+/// Validates the outcome of an action.
 pub fn check_outcome(outcome: &str) -> Result<(), FieldError> {
     check_text("outcome", outcome)
 }
@@ -55,48 +57,48 @@ fn check_text(field: &str, text: &str) -> Result<(), FieldError> {
     Err(FieldError::new(field, format!("must have 1 to {} bytes and no control characters", NewAuditEntry::MAX_TEXT)))
 }
 
-/// What somebody did, or was about to.
+/// An entry of the audit log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditEntry {
-    /// Its number; they only rise.
+    /// The sequence number. Numbers only increase.
     pub seq: i64,
-    /// When it was begun.
+    /// When the action began.
     pub at: Timestamp,
-    /// Who.
+    /// The actor, such as an API key.
     pub actor: String,
-    /// The tenant that they are bound to.
+    /// The tenant that the actor is bound to.
     pub tenant: Option<Tenant>,
-    /// What, in a word.
+    /// The action, such as `job.cancel`.
     pub action: String,
-    /// To what.
+    /// What the action applies to.
     pub target: Option<String>,
-    /// The particulars, as JSON.
+    /// Details, as JSON.
     pub detail: Option<String>,
-    /// The request that asked for it.
+    /// The id of the request.
     pub request_id: String,
-    /// How it went; `None` if nobody said.
+    /// The outcome; `None` if it was never recorded.
     pub outcome: Option<String>,
 }
 
-/// Which entries; every part that is set must match.
+/// A filter for audit entries. Every field that is set must match.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AuditFilter {
-    /// By this actor.
+    /// The actor.
     pub actor: Option<String>,
-    /// By an actor that is bound to this tenant.
+    /// The tenant that the actor is bound to.
     pub tenant: Option<Tenant>,
-    /// This action.
+    /// The action.
     pub action: Option<String>,
-    /// To this.
+    /// The target.
     pub target: Option<String>,
-    /// At or after.
+    /// The earliest time, inclusive.
     pub from: Option<Timestamp>,
-    /// Before.
+    /// The latest time, exclusive.
     pub to: Option<Timestamp>,
 }
 
 impl AuditFilter {
-    /// Whether every part that is set matches.
+    /// Whether every field that is set matches.
     pub fn matches(&self, entry: &AuditEntry) -> bool {
         self.actor.as_ref().is_none_or(|actor| *actor == entry.actor)
             && self.tenant.as_ref().is_none_or(|tenant| Some(tenant) == entry.tenant.as_ref())
@@ -105,21 +107,23 @@ impl AuditFilter {
             && self.from.is_none_or(|from| entry.at >= from)
             && self.to.is_none_or(|to| entry.at < to)
     }
-    /// Entries that match and come after the one at `cursor`, in the order of lists, are before this place: the time it gives, and of entries
-    /// of that very time the number. Lists go by time first, so that a stretch of it is found however much has happened since; numbers
-    /// decide between entries of one moment.
+
+    /// The exclusive upper bound, as (time, sequence number), of entries that match and follow `cursor` in a list.
+    ///
+    /// Lists are ordered by time, newest first, so that a range of time is found without scanning newer entries.
+    /// The sequence number orders entries of the same time.
     pub fn before(&self, cursor: Option<(Timestamp, i64)>) -> (Timestamp, i64) {
         let end = (self.to.map_or(Timestamp::MAX, ceiling), i64::MIN);
         cursor.map_or(end, |cursor| cursor.min(end))
     }
 
-    /// Whether stores find what matches by nothing but tenant and time, and so without looking at what does not.
+    /// Whether the filter uses only tenant and time, which stores have indexed, so that no other entries are scanned.
     pub const fn is_exact(&self) -> bool {
         self.actor.is_none() && self.action.is_none() && self.target.is_none()
     }
 }
 
-// Up to whole microseconds, which entries have.
+// Rounds up to whole microseconds, the precision of entries.
 fn ceiling(time: Timestamp) -> Timestamp {
     let floor = cut(time);
     if floor == time {
@@ -133,13 +137,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_goes_on_from_its_cursor_or_the_end_of_the_time_asked_for_whichever_is_earlier() {
+    fn a_list_continues_from_its_cursor_or_the_end_of_its_range_whichever_is_earlier() {
         let time = |micros| Timestamp::from_microsecond(micros).unwrap();
         let all = AuditFilter::default();
         assert_eq!(all.before(None), (Timestamp::MAX, i64::MIN));
         assert_eq!(all.before(Some((time(7), 3))), (time(7), 3));
         let to = AuditFilter { to: Some(Timestamp::from_nanosecond(5_001).unwrap()), ..all };
-        assert_eq!(to.before(None), (time(6), i64::MIN), "an entry of the fifth microsecond is before it");
+        assert_eq!(to.before(None), (time(6), i64::MIN), "an entry of the fifth microsecond is included");
         assert_eq!(to.before(Some((time(7), 3))), (time(6), i64::MIN));
         assert_eq!(to.before(Some((time(5), 3))), (time(5), 3));
     }

@@ -1,4 +1,4 @@
-//! What changed recently, for whoever follows many jobs without knowing their ids.
+//! Recent changes, for live updates about many jobs whose ids the caller does not know.
 
 use std::time::Duration;
 
@@ -6,43 +6,45 @@ use orchestrix_core::{JobId, JobState, JobStatus, JobType, Queue, Tenant, Timest
 
 use crate::{JobSummary, Result, housekeeping::check_limit};
 
-/// The most jobs of one kind that [`Store::recent`](crate::Store::recent) shows.
+/// The largest limit of [`recent_changes`](crate::JobStore::recent_changes), per kind of change.
 pub const MAX_CHANGES: usize = 10_000;
 
-/// How many times as many are shown of those that were recorded: they come in batches of ten thousand, and whoever looks for those that were
-/// long in their transactions meets each of them several times.
+/// The factor by which the limit is larger for enqueued jobs.
+///
+/// Jobs are enqueued in batches of up to ten thousand, and a caller that looks back far enough to find slow transactions
+/// sees each batch several times.
 pub const ENQUEUED_FACTOR: usize = 5;
 
-/// How many ids of unfinished jobs are shown at a time.
+/// The page size of [`ChangesQuery::ids_after`].
 pub const MAX_CHANGE_IDS: usize = 2_000;
 
-/// How long it is remembered that a job was given another chance; longer than anybody looks back.
+/// How long a store remembers that a job was redriven. Callers look back less far.
 pub const REDRIVEN_RETENTION: Duration = Duration::from_secs(600);
 
-/// What is to be shown of what changed recently.
+/// Which recent changes to return.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChangesQuery {
-    /// Jobs that were recorded from then on; without it, none of those.
+    /// Jobs enqueued since then. `None` returns none of them.
     pub enqueued_since: Option<Timestamp>,
-    /// Jobs that ended from then on, in whichever way.
+    /// Jobs finished since then, in whatever way.
     pub finished_since: Option<Timestamp>,
-    /// Jobs that were cancelled from then on, which may reach back further: a job that nobody owns is cancelled in a transaction that may
-    /// have taken long, and then counts as cancelled when it began.
+    /// Jobs cancelled since then, which may reach back further than `finished_since`: a waiting job may be cancelled in a
+    /// long transaction, and counts as cancelled when that transaction began.
     pub cancelled_since: Option<Timestamp>,
-    /// Jobs that were given another chance from then on and are not over again. Nothing else tells of them: their ids are old, and nobody owns
-    /// them yet. As many are looked at as are shown of each kind.
+    /// Jobs redriven since then that are unfinished. No other kind covers them: their ids are old and they are not leased
+    /// yet. At most `limit` redrives are examined.
     pub redriven_since: Option<Timestamp>,
-    /// Ids of unfinished jobs behind this one, a page of them. Whoever goes through all that are not old, again and again, finds what was
-    /// recorded in a transaction that took long, or under an id made by a clock that is behind.
+    /// A page of ids of unfinished jobs after this one. A caller that repeatedly scans all recent ids finds jobs whose
+    /// transaction took long, or whose id was made by a slow clock.
     pub ids_after: Option<JobId>,
-    /// Leased jobs behind this place; without it, from the first on.
+    /// Leased jobs after this cursor. `None` starts at the first.
     pub leased_after: Option<LeaseCursor>,
-    /// The most of each kind; of those that were recorded [`ENQUEUED_FACTOR`] as many.
+    /// The most jobs of each kind; [`ENQUEUED_FACTOR`] times as many for enqueued jobs.
     pub limit: usize,
 }
 
 impl ChangesQuery {
-    /// What is leased, from the first on, and nothing else.
+    /// The first page of leased jobs and nothing else.
     pub const fn leased(limit: usize) -> Self {
         Self {
             enqueued_since: None,
@@ -55,60 +57,62 @@ impl ChangesQuery {
         }
     }
 
-    /// Refuses limits out of range.
+    /// Validates the limit.
     pub fn validate(&self) -> Result<()> {
         Ok(check_limit(self.limit, MAX_CHANGES)?)
     }
 }
 
-/// A place among leased jobs, which stand in the order in which their leases run out. One whose lease is renewed moves on: whoever goes
-/// through all of them meets it again rather than not at all.
+/// A cursor into leased jobs, which are ordered by when their leases expire.
+///
+/// A job whose lease is extended moves to the back, so a caller that pages through all of them may see it twice but never
+/// misses it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LeaseCursor {
-    /// When the lease runs out.
+    /// When the lease expires.
     pub expires_at: Timestamp,
-    /// Whose.
+    /// The job.
     pub id: JobId,
 }
 
-/// What changed recently, as it stood at one moment.
+/// Recent changes, read in one snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangesPage {
-    /// The moment, by the store's clock.
+    /// The time of the snapshot, by the store's clock.
     pub now: Timestamp,
-    /// The jobs; one that is of two kinds may be there twice, the same.
+    /// The jobs. One that is of two kinds may appear twice.
     pub jobs: Vec<JobChange>,
-    /// Whether more were recorded, revived or ended than the limit allows.
+    /// Whether a limit cut off enqueued, redriven or finished jobs.
     pub more: bool,
-    /// Ids of unfinished jobs, in their order, if they were asked for.
+    /// Ids of unfinished jobs, in order, if the query asked for them.
     pub ids: Vec<JobId>,
-    /// Where to go on with those, unless that was the last page.
+    /// The cursor of the next page of ids, unless this was the last.
     pub ids_next: Option<JobId>,
-    /// When the first lease runs out of those that are shown.
+    /// When the first lease on this page expires.
     pub leased_from: Option<Timestamp>,
-    /// Where to go on, if more are leased than the limit allows.
+    /// The cursor of the next page of leased jobs, unless this was the last.
     pub leased_next: Option<LeaseCursor>,
 }
 
-/// A job as those see it who follow many.
+/// A changed job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobChange {
-    /// Its identity.
+    /// The id.
     pub id: JobId,
-    /// What kind of work it is.
+    /// The job type.
     pub job_type: JobType,
-    /// Where it waits.
+    /// The queue.
     pub queue: Queue,
-    /// Whose it is.
+    /// The tenant.
     pub tenant: Tenant,
-    /// Where it stands.
+    /// The state.
     pub state: JobState,
-    /// Since when.
+    /// When the state last changed.
     pub at: Timestamp,
 }
 
 impl ChangesPage {
-    /// Nothing has happened until then.
+    /// A page without changes.
     pub const fn none(now: Timestamp) -> Self {
         Self {
             now,
@@ -123,7 +127,7 @@ impl ChangesPage {
 }
 
 impl JobChange {
-    /// The word that clients see.
+    /// The status that clients see.
     pub const fn status(&self) -> JobStatus {
         self.state.status()
     }

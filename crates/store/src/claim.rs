@@ -1,4 +1,4 @@
-//! What a worker asks for and what it is given.
+//! Claims: what a worker requests and receives.
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use orchestrix_core::{
 pub enum Queues {
     /// Every queue.
     All,
-    /// Just these.
+    /// Only these.
     Named(Vec<Queue>),
 }
 
 impl Queues {
-    /// Whether `queue` is served.
+    /// Whether the worker serves `queue`.
     pub fn contains(&self, queue: &Queue) -> bool {
         match self {
             Self::All => true,
@@ -28,20 +28,20 @@ impl Queues {
 /// A worker's request for jobs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimRequest {
-    /// Who asks.
+    /// The worker.
     pub worker: WorkerName,
-    /// From which queues. The order is one over all of them.
+    /// The queues. Jobs of all of them are claimed in one order.
     pub queues: Queues,
-    /// Only these types; `None` takes any.
+    /// The job types; `None` for any.
     pub job_types: Option<Vec<JobType>>,
-    /// How many at most.
+    /// The most jobs to claim.
     pub limit: usize,
 }
 
 impl ClaimRequest {
-    /// The most jobs one claim may take.
+    /// The most jobs per claim.
     pub const MAX_LIMIT: usize = 10_000;
-    /// The most queues or types one claim may name.
+    /// The most queues or types per claim.
     pub const MAX_NAMES: usize = 1_000;
 
     /// Up to `limit` jobs of any type from any queue.
@@ -49,7 +49,7 @@ impl ClaimRequest {
         Self { worker, queues: Queues::All, job_types: None, limit }
     }
 
-    /// Checks the limits.
+    /// Validates the limits.
     pub fn validate(&self) -> Result<(), Invalid> {
         let mut errors = Vec::new();
         if !(1..=Self::MAX_LIMIT).contains(&self.limit) {
@@ -67,40 +67,40 @@ impl ClaimRequest {
     }
 }
 
-/// A job that a worker now owns.
+/// A job that the worker now owns.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClaimedJob {
     /// Proof of ownership, for every call about the job.
     pub token: LeaseToken,
-    /// What kind of work it is.
+    /// The job type.
     pub job_type: JobType,
-    /// Where it waited.
+    /// The queue.
     pub queue: Queue,
-    /// Whose it is.
+    /// The tenant.
     pub tenant: Tenant,
-    /// How urgent it is.
+    /// The priority.
     pub priority: Priority,
-    /// What to work on.
+    /// The payload.
     pub payload: Json,
-    /// Which attempt this is, from 1.
+    /// The number of this attempt, from 1.
     pub attempt: u16,
     /// The attempt budget.
     pub max_attempts: u16,
     /// When it became eligible.
     pub eligible_at: Timestamp,
-    /// Until when the worker may be silent, by the store's clock.
+    /// When the lease expires unless it is extended, by the store's clock.
     pub lease_expires_at: Timestamp,
-    /// How long that is from the claim, for the worker's own clock.
+    /// The lease duration, for the worker's own clock.
     pub lease: Duration,
-    /// How long the attempt may take.
+    /// The time limit of the attempt.
     pub timeout: Option<Duration>,
-    /// What the previous attempt left for this one.
+    /// The checkpoint of the previous attempt.
     pub checkpoint: Option<Json>,
-    /// The caller's id for the larger whole.
+    /// The client's correlation id.
     pub correlation_id: Option<String>,
     /// W3C trace context of the request.
     pub traceparent: Option<String>,
-    /// What the jobs it waited for left behind; those without a result are not listed.
+    /// The results of its parents, without those that have none.
     pub dependency_results: Vec<(JobId, Json)>,
 }
 
@@ -111,10 +111,10 @@ impl ClaimedJob {
     }
 }
 
-/// The most leases one heartbeat may extend.
+/// The most leases per heartbeat.
 pub const MAX_TOKENS: usize = 10_000;
 
-/// Checks the size of a heartbeat.
+/// Validates the number of tokens of a heartbeat.
 pub fn check_tokens(tokens: &[LeaseToken]) -> Result<(), FieldError> {
     if tokens.len() <= MAX_TOKENS {
         return Ok(());
@@ -122,15 +122,15 @@ pub fn check_tokens(tokens: &[LeaseToken]) -> Result<(), FieldError> {
     Err(FieldError::new("leaseTokens", format!("may hold at most {MAX_TOKENS}, holds {}", tokens.len())))
 }
 
-/// What a heartbeat learns of one lease.
+/// The status of one lease after a heartbeat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeaseStatus {
     /// Extended until then.
     Held(Timestamp),
-    /// Extended until then, and somebody wants the job cancelled.
+    /// Extended until then, and the worker should stop: the job has a cancel request.
     Cancel(Timestamp),
-    /// Not extended this time, because somebody's transaction has the row; it stands until then. Try again soon.
+    /// Not extended, because another transaction has locked the row. It expires then; retry soon.
     Locked(Timestamp),
-    /// Not the owner any more: stop.
+    /// Lost: the worker no longer owns the job and should stop.
     Lost,
 }

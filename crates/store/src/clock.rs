@@ -1,6 +1,6 @@
-//! Where a store without a database of its own takes its time from.
+//! The clock of stores without a database server, and arithmetic with times.
 //!
-//! Stores keep microseconds, so a clock gives nothing finer: two times that look alike when read back are alike.
+//! Stores keep microseconds, so a clock returns nothing finer: a time equals its stored value.
 
 use std::{
     fmt,
@@ -10,13 +10,13 @@ use std::{
 
 use orchestrix_core::Timestamp;
 
-/// Tells the time, in whole microseconds.
+/// A clock with whole microseconds.
 pub trait Clock: fmt::Debug + Send + Sync + 'static {
-    /// The time now.
+    /// The current time.
     fn now(&self) -> Timestamp;
 }
 
-/// The machine's clock.
+/// The system clock.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
@@ -26,20 +26,20 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that stands still until it is told to move, for tests that wait for nothing.
+/// A clock that only moves when a test advances it.
 #[derive(Debug)]
 pub struct ManualClock(AtomicI64);
 
 impl ManualClock {
-    /// A clock that shows `start`.
+    /// A clock that starts at `start`.
     pub fn new(start: Timestamp) -> Self {
         Self(AtomicI64::new(start.as_microsecond()))
     }
 
-    /// Moves it forward.
+    /// Moves the clock forward.
     pub fn advance(&self, by: Duration) {
         let micros = i64::try_from(by.as_micros()).unwrap_or(i64::MAX);
-        // The closure always answers, so the update cannot be refused.
+        // The closure always returns `Some`, so the update cannot fail.
         let _ = self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |now| Some(now.saturating_add(micros)));
     }
 }
@@ -50,27 +50,27 @@ impl Clock for ManualClock {
     }
 }
 
-/// Cuts off what is finer than a microsecond.
+/// Truncates to whole microseconds.
 pub fn cut(time: Timestamp) -> Timestamp {
     Timestamp::from_microsecond(time.as_microsecond()).unwrap_or(time)
 }
 
-/// Delays, leases and timeouts count in whole milliseconds, here as in every database.
+/// Truncates to whole milliseconds, as every store does with delays, leases and timeouts.
 pub fn whole_millis(duration: Duration) -> Duration {
     Duration::from_millis(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// The time `by` later; the end of time if there is none.
+/// `time` plus `by`, saturating.
 pub fn later(time: Timestamp, by: Duration) -> Timestamp {
     time.checked_add(whole_millis(by)).map_or(Timestamp::MAX, cut)
 }
 
-/// The time `by` earlier; the beginning of time if there is none.
+/// `time` minus `by`, saturating.
 pub fn earlier(time: Timestamp, by: Duration) -> Timestamp {
     time.checked_sub(by).map_or(Timestamp::MIN, cut)
 }
 
-/// How long from `now` to `then`; zero if it has passed.
+/// The time from `now` to `then`, or zero if `then` has passed.
 pub fn until(now: Timestamp, then: Timestamp) -> Duration {
     then.duration_since(now).try_into().unwrap_or(Duration::ZERO)
 }
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_manual_clock_moves_only_when_told() {
+    fn a_manual_clock_moves_only_when_advanced() {
         let clock = ManualClock::new(Timestamp::UNIX_EPOCH);
         assert_eq!(clock.now(), clock.now());
         clock.advance(Duration::from_millis(1500));
@@ -88,14 +88,14 @@ mod tests {
     }
 
     #[test]
-    fn clocks_give_whole_microseconds() {
+    fn clocks_return_whole_microseconds() {
         assert_eq!(SystemClock.now().as_nanosecond() % 1000, 0);
         let clock = ManualClock::new("2026-01-01T00:00:00.123456789Z".parse().expect("a time"));
         assert_eq!(clock.now().to_string(), "2026-01-01T00:00:00.123456Z");
     }
 
     #[test]
-    fn sums_stop_at_the_ends_of_time() {
+    fn time_arithmetic_saturates() {
         assert_eq!(later(Timestamp::UNIX_EPOCH, Duration::MAX), Timestamp::MAX);
         assert_eq!(earlier(Timestamp::UNIX_EPOCH, Duration::MAX), Timestamp::MIN);
         assert_eq!(until(Timestamp::MAX, Timestamp::UNIX_EPOCH), Duration::ZERO);

@@ -1,9 +1,8 @@
-//! What nodes ask of a store to agree on who does what must be done once.
+//! Leadership: nodes, terms, epochs and fences.
 //!
-//! One node leads, for a term by the store's clock. Every takeover begins a new epoch, and everything that a leader
-//! writes carries its epoch as a [`Fence`], checked in the transaction that writes. So a leader that was stopped, or cut
-//! off, and does not know that its term is over can do no harm: its writes are refused as
-//! [`StoreError::Deposed`].
+//! One node leads, for a term by the store's clock. Every takeover begins a new epoch. Every write of a leader carries its
+//! epoch as a [`Fence`], which the store checks in the transaction that writes. So a leader that was suspended or cut off
+//! and does not know that its term has ended does no harm: its writes are refused with [`StoreError::Deposed`].
 
 use std::{fmt, time::Duration};
 
@@ -11,7 +10,7 @@ use orchestrix_core::{FieldError, NodeName, Timestamp};
 
 use crate::StoreError;
 
-/// The number of a leader's reign; grows with every takeover.
+/// The number of a leadership. It grows with every takeover.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Epoch(pub i64);
 
@@ -21,31 +20,33 @@ impl fmt::Display for Epoch {
     }
 }
 
-/// In whose name housekeeping is done.
+/// The leadership under which a sweep writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fence(Option<(Epoch, Duration)>);
 
 impl Fence {
-    /// Nobody's: not checked. For tests, and for whoever knows that there is no leader.
+    /// No fence: the epoch is not checked. For tests, and for writes that do not need a leader.
     pub const NONE: Self = Self(None);
 
-    /// The leader's of `epoch`: refused once another leads. What is done in its name may take as long as `patience`,
-    /// after which a store with a server of its own ends it: a leader that stops in the middle blocks nobody for longer.
+    /// The fence of the leader of `epoch`: its writes are refused once another node leads.
+    ///
+    /// A database server aborts a fenced transaction after `patience`, so that a leader that stops halfway does not hold
+    /// locks for longer.
     pub const fn of(epoch: Epoch, patience: Duration) -> Self {
         Self(Some((epoch, patience)))
     }
 
-    /// The epoch that must be current.
+    /// The epoch that must be current, if any.
     pub fn epoch(self) -> Option<Epoch> {
         self.0.map(|(epoch, _)| epoch)
     }
 
-    /// How long what is done in its name may take.
+    /// How long a fenced transaction may take.
     pub fn patience(self) -> Option<Duration> {
         self.0.map(|(_, patience)| patience)
     }
 
-    /// Refuses it unless `current` is its epoch.
+    /// Fails unless `current` is the epoch of the fence.
     pub fn check(self, current: Epoch) -> Result<(), StoreError> {
         match self.epoch() {
             Some(epoch) if epoch != current => Err(StoreError::Deposed { epoch, current }),
@@ -54,14 +55,14 @@ impl Fence {
     }
 }
 
-/// What a node says of itself.
+/// A node as it describes itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeInfo {
-    /// Its name, one of its own for every start.
+    /// The name, unique per start.
     pub name: NodeName,
-    /// Where its API can be reached, if it has one.
+    /// The address of its API, if it serves one.
     pub address: Option<String>,
-    /// What it does: `api`, `coordinator`, `worker`.
+    /// Its roles: `api`, `coordinator`, `worker`.
     pub roles: Vec<String>,
 }
 
@@ -71,7 +72,7 @@ impl NodeInfo {
     /// The most roles.
     pub const MAX_ROLES: usize = 16;
 
-    /// Checks the limits.
+    /// Validates the limits.
     pub fn validate(&self) -> Result<(), FieldError> {
         let plain =
             |text: &String| !text.is_empty() && text.len() <= Self::MAX_ADDRESS && !text.contains(char::is_control);
@@ -88,31 +89,31 @@ impl NodeInfo {
     }
 }
 
-/// A node as the store knows it.
+/// A registered node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeStatus {
-    /// What it said of itself.
+    /// Its description of itself.
     pub info: NodeInfo,
-    /// Whether its term runs.
+    /// Whether it leads.
     pub leads: bool,
-    /// When it first showed itself.
+    /// When it registered.
     pub started_at: Timestamp,
-    /// When it last showed that it lives.
+    /// When it last sent a heartbeat.
     pub last_seen_at: Timestamp,
 }
 
-/// How a node's candidacy ended.
+/// The result of a campaign for leadership.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Leadership {
-    /// It leads, for a term from now.
+    /// The node leads, for a term from now.
     Leading(Epoch),
-    /// Another does.
+    /// Another node leads, or none yet.
     Following {
-        /// Who; `None` if nobody ever led.
+        /// The leader; `None` if no node ever led.
         leader: Option<NodeName>,
-        /// In which epoch.
+        /// Its epoch.
         epoch: Epoch,
-        /// How long the term still runs unless it is renewed.
+        /// The rest of its term unless it renews it.
         ends_in: Duration,
     },
 }
@@ -120,7 +121,7 @@ pub enum Leadership {
 /// The shortest and the longest term.
 pub const TERMS: std::ops::RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(3600);
 
-/// Checks a term.
+/// Validates the length of a term.
 pub fn check_term(term: Duration) -> Result<(), FieldError> {
     if TERMS.contains(&term) {
         return Ok(());
@@ -128,21 +129,21 @@ pub fn check_term(term: Duration) -> Result<(), FieldError> {
     Err(FieldError::new("leaderTerm", "must be from 0.1 s to 1 h"))
 }
 
-/// How long until there is something to do, by the store's clock; zero if there is now, `None` if nothing waits.
+/// How long until each sweep has work, by the store's clock: zero if it has work now, `None` if nothing waits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SweepTimes {
-    /// For [`promote`](crate::Store::promote).
+    /// Until [`promote_jobs`](crate::CoordinationStore::promote_jobs) has work.
     pub promote: Option<Duration>,
-    /// For [`expire`](crate::Store::expire).
+    /// Until [`expire_jobs`](crate::CoordinationStore::expire_jobs) has work.
     pub expire: Option<Duration>,
-    /// For [`reap`](crate::Store::reap).
+    /// Until [`reap_leases`](crate::CoordinationStore::reap_leases) has work.
     pub reap: Option<Duration>,
-    /// For [`time_out`](crate::Store::time_out).
+    /// Until [`time_out_attempts`](crate::CoordinationStore::time_out_attempts) has work.
     pub time_out: Option<Duration>,
-    /// For [`unblock`](crate::Store::unblock).
+    /// Until [`unblock_jobs`](crate::CoordinationStore::unblock_jobs) has work.
     pub unblock: Option<Duration>,
-    /// For [`fire`](crate::Store::fire).
+    /// Until [`fire_schedules`](crate::CoordinationStore::fire_schedules) has work.
     pub fire: Option<Duration>,
-    /// How long the database has been up, where it can tell: its users may not have got through to it before.
+    /// How long the database has been up, if it can say. Workers may not have reached it before.
     pub up: Option<Duration>,
 }

@@ -1,18 +1,20 @@
-//! What can go wrong in a store, by what a caller would do about it.
+//! Store errors, one variant for each reaction of a caller.
 
-use orchestrix_core::{FieldError, IllegalTransition, Invalid, JobId, KeyId, OperationId, ScheduleName};
+use orchestrix_core::{
+    FieldError, IllegalTransition, Invalid, JobId, KeyId, OperationId, ScheduleName, enqueue::KeyReused,
+};
 use thiserror::Error;
 
 use crate::Epoch;
 
-/// A result of a store.
+/// The result of a store call.
 pub type Result<T, E = StoreError> = std::result::Result<T, E>;
 
-/// Why a store did not do what it was asked. Nothing was written, unless the variant says otherwise.
+/// Why a store call failed. Nothing was written, unless the variant says otherwise.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// The request breaks a rule; every bad field is named.
+    /// The request is invalid. Names every bad field.
     #[error("invalid request: {0}")]
     Invalid(#[from] Invalid),
     /// No job has this id.
@@ -24,52 +26,58 @@ pub enum StoreError {
     /// No operation has this id.
     #[error("there is no operation {0}")]
     OperationNotFound(OperationId),
-    /// As many operations are under way as may be.
-    #[error("{0} operations are under way: wait for one to end, or abort one")]
+    /// Too many bulk operations are running.
+    #[error("{0} operations are running: wait for one to finish, or abort one")]
     TooManyOperations(usize),
-    /// There is a key of this id.
-    #[error("there is a key {0} already")]
+    /// A key with this id exists.
+    #[error("the key {0} already exists")]
     KeyExists(KeyId),
-    /// The key was used for a different request.
+    /// The idempotency key belongs to a different request.
     #[error("the idempotency key was used for a different request, job {existing}")]
     IdempotencyKeyReused {
-        /// The job that the key stands for.
+        /// The job that the key belongs to.
         existing: JobId,
     },
-    /// The token does not own its job any more: it was reaped, leased again, finished or cancelled.
+    /// The token no longer owns its job: the lease was reaped, or the job was leased again, finished or cancelled.
     #[error("the lease is lost")]
     LeaseLost,
     /// The job's state does not allow this.
     #[error(transparent)]
     IllegalTransition(#[from] IllegalTransition),
-    /// Another node leads: what was done in the name of an earlier leader is refused.
-    #[error("epoch {epoch} is over, {current} has begun: another node leads")]
+    /// Another node leads: the write of an earlier leader is refused.
+    #[error("epoch {epoch} has ended and epoch {current} has begun: another node leads")]
     Deposed {
-        /// The epoch that it was done in.
+        /// The epoch of the write.
         epoch: Epoch,
-        /// The epoch that it is.
+        /// The current epoch.
         current: Epoch,
     },
-    /// The database is away, or too slow. Whether the request was carried out is unknown; try again later.
+    /// The database is unreachable or too slow. The outcome of the call is unknown; retry later.
     #[error("the store is unavailable: {0}")]
     Unavailable(String),
-    /// The database holds a schema that this program does not know.
+    /// This program does not support the schema of the database.
     #[error("{0}")]
     Schema(String),
-    /// The backend failed in a way that trying again will not mend.
+    /// The backend failed in a way that a retry does not fix.
     #[error("the store failed: {0}")]
     Backend(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl StoreError {
-    /// The same error for another of those who shared a call that failed as a whole.
-    pub fn alike(&self) -> Self {
+    /// The same error for another caller of a shared call that failed as a whole.
+    pub fn replicate(&self) -> Self {
         match self {
             Self::Unavailable(text) => Self::Unavailable(text.clone()),
             Self::Schema(text) => Self::Schema(text.clone()),
             Self::Backend(cause) => Self::Backend(cause.to_string().into()),
             other => Self::Backend(other.to_string().into()),
         }
+    }
+}
+
+impl From<KeyReused> for StoreError {
+    fn from(KeyReused { existing }: KeyReused) -> Self {
+        Self::IdempotencyKeyReused { existing }
     }
 }
 

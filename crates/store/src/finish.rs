@@ -1,24 +1,24 @@
-//! How a worker ends an attempt, and what it says along the way.
+//! Outcomes of attempts, and progress.
 
 use std::time::Duration;
 
 use orchestrix_core::{FieldError, Json, LeaseToken, NewJob, Progress};
 use thiserror::Error;
 
-/// The end of one attempt.
+/// A worker's report that an attempt has ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OutcomeReport {
-    /// Whose attempt.
+    /// The lease of the attempt.
     pub token: LeaseToken,
-    /// How it ended.
+    /// The outcome.
     pub outcome: Outcome,
 }
 
 impl OutcomeReport {
-    /// The most attempts one call may end.
+    /// The most reports per call.
     pub const MAX_ITEMS: usize = 10_000;
 
-    /// Checks the size of a call.
+    /// Validates the number of reports.
     pub fn validate(items: &[Self]) -> Result<(), FieldError> {
         if items.len() <= Self::MAX_ITEMS {
             return Ok(());
@@ -27,31 +27,33 @@ impl OutcomeReport {
     }
 }
 
-/// A worker's outcome on its own attempt.
+/// The outcome of an attempt, as its worker reports it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
-    /// Done, with what it left behind.
+    /// The handler succeeded.
     Complete {
-        /// Kept with the job.
+        /// The result, stored with the job.
         result: Option<Json>,
     },
-    /// It went wrong.
+    /// The handler failed.
     Fail {
-        /// What went wrong.
+        /// The error.
         error: String,
-        /// Whether another try may help.
+        /// Whether the job may be retried.
         retryable: bool,
-        /// Wait this long instead of the job's own back-off.
+        /// The delay before the next attempt, instead of the job's own back-off.
         retry_after: Option<Duration>,
     },
-    /// Give it to somebody again after this long. Costs no attempt.
+    /// Run the job again after this delay. Costs no attempt.
     Snooze(Duration),
-    /// Hand it back unfinished. Costs no attempt.
+    /// Release the job unfinished, for another worker to claim. Costs no attempt.
     Release,
-    /// It stopped because it was asked to.
+    /// The handler stopped on a cancel request.
     Cancelled,
-    /// It ran over its time and was stopped. Counts as what [`time_out`](crate::Store::time_out) does to an attempt that
-    /// nobody stopped, and is answered as a repeat where that came first.
+    /// The worker stopped the handler at the job's timeout.
+    ///
+    /// Has the same effect as [`time_out_attempts`](crate::CoordinationStore::time_out_attempts). If that sweep came first,
+    /// the report is answered as a repeat.
     TimedOut,
 }
 
@@ -59,12 +61,12 @@ impl Outcome {
     /// Success without a result.
     pub const DONE: Self = Self::Complete { result: None };
 
-    /// A failure worth another try.
+    /// A retryable failure.
     pub fn fail(error: impl Into<String>) -> Self {
         Self::Fail { error: error.into(), retryable: true, retry_after: None }
     }
 
-    /// Checks the limits.
+    /// Validates the limits.
     pub fn validate(&self) -> Result<(), FieldError> {
         let too_long = |field: &str, delay: Duration| {
             if delay > NewJob::MAX_DELAY {
@@ -80,32 +82,32 @@ impl Outcome {
     }
 }
 
-/// Why one item of a batch was refused; nothing of it was written.
+/// Why one report of a call was refused. Nothing of it was written.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum FinishError {
-    /// The token does not own its job any more.
+    /// The token no longer owns its job.
     #[error("the lease is lost")]
     LeaseLost,
-    /// The outcome breaks a rule.
+    /// The outcome is invalid.
     #[error("{0}")]
     Invalid(FieldError),
 }
 
-/// What a worker says while it works. `None` leaves what was said before.
+/// An update from a running job. `None` keeps the previous value.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ProgressUpdate {
-    /// How far it has come.
+    /// The progress.
     pub progress: Option<Progress>,
-    /// What the next attempt should get back.
+    /// The checkpoint for the next attempt.
     pub checkpoint: Option<Json>,
 }
 
 impl ProgressUpdate {
-    /// The longest progress message, in bytes.
+    /// The greatest length of a progress message, in bytes.
     pub const MAX_MESSAGE: usize = 1_024;
 
-    /// Checks the limits.
+    /// Validates the limits.
     pub fn validate(&self) -> Result<(), FieldError> {
         let Some(progress) = &self.progress else { return Ok(()) };
         if progress.percent.is_some_and(|percent| !(0.0..=100.0).contains(&percent)) {

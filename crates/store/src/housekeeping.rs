@@ -1,13 +1,13 @@
-//! What bounded sweeps are asked for and report.
+//! Limits and results of sweeps.
 
 use std::time::Duration;
 
 use orchestrix_core::FieldError;
 
-/// The most jobs one step of a sweep may touch.
+/// The most jobs per step of a sweep.
 pub const MAX_SWEEP: usize = 10_000;
 
-/// Checks that a step touches something and at most `max`.
+/// Validates that `limit` is from 1 to `max`.
 pub fn check_limit(limit: usize, max: usize) -> Result<(), FieldError> {
     if (1..=max).contains(&limit) {
         return Ok(());
@@ -15,12 +15,12 @@ pub fn check_limit(limit: usize, max: usize) -> Result<(), FieldError> {
     Err(FieldError::new("limit", format!("must be from 1 to {max}, not {limit}")))
 }
 
-/// One step of a sweep.
+/// The result of one step of a sweep.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SweepResult {
-    /// Jobs moved on. If it equals the limit, there may be more.
+    /// The number of jobs changed. If it equals the limit, there may be more.
     pub count: usize,
-    /// How long until the next job is due, by the store's clock; zero if one is due now. `None` when none waits.
+    /// How long until the next job is due, by the store's clock: zero if one is due now, `None` if none waits.
     pub next_in: Option<Duration>,
 }
 
@@ -31,15 +31,15 @@ pub struct Retention {
     pub completed: Duration,
     /// Cancelled jobs.
     pub cancelled: Duration,
-    /// Dead jobs, which wait for a person.
+    /// Dead jobs.
     pub dead: Duration,
     /// Log lines.
     pub logs: Duration,
-    /// Lines of the ledgers of schedules, by their last nominal time or by when they were written, whichever is later.
+    /// Occurrences of schedules, from their last nominal time or from when they were written, whichever is later.
     pub occurrences: Duration,
-    /// Entries of the audit, by when they were begun.
+    /// Audit entries, from when they began.
     pub audit: Duration,
-    /// Operations, by when they were over.
+    /// Bulk operations, from when they finished.
     pub operations: Duration,
 }
 
@@ -58,10 +58,10 @@ impl Default for Retention {
     }
 }
 
-/// One step of pruning.
+/// The result of one step of pruning.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Pruned {
-    /// Rows or partitions removed.
+    /// The number of rows or partitions deleted.
     pub count: usize,
     /// Whether another step would find more.
     pub more: bool,

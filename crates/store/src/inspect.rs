@@ -1,4 +1,4 @@
-//! What readers ask for and what they see.
+//! Filters, pages and summaries for reading jobs and queues.
 
 use std::{collections::BTreeMap, ops::Range, time::Duration};
 
@@ -11,34 +11,34 @@ use uuid::Uuid;
 
 use crate::clock::{earlier, later};
 
-/// Which jobs; every part that is set must match.
+/// A filter for jobs. Every field that is set must match.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-// A part that this program does not know must not be passed over: the filter would match jobs that it was to leave out.
+// An unknown field must be an error: ignoring it would match jobs that the filter excludes.
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct JobFilter {
-    /// In any of these states; empty for all.
+    /// Any of these states; empty for all.
     pub states: Vec<JobState>,
-    /// In this queue.
+    /// The queue.
     pub queue: Option<Queue>,
-    /// Of this type.
+    /// The job type.
     pub job_type: Option<JobType>,
-    /// Of this tenant.
+    /// The tenant.
     pub tenant: Option<Tenant>,
-    /// With this tag.
+    /// A tag.
     pub tag: Option<Tag>,
-    /// Whose type, correlation id, idempotency key or reason holds this text.
+    /// Text that the type, correlation id, idempotency key or reason contains.
     pub text: Option<String>,
-    /// Recorded at or after. A job whose id says a time more than [`MAX_SKEW`] away from that may be passed over near the ends of what is asked for.
+    /// Enqueued at or after this time. Near the bounds, a job whose id is off by more than [`MAX_SKEW`] may be missed.
     pub from: Option<Timestamp>,
-    /// Recorded before. The same holds.
+    /// Enqueued before this time, with the same caveat.
     pub to: Option<Timestamp>,
 }
 
 impl JobFilter {
-    /// Whether every part that is set matches.
+    /// Whether every field that is set matches.
     pub fn matches(&self, job: &JobSummary) -> bool {
-        fn is<T: PartialEq>(wanted: Option<&T>, value: &T) -> bool {
-            wanted.is_none_or(|wanted| wanted == value)
+        fn is<T: PartialEq>(required: Option<&T>, value: &T) -> bool {
+            required.is_none_or(|required| required == value)
         }
         (self.states.is_empty() || self.states.contains(&job.state))
             && is(self.queue.as_ref(), &job.queue)
@@ -47,45 +47,47 @@ impl JobFilter {
             && self.tag.as_ref().is_none_or(|tag| job.tags.contains(tag))
             && self.from.is_none_or(|from| job.created_at >= from)
             && self.to.is_none_or(|to| job.created_at < to)
-            && self.text.as_ref().is_none_or(|text| job.holds(text))
+            && self.text.as_ref().is_none_or(|text| job.contains_text(text))
     }
 
-    /// Between which ids jobs that match can be, of those before `cursor`: a list begins before the end and stops at the start, so that
-    /// what was recorded later or earlier is not even passed over.
-    pub fn span(&self, cursor: Option<JobId>) -> Range<JobId> {
+    /// The range of ids before `cursor` in which jobs can match. A list starts at its end and stops at its start, so jobs
+    /// enqueued earlier or later are not scanned.
+    pub fn id_range(&self, cursor: Option<JobId>) -> Range<JobId> {
         let start = self.from.map_or(JobId::from_uuid(Uuid::nil()), |from| JobId::floor(earlier(from, MAX_SKEW)));
         let newest = self.to.map(|to| JobId::floor(later(to, MAX_SKEW)));
         let end = cursor.into_iter().chain(newest).min().unwrap_or(JobId::from_uuid(Uuid::max()));
         start..end.max(start)
     }
 
-    /// The filter as a database keeps it.
-    pub fn written(&self) -> String {
+    /// The filter as stores keep it.
+    pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("names, states and times are plain JSON")
     }
 
-    /// Reads what a database kept.
-    pub fn read(column: &str) -> serde_json::Result<Self> {
-        serde_json::from_str(column)
+    /// Parses a stored filter.
+    pub fn from_json(text: &str) -> serde_json::Result<Self> {
+        serde_json::from_str(text)
     }
 }
 
-/// How far the time in a job's id may be from the one at which the job was recorded. The first is its maker's, the second the database's, at the
-/// beginning of the transaction; and ids may be ahead of their maker's clock by [`JobIds::MOST_AHEAD`](orchestrix_core::JobIds::MOST_AHEAD).
-/// Lists by time look through so much more than was asked for at either end, so it is no longer than clocks and transactions need.
+/// How far the time in a job's id may be from the time at which the job was enqueued.
+///
+/// The first comes from the clock of the process that made the id, which ids may exceed by
+/// [`JobIds::MAX_AHEAD`](orchestrix_core::JobIds::MAX_AHEAD); the second from the database, at the start of the transaction.
+/// Lists by time scan this much more on both sides, so it is no longer than clocks and transactions need.
 pub const MAX_SKEW: Duration = Duration::from_secs(3600);
 
-/// Which part of a list.
+/// Which page of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageRequest<C> {
-    /// Where the previous page ended; `None` begins.
+    /// The cursor that the previous page returned; `None` for the first page.
     pub cursor: Option<C>,
-    /// How many items at most.
+    /// The most items.
     pub limit: usize,
 }
 
 impl<C> PageRequest<C> {
-    /// The most items one page may hold.
+    /// The most items per page.
     pub const MAX_LIMIT: usize = 1_000;
 
     /// The first page.
@@ -93,12 +95,12 @@ impl<C> PageRequest<C> {
         Self { cursor: None, limit }
     }
 
-    /// What follows `cursor`.
+    /// The page after `cursor`.
     pub const fn after(cursor: C, limit: usize) -> Self {
         Self { cursor: Some(cursor), limit }
     }
 
-    /// Checks the limit.
+    /// Validates the limit.
     pub fn validate(&self) -> Result<(), FieldError> {
         if (1..=Self::MAX_LIMIT).contains(&self.limit) {
             return Ok(());
@@ -107,96 +109,96 @@ impl<C> PageRequest<C> {
     }
 }
 
-/// The rows looked at for one page, whatever the filter lets through.
+/// The most rows scanned for one page, however few match.
 pub const MAX_SCAN: usize = 10_000;
 
-/// Part of a list.
+/// One page of a list.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Page<T, C> {
-    /// What matched.
+    /// The items.
     pub items: Vec<T>,
-    /// Where the next page begins; `None` when there is nothing more.
+    /// The cursor of the next page; `None` after the last.
     pub next: Option<C>,
 }
 
 impl<T, C> Page<T, C> {
-    /// Nothing, and nothing more.
+    /// An empty last page.
     pub const fn empty() -> Self {
         Self { items: Vec::new(), next: None }
     }
 }
 
-/// A job in a list: no payload, no result, no history.
+/// A job without its payload, result and attempts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobSummary {
-    /// Its identity.
+    /// The id.
     pub id: JobId,
-    /// Where it stands.
+    /// The state.
     pub state: JobState,
-    /// What kind of work it is.
+    /// The job type.
     pub job_type: JobType,
-    /// Where it waits.
+    /// The queue.
     pub queue: Queue,
-    /// Whose it is.
+    /// The tenant.
     pub tenant: Tenant,
-    /// How urgent it is.
+    /// The priority.
     pub priority: Priority,
-    /// Attempts used up.
+    /// Attempts used.
     pub attempts: u16,
     /// The attempt budget.
     pub max_attempts: u16,
-    /// When it was recorded.
+    /// When it was enqueued.
     pub created_at: Timestamp,
     /// When its state last changed.
     pub updated_at: Timestamp,
-    /// When it became, or will become, eligible.
+    /// When it became, or becomes, eligible to run.
     pub eligible_at: Timestamp,
-    /// When its latest attempt began.
+    /// When its latest attempt started.
     pub started_at: Option<Timestamp>,
-    /// When it was over.
+    /// When it finished.
     pub finished_at: Option<Timestamp>,
-    /// Who owns it, or ran it last.
+    /// The worker that owns it or ran it last.
     pub worker: Option<WorkerName>,
-    /// Whether its owner was asked to stop.
+    /// Whether its owner has been asked to stop.
     pub cancel_requested: bool,
-    /// How far it has come.
+    /// The progress that its worker last reported.
     pub progress: Option<Progress>,
-    /// Why it was cancelled or died, in a word.
+    /// Why it was cancelled or died.
     pub reason: Option<String>,
-    /// The caller's id for the larger whole.
+    /// The client's correlation id.
     pub correlation_id: Option<String>,
-    /// The client's name for the request.
+    /// The client's idempotency key.
     pub idempotency_key: Option<IdempotencyKey>,
-    /// Words to find it by.
+    /// The tags.
     pub tags: Vec<Tag>,
 }
 
 impl JobSummary {
-    /// The word that clients see.
+    /// The status that clients see.
     pub const fn status(&self) -> JobStatus {
         self.state.status()
     }
 
-    fn holds(&self, text: &str) -> bool {
+    fn contains_text(&self, text: &str) -> bool {
         let key = self.idempotency_key.as_ref().map(IdempotencyKey::as_str);
         let texts = [Some(self.job_type.as_str()), self.correlation_id.as_deref(), key, self.reason.as_deref()];
-        texts.into_iter().flatten().any(|held| held.contains(text))
+        texts.into_iter().flatten().any(|field| field.contains(text))
     }
 }
 
-/// The most lanes that [`Store::lanes`](crate::Store::lanes) lists.
+/// The largest limit of [`claimable_lanes`](crate::QueueStore::claimable_lanes).
 pub const MAX_LANES: usize = 10_000;
 
-/// What one queue holds.
+/// The depth of one queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueDepth {
     /// The queue.
     pub queue: Queue,
-    /// Whether claims from it are stopped.
+    /// Whether claims from it are paused.
     pub paused: bool,
-    /// Jobs by state; unfinished states only, and only those that have any.
+    /// The number of jobs in each unfinished state, without states that have none.
     pub counts: BTreeMap<JobState, u64>,
-    /// How long its oldest claimable job has waited.
+    /// How long its oldest claimable job has been eligible.
     pub oldest: Option<Duration>,
 }
 
@@ -209,28 +211,24 @@ mod tests {
     }
 
     #[test]
-    fn a_list_by_time_spans_the_ids_of_that_time_and_an_hour_more() {
+    fn a_list_by_time_covers_the_ids_of_that_time_and_an_hour_more() {
         const HOUR: i64 = 3600;
         let (from, to) = (at(100 * HOUR), at(101 * HOUR));
         let filter = JobFilter { from: Some(from), to: Some(to), ..JobFilter::default() };
         let (first, last) = (JobId::floor(at(99 * HOUR)), JobId::floor(at(102 * HOUR)));
-        assert_eq!(filter.span(None), first..last);
+        assert_eq!(filter.id_range(None), first..last);
         let middle = JobId::floor(at(100 * HOUR));
-        assert_eq!(filter.span(Some(middle)), first..middle);
-        assert_eq!(
-            filter.span(Some(JobId::floor(at(103 * HOUR)))),
-            first..last,
-            "it does not begin later than its end"
-        );
-        assert!(filter.span(Some(JobId::floor(at(98 * HOUR)))).is_empty(), "nor before its beginning");
+        assert_eq!(filter.id_range(Some(middle)), first..middle);
+        assert_eq!(filter.id_range(Some(JobId::floor(at(103 * HOUR)))), first..last, "it does not start after its end");
+        assert!(filter.id_range(Some(JobId::floor(at(98 * HOUR)))).is_empty(), "nor end before its start");
     }
 
     #[test]
-    fn without_times_all_ids_are_spanned() {
+    fn a_filter_without_times_covers_all_ids() {
         let all = JobId::from_uuid(Uuid::nil())..JobId::from_uuid(Uuid::max());
-        assert_eq!(JobFilter::default().span(None), all);
+        assert_eq!(JobFilter::default().id_range(None), all);
         let ever = JobFilter { from: Some(Timestamp::MIN), to: Some(Timestamp::MAX), ..JobFilter::default() };
-        assert!(ever.span(None).contains(&JobId::new(at(4_000_000_000), [0xff; 10])));
-        assert!(JobFilter { from: Some(at(2)), to: Some(at(1)), ..ever }.span(None).start <= JobId::floor(at(1)));
+        assert!(ever.id_range(None).contains(&JobId::new(at(4_000_000_000), [0xff; 10])));
+        assert!(JobFilter { from: Some(at(2)), to: Some(at(1)), ..ever }.id_range(None).start <= JobId::floor(at(1)));
     }
 }

@@ -1,4 +1,4 @@
-//! What databases keep of a job in one column: whatever no statement looks at, and only where it is not the default.
+//! The `options` column of a job: fields that no statement reads, and only those that differ from their defaults.
 
 use orchestrix_core::{IdempotencyKey, NewJob, OnDependencyFailure, Resources, RetryPolicy, Tag};
 use serde::{Deserialize, Serialize};
@@ -7,25 +7,25 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct JobOptions {
-    /// How long to wait between attempts.
+    /// The back-off between attempts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry: Option<RetryPolicy>,
-    /// What to do when a job that it waits for failed.
+    /// What happens when a parent dies or is cancelled.
     #[serde(skip_serializing_if = "is_default")]
     pub on_dependency_failure: OnDependencyFailure,
-    /// Words to find it by.
+    /// The tags.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<Tag>,
-    /// What it needs of its worker.
+    /// The resources that it needs of its worker.
     #[serde(skip_serializing_if = "Resources::is_empty")]
     pub resources: Resources,
-    /// The caller's id for the larger whole.
+    /// The client's correlation id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub correlation_id: Option<String>,
     /// W3C trace context of the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<String>,
-    /// The client's name for the request.
+    /// The client's idempotency key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<IdempotencyKey>,
 }
@@ -35,7 +35,7 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 }
 
 impl JobOptions {
-    /// What a request says; `None` if nothing but defaults.
+    /// The options of a request, or `None` if all are defaults.
     pub fn of(job: &NewJob) -> Option<Self> {
         let options = Self {
             retry: (job.retry != RetryPolicy::default()).then_some(job.retry),
@@ -49,7 +49,7 @@ impl JobOptions {
         (options != Self::default()).then_some(options)
     }
 
-    /// Reads the column.
+    /// Parses the column.
     pub fn read(column: Option<&str>) -> serde_json::Result<Self> {
         column.map_or_else(|| Ok(Self::default()), serde_json::from_str)
     }
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_plain_job_has_none_and_others_only_what_differs() {
+    fn only_options_that_differ_from_the_defaults_are_stored() {
         let plain = NewJob::new(JobType::trusted("t"));
         assert_eq!(JobOptions::of(&plain), None);
         let tagged = NewJob { tags: vec![Tag::trusted("x")], ..plain };

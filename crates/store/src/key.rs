@@ -1,6 +1,6 @@
-//! API keys as a store keeps them: who holds one and what it allows, and never the secret itself.
+//! API keys as a store keeps them. The secret itself is never stored, only its digest.
 //!
-//! A secret is long and random, so its plain SHA-256 is as good as a slow hash: there is nothing to guess.
+//! A secret is long and random, so a plain SHA-256 is as safe as a slow hash: it cannot be guessed.
 
 use std::{fmt, time::Duration};
 
@@ -12,47 +12,47 @@ use crate::clock::{cut, until};
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct KeyDigest(pub [u8; 32]);
 
-// Worth nothing to whoever reads it, and nobody's business in a log all the same.
+// A digest is useless to a reader, but still does not belong in a log.
 impl fmt::Debug for KeyDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("KeyDigest")
     }
 }
 
-/// A key that should be known from now on. Whoever makes it makes its id and its secret.
+/// A request to create an API key. The caller generates its id and secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewKey {
-    /// Its identity, which may be seen.
+    /// The public id.
     pub id: KeyId,
-    /// What its secret comes to.
+    /// The digest of the secret.
     pub digest: KeyDigest,
-    /// What people call it.
+    /// A name for people.
     pub name: String,
-    /// What it allows.
+    /// The role.
     pub role: Role,
-    /// The tenant it is bound to; `None` may name any.
+    /// The tenant that it is bound to; `None` for all tenants.
     pub tenant: Option<Tenant>,
-    /// How often it may be used; `None` for as often as one likes.
+    /// The rate limit; `None` for no limit.
     pub rate_limit: Option<RateLimit>,
-    /// When it ends.
+    /// When it expires.
     pub expires_at: Option<Timestamp>,
 }
 
 impl NewKey {
-    /// The longest name, in characters.
+    /// The greatest length of a name, in characters.
     pub const MAX_NAME: usize = 128;
 
-    /// Checks a name.
+    /// Validates a name.
     pub fn check_name(name: &str) -> Result<(), FieldError> {
         let length = name.chars().count();
         if (1..=Self::MAX_NAME).contains(&length) && !name.contains(char::is_control) {
             return Ok(());
         }
-        let rule = format!("must have 1 to {} characters, none of them a control character", Self::MAX_NAME);
+        let rule = format!("must have 1 to {} characters and no control characters", Self::MAX_NAME);
         Err(FieldError::new("name", rule))
     }
 
-    /// Checks the name and the end.
+    /// Validates the name and the expiry.
     pub fn validate(&self) -> Result<(), FieldError> {
         Self::check_name(&self.name)?;
         if self.expires_at.is_some_and(|time| time < Timestamp::UNIX_EPOCH) {
@@ -62,29 +62,29 @@ impl NewKey {
     }
 }
 
-/// A key as it stands.
+/// An API key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiKey {
-    /// Its identity, which may be seen.
+    /// The public id.
     pub id: KeyId,
-    /// What people call it.
+    /// A name for people.
     pub name: String,
-    /// What it allows.
+    /// The role.
     pub role: Role,
-    /// The tenant it is bound to; `None` may name any.
+    /// The tenant that it is bound to; `None` for all tenants.
     pub tenant: Option<Tenant>,
-    /// How often it may be used.
+    /// The rate limit.
     pub rate_limit: Option<RateLimit>,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
-    /// When it ends.
+    /// When it expires.
     pub expires_at: Option<Timestamp>,
-    /// When it was taken back.
+    /// When it was revoked.
     pub revoked_at: Option<Timestamp>,
 }
 
 impl ApiKey {
-    /// What `key` is once it is made.
+    /// The key that `key` requests, created at `now`.
     pub fn of(key: NewKey, now: Timestamp) -> Self {
         Self {
             id: key.id,
@@ -99,30 +99,30 @@ impl ApiKey {
     }
 }
 
-/// A key with what is needed to check who shows it.
+/// A key with what is needed to authenticate a caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyRecord {
     /// The key.
     pub key: ApiKey,
-    /// What its secret comes to.
+    /// The digest of the secret.
     pub digest: KeyDigest,
-    /// How long it is still good for, by the store's clock; `None` if it does not end by itself.
+    /// How long until it expires, by the store's clock; `None` if it does not expire.
     pub expires_in: Option<Duration>,
 }
 
 impl KeyRecord {
-    /// A key as it is looked up at `now`.
+    /// A key looked up at `now`.
     pub fn at(now: Timestamp, key: ApiKey, digest: KeyDigest) -> Self {
         let expires_in = key.expires_at.map(|end| until(now, end));
         Self { key, digest, expires_in }
     }
 
-    /// Whether its time is over, by the store's clock when it was looked up.
+    /// Whether it had expired when it was looked up.
     pub fn expired(&self) -> bool {
         self.expires_in.is_some_and(|left| left.is_zero())
     }
 
-    /// Whether whoever has its secret may use it.
+    /// Whether it is neither expired nor revoked.
     pub fn valid(&self) -> bool {
         !self.expired() && self.key.revoked_at.is_none()
     }

@@ -1,19 +1,19 @@
-//! The lines a job writes while it runs.
+//! Log lines of jobs.
 
 use std::{fmt, str::FromStr};
 
 use orchestrix_core::{FieldError, Timestamp};
 
-/// How serious a line is.
+/// The level of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LogLevel {
-    /// For whoever follows every step.
+    /// Every step.
     Trace,
-    /// For whoever looks for a fault.
+    /// Details for debugging.
     Debug,
     /// What happened.
     Info,
-    /// What somebody should look at.
+    /// What deserves attention.
     Warn,
     /// What went wrong.
     Error,
@@ -23,7 +23,7 @@ impl LogLevel {
     /// All levels.
     pub const ALL: [Self; 5] = [Self::Trace, Self::Debug, Self::Info, Self::Warn, Self::Error];
 
-    /// The level as APIs spell it.
+    /// The name that APIs use.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Trace => "trace",
@@ -52,24 +52,24 @@ impl FromStr for LogLevel {
     }
 }
 
-/// A line as a worker sends it.
+/// A line that a worker sends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogLine {
-    /// When the worker wrote it; the store's time if it does not say.
+    /// When the worker wrote it; `None` for the store's time.
     pub at: Option<Timestamp>,
-    /// How serious it is.
+    /// The level.
     pub level: LogLevel,
-    /// What it says.
+    /// The message.
     pub message: String,
 }
 
 impl LogLine {
-    /// The most lines one call may add.
+    /// The most lines per call.
     pub const MAX_LINES: usize = 1_000;
-    /// The longest message, in bytes.
+    /// The greatest length of a message, in bytes.
     pub const MAX_MESSAGE: usize = 16 * 1_024;
 
-    /// Checks the limits of a call.
+    /// Validates the lines of a call.
     pub fn validate(lines: &[Self]) -> Result<(), FieldError> {
         if lines.len() > Self::MAX_LINES {
             return Err(FieldError::new(
@@ -87,17 +87,17 @@ impl LogLine {
     }
 }
 
-/// A line as it is read back.
+/// A stored line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogEntry {
-    /// Grows along the log; where the next page begins.
+    /// The sequence number within the job's log, which is also a page cursor.
     pub seq: i64,
     /// When it was written.
     pub at: Timestamp,
-    /// How serious it is.
+    /// The level.
     pub level: LogLevel,
-    /// Which attempt wrote it.
+    /// The number of the attempt that wrote it.
     pub attempt: u16,
-    /// What it says.
+    /// The message.
     pub message: String,
 }

@@ -1,19 +1,19 @@
-//! What is counted: every metric with its name, its labels and its buckets, in one place.
+//! Metrics: the name, labels and buckets of each, in one place.
 //!
-//! This is part of `store` because everybody who counts knows the store already, and because most of it is counted in the stores
-//! themselves: what was recorded, how jobs ended and what schedules did is counted by whoever commits it, after the commit
-//! ([`CommitEffects`](crate::CommitEffects)). Only there is it known what a call has done besides what it was asked for, such as the dependents of a job that died, and only
-//! there is a repeat known as one. Claims, rejected writes and the time that handlers take are counted by whoever claims, writes and
-//! runs; depths, workers and leadership by the leader.
+//! Metrics are part of this crate because most of them are counted by stores, after a commit
+//! ([`CommitEffects`](crate::CommitEffects)): enqueued and finished jobs, and occurrences of schedules. Only the committing
+//! code knows the side effects of a call, such as cancelled dependents, and recognises a repeated request.
+//! Claims, rejected writes and run times are counted by the process that claims, writes or runs.
+//! Depths, workers and leadership are counted by the leader.
 //!
-//! Nothing here keeps a figure: they go to the recorder of the `metrics` facade that the program has installed, and nowhere if it has
-//! none. Counts are gathered for a whole commit or batch before the recorder is asked, so that a job costs next to nothing either way.
+//! Nothing is kept here. Values go to the recorder of the `metrics` facade that the program has installed, if any. Counts
+//! are summed over a commit or a batch before the recorder is called, so that the cost per job is small.
 //!
-//! Clients choose the names of queues, types and schedules. So that they cannot choose how much memory this takes, the first
-//! thousand have series of their own in a process, and all others are counted together as [`OTHER`].
+//! Clients choose the names of queues, types and schedules. To bound memory, the first thousand names in a process get
+//! series of their own, and all others are counted together as [`OTHER`].
 //!
-//! What a program records or completes in a transaction of its own is not seen here, since its commit is not; a worker counts what
-//! its handlers completed so.
+//! Jobs that a program enqueues or completes in a transaction of its own are not counted here, since that commit is not
+//! visible. A worker counts what its handlers completed that way.
 
 mod depth;
 mod run_times;
@@ -30,27 +30,27 @@ pub use series::OTHER;
 
 use crate::ClaimedJob;
 
-/// What a metric is.
+/// The kind of a metric.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Kind {
-    /// It only grows.
+    /// A value that only grows.
     Counter,
-    /// It stands somewhere.
+    /// A value that goes up and down.
     Gauge,
-    /// Seconds, in these buckets.
+    /// Durations in seconds, in these buckets.
     Histogram(&'static [f64]),
 }
 
-/// A metric as it is described.
+/// The description of a metric.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Metric {
-    /// Its name.
+    /// The name.
     pub name: &'static str,
-    /// What it is.
+    /// The kind.
     pub kind: Kind,
-    /// The names of its labels.
+    /// The label names.
     pub labels: &'static [&'static str],
-    /// What it says.
+    /// The help text.
     pub help: &'static str,
 }
 
@@ -70,14 +70,14 @@ pub(crate) const SCHEDULE_FIRES: &str = "orchestrix_schedule_fires_total";
 const HTTP_REQUESTS: &str = "orchestrix_http_requests_total";
 const HTTP_REQUEST: &str = "orchestrix_http_request_seconds";
 
-/// From a millisecond to an hour: what jobs wait, and what they take.
+/// From a millisecond to an hour: wait and run times of jobs.
 const JOBS: Kind = Kind::Histogram(&[
     0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 3600.0,
 ]);
-/// From half a millisecond to what a database is waited for.
+/// From half a millisecond to the timeout of database calls.
 const CLAIMS: Kind =
     Kind::Histogram(&[0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0]);
-/// To the longest that a long poll waits.
+/// Up to the longest long poll.
 const REQUESTS: Kind =
     Kind::Histogram(&[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0]);
 
@@ -85,31 +85,36 @@ const fn metric(name: &'static str, kind: Kind, labels: &'static [&'static str],
     Metric { name, kind, labels, help }
 }
 
-/// Every metric there is.
+/// All metrics.
 pub const ALL: [Metric; 15] = [
-    metric(JOBS_ENQUEUED, Kind::Counter, &["queue", "type"], "Jobs recorded; repeats of a request are not."),
-    metric(JOBS_FINISHED, Kind::Counter, &["queue", "type", "outcome"], "Jobs that ended, by how."),
-    metric(JOB_WAIT, JOBS, &["queue"], "How long jobs were eligible before they were claimed."),
-    metric(JOB_RUN, JOBS, &["queue", "type"], "How long attempts took that ran in this process."),
-    metric(QUEUE_DEPTH, Kind::Gauge, &["queue", "state"], "Unfinished jobs by state; told by the leader alone."),
-    metric(QUEUE_OLDEST, Kind::Gauge, &["queue"], "How long the oldest claimable job has waited; told by the leader."),
-    metric(LEASES_LOST, Kind::Counter, &[], "Leases that ran out and were taken back; counted by the leader."),
-    metric(STALE_WRITES, Kind::Counter, &[], "Outcomes, progress and lines that were refused: their lease was lost."),
-    metric(CLAIM, CLAIMS, &[], "How long it took to claim jobs, those claims included that found none."),
-    metric(LEADER, Kind::Gauge, &["node"], "Whether this node leads."),
-    metric(LEADER_CHANGES, Kind::Counter, &[], "How often the leader changed, as far as this node saw."),
-    metric(WORKERS, Kind::Gauge, &["state"], "Workers that are known, by how they are; told by the leader alone."),
+    metric(
+        JOBS_ENQUEUED,
+        Kind::Counter,
+        &["queue", "type"],
+        "Jobs enqueued, without duplicates of an idempotent request.",
+    ),
+    metric(JOBS_FINISHED, Kind::Counter, &["queue", "type", "outcome"], "Jobs finished, by terminal state."),
+    metric(JOB_WAIT, JOBS, &["queue"], "Time from when a job became eligible to its claim."),
+    metric(JOB_RUN, JOBS, &["queue", "type"], "Run time of attempts in this process."),
+    metric(QUEUE_DEPTH, Kind::Gauge, &["queue", "state"], "Unfinished jobs by state. Reported by the leader only."),
+    metric(QUEUE_OLDEST, Kind::Gauge, &["queue"], "Age of the oldest claimable job. Reported by the leader only."),
+    metric(LEASES_LOST, Kind::Counter, &[], "Expired leases that were reaped. Counted by the leader."),
+    metric(STALE_WRITES, Kind::Counter, &[], "Outcomes, progress and log lines rejected because their lease was lost."),
+    metric(CLAIM, CLAIMS, &[], "Time to claim jobs, including claims that found none."),
+    metric(LEADER, Kind::Gauge, &["node"], "1 if this node leads, otherwise 0."),
+    metric(LEADER_CHANGES, Kind::Counter, &[], "Changes of leader that this node observed."),
+    metric(WORKERS, Kind::Gauge, &["state"], "Registered workers by state. Reported by the leader only."),
     metric(
         SCHEDULE_FIRES,
         Kind::Counter,
         &["schedule", "outcome"],
-        "Nominal times of schedules, by what became of them.",
+        "Nominal times of schedules, by outcome of their occurrence.",
     ),
-    metric(HTTP_REQUESTS, Kind::Counter, &["route", "method", "status"], "Requests that were answered."),
-    metric(HTTP_REQUEST, REQUESTS, &[], "How long requests took; long polls wait."),
+    metric(HTTP_REQUESTS, Kind::Counter, &["route", "method", "status"], "HTTP requests answered."),
+    metric(HTTP_REQUEST, REQUESTS, &[], "Time to answer HTTP requests, including long polls."),
 ];
 
-/// Tells the recorder what there is. Counters without labels stand at nothing from here on, rather than nowhere.
+/// Describes all metrics to the recorder. Counters without labels are exported as zero from then on.
 pub fn describe() {
     for Metric { name, kind, labels, help } in ALL {
         match kind {
@@ -124,52 +129,52 @@ pub fn describe() {
     }
 }
 
-/// A claim that took this long has given these jobs.
+/// Records a claim that took this long and returned these jobs.
 pub fn claimed(took: Duration, jobs: &[ClaimedJob]) {
     histogram!(CLAIM).record(took);
-    // The jobs of a claim are mostly of one queue.
+    // Most jobs of a claim are of one queue, so the last histogram is cached.
     let mut last: Option<(&Queue, metrics::Histogram)> = None;
     for job in jobs {
         let waits = match &last {
             Some((queue, waits)) if *queue == &job.queue => waits,
             _ => &last.insert((&job.queue, histogram!(JOB_WAIT, "queue" => series::queue(&job.queue)))).1,
         };
-        // Both times are the store's.
+        // Both times are by the store's clock.
         let since = job.lease_expires_at.duration_since(job.eligible_at).as_secs_f64();
         waits.record((since - job.lease.as_secs_f64()).max(0.0));
     }
 }
 
-/// So many writes were refused because their lease was lost.
+/// Counts writes that were rejected because their lease was lost.
 pub fn stale_writes(n: usize) {
     if n > 0 {
         counter!(STALE_WRITES).increment(n as u64);
     }
 }
 
-/// So many leases ran out and were taken back.
+/// Counts reaped leases.
 pub fn leases_lost(n: usize) {
     if n > 0 {
         counter!(LEASES_LOST).increment(n as u64);
     }
 }
 
-/// Whether this node leads. To be said again and again: what is not said for a while may be forgotten.
+/// Sets whether this node leads. Call it repeatedly: a recorder may drop a gauge that is not updated for a while.
 pub fn leads(node: &NodeName, leads: bool) {
     gauge!(LEADER, "node" => node.to_string()).set(if leads { 1.0 } else { 0.0 });
 }
 
-/// Another leads than before.
+/// Counts a change of leader.
 pub fn leader_changed() {
     counter!(LEADER_CHANGES).increment(1);
 }
 
-/// How many workers are in this state.
+/// Sets the number of workers in a state.
 pub fn workers(state: &'static str, n: usize) {
     gauge!(WORKERS, "state" => state).set(n as f64);
 }
 
-/// A request was answered. `route` is what it was matched by, never what stood in it.
+/// Records an answered HTTP request. `route` is the route pattern, never the concrete path.
 pub fn answered(route: &str, method: &'static str, status: u16, took: Duration) {
     let (route, status) = (route.to_owned(), status.to_string());
     counter!(HTTP_REQUESTS, "route" => route, "method" => method, "status" => status).increment(1);

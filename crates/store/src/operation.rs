@@ -1,9 +1,9 @@
-//! One action on many jobs, worked off by the leader a step at a time.
+//! Bulk operations: one action on many jobs, executed by the leader in steps.
 //!
-//! An operation goes through the jobs that match its filter from the newest to the oldest. How far it has come is in its cursor. A step is
-//! taken only while the operation runs and nobody has moved the cursor since the step was prepared, and what it does to jobs and what it
-//! counts are one transaction: none is done twice, by whichever leader, and nothing is done once somebody stopped it. Operations take
-//! turns: the next step is one of the operation whose last was the longest ago.
+//! An operation visits the jobs that match its filter, newest first. Its cursor is the last job visited. A step applies
+//! only while the operation is running and its cursor has not moved since the step was prepared. Changes to jobs and to
+//! the operation commit together. So no step is applied twice, by whatever leader, and none after an abort.
+//! Operations take turns: the leader advances the one that has waited longest.
 
 mod action;
 mod unreadable;
@@ -17,24 +17,24 @@ pub use unreadable::Unreadable;
 
 use crate::{JobFilter, PageRequest, StoreError, clock::cut};
 
-/// How an operation stands.
+/// The state of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum OperationState {
-    /// The leader works on it.
+    /// The leader executes it.
     Running,
-    /// It has been through all jobs.
+    /// All jobs were visited.
     Done,
-    /// Somebody stopped it.
+    /// An operator aborted it.
     Aborted,
-    /// It could not go on.
+    /// It could not continue.
     Failed,
 }
 
 impl OperationState {
-    /// All of them.
+    /// All states.
     pub const ALL: [Self; 4] = [Self::Running, Self::Done, Self::Aborted, Self::Failed];
 
-    /// The state as APIs spell it.
+    /// The name that APIs use.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Running => "running",
@@ -62,44 +62,45 @@ impl FromStr for OperationState {
     }
 }
 
-/// What somebody wants done.
+/// A request for a bulk operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewOperation {
-    /// What to do.
+    /// The action.
     pub action: BulkAction,
-    /// To which jobs.
+    /// The jobs that it applies to.
     pub filter: JobFilter,
-    /// Whether to count only.
+    /// Whether to count matching jobs without changing them.
     pub dry_run: bool,
-    /// Who wants it.
+    /// The actor that requests it.
     pub actor: String,
-    /// The tenant that they are bound to.
+    /// The tenant that the actor is bound to.
     pub tenant: Option<Tenant>,
 }
 
 impl NewOperation {
-    /// The most operations that may be under way at once.
+    /// The most running operations.
     pub const MAX_OPEN: usize = 100;
-    /// The most of them that may be of one tenant, or of those who are bound to none: nobody keeps all others out.
+    /// The most running operations per tenant, so that no tenant keeps out all others. Actors bound to no tenant share
+    /// one such quota.
     pub const MAX_OPEN_EACH: usize = 20;
-    /// The longest filter, in bytes as it is kept.
+    /// The greatest length of a stored filter, in bytes.
     pub const MAX_FILTER: usize = 8 * 1024;
-    /// The longest name of whoever wants it, in bytes.
+    /// The greatest length of an actor, in bytes.
     pub const MAX_ACTOR: usize = 512;
 
-    /// Checks the limits.
+    /// Validates the limits.
     pub fn validate(&self) -> Result<(), FieldError> {
         if !(1..=Self::MAX_ACTOR).contains(&self.actor.len()) || self.actor.contains(char::is_control) {
             let rule = format!("must have 1 to {} bytes and no control characters", Self::MAX_ACTOR);
             return Err(FieldError::new("actor", rule));
         }
-        if self.filter.written().len() > Self::MAX_FILTER {
+        if self.filter.to_json().len() > Self::MAX_FILTER {
             return Err(FieldError::new("filter", format!("must have at most {} bytes", Self::MAX_FILTER)));
         }
         Ok(())
     }
 
-    /// Refuses one more where as many are under way as may be, in all or of the same tenant.
+    /// Fails if `all` operations, or `own` operations of the same tenant, are the most that may run.
     pub fn check_open(all: usize, own: usize) -> Result<(), StoreError> {
         if own >= Self::MAX_OPEN_EACH {
             return Err(StoreError::TooManyOperations(own));
@@ -107,9 +108,9 @@ impl NewOperation {
         if all >= Self::MAX_OPEN { Err(StoreError::TooManyOperations(all)) } else { Ok(()) }
     }
 
-    /// What it is once it has begun. Jobs recorded after `now` are none of its: it would never come to an end.
-    pub fn begun(self, id: OperationId, now: Timestamp) -> Operation {
-        // Up to and with this very moment.
+    /// Begins the operation. It excludes jobs enqueued after `now`, so that it comes to an end.
+    pub fn begin(self, id: OperationId, now: Timestamp) -> Operation {
+        // Includes jobs enqueued at `now`.
         let end = Timestamp::from_microsecond(now.as_microsecond().saturating_add(1)).unwrap_or(Timestamp::MAX);
         let to = Some(self.filter.to.map_or(end, |to| to.min(end)));
         Operation {
@@ -132,64 +133,64 @@ impl NewOperation {
     }
 }
 
-/// One action on many jobs, as it stands.
+/// A bulk operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Operation {
-    /// Its identity.
+    /// The id.
     pub id: OperationId,
-    /// What is done.
+    /// The action.
     pub action: BulkAction,
-    /// To which jobs.
+    /// The jobs that it applies to.
     pub filter: JobFilter,
     /// Whether it only counts.
     pub dry_run: bool,
-    /// How it stands.
+    /// The state.
     pub state: OperationState,
-    /// The job that it has come to; `None` before the first.
+    /// The last job visited; `None` before the first.
     pub cursor: Option<JobId>,
-    /// How many jobs matched so far.
+    /// The number of jobs that matched so far.
     pub matched: u64,
-    /// How many of them were changed.
+    /// The number of jobs that were changed.
     pub changed: u64,
-    /// How many could not take it any more.
+    /// The number of jobs that matched but no longer allowed the action.
     pub refused: u64,
-    /// When it was begun.
+    /// When it began.
     pub created_at: Timestamp,
-    /// When it last had a turn, or was stopped.
+    /// When it was last advanced or aborted.
     pub updated_at: Timestamp,
-    /// When it was over.
+    /// When it finished.
     pub finished_at: Option<Timestamp>,
     /// Why it failed.
     pub error: Option<String>,
-    /// Who wanted it.
+    /// The actor that requested it.
     pub actor: String,
-    /// The tenant that they are bound to.
+    /// The tenant that the actor is bound to.
     pub tenant: Option<Tenant>,
 }
 
 impl Operation {
-    /// Whether a step that was prepared where `from` is may be taken.
-    pub fn stands_at(&self, from: Option<JobId>) -> bool {
+    /// Whether it is running and its cursor is at `from`, so that a step prepared there applies.
+    pub fn is_at(&self, from: Option<JobId>) -> bool {
         self.state == OperationState::Running && self.cursor == from
     }
 
-    /// Whether a job that is in this state by now takes it: it may have moved since it was listed.
-    pub fn takes(&self, state: JobState) -> bool {
-        self.action.suits(state) && (self.filter.states.is_empty() || self.filter.states.contains(&state))
+    /// Whether the action still applies to a job in this state. The job may have changed since it was listed.
+    pub fn applies_to(&self, state: JobState) -> bool {
+        self.action.applies_to(state) && (self.filter.states.is_empty() || self.filter.states.contains(&state))
     }
 }
 
-/// How an operation ends by itself.
+/// How an operation ends, other than by an abort.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OperationEnd {
-    /// It has been through all jobs.
+    /// All jobs were visited.
     Done,
-    /// It cannot go on, and why.
+    /// It cannot continue, for this reason.
     Failed(String),
 }
 
 impl OperationEnd {
-    /// The state it leads to.
+    /// The state that it leads to.
     pub const fn state(&self) -> OperationState {
         match self {
             Self::Done => OperationState::Done,
@@ -206,34 +207,35 @@ impl OperationEnd {
     }
 }
 
-/// One step of an operation. It is taken only while the operation runs and its cursor is where the step begins.
+/// One step of an operation. It applies only while the operation is running and its cursor is at `from_cursor`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OperationStep {
-    /// Where the step begins.
+    /// The cursor before the step.
     pub from_cursor: Option<JobId>,
-    /// Where it ends.
+    /// The cursor after the step.
     pub cursor: Option<JobId>,
-    /// The jobs that match, newest first. The action is done to those that can take it, unless the operation only counts.
+    /// The matching jobs, newest first. The action is applied to those that still allow it, unless the operation only
+    /// counts.
     pub jobs: Vec<JobId>,
-    /// Whether it is the last step.
+    /// Set in the last step.
     pub end: Option<OperationEnd>,
 }
 
 impl OperationStep {
-    /// The longest reason of a failure, in bytes.
+    /// The greatest length of the reason of a failure, in bytes.
     pub const MAX_ERROR: usize = 4 * 1024;
 
-    /// The most jobs of one step.
+    /// The most jobs per step.
     pub const MAX_JOBS: usize = PageRequest::<JobId>::MAX_LIMIT;
 
-    /// Checks the reason, and how many jobs there are.
+    /// Validates the number of jobs and the reason.
     pub fn validate(&self) -> Result<(), FieldError> {
         if self.jobs.len() > Self::MAX_JOBS {
             return Err(FieldError::new("jobs", format!("must be at most {}", Self::MAX_JOBS)));
         }
         let error = self.end.as_ref().and_then(OperationEnd::error);
         if error.is_some_and(|text| text.len() > Self::MAX_ERROR || text.contains('\0')) {
-            let rule = format!("must have at most {} bytes, none of them zero", Self::MAX_ERROR);
+            let rule = format!("must have at most {} bytes and no NUL", Self::MAX_ERROR);
             return Err(FieldError::new("error", rule));
         }
         Ok(())

@@ -1,7 +1,7 @@
-//! Schedules as stores keep them, and what firing one means. Every store decides by this; how it is written down is its own.
+//! Schedules as stores keep them, and what firing one does. Every store decides with this module and only writes the result.
 //!
-//! An occurrence is one line of a schedule's ledger: a nominal time, or several that were passed over together. Creating a job
-//! for one, recording it and moving the schedule on are one transaction, in the name of the leader.
+//! The ledger of a schedule holds its occurrences: one row per nominal time, or one for several that passed together.
+//! Recording an occurrence, enqueuing its job and moving the schedule on is one transaction, fenced by the leader's epoch.
 
 mod backfill;
 mod definition;
@@ -20,62 +20,64 @@ pub use backfill::Backfill;
 pub use definition::{read_definition, write_definition};
 pub use firing::Firing;
 
-/// Checks what is to be put: within a tenant, only what is that tenant's.
-pub fn check_put(within: TenantScope<'_>, definition: &NewSchedule) -> Result<(), StoreError> {
+/// Validates a definition. A scoped call may only put schedules of its own tenant.
+pub fn check_put(scope: TenantScope<'_>, definition: &NewSchedule) -> Result<(), StoreError> {
     definition.validate()?;
-    match within {
-        Some(own) if *own != definition.job.tenant => Err(FieldError::new("job.tenant", "must be their own").into()),
+    match scope {
+        Some(own) if *own != definition.job.tenant => {
+            Err(FieldError::new("job.tenant", "must be the tenant that the caller is bound to").into())
+        }
         _ => Ok(()),
     }
 }
 
-/// Checks what takes the place of a schedule whose jobs are `owner`'s: its tenant's it stays, since its ledger and its unfinished jobs are.
-/// What is nobody's, since its definition names none, may become anybody's.
+/// Checks a new definition for a schedule of the tenant `owner`. A schedule keeps its tenant, since its ledger and jobs
+/// belong to that tenant. A schedule whose stored definition names no tenant may get any.
 pub fn check_owner(owner: Option<&str>, definition: &NewSchedule) -> Result<(), FieldError> {
     match owner {
         Some(owner) if owner != definition.job.tenant.as_str() => {
-            let message = format!("is `{owner}` for as long as the schedule is there: delete it first");
+            let message = format!("must stay `{owner}`: delete the schedule to change its tenant");
             Err(FieldError::new("job.tenant", message))
         }
         _ => Ok(()),
     }
 }
 
-/// A schedule as it stands.
+/// A stored schedule.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Schedule {
-    /// What was asked for, with `paused` and `note` as they are now.
+    /// The definition, with the current `paused` and `note`.
     pub definition: NewSchedule,
     /// When it was first put.
     pub created_at: Timestamp,
     /// When it was last edited, paused or resumed.
     pub updated_at: Timestamp,
-    /// Nominal times up to this one are dealt with: the latest of the last that was fired or passed over, the last edit of its
-    /// times and the last resume. It never goes back.
+    /// Nominal times up to this one are processed: the latest of the last nominal time that fired, was skipped or missed, the
+    /// last edit of its times, and the last resume. It never goes back.
     pub counted_from: Timestamp,
-    /// The nominal time that comes next; none when paused or past its end.
+    /// The next nominal time; `None` while paused or past its end.
     pub next_nominal: Option<Timestamp>,
-    /// When the leader looks at it next: that time and its jitter, or later if it has to wait for its turn.
+    /// When the leader processes it next: the next nominal time plus jitter, or later if it waits for its turn.
     pub next_fire_at: Option<Timestamp>,
-    /// When a job of it was last created.
+    /// When it last enqueued a job.
     pub last_fired_at: Option<Timestamp>,
-    /// Its latest jobs that may be unfinished, oldest first, at most [`Schedule::MAX_OPEN`]. Where overlaps are allowed finished
-    /// ones stay in it until there are more than [`Schedule::ASK_OVER`].
+    /// Its latest jobs that may be unfinished, oldest first, at most [`Schedule::MAX_OPEN`]. If overlaps are allowed,
+    /// finished ones stay listed until there are more than [`Schedule::MAX_UNCHECKED`].
     pub open_jobs: Vec<JobId>,
-    /// The version of the time-zone database that the next time was computed by.
+    /// The version of the time zone database that computed the next time.
     pub tzdb: String,
 }
 
 impl Schedule {
-    /// The most jobs that are remembered as unfinished. Of more, which only [`Overlap::Allow`] lets come about, the oldest are
-    /// forgotten: they hold up nothing, and nothing cancels them.
+    /// The most jobs listed as unfinished. Only [`Overlap::Allow`] can produce more; the oldest are dropped, since they
+    /// neither delay nor get cancelled by later occurrences.
     pub const MAX_OPEN: usize = 1_000;
-    /// Where overlaps are allowed nobody asks which of its jobs are finished before there are more than this.
-    pub const ASK_OVER: usize = 100;
+    /// If overlaps are allowed, stores check which jobs are finished only when more than this are listed.
+    pub const MAX_UNCHECKED: usize = 100;
     /// The most occurrences that one step fires.
     pub const MAX_FIRED: usize = 100;
 
-    /// A schedule that was put at `now`.
+    /// A schedule that is created at `now`.
     pub fn new(definition: NewSchedule, now: Timestamp) -> Self {
         let mut schedule = Self {
             definition,
@@ -92,12 +94,13 @@ impl Schedule {
         schedule
     }
 
-    /// Puts a new definition in its place, at `now`; `None` if it is the same. What an operator has paused stays paused until it is
-    /// resumed: programs declare their schedules anew at every start.
+    /// Replaces the definition at `now`. Returns `None` if it is the same.
     ///
-    /// Where its nominal times and when they are due stay the same, it goes on from where it stood. Otherwise the new times are counted
-    /// from now on, so that an edit fires nothing by itself; what had passed of the old ones, and was not dealt with, is one line for
-    /// the ledger, counted by the old definition.
+    /// A paused schedule stays paused until it is resumed, since programs put their schedules again at every start.
+    ///
+    /// If its nominal times and jitter stay the same, the schedule continues where it was. Otherwise the new times count from
+    /// `now`, so that an edit fires nothing by itself. Unprocessed nominal times of the old definition become one occurrence
+    /// for the ledger.
     pub fn edit(&mut self, mut definition: NewSchedule, now: Timestamp) -> Option<Option<Occurrence>> {
         let was_paused = self.definition.paused;
         if was_paused {
@@ -109,60 +112,60 @@ impl Schedule {
         }
         let old = std::mem::replace(&mut self.definition, definition);
         self.updated_at = now;
-        if old.timing().keeps_the_times_of(&self.definition.timing()) {
+        if old.timing().same_times_as(&self.definition.timing()) {
             self.recompute();
             return Some(None);
         }
-        let passed = old.timing().passed_over(self.counted_from, now);
+        let passed = old.timing().span_between(self.counted_from, now);
         self.count_from(now);
         let (outcome, reason) = match was_paused {
             true => (OccurrenceOutcome::Skipped, Reason::Paused),
             false => (OccurrenceOutcome::Missed, Reason::Late),
         };
-        Some(passed.map(|span| Occurrence::passed(span, outcome, reason, now)))
+        Some(passed.map(|span| Occurrence::of_span(span, outcome, reason, now)))
     }
 
-    /// Takes the place of a schedule that this program cannot read, at `now`: all that is known of it are its columns, `was`, whose
-    /// definition is the new one. What had passed of its times cannot be told.
+    /// Replaces a schedule whose stored definition this version cannot read, at `now`. `was` holds its columns and the new
+    /// definition. Unprocessed nominal times of the old definition are unknown and lost.
     #[must_use]
-    pub fn in_place_of(was: Self, now: Timestamp) -> Self {
+    pub fn replacing_unreadable(was: Self, now: Timestamp) -> Self {
         let mut schedule = Self { updated_at: now, ..was };
         schedule.count_from(now);
         schedule
     }
 
-    /// Stops it; whether it ran. The note is kept until it is resumed.
+    /// Pauses the schedule. Returns whether it was active. The note is kept until it is resumed.
     pub fn pause(&mut self, note: Option<String>, now: Timestamp) -> Result<bool, FieldError> {
         note.as_deref().map_or(Ok(()), NewSchedule::check_note)?;
-        let ran = !self.definition.paused;
+        let was_active = !self.definition.paused;
         self.definition.paused = true;
         self.definition.note = note.or(self.definition.note.take());
-        if ran {
+        if was_active {
             self.updated_at = now;
             (self.next_nominal, self.next_fire_at) = (None, None);
         }
-        Ok(ran)
+        Ok(was_active)
     }
 
-    /// Lets it go on from `now`; the occurrences of the pause as one line for the ledger. `None` if it ran.
+    /// Resumes the schedule from `now`. Returns the nominal times of the pause as one occurrence, or `None` if it was active.
     pub fn resume(&mut self, now: Timestamp) -> Option<Option<Occurrence>> {
         if !self.definition.paused {
             return None;
         }
-        let passed = self.definition.timing().passed_over(self.counted_from, now);
+        let passed = self.definition.timing().span_between(self.counted_from, now);
         self.definition.paused = false;
         self.definition.note = None;
         self.updated_at = now;
         self.count_from(now);
-        Some(passed.map(|span| Occurrence::passed(span, OccurrenceOutcome::Skipped, Reason::Paused, now)))
+        Some(passed.map(|span| Occurrence::of_span(span, OccurrenceOutcome::Skipped, Reason::Paused, now)))
     }
 
-    /// Computes the next time anew, counting from where it stands: after the time-zone database has changed.
+    /// Recomputes the next time, after the time zone database has changed.
     pub fn recompute(&mut self) {
         self.count_from(self.counted_from);
     }
 
-    // Never from an earlier time than before: what was dealt with stays so, whatever a clock says.
+    // Never moves back, even if the clock does: what was processed stays processed.
     fn count_from(&mut self, from: Timestamp) {
         self.counted_from = self.counted_from.max(from);
         let timing = self.definition.timing();
@@ -174,23 +177,24 @@ impl Schedule {
         self.tzdb = orchestrix_core::schedule::tzdb_version().to_owned();
     }
 
-    /// Those of [`open_jobs`](Schedule::open_jobs) of which a firing by the rule `overlap` must know whether they are finished; the
-    /// others count as unfinished.
-    pub fn to_ask_about(&self, overlap: Overlap) -> &[JobId] {
+    /// Those of [`open_jobs`](Schedule::open_jobs) whose states a firing under `overlap` needs. The others count as
+    /// unfinished.
+    pub fn jobs_to_check(&self, overlap: Overlap) -> &[JobId] {
         match overlap {
-            Overlap::Allow if self.open_jobs.len() <= Self::ASK_OVER => &[],
+            Overlap::Allow if self.open_jobs.len() <= Self::MAX_UNCHECKED => &[],
             _ => &self.open_jobs,
         }
     }
 
-    /// What is to be done about it at `now`, firing at most `limit` occurrences. `unfinished` are those of
-    /// [`open_jobs`](Schedule::open_jobs) that are not finished, oldest first. What the limit leaves waits for its turn behind
-    /// all that is due by now: a backlog keeps no other schedule waiting.
+    /// Fires up to `limit` occurrences that are due at `now`.
+    ///
+    /// `unfinished` are the unfinished ones of [`open_jobs`](Schedule::open_jobs), oldest first. Occurrences beyond the limit
+    /// wait behind all other schedules that are due now, so a backlog delays no other schedule.
     pub fn fire(&self, unfinished: &[JobId], now: Timestamp, limit: usize) -> Firing {
         self.fire_unless(|_| false, unfinished, now, limit)
     }
 
-    /// The same, leaving out nominal times that have a line in the ledger already, such as of a backfill that came first.
+    /// Like [`fire`](Schedule::fire), without nominal times that the ledger already has (`known`), such as those of a backfill.
     pub fn fire_unless(
         &self,
         known: impl Fn(Timestamp) -> bool,
@@ -202,7 +206,7 @@ impl Schedule {
         planned.fire.retain(|due| !known(due.nominal));
         let mut firing = Firing::new(&self.definition, self.definition.overlap, unfinished, now);
         for span in &planned.missed {
-            firing.lines.push(Occurrence::passed(*span, OccurrenceOutcome::Missed, Reason::Late, now));
+            firing.lines.push(Occurrence::of_span(*span, OccurrenceOutcome::Missed, Reason::Late, now));
         }
         let last = planned.fire.len().saturating_sub(1);
         for (i, due) in planned.fire.iter().enumerate() {
@@ -219,15 +223,16 @@ impl Schedule {
         firing
     }
 
-    /// A time that a job by hand may stand for: `time`, or just after if that is a nominal time, whose line the job would take.
-    pub fn beside_its_times(&self, time: Timestamp) -> Timestamp {
-        match self.definition.cadence.has(time) {
+    /// The nominal time for a manual trigger: `time`, or a microsecond later if `time` is a nominal time of the schedule,
+    /// whose occurrence the trigger would replace.
+    pub fn off_schedule_time(&self, time: Timestamp) -> Timestamp {
+        match self.definition.cadence.contains(time) {
             true => time + Duration::from_micros(1),
             false => time,
         }
     }
 
-    /// One job at `now`, outside of all times. The time it stands for is `nominal`, of which the ledger has no line.
+    /// Fires one job at `now`, by a manual trigger. Its nominal time is `nominal`, which the ledger does not have.
     pub fn trigger(&self, nominal: Timestamp, now: Timestamp) -> Firing {
         let mut firing = Firing::new(&self.definition, Overlap::Allow, &[], now);
         firing.admit(nominal, Some(Reason::Trigger), true);
@@ -236,7 +241,7 @@ impl Schedule {
         firing
     }
 
-    /// Jobs for past nominal times, [those](Backfill::times) of a range that the ledger does not know as fired.
+    /// Fires past nominal times, [those](Backfill::times) of a range that did not fire before.
     pub fn backfill(&self, times: &[Timestamp], overlap: Overlap, unfinished: &[JobId], now: Timestamp) -> Firing {
         let mut firing = Firing::new(&self.definition, overlap, unfinished, now);
         let last = times.len().saturating_sub(1);
@@ -249,8 +254,8 @@ impl Schedule {
         firing
     }
 
-    /// Takes note of the jobs that a firing created, after `unfinished` ones.
-    pub fn remember(&mut self, unfinished: Vec<JobId>, created: impl IntoIterator<Item = JobId>) {
+    /// Sets the open jobs: the `unfinished` ones, then those that a firing `created`.
+    pub fn set_open_jobs(&mut self, unfinished: Vec<JobId>, created: impl IntoIterator<Item = JobId>) {
         self.open_jobs = unfinished;
         self.open_jobs.extend(created);
         let surplus = self.open_jobs.len().saturating_sub(Self::MAX_OPEN);
@@ -258,38 +263,38 @@ impl Schedule {
     }
 }
 
-/// What became of a schedule that was put.
+/// The result of putting a schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PutResult {
-    /// There was none of that name.
+    /// The schedule is new.
     Created,
-    /// It was another.
+    /// The definition changed.
     Updated,
-    /// It was the same: nothing changed.
+    /// The definition is the same; nothing changed.
     Unchanged,
 }
 
-/// One line of the ledger.
+/// An occurrence: one entry of a schedule's ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Occurrence {
-    /// The nominal time; of several that were passed over together, the first.
+    /// The nominal time; of several, the first.
     pub nominal: Timestamp,
-    /// The last of them; the same if there is only one.
+    /// The last nominal time; equal to `nominal` if there is only one.
     pub until: Timestamp,
-    /// How many nominal times it stands for.
+    /// The number of nominal times.
     pub count: u64,
-    /// What became of it.
+    /// The outcome.
     pub outcome: OccurrenceOutcome,
-    /// Why.
+    /// The reason; `None` if it fired on time.
     pub reason: Option<Reason>,
-    /// The job that was created.
+    /// The job that it enqueued.
     pub job: Option<JobId>,
     /// When it was recorded.
     pub at: Timestamp,
 }
 
 impl Occurrence {
-    /// What is left of a line over several times when the first of them gets one of its own.
+    /// The rest of an occurrence of several nominal times after the first gets an occurrence of its own.
     #[must_use]
     pub fn without_first(&self, schedule: &Schedule) -> Option<Self> {
         let count = self.count.checked_sub(1).filter(|count| *count > 0)?;
@@ -297,7 +302,7 @@ impl Occurrence {
         Some(Self { nominal, count, ..self.clone() })
     }
 
-    fn passed(span: Span, outcome: OccurrenceOutcome, reason: Reason, at: Timestamp) -> Self {
+    fn of_span(span: Span, outcome: OccurrenceOutcome, reason: Reason, at: Timestamp) -> Self {
         let Span { from, to, count } = span;
         Self { nominal: from, until: to, count, outcome, reason: Some(reason), job: None, at }
     }
@@ -319,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_dealt_with_stays_so_when_a_clock_goes_back() {
+    fn processed_times_stay_processed_when_the_clock_goes_back() {
         let mut schedule = Schedule::new(hourly(), at("10:00:00"));
         let edited = NewSchedule { jitter: Duration::from_secs(1), ..hourly() };
         assert_eq!(schedule.edit(edited, at("08:30:00")), Some(None));
@@ -327,14 +332,14 @@ mod tests {
         schedule.pause(None, at("08:40:00")).unwrap();
         assert_eq!(schedule.resume(at("08:50:00")), Some(None));
         assert_eq!((schedule.counted_from, schedule.next_nominal), (at("10:00:00"), Some(at("11:00:00"))));
-        let replaced = Schedule::in_place_of(schedule.clone(), at("08:55:00"));
+        let replaced = Schedule::replacing_unreadable(schedule.clone(), at("08:55:00"));
         assert_eq!(replaced.counted_from, schedule.counted_from);
     }
 
     #[test]
-    fn a_pause_looks_at_its_note_alone() {
+    fn a_pause_validates_only_its_note() {
         let broken = NewSchedule { catch_up_limit: 0, ..hourly() };
-        assert!(broken.validate().is_err(), "a rule that is newer than the schedule");
+        assert!(broken.validate().is_err(), "a rule that is newer than the stored schedule");
         let mut schedule = Schedule::new(broken, at("10:00:00"));
         let long = "x".repeat(NewSchedule::MAX_NOTE + 1);
         let before = schedule.clone();

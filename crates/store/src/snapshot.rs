@@ -1,31 +1,31 @@
-//! How things stand in a store: who leads, who works, what waits.
+//! A snapshot of a store for diagnostics: leader, workers, queues.
 
 use orchestrix_core::{JobType, Queue, Timestamp};
 
 use crate::{Epoch, NodeStatus, QueueDepth, WorkerStatus};
 
-/// One look at a store, for whoever examines it. Gathered without changing anything, so depths may be a moment old.
+/// A snapshot of a store for diagnostics. Reading it changes nothing, so depths may be slightly out of date.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoreSnapshot {
-    /// The store's own time.
+    /// The store's time.
     pub now: Timestamp,
-    /// How often leadership has changed hands.
+    /// The current epoch.
     pub epoch: Epoch,
-    /// Who takes part in coordination, and which of them leads.
+    /// The nodes, and which of them leads.
     pub nodes: Vec<NodeStatus>,
-    /// Who works.
+    /// The workers.
     pub workers: Vec<WorkerStatus>,
-    /// What every queue holds.
+    /// The depth of every queue.
     pub queues: Vec<QueueDepth>,
-    /// Queues and types that have claimable jobs.
+    /// The lanes with claimable jobs.
     pub lanes: Vec<(Queue, JobType)>,
-    /// Jobs that failed for good; counted up to [`StoreSnapshot::MAX_DEAD`].
+    /// The number of dead jobs, counted up to [`StoreSnapshot::MAX_DEAD`].
     pub dead: u64,
 }
 
 impl StoreSnapshot {
-    /// The most rows of one kind that are read.
+    /// The most rows read of each kind.
     pub const MAX_ROWS: usize = 1_000;
-    /// How far dead jobs are counted.
+    /// The most dead jobs counted.
     pub const MAX_DEAD: u64 = 100_000;
 }

@@ -1,15 +1,16 @@
-//! Whose things a verb acts on.
+//! The tenant scope of a call.
 //!
-//! What belongs to another tenant is not there: it is neither shown nor counted nor changed, and no cursor names it. Stores compare the
-//! tenant where they read or write the row, under the same lock: whoever compares first and acts afterwards may act on what has become
-//! another's meanwhile.
+//! For a scoped call, what belongs to another tenant does not exist: it is neither returned nor counted nor changed, and no
+//! cursor reveals it. A store compares the tenant where it reads or writes the row, under the same lock. Comparing first
+//! and writing later could change a row that another tenant has taken over in between.
 
 use orchestrix_core::Tenant;
 
-/// The tenant that a verb keeps to; `None` acts on all, whosever they are.
+/// The tenant that a call is limited to; `None` for all tenants.
 pub type TenantScope<'a> = Option<&'a Tenant>;
 
-/// Whether what belongs to `tenant` is there. What is nobody's is there for those who keep to none.
-pub fn in_scope(tenant: Option<&str>, within: TenantScope<'_>) -> bool {
-    within.is_none_or(|own| tenant == Some(own.as_str()))
+/// Whether something that belongs to `tenant` is visible in `scope`. What belongs to no tenant is visible only to unscoped
+/// calls.
+pub fn in_scope(tenant: Option<&str>, scope: TenantScope<'_>) -> bool {
+    scope.is_none_or(|own| tenant == Some(own.as_str()))
 }

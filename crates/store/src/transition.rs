@@ -1,5 +1,6 @@
-//! What the end of an attempt means for its job, whoever ended it: its worker, the reaper or the clock. Every store
-//! decides by this; how the decision is written down is its own.
+//! What the end of an attempt does to its job, whether the worker, the reaper or the timeout ended it.
+//!
+//! Every store decides with this module and only writes the decision.
 
 use std::time::Duration;
 
@@ -9,55 +10,56 @@ use orchestrix_core::{
 
 use crate::Outcome;
 
-/// How an attempt ended, and all that depends on who ended it.
+/// An ended attempt.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EndedAttempt {
     /// How it ended.
     pub outcome: AttemptOutcome,
-    /// Whether another try may help.
+    /// Whether the job may be retried.
     pub failure: Failure,
-    /// Losses in a row that kill the job.
+    /// After how many losses in a row the job dies.
     pub crash_loop: u16,
-    /// What went wrong, fit to be stored.
+    /// The error, ready to be stored.
     pub error: Option<String>,
-    /// What it left behind.
+    /// The result.
     pub result: Option<Json>,
-    /// How long to wait before the next attempt, where the job's own policy does not say.
+    /// The delay before the next attempt, instead of the job's own back-off.
     pub wait: Option<Duration>,
 }
 
 /// What becomes of the job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transition {
-    /// Where it stands from now on.
+    /// Its new lifecycle.
     pub lifecycle: Lifecycle,
     /// Why it was cancelled or died.
     pub reason: Option<&'static str>,
-    /// How long until it is eligible, if it is not over.
+    /// How long until it is eligible, if it has not finished.
     pub wait: Duration,
 }
 
 impl EndedAttempt {
-    /// An end with nothing more to say about it.
+    /// An end without error, result or delay.
     pub fn plain(outcome: AttemptOutcome) -> Self {
         let crash_loop = Lifecycle::CRASH_LOOP;
         Self { outcome, failure: Failure::Retryable, crash_loop, error: None, result: None, wait: None }
     }
 
-    /// The end of a lease that ran out; `crash_loop` of them in a row kill the job.
+    /// The end of an attempt whose lease expired. After `crash_loop` of them in a row the job dies.
     pub fn lost(crash_loop: u16) -> Self {
         Self { crash_loop, ..Self::plain(AttemptOutcome::Lost) }
     }
 
-    /// Whether this is what an attempt left behind: a worker that writes it anew to tell it again may write it otherwise.
-    pub fn left(&self, result: Option<&str>) -> bool {
+    /// Whether `result` equals the result of this attempt. A worker that repeats its report may serialise the result
+    /// differently.
+    pub fn has_result(&self, result: Option<&str>) -> bool {
         match (&self.result, result) {
-            (Some(json), Some(text)) => json.means(text),
-            (this, that) => this.is_none() && that.is_none(),
+            (Some(json), Some(text)) => json.equals_text(text),
+            (own, other) => own.is_none() && other.is_none(),
         }
     }
 
-    /// Decides what becomes of a job with this lifecycle and this policy. The jitter of a back-off is drawn here.
+    /// Decides the transition of a job with this lifecycle and retry policy. Draws the jitter of the back-off.
     pub fn decide(&self, before: Lifecycle, retry: &RetryPolicy) -> Result<Transition, IllegalTransition> {
         let lifecycle = before.end(self.outcome, self.failure, self.crash_loop)?;
         let reason = match lifecycle.state {

@@ -1,30 +1,29 @@
-//! Hints that something can be claimed, and the polling beneath them.
+//! Wake-ups: hints that jobs became claimable, and the polling beneath them.
 //!
-//! Subscribe before you look for jobs: a wake-up that comes between the look and the wait is then kept, not lost.
-//! A hint may never come, so whoever waits also looks by itself now and then: [`PollInterval`] says when.
+//! Subscribe before claiming: a wake-up between the claim and the wait is then buffered, not lost.
+//! A wake-up may never come, so subscribers also poll: [`PollInterval`] says when.
 
 use std::time::Duration;
 
-use orchestrix_core::Queue;
-use rand::RngExt;
+use orchestrix_core::{Backoff, Queue};
 use tokio::sync::broadcast;
 
-/// What may have happened.
+/// A hint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wakeup {
     /// A job of this queue became claimable.
     Queue(Queue),
-    /// Anything: hints were dropped because they came too fast, the connection that carries them was renewed, or it is
-    /// time to look without one.
+    /// Check everything: wake-ups were dropped because they came too fast, the connection that carries them was renewed, or
+    /// it is time to poll.
     Anything,
 }
 
-/// A subscription. Holds a bounded number of hints and never blocks whoever gives them.
+/// A subscription to wake-ups. It buffers a bounded number of them and never blocks the sender.
 #[derive(Debug)]
 pub struct Wakeups(broadcast::Receiver<Wakeup>);
 
 impl Wakeups {
-    /// Waits for the next hint. Pends for ever once the store is gone.
+    /// Waits for the next wake-up. Pends for ever once the store is dropped.
     pub async fn next(&mut self) -> Wakeup {
         match self.0.recv().await {
             Ok(wakeup) => wakeup,
@@ -33,7 +32,7 @@ impl Wakeups {
         }
     }
 
-    /// Takes all hints that have come already for one.
+    /// Discards all buffered wake-ups.
     pub fn drain(&mut self) {
         while !matches!(
             self.0.try_recv(),
@@ -41,41 +40,38 @@ impl Wakeups {
         ) {}
     }
 
-    /// Waits for the next hint, or until `polling` says that it is time to look without one.
-    pub async fn next_or_poll(&mut self, polling: &mut PollInterval) -> Wakeup {
-        tokio::time::timeout(polling.pause(), self.next()).await.unwrap_or(Wakeup::Anything)
+    /// Waits for the next wake-up, or until it is time to poll.
+    pub async fn next_or_poll(&mut self, interval: &mut PollInterval) -> Wakeup {
+        tokio::time::timeout(interval.next_delay(), self.next()).await.unwrap_or(Wakeup::Anything)
     }
 }
 
-/// How long to wait before looking for work without a hint: briefly after work was found, longer each time none was,
-/// up to a limit. Pauses are jittered, so that a fleet does not look in step.
+/// The poll interval: how long to wait for a wake-up before polling without one.
+///
+/// It is short after work was found, doubles after each poll that found none, up to a limit, and is jittered so that a
+/// fleet does not poll in step.
 #[derive(Debug, Clone)]
-pub struct PollInterval {
-    longest: Duration,
-    next: Duration,
-}
+pub struct PollInterval(Backoff);
 
 impl PollInterval {
-    /// The pause right after work was found.
+    /// The delay right after work was found.
     const SHORTEST: Duration = Duration::from_millis(50);
-    /// The longest pause unless told otherwise.
+    /// The default for the longest delay.
     pub const DEFAULT_LONGEST: Duration = Duration::from_secs(1);
 
-    /// Pauses of up to `longest`.
+    /// Delays of up to `longest`.
     pub fn new(longest: Duration) -> Self {
-        Self { longest, next: Self::SHORTEST.min(longest) }
+        Self(Backoff::new(Self::SHORTEST, longest))
     }
 
-    /// Takes note that work was found.
-    pub fn found(&mut self) {
-        self.next = Self::SHORTEST.min(self.longest);
+    /// Starts over from the shortest delay. Call it when work was found.
+    pub fn reset(&mut self) {
+        self.0.reset();
     }
 
-    /// How long to wait this time. Between 75 % and all of the plain pause, which then doubles.
-    pub fn pause(&mut self) -> Duration {
-        let pause = self.next.mul_f64(rand::rng().random_range(0.75..=1.0));
-        self.next = (self.next * 2).min(self.longest);
-        pause
+    /// Returns the delay before the next poll.
+    pub fn next_delay(&mut self) -> Duration {
+        self.0.next_jittered(&mut rand::rng())
     }
 }
 
@@ -85,7 +81,7 @@ impl Default for PollInterval {
     }
 }
 
-/// The giving side, one per store.
+/// The sending side of wake-ups, one per store.
 #[derive(Debug, Clone)]
 pub struct WakeupSender {
     claimable: broadcast::Sender<Wakeup>,
@@ -99,23 +95,23 @@ impl Default for WakeupSender {
 }
 
 impl WakeupSender {
-    /// Tells every subscriber; nobody listening is fine.
+    /// Sends a wake-up to every subscriber.
     pub fn wake(&self, wakeup: Wakeup) {
-        // The error only says that nobody listens.
+        // An error only means that there are no subscribers.
         let _ = self.claimable.send(wakeup);
     }
 
-    /// Tells whoever keeps the agenda that something was put on it.
+    /// Wakes the leader's timers: a job or a schedule began to wait for a time.
     pub fn wake_timers(&self) {
         let _ = self.timers.send(Wakeup::Anything);
     }
 
-    /// A new subscription to jobs that became claimable.
+    /// Subscribes to wake-ups about claimable jobs.
     pub fn subscribe(&self) -> Wakeups {
         Wakeups(self.claimable.subscribe())
     }
 
-    /// A new subscription to jobs that began to wait for a time.
+    /// Subscribes to wake-ups about timers.
     pub fn timers(&self) -> Wakeups {
         Wakeups(self.timers.subscribe())
     }
@@ -126,31 +122,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_grow_to_the_limit_with_jitter_and_shrink_when_work_is_found() {
-        let mut polling = PollInterval::new(Duration::from_millis(300));
-        let within = |pause: Duration, plain: u64| {
-            pause >= Duration::from_millis(plain * 3 / 4) && pause <= Duration::from_millis(plain)
+    fn delays_grow_up_to_the_limit_with_jitter_and_start_over_when_work_is_found() {
+        let mut interval = PollInterval::new(Duration::from_millis(300));
+        let within = |delay: Duration, plain: u64| {
+            delay >= Duration::from_millis(plain * 3 / 4) && delay <= Duration::from_millis(plain)
         };
         for plain in [50, 100, 200, 300, 300] {
-            let pause = polling.pause();
-            assert!(within(pause, plain), "{pause:?} for {plain} ms");
+            let delay = interval.next_delay();
+            assert!(within(delay, plain), "{delay:?} for {plain} ms");
         }
-        polling.found();
-        assert!(within(polling.pause(), 50));
+        interval.reset();
+        assert!(within(interval.next_delay(), 50));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn without_a_hint_it_is_soon_time_to_look_and_a_hint_comes_first() {
+    async fn without_a_wakeup_the_subscriber_polls_and_a_wakeup_comes_first() {
         let sender = WakeupSender::default();
         let mut wakeups = sender.subscribe();
-        let mut polling = PollInterval::default();
-        assert_eq!(wakeups.next_or_poll(&mut polling).await, Wakeup::Anything);
+        let mut interval = PollInterval::default();
+        assert_eq!(wakeups.next_or_poll(&mut interval).await, Wakeup::Anything);
         sender.wake(Wakeup::Queue(Queue::default()));
-        assert_eq!(wakeups.next_or_poll(&mut polling).await, Wakeup::Queue(Queue::default()));
+        assert_eq!(wakeups.next_or_poll(&mut interval).await, Wakeup::Queue(Queue::default()));
     }
 
     #[tokio::test]
-    async fn a_subscriber_that_lags_behind_is_told_to_look_at_everything() {
+    async fn a_subscriber_that_lags_behind_checks_everything() {
         let sender = WakeupSender::default();
         let mut wakeups = sender.subscribe();
         for _ in 0..1_000 {

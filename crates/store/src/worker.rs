@@ -1,4 +1,4 @@
-//! Workers as the store knows them.
+//! Registered workers.
 
 use std::{fmt, str::FromStr, time::Duration};
 
@@ -6,83 +6,85 @@ use orchestrix_core::{FieldError, Instance, JobType, Timestamp, WorkerName};
 
 use crate::{Queues, clock::whole_millis};
 
-/// What a worker says of itself when it starts.
+/// A worker as it describes itself.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct WorkerInfo {
-    /// Its name.
+    /// The name.
     pub name: WorkerName,
-    /// What it serves.
+    /// The queues that it serves.
     pub queues: Queues,
-    /// The types it knows; `None` takes any.
+    /// The job types that it has handlers for; `None` for any.
     pub job_types: Option<Vec<JobType>>,
-    /// How many jobs it runs at once.
+    /// The most jobs that it runs concurrently.
     pub concurrency: u32,
-    /// Which start of it this is; `None` if it does not say. What the same start says again leaves alone what it was told to do.
+    /// The id of this start of the worker, if it sends one. Registering again with the same id keeps the directive.
     pub instance: Option<Instance>,
-    /// After how long a silence it counts as dead; `None` leaves it as it was, [`WorkerInfo::DEAD_AFTER`] to begin with.
+    /// After how long without a heartbeat it counts as dead. `None` keeps the previous value, initially
+    /// [`WorkerInfo::DEAD_AFTER`].
     pub dead_after: Option<Duration>,
 }
 
 impl WorkerInfo {
-    /// How long a worker may be silent that does not say otherwise: three heartbeats of the usual length.
+    /// The default for [`dead_after`](WorkerInfo::dead_after): three default heartbeat intervals.
     pub const DEAD_AFTER: Duration = Duration::from_secs(30);
 
-    /// The longest that any may be silent.
+    /// The longest time without a heartbeat.
     pub const MAX_DEAD_AFTER: Duration = Duration::from_secs(7 * 24 * 3600);
 
-    /// A worker that takes anything, one job at a time, and says nothing more of itself.
+    /// A worker that runs any job, one at a time.
     pub const fn any(name: WorkerName) -> Self {
         Self { name, queues: Queues::All, job_types: None, concurrency: 1, instance: None, dead_after: None }
     }
 
-    /// How long a worker that shows itself so often may be silent: three times as long, and no less than usual.
+    /// When a worker with this heartbeat interval counts as dead: after three intervals, but not before the default.
     pub fn dead_after(heartbeat: Duration) -> Duration {
         Self::DEAD_AFTER.max(heartbeat.saturating_mul(3))
     }
 
-    /// Whether one that says it is this start of it may speak for it: only another that is named may not.
-    pub fn is_of(&self, instance: Option<&Instance>) -> bool {
+    /// Whether `instance` may act for this worker. Only a different instance id may not.
+    pub fn is_instance(&self, instance: Option<&Instance>) -> bool {
         self.instance.as_ref().zip(instance).is_none_or(|(own, other)| own == other)
     }
 
-    /// How long it may be silent, as stores keep it.
+    /// [`dead_after`](WorkerInfo::dead_after) as stores keep it.
     pub fn silence(&self) -> Option<Duration> {
         self.dead_after.map(|silence| whole_millis(silence.min(Self::MAX_DEAD_AFTER)))
     }
 }
 
-/// What a worker shows with a sign of life.
+/// What a worker reports with a heartbeat.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Presence {
-    /// How many more jobs it could run; `None` leaves what it last said.
+    /// Its free slots; `None` keeps the previous value.
     pub free_slots: Option<u32>,
-    /// Whether it takes nothing new any more, of its own accord: that counts as if it had been told to drain.
+    /// Whether it drains on its own. That counts like a drain directive.
     pub draining: bool,
-    /// Which start of it this is, if it says. One whose name another has taken since changes nothing of that one's, and is told to go on.
+    /// The id of this start of the worker, if it sends one. If another instance has taken its name since, the heartbeat
+    /// changes nothing and returns [`Directive::Run`].
     pub instance: Option<Instance>,
 }
 
 impl Presence {
-    /// Of one that works and could run so many more jobs.
+    /// The heartbeat of a running worker with `slots` free slots.
     pub const fn free(slots: u32) -> Self {
         Self { free_slots: Some(slots), draining: false, instance: None }
     }
 }
 
-/// What a worker should do.
+/// What the operator wants a worker to do.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Directive {
-    /// Go on.
+    /// Claim and run jobs.
     #[default]
     Run,
-    /// Take nothing new, and end when what runs is done.
+    /// Claim nothing new, and exit when the running jobs have finished.
     Drain,
     /// Stop at once.
     Stop,
 }
 
 impl Directive {
-    /// The directive as APIs spell it.
+    /// The name that APIs use.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Run => "run",
@@ -109,30 +111,30 @@ impl FromStr for Directive {
     }
 }
 
-/// A worker as it stands.
+/// A registered worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkerStatus {
-    /// What it said of itself.
+    /// Its description of itself.
     pub info: WorkerInfo,
-    /// What it should do.
+    /// The directive.
     pub directive: Directive,
-    /// How many more jobs it could run, as it last said.
+    /// The free slots that it last reported.
     pub free_slots: u32,
     /// When it registered.
     pub started_at: Timestamp,
-    /// When it last showed that it lives.
+    /// When it last sent a heartbeat.
     pub last_seen_at: Timestamp,
-    /// How long ago that was when this was read, by the store's clock.
+    /// How long ago that was, by the store's clock.
     pub seen_ago: Duration,
 }
 
 impl WorkerStatus {
-    /// How long it may be silent.
+    /// After how long without a heartbeat it counts as dead.
     pub fn dead_after(&self) -> Duration {
         self.info.dead_after.unwrap_or(WorkerInfo::DEAD_AFTER)
     }
 
-    /// Whether it was heard of query, by its own measure and the store's clock.
+    /// Whether its last heartbeat is recent enough.
     pub fn is_live(&self) -> bool {
         self.seen_ago <= self.dead_after()
     }

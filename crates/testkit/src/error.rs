@@ -1,4 +1,4 @@
-//! What can go wrong with a private server, each case with what to do about it.
+//! The errors of private servers. Each message says what to do.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use crate::installation::{OLDEST_POSTGRES, PG_BIN};
 
-/// A private server that could not be found, installed, started or spoken to.
+/// A private server could not be found, installed, started or queried.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// No PostgreSQL server is installed.
     #[error(
         "PostgreSQL {OLDEST_POSTGRES} or later is needed: apt-get install postgresql, \
-         or set {PG_BIN} to the directory that holds its `postgres`, `initdb` and `psql`"
+         or set {PG_BIN} to the directory with its `postgres`, `initdb` and `psql`"
     )]
     PostgresMissing,
 
@@ -22,12 +22,12 @@ pub enum Error {
     #[error("PgBouncer is needed for the tests behind a pooler: apt-get install pgbouncer")]
     PgBouncerMissing,
 
-    /// Schemathesis is not installed, or not as it should be.
-    #[error("schemathesis is needed for the tests of the API against its description: cargo xtask test installs it")]
+    /// Schemathesis is not installed, or not in the pinned version.
+    #[error("schemathesis is needed for the contract tests of the API: `cargo xtask test` installs it")]
     SchemathesisMissing,
 
     /// The directory named by `PG_BIN` lacks one of the programs.
-    #[error("{PG_BIN} is {}, which holds no `{program}`: point it at a PostgreSQL server's own bin directory", .bin.display())]
+    #[error("{PG_BIN} is {}, which contains no `{program}`: set it to the bin directory of a PostgreSQL server", .bin.display())]
     PostgresIncomplete {
         /// The directory that was searched.
         bin: PathBuf,
@@ -37,23 +37,23 @@ pub enum Error {
 
     /// The newest PostgreSQL on the machine is too old.
     #[error(
-        "PostgreSQL {OLDEST_POSTGRES} or later is needed, and {} holds version {found}: \
+        "PostgreSQL {OLDEST_POSTGRES} or later is needed, but {} has version {found}: \
          install a newer one, or set {PG_BIN} to its bin directory", .bin.display()
     )]
     PostgresTooOld {
-        /// Where the old version lives.
+        /// Its bin directory.
         bin: PathBuf,
         /// Its major version.
         found: u32,
     },
 
-    /// The process runs as root, which the server refuses, and its own user does not exist.
+    /// The process runs as root, which the server refuses, and the user to run it as does not exist.
     #[error(
         "the server refuses to run as root and there is no user `{user}` to run it as: \
          adduser --system --group {user}, or run as an ordinary user"
     )]
     NoAccount {
-        /// The user that was looked for.
+        /// The missing user.
         user: &'static str,
     },
 
@@ -62,27 +62,27 @@ pub enum Error {
     CannotInstall {
         /// The Debian package.
         package: &'static str,
-        /// What stands in the way.
+        /// Why it cannot be installed.
         reason: &'static str,
-        /// The command that a person has to run.
+        /// The command to run by hand.
         command: &'static str,
     },
 
-    /// No directory for temporary files is open to the server's user.
+    /// The server's user can write to no directory for temporary files.
     #[error(
-        "no directory for temporary files can be used by the server's user (tried {tried}): set TMPDIR to one that can"
+        "the server's user can write to no directory for temporary files (tried {tried}): set TMPDIR to one that it can"
     )]
     NoTemporaryDirectory {
         /// The directories that were tried.
         tried: String,
     },
 
-    /// The server's directory or one of its files could not be used.
-    #[error("cannot use {}: {source}", .path.display())]
+    /// The server's directory or one of its files is not accessible.
+    #[error("cannot access {}: {source}", .path.display())]
     Files {
         /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 
@@ -91,7 +91,7 @@ pub enum Error {
     Run {
         /// The program.
         program: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 
@@ -100,45 +100,45 @@ pub enum Error {
     Failed {
         /// The program.
         program: String,
-        /// How it ended.
+        /// Its exit status.
         status: ExitStatus,
-        /// The end of what it printed.
+        /// The end of its output.
         output: String,
     },
 
-    /// The server ended while it was starting.
-    #[error("the server ended while starting, {status}; the end of its log:\n{log}")]
+    /// The server exited during its start.
+    #[error("the server exited during its start, {status}; the end of its log:\n{log}")]
     ServerExited {
-        /// How it ended.
+        /// Its exit status.
         status: ExitStatus,
         /// The end of its log.
         log: String,
     },
 
-    /// The server was still not answering after the time allowed.
+    /// The server did not answer within the time limit.
     #[error("the server was not ready after {limit:?}; the end of its log:\n{log}")]
     NotReady {
-        /// The time that was allowed.
+        /// The time limit.
         limit: Duration,
         /// The end of its log.
         log: String,
     },
 
-    /// The server's processes were still there after they were told to end.
+    /// Processes of the server survived SIGKILL.
     #[error("processes {pids:?} of the server are still running {limit:?} after SIGKILL")]
     StillRunning {
-        /// The processes.
+        /// Their pids.
         pids: Vec<u32>,
-        /// The time that was allowed.
+        /// How long they were waited for.
         limit: Duration,
     },
 
-    /// Other processes took every port that was tried.
+    /// Every port that was tried was in use.
     #[error("no free loopback port after {tries} tries, the last of them {port}")]
     NoFreePort {
         /// How many ports were tried.
         tries: u32,
-        /// The last one.
+        /// The last port.
         port: u16,
     },
 }
@@ -161,7 +161,7 @@ impl Error {
     }
 }
 
-/// The last lines of a log: enough to see why, short enough for a test's failure message.
+/// The last lines of a log: enough to see the cause, short enough for a test's failure message.
 pub(crate) fn tail(text: &str) -> String {
     const LINES: usize = 30;
     let lines: Vec<&str> = text.trim_end().lines().collect();

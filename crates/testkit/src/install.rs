@@ -1,6 +1,7 @@
-//! Putting a missing server on a Debian machine.
+//! Installs missing servers on a Debian machine.
 //!
-//! Only the package, never a system service: the servers that tests use are started by this crate alone.
+//! Only the packages: no system service is created or started. The servers of the tests are started by this crate
+//! alone.
 
 use std::env;
 use std::fs::{self, File, Permissions};
@@ -8,121 +9,121 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::account::is_root;
+use crate::server_user::is_root;
 use crate::{Error, PG_BIN, PostgresInstallation, pgbouncer};
 
 /// A server that the tests need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Server {
+pub enum ServerPackage {
     /// PostgreSQL.
     Postgres,
     /// PgBouncer.
     PgBouncer,
 }
 
-/// What [`ensure`] found.
+/// The result of [`ensure`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ensured {
-    /// The server was there.
+pub enum InstallOutcome {
+    /// The package was already installed.
     Present,
-    /// The server was missing and is there now.
+    /// The package was missing and is now installed.
     Installed,
 }
 
-/// Makes sure that `server` is on this machine, installing its Debian package if it must and can.
+/// Ensures that a server is installed; installs its Debian package as root if it is missing.
 ///
-/// `before_install` is called before an installation starts, since that takes a while and prints what `apt-get` prints.
-pub fn ensure(server: Server, before_install: impl FnOnce()) -> Result<Ensured, Error> {
-    match server {
-        Server::Postgres => ensure_postgres(before_install),
-        Server::PgBouncer => ensure_pgbouncer(before_install),
+/// `before_install` is called before the installation starts, which takes a while and prints the output of `apt-get`.
+pub fn ensure(package: ServerPackage, before_install: impl FnOnce()) -> Result<InstallOutcome, Error> {
+    match package {
+        ServerPackage::Postgres => ensure_postgres(before_install),
+        ServerPackage::PgBouncer => ensure_pgbouncer(before_install),
     }
 }
 
-/// Makes sure of a program that starts no service and comes in a Debian package of its own name. `command` is what a
-/// person would have to run where this cannot.
+/// Ensures that a program is installed whose Debian package has the same name and starts no service. `command` is the
+/// advice if it cannot be installed here.
 pub fn ensure_program(
     program: &'static str,
     command: &'static str,
     before_install: impl FnOnce(),
-) -> Result<Ensured, Error> {
+) -> Result<InstallOutcome, Error> {
     let runs = || Command::new(program).arg("--version").stdin(Stdio::null()).output();
     if runs().is_ok() {
-        return Ok(Ensured::Present);
+        return Ok(InstallOutcome::Present);
     }
     check_apt(program, command)?;
-    let _alone = alone()?;
-    // Somebody else may have installed it meanwhile.
+    let _lock = lock_installation()?;
+    // Another process may have installed it meanwhile.
     if runs().is_ok() {
-        return Ok(Ensured::Present);
+        return Ok(InstallOutcome::Present);
     }
     before_install();
     apt(&["update"])?;
     apt(&["install", "-y", "--no-install-recommends", program])?;
-    runs().map(|_| Ensured::Installed).map_err(Error::run(program))
+    runs().map(|_| InstallOutcome::Installed).map_err(Error::run(program))
 }
 
-fn ensure_postgres(before_install: impl FnOnce()) -> Result<Ensured, Error> {
+fn ensure_postgres(before_install: impl FnOnce()) -> Result<InstallOutcome, Error> {
     match PostgresInstallation::find() {
-        Ok(_) => return Ok(Ensured::Present),
-        // Somebody chose a directory: another installation would not be used.
+        Ok(_) => return Ok(InstallOutcome::Present),
+        // `PG_BIN` was set: another installation would not be used.
         Err(error) if env::var_os(PG_BIN).is_some() => return Err(error),
         Err(Error::PostgresMissing) => {}
-        // Debian holds one version per release, so that apt has nothing newer to offer.
+        // A Debian release has one version of PostgreSQL, so apt has none that is newer.
         Err(error) => return Err(error),
     }
     check_apt("postgresql", "apt-get update && apt-get install -y postgresql")?;
-    let _alone = alone()?;
+    let _lock = lock_installation()?;
     if PostgresInstallation::find().is_ok() {
-        return Ok(Ensured::Present);
+        return Ok(InstallOutcome::Present);
     }
     before_install();
     apt(&["update"])?;
-    without_system_cluster(|| apt(&["install", "-y", "--no-install-recommends", "postgresql"]))?;
-    PostgresInstallation::find().map(|_| Ensured::Installed)
+    without_creating_cluster(|| apt(&["install", "-y", "--no-install-recommends", "postgresql"]))?;
+    PostgresInstallation::find().map(|_| InstallOutcome::Installed)
 }
 
-fn ensure_pgbouncer(before_install: impl FnOnce()) -> Result<Ensured, Error> {
+fn ensure_pgbouncer(before_install: impl FnOnce()) -> Result<InstallOutcome, Error> {
     if pgbouncer::find().is_ok() {
-        return Ok(Ensured::Present);
+        return Ok(InstallOutcome::Present);
     }
     check_apt("pgbouncer", "apt-get update && apt-get install -y pgbouncer")?;
-    let _alone = alone()?;
+    let _lock = lock_installation()?;
     if pgbouncer::find().is_ok() {
-        return Ok(Ensured::Present);
+        return Ok(InstallOutcome::Present);
     }
     before_install();
     apt(&["update"])?;
-    without_services(|| apt(&["install", "-y", "--no-install-recommends", "pgbouncer"]))?;
-    pgbouncer::find().map(|_| Ensured::Installed)
+    without_starting_services(|| apt(&["install", "-y", "--no-install-recommends", "pgbouncer"]))?;
+    pgbouncer::find().map(|_| InstallOutcome::Installed)
 }
 
-/// Installs a package that brings no service.
+/// Installs a package that starts no service.
 pub(crate) fn install_package(package: &'static str, command: &'static str) -> Result<(), Error> {
     check_apt(package, command)?;
-    let _alone = alone()?;
+    let _lock = lock_installation()?;
     apt(&["update"])?;
     apt(&["install", "-y", "--no-install-recommends", package])
 }
 
-/// Waits until no other process of ours installs anything, and keeps others from it until it is dropped: tests are processes of their own, and
-/// two that begin to install the same package at once spoil it for each other, for all that apt has locks.
-fn alone() -> Result<File, Error> {
+/// Takes the installation lock, released when dropped. Tests are separate processes, and two concurrent installations
+/// of one package fail in spite of apt's own locks.
+fn lock_installation() -> Result<File, Error> {
     let path = env::temp_dir().join("orchestrix-install.lock");
     let file = File::create(&path).map_err(Error::files(&path))?;
     file.lock().map_err(Error::files(&path))?;
     Ok(file)
 }
 
-/// Runs an installation during which packages start no services, by the rule file that Debian's tools ask. Where a
-/// machine has one of its own, as containers do, that one decides.
-fn without_services(install: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
+/// Runs an installation during which packages start no services, by means of `policy-rc.d`. An existing one, as in
+/// containers, is left in force.
+fn without_starting_services(install: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
     let rule = Path::new("/usr/sbin/policy-rc.d");
     if rule.exists() {
         return install();
     }
-    // 101 says that the action is not allowed.
+    // 101: action not allowed.
     fs::write(rule, "#!/bin/sh\nexit 101\n").map_err(Error::files(rule))?;
     fs::set_permissions(rule, Permissions::from_mode(0o755)).map_err(Error::files(rule))?;
     let installed = install();
@@ -130,12 +131,11 @@ fn without_services(install: impl FnOnce() -> Result<(), Error>) -> Result<(), E
     installed
 }
 
-/// Runs an installation during which Debian's postgresql-common creates no cluster, so that there is none to start.
+/// Runs an installation during which postgresql-common creates no cluster.
 ///
-/// Left alone, the package creates a cluster `main` and starts it on port 5432. Its settings file belongs to the
-/// package, which would ask about a changed one; the directory that this file includes is for additions. Ours is there
-/// only for the installation: what the machine's owner installs later is theirs to decide.
-fn without_system_cluster(install: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
+/// By default the package creates a cluster `main` and starts it on port 5432. Its own settings file must not change,
+/// or later upgrades would ask about it; so this adds a file to the included directory, and removes it afterwards.
+fn without_creating_cluster(install: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
     let directory = Path::new("/etc/postgresql-common/createcluster.d");
     let file = directory.join("orchestrix-testkit.conf");
     fs::create_dir_all(directory).map_err(Error::files(directory))?;
@@ -159,7 +159,7 @@ fn check_apt(package: &'static str, command: &'static str) -> Result<(), Error> 
 fn apt(arguments: &[&str]) -> Result<(), Error> {
     let program = format!("apt-get {}", arguments.join(" "));
     let status = Command::new("apt-get")
-        // Another apt on the machine, such as a nightly update, is waited for rather than a failure.
+        // Wait for other apt processes, such as a nightly update, instead of failing.
         .args(["-q", "-o", "DPkg::Lock::Timeout=300"])
         .args(arguments)
         .env("DEBIAN_FRONTEND", "noninteractive")
@@ -169,5 +169,5 @@ fn apt(arguments: &[&str]) -> Result<(), Error> {
     if status.success() {
         return Ok(());
     }
-    Err(Error::Failed { program, status, output: "its own output is above".into() })
+    Err(Error::Failed { program, status, output: "see its output above".into() })
 }

@@ -1,7 +1,7 @@
-//! Where PostgreSQL's own programs are.
+//! Finds PostgreSQL's programs.
 //!
-//! Debian keeps them off the PATH, one directory per major version, and puts wrappers there instead that manage system
-//! clusters. Only the programs themselves are of use here.
+//! Debian keeps them off the PATH, in one directory per major version. The programs on the PATH are wrappers that
+//! manage system clusters, and are of no use here.
 
 use std::env;
 use std::fs;
@@ -14,13 +14,13 @@ use crate::Error;
 /// The oldest major version that Orchestrix supports.
 pub const OLDEST_POSTGRES: u32 = 15;
 
-/// The environment variable that names PostgreSQL's bin directory, in place of a search.
+/// The environment variable with PostgreSQL's bin directory. It replaces the search.
 pub const PG_BIN: &str = "PG_BIN";
 
 const DEBIAN: &str = "/usr/lib/postgresql";
 const PROGRAMS: [&str; 3] = ["postgres", "initdb", "psql"];
 
-/// A PostgreSQL that is new enough and has all the programs that a private server needs.
+/// A supported PostgreSQL with all programs that a private server needs.
 #[derive(Debug, Clone)]
 pub struct PostgresInstallation {
     bin: PathBuf,
@@ -28,9 +28,9 @@ pub struct PostgresInstallation {
 }
 
 impl PostgresInstallation {
-    /// Finds the newest installation: the one that [`PG_BIN`] names, else Debian's, else the one on the PATH.
+    /// Finds an installation: the one in [`PG_BIN`], else Debian's newest, else the one on the PATH.
     ///
-    /// What was found once is remembered; what was missing is looked for again, since it may have been installed.
+    /// A success is cached. A failure is not, because the package may be installed later.
     pub fn find() -> Result<Self, Error> {
         static FOUND: OnceLock<PostgresInstallation> = OnceLock::new();
         if let Some(found) = FOUND.get() {
@@ -100,7 +100,7 @@ fn first_missing(bin: &Path) -> Option<&'static str> {
     PROGRAMS.into_iter().find(|program| !bin.join(program).is_file())
 }
 
-/// The major version in `postgres (PostgreSQL) 15.14 (Debian 15.14-0+deb12u1)`, also in `17beta1` and `9.6.24`.
+/// Parses the major version in `postgres (PostgreSQL) 15.14 (Debian 15.14-0+deb12u1)`, `17beta1` or `9.6.24`.
 fn major(version: &str) -> Option<u32> {
     let number = version.split_once("(PostgreSQL) ")?.1;
     let digits = number.find(|c: char| !c.is_ascii_digit()).unwrap_or(number.len());
@@ -112,7 +112,7 @@ mod tests {
     use super::major;
 
     #[test]
-    fn the_major_version_is_read_from_releases_and_betas() {
+    fn the_major_version_is_parsed_from_releases_and_betas() {
         assert_eq!(major("postgres (PostgreSQL) 15.14 (Debian 15.14-0+deb12u1)\n"), Some(15));
         assert_eq!(major("postgres (PostgreSQL) 19beta1\n"), Some(19));
         assert_eq!(major("postgres (PostgreSQL) 9.6.24"), Some(9));

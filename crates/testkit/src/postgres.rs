@@ -1,7 +1,7 @@
-//! A private PostgreSQL.
+//! A private PostgreSQL server.
 //!
-//! `postgres` itself is our child, not a daemon that `pg_ctl` left behind: its pid is known, its end is seen, and
-//! signals reach it. It listens on loopback only, without a socket file, and trusts everybody who can connect.
+//! `postgres` is a direct child, not a daemon started by `pg_ctl`: its pid is known, its exit is noticed, and it
+//! receives signals. It listens on loopback only, without a Unix socket, and trusts every client.
 
 use std::fs;
 use std::net::TcpListener;
@@ -10,13 +10,13 @@ use std::process::Child;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::account::Account;
 use crate::error::tail;
-use crate::process::{self, LOOK_AGAIN};
-use crate::scratch::{Scratch, random};
+use crate::process::{self, POLL_INTERVAL};
+use crate::server_dir::{ServerDir, random};
+use crate::server_user::ServerUser;
 use crate::{Error, PostgresInstallation, psql};
 
-/// The package's user, which the server runs as when we are root.
+/// The package's user, used when this process is root.
 const USER: &str = "postgres";
 /// Long enough for crash recovery on a slow and busy machine.
 const START_LIMIT: Duration = Duration::from_secs(120);
@@ -24,29 +24,29 @@ const STOP_LIMIT: Duration = Duration::from_secs(60);
 const QUIT_LIMIT: Duration = Duration::from_secs(10);
 const PORT_TRIES: u32 = 10;
 
-/// What a private server does for the safety of its data.
+/// How a private server protects its data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
-    /// Commits do not wait for the disk. They survive the death of the server, not that of the machine.
+    /// No fsync: commits survive a crash of the server, not of the machine.
     #[default]
     Fast,
-    /// PostgreSQL's own defaults, for measurements.
+    /// PostgreSQL's defaults, for measurements.
     Durable,
 }
 
 impl Durability {
     fn settings(self) -> &'static [&'static str] {
         match self {
-            // synchronous_commit stays on: off, a killed server would lose commits that it had acknowledged, and the
-            // tests are there to see that it does not. Dynamic memory in files goes with the directory, while a killed
-            // server's segments in /dev/shm would stay.
+            // synchronous_commit stays on: without it a killed server would lose acknowledged commits, which the
+            // tests would report as a bug. Shared memory in files is removed with the directory; segments of a killed
+            // server in /dev/shm would stay.
             Self::Fast => &["fsync=off", "full_page_writes=off", "dynamic_shared_memory_type=mmap"],
             Self::Durable => &[],
         }
     }
 }
 
-/// The choices for a [`PostgresServer`] that is about to start.
+/// Settings of a [`PostgresServer`] before its start.
 #[derive(Debug, Clone, Default)]
 pub struct PostgresBuilder {
     durability: Durability,
@@ -54,14 +54,14 @@ pub struct PostgresBuilder {
 }
 
 impl PostgresBuilder {
-    /// Chooses how safe the data is; [`Durability::Fast`] unless told otherwise.
+    /// Sets the durability; the default is [`Durability::Fast`].
     #[must_use]
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
         self
     }
 
-    /// Adds a setting, as in `postgresql.conf`; later ones win over earlier ones and over our own.
+    /// Adds a setting as in `postgresql.conf`. It overrides earlier settings and the defaults of this crate.
     #[must_use]
     pub fn setting(mut self, name: &str, value: &str) -> Self {
         self.settings.push(format!("{name}={value}"));
@@ -73,16 +73,16 @@ impl PostgresBuilder {
         self.start_on(free_port)
     }
 
-    /// Starts on the first of `ports` that is still free when the server asks for it.
+    /// Starts on the first of `ports` that is free when the server binds it.
     fn start_on(self, mut ports: impl FnMut() -> u16) -> Result<PostgresServer, Error> {
         let installation = PostgresInstallation::find()?;
-        let scratch = Scratch::create("postgres", Account::for_server(USER)?, "QUIT")?;
+        let dir = ServerDir::create("postgres", ServerUser::for_server(USER)?, "QUIT")?;
         let mut settings = vec!["listen_addresses=127.0.0.1".into(), "unix_socket_directories=".into()];
         settings.push("max_connections=200".into());
         settings.extend(self.durability.settings().iter().map(|&setting| setting.into()));
         settings.extend(self.settings);
-        let mut server = PostgresServer { installation, settings, port: 0, process: None, scratch };
-        server.initialise()?;
+        let mut server = PostgresServer { installation, settings, port: 0, process: None, dir };
+        server.init_data_dir()?;
         for _ in 0..PORT_TRIES {
             server.port = ports();
             if server.launch()? == Launch::Ready {
@@ -93,15 +93,15 @@ impl PostgresBuilder {
     }
 }
 
-/// A private PostgreSQL server; dropping it ends the server and removes its data.
+/// A private PostgreSQL server; stopped and removed when dropped.
 #[derive(Debug)]
 pub struct PostgresServer {
     installation: PostgresInstallation,
     settings: Vec<String>,
     port: u16,
     process: Option<Child>,
-    // Last, so that the server is down before its directory goes.
-    scratch: Scratch,
+    // Declared last, so that the server stops before its directory is removed.
+    dir: ServerDir,
 }
 
 #[derive(PartialEq, Eq)]
@@ -111,7 +111,7 @@ enum Launch {
 }
 
 impl PostgresServer {
-    /// A server with the settings for tests, to be changed before it starts.
+    /// A builder with the settings for tests.
     pub fn builder() -> PostgresBuilder {
         PostgresBuilder::default()
     }
@@ -126,39 +126,39 @@ impl PostgresServer {
         format!("postgres://{USER}@127.0.0.1:{}", self.port)
     }
 
-    /// The loopback port, the same for the server's whole life.
+    /// The loopback port; it stays the same across restarts.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// The pid of the server's main process, unless it was stopped or killed.
+    /// The pid of the server's main process, or `None` after a stop or kill.
     pub fn pid(&self) -> Option<u32> {
         self.process.as_ref().map(Child::id)
     }
 
-    /// Shuts the server down in order, ending its sessions: what `pg_ctl stop -m fast` does.
+    /// Shuts down and disconnects all sessions, like `pg_ctl stop -m fast`.
     pub fn stop(&mut self) -> Result<(), Error> {
-        self.end(&[("INT", STOP_LIMIT), ("QUIT", QUIT_LIMIT)])
+        self.stop_with(&[("INT", STOP_LIMIT), ("QUIT", QUIT_LIMIT)])
     }
 
-    /// Kills every process of the server at once, as a crash would: no message to clients, no clean-up.
+    /// Kills every process of the server at once, like a crash: clients get no message, nothing is cleaned up.
     pub fn kill(&mut self) -> Result<(), Error> {
         let Some(pid) = self.pid() else { return Ok(()) };
-        // Stopped first, so that it forks no process that the list would miss. And the sessions have to be killed too:
-        // one that is busy notices the loss of its parent late, and until then a restart is refused.
+        // Stop it first, so that it cannot fork a process that the list would miss. The sessions must be killed, too:
+        // a busy one notices late that its parent is gone, and a restart fails until then.
         process::signal("STOP", &[pid])?;
         let mut all = process::children(pid);
         all.push(pid);
         process::signal("KILL", &all)?;
-        self.end(&[])?;
+        self.stop_with(&[])?;
         process::wait_gone(&all, QUIT_LIMIT)
     }
 
-    /// Starts the server again on the same port and data, after stopping it if it still runs.
+    /// Starts the server again on the same port and data directory. A running server is stopped first.
     pub fn restart(&mut self) -> Result<(), Error> {
         self.stop()?;
         let deadline = Instant::now() + START_LIMIT;
-        // The port is part of the URLs already handed out, so whoever took it meanwhile has to be waited for.
+        // Clients already have URLs with this port, so wait until it is free again.
         while self.launch()? == Launch::PortTaken {
             if Instant::now() >= deadline {
                 return Err(Error::NoFreePort { tries: 1, port: self.port });
@@ -168,31 +168,31 @@ impl PostgresServer {
         Ok(())
     }
 
-    fn data(&self) -> PathBuf {
-        self.scratch.path().join("data")
+    fn data_dir(&self) -> PathBuf {
+        self.dir.path().join("data")
     }
 
-    fn initialise(&self) -> Result<(), Error> {
+    fn init_data_dir(&self) -> Result<(), Error> {
         let program = self.installation.program("initdb");
-        // No clean-up by initdb: it would take the files from under the servers that it runs, which then leave their
-        // shared memory behind. The keeper removes everything once all of them are gone.
+        // initdb must not clean up after itself: it would remove the files of the servers it runs, which then leak
+        // their shared memory. The cleanup process removes everything once they have exited.
         let output = self
-            .scratch
+            .dir
             .command(&program)
             .args(["-A", "trust", "-U", USER, "-E", "UTF8", "--locale=C.UTF-8", "--no-sync", "--no-clean", "-D"])
-            .arg(self.data())
+            .arg(self.data_dir())
             .output()
             .map_err(Error::run(&program))?;
-        self.scratch.ended()?;
+        self.dir.clear_pid()?;
         if output.status.success() { Ok(()) } else { Err(Error::failed(&program, &output)) }
     }
 
     fn launch(&mut self) -> Result<Launch, Error> {
-        let log = self.scratch.log()?;
+        let log = self.dir.log()?;
         let log_start = log.metadata().map_err(Error::run("stat"))?.len();
         let program = self.installation.program("postgres");
-        let mut command = self.scratch.command(&program);
-        command.arg("-D").arg(self.data()).arg("-p").arg(self.port.to_string());
+        let mut command = self.dir.command(&program);
+        command.arg("-D").arg(self.data_dir()).arg("-p").arg(self.port.to_string());
         command.args(self.settings.iter().flat_map(|setting| ["-c", setting]));
         command.stdout(log.try_clone().map_err(Error::run("dup"))?).stderr(log);
         self.process = Some(command.spawn().map_err(Error::run(&program))?);
@@ -200,7 +200,7 @@ impl PostgresServer {
         match self.wait_until_ready(log_start) {
             Ok(()) => Ok(Launch::Ready),
             Err(error) => {
-                self.end(&[("QUIT", QUIT_LIMIT)])?;
+                self.stop_with(&[("QUIT", QUIT_LIMIT)])?;
                 match error {
                     Error::ServerExited { log, .. } if log.contains("Address already in use") => Ok(Launch::PortTaken),
                     error => Err(error),
@@ -209,27 +209,27 @@ impl PostgresServer {
         }
     }
 
-    /// Waits until this server, and not another that holds the port, says that it is ready; then asks it something.
+    /// Waits until this server, not another on the same port, is ready; then runs a query.
     fn wait_until_ready(&mut self, log_start: u64) -> Result<(), Error> {
         let deadline = Instant::now() + START_LIMIT;
-        while !self.says_ready() {
+        while !self.is_ready() {
             let Some(process) = &mut self.process else { break };
             if let Some(status) = process.try_wait().map_err(Error::run("wait"))? {
-                let log = tail(&self.scratch.log_since(log_start)?);
+                let log = tail(&self.dir.log_since(log_start)?);
                 return Err(Error::ServerExited { status, log });
             }
             if Instant::now() >= deadline {
-                let log = tail(&self.scratch.log_since(log_start)?);
+                let log = tail(&self.dir.log_since(log_start)?);
                 return Err(Error::NotReady { limit: START_LIMIT, log });
             }
-            thread::sleep(LOOK_AGAIN);
+            thread::sleep(POLL_INTERVAL);
         }
         psql(&self.url("postgres"), "SELECT 1").map(drop)
     }
 
-    /// Whether the server's lock file carries our process's pid in line 1 and its word in line 8; `pg_ctl` looks there.
-    fn says_ready(&self) -> bool {
-        let Ok(lock) = fs::read_to_string(self.data().join("postmaster.pid")) else {
+    /// Whether the lock file has our pid in line 1 and `ready` in line 8, which is what `pg_ctl` checks.
+    fn is_ready(&self) -> bool {
+        let Ok(lock) = fs::read_to_string(self.data_dir().join("postmaster.pid")) else {
             return false;
         };
         let lines: Vec<&str> = lock.lines().map(str::trim).collect();
@@ -237,31 +237,32 @@ impl PostgresServer {
         lines.first().copied() == ours.as_deref() && lines.get(7) == Some(&"ready")
     }
 
-    /// Sends the signals one after the other, giving each its time, and SIGKILL if none of them was enough.
-    fn end(&mut self, signals: &[(&str, Duration)]) -> Result<(), Error> {
+    /// Sends the signals one after the other, each with its time limit; then SIGKILL.
+    fn stop_with(&mut self, signals: &[(&str, Duration)]) -> Result<(), Error> {
         let Some(mut process) = self.process.take() else { return Ok(()) };
         for &(signal, limit) in signals {
             process::signal(signal, &[process.id()])?;
             if process::wait(&mut process, limit)?.is_some() {
-                return self.scratch.ended();
+                return self.dir.clear_pid();
             }
         }
         process.kill().map_err(Error::run("kill"))?;
         process.wait().map_err(Error::run("wait"))?;
-        self.scratch.ended()
+        self.dir.clear_pid()
     }
 }
 
 impl Drop for PostgresServer {
     fn drop(&mut self) {
-        // Nothing to be done about an error here: the keeper, next to go, tries the same.
-        let _ = self.end(&[("QUIT", QUIT_LIMIT)]);
+        // Errors are ignored: the cleanup process does the same next.
+        let _ = self.stop_with(&[("QUIT", QUIT_LIMIT)]);
     }
 }
 
-/// A loopback port that nobody listens on, below the range from which Linux takes the ports of outgoing connections.
+/// A free loopback port below the ephemeral range.
 ///
-/// Within that range, a client that tries to reconnect to a stopped server can be given the server's own port.
+/// A port of that range could be assigned to a client that tries to reconnect to a stopped server: it would connect
+/// to itself.
 pub fn free_port() -> u16 {
     const LOWEST: u64 = 15_000;
     const HIGHEST: u64 = 32_000;
@@ -281,7 +282,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_port_that_was_taken_meanwhile_is_given_up_for_another() {
+    fn a_port_taken_meanwhile_is_replaced_by_another() {
         let taken = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut ports = [taken.local_addr().unwrap().port(), free_port()].into_iter();
         let server = PostgresServer::builder().start_on(|| ports.next().unwrap()).unwrap();
@@ -290,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_cannot_start_shows_its_log() {
+    fn a_server_that_cannot_start_reports_its_log() {
         let error = PostgresServer::builder().setting("no_such_setting", "1").start().unwrap_err();
         assert!(matches!(&error, Error::ServerExited { log, .. } if log.contains("no_such_setting")), "{error}");
     }

@@ -1,4 +1,4 @@
-//! Signals and waiting for processes, without `unsafe`: signals go through the shell's own `kill`.
+//! Signals and waiting for processes. Signals go through the shell's `kill`, which needs no `unsafe` code.
 
 use std::fs;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use crate::Error;
 
-/// How often a wait looks again. Waiting for a process that is not our child has no event to wait on.
-pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(5);
+/// How often a wait polls. There is no event for the exit of a process that is not a child.
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Sends a signal such as `INT`. A process that is gone already is no error: the wait that follows is what counts.
+/// Sends a signal such as `INT`. A process that is already gone is not an error.
 pub(crate) fn signal(name: &str, pids: &[u32]) -> Result<(), Error> {
     Command::new("/bin/sh")
         .args(["-c", r#"kill -s "$0" "$@""#, name])
@@ -22,7 +22,7 @@ pub(crate) fn signal(name: &str, pids: &[u32]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Waits for a child's end, up to `limit`; `None` says that it still runs.
+/// Waits for a child's exit, up to `limit`; returns `None` if it still runs.
 pub(crate) fn wait(child: &mut Child, limit: Duration) -> Result<Option<ExitStatus>, Error> {
     let deadline = Instant::now() + limit;
     loop {
@@ -30,11 +30,11 @@ pub(crate) fn wait(child: &mut Child, limit: Duration) -> Result<Option<ExitStat
         if status.is_some() || Instant::now() >= deadline {
             return Ok(status);
         }
-        thread::sleep(LOOK_AGAIN);
+        thread::sleep(POLL_INTERVAL);
     }
 }
 
-/// Waits until none of `pids` runs any more.
+/// Waits until none of `pids` is running.
 pub(crate) fn wait_gone(pids: &[u32], limit: Duration) -> Result<(), Error> {
     let deadline = Instant::now() + limit;
     loop {
@@ -45,11 +45,11 @@ pub(crate) fn wait_gone(pids: &[u32], limit: Duration) -> Result<(), Error> {
         if Instant::now() >= deadline {
             return Err(Error::StillRunning { pids: left, limit });
         }
-        thread::sleep(LOOK_AGAIN);
+        thread::sleep(POLL_INTERVAL);
     }
 }
 
-/// The processes whose parent is `parent`; none where there is no `/proc`.
+/// The children of `parent`; empty on systems without `/proc`.
 pub(crate) fn children(parent: u32) -> Vec<u32> {
     let Ok(entries) = fs::read_dir("/proc") else {
         return Vec::new();
@@ -61,7 +61,7 @@ pub(crate) fn children(parent: u32) -> Vec<u32> {
         .collect()
 }
 
-/// Whether `pid` still does anything. A zombie does not: nobody may ever reap an orphan in a container.
+/// Whether `pid` is running. A zombie is not: in a container an orphan may never be reaped.
 fn is_running(pid: u32) -> bool {
     stat(pid).is_some_and(|stat| !matches!(stat.state, 'Z' | 'X'))
 }
@@ -73,7 +73,7 @@ struct Stat {
 
 fn stat(pid: u32) -> Option<Stat> {
     let line = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // `pid (name) state parent …`, and the name may itself hold spaces and parentheses.
+    // `pid (name) state parent …`; the name may contain spaces and parentheses.
     let (_, after_name) = line.rsplit_once(')')?;
     let mut fields = after_name.split_ascii_whitespace();
     Some(Stat { state: fields.next()?.chars().next()?, parent: fields.next()?.parse().ok()? })

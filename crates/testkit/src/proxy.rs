@@ -1,7 +1,8 @@
-//! A line to a server that can be cut, frozen and mended.
+//! A TCP proxy that injects faults: it can be cut, frozen and restored.
 //!
-//! A process that talks through it can be parted from its server while others, who do not, are not. Cut, both sides
-//! learn of it at once, as when a cable's end dies with its machine; frozen, neither does, as when a switch drops every packet.
+//! It separates one process from its server while others stay connected. A cut closes connections, so both sides
+//! notice at once, as when a machine dies. A freeze stops forwarding, so neither side notices, as when a switch drops
+//! every packet.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
@@ -11,11 +12,11 @@ use std::thread;
 
 use crate::Error;
 
-/// A proxy on a loopback port of its own; gone, with all its connections, when dropped.
+/// A proxy on a free loopback port; stopped, with all its connections, when dropped.
 #[derive(Debug)]
-pub struct Proxy {
+pub struct FaultProxy {
     address: SocketAddr,
-    line: Arc<Line>,
+    shared: Arc<Shared>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,12 +24,12 @@ enum Mode {
     Passing,
     Frozen,
     Cut,
-    /// Cut for good.
-    Gone,
+    /// The proxy was dropped.
+    Dropped,
 }
 
 #[derive(Debug)]
-struct Line {
+struct Shared {
     target: SocketAddr,
     state: Mutex<State>,
     changed: Condvar,
@@ -41,65 +42,65 @@ struct State {
     accepted: u64,
 }
 
-impl Proxy {
-    /// Begins to pass connections on to `target`.
+impl FaultProxy {
+    /// Starts to forward connections to `target`.
     pub fn start(target: SocketAddr) -> Result<Self, Error> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(Error::run("bind"))?;
         let address = listener.local_addr().map_err(Error::run("getsockname"))?;
         let state = State { mode: Mode::Passing, connections: HashMap::new(), accepted: 0 };
-        let line = Arc::new(Line { target, state: Mutex::new(state), changed: Condvar::new() });
-        let accepting = Arc::clone(&line);
+        let shared = Arc::new(Shared { target, state: Mutex::new(state), changed: Condvar::new() });
+        let accepting = Arc::clone(&shared);
         thread::spawn(move || accept(&listener, &accepting));
-        Ok(Self { address, line })
+        Ok(Self { address, shared })
     }
 
-    /// Where to connect to instead of the target.
+    /// The address to connect to instead of the target.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Ends every connection, and new ones as soon as they come.
+    /// Closes every connection, and new ones as soon as they are accepted.
     pub fn cut(&self) {
-        self.line.turn(Mode::Cut);
+        self.shared.set_mode(Mode::Cut);
     }
 
-    /// Takes whatever comes, new connections too, and passes nothing on until the line is restored or cut.
+    /// Accepts connections and data, but forwards nothing until [`restore`](Self::restore) or [`cut`](Self::cut).
     pub fn freeze(&self) {
-        self.line.turn(Mode::Frozen);
+        self.shared.set_mode(Mode::Frozen);
     }
 
-    /// Passes on again, first of all what was held back.
+    /// Forwards again, first of all the data held back.
     pub fn restore(&self) {
-        self.line.turn(Mode::Passing);
+        self.shared.set_mode(Mode::Passing);
     }
 }
 
-impl Drop for Proxy {
+impl Drop for FaultProxy {
     fn drop(&mut self) {
-        self.line.turn(Mode::Gone);
-        // Whoever accepts is woken by this, and sees that it is over.
+        self.shared.set_mode(Mode::Dropped);
+        // Wakes the accept loop, which then sees that the proxy was dropped.
         drop(TcpStream::connect(self.address));
     }
 }
 
-impl Line {
+impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn turn(&self, mode: Mode) {
+    fn set_mode(&self, mode: Mode) {
         let mut state = self.state();
         state.mode = mode;
-        if matches!(mode, Mode::Cut | Mode::Gone) {
+        if matches!(mode, Mode::Cut | Mode::Dropped) {
             for (_, streams) in state.connections.drain() {
-                hang_up(&streams);
+                close_all(&streams);
             }
         }
         self.changed.notify_all();
     }
 
-    /// Waits while the line is frozen; fails for a connection that was ended meanwhile.
-    fn open(&self, id: u64) -> io::Result<()> {
+    /// Waits while the proxy is frozen; fails if the connection was closed meanwhile.
+    fn wait_until_passing(&self, id: u64) -> io::Result<()> {
         let mut state = self.state();
         while state.mode == Mode::Frozen {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -107,10 +108,10 @@ impl Line {
         if state.connections.contains_key(&id) { Ok(()) } else { Err(io::ErrorKind::ConnectionAborted.into()) }
     }
 
-    /// Takes a connection in, unless the line is cut.
+    /// Registers a client connection, unless the proxy is cut.
     fn admit(&self, client: &TcpStream) -> io::Result<u64> {
         let mut state = self.state();
-        if matches!(state.mode, Mode::Cut | Mode::Gone) {
+        if matches!(state.mode, Mode::Cut | Mode::Dropped) {
             return Err(io::ErrorKind::ConnectionRefused.into());
         }
         state.accepted += 1;
@@ -119,8 +120,8 @@ impl Line {
         Ok(id)
     }
 
-    /// Adds the server's side, unless the connection was ended meanwhile.
-    fn join(&self, id: u64, server: &TcpStream) -> io::Result<()> {
+    /// Registers the server side, unless the connection was closed meanwhile.
+    fn add_server_side(&self, id: u64, server: &TcpStream) -> io::Result<()> {
         match self.state().connections.get_mut(&id) {
             Some(streams) => streams.push(server.try_clone()?),
             None => return Err(io::ErrorKind::ConnectionAborted.into()),
@@ -130,56 +131,56 @@ impl Line {
 
     fn end(&self, id: u64) {
         if let Some(streams) = self.state().connections.remove(&id) {
-            hang_up(&streams);
+            close_all(&streams);
         }
     }
 }
 
-// A side that is gone already needs no more.
-fn hang_up(streams: &[TcpStream]) {
+// Errors are ignored: the side is already closed.
+fn close_all(streams: &[TcpStream]) {
     for stream in streams {
         let _ = stream.shutdown(Shutdown::Both);
     }
 }
 
-fn accept(listener: &TcpListener, line: &Arc<Line>) {
+fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
     for client in listener.incoming() {
-        if line.state().mode == Mode::Gone {
+        if shared.state().mode == Mode::Dropped {
             return;
         }
         let Ok(client) = client else { continue };
-        let line = Arc::clone(line);
+        let shared = Arc::clone(shared);
         thread::spawn(move || {
-            if let Ok(id) = line.admit(&client) {
-                // However it ends: to both sides it looks like the end of the connection.
-                let _ = carry(&line, id, &client);
-                line.end(id);
+            if let Ok(id) = shared.admit(&client) {
+                // Whatever the error: both sides see a closed connection.
+                let _ = forward_connection(&shared, id, &client);
+                shared.end(id);
             }
         });
     }
 }
 
-fn carry(line: &Arc<Line>, id: u64, client: &TcpStream) -> io::Result<()> {
-    line.open(id)?;
-    let server = TcpStream::connect(line.target)?;
-    line.join(id, &server)?;
+fn forward_connection(shared: &Arc<Shared>, id: u64, client: &TcpStream) -> io::Result<()> {
+    shared.wait_until_passing(id)?;
+    let server = TcpStream::connect(shared.target)?;
+    shared.add_server_side(id, &server)?;
     for stream in [client, &server] {
         stream.set_nodelay(true)?;
     }
     let (to_client, from_server) = (client.try_clone()?, server.try_clone()?);
-    let back = Arc::clone(line);
+    let shared_back = Arc::clone(shared);
     thread::spawn(move || {
-        let _ = pass(&back, id, from_server, to_client);
-        back.end(id);
+        let _ = copy_bytes(&shared_back, id, from_server, to_client);
+        shared_back.end(id);
     });
-    pass(line, id, client.try_clone()?, server)
+    copy_bytes(shared, id, client.try_clone()?, server)
 }
 
-fn pass(line: &Line, id: u64, mut from: TcpStream, mut to: TcpStream) -> io::Result<()> {
+fn copy_bytes(shared: &Shared, id: u64, mut from: TcpStream, mut to: TcpStream) -> io::Result<()> {
     let mut buffer = [0; 16 * 1024];
     loop {
         let read = from.read(&mut buffer)?;
-        line.open(id)?;
+        shared.wait_until_passing(id)?;
         if read == 0 {
             return Ok(());
         }

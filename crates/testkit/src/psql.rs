@@ -1,4 +1,4 @@
-//! SQL through `psql`: for setting up and looking in, not for the code under test.
+//! SQL through `psql`, for setup and assertions.
 
 use std::process::{Command, Stdio};
 
@@ -10,7 +10,7 @@ use crate::{Error, PostgresInstallation};
 pub fn psql(url: &str, sql: &str) -> Result<String, Error> {
     let program = PostgresInstallation::find()?.program("psql");
     let output = Command::new(&program)
-        // Not the user's own start-up file, no table borders, no headings, the first error is the exit status.
+        // No `.psqlrc`, no borders, no headings; stop at the first error.
         .args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", url, "-c", sql])
         .stdin(Stdio::null())
         .output()

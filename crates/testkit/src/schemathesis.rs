@@ -1,18 +1,19 @@
-//! Schemathesis, which asks a server all that its description allows, and more.
+//! Schemathesis, a property-based tester of HTTP APIs with an OpenAPI description.
 //!
-//! It lives in a Python environment of its own under `target`: nothing on the machine is changed, and `cargo clean` removes it.
+//! It is installed into a Python environment under `target`: nothing else on the machine changes, and `cargo clean`
+//! removes it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::Error;
-use crate::install::{Ensured, install_package};
+use crate::install::{InstallOutcome, install_package};
 
-/// The versions of all its parts; a copy of it in the environment says that the installation was finished.
+/// The pinned versions. A copy in the environment marks a finished installation.
 const PARTS: &str = include_str!("schemathesis.txt");
 
-/// Its program, as [`ensure_schemathesis`] left it.
+/// The path of the program that [`ensure_schemathesis`] installed.
 pub fn schemathesis() -> Result<PathBuf, Error> {
     let home = home();
     match fs::read_to_string(home.join("parts.txt")) {
@@ -21,12 +22,12 @@ pub fn schemathesis() -> Result<PathBuf, Error> {
     }
 }
 
-/// Makes sure of it, installing it from PyPI if it is missing or of other versions.
+/// Installs it from PyPI if it is missing or has other versions.
 ///
-/// `before_install` is called before an installation starts, since that takes a while.
-pub fn ensure_schemathesis(before_install: impl FnOnce()) -> Result<Ensured, Error> {
+/// `before_install` is called before the installation starts, which takes a while.
+pub fn ensure_schemathesis(before_install: impl FnOnce()) -> Result<InstallOutcome, Error> {
     if schemathesis().is_ok() {
-        return Ok(Ensured::Present);
+        return Ok(InstallOutcome::Present);
     }
     before_install();
     let home = home();
@@ -36,18 +37,18 @@ pub fn ensure_schemathesis(before_install: impl FnOnce()) -> Result<Ensured, Err
     make_environment(&home)?;
     let wanted = home.join("wanted.txt");
     fs::write(&wanted, PARTS).map_err(Error::files(&wanted))?;
-    // Ready-made parts only: building one would need compilers of who knows which kind.
+    // Wheels only: building from source would need compilers.
     let options = ["--quiet", "--disable-pip-version-check", "--no-input", "--only-binary", ":all:"];
     run(Command::new(home.join("bin/python")).args(["-m", "pip", "install"]).args(options).arg("-r").arg(&wanted))?;
     fs::rename(&wanted, home.join("parts.txt")).map_err(Error::files(&wanted))?;
-    Ok(Ensured::Installed)
+    Ok(InstallOutcome::Installed)
 }
 
 fn home() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/schemathesis")
 }
 
-// Debian's Python comes without what makes environments.
+// Debian's Python lacks the venv module until its package is installed.
 fn make_environment(home: &Path) -> Result<(), Error> {
     let make = || run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(home));
     make().or_else(|_| {

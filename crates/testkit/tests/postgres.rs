@@ -1,6 +1,6 @@
-//! A private PostgreSQL comes, survives a crash, and goes without a trace.
+//! A private PostgreSQL starts, survives a crash, and is removed when dropped.
 
-#![allow(clippy::unwrap_used, reason = "clippy sees the tests themselves, not what they share")]
+#![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::env;
 use std::fs;
@@ -16,7 +16,7 @@ use orchestrix_testkit::{Durability, PostgresInstallation, PostgresServer, TestD
 const OWNER: &str = "ORCHESTRIX_TESTKIT_OWNER";
 
 #[test]
-fn a_server_answers_until_it_is_stopped_and_leaves_no_trace() {
+fn a_server_answers_until_stopped_and_is_removed_when_dropped() {
     let mut server =
         PostgresServer::builder().durability(Durability::Durable).setting("work_mem", "7MB").start().unwrap();
     let url = server.url("postgres");
@@ -30,7 +30,7 @@ fn a_server_answers_until_it_is_stopped_and_leaves_no_trace() {
     server.stop().unwrap();
     assert_eq!(server.pid(), None);
     assert!(!is_running(pid));
-    assert!(Path::new(&directory).exists(), "a stopped server can be started again");
+    assert!(Path::new(&directory).exists(), "a stopped server can be restarted");
 
     drop(server);
     assert!(!Path::new(&directory).exists());
@@ -40,8 +40,8 @@ fn a_server_answers_until_it_is_stopped_and_leaves_no_trace() {
 fn committed_data_survives_a_kill_and_a_restart() {
     let mut server = PostgresServer::builder().start().unwrap();
     let (url, port) = (server.url("postgres"), server.port());
-    psql(&url, "CREATE TABLE kept (n int); INSERT INTO kept VALUES (42)").unwrap();
-    // A session that never waits is the last to notice that the server's main process is gone.
+    psql(&url, "CREATE TABLE survivors (n int); INSERT INTO survivors VALUES (42)").unwrap();
+    // A busy session is the last to notice that the main process is gone.
     let mut busy = busy_session(&url);
 
     let pid = server.pid().unwrap();
@@ -51,11 +51,11 @@ fn committed_data_survives_a_kill_and_a_restart() {
 
     assert!(!busy.wait().unwrap().success());
     assert_eq!(server.port(), port);
-    assert_eq!(psql(&url, "SELECT n FROM kept").unwrap(), "42");
+    assert_eq!(psql(&url, "SELECT n FROM survivors").unwrap(), "42");
 }
 
 #[test]
-fn databases_are_apart_and_dropped_even_while_in_use() {
+fn databases_are_separate_and_dropped_even_while_in_use() {
     let one = TestDatabase::create("same hint").unwrap();
     let other = TestDatabase::create("same hint").unwrap();
     psql(one.url(), "CREATE TABLE only_here ()").unwrap();
@@ -91,7 +91,7 @@ fn nothing_is_left_when_the_owner_is_killed() {
     eventually("the directory is gone", || !Path::new(&directory).exists());
 }
 
-/// Not a test: the body of the process that is killed above.
+/// Not a test: the body of the process that the test above kills.
 #[test]
 #[ignore = "runs only as the process that another test starts and kills"]
 fn own_a_server_until_killed() {
@@ -103,13 +103,13 @@ fn own_a_server_until_killed() {
     io::copy(&mut io::stdin(), &mut io::sink()).unwrap();
 }
 
-/// A session in the middle of a statement that only computes; returns once the statement runs.
+/// Starts a session with a statement that only computes; returns once the statement runs.
 fn busy_session(url: &str) -> Child {
     let bin = PostgresInstallation::find().unwrap();
     let child = Command::new(bin.program("psql"))
         .args(["-X", "-d", url, "-c"])
         .arg("SELECT count(*) FROM generate_series(1, 100000) a, generate_series(1, 100000) b /* busy */")
-        // Should it be missed by a kill, it must not run on for ever.
+        // If the kill misses it, it must not run forever.
         .env("PGOPTIONS", "-c statement_timeout=30s")
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -130,14 +130,14 @@ fn directory_of(url: &str) -> String {
 }
 
 fn is_running(pid: u32) -> bool {
-    // A zombie, which a container's first process may never reap, is not running.
+    // A zombie is not running; in a container it may never be reaped.
     fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
 }
 
 fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while !holds() {
-        assert!(Instant::now() < deadline, "not within a minute: {what}");
+        assert!(Instant::now() < deadline, "timed out waiting until {what}");
         thread::sleep(Duration::from_millis(20));
     }
 }

@@ -214,7 +214,7 @@ pub(crate) async fn run(
         // Hints name a queue, not a type, and reach every worker of it: those that lead nowhere are followed ever less eagerly.
         calm = if got > 0 { Duration::ZERO } else { (calm * 2).clamp(CALM, LONGEST_CALM) };
         if got > 0 {
-            polling.found();
+            polling.reset();
         }
         if got == wanted {
             continue;
@@ -230,7 +230,7 @@ pub(crate) async fn run(
         match waited {
             Ok(Some(1..)) => {
                 calm = Duration::ZERO;
-                polling.found();
+                polling.reset();
             }
             // It was waited for there; a source that answers sooner is not asked without end.
             Ok(Some(0)) if begun.elapsed() >= shop.options.poll_interval.min(WAIT) => {}
@@ -244,7 +244,7 @@ pub(crate) async fn run(
 }
 
 async fn hint(wakeups: &mut Wakeups, demand: &Demand, polling: &mut PollInterval, calm: Duration) {
-    let pause = polling.pause();
+    let pause = polling.next_delay();
     let concerned = async {
         // Not before this, whatever is hinted.
         tokio::time::sleep(calm.min(pause)).await;

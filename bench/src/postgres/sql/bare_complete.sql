@@ -1,4 +1,4 @@
--- $1 ids, $2 secret. Relies on the primary key.
+-- $1 ids, $2 secret. Uses the primary key.
 WITH gone AS (
     DELETE FROM job WHERE id = ANY ($1::uuid[]) AND lease_secret = $2::uuid
     RETURNING id, eligible_at, lease_secret, rank, queue, payload

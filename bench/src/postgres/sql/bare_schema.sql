@@ -1,4 +1,4 @@
--- The least that claims and keeps jobs in our order: one narrow row that is updated in place and then moved.
+-- The least that claims and keeps jobs in the same order: one narrow row, updated in place and then moved.
 CREATE TABLE job (
     id               uuid PRIMARY KEY,
     eligible_at      timestamptz NOT NULL,

@@ -1,4 +1,4 @@
--- Completed jobs, as if they had all been done some time today. $1 how many.
+-- Completed jobs of today. $1 count.
 INSERT INTO orchestrix.history (
     id, created_at, finished_at, eligible_at, started_at, lease_secret, state, lease_counter, lease_ms, rank, attempts, max_attempts,
     losses, has_parents, has_dependents, payload_apart, queue, job_type, tenant, worker, payload)

@@ -1,4 +1,4 @@
--- The plain table that a bare queue would have: what `single` and `bulk` are compared with.
+-- The plain table of a bare queue: the limit of `single` and `bulk`.
 CREATE TABLE queue (
     id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     queue       text NOT NULL,

@@ -1,4 +1,4 @@
--- Completed jobs, as if a thousand had been done in each millisecond of some time before now. ?1 how many.
+-- Completed jobs, a thousand per millisecond of the recent past. ?1 count.
 INSERT INTO job (
     id, state, queue, job_type, tenant, rank, attempts, max_attempts, lease_counter, lease_secret, lease_ms,
     created_at, updated_at, eligible_at, started_at, finished_at, worker, payload)

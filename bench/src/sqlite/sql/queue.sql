@@ -1,5 +1,5 @@
--- The plain table that a bare queue would have: what `single`, `bulk` and `drain` are compared with. Ids rise with time,
--- so that their order is that of claims.
+-- The plain table of a bare queue: the limit of `single`, `bulk` and `drain`. Ids ascend with time, so their order is
+-- the claim order.
 CREATE TABLE queue (
     id          BLOB NOT NULL PRIMARY KEY,
     queue       TEXT NOT NULL,

@@ -1,81 +1,95 @@
-//! Why there is no answer, or not the one that was asked for.
+//! Errors of a request to the API.
 
 use std::{fmt, time::Duration};
 
 use orchestrix_api::Code;
 use orchestrix_client::http::{Answer, Told};
+use orchestrix_doctor::ConnectFailure;
 use thiserror::Error;
 
 use super::{Request, transport::Transport};
-use crate::handshake;
 
-/// What went wrong between a command and what it talks to.
+/// Why a request has no usable response.
 #[derive(Debug, Error)]
 pub(crate) enum ApiError {
-    /// It was refused.
+    /// The API answered with an error status.
     #[error(transparent)]
-    Refused(Box<Refused>),
-    /// Nobody was there, or nobody who could be talked to.
-    #[error("{}", handshake::away(place, why))]
-    Away { place: String, why: String },
-    /// Nobody answered, and it must not be asked again blindly.
-    #[error("{place} gave no answer: {why}")]
-    Unknown { place: String, why: String, doubt: &'static str },
-    /// Whoever answered is not what this program knows.
-    #[error("{place} answered what cannot be read: {why}")]
-    Unreadable { place: String, why: String },
+    Rejected(Box<Rejection>),
+    /// The target could not be reached, or the TLS or HTTP handshake failed.
+    #[error("{}", describe_unreachable(target, error))]
+    Unreachable { target: String, error: String },
+    /// The connection broke after a request that is not idempotent was sent.
+    #[error("no response from {target}: {error}")]
+    NoResponse { target: String, error: String, uncertainty: &'static str },
+    /// The response is not one of this API, or of another version of it.
+    #[error("{target} sent a response that cannot be read: {error}")]
+    InvalidResponse { target: String, error: String },
 }
 
-impl From<Refused> for ApiError {
-    fn from(refused: Refused) -> Self {
-        Self::Refused(Box::new(refused))
+fn describe_unreachable(target: &str, error: &str) -> String {
+    match ConnectFailure::from_error(error) {
+        Some(failure) => failure.describe(target, error),
+        None => format!("cannot reach {target}: {error}"),
     }
 }
 
-/// An answer that says no.
-#[derive(Debug, Error)]
-pub(crate) struct Refused {
-    pub(crate) status: u16,
-    pub(crate) told: Told,
-    /// Whether it came over a socket.
-    pub(crate) remote: bool,
-    /// Whether a key was shown.
-    pub(crate) keyed: bool,
-    /// Whose key it takes.
-    pub(crate) role: &'static str,
-    /// When to come again, if the server said so.
-    pub(crate) retry_after: Option<Duration>,
-    /// Said if it may or may not have been carried out.
-    pub(crate) doubt: Option<&'static str>,
+impl From<Rejection> for ApiError {
+    fn from(rejection: Rejection) -> Self {
+        Self::Rejected(Box::new(rejection))
+    }
 }
 
-impl Refused {
-    pub(super) fn of(answer: &Answer, request: &Request, transport: &Transport) -> Self {
+/// A response with an error status, and what is needed to give advice about it.
+#[derive(Debug, Error)]
+pub(crate) struct Rejection {
+    pub(crate) status: u16,
+    pub(crate) problem: Told,
+    /// Whether a server sent it, rather than the API in this process.
+    pub(crate) is_remote: bool,
+    /// Whether the request carried an API key.
+    pub(crate) has_key: bool,
+    /// The role that the request needs.
+    pub(crate) required_role: &'static str,
+    /// When to retry, if the server said so.
+    pub(crate) retry_after: Option<Duration>,
+    /// What to say if the request may have taken effect.
+    pub(crate) uncertainty: Option<&'static str>,
+}
+
+impl Rejection {
+    pub(super) fn new(answer: &Answer, request: &Request, transport: &Transport) -> Self {
         Self {
             status: answer.status.as_u16(),
-            told: Told::read(&answer.body),
-            remote: transport.is_remote(),
-            keyed: transport.is_keyed(),
-            role: request.role(),
+            problem: Told::read(&answer.body),
+            is_remote: transport.is_remote(),
+            has_key: transport.has_key(),
+            required_role: request.required_role(),
             retry_after: answer.retry_after,
-            doubt: request.doubt(),
+            uncertainty: request.uncertainty(),
         }
     }
 
-    /// One of several that were asked for at once: nothing was done to it.
-    pub(crate) fn item(code: Code, detail: String) -> Self {
-        let told = Told { code: code.as_str(), detail, ..Told::default() };
-        let role = "operator";
-        Self { status: code.status(), told, remote: true, keyed: true, role, retry_after: None, doubt: None }
+    /// The rejection of one item in a request about several. Nothing was done to that item.
+    pub(crate) fn of_item(code: Code, detail: String) -> Self {
+        let problem = Told { code: code.as_str(), detail, ..Told::default() };
+        Self {
+            status: code.status(),
+            problem,
+            is_remote: true,
+            has_key: true,
+            required_role: "operator",
+            retry_after: None,
+            uncertainty: None,
+        }
     }
 }
 
-// Every bad field on a line of its own; one alone is what the problem is about.
-impl fmt::Display for Refused {
+// Several invalid fields get a line each; a single one is already in the detail.
+impl fmt::Display for Rejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Told { code, detail, errors, .. } = &self.told;
+        let Told { code, detail, errors, .. } = &self.problem;
         match (code.as_str(), detail.as_str()) {
-            ("", _) => return write!(f, "the server answered {}", self.status),
+            ("", _) => return write!(f, "the server answered with status {}", self.status),
             (code, "") => write!(f, "{code}")?,
             (_, detail) => f.write_str(detail)?,
         }

@@ -1,115 +1,120 @@
-//! The HTTP API, as every command speaks it: to a server over a socket, or to the same router over a database in this process.
+//! A client of the HTTP API. It talks to a server over a socket, or to the same router in this process over a
+//! database.
 //!
 //! | module | what it owns |
 //! |---|---|
-//! | `request` | what is asked, and whether it may be asked twice |
-//! | `transport` | the two ways to an answer |
-//! | `error` | why there is none, or not the one that was asked for |
-//! | `seen` | what operators are told, or clients |
+//! | `request` | a request, and whether it may be repeated |
+//! | `transport` | the two ways to send it |
+//! | `error` | why there is no usable response |
+//! | `role_view` | answers that depend on the key's role |
 //!
-//! A command builds a request, reads the answer, and prints. Who could not be reached, or has too much to do, is asked again
-//! for as long as `--connect-timeout` says, unless what was asked may have been carried out and must not be done twice.
+//! A request that fails because the target is unreachable or overloaded is retried for up to `--connect-timeout`,
+//! unless it may have taken effect and is not idempotent.
 
 mod error;
 mod request;
-mod seen;
+mod role_view;
 mod transport;
 
 use std::time::{Duration, Instant};
 
 use orchestrix_api::ListResponse;
 use orchestrix_client::http::{Answer, CallError};
+use orchestrix_core::Backoff;
+use orchestrix_doctor::ConnectFailure;
 use orchestrix_store::PageRequest;
 use serde::de::DeserializeOwned;
 
-pub(crate) use error::{ApiError, Refused};
-pub(crate) use request::{Request, escaped};
-pub(crate) use seen::Seen;
+pub(crate) use error::{ApiError, Rejection};
+pub(crate) use request::{Request, percent_encode};
+pub(crate) use role_view::RoleView;
 
-use crate::{arguments::Global, handshake::Handshake, output::Page};
+use crate::{arguments::Global, output::Page};
 use transport::Transport;
 
-/// The shortest and the longest pause before asking again, unless the server says how long.
-const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
-/// The most items of one answer.
-pub(crate) const MOST: usize = PageRequest::<()>::MAX_LIMIT;
+/// The first and the longest delay before a retry, unless the server sends `Retry-After`.
+const RETRY_DELAYS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
+/// The most items of one page.
+pub(crate) const MAX_PAGE: usize = PageRequest::<()>::MAX_LIMIT;
 
-/// What a command talks to.
-pub(crate) struct Api {
+/// A client of the API.
+pub(crate) struct ApiClient {
     transport: Transport,
-    /// How long to go on asking somebody who is away.
-    patience: Duration,
+    /// How long to retry a request.
+    retry_timeout: Duration,
 }
 
 type Result<T, E = ApiError> = std::result::Result<T, E>;
 
-impl Api {
-    /// The server or the database that was asked for. A file that is not there is made only if `makes_files`.
-    pub(crate) async fn open(global: &Global, makes_files: bool) -> anyhow::Result<Self> {
-        Ok(Self { transport: Transport::open(global, makes_files).await?, patience: global.connect_timeout })
+impl ApiClient {
+    /// Opens the server or the database that the global options name. Creates a missing database file only if
+    /// `creates_file`.
+    pub(crate) async fn open(global: &Global, creates_file: bool) -> anyhow::Result<Self> {
+        Ok(Self { transport: Transport::open(global, creates_file).await?, retry_timeout: global.connect_timeout })
     }
 
-    /// Ends what is under way.
+    /// Closes the connection to the database, if there is one.
     pub(crate) async fn close(self) {
         self.transport.close().await;
     }
 
-    /// Asks, and reads the answer.
+    /// Sends a request and deserializes the response.
     pub(crate) async fn call<T: DeserializeOwned>(&self, request: Request) -> Result<T> {
         let body = self.send(&request).await?;
-        serde_json::from_slice(&body).map_err(|error| ApiError::Unreadable {
-            place: self.transport.to_string(),
-            why: format!("{}: {error}", request.path()),
+        serde_json::from_slice(&body).map_err(|error| ApiError::InvalidResponse {
+            target: self.transport.to_string(),
+            error: format!("{}: {error}", request.path()),
         })
     }
 
-    /// Asks for something whose answer says nothing.
-    pub(crate) async fn tell(&self, request: Request) -> Result<()> {
+    /// Sends a request whose response has no body.
+    pub(crate) async fn execute(&self, request: Request) -> Result<()> {
         self.send(&request).await.map(drop)
     }
 
-    /// Asks as operators do and, with a key that is none of theirs, as clients do.
-    pub(crate) async fn either<O: DeserializeOwned, C: DeserializeOwned>(
+    /// Sends the operator's request and, if the key's role does not allow it, the client's request.
+    pub(crate) async fn call_by_role<O: DeserializeOwned, C: DeserializeOwned>(
         &self,
-        operators: Request,
-        clients: Request,
-    ) -> Result<Seen<O, C>> {
-        match self.call(operators).await {
-            Err(ApiError::Refused(refused)) if refused.status == 403 => self.call(clients).await.map(Seen::Client),
-            answer => answer.map(Seen::Operator),
+        operator: Request,
+        client: Request,
+    ) -> Result<RoleView<O, C>> {
+        match self.call(operator).await {
+            Err(ApiError::Rejected(rejection)) if rejection.status == 403 => {
+                self.call(client).await.map(RoleView::Client)
+            }
+            response => response.map(RoleView::Operator),
         }
     }
 
-    /// Up to `limit` items of a list, through as many parts as that takes, and where the rest begins.
-    pub(crate) async fn gather<T: DeserializeOwned>(
+    /// Up to `limit` items of a list, from as many pages as needed, and the cursor of the rest.
+    pub(crate) async fn collect_pages<T: DeserializeOwned>(
         &self,
         list: &Request,
         cursor: Option<String>,
         limit: usize,
     ) -> Result<Page<T>> {
-        let mut page = Page { items: Vec::new(), next_cursor: cursor };
+        let mut collected = Page { items: Vec::new(), next_cursor: cursor };
         loop {
-            let left = (limit - page.items.len()).min(MOST);
-            let part: ListResponse<T> = self.call(list.part(page.next_cursor.as_deref(), left)).await?;
-            page.items.extend(part.items);
-            page.next_cursor = part.next_cursor;
-            if page.next_cursor.is_none() || page.items.len() >= limit {
-                return Ok(page);
+            let left = (limit - collected.items.len()).min(MAX_PAGE);
+            let page: ListResponse<T> = self.call(list.page(collected.next_cursor.as_deref(), left)).await?;
+            collected.items.extend(page.items);
+            collected.next_cursor = page.next_cursor;
+            if collected.next_cursor.is_none() || collected.items.len() >= limit {
+                return Ok(collected);
             }
         }
     }
 
     async fn send(&self, request: &Request) -> Result<Vec<u8>> {
-        let mut pause = PAUSES.0;
-        let mut failing: Option<Instant> = None;
+        let mut backoff = Backoff::new(RETRY_DELAYS.0, RETRY_DELAYS.1);
+        let mut failing_since: Option<Instant> = None;
         loop {
             let answer = self.transport.send(request).await;
-            if let Some(wished) = again(&answer, request) {
-                let next = wished.unwrap_or(pause);
-                let since = *failing.get_or_insert_with(Instant::now);
-                if since.elapsed() + next < self.patience {
-                    tokio::time::sleep(next).await;
-                    pause = (pause * 2).min(PAUSES.1);
+            if let Some(retry_after) = retry(&answer, request) {
+                let delay = retry_after.unwrap_or_else(|| backoff.next_delay());
+                let since = *failing_since.get_or_insert_with(Instant::now);
+                if since.elapsed() + delay < self.retry_timeout {
+                    tokio::time::sleep(delay).await;
                     continue;
                 }
             }
@@ -118,31 +123,33 @@ impl Api {
     }
 
     fn read(&self, answer: Result<Answer, CallError>, request: &Request) -> Result<Vec<u8>> {
-        let place = || self.transport.to_string();
+        let target = || self.transport.to_string();
         match answer {
             Ok(answer) if answer.status.is_success() => Ok(answer.body),
-            Ok(answer) => Err(Refused::of(&answer, request, &self.transport).into()),
-            Err(CallError::Unwritable(why)) => Err(ApiError::Unreadable { place: place(), why }),
-            Err(CallError::Broken(why)) if let Some(doubt) = request.doubt() => {
-                Err(ApiError::Unknown { place: place(), why, doubt })
+            Ok(answer) => Err(Rejection::new(&answer, request, &self.transport).into()),
+            Err(CallError::Unwritable(error)) => Err(ApiError::InvalidResponse { target: target(), error }),
+            Err(CallError::Broken(error)) if let Some(uncertainty) = request.uncertainty() => {
+                Err(ApiError::NoResponse { target: target(), error, uncertainty })
             }
-            Err(error) => Err(ApiError::Away { place: place(), why: error.to_string() }),
+            Err(error) => Err(ApiError::Unreachable { target: target(), error: error.to_string() }),
         }
     }
 }
 
-/// Whether to ask again, and after how long if the server said so. What may have been carried out is not asked again unless
-/// that makes no difference.
-fn again(answer: &Result<Answer, CallError>, request: &Request) -> Option<Option<Duration>> {
-    let harmless = request.doubt().is_none();
+/// Whether to retry: `Some` with the server's `Retry-After`, if it sent one. A request that may have taken effect is
+/// retried only if it is idempotent.
+fn retry(answer: &Result<Answer, CallError>, request: &Request) -> Option<Option<Duration>> {
+    let is_idempotent = request.uncertainty().is_none();
     match answer {
-        // Turned away at the door.
+        // Rejected by admission, before it was processed.
         Ok(answer) if answer.status == 429 => Some(answer.retry_after),
-        Ok(answer) if harmless && matches!(answer.status.as_u16(), 502..=504) => Some(answer.retry_after),
-        // Who cannot be understood will not be a moment later.
-        Err(CallError::NotSent(why) | CallError::Broken(why)) if Handshake::of(why).is_some() => None,
+        Ok(answer) if is_idempotent && matches!(answer.status.as_u16(), 502..=504) => Some(answer.retry_after),
+        // A handshake that fails once fails every time.
+        Err(CallError::NotSent(error) | CallError::Broken(error)) if ConnectFailure::from_error(error).is_some() => {
+            None
+        }
         Err(CallError::NotSent(_)) => Some(None),
-        Err(CallError::Broken(_)) if harmless => Some(None),
+        Err(CallError::Broken(_)) if is_idempotent => Some(None),
         _ => None,
     }
 }
@@ -154,10 +161,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_may_have_been_carried_out_is_not_asked_again() {
+    fn a_request_that_may_have_taken_effect_is_not_retried_unless_idempotent() {
         let answer = |status: StatusCode| Ok(Answer { status, retry_after: None, body: Vec::new() });
-        let (look, change) = (Request::get("/"), Request::post("/"));
-        for (answer, looks, changes) in [
+        let (get, post) = (Request::get("/"), Request::post("/"));
+        for (answer, retries_get, retries_post) in [
             (answer(StatusCode::OK), false, false),
             (answer(StatusCode::NOT_FOUND), false, false),
             (answer(StatusCode::INTERNAL_SERVER_ERROR), false, false),
@@ -169,8 +176,8 @@ mod tests {
             (Err(CallError::Unwritable(String::new())), false, false),
             (Err(CallError::NotSent("invalid peer certificate: UnknownIssuer".into())), false, false),
         ] {
-            let asks = (again(&answer, &look).is_some(), again(&answer, &change).is_some());
-            assert_eq!(asks, (looks, changes), "{answer:?}");
+            let retries = (retry(&answer, &get).is_some(), retry(&answer, &post).is_some());
+            assert_eq!(retries, (retries_get, retries_post), "{answer:?}");
         }
     }
 }

@@ -1,12 +1,12 @@
-//! What is asked, and whether it may be asked twice.
+//! A request to the API, and whether it may be repeated.
 
 use std::{fmt::Display, time::Duration};
 
 use orchestrix_client::http::Method;
 use serde::Serialize;
 
-/// What is said of a change that may or may not have been made.
-const DOUBT: &str = "whether it was done is unknown: look before you try again";
+/// The advice for a change that may have been made.
+const UNCERTAINTY: &str = "it is unknown whether the change was made: check before you try again";
 
 /// A request.
 #[derive(Debug, Clone)]
@@ -15,53 +15,54 @@ pub(crate) struct Request {
     path: String,
     body: Option<String>,
     wait: Duration,
-    doubt: Option<&'static str>,
+    /// What to say if it is unknown whether the request took effect; `None` if it is idempotent.
+    uncertainty: Option<&'static str>,
 }
 
 impl Request {
-    fn new(method: Method, path: impl Into<String>, doubt: Option<&'static str>) -> Self {
-        Self { method, path: path.into(), body: None, wait: Duration::ZERO, doubt }
+    fn new(method: Method, path: impl Into<String>, uncertainty: Option<&'static str>) -> Self {
+        Self { method, path: path.into(), body: None, wait: Duration::ZERO, uncertainty }
     }
 
-    /// A look. It may be repeated.
+    /// A GET request, which is idempotent.
     pub(crate) fn get(path: impl Into<String>) -> Self {
         Self::new(Method::GET, path, None)
     }
 
-    /// Something as it should be. It may be repeated.
+    /// A PUT request, which is idempotent.
     pub(crate) fn put(path: impl Into<String>) -> Self {
         Self::new(Method::PUT, path, None)
     }
 
-    /// A change. It is not repeated where it may have been made.
+    /// A POST request, which is not repeated if it may have taken effect.
     pub(crate) fn post(path: impl Into<String>) -> Self {
-        Self::new(Method::POST, path, Some(DOUBT))
+        Self::new(Method::POST, path, Some(UNCERTAINTY))
     }
 
-    /// An end. It is not repeated where it may have come: the second time there would be nothing.
+    /// A DELETE request, which is not repeated if it may have taken effect: the second one would get 404.
     pub(crate) fn delete(path: impl Into<String>) -> Self {
-        Self::new(Method::DELETE, path, Some(DOUBT))
+        Self::new(Method::DELETE, path, Some(UNCERTAINTY))
     }
 
-    /// With a body.
-    pub(crate) fn with(mut self, body: &impl Serialize) -> serde_json::Result<Self> {
+    /// Sets the body.
+    pub(crate) fn json(mut self, body: &impl Serialize) -> serde_json::Result<Self> {
         self.body = Some(serde_json::to_string(body)?);
         Ok(self)
     }
 
-    /// With a word behind the question mark.
+    /// Adds a query parameter.
     pub(crate) fn query(mut self, name: &str, value: impl Display) -> Self {
         self.path.push(if self.path.contains('?') { '&' } else { '?' });
-        escape(name, &mut self.path);
+        push_encoded(name, &mut self.path);
         self.path.push('=');
-        escape(&value.to_string(), &mut self.path);
+        push_encoded(&value.to_string(), &mut self.path);
         self
     }
 
-    /// With all that is given of a question.
-    pub(crate) fn asking(mut self, question: &impl Serialize) -> serde_json::Result<Self> {
-        if let serde_json::Value::Object(words) = serde_json::to_value(question)? {
-            for (name, value) in words {
+    /// Adds each field of `params` that is set as a query parameter.
+    pub(crate) fn query_params(mut self, params: &impl Serialize) -> serde_json::Result<Self> {
+        if let serde_json::Value::Object(fields) = serde_json::to_value(params)? {
+            for (name, value) in fields {
                 self = match value {
                     serde_json::Value::String(text) => self.query(&name, text),
                     other => self.query(&name, other),
@@ -71,43 +72,44 @@ impl Request {
         Ok(self)
     }
 
-    /// One that is answered when something changes, or after so long.
-    pub(crate) fn waiting(self, wait: Duration) -> Self {
+    /// Makes it a long poll: the server answers on a change, or after `wait`.
+    pub(crate) fn long_poll(self, wait: Duration) -> Self {
         match wait.is_zero() {
             true => self,
             false => Self { wait, ..self.query("waitSeconds", wait.as_secs_f64()) },
         }
     }
 
-    /// One that makes no difference when it is repeated.
-    pub(crate) const fn repeatable(mut self) -> Self {
-        self.doubt = None;
+    /// Marks it as idempotent.
+    pub(crate) const fn idempotent(mut self) -> Self {
+        self.uncertainty = None;
         self
     }
 
-    /// One of which this is said if it may or may not have been carried out.
-    pub(crate) const fn doubtful(mut self, doubt: &'static str) -> Self {
-        self.doubt = Some(doubt);
+    /// Marks it as not idempotent, with the advice for the case that it may have taken effect.
+    pub(crate) const fn not_idempotent(mut self, uncertainty: &'static str) -> Self {
+        self.uncertainty = Some(uncertainty);
         self
     }
 
-    /// The same for this part of a list.
-    pub(crate) fn part(&self, cursor: Option<&str>, limit: usize) -> Self {
-        let part = self.clone().query("limit", limit);
+    /// The same request for one page of a list.
+    pub(crate) fn page(&self, cursor: Option<&str>, limit: usize) -> Self {
+        let page = self.clone().query("limit", limit);
         match cursor {
-            Some(cursor) => part.query("cursor", cursor),
-            None => part,
+            Some(cursor) => page.query("cursor", cursor),
+            None => page,
         }
     }
 
-    /// Whose key it takes, in words: what a server holds people to, for whoever was refused.
-    pub(crate) fn role(&self) -> &'static str {
+    /// The role that the API requires for it, for the message about a rejected key.
+    pub(crate) fn required_role(&self) -> &'static str {
         let path = self.path.split('?').next().unwrap_or_default();
-        let is_at = |place: &str| path.strip_prefix(place).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        let is_under =
+            |prefix: &str| path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
         match () {
-            () if is_at("/admin/keys") => "admin",
-            () if is_at("/worker") => "worker or operator",
-            () if is_at("/jobs") || (is_at("/schedules") && self.method == Method::GET) => "client or operator",
+            () if is_under("/admin/keys") => "admin",
+            () if is_under("/worker") => "worker or operator",
+            () if is_under("/jobs") || (is_under("/schedules") && self.method == Method::GET) => "client or operator",
             () => "operator",
         }
     }
@@ -116,7 +118,7 @@ impl Request {
         self.method.clone()
     }
 
-    /// With its question.
+    /// The path with its query.
     pub(crate) fn path(&self) -> &str {
         &self.path
     }
@@ -129,20 +131,20 @@ impl Request {
         self.wait
     }
 
-    /// What is said if it may or may not have been carried out; `None` if it may be repeated.
-    pub(crate) const fn doubt(&self) -> Option<&'static str> {
-        self.doubt
+    /// What to say if it is unknown whether the request took effect; `None` if it is idempotent.
+    pub(crate) const fn uncertainty(&self) -> Option<&'static str> {
+        self.uncertainty
     }
 }
 
-/// A name as it stands in a path.
-pub(crate) fn escaped(text: &str) -> String {
-    let mut into = String::new();
-    escape(text, &mut into);
-    into
+/// Percent-encodes a segment of a path.
+pub(crate) fn percent_encode(text: &str) -> String {
+    let mut encoded = String::new();
+    push_encoded(text, &mut encoded);
+    encoded
 }
 
-fn escape(text: &str, into: &mut String) {
+fn push_encoded(text: &str, into: &mut String) {
     for byte in text.bytes() {
         match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => into.push(char::from(byte)),
@@ -158,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whose_key_it_takes_goes_by_what_is_asked() {
+    fn the_required_role_depends_on_method_and_path() {
         for (request, role) in [
             (Request::get("/admin/keys?limit=1"), "admin"),
             (Request::delete("/admin/keys/x"), "admin"),
@@ -168,17 +170,17 @@ mod tests {
             (Request::get("/schedules"), "client or operator"),
             (Request::put("/schedules/s"), "operator"),
         ] {
-            assert_eq!(request.role(), role, "{request:?}");
+            assert_eq!(request.required_role(), role, "{request:?}");
         }
     }
 
     #[test]
-    fn a_question_is_written_so_that_it_is_read_as_it_was_meant() {
+    fn query_parameters_are_percent_encoded() {
         let criteria = JobCriteria { queue: Some("q".into()), q: Some("a&b=c é+".into()), ..JobCriteria::default() };
         let filter = JobFilterRequest { state: None, criteria };
-        let request = Request::get("/admin/jobs").asking(&filter).unwrap().part(Some("x"), 5);
+        let request = Request::get("/admin/jobs").query_params(&filter).unwrap().page(Some("x"), 5);
         assert_eq!(request.path(), "/admin/jobs?q=a%26b%3Dc%20%C3%A9%2B&queue=q&limit=5&cursor=x");
-        assert_eq!(Request::get("/jobs/1").waiting(Duration::ZERO).path(), "/jobs/1");
-        assert_eq!(Request::get("/jobs/1").waiting(Duration::from_millis(1500)).path(), "/jobs/1?waitSeconds=1.5");
+        assert_eq!(Request::get("/jobs/1").long_poll(Duration::ZERO).path(), "/jobs/1");
+        assert_eq!(Request::get("/jobs/1").long_poll(Duration::from_millis(1500)).path(), "/jobs/1?waitSeconds=1.5");
     }
 }

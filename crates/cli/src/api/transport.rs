@@ -1,45 +1,45 @@
-//! The two ways to an answer. What is asked and answered is the same.
+//! The two ways to send a request: to a server, or to the router in this process. Requests and responses are the same.
 
 use std::{fmt, sync::Arc, time::Duration};
 
 use anyhow::Result;
 use orchestrix_client::http::{Answer, Call, CallError, Caller, Server};
-use orchestrix_server::Local;
+use orchestrix_server::InProcessApi;
 
 use super::Request;
 use crate::{
     arguments::Global,
-    database::{Database, Opened},
-    failure::Failure,
+    database::{Database, OpenDatabase},
+    error::CliError,
 };
 
-/// How long an answer may take: a batch of many jobs is one request.
+/// The time limit of a request. Generous, because a batch of many jobs is one request.
 const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(super) enum Transport {
-    Database { local: Local, opened: Opened, place: String },
-    Server { caller: Caller, keyed: bool },
+    Database { local: InProcessApi, database: OpenDatabase, label: String },
+    Server { caller: Caller, has_key: bool },
 }
 
-// Never with a password or a key.
+// Never shows a password or a key.
 impl fmt::Display for Transport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Database { place, .. } => f.write_str(place),
+            Self::Database { label, .. } => f.write_str(label),
             Self::Server { caller, .. } => write!(f, "the server at {}", caller.place()),
         }
     }
 }
 
-// Whoever has the database may do anything, and is known by the name that the machine knows them by.
-fn who() -> String {
+// A user with access to the database may do everything. Audit entries name them by their login on this machine.
+fn local_actor() -> String {
     let user = std::env::var("USER").or_else(|_| std::env::var("LOGNAME"));
     let user = user.ok().filter(|user| !user.is_empty() && user.len() <= 128 && !user.contains(char::is_control));
     format!("local:{}", user.unwrap_or_else(|| rustix::process::getuid().as_raw().to_string()))
 }
 
 impl Transport {
-    pub(super) async fn open(global: &Global, makes_files: bool) -> Result<Self> {
+    pub(super) async fn open(global: &Global, creates_file: bool) -> Result<Self> {
         if let Some(server) = global.server()? {
             let server = Server {
                 api_key: global.api_key(),
@@ -47,19 +47,19 @@ impl Transport {
                 call_timeout: CALL_TIMEOUT,
                 ..Server::new(server)
             };
-            let caller = Caller::new(&server).map_err(|invalid| Failure::Usage(invalid.to_string()))?;
-            return Ok(Self::Server { caller, keyed: server.api_key.is_some() });
+            let caller = Caller::new(&server).map_err(|invalid| CliError::Usage(format!("--{invalid}")))?;
+            return Ok(Self::Server { caller, has_key: server.api_key.is_some() });
         }
-        let database = Database::of(global)?;
-        let place = database.to_string();
-        let opened = Opened::of(database, global, makes_files).await?;
-        Ok(Self::Database { local: Local::new(Arc::clone(&opened.store), who()), opened, place })
+        let database = Database::from_arguments(global)?;
+        let label = database.to_string();
+        let database = OpenDatabase::open(database, global, creates_file).await?;
+        Ok(Self::Database { local: InProcessApi::new(Arc::clone(&database.store), local_actor()), database, label })
     }
 
     pub(super) async fn close(self) {
-        if let Self::Database { local, opened, .. } = self {
+        if let Self::Database { local, database, .. } = self {
             drop(local);
-            opened.close().await;
+            database.close().await;
         }
     }
 
@@ -67,9 +67,9 @@ impl Transport {
         matches!(self, Self::Server { .. })
     }
 
-    /// Whether it shows a key.
-    pub(super) const fn is_keyed(&self) -> bool {
-        matches!(self, Self::Server { keyed: true, .. })
+    /// Whether requests carry an API key.
+    pub(super) const fn has_key(&self) -> bool {
+        matches!(self, Self::Server { has_key: true, .. })
     }
 
     pub(super) async fn send(&self, request: &Request) -> Result<Answer, CallError> {
@@ -80,8 +80,8 @@ impl Transport {
                 caller.call(call).await
             }
             Self::Database { local, .. } => {
-                let answered = local.call(request.method(), request.path(), request.body()).await;
-                let (status, body) = answered.map_err(|error| CallError::Unwritable(error.to_string()))?;
+                let result = local.call(request.method(), request.path(), request.body()).await;
+                let (status, body) = result.map_err(|error| CallError::Unwritable(error.to_string()))?;
                 Ok(Answer { status, retry_after: None, body: body.into() })
             }
         }

@@ -1,30 +1,30 @@
-//! Which flags a key means, and what to say where it means none.
+//! Which flags a key sets, and the error for a key that sets none.
 
 use clap::{Arg, ArgAction, Command};
 use toml::de::{DeTable, DeValue};
 
-use super::{Mistake, value};
-use crate::output::plain;
+use super::{ConfigError, value};
+use crate::output::escape_control;
 
-/// How much alike a name must be to be what was meant, as clap has it.
-const ALIKE: f64 = 0.7;
+/// The similarity of names from which a suggestion is made; the same as clap's.
+const MIN_SIMILARITY: f64 = 0.7;
 
-/// The flag of this name, if the command has it and it may stand in a file.
+/// The flag of this name, if the command has it and it can be set in a file.
 pub(super) fn flag<'a>(command: &'a Command, name: &str) -> Option<&'a Arg> {
     flags(command).find(|flag| flag.get_long() == Some(name))
 }
 
-/// The flags of a command that may stand in a file.
+/// The flags of a command that can be set in a file.
 pub(super) fn flags(command: &Command) -> impl Iterator<Item = &Arg> {
     command.get_arguments().filter(|flag| match flag.get_action() {
         ArgAction::Help | ArgAction::HelpShort | ArgAction::HelpLong | ArgAction::Version => false,
-        // It says which file that is.
+        // `--config` names the file itself.
         _ => flag.get_long().is_some_and(|name| name != "config"),
     })
 }
 
-/// Whether a flag means the same in every command that has it. Those that do not, such as filters, have a variable of
-/// another name, and stand in their command's own table alone: where new jobs go narrows no list.
+/// Whether a flag means the same in every command that has it. The others, such as filters, have a variable with
+/// another name and can only be set in their command's own table: the queue of new jobs must not filter lists.
 pub(super) fn is_shared(flag: &Arg) -> bool {
     let name = flag.get_long().unwrap_or_default().replace('-', "_").to_uppercase();
     flag.get_env().is_some_and(|variable| variable.to_string_lossy().starts_with(&format!("ORCHESTRIX_{name}")))
@@ -36,61 +36,63 @@ pub(super) fn check(
     command: &Command,
     path: &mut Vec<String>,
     line: &impl Fn(usize) -> usize,
-    mistakes: &mut Vec<Mistake>,
+    errors: &mut Vec<ConfigError>,
 ) {
     for (key, value) in table {
         let name: &str = key.get_ref();
         if let (DeValue::Table(inner), Some(inner_command)) = (value.get_ref(), command.find_subcommand(name)) {
             path.push(name.to_owned());
-            check(inner, inner_command, path, line, mistakes);
+            check(inner, inner_command, path, line, errors);
             path.pop();
             continue;
         }
-        let mut meant = Vec::new();
-        collect(command, name, true, &mut meant);
-        let text = match (value.get_ref(), meant.is_empty()) {
-            (DeValue::Table(_), true) => Some(no_command(command, path, name)),
-            (_, true) => Some(no_flag(command, path, name)),
-            (value, false) => meant.iter().find_map(|flag| value::words(flag, value).err()),
+        let mut flags = Vec::new();
+        collect_flags(command, name, true, &mut flags);
+        let text = match (value.get_ref(), flags.is_empty()) {
+            (DeValue::Table(_), true) => Some(unknown_command(command, path, name)),
+            (_, true) => Some(unknown_flag(command, path, name)),
+            (value, false) => flags.iter().find_map(|flag| value::to_args(flag, value).err()),
         };
         if let Some(text) = text {
-            mistakes.push(Mistake { line: line(key.span().start), text: format!("`{}` {text}", plain(name)) });
+            errors
+                .push(ConfigError { line: line(key.span().start), text: format!("`{}` {text}", escape_control(name)) });
         }
     }
 }
 
-// Every flag that a key in the table of this command means.
-fn collect<'a>(command: &'a Command, name: &str, own: bool, meant: &mut Vec<&'a Arg>) {
-    meant.extend(flag(command, name).filter(|flag| own || is_shared(flag)));
-    command.get_subcommands().for_each(|inner| collect(inner, name, false, meant));
+// Every flag that a key in the table of this command sets.
+fn collect_flags<'a>(command: &'a Command, name: &str, own: bool, flags: &mut Vec<&'a Arg>) {
+    flags.extend(flag(command, name).filter(|flag| own || is_shared(flag)));
+    command.get_subcommands().for_each(|inner| collect_flags(inner, name, false, flags));
 }
 
-fn place(path: &[String]) -> String {
-    if path.is_empty() { "outside of any table".to_owned() } else { format!("in [{}]", path.join(".")) }
+fn table_name(path: &[String]) -> String {
+    if path.is_empty() { "at the top level".to_owned() } else { format!("in [{}]", path.join(".")) }
 }
 
-fn no_command(command: &Command, path: &[String], name: &str) -> String {
-    let near = near(name, command.get_subcommands().map(Command::get_name));
-    let near = near.map(|near| format!("; did you mean [{}]?", [path, &[near.to_owned()]].concat().join(".")));
-    format!("is no command{}", near.unwrap_or_default())
+fn unknown_command(command: &Command, path: &[String], name: &str) -> String {
+    let similar = most_similar(name, command.get_subcommands().map(Command::get_name));
+    let suggestion =
+        similar.map(|similar| format!("; did you mean [{}]?", [path, &[similar.to_owned()]].concat().join(".")));
+    format!("is not a command{}", suggestion.unwrap_or_default())
 }
 
-fn no_flag(command: &Command, path: &[String], name: &str) -> String {
-    let here = place(path);
+fn unknown_flag(command: &Command, path: &[String], name: &str) -> String {
+    let here = table_name(path);
     if name == "config" {
-        return "cannot stand in the file: it names the file".into();
+        return "cannot be set in the file: it names the file".into();
     }
-    // Known by another name, or for other commands.
+    // A flag of other commands.
     let mut tables = Vec::new();
     tables_with(command, name, path, &mut tables);
     if !tables.is_empty() {
-        return format!("is no flag {here}; it may stand in {}", tables.join(", "));
+        return format!("is not a flag {here}; it can be set in {}", tables.join(", "));
     }
     let mut names = Vec::new();
     names_below(command, &mut names);
-    match near(name, names.into_iter()) {
-        Some(near) => format!("is no flag {here}; did you mean `{near}`?"),
-        None => format!("is no flag {here}; `orchestrix config` prints all of them"),
+    match most_similar(name, names.into_iter()) {
+        Some(similar) => format!("is not a flag {here}; did you mean `{similar}`?"),
+        None => format!("is not a flag {here}; `orchestrix config` prints all of them"),
     }
 }
 
@@ -109,7 +111,8 @@ fn names_below<'a>(command: &'a Command, names: &mut Vec<&'a str>) {
     command.get_subcommands().for_each(|inner| names_below(inner, names));
 }
 
-fn near<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let alike = names.map(|known| (strsim::jaro_winkler(name, known), known)).filter(|(alike, _)| *alike > ALIKE);
-    alike.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, known)| known)
+fn most_similar<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let scored = names.map(|candidate| (strsim::jaro_winkler(name, candidate), candidate));
+    let similar = scored.filter(|(score, _)| *score > MIN_SIMILARITY);
+    similar.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, candidate)| candidate)
 }

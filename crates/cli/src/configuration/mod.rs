@@ -1,16 +1,17 @@
-//! `orchestrix.toml`: flags that stand in a file.
+//! `orchestrix.toml`: flags that are set in a file.
 //!
 //! | module | what it owns |
 //! |---|---|
-//! | `keys` | which flags a key means, and what to say where it means none |
-//! | `value` | from a TOML value to the words of a command line, by the flag's own parser |
+//! | `keys` | which flags a key sets, and the error for a key that sets none |
+//! | `value` | converts a TOML value to arguments, by the flag's own parser |
 //! | `template` | a file with every flag, as `orchestrix config` prints it |
 //!
-//! A key outside of any table is the flag of that name, for every command that has it; `[worker]` and `[jobs.enqueue]` are for
-//! one command, `[jobs]` for its group; the innermost counts. What the command line or the environment says comes first. The
-//! whole file is checked whichever command runs, and no message shows a value: there may be passwords among them.
+//! A top-level key sets the flag of that name for every command that has it; `[worker]` and `[jobs.enqueue]` are for
+//! one command, `[jobs]` is for its group. The innermost table wins. The command line and the environment take
+//! precedence over the file. The whole file is checked whichever command runs. No message shows a value, because it
+//! may be a password.
 //!
-//! What is left is put on the command line, so that whatever clap checks about flags, it checks about these.
+//! The settings are appended to the command line, so that clap validates them like any flag.
 
 mod keys;
 pub(crate) mod template;
@@ -27,77 +28,77 @@ use std::{
 use clap::{ArgMatches, Command, parser::ValueSource};
 use toml::de::DeTable;
 
-use crate::failure::Failure;
+use crate::error::CliError;
 
-/// What is read if it is there and no other file is named.
-const DEFAULT: &str = "orchestrix.toml";
-/// The largest file that is read.
+/// The file that is read if it exists and `--config` names no other.
+const DEFAULT_FILE: &str = "orchestrix.toml";
+/// The size limit of the file.
 const MAX_BYTES: u64 = 1024 * 1024;
-/// The most mistakes that are told at once.
-const MAX_SHOWN: usize = 20;
+/// The most errors in one message.
+const MAX_ERRORS: usize = 20;
 
-/// A file that was read, and what it gives to the command that runs.
+/// A configuration file, reduced to the settings of the command that runs.
 pub(crate) struct Configuration {
     name: String,
     settings: Settings,
 }
 
-/// What a file gives to one command, by flag.
+/// The settings of one command, by flag.
 type Settings = BTreeMap<String, Setting>;
 
 struct Setting {
     line: usize,
-    /// What it is on a command line.
-    words: Vec<String>,
+    /// The flag with its value, as on the command line.
+    args: Vec<String>,
 }
 
 impl Configuration {
-    /// Reads the file that was named, or the usual one if it is there; `None` if there is none. `found` is what the command
-    /// line and the environment say.
-    pub(crate) fn read(named: Option<&Path>, root: &Command, found: &ArgMatches) -> Result<Option<Self>, Failure> {
-        let path = named.unwrap_or(Path::new(DEFAULT));
+    /// Reads the named file, or the default file if it exists; `None` if there is none. `given` holds what the command
+    /// line and the environment set.
+    pub(crate) fn read(named: Option<&Path>, root: &Command, given: &ArgMatches) -> Result<Option<Self>, CliError> {
+        let path = named.unwrap_or(Path::new(DEFAULT_FILE));
         let name = path.display().to_string();
-        match contents(path, named.is_some()) {
+        match read_file(path, named.is_some()) {
             Ok(None) => Ok(None),
-            Ok(Some(text)) => match take(&text, root, found) {
+            Ok(Some(text)) => match parse(&text, root, given) {
                 Ok(settings) => Ok(Some(Self { name, settings })),
-                Err(mistakes) => Err(Failure::Usage(tell(&name, mistakes))),
+                Err(errors) => Err(CliError::Usage(error_message(&name, errors))),
             },
-            Err(why) => Err(Failure::Usage(format!("{name} {why}"))),
+            Err(why) => Err(CliError::Usage(format!("{name} {why}"))),
         }
     }
 
-    /// The words of a command line, with those of the file.
-    pub(crate) fn complete(&self, mut words: Vec<OsString>) -> Vec<OsString> {
-        // After `--` nothing is a flag any more.
-        let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
-        let more = self.settings.values().flat_map(|setting| &setting.words).map(OsString::from);
-        words.splice(end..end, more);
-        words
+    /// Appends the settings to the arguments of a command line.
+    pub(crate) fn append_flags(&self, mut args: Vec<OsString>) -> Vec<OsString> {
+        // Before `--`, after which nothing is a flag.
+        let end = args.iter().position(|arg| arg == "--").unwrap_or(args.len());
+        let settings = self.settings.values().flat_map(|setting| &setting.args).map(OsString::from);
+        args.splice(end..end, settings);
+        args
     }
 
-    /// Which of the flags that a text names stand in the file.
-    pub(crate) fn explain(&self, text: &str) -> String {
+    /// Says where in the file the flags are set that an error message names.
+    pub(crate) fn locate_flags(&self, text: &str) -> String {
         let named = |flag: &str| text.split([' ', '\'', '=', '\n']).any(|word| word.strip_prefix("--") == Some(flag));
         let lines = self.settings.iter().filter(|(flag, _)| named(flag));
-        lines.map(|(flag, setting)| format!("  --{flag} stands in {}, line {}\n", self.name, setting.line)).collect()
+        lines.map(|(flag, setting)| format!("  --{flag} is set in {}, line {}\n", self.name, setting.line)).collect()
     }
 }
 
-// What is wrong with one line.
+/// The error in one line.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Mistake {
+struct ConfigError {
     line: usize,
     text: String,
 }
 
-fn tell(name: &str, mut mistakes: Vec<Mistake>) -> String {
-    mistakes.sort_unstable();
-    let more = mistakes.len().saturating_sub(MAX_SHOWN);
-    mistakes.truncate(MAX_SHOWN);
-    let mut text = format!("in {name}");
-    for mistake in mistakes {
-        text += &format!("\n  line {}: {}", mistake.line, mistake.text);
+fn error_message(name: &str, mut errors: Vec<ConfigError>) -> String {
+    errors.sort_unstable();
+    let more = errors.len().saturating_sub(MAX_ERRORS);
+    errors.truncate(MAX_ERRORS);
+    let mut text = format!("{name} is invalid");
+    for error in errors {
+        text += &format!("\n  line {}: {}", error.line, error.text);
     }
     if more > 0 {
         text += &format!("\n  and {more} more");
@@ -105,7 +106,7 @@ fn tell(name: &str, mut mistakes: Vec<Mistake>) -> String {
     text
 }
 
-fn contents(path: &Path, must_exist: bool) -> Result<Option<String>, String> {
+fn read_file(path: &Path, must_exist: bool) -> Result<Option<String>, String> {
     let file = match File::open(path) {
         Err(error) if error.kind() == ErrorKind::NotFound && !must_exist => return Ok(None),
         file => file.map_err(|error| format!("cannot be read: {error}"))?,
@@ -118,40 +119,40 @@ fn contents(path: &Path, must_exist: bool) -> Result<Option<String>, String> {
     }
 }
 
-// Checks all of the text, and takes from it what is for the command that runs.
-fn take(text: &str, root: &Command, found: &ArgMatches) -> Result<Settings, Vec<Mistake>> {
+// Checks the whole text, and returns the settings of the command that runs.
+fn parse(text: &str, root: &Command, given: &ArgMatches) -> Result<Settings, Vec<ConfigError>> {
     let line = |at: usize| 1 + text.as_bytes()[..at.min(text.len())].iter().filter(|byte| **byte == b'\n').count();
     let table = DeTable::parse(text).map_err(|error| {
         let line = line(error.span().map_or(0, |span| span.start));
-        // Displayed, it would show the line itself.
-        vec![Mistake { line, text: format!("is not TOML: {}", error.message().replace('\n', ", ")) }]
+        // Only the message: the error's Display would show the line with its value.
+        vec![ConfigError { line, text: format!("is not TOML: {}", error.message().replace('\n', ", ")) }]
     })?;
-    // Built, every command knows the global flags.
+    // Only a built command has the global flags.
     let mut root = root.clone();
     root.build();
-    let mut mistakes = Vec::new();
-    keys::check(table.get_ref(), &root, &mut Vec::new(), &line, &mut mistakes);
-    if !mistakes.is_empty() {
-        return Err(mistakes);
+    let mut errors = Vec::new();
+    keys::check(table.get_ref(), &root, &mut Vec::new(), &line, &mut errors);
+    if !errors.is_empty() {
+        return Err(errors);
     }
-    let path: Vec<_> = std::iter::successors(found.subcommand(), |(_, inner)| inner.subcommand()).collect();
-    let runs = path.iter().try_fold(&root, |command, (name, _)| command.find_subcommand(name)).unwrap_or(&root);
-    let found = path.last().map_or(found, |(_, found)| found);
+    let path: Vec<_> = std::iter::successors(given.subcommand(), |(_, inner)| inner.subcommand()).collect();
+    let command = path.iter().try_fold(&root, |parent, (name, _)| parent.find_subcommand(name)).unwrap_or(&root);
+    let given = path.last().map_or(given, |(_, given)| given);
     let mut settings = Settings::new();
     let mut table = Some(table.get_ref());
     for depth in 0..=path.len() {
         for (key, value) in table.into_iter().flatten() {
-            let flag = keys::flag(runs, key.get_ref()).filter(|flag| depth == path.len() || keys::is_shared(flag));
-            // What is no value of a flag is the table of a command: the rest was checked.
-            if let Some(words) = flag.and_then(|flag| value::words(flag, value.get_ref()).ok()) {
-                settings.insert(key.get_ref().to_string(), Setting { line: line(key.span().start), words });
+            let flag = keys::flag(command, key.get_ref()).filter(|flag| depth == path.len() || keys::is_shared(flag));
+            // Every value was checked, so what cannot be converted is the table of a command.
+            if let Some(args) = flag.and_then(|flag| value::to_args(flag, value.get_ref()).ok()) {
+                settings.insert(key.get_ref().to_string(), Setting { line: line(key.span().start), args });
             }
         }
         let name = path.get(depth).map_or("", |(name, _)| name);
         table = table.and_then(|table| table.get(name)).and_then(|inner| inner.get_ref().as_table());
     }
     settings.retain(|name, _| {
-        let source = keys::flag(runs, name).and_then(|flag| found.value_source(flag.get_id().as_str()));
+        let source = keys::flag(command, name).and_then(|flag| given.value_source(flag.get_id().as_str()));
         !matches!(source, Some(ValueSource::CommandLine | ValueSource::EnvVariable))
     });
     Ok(settings)

@@ -1,4 +1,4 @@
-//! `orchestrix config`: a file with every flag and its default, all of it in comments.
+//! `orchestrix config`: prints a file with every flag and its default, commented out.
 
 use std::fmt::Write as _;
 
@@ -7,32 +7,33 @@ use clap::{Arg, Args, Command};
 
 use super::{
     keys,
-    value::{self, Kind},
+    value::{self, ValueKind},
 };
-use crate::{arguments::Cli, failure::Outcome, output::Output};
+use crate::{arguments::Cli, error::ExitStatus, output::Output};
 
-/// Print a file with every flag and its default, to begin an orchestrix.toml with
+/// Print a template of orchestrix.toml with every flag and its default
 #[derive(Debug, Args)]
 #[command(after_help = "\
-./orchestrix.toml is read if it is there, or the file that --config names. The command line comes first, then the environment,
-then the file. A key outside of any table is for every command that has the flag, one in a table for that command.
+Every command reads ./orchestrix.toml if it exists, or the file that --config names. The command line takes precedence
+over the environment, and the environment over the file. A top-level key applies to every command that has the flag; a
+key in a table applies to that command.
 
 Example:
   orchestrix config > orchestrix.toml")]
 pub(crate) struct Arguments {}
 
 const HEAD: &str = "\
-# Settings of the orchestrix command. Read from ./orchestrix.toml, or from the file that --config or ORCHESTRIX_CONFIG names.
-# The command line comes first, then the environment, then this file. A key outside of any table is for every command that
-# has the flag; filters stand in the table of their command alone.
+# Settings of the orchestrix command, read from ./orchestrix.toml or the file that --config or ORCHESTRIX_CONFIG names.
+# The command line takes precedence over the environment, and the environment over this file.
+# A top-level key applies to every command that has the flag; filters can only be set in the table of their command.
 ";
 
-pub(crate) fn run(_arguments: &Arguments, output: &Output) -> Result<Outcome> {
+pub(crate) fn run(_arguments: &Arguments, output: &Output) -> Result<ExitStatus> {
     output.raw(template(&Cli::with_environment()).as_bytes())?;
-    Ok(Outcome::DONE)
+    Ok(ExitStatus::SUCCESS)
 }
 
-/// The whole file.
+/// The text of the template.
 pub(super) fn template(command: &Command) -> String {
     let mut text = HEAD.to_owned();
     for flag in keys::flags(command) {
@@ -61,12 +62,12 @@ fn line(text: &mut String, flag: &Arg, is_command: bool) {
     let help = flag.get_help().map(ToString::to_string).unwrap_or_default();
     let _ = write!(text, "\n# {help}\n");
     if is_command {
-        let _ = writeln!(text, "# (Not beside [{name}]; then in the tables of the commands that it is for.)");
+        let _ = writeln!(text, "# (If the file has a table [{name}], set this in the tables of the commands instead.)");
     }
     let _ = writeln!(text, "# {name} = {}", example(flag));
 }
 
-// The default, or the name of what is missing.
+// The default, or the name of the value.
 fn example(flag: &Arg) -> String {
     let delimiter = flag.get_value_delimiter();
     let defaults: Vec<String> = match flag.get_default_values() {
@@ -78,14 +79,14 @@ fn example(flag: &Arg) -> String {
         None => vec![text.as_str()],
     });
     let items: Vec<String> = items.map(|item| literal(flag, item)).collect();
-    match Kind::of(flag) {
-        Kind::Switch => "false".into(),
-        Kind::List => format!("[{}]", items.join(", ")),
-        Kind::One => items.concat(),
+    match ValueKind::of(flag) {
+        ValueKind::Switch => "false".into(),
+        ValueKind::List => format!("[{}]", items.join(", ")),
+        ValueKind::Single => items.concat(),
     }
 }
 
 fn literal(flag: &Arg, text: &str) -> String {
-    let number = text.parse::<f64>().is_ok() && !value::takes_any_word(flag);
+    let number = text.parse::<f64>().is_ok() && !value::accepts_any_text(flag);
     if number { text.to_owned() } else { format!("{text:?}") }
 }

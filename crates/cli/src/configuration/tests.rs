@@ -1,6 +1,6 @@
 use clap::{Arg, Command};
 
-use super::{value::Kind, *};
+use super::{value::ValueKind, *};
 use crate::arguments::Cli;
 
 fn root() -> Command {
@@ -9,7 +9,7 @@ fn root() -> Command {
     root
 }
 
-// Every command that runs, with the words that name it.
+// Every command without subcommands, with its path.
 fn leaves(command: &Command, path: &[String], found: &mut Vec<(Vec<String>, Command)>) {
     let inner: Vec<_> = command.get_subcommands().collect();
     if inner.is_empty() {
@@ -20,7 +20,7 @@ fn leaves(command: &Command, path: &[String], found: &mut Vec<(Vec<String>, Comm
     }
 }
 
-/// A value that the flag takes, as it stands in the file and on the command line.
+/// A value that the flag accepts, in the syntax of the file and of the command line.
 fn sample(flag: &Arg) -> (String, Option<String>) {
     let possible = flag.get_possible_values();
     let texts = possible.iter().map(|value| value.get_name()).chain([
@@ -36,19 +36,19 @@ fn sample(flag: &Arg) -> (String, Option<String>) {
     ]);
     let name = flag.get_long().unwrap();
     let quoted = |text: &str| if text == "7" { text.to_owned() } else { format!("{text:?}") };
-    match Kind::of(flag) {
-        Kind::Switch => (format!("{name} = true\n"), None),
+    match ValueKind::of(flag) {
+        ValueKind::Switch => (format!("{name} = true\n"), None),
         kind => {
             let text = texts.into_iter().find(|text| value::parse(flag, text).is_ok());
             let text = text.unwrap_or_else(|| panic!("no sample for --{name}"));
-            let value = if kind == Kind::List { format!("[{}]", quoted(text)) } else { quoted(text) };
+            let value = if kind == ValueKind::List { format!("[{}]", quoted(text)) } else { quoted(text) };
             (format!("{name} = {value}\n"), Some(text.to_owned()))
         }
     }
 }
 
 #[test]
-fn every_flag_of_every_command_may_stand_in_the_file() {
+fn every_flag_of_every_command_can_be_set_in_the_file() {
     let mut found = Vec::new();
     leaves(&root(), &[], &mut found);
     let mut count = 0;
@@ -59,9 +59,9 @@ fn every_flag_of_every_command_may_stand_in_the_file() {
             format!("[{}]\n{}", path.join("."), flags.iter().map(|(_, (line, _))| line.as_str()).collect::<String>());
         let words = [&["orchestrix".to_owned()], &path[..]].concat();
         let given = Cli::with_environment().ignore_errors(true).try_get_matches_from(&words).unwrap();
-        let settings = take(&file, &Cli::with_environment(), &given);
-        let settings = settings.unwrap_or_else(|mistakes| panic!("{file}: {mistakes:?}"));
-        let all = Configuration { name: String::new(), settings }.complete(words.iter().map(Into::into).collect());
+        let settings = parse(&file, &Cli::with_environment(), &given);
+        let settings = settings.unwrap_or_else(|errors| panic!("{file}: {errors:?}"));
+        let all = Configuration { name: String::new(), settings }.append_flags(words.iter().map(Into::into).collect());
         let matches = Cli::with_environment().ignore_errors(true).try_get_matches_from(all).unwrap();
         let leaf = path.iter().fold(&matches, |matches, name| matches.subcommand_matches(name).unwrap());
         for (flag, (line, text)) in flags {
@@ -79,7 +79,7 @@ fn every_flag_of_every_command_may_stand_in_the_file() {
 }
 
 #[test]
-fn the_template_names_every_flag_and_its_defaults_are_taken() {
+fn the_template_lists_every_flag_and_its_defaults_are_valid() {
     let root = root();
     let template = template::template(&Cli::with_environment());
     let mut found = Vec::new();
@@ -88,7 +88,7 @@ fn the_template_names_every_flag_and_its_defaults_are_taken() {
         let line = format!("\n# {} = ", flag.get_long().unwrap());
         assert!(template.contains(&line), "{line}");
     }
-    // Without a default it shows what is missing, which is mostly no value.
+    // Flags without a default show the name of their value, which is mostly not a valid one.
     let has_default = |name: &str| {
         let mut flags = found.iter().flat_map(|(_, command)| keys::flags(command));
         !flags.any(|flag| flag.get_long() == Some(name) && flag.get_default_values().is_empty())
@@ -101,7 +101,7 @@ fn the_template_names_every_flag_and_its_defaults_are_taken() {
     }
     assert!(file.lines().filter(|line| line.contains(" = ") && !line.starts_with('#')).count() > 30, "{file}");
     let given = Cli::with_environment().try_get_matches_from(["orchestrix", "dev"]).unwrap();
-    if let Err(mistakes) = take(&file, &Cli::with_environment(), &given) {
-        panic!("{file}{mistakes:?}");
+    if let Err(errors) = parse(&file, &Cli::with_environment(), &given) {
+        panic!("{file}{errors:?}");
     }
 }

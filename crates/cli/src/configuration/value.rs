@@ -1,4 +1,4 @@
-//! From a TOML value to the words of a command line. The flag's own parser decides; what it says never shows the value.
+//! Converts a TOML value to command-line arguments. The flag's own parser validates it; errors never show the value.
 
 use std::error::Error;
 
@@ -8,107 +8,108 @@ use clap::{
 };
 use toml::de::DeValue;
 
-/// What a flag takes.
+/// The kind of value that a flag takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ValueKind {
     /// `true` or `false`.
     Switch,
     /// An array.
     List,
     /// One value.
-    One,
+    Single,
 }
 
-impl Kind {
+impl ValueKind {
     pub(super) fn of(flag: &Arg) -> Self {
         match flag.get_action() {
             ArgAction::SetTrue => Self::Switch,
             ArgAction::Append => Self::List,
-            _ => Self::One,
+            _ => Self::Single,
         }
     }
 }
 
-/// What stands on a command line for a flag with this value; what is wrong with it otherwise.
-pub(super) fn words(flag: &Arg, value: &DeValue<'_>) -> Result<Vec<String>, String> {
+/// The arguments for a flag with this value, or why the value is invalid.
+pub(super) fn to_args(flag: &Arg, value: &DeValue<'_>) -> Result<Vec<String>, String> {
     let name = flag.get_long().unwrap_or_default();
-    let one = |value: &DeValue<'_>| text(flag, value).map(|text| format!("--{name}={text}"));
-    match (Kind::of(flag), value) {
-        (Kind::Switch, DeValue::Boolean(true)) => Ok(vec![format!("--{name}")]),
-        (Kind::Switch, DeValue::Boolean(false)) => Ok(Vec::new()),
-        (Kind::Switch, _) => Err("must be true or false".into()),
-        (Kind::List, DeValue::Array(items)) if items.is_empty() => Err("is an empty list: leave it out".into()),
-        (Kind::List, DeValue::Array(items)) => {
+    let argument = |value: &DeValue<'_>| text(flag, value).map(|text| format!("--{name}={text}"));
+    match (ValueKind::of(flag), value) {
+        (ValueKind::Switch, DeValue::Boolean(true)) => Ok(vec![format!("--{name}")]),
+        (ValueKind::Switch, DeValue::Boolean(false)) => Ok(Vec::new()),
+        (ValueKind::Switch, _) => Err("must be true or false".into()),
+        (ValueKind::List, DeValue::Array(items)) if items.is_empty() => Err("is an empty list: remove it".into()),
+        (ValueKind::List, DeValue::Array(items)) => {
             let items: Vec<&DeValue<'_>> = items.iter().map(|item| item.get_ref()).collect();
             let delimiter = flag.get_value_delimiter();
-            let apart = |item: &&DeValue<'_>| {
+            let has_delimiter = |item: &&DeValue<'_>| {
                 item.as_str().is_some_and(|text| delimiter.is_some_and(|delimiter| text.contains(delimiter)))
             };
-            match items.iter().any(apart) {
-                true => Err("must be a list of single items: no item may hold a comma".into()),
-                false => items.into_iter().map(one).collect(),
+            match items.iter().any(has_delimiter) {
+                true => Err("must be a list of single items: no item may contain a comma".into()),
+                false => items.into_iter().map(argument).collect(),
             }
         }
-        (Kind::List, _) => Err("must be a list, such as [\"a\", \"b\"]".into()),
-        (Kind::One, value) => Ok(vec![one(value)?]),
+        (ValueKind::List, _) => Err("must be a list, such as [\"a\", \"b\"]".into()),
+        (ValueKind::Single, value) => Ok(vec![argument(value)?]),
     }
 }
 
 fn text(flag: &Arg, value: &DeValue<'_>) -> Result<String, String> {
     let text = match value {
         DeValue::String(text) => text.to_string(),
-        // By their texts only: a flag has its own idea of what is too large.
+        // As text: the flag's parser checks the range.
         DeValue::Integer(number) if number.radix() == 10 => number.as_str().to_owned(),
         DeValue::Integer(_) => return Err("must be a decimal number".into()),
         DeValue::Float(number) => number.as_str().to_owned(),
         DeValue::Datetime(time) => time.to_string(),
         DeValue::Boolean(_) | DeValue::Array(_) | DeValue::Table(_) => {
-            return Err(format!("must be a single value{}", like(flag)));
+            return Err(format!("must be a single value{}", expectation(flag)));
         }
     };
-    if takes_any_word(flag) && !value.is_str() {
+    if accepts_any_text(flag) && !value.is_str() {
         return Err("must be a string, in quotes".into());
     }
     parse(flag, &text).map_err(|error| {
-        let said = error.source().map(ToString::to_string);
-        reason(flag, &error, said.filter(|said| !value.is_str() || text.is_empty() || !said.contains(&text)))
+        let message = error.source().map(ToString::to_string);
+        let safe = message.filter(|message| !value.is_str() || text.is_empty() || !message.contains(&text));
+        reason(flag, &error, safe)
     })?;
-    if !takes_any_word(flag) && value.is_str() && text.parse::<f64>().is_ok() {
+    if !accepts_any_text(flag) && value.is_str() && text.parse::<f64>().is_ok() {
         return Err("must be a number, without quotes".into());
     }
     Ok(text)
 }
 
-/// Whether it is text that a flag takes, rather than numbers, times or addresses.
-pub(super) fn takes_any_word(flag: &Arg) -> bool {
+/// Whether a flag accepts any text, rather than a number, a time or an address.
+pub(super) fn accepts_any_text(flag: &Arg) -> bool {
     parse(flag, "one").is_ok()
 }
 
-/// Asks the flag's own parser.
+/// Validates a text with the flag's own parser.
 pub(super) fn parse(flag: &Arg, text: &str) -> Result<(), clap::Error> {
-    let alone = Arg::new("value").long("value").value_parser(flag.get_value_parser().clone());
-    let command = Command::new("file").no_binary_name(true).disable_help_flag(true).arg(alone);
+    let argument = Arg::new("value").long("value").value_parser(flag.get_value_parser().clone());
+    let command = Command::new("file").no_binary_name(true).disable_help_flag(true).arg(argument);
     command.try_get_matches_from([format!("--value={text}")]).map(drop)
 }
 
-fn reason(flag: &Arg, error: &clap::Error, said: Option<String>) -> String {
+fn reason(flag: &Arg, error: &clap::Error, message: Option<String>) -> String {
     match (error.kind(), error.get(ContextKind::ValidValue)) {
         (ErrorKind::InvalidValue, Some(ContextValue::Strings(values))) if !values.is_empty() => {
             format!("must be one of {}", values.join(", "))
         }
-        _ => match said {
-            Some(said) if said.starts_with("must") => said,
-            Some(said) => format!("is refused: {said}{}", like(flag)),
-            None => format!("is refused{}", like(flag)),
+        _ => match message {
+            Some(message) if message.starts_with("must") => message,
+            Some(message) => format!("is invalid: {message}{}", expectation(flag)),
+            None => format!("is invalid{}", expectation(flag)),
         },
     }
 }
 
-// What would be right.
-fn like(flag: &Arg) -> String {
+// What the flag expects: its default, or its help.
+fn expectation(flag: &Arg) -> String {
     let defaults: Vec<_> = flag.get_default_values().iter().map(|value| value.to_string_lossy()).collect();
     match (defaults.is_empty(), flag.get_help()) {
-        (false, _) => format!("; by default it is {}", defaults.join(",")),
+        (false, _) => format!("; the default is {}", defaults.join(",")),
         (true, Some(help)) => format!("; {flag}: {help}"),
         (true, None) => format!("; see {flag}"),
     }

@@ -1,4 +1,4 @@
-//! `orchestrix jobs bulk`: one action on whatever matches, worked off by the leader however many jobs that is.
+//! `orchestrix jobs bulk`: an action on all jobs that match, carried out by the leader.
 
 use anyhow::Result;
 use clap::{
@@ -13,16 +13,16 @@ use orchestrix_core::{JobState, Priority};
 use serde_json::Value;
 
 use crate::{
-    api::{Api, ApiError, Request},
-    consent::Consent,
-    each::jobs,
-    failure::{Failure, Outcome},
+    api::{ApiClient, ApiError, Request},
+    confirmation::Confirmation,
+    error::{CliError, ExitStatus},
     filter::{self, Filter},
-    operations::{show, until_over},
+    job_states::count_jobs,
+    operations::{self, wait_until_ended},
     output::Output,
 };
 
-/// Retry, cancel or re-prioritise all jobs that match, however many, as an operation that the leader works off
+/// Retry, cancel or re-prioritise any number of jobs, in an operation that the leader carries out
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:
@@ -30,102 +30,104 @@ Examples:
   orchestrix jobs bulk retry --state dead --from 24h --yes
   orchestrix jobs bulk priority --priority 10 --tag billing --yes
 
-Jobs that are recorded later are left alone. To stop it: orchestrix operations abort ID.
+Jobs that are enqueued later are not affected. To abort it: orchestrix operations abort ID.
 
-{}", filter::VARIABLES))]
+{}", filter::ENV_HELP))]
 pub(crate) struct Arguments {
-    /// What to do: retry dead and cancelled jobs, cancel unfinished ones, or give unfinished ones a priority
+    /// The action: retry dead and cancelled jobs, cancel unfinished ones, or set the priority of unfinished ones
     #[arg(value_name = "ACTION", value_parser = actions())]
     action: String,
 
-    /// How urgent they should be, from -1000 to 1000, higher first; with the action priority
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(i64).try_map(Priority::new))]
+    /// The new priority for the action priority: -1000 to 1000, higher first
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(i64).try_map(Priority::new))]
     #[arg(required_if_eq("action", "priority"))]
     priority: Option<Priority>,
 
-    /// Jobs in one of these states
-    #[arg(long = "state", value_name = "STATE", value_delimiter = ',', value_parser = filter::states())]
+    /// Only jobs in these states
+    #[arg(long = "state", value_name = "STATE", value_delimiter = ',', value_parser = filter::state_parser())]
     #[arg(env = "ORCHESTRIX_FILTER_STATE", hide_env = true, help_heading = "Filters")]
     states: Vec<JobState>,
 
     #[command(flatten)]
     filter: Filter,
 
-    /// All jobs
+    /// Select all jobs
     #[arg(long, conflicts_with_all = ["filter", "states"])]
     all: bool,
 
-    /// Do not wait until it is over
+    /// Do not wait until the operation has ended
     #[arg(long)]
     detach: bool,
 
     #[command(flatten)]
-    consent: Consent,
+    confirmation: Confirmation,
 }
 
 fn actions() -> impl TypedValueParser<Value = String> {
     PossibleValuesParser::new(["retry", "cancel", "priority"])
 }
 
-pub(crate) async fn run(arguments: &Arguments, api: &Api, output: &Output) -> Result<Outcome> {
-    let Arguments { action, priority, states, filter, all, detach, consent } = arguments;
-    if !all && states.is_empty() && !filter.narrows() {
-        return Err(Failure::Usage("which jobs? Give a filter such as --queue, or --all".into()).into());
+pub(crate) async fn run(arguments: &Arguments, api: &ApiClient, output: &Output) -> Result<ExitStatus> {
+    let Arguments { action, priority, states, filter, all, detach, confirmation } = arguments;
+    if !all && states.is_empty() && !filter.is_set() {
+        return Err(CliError::Usage("no jobs selected: give a filter such as --queue, or --all".into()).into());
     }
     if action != "priority" && priority.is_some() {
-        return Err(Failure::Usage("--priority goes only with the action priority".into()).into());
+        return Err(CliError::Usage("--priority requires the action priority".into()).into());
     }
     let filter: Option<JobFilterRequest> = (!all).then(|| filter.in_states(states));
-    let wanted = |dry_run| BulkRequest {
+    let request = |dry_run| BulkRequest {
         action: action.clone(),
         priority: *priority,
         filter: filter.clone(),
         all: *all,
         dry_run,
     };
-    if !detach || !consent.yes {
-        somebody_leads(api).await?;
+    if !detach || !confirmation.yes {
+        require_leader(api).await?;
     }
-    if consent.dry_run || !consent.yes {
-        let counted = over(&wanted(true), api, output).await?;
-        if consent.dry_run || counted.state != "done" {
-            return show(&counted, output);
+    if confirmation.dry_run || !confirmation.yes {
+        let preview = run_operation(&request(true), api, output).await?;
+        if confirmation.dry_run || preview.state != "done" {
+            return operations::print(&preview, output);
         }
-        let n = usize::try_from(counted.matched).unwrap_or(usize::MAX);
-        let done = match action.as_str() {
+        let n = usize::try_from(preview.matched).unwrap_or(usize::MAX);
+        let change = match action.as_str() {
             "retry" => "retried",
             "cancel" => "cancelled",
-            _ => "given another priority",
+            _ => "re-prioritised",
         };
-        consent.ask(&format!("{} would be {done}.", jobs(n)), "how many")?;
+        confirmation.require(&format!("{} would be {change}.", count_jobs(n)), "how many")?;
     }
     if *detach {
-        let begun: BulkResponse = api.call(Request::post("/admin/jobs/bulk").with(&wanted(false))?).await?;
+        let begun: BulkResponse = api.call(Request::post("/admin/jobs/bulk").json(&request(false))?).await?;
         let operation: OperationView =
             api.call(Request::get(format!("/admin/operations/{}", begun.operation_id))).await?;
-        return show(&operation, output);
+        return operations::print(&operation, output);
     }
-    show(&over(&wanted(false), api, output).await?, output)
+    operations::print(&run_operation(&request(false), api, output).await?, output)
 }
 
-// Begins it and waits for its end.
-async fn over(wanted: &BulkRequest, api: &Api, output: &Output) -> Result<OperationView> {
-    let begun: BulkResponse = api.call(Request::post("/admin/jobs/bulk").with(wanted)?).await?;
-    until_over(begun.operation_id, api, output).await
+// Starts an operation and waits for its end.
+async fn run_operation(request: &BulkRequest, api: &ApiClient, output: &Output) -> Result<OperationView> {
+    let begun: BulkResponse = api.call(Request::post("/admin/jobs/bulk").json(request)?).await?;
+    wait_until_ended(begun.operation_id, api, output).await
 }
 
-// Before anything is begun that would only wait. Anybody may ask this, also with a key that is bound to a tenant; who is refused all the same,
-// by whatever stands in between, is not stopped: what follows says what is wrong.
-async fn somebody_leads(api: &Api) -> Result<()> {
+// Fails early if there is no leader, because the operation would only wait. Every key may read `/readyz`; if a proxy
+// rejects the request, the next request reports the error.
+async fn require_leader(api: &ApiClient) -> Result<()> {
     let ready: Value = match api.call(Request::get("/readyz")).await {
         Ok(ready) => ready,
-        Err(ApiError::Refused(_) | ApiError::Unreadable { .. }) => return Ok(()),
+        Err(ApiError::Rejected(_) | ApiError::InvalidResponse { .. }) => return Ok(()),
         Err(error) => return Err(error.into()),
     };
     match ready.pointer("/components/coordinator/status").and_then(Value::as_str) {
         Some("degraded") => {
-            let text = "nobody leads, so nobody would work it off: start a server or a worker, or add --detach --yes";
-            Err(Failure::Failed(text.into()).into())
+            let text =
+                "there is no leader to carry out the operation: start a server or a worker, or add --detach --yes";
+            Err(CliError::Failed(text.into()).into())
         }
         _ => Ok(()),
     }

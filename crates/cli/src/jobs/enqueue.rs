@@ -1,4 +1,4 @@
-//! `orchestrix jobs enqueue`: one job from flags, or many from a file, all or none.
+//! `orchestrix jobs enqueue`: one job from flags, or all jobs of a file in one transaction.
 
 use std::{
     fs,
@@ -7,25 +7,26 @@ use std::{
 };
 
 use anyhow::Result;
-use clap::{Args, ValueEnum};
+use clap::{ArgGroup, Args, ValueEnum};
 use orchestrix_api::job::{BatchRequest, BatchResponse, JobRequest, JobStatusView};
 use orchestrix_core::{DependsOn, IdempotencyKey, JobId, JobType, NewJob, OnDependencyFailure, Tenant, Timestamp};
 
 use crate::{
-    api::{Api, Request},
-    each,
-    failure::{Failure, Outcome},
+    api::{ApiClient, Request},
+    error::{CliError, ExitStatus},
+    job_states,
     jobs::{
         request,
-        template::{ORDER, Template, read_input, unreadable},
+        template::{ORDER, Template, read_error, read_stdin},
         wait,
     },
     output::Output,
     times,
 };
 
-/// Record a job, or many
+/// Enqueue one job, or the jobs of a file
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("source").required(true).args(["job_type", "from_file"]))]
 #[command(after_help = "\
 Examples:
   orchestrix jobs enqueue SEND_EMAIL --payload '{\"to\": \"user@example.com\"}' --queue email --delay 5m
@@ -36,18 +37,19 @@ pub(crate) struct Arguments {
     template: Template,
 
     #[command(flatten)]
-    job: Description,
+    job: JobArguments,
 
-    /// Record the jobs of this file, one JSON object a line with the fields of POST /jobs, all or none; - is standard input
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["job", "template"], required_unless_present = "job_type")]
+    /// Enqueue the jobs of this file, all or none: one JSON object per line with the fields of POST /jobs; - is
+    /// standard input
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["job", "template"])]
     from_file: Option<PathBuf>,
 
-    /// Wait until it is over; exit with 0 if it completed, 1 if not
+    /// Wait until the jobs have finished; exit with 0 if all completed, else with 1
     #[arg(long)]
     wait: bool,
 }
 
-/// What becomes of a job when one it waits for failed.
+/// What happens to a job when a dependency fails.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Policy {
     Cancel,
@@ -55,91 +57,92 @@ enum Policy {
     Hold,
 }
 
-/// What only a job that is recorded once may say.
+/// The flags that do not apply to the jobs of a schedule.
 #[derive(Debug, Args)]
 #[group(id = "job", multiple = true)]
-struct Description {
-    /// What kind of work it is
+struct JobArguments {
+    /// The job type
     #[arg(value_name = "TYPE")]
     job_type: Option<JobType>,
 
-    /// Start so long from now
+    /// Start the job after this long
     #[arg(long, value_name = "DURATION", value_parser = times::duration, conflicts_with = "run_at")]
     delay: Option<Duration>,
 
-    /// Start at this time
+    /// Start the job at this time
     #[arg(long, value_name = "TIME", value_parser = times::time)]
     run_at: Option<Timestamp>,
 
-    /// Cancel it if it has not started by then
+    /// Cancel the job if it has not started by this time
     #[arg(long, value_name = "TIME", value_parser = times::time)]
     expires_at: Option<Timestamp>,
 
-    /// Makes a repeat of the same request the same job
+    /// Enqueue only once: a repeated request with the same key returns the existing job
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<IdempotencyKey>,
 
-    /// Jobs that must complete first
+    /// Start only after these jobs have completed
     #[arg(long, value_name = "ID", value_delimiter = ',', help_heading = ORDER)]
     depends_on: Vec<JobId>,
 
-    /// What to do when one of those failed: cancel this one too, run it all the same, or hold it [default: cancel]
+    /// If a dependency fails: cancel the job, run it anyway, or hold it [default: cancel]
     #[arg(long, value_enum, value_name = "POLICY", help_heading = ORDER)]
     on_dependency_failure: Option<Policy>,
 }
 
-/// What is said where it is unknown whether a job without a key was recorded.
-const DOUBT: &str = "whether it was recorded is unknown: `orchestrix jobs list` shows it; with --idempotency-key, or an \
-                     idempotencyKey in every line of a file, it could be sent again without harm";
+/// The advice if it is unknown whether a job without an idempotency key was enqueued.
+const UNCERTAINTY: &str = "it is unknown whether the job was enqueued: check with `orchestrix jobs list`; \
+                           with --idempotency-key, or an idempotencyKey in every line of a file, \
+                           the command can be repeated safely";
 
-pub(crate) async fn run(arguments: Arguments, api: &Api, output: &Output) -> Result<Outcome> {
-    let (many, mut recorded) = match &arguments.from_file {
+pub(crate) async fn run(arguments: Arguments, api: &ApiClient, output: &Output) -> Result<ExitStatus> {
+    let (is_batch, mut jobs) = match &arguments.from_file {
         Some(file) => (true, enqueue_many(&read_jobs(file)?, api).await?),
         None => (false, vec![enqueue(&arguments.job.into_job(arguments.template)?, api).await?]),
     };
-    let mut outcome = Outcome::DONE;
+    let mut status = ExitStatus::SUCCESS;
     if arguments.wait {
-        let ids: Vec<JobId> = recorded.iter().map(|job| job.job_id).collect();
-        // Known before the wait, which may be cut short.
+        let ids: Vec<JobId> = jobs.iter().map(|job| job.job_id).collect();
+        // Printed before the wait, which may be interrupted.
         for id in &ids {
             output.note(&format!("waiting for {id}"));
         }
-        recorded = wait::until_over(&ids, None, api, output).await?;
-        outcome = wait::verdict(&recorded);
+        jobs = wait::wait_until_finished(&ids, None, api, output).await?;
+        status = wait::exit_status(&jobs);
     }
-    let text = || each::lines(&recorded);
-    match recorded.as_slice() {
-        [job] if !many => output.item(job, text)?,
+    let text = || job_states::state_lines(&jobs);
+    match jobs.as_slice() {
+        [job] if !is_batch => output.item(job, text)?,
         jobs => output.list(jobs, text)?,
     }
-    Ok(outcome)
+    Ok(status)
 }
 
-async fn enqueue(job: &NewJob, api: &Api) -> Result<JobStatusView> {
-    let request = Request::post("/jobs").with(&asked(job))?;
-    Ok(api.call(once(request, std::slice::from_ref(job))).await?)
+async fn enqueue(job: &NewJob, api: &ApiClient) -> Result<JobStatusView> {
+    let request = Request::post("/jobs").json(&job_request(job))?;
+    Ok(api.call(mark_idempotent(request, std::slice::from_ref(job))).await?)
 }
 
-async fn enqueue_many(jobs: &[NewJob], api: &Api) -> Result<Vec<JobStatusView>> {
+async fn enqueue_many(jobs: &[NewJob], api: &ApiClient) -> Result<Vec<JobStatusView>> {
     if jobs.is_empty() {
         return Ok(Vec::new());
     }
-    let batch = BatchRequest { jobs: jobs.iter().map(asked).collect() };
-    let request = Request::post("/jobs/batch").with(&batch)?;
-    Ok(api.call::<BatchResponse>(once(request, jobs)).await?.jobs)
+    let batch = BatchRequest { jobs: jobs.iter().map(job_request).collect() };
+    let request = Request::post("/jobs/batch").json(&batch)?;
+    Ok(api.call::<BatchResponse>(mark_idempotent(request, jobs)).await?.jobs)
 }
 
-// A key makes a repeat the same job; what has none must not be sent twice.
-fn once(request: Request, jobs: &[NewJob]) -> Request {
+// Only jobs with an idempotency key may be sent twice.
+fn mark_idempotent(request: Request, jobs: &[NewJob]) -> Request {
     match jobs.iter().all(|job| job.idempotency_key.is_some()) {
-        true => request.repeatable(),
-        false => request.doubtful(DOUBT),
+        true => request.idempotent(),
+        false => request.not_idempotent(UNCERTAINTY),
     }
 }
 
-impl Description {
+impl JobArguments {
     fn into_job(self, template: Template) -> Result<NewJob> {
-        let job_type = self.job_type.ok_or_else(|| Failure::Usage("which TYPE of job?".into()))?;
+        let job_type = self.job_type.ok_or_else(|| CliError::Usage("no job type: give TYPE, or --from-file".into()))?;
         Ok(NewJob {
             idempotency_key: self.idempotency_key,
             start: request::start(self.delay, self.run_at),
@@ -155,37 +158,41 @@ impl Description {
     }
 }
 
-/// The jobs of a file. What is wrong with any of them is said at once, up to a bound; then none is recorded.
+/// The jobs of a file. An error lists all invalid lines, up to a limit, and no job is enqueued.
 fn read_jobs(file: &Path) -> Result<Vec<NewJob>> {
     const MAX_SHOWN: usize = 20;
     let name = file.display();
-    let text = if file == Path::new("-") { read_input() } else { fs::read_to_string(file) };
-    let text = text.map_err(|error| unreadable(&name, &error))?;
+    let text = if file == Path::new("-") { read_stdin() } else { fs::read_to_string(file) };
+    let text = text.map_err(|error| read_error(&name, &error))?;
     let mut jobs = Vec::new();
-    let mut wrong = Vec::new();
+    let mut errors = Vec::new();
     for (i, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-        match request::read(line) {
+        match request::parse(line) {
             Ok(job) => jobs.push(job),
-            Err(error) => wrong.push(format!("  line {}: {error}", i + 1)),
+            Err(error) => errors.push(format!("  line {}: {error}", i + 1)),
         }
     }
     if jobs.len() > NewJob::MAX_BATCH {
-        let text = format!("{name} holds {} jobs; one call takes {}: split it", jobs.len(), NewJob::MAX_BATCH);
-        return Err(Failure::Usage(text).into());
+        let text = format!(
+            "{name} has {} jobs, but one request takes at most {}: split the file",
+            jobs.len(),
+            NewJob::MAX_BATCH
+        );
+        return Err(CliError::Usage(text).into());
     }
-    if wrong.is_empty() {
+    if errors.is_empty() {
         return Ok(jobs);
     }
-    let more = wrong.len().saturating_sub(MAX_SHOWN);
-    wrong.truncate(MAX_SHOWN);
+    let more = errors.len().saturating_sub(MAX_SHOWN);
+    errors.truncate(MAX_SHOWN);
     if more > 0 {
-        wrong.push(format!("  and {more} more"));
+        errors.push(format!("  and {more} more"));
     }
-    Err(Failure::Usage(format!("nothing was recorded, for in {name}\n{}", wrong.join("\n"))).into())
+    Err(CliError::Usage(format!("no job was enqueued: {name} has invalid lines\n{}", errors.join("\n"))).into())
 }
 
-// A tenant that nobody named is left out: it is that of the key, if the key has one.
-fn asked(job: &NewJob) -> JobRequest {
+// Leaves out the default tenant, so that the key's own tenant applies.
+fn job_request(job: &NewJob) -> JobRequest {
     let tenant = (job.tenant != Tenant::default()).then(|| job.tenant.to_string());
     JobRequest { tenant, ..JobRequest::from(job) }
 }

@@ -1,33 +1,36 @@
-//! `orchestrix jobs explain`.
+//! `orchestrix jobs explain`: why a job is not running.
 
 use anyhow::Result;
 use orchestrix_api::admin::explain::{Explanation, ReasonView};
 use orchestrix_core::JobId;
 
 use crate::{
-    api::{Api, Request},
-    failure::Outcome,
-    output::{Output, plain, table},
+    api::{ApiClient, Request},
+    error::ExitStatus,
+    output::{Output, escape_control, table},
 };
 
-pub(crate) async fn run(id: JobId, api: &Api, output: &Output) -> Result<Outcome> {
+pub(crate) async fn run(id: JobId, api: &ApiClient, output: &Output) -> Result<ExitStatus> {
     let explanation: Explanation = api.call(Request::get(format!("/admin/jobs/{id}/explain"))).await?;
     output.item(&explanation, || text(&explanation))?;
-    Ok(Outcome::DONE)
+    Ok(ExitStatus::SUCCESS)
 }
 
 fn text(explanation: &Explanation) -> String {
-    let mut text = format!("{}\n\n", plain(&explanation.summary));
-    text += &table(["REASON", "MESSAGE"], explanation.reasons.iter().map(|it| [it.code.clone(), it.message.clone()]));
+    let mut text = format!("{}\n\n", escape_control(&explanation.summary));
+    text += &table(
+        ["REASON", "MESSAGE"],
+        explanation.reasons.iter().map(|reason| [reason.code.clone(), reason.message.clone()]),
+    );
     for reason in explanation.reasons.iter().filter(|reason| !reason.jobs.is_empty()) {
-        text += &format!("\n{}", jobs(reason));
+        text += &format!("\n{}", related_jobs(reason));
     }
     text
 }
 
-fn jobs(reason: &ReasonView) -> String {
+fn related_jobs(reason: &ReasonView) -> String {
     let row = |job: &orchestrix_api::admin::job_state::JobStateView| [job.job_id.to_string(), job.state.to_string()];
-    // What they are to the job, which is not what the job is.
+    // Says how these jobs relate to the explained one.
     let header = match reason.code.as_str() {
         "blocked" => "WAITS FOR",
         "held" | "dependency_failed" => "DID NOT COMPLETE",

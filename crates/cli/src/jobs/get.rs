@@ -1,4 +1,4 @@
-//! `orchestrix jobs get`: all of a job for operators, and for clients what is theirs to know.
+//! `orchestrix jobs get`: the whole job for operators, a reduced view for clients.
 
 use anyhow::Result;
 use orchestrix_api::{
@@ -10,70 +10,70 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::{
-    api::{Api, Request, Seen},
-    failure::Outcome,
+    api::{ApiClient, Request, RoleView},
+    error::ExitStatus,
+    no_worker_hint,
     output::{Output, pairs, table},
     times,
-    unserved::hint,
 };
 
-/// A job as it is shown.
+/// A job as operators see it.
 #[derive(Debug, Serialize)]
-struct Shown {
+struct OperatorJobOutput {
     #[serde(flatten)]
     job: JobDetails,
-    /// What keeps it waiting.
+    /// The hint that no worker serves it.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
 }
 
-/// A job as a client sees it.
+/// A job as clients see it.
 #[derive(Debug, Serialize)]
-struct Own {
+struct ClientJobOutput {
     #[serde(flatten)]
     job: JobView,
-    /// What it left behind, once it has completed.
+    /// The result, once the job has completed.
     #[serde(skip_serializing_if = "Option::is_none")]
     result: Option<Box<RawValue>>,
 }
 
-pub(crate) async fn run(id: JobId, api: &Api, output: &Output) -> Result<Outcome> {
-    let request = |place: &str| Request::get(format!("{place}/{id}"));
-    match api.either::<JobDetails, JobView>(request("/admin/jobs"), request("/jobs")).await? {
-        Seen::Operator(job) => {
-            let note = hint(&job.summary, api).await;
-            let shown = Shown { job, note };
-            output.item(&shown, || text(&shown, Timestamp::now()))?;
+pub(crate) async fn run(id: JobId, api: &ApiClient, output: &Output) -> Result<ExitStatus> {
+    let request = |base: &str| Request::get(format!("{base}/{id}"));
+    match api.call_by_role::<JobDetails, JobView>(request("/admin/jobs"), request("/jobs")).await? {
+        RoleView::Operator(job) => {
+            let note = no_worker_hint::for_job(&job.summary, api).await;
+            let job = OperatorJobOutput { job, note };
+            output.item(&job, || operator_text(&job, Timestamp::now()))?;
         }
-        Seen::Client(job) => {
+        RoleView::Client(job) => {
             let result = match job.status {
                 JobStatus::Completed => {
                     Some(api.call::<JobResultView>(Request::get(format!("/jobs/{id}/result"))).await?.result)
                 }
                 _ => None,
             };
-            let own = Own { job, result };
-            output.item(&own, || pairs(own_lines(&own, Timestamp::now())))?;
-            output.note("payload, attempts and errors are shown to a key whose role is operator");
+            let job = ClientJobOutput { job, result };
+            output.item(&job, || pairs(client_fields(&job, Timestamp::now())))?;
+            output.note("use a key with the role operator to see payload, attempts and errors");
         }
     }
-    Ok(Outcome::DONE)
+    Ok(ExitStatus::SUCCESS)
 }
 
-fn own_lines(Own { job, result }: &Own, now: Timestamp) -> Vec<(&'static str, String)> {
-    let mut lines = vec![
+fn client_fields(ClientJobOutput { job, result }: &ClientJobOutput, now: Timestamp) -> Vec<(&'static str, String)> {
+    let mut fields = vec![
         ("id", job.job_id.to_string()),
         ("type", job.job_type.to_string()),
         ("status", job.status.to_string()),
         ("created", at(job.created_at, now)),
     ];
-    let mut say = |name, value: Option<String>| lines.extend(value.map(|value| (name, value)));
-    say("started", job.started_at.map(|time| at(time, now)));
-    say("finished", job.finished_at.map(|time| at(time, now)));
-    say("progress", job.progress.as_ref().map(progress));
-    say("correlation id", job.correlation_id.clone());
-    say("result", result.as_ref().map(|json| json.get().to_owned()));
-    lines
+    let mut add = |name, value: Option<String>| fields.extend(value.map(|value| (name, value)));
+    add("started", job.started_at.map(|time| at(time, now)));
+    add("finished", job.finished_at.map(|time| at(time, now)));
+    add("progress", job.progress.as_ref().map(progress));
+    add("correlation id", job.correlation_id.clone());
+    add("result", result.as_ref().map(|json| json.get().to_owned()));
+    fields
 }
 
 fn at(time: Timestamp, now: Timestamp) -> String {
@@ -85,88 +85,91 @@ fn progress(progress: &ProgressView) -> String {
     [percent, progress.message.clone()].into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
-fn text(Shown { job, note }: &Shown, now: Timestamp) -> String {
-    let mut text = pairs(lines(job, now));
+fn operator_text(OperatorJobOutput { job, note }: &OperatorJobOutput, now: Timestamp) -> String {
+    let mut text = pairs(operator_fields(job, now));
     if !job.attempts.is_empty() {
         text.push('\n');
         let header = ["ATTEMPT", "OUTCOME", "WORKER", "STARTED", "ENDED", "TOOK", "ERROR"];
-        text += &table(header, job.attempts.iter().map(attempt));
+        text += &table(header, job.attempts.iter().map(attempt_row));
         if job.earlier_attempts > 0 {
-            text += &format!("{} earlier ones are not kept\n", job.earlier_attempts);
+            text += &format!("{} earlier attempts are no longer stored\n", job.earlier_attempts);
         }
     }
     text.push('\n');
-    text += &table(["AT", "WHAT", "STATE", "ATTEMPT", "OUTCOME", "WORKER", "REASON"], job.transitions.iter().map(step));
+    text += &table(
+        ["AT", "EVENT", "STATE", "ATTEMPT", "OUTCOME", "WORKER", "REASON"],
+        job.transitions.iter().map(transition_row),
+    );
     if let Some(note) = note {
         text += &format!("\n{note}\n");
     }
     text
 }
 
-fn attempt(attempt: &AttemptView) -> [String; 7] {
+fn attempt_row(attempt: &AttemptView) -> [String; 7] {
     [
         attempt.attempt.to_string(),
-        attempt.outcome.map_or_else(|| "under way".into(), |outcome| outcome.to_string()),
-        or_none(attempt.worker_id.as_ref()),
+        attempt.outcome.map_or_else(|| "running".into(), |outcome| outcome.to_string()),
+        or_dash(attempt.worker_id.as_ref()),
         attempt.started_at.to_string(),
-        or_none(attempt.ended_at.as_ref()),
+        or_dash(attempt.ended_at.as_ref()),
         attempt.duration().map_or_else(|| "-".into(), |took| format!("{:.3}s", took.as_secs_f64())),
-        or_none(attempt.error.as_ref()),
+        or_dash(attempt.error.as_ref()),
     ]
 }
 
-fn step(step: &TimelineEvent) -> [String; 7] {
+fn transition_row(transition: &TimelineEvent) -> [String; 7] {
     [
-        step.at.to_string(),
-        step.event.as_str().into(),
-        or_none(step.state.as_ref()),
-        or_none(step.attempt.as_ref()),
-        or_none(step.outcome.as_ref()),
-        or_none(step.worker_id.as_ref()),
-        or_none(step.reason.as_ref()),
+        transition.at.to_string(),
+        transition.event.as_str().into(),
+        or_dash(transition.state.as_ref()),
+        or_dash(transition.attempt.as_ref()),
+        or_dash(transition.outcome.as_ref()),
+        or_dash(transition.worker_id.as_ref()),
+        or_dash(transition.reason.as_ref()),
     ]
 }
 
-fn or_none<T: ToString>(value: Option<&T>) -> String {
+fn or_dash<T: ToString>(value: Option<&T>) -> String {
     value.map_or_else(|| "-".into(), ToString::to_string)
 }
 
-// Only what is set and not the default, in the order in which one asks.
-fn lines(job: &JobDetails, now: Timestamp) -> Vec<(&'static str, String)> {
+// Only the fields that are set.
+fn operator_fields(job: &JobDetails, now: Timestamp) -> Vec<(&'static str, String)> {
     let summary = &job.summary;
     let at = |time: Timestamp| at(time, now);
-    let mut lines = Vec::new();
-    let mut say = |name, value: Option<String>| lines.extend(value.map(|value| (name, value)));
-    let asked_to_stop = if summary.cancel_requested { ", asked to stop" } else { "" };
-    say("id", Some(summary.job_id.to_string()));
-    say("type", Some(summary.job_type.to_string()));
-    say("state", Some(format!("{}{asked_to_stop}", summary.state)));
-    say("reason", summary.reason.clone());
-    say("queue", Some(summary.queue.to_string()));
-    say("tenant", Some(summary.tenant.to_string()));
-    say("priority", Some(summary.priority.get().to_string()));
-    say("attempts", Some(format!("{} of {}", summary.attempts_used, summary.max_attempts)));
-    say("created", Some(at(summary.created_at)));
-    say("eligible", (summary.eligible_at != summary.created_at).then(|| at(summary.eligible_at)));
-    say("started", summary.started_at.map(at));
-    say("finished", summary.finished_at.map(at));
-    say("expires", job.expires_at.map(at));
-    say("worker", summary.worker_id.as_ref().map(ToString::to_string));
-    say("lease until", job.lease_expires_at.map(at));
-    say("timeout", job.timeout_seconds.map(|seconds| format!("{seconds} s")));
-    say("progress", summary.progress.as_ref().map(progress));
-    say("depends on", joined(&job.depends_on, "\n"));
-    say("tags", joined(&summary.tags, ", "));
-    say("correlation id", summary.correlation_id.clone());
-    say("idempotency key", summary.idempotency_key.as_ref().map(ToString::to_string));
-    say("concurrency key", job.concurrency_key.as_ref().map(ToString::to_string));
-    say("rate limit key", job.rate_limit_key.as_ref().map(ToString::to_string));
+    let mut fields = Vec::new();
+    let mut add = |name, value: Option<String>| fields.extend(value.map(|value| (name, value)));
+    let cancelling = if summary.cancel_requested { ", cancellation requested" } else { "" };
+    add("id", Some(summary.job_id.to_string()));
+    add("type", Some(summary.job_type.to_string()));
+    add("state", Some(format!("{}{cancelling}", summary.state)));
+    add("reason", summary.reason.clone());
+    add("queue", Some(summary.queue.to_string()));
+    add("tenant", Some(summary.tenant.to_string()));
+    add("priority", Some(summary.priority.get().to_string()));
+    add("attempts", Some(format!("{} of {}", summary.attempts_used, summary.max_attempts)));
+    add("created", Some(at(summary.created_at)));
+    add("eligible", (summary.eligible_at != summary.created_at).then(|| at(summary.eligible_at)));
+    add("started", summary.started_at.map(at));
+    add("finished", summary.finished_at.map(at));
+    add("expires", job.expires_at.map(at));
+    add("worker", summary.worker_id.as_ref().map(ToString::to_string));
+    add("lease until", job.lease_expires_at.map(at));
+    add("timeout", job.timeout_seconds.map(|seconds| format!("{seconds} s")));
+    add("progress", summary.progress.as_ref().map(progress));
+    add("depends on", joined(&job.depends_on, "\n"));
+    add("tags", joined(&summary.tags, ", "));
+    add("correlation id", summary.correlation_id.clone());
+    add("idempotency key", summary.idempotency_key.as_ref().map(ToString::to_string));
+    add("concurrency key", job.concurrency_key.as_ref().map(ToString::to_string));
+    add("rate limit key", job.rate_limit_key.as_ref().map(ToString::to_string));
     let resources: Vec<String> = job.resources.iter().map(|(name, amount)| format!("{name}={amount}")).collect();
-    say("resources", joined(&resources, ", "));
-    say("payload", Some(job.payload.get().to_owned()));
-    say("checkpoint", job.checkpoint.as_ref().map(|json| json.get().to_owned()));
-    say("result", job.result.as_ref().map(|json| json.get().to_owned()));
-    lines
+    add("resources", joined(&resources, ", "));
+    add("payload", Some(job.payload.get().to_owned()));
+    add("checkpoint", job.checkpoint.as_ref().map(|json| json.get().to_owned()));
+    add("result", job.result.as_ref().map(|json| json.get().to_owned()));
+    fields
 }
 
 fn joined<T: ToString>(items: &[T], separator: &str) -> Option<String> {

@@ -1,4 +1,4 @@
-//! `orchestrix jobs list`.
+//! `orchestrix jobs list`, and the paging flags of all lists of jobs.
 
 use anyhow::Result;
 use clap::{Args, builder::TypedValueParser};
@@ -6,50 +6,54 @@ use orchestrix_api::admin::job::JobSummaryView;
 use orchestrix_core::{JobId, JobState, Timestamp};
 
 use crate::{
-    api::Api,
-    failure::Outcome,
-    filter::{self, Filter, find},
+    api::ApiClient,
+    error::ExitStatus,
+    filter::{self, Filter, find_jobs},
     output::{Output, table},
     times,
 };
 
-/// Where all jobs are listed.
+/// The path of the list of jobs.
 pub(crate) const JOBS: &str = "/admin/jobs";
 
 /// List jobs, newest first
 #[derive(Debug, Args)]
-#[command(after_help = format!("Example:\n  orchestrix jobs list --state running,retrying --queue email --from 1h\n\n{}", filter::VARIABLES))]
+#[command(after_help = format!("\
+Example:
+  orchestrix jobs list --state running,retrying --queue email --from 1h
+
+{}", filter::ENV_HELP))]
 pub(crate) struct Arguments {
-    /// Jobs in one of these states
-    #[arg(long = "state", value_name = "STATE", value_delimiter = ',', value_parser = filter::states())]
+    /// Only jobs in these states
+    #[arg(long = "state", value_name = "STATE", value_delimiter = ',', value_parser = filter::state_parser())]
     #[arg(env = "ORCHESTRIX_FILTER_STATE", hide_env = true, help_heading = "Filters")]
     states: Vec<JobState>,
     #[command(flatten)]
     filter: Filter,
     #[command(flatten)]
-    part: Part,
+    page: PageArguments,
 }
 
-/// Which part of a list.
+/// The flags that select a page of a list.
 #[derive(Debug, Args)]
-pub(crate) struct Part {
-    /// At most so many
+pub(crate) struct PageArguments {
+    /// List at most this many
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = limit())]
     pub(crate) limit: usize,
 
-    /// Go on after this job, as the previous list said
+    /// Continue after this job: the cursor of the previous list
     #[arg(long, value_name = "ID")]
     pub(crate) cursor: Option<JobId>,
 }
 
-/// Reads how many jobs.
+/// Parses a limit.
 pub(crate) fn limit() -> impl TypedValueParser<Value = usize> {
     clap::value_parser!(u32).range(1..=1_000_000).map(|limit| limit as usize)
 }
 
-pub(crate) async fn run(arguments: &Arguments, api: &Api, output: &Output) -> Result<Outcome> {
-    let Arguments { states, filter, part } = arguments;
-    let page = find(api, JOBS, &filter.in_states(states), part.cursor, part.limit).await?;
+pub(crate) async fn run(arguments: &Arguments, api: &ApiClient, output: &Output) -> Result<ExitStatus> {
+    let Arguments { states, filter, page } = arguments;
+    let page = find_jobs(api, JOBS, &filter.in_states(states), page.cursor, page.limit).await?;
     let now = Timestamp::now();
     output.page(&page, |jobs| {
         let row = |job: &JobSummaryView| {
@@ -66,5 +70,5 @@ pub(crate) async fn run(arguments: &Arguments, api: &Api, output: &Output) -> Re
         };
         table(["ID", "STATE", "TYPE", "QUEUE", "PRIORITY", "ATTEMPTS", "CREATED", "WORKER"], jobs.iter().map(row))
     })?;
-    Ok(Outcome::DONE)
+    Ok(ExitStatus::SUCCESS)
 }

@@ -1,4 +1,4 @@
-//! `orchestrix jobs logs`: the lines of a job, and those to come.
+//! `orchestrix jobs logs`: prints the log of a job, or follows it.
 
 use std::time::Duration;
 
@@ -8,53 +8,53 @@ use orchestrix_api::{ListResponse, admin::attempt::LogLineView, job::JobView};
 use orchestrix_core::JobId;
 
 use crate::{
-    api::{Api, ApiError, MOST, Request},
-    failure::Outcome,
-    output::{Format, List, Output, plain},
+    api::{ApiClient, ApiError, MAX_PAGE, Request},
+    error::ExitStatus,
+    output::{Format, List, Output, escape_control},
 };
 
-/// How often a log that is followed is looked at.
-const LOOK_AGAIN: Duration = Duration::from_millis(500);
+/// The time between two polls of a log that is followed.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Show what a job wrote while it ran
+/// Show the log of a job
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  orchestrix jobs logs -f 0199d0a4-8f3e-7c21-9b1f-2f6a3e1c5d70")]
 pub(crate) struct Arguments {
-    /// The job
+    /// The job's id
     id: JobId,
 
-    /// Go on until the job is over
+    /// Follow the log until the job has finished
     #[arg(long, short)]
     follow: bool,
 }
 
-pub(crate) async fn run(arguments: &Arguments, api: &Api, output: &Output) -> Result<Outcome> {
+pub(crate) async fn run(arguments: &Arguments, api: &ApiClient, output: &Output) -> Result<ExitStatus> {
     let id = arguments.id;
     let log = Request::get(format!("/admin/jobs/{id}/logs"));
     let mut cursor = None;
-    // One document cannot be printed before its end.
-    let mut kept = Vec::new();
-    let mut known = false;
+    // A JSON document can only be printed at the end.
+    let mut lines = Vec::new();
+    let mut found = false;
     loop {
-        // Before the lines: what a job wrote before it was over is then among them.
+        // Before the log: everything that a finished job wrote is then in the log.
         let job: JobView = match api.call(Request::get(format!("/jobs/{id}"))).await {
-            // Forgotten since the last look.
-            Err(error) if known && is_gone(&error) => break,
+            // Deleted since the last poll.
+            Err(error) if found && is_not_found(&error) => break,
             job => job?,
         };
-        known = true;
+        found = true;
         loop {
-            let part: ListResponse<LogLineView> = match api.call(log.part(cursor.as_deref(), MOST)).await {
-                Err(error) if is_gone(&error) => break,
-                part => part?,
+            let page: ListResponse<LogLineView> = match api.call(log.page(cursor.as_deref(), MAX_PAGE)).await {
+                Err(error) if is_not_found(&error) => break,
+                page => page?,
             };
-            let last = part.items.last().map(|line| line.seq.to_string());
+            let last = page.items.last().map(|line| line.seq.to_string());
             match output.format() {
-                Format::Json => kept.extend(part.items),
-                _ => output.list(&part.items, || part.items.iter().map(text).collect())?,
+                Format::Json => lines.extend(page.items),
+                _ => output.list(&page.items, || page.items.iter().map(text).collect())?,
             }
-            let more = part.next_cursor.is_some();
-            cursor = part.next_cursor.or(last).or(cursor);
+            let more = page.next_cursor.is_some();
+            cursor = page.next_cursor.or(last).or(cursor);
             if !more {
                 break;
             }
@@ -62,18 +62,18 @@ pub(crate) async fn run(arguments: &Arguments, api: &Api, output: &Output) -> Re
         if !arguments.follow || job.status.is_terminal() {
             break;
         }
-        tokio::time::sleep(LOOK_AGAIN).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
     if output.format() == Format::Json {
-        output.item(&List { items: &kept }, String::new)?;
+        output.item(&List { items: &lines }, String::new)?;
     }
-    Ok(Outcome::DONE)
+    Ok(ExitStatus::SUCCESS)
 }
 
-fn is_gone(error: &ApiError) -> bool {
-    matches!(error, ApiError::Refused(refused) if refused.told.code == "job_not_found")
+fn is_not_found(error: &ApiError) -> bool {
+    matches!(error, ApiError::Rejected(rejection) if rejection.problem.code == "job_not_found")
 }
 
 fn text(line: &LogLineView) -> String {
-    format!("{} {:<5} [{}] {}\n", line.at, line.level, line.attempt, plain(&line.message))
+    format!("{} {:<5} [{}] {}\n", line.at, line.level, line.attempt, escape_control(&line.message))
 }

@@ -1,4 +1,4 @@
-//! `orchestrix jobs`: record jobs, look at them, change their fate.
+//! `orchestrix jobs`: enqueues, shows, cancels and retries jobs.
 
 mod bulk;
 mod cancel;
@@ -17,50 +17,50 @@ use orchestrix_api::{admin::job_state::JobStateView, job::JobStatusView};
 use orchestrix_core::JobId;
 
 use crate::{
-    api::{Api, Request},
-    each::each,
-    failure::Outcome,
+    api::{ApiClient, Request},
+    error::ExitStatus,
+    job_states::apply_to_jobs,
     output::Output,
 };
 
-/// Record jobs, look at them, cancel and retry them
+/// Enqueue, show, cancel and retry jobs
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Enqueue(Box<enqueue::Arguments>),
-    /// Show all of one job: payload, result, attempts, errors, what it went through
+    /// Show a job: payload, result, attempts, errors and state changes
     #[command(after_help = "Example:\n  orchestrix jobs get 0199d0a4-8f3e-7c21-9b1f-2f6a3e1c5d70")]
     Get {
-        /// The job
+        /// The job's id
         id: JobId,
     },
-    /// Say why a job is not running, or what became of it
+    /// Explain why a job is not running, or how it ended
     #[command(after_help = "Example:\n  orchestrix jobs explain 0199d0a4-8f3e-7c21-9b1f-2f6a3e1c5d70")]
     Explain {
-        /// The job
+        /// The job's id
         id: JobId,
     },
     List(list::Arguments),
     Cancel(cancel::Arguments),
     Bulk(bulk::Arguments),
-    /// Give dead or cancelled jobs another chance
+    /// Retry dead or cancelled jobs
     #[command(after_help = "Example:\n  orchestrix jobs retry 0199d0a4-8f3e-7c21-9b1f-2f6a3e1c5d70")]
     Retry(Ids),
-    /// Let held jobs go
+    /// Release held jobs
     #[command(after_help = "Example:\n  orchestrix jobs release 0199d0a4-8f3e-7c21-9b1f-2f6a3e1c5d70")]
     Release(Ids),
     Logs(logs::Arguments),
     Wait(wait::Arguments),
 }
 
-// Which jobs; a doc comment here would be their help.
+// Not a doc comment: clap would use it as the help of the commands.
 #[derive(Debug, Args)]
 pub(crate) struct Ids {
-    /// The jobs
+    /// The ids of the jobs
     #[arg(required = true, value_name = "ID")]
     ids: Vec<JobId>,
 }
 
-pub(crate) async fn run(command: Command, api: &Api, output: &Output) -> Result<Outcome> {
+pub(crate) async fn run(command: Command, api: &ApiClient, output: &Output) -> Result<ExitStatus> {
     match command {
         Command::Enqueue(arguments) => enqueue::run(*arguments, api, output).await,
         Command::Get { id } => get::run(id, api, output).await,
@@ -70,11 +70,11 @@ pub(crate) async fn run(command: Command, api: &Api, output: &Output) -> Result<
         Command::Cancel(arguments) => cancel::run(&arguments, api, output).await,
         Command::Retry(Ids { ids }) => {
             let retry = async |id| api.call::<JobStateView>(Request::post(format!("/admin/jobs/{id}/retry"))).await;
-            each(&ids, output, retry).await
+            apply_to_jobs(&ids, output, retry).await
         }
         Command::Release(Ids { ids }) => {
             let release = async |id| api.call::<JobStatusView>(Request::post(format!("/jobs/{id}/release"))).await;
-            each(&ids, output, release).await
+            apply_to_jobs(&ids, output, release).await
         }
         Command::Logs(arguments) => logs::run(&arguments, api, output).await,
         Command::Wait(arguments) => wait::run(&arguments, api, output).await,

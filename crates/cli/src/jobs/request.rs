@@ -1,21 +1,21 @@
-//! A job as a line of JSON, with the fields of `POST /jobs`, read as the server reads them.
+//! Parsing a job from a JSON line with the fields of `POST /jobs`, by the same rules as the server.
 
 use std::time::Duration;
 
 use orchestrix_api::{RequestError, job};
 use orchestrix_core::{NewJob, Start, Tenant, Timestamp};
 
-/// Reads one line.
-pub(crate) fn read(line: &str) -> Result<NewJob, String> {
-    job::parse(line, &Tenant::default()).map_err(|error| match error {
-        // The position within the line follows; which line it was, the caller knows.
+/// Parses one line.
+pub(crate) fn parse(line: &str) -> Result<NewJob, String> {
+    job::parse(line, &Tenant::default()).map_err(|refusal| match refusal {
+        // The caller adds the number of the line; the column remains.
         RequestError::Malformed(malformed) => malformed.to_string().replace(" line 1", ""),
         RequestError::TooLarge(error) => error.to_string(),
         RequestError::Invalid(invalid) => invalid.to_string(),
     })
 }
 
-/// When to start, given at most one of the two.
+/// The start of a job, from at most one of the two flags.
 pub(crate) fn start(delay: Option<Duration>, run_at: Option<Timestamp>) -> Start {
     match (delay, run_at) {
         (Some(delay), _) => Start::After(delay),
@@ -32,12 +32,12 @@ mod tests {
 
     #[test]
     fn only_the_type_is_required() {
-        assert_eq!(read(r#"{"jobType": "t"}"#), Ok(NewJob::new(JobType::trusted("t"))));
+        assert_eq!(parse(r#"{"jobType": "t"}"#), Ok(NewJob::new(JobType::trusted("t"))));
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
-        for (line, word) in [
+    fn errors_name_the_invalid_field() {
+        for (line, field) in [
             ("{}", "jobType"),
             (r#"{"jobType": "t", "prio": 1}"#, "prio"),
             (r#"{"jobType": "t", "queue": "a b"}"#, "queue"),
@@ -48,8 +48,8 @@ mod tests {
             (r#"{"jobType": "t", "resources": {"cpu": -1}}"#, "resources.cpu"),
             ("{", "EOF"),
         ] {
-            let error = read(line).unwrap_err();
-            assert!(error.contains(word), "{line}: {error}");
+            let error = parse(line).unwrap_err();
+            assert!(error.contains(field), "{line}: {error}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The flags that describe a job whether it is recorded once or by a schedule, and reading its payload.
+//! The flags that describe a job, shared by `jobs enqueue` and `schedules put`, and reading its payload.
 
 use std::{
     fmt::Display,
@@ -9,98 +9,99 @@ use std::{
 
 use anyhow::Result;
 use clap::Args;
-use orchestrix_core::{JobType, Json, LimitKey, NewJob, Priority, Queue, Resources, RetryPolicy, Tag, Tenant};
-use orchestrix_store::StoreError;
+use orchestrix_core::{
+    FieldError, JobType, Json, LimitKey, NewJob, Priority, Queue, Resources, RetryPolicy, Tag, Tenant,
+};
 
-use crate::{failure::Failure, times};
+use crate::{error::CliError, times};
 
 const RETRIES: &str = "Attempts";
-/// The heading of what decides which job comes first, and what it shares.
+/// The help heading of the flags about order and limits.
 pub(crate) const ORDER: &str = "Order and limits";
 
-/// One job, but for its type and its start.
+/// A job without its type and its start.
 #[derive(Debug, Args)]
 #[group(id = "template", multiple = true)]
 pub(crate) struct Template {
-    /// What the worker is handed: JSON, @FILE, or - for standard input [default: null]
+    /// The payload: JSON, @FILE, or - for standard input [default: null]
     #[arg(long, value_name = "JSON", allow_negative_numbers = true)]
     payload: Option<String>,
 
-    /// Where it waits [default: default]
+    /// Put the job into this queue [default: default]
     #[arg(long)]
     queue: Option<Queue>,
 
-    /// How urgent it is, -1000 to 1000, higher first [default: 0]
+    /// The priority, -1000 to 1000, higher first [default: 0]
     #[arg(long, value_name = "N", value_parser = priority, allow_negative_numbers = true)]
     priority: Option<Priority>,
 
-    /// Record it, but do not run it until it is released
+    /// Hold the job: do not run it until it is released
     #[arg(long)]
     hold: bool,
 
-    /// Whose job it is [default: default]
+    /// The tenant [default: default]
     #[arg(long)]
     tenant: Option<Tenant>,
 
-    /// Words to find it by
+    /// Tags, for filters
     #[arg(long = "tags", value_name = "TAG", value_delimiter = ',')]
     tags: Vec<Tag>,
 
-    /// Your id for the larger whole
+    /// A correlation id of your own
     #[arg(long, value_name = "ID")]
     correlation_id: Option<String>,
 
-    /// How often it may be tried [default: 10]
+    /// Run the job at most this many times [default: 10]
     #[arg(long, value_name = "N", help_heading = RETRIES)]
     max_attempts: Option<u16>,
 
-    /// How long one attempt may take [default: no limit]
+    /// Time out an attempt after this long [default: no timeout]
     #[arg(long, value_name = "DURATION", value_parser = times::duration, help_heading = RETRIES)]
     timeout: Option<Duration>,
 
-    /// How long a silent worker keeps it [default: 30s]
+    /// The lease: how long a worker without heartbeats keeps the job [default: 30s]
     #[arg(long, value_name = "DURATION", value_parser = times::duration, help_heading = RETRIES)]
     lease: Option<Duration>,
 
-    /// The wait after the first failure [default: 1s]
+    /// The delay before the first retry [default: 1s]
     #[arg(long, value_name = "DURATION", value_parser = times::duration, help_heading = RETRIES)]
     retry_base: Option<Duration>,
 
-    /// What each further wait is multiplied by [default: 2]
+    /// The factor by which each further delay grows [default: 2]
     #[arg(long, value_name = "N", help_heading = RETRIES)]
     retry_multiplier: Option<f64>,
 
-    /// The longest wait [default: 1h]
+    /// The longest delay [default: 1h]
     #[arg(long, value_name = "DURATION", value_parser = times::duration, help_heading = RETRIES)]
     retry_max: Option<Duration>,
 
-    /// The share of a wait that chance may add, 0 to 1 [default: 0.1]
+    /// The share of a delay that is added at random, 0 to 1 [default: 0.1]
     #[arg(long, value_name = "SHARE", help_heading = RETRIES)]
     retry_jitter: Option<f64>,
 
-    /// Shares a concurrency limit with every job of this key
+    /// Share a concurrency limit with all jobs that have this key
     #[arg(long, value_name = "KEY", help_heading = ORDER)]
     concurrency_key: Option<LimitKey>,
 
-    /// Shares a rate limit with every job of this key
+    /// Share a rate limit with all jobs that have this key
     #[arg(long, value_name = "KEY", help_heading = ORDER)]
     rate_limit_key: Option<LimitKey>,
 
-    /// What it needs of its worker: cpu=1,memoryMiB=512
+    /// Resources that the job takes on its worker: cpu=1,memoryMiB=512
     #[arg(long, value_name = "NAME=AMOUNT", value_delimiter = ',', value_parser = resource, help_heading = ORDER)]
     resources: Vec<(LimitKey, f64)>,
 }
 
 impl Template {
-    /// The job of this type, to start at once.
+    /// The job of this type, starting at once.
     pub(crate) fn into_job(self, job_type: JobType) -> Result<NewJob> {
         let payload = match self.payload {
-            Some(text) => Json::parse("--payload", &read_payload(text)?).map_err(StoreError::from)?,
+            Some(text) => Json::parse("--payload", &read_payload(text)?).map_err(invalid_flag)?,
             None => Json::null(),
         };
         let mut resources = Resources::default();
         for (name, amount) in self.resources {
-            resources.set(name, amount).map_err(StoreError::from)?;
+            resources.set(name, amount).map_err(invalid_flag)?;
         }
         let retry = RetryPolicy::default();
         let default = NewJob::new(job_type);
@@ -129,21 +130,25 @@ impl Template {
     }
 }
 
+fn invalid_flag(error: FieldError) -> CliError {
+    CliError::Usage(error.to_string())
+}
+
 fn read_payload(text: String) -> Result<String> {
     match text.strip_prefix('@') {
-        Some(path) => fs::read_to_string(path).map_err(|error| unreadable(path, &error)),
-        None if text == "-" => read_input().map_err(|error| unreadable("standard input", &error)),
+        Some(path) => fs::read_to_string(path).map_err(|error| read_error(path, &error)),
+        None if text == "-" => read_stdin().map_err(|error| read_error("standard input", &error)),
         None => Ok(text),
     }
 }
 
-/// Says what could not be read.
-pub(crate) fn unreadable(what: impl Display, error: &io::Error) -> anyhow::Error {
-    Failure::Usage(format!("cannot read {what}: {error}")).into()
+/// The error of an input that cannot be read.
+pub(crate) fn read_error(what: impl Display, error: &io::Error) -> anyhow::Error {
+    CliError::Usage(format!("cannot read {what}: {error}")).into()
 }
 
-/// All of standard input.
-pub(crate) fn read_input() -> io::Result<String> {
+/// Reads all of standard input.
+pub(crate) fn read_stdin() -> io::Result<String> {
     let mut text = String::new();
     io::stdin().lock().read_to_string(&mut text)?;
     Ok(text)
@@ -155,7 +160,7 @@ fn priority(text: &str) -> Result<Priority, String> {
 }
 
 fn resource(text: &str) -> Result<(LimitKey, f64), String> {
-    let wrong = || "must be NAME=AMOUNT, such as cpu=1".to_owned();
-    let (name, amount) = text.split_once('=').ok_or_else(wrong)?;
-    Ok((LimitKey::new(name).map_err(|_| wrong())?, amount.parse().map_err(|_| wrong())?))
+    let invalid = || "must be NAME=AMOUNT, such as cpu=1".to_owned();
+    let (name, amount) = text.split_once('=').ok_or_else(invalid)?;
+    Ok((LimitKey::new(name).map_err(|_| invalid())?, amount.parse().map_err(|_| invalid())?))
 }

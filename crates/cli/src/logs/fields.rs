@@ -1,14 +1,14 @@
-//! What spans and events say, as values.
+//! The fields of spans and events.
 
 use std::{error::Error, fmt};
 
 use serde_json::Value;
 use tracing::field::{Field, Visit};
 
-/// The longest text of one field; what is longer is cut off.
+/// The longest text of one field; longer texts are truncated.
 const MAX_TEXT: usize = 16 * 1024;
 
-/// Fields in the order in which they were said, and the message apart.
+/// Fields in the order in which they were recorded, and the message.
 #[derive(Debug, Default)]
 pub(super) struct Fields {
     pub(super) message: String,
@@ -19,7 +19,7 @@ impl Fields {
     fn put(&mut self, field: &Field, value: Value) {
         match (field.name(), value) {
             ("message", Value::String(text)) => self.message = text,
-            (name, value) => match self.others.iter_mut().find(|(known, _)| *known == name) {
+            (name, value) => match self.others.iter_mut().find(|(existing, _)| *existing == name) {
                 Some((_, old)) => *old = value,
                 None => self.others.push((name, value)),
             },
@@ -35,8 +35,8 @@ impl Fields {
     }
 }
 
-// For whoever exports traces: nothing that the other fields do not say.
-fn is_meant_for_traces(field: &Field) -> bool {
+// Fields for the trace exporter, which repeat what other fields say.
+fn is_otel_field(field: &Field) -> bool {
     field.name().starts_with("otel.")
 }
 
@@ -58,7 +58,7 @@ impl Visit for Fields {
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {
-        if !is_meant_for_traces(field) {
+        if !is_otel_field(field) {
             self.put_text(field, value.to_owned());
         }
     }
@@ -68,7 +68,7 @@ impl Visit for Fields {
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        if !is_meant_for_traces(field) {
+        if !is_otel_field(field) {
             self.put_text(field, format!("{value:?}"));
         }
     }

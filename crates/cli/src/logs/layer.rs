@@ -1,4 +1,4 @@
-//! One line for each event, with what the spans around it say of themselves.
+//! A `tracing` layer that writes one line for each event, with the fields of its spans.
 
 use std::io::{self, Write};
 
@@ -13,18 +13,18 @@ use super::{
     line::{self, Style},
 };
 
-/// Writes lines to standard error.
-pub(super) struct Lines {
+/// Writes log lines to standard error.
+pub(super) struct LogLineLayer {
     style: Style,
 }
 
-impl Lines {
+impl LogLineLayer {
     pub(super) const fn new(style: Style) -> Self {
         Self { style }
     }
 }
 
-impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Lines {
+impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for LogLineLayer {
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
         let Some(span) = context.span(id) else { return };
         let mut fields = Fields::default();
@@ -40,18 +40,19 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Lines {
     }
 
     fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
-        let mut own = Fields::default();
-        event.record(&mut own);
-        // From the innermost outwards: what is nearer counts.
-        let mut around = Vec::new();
+        let mut event_fields = Fields::default();
+        event.record(&mut event_fields);
+        // From the innermost span outwards; the inner value of a repeated field wins.
+        let mut span_fields = Vec::new();
         for span in context.event_scope(event).into_iter().flatten() {
             if let Some(fields) = span.extensions().get::<Fields>() {
-                around.extend(fields.others.iter().cloned());
+                span_fields.extend(fields.others.iter().cloned());
             }
         }
         let metadata = event.metadata();
-        let line = line::render(self.style, *metadata.level(), metadata.target(), &own.message, &own.others, &around);
-        // In one piece, so that lines of several threads stay apart. Nobody there to read it: nothing to be done.
+        let Fields { message, others } = &event_fields;
+        let line = line::render(self.style, *metadata.level(), metadata.target(), message, others, &span_fields);
+        // In one write, so that lines of several threads do not mix. Ignores a closed standard error.
         let _ = io::stderr().lock().write_all(line.as_bytes());
     }
 }

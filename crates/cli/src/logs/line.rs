@@ -1,4 +1,4 @@
-//! How a line of the log looks.
+//! Rendering a log line.
 
 use std::fmt::Write as _;
 
@@ -6,53 +6,67 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tracing::Level;
 
-use crate::output::plain;
+use crate::output::escape_control;
 
-/// For whom a line is.
+/// The style of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Style {
     Plain,
-    Coloured,
+    Colored,
     Json,
 }
 
-/// Names and values, as they were said.
-type Said = [(&'static str, Value)];
+/// Names and values of fields.
+type FieldSlice = [(&'static str, Value)];
 
-/// One line, with its end.
-pub(super) fn render(style: Style, level: Level, target: &str, message: &str, own: &Said, around: &Said) -> String {
+/// One line, with its newline.
+pub(super) fn render(
+    style: Style,
+    level: Level,
+    target: &str,
+    message: &str,
+    event_fields: &FieldSlice,
+    span_fields: &FieldSlice,
+) -> String {
     match style {
-        Style::Json => json(level, target, message, own, around),
-        style => pretty(style, level, target, message, own, around),
+        Style::Json => json(level, target, message, event_fields, span_fields),
+        style => pretty(style, level, target, message, event_fields, span_fields),
     }
 }
 
-/// An object: when, how bad, from where, what, and all that is known of it. What is said twice counts where it is said nearest.
-pub(super) fn json(level: Level, target: &str, message: &str, own: &Said, around: &Said) -> String {
+/// A JSON object with time, level, target, message and all fields. The first of several fields with the same name
+/// wins.
+pub(super) fn json(
+    level: Level,
+    target: &str,
+    message: &str,
+    event_fields: &FieldSlice,
+    span_fields: &FieldSlice,
+) -> String {
     let time = format!("{:.6}", Timestamp::now());
     let level = level.as_str().to_lowercase();
     let mut text = String::from("{");
-    let mut known: Vec<String> = Vec::new();
+    let mut written: Vec<String> = Vec::new();
     let head = [("time", time.as_str()), ("level", &level), ("target", target), ("message", message)];
     for (name, value) in head {
-        member(&mut text, &mut known, name, &Value::from(value));
+        member(&mut text, &mut written, name, &Value::from(value));
     }
-    for (name, value) in own.iter().chain(around) {
-        member(&mut text, &mut known, &camel(name), value);
+    for (name, value) in event_fields.iter().chain(span_fields) {
+        member(&mut text, &mut written, &camel(name), value);
     }
     text.push_str("}\n");
     text
 }
 
-fn member(text: &mut String, known: &mut Vec<String>, name: &str, value: &Value) {
-    if known.iter().any(|known| known == name) {
+fn member(text: &mut String, written: &mut Vec<String>, name: &str, value: &Value) {
+    if written.iter().any(|written| written == name) {
         return;
     }
-    if !known.is_empty() {
+    if !written.is_empty() {
         text.push(',');
     }
     let _ = write!(text, "{}:{value}", Value::from(name));
-    known.push(name.to_owned());
+    written.push(name.to_owned());
 }
 
 fn camel(name: &str) -> String {
@@ -66,29 +80,36 @@ fn camel(name: &str) -> String {
     text
 }
 
-// Short: where in the code a line comes from is only said of what is not Orchestrix.
-fn pretty(style: Style, level: Level, target: &str, message: &str, own: &Said, around: &Said) -> String {
-    let (colour, dim, end) = match (style, level) {
-        (Style::Coloured, Level::ERROR) => ("\u{1b}[31m", "\u{1b}[2m", "\u{1b}[0m"),
-        (Style::Coloured, Level::WARN) => ("\u{1b}[33m", "\u{1b}[2m", "\u{1b}[0m"),
-        (Style::Coloured, Level::INFO) => ("\u{1b}[32m", "\u{1b}[2m", "\u{1b}[0m"),
-        (Style::Coloured, _) => ("\u{1b}[34m", "\u{1b}[2m", "\u{1b}[0m"),
+// Shows the target only for events of other libraries.
+fn pretty(
+    style: Style,
+    level: Level,
+    target: &str,
+    message: &str,
+    event_fields: &FieldSlice,
+    span_fields: &FieldSlice,
+) -> String {
+    let (color, dim, end) = match (style, level) {
+        (Style::Colored, Level::ERROR) => ("\u{1b}[31m", "\u{1b}[2m", "\u{1b}[0m"),
+        (Style::Colored, Level::WARN) => ("\u{1b}[33m", "\u{1b}[2m", "\u{1b}[0m"),
+        (Style::Colored, Level::INFO) => ("\u{1b}[32m", "\u{1b}[2m", "\u{1b}[0m"),
+        (Style::Colored, _) => ("\u{1b}[34m", "\u{1b}[2m", "\u{1b}[0m"),
         _ => ("", "", ""),
     };
-    let mut text = format!("{dim}{:.3}{end} {colour}{level:>5}{end} ", Timestamp::now());
+    let mut text = format!("{dim}{:.3}{end} {color}{level:>5}{end} ", Timestamp::now());
     if !target.starts_with("orchestrix") {
         let _ = write!(text, "{target}: ");
     }
-    text += &plain(message);
-    for (name, value) in own {
-        let _ = write!(text, " {}={}", camel(name), shown(value));
+    text += &escape_control(message);
+    for (name, value) in event_fields {
+        let _ = write!(text, " {}={}", camel(name), quote(value));
     }
-    let mut known: Vec<&str> = own.iter().map(|(name, _)| *name).collect();
+    let mut written: Vec<&str> = event_fields.iter().map(|(name, _)| *name).collect();
     text += dim;
-    for (name, value) in around {
-        if !known.contains(name) {
-            known.push(name);
-            let _ = write!(text, " {}={}", camel(name), shown(value));
+    for (name, value) in span_fields {
+        if !written.contains(name) {
+            written.push(name);
+            let _ = write!(text, " {}={}", camel(name), quote(value));
         }
     }
     text += end;
@@ -96,10 +117,12 @@ fn pretty(style: Style, level: Level, target: &str, message: &str, own: &Said, a
     text
 }
 
-fn shown(value: &Value) -> String {
+fn quote(value: &Value) -> String {
     match value {
-        Value::String(text) if text.is_empty() || text.contains([' ', '"', '=']) => plain(&format!("{text:?}")),
-        Value::String(text) => plain(text),
+        Value::String(text) if text.is_empty() || text.contains([' ', '"', '=']) => {
+            escape_control(&format!("{text:?}"))
+        }
+        Value::String(text) => escape_control(text),
         value => value.to_string(),
     }
 }
@@ -108,35 +131,36 @@ fn shown(value: &Value) -> String {
 mod tests {
     use super::*;
 
-    fn own() -> Vec<(&'static str, Value)> {
+    fn event_fields() -> Vec<(&'static str, Value)> {
         vec![("retry_in", "5s".into()), ("jobs", 3.into()), ("level", "no".into()), ("job_id", "inner".into())]
     }
 
-    fn around() -> Vec<(&'static str, Value)> {
+    fn span_fields() -> Vec<(&'static str, Value)> {
         vec![("job_id", "outer".into()), ("correlation_id", "a \"b\"\u{1b}[31m\n".into())]
     }
 
     #[test]
-    fn json_is_one_flat_object_a_line() {
-        let line = json(Level::WARN, "here", "two\nlines", &own(), &around());
+    fn json_is_one_flat_object_per_line() {
+        let line = json(Level::WARN, "here", "two\nlines", &event_fields(), &span_fields());
         assert_eq!(line.matches('\n').count(), 1);
         let object: serde_json::Map<String, Value> = serde_json::from_str(&line).unwrap();
         let time = object["time"].as_str().unwrap();
         assert!(time.ends_with('Z') && time.parse::<Timestamp>().is_ok(), "{time}");
         assert_eq!((&object["level"], &object["message"]), (&"warn".into(), &"two\nlines".into()));
         assert_eq!((&object["retryIn"], &object["jobs"]), (&"5s".into(), &3.into()));
-        assert_eq!((&object["jobId"], &object["correlationId"]), (&"inner".into(), &around()[1].1));
+        assert_eq!((&object["jobId"], &object["correlationId"]), (&"inner".into(), &span_fields()[1].1));
         assert_eq!(object.len(), 8);
         assert_eq!(line.matches("jobId").count(), 1);
     }
 
     #[test]
-    fn a_line_for_people_is_short_and_cannot_steer_the_terminal() {
-        let line = pretty(Style::Plain, Level::WARN, "orchestrix_worker", "so\u{7}", &own()[..2], &around());
+    fn a_text_line_escapes_control_characters() {
+        let line =
+            pretty(Style::Plain, Level::WARN, "orchestrix_worker", "so\u{7}", &event_fields()[..2], &span_fields());
         let (time, rest) = line.split_once(' ').unwrap();
         assert!(time.parse::<Timestamp>().is_ok(), "{time}");
         assert_eq!(rest, " WARN so\\u{7} retryIn=5s jobs=3 jobId=outer correlationId=\"a \\\"b\\\"\\u{1b}[31m\\n\"\n");
         assert!(pretty(Style::Plain, Level::INFO, "hyper", "m", &[], &[]).ends_with(" INFO hyper: m\n"));
-        assert!(pretty(Style::Coloured, Level::INFO, "orchestrix", "m", &[], &[]).contains('\u{1b}'));
+        assert!(pretty(Style::Colored, Level::INFO, "orchestrix", "m", &[], &[]).contains('\u{1b}'));
     }
 }

@@ -1,13 +1,13 @@
-//! The log, on standard error: a short line for people, or one JSON object a line.
+//! The log on standard error: text lines, or one JSON object per line.
 //!
 //! | module | what it owns |
 //! |---|---|
-//! | `fields` | what spans and events say, as values |
-//! | `layer` | one line for each event, with the ids of the spans around it |
-//! | `line` | how a line looks |
+//! | `fields` | the fields of spans and events |
+//! | `layer` | one line for each event, with the fields of its spans |
+//! | `line` | rendering a line |
 //!
-//! The spans of requests and jobs are followed at every level, so that a lone warning knows whose it is. As JSON standard
-//! error is nothing but objects: what a command says to whoever looks on is one, and so is a panic.
+//! Spans of requests and jobs are recorded at every level, so that a single warning shows its request or job. In JSON
+//! format all of standard error is JSON objects: also the notes of a command, and a panic.
 
 mod fields;
 mod layer;
@@ -26,50 +26,50 @@ use tracing_subscriber::{
     layer::SubscriberExt,
 };
 
-use self::{layer::Lines, line::Style};
+use self::{layer::LogLineLayer, line::Style};
 use crate::traces;
 
-/// How to log.
+/// The log format.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    // No doc comments: with them every help page would be three times as long.
+    // No doc comments: clap would show them on every help page.
     #[default]
     Pretty,
     Json,
 }
 
-/// Standard error belongs to the process, and so does its format.
+/// Global, because standard error belongs to the whole process.
 static FORMAT: OnceLock<Format> = OnceLock::new();
 
-/// Begins to log, and to hand spans to whoever exports them.
-pub(crate) fn begin(level: LevelFilter, format: Format, traces: Option<traces::Layer>) {
+/// Installs the subscriber: the log, and the layer of the trace exporter.
+pub(crate) fn init(level: LevelFilter, format: Format, traces: Option<traces::Layer>) {
     let _ = FORMAT.set(format);
     let style = match format {
         Format::Json => Style::Json,
-        Format::Pretty if io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none() => Style::Coloured,
+        Format::Pretty if io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none() => Style::Colored,
         Format::Pretty => Style::Plain,
     };
     if format == Format::Json {
         std::panic::set_hook(Box::new(|panic| {
             let text = panic.payload_as_str().unwrap_or("(no message)");
-            let place = panic.location().map(tracing::field::display);
-            tracing::error!(place, "panicked: {text}");
+            let location = panic.location().map(tracing::field::display);
+            tracing::error!(location, "panicked: {text}");
         }));
     }
-    let lines = (level != LevelFilter::OFF).then(|| Lines::new(style).with_filter(of_level(level)));
-    // The first in the process; there is no second.
+    let lines = (level != LevelFilter::OFF).then(|| LogLineLayer::new(style).with_filter(level_filter(level)));
+    // Fails only if a subscriber is already installed.
     let _ = tracing::subscriber::set_global_default(Registry::default().with(traces).with(lines));
 }
 
-// Events up to a level, and the spans that say whose they are.
-fn of_level(level: LevelFilter) -> FilterFn<impl Fn(&Metadata<'_>) -> bool> {
+// Events up to a level, and all spans of requests and jobs.
+fn level_filter(level: LevelFilter) -> FilterFn<impl Fn(&Metadata<'_>) -> bool> {
     let spans = level.max(LevelFilter::INFO);
-    let wanted = move |metadata: &Metadata<'_>| *metadata.level() <= if metadata.is_span() { spans } else { level };
-    filter_fn(wanted).with_max_level_hint(spans)
+    let enabled = move |metadata: &Metadata<'_>| *metadata.level() <= if metadata.is_span() { spans } else { level };
+    filter_fn(enabled).with_max_level_hint(spans)
 }
 
-/// What a command says to whoever looks on, as it is written to standard error.
-pub(crate) fn said(text: &str) -> String {
+/// A message of a command in the format of the log.
+pub(crate) fn format_message(text: &str) -> String {
     if FORMAT.get() != Some(&Format::Json) {
         return text.to_owned();
     }

@@ -1,4 +1,4 @@
-//! `orchestrix schedules put`: sets a schedule up, or changes it.
+//! `orchestrix schedules put`: creates or replaces a schedule.
 
 use std::time::Duration;
 
@@ -12,75 +12,76 @@ use orchestrix_core::{JobType, Misfire, NewJob, NewSchedule, Overlap, ScheduleNa
 use serde::Serialize;
 
 use super::{
-    clock::{Clock, times_table},
-    next, overlaps, path,
-    when::When,
-    words::{self, is_paused},
+    cadence::CadenceArguments,
+    format::{self, is_paused},
+    next, overlap_parser, path,
+    zone_clock::{ZoneClock, times_table},
 };
 use crate::{
-    api::{Api, Request},
-    failure::{Failure, Outcome},
+    api::{ApiClient, Request},
+    error::{CliError, ExitStatus},
     jobs::{request, template::Template},
     output::Output,
     times,
 };
 
-/// How many of its next times are shown.
-const SHOWN: usize = 3;
+/// The number of next times to show.
+const NEXT_TIMES: usize = 3;
 
-/// Set a schedule up, or change it; the same again changes nothing
+/// Create or replace a schedule; running the same command again changes nothing
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("due").required(true).args(["cron", "every"]))]
 #[command(after_help = "\
-A schedule is put as a whole: what is left out has its default. One that is paused stays so until it is resumed.
+The whole schedule is replaced: flags that are left out have their defaults. A paused schedule stays paused until
+it is resumed.
 
 Examples:
   orchestrix schedules put nightly REPORT --cron '0 9 * * *' --tz Europe/Berlin --payload '{\"kind\": \"daily\"}'
   orchestrix schedules put sweep CLEAN_UP --every 15m --jitter 1m --overlap buffer_one")]
 pub(crate) struct Arguments {
-    /// What it is called
+    /// The name of the schedule
     name: ScheduleName,
 
-    /// What kind of work each job of it is
+    /// The type of its jobs
     #[arg(value_name = "TYPE")]
     job_type: JobType,
 
     #[command(flatten)]
-    when: When,
+    cadence: CadenceArguments,
 
-    /// What to do while an earlier job of it is unfinished [default: skip]
-    #[arg(long, value_name = "POLICY", value_parser = overlaps())]
+    /// What to do while an earlier job of the schedule is unfinished [default: skip]
+    #[arg(long, value_name = "POLICY", value_parser = overlap_parser())]
     overlap: Option<Overlap>,
 
-    /// What to do about times that nobody was there to fire [default: fire_once]
-    #[arg(long, value_name = "POLICY", value_parser = misfires())]
+    /// What to do about times that passed while no leader was running [default: fire_once]
+    #[arg(long, value_name = "POLICY", value_parser = misfire_parser())]
     misfire: Option<Misfire>,
 
-    /// How many of those catch_up fires at most [default: 100]
+    /// The most missed times that catch_up fires [default: 100]
     #[arg(long, value_name = "N")]
     catch_up_limit: Option<u32>,
 
-    /// Spread jobs over so long after their times [default: 0s]
+    /// Delay each job at random by up to this long [default: 0s]
     #[arg(long, value_name = "DURATION", value_parser = times::duration)]
     jitter: Option<Duration>,
 
-    /// Nothing before this time
+    /// Do not fire before this time
     #[arg(long, value_name = "TIME", value_parser = times::time)]
     start: Option<Timestamp>,
 
-    /// Nothing at or after this time
+    /// Do not fire at or after this time
     #[arg(long, value_name = "TIME", value_parser = times::time)]
     end: Option<Timestamp>,
 
-    /// Set it up, but do not fire it until it is resumed
+    /// Create the schedule paused
     #[arg(long)]
     paused: bool,
 
-    /// A remark for people
+    /// A note
     #[arg(long, value_name = "TEXT")]
     note: Option<String>,
 
-    /// Start each job so long after it was created
+    /// Start each job this long after its creation
     #[arg(long, value_name = "DURATION", value_parser = times::duration, help_heading = JOB)]
     delay: Option<Duration>,
 
@@ -88,47 +89,48 @@ pub(crate) struct Arguments {
     job: Template,
 }
 
-const JOB: &str = "Its jobs";
+const JOB: &str = "Jobs of the schedule";
 
-fn misfires() -> impl TypedValueParser<Value = Misfire> {
+fn misfire_parser() -> impl TypedValueParser<Value = Misfire> {
     PossibleValuesParser::new(Misfire::ALL.iter().map(|it| it.as_str())).try_map(|word| word.parse::<Misfire>())
 }
 
-/// A schedule that was put.
+/// The schedule and its next times.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Kept {
+struct PutOutput {
     #[serde(flatten)]
     schedule: ScheduleView,
     next_times: Vec<Timestamp>,
 }
 
-pub(crate) async fn run(arguments: Arguments, api: &Api, output: &Output) -> Result<Outcome> {
+pub(crate) async fn run(arguments: Arguments, api: &ApiClient, output: &Output) -> Result<ExitStatus> {
     let definition = arguments.into_schedule()?;
     let name = &definition.name;
-    // Left out, what an operator paused stays so.
-    let asked = ScheduleRequest { paused: definition.paused.then_some(true), ..ScheduleRequest::from(&definition) };
-    let put = Request::put(path(name)).with(&asked)?;
+    // `paused` is left out unless set, so that a paused schedule stays paused.
+    let request = ScheduleRequest { paused: definition.paused.then_some(true), ..ScheduleRequest::from(&definition) };
+    let put = Request::put(path(name)).json(&request)?;
     let schedule: ScheduleView = api.call(put).await?;
     let next_times = match is_paused(&schedule) {
         true => Vec::new(),
-        false => next::upcoming(name, SHOWN, None, api).await?,
+        false => next::upcoming(name, NEXT_TIMES, None, api).await?,
     };
-    let clock = next::zone_of(&schedule).as_ref().and_then(Clock::of);
-    let kept = Kept { schedule, next_times };
-    output.item(&kept, || text(&kept, clock.as_ref()))?;
-    if is_paused(&kept.schedule) {
-        let note = kept.schedule.request.note.as_ref().map_or_else(String::new, |note| format!(" ({note})"));
-        output.note(&format!("it is paused{note}: `orchestrix schedules resume {name}` lets it go on"));
-    } else if kept.next_times.is_empty() {
-        output.note("no time is left before its end");
+    let clock = next::zone_of(&schedule).as_ref().and_then(ZoneClock::new);
+    let document = PutOutput { schedule, next_times };
+    output.item(&document, || text(&document, clock.as_ref()))?;
+    if is_paused(&document.schedule) {
+        let note = document.schedule.request.note.as_ref().map_or_else(String::new, |note| format!(" ({note})"));
+        output.note(&format!("the schedule is paused{note}: resume it with `orchestrix schedules resume {name}`"));
+    } else if document.next_times.is_empty() {
+        output.note("the schedule has ended: no time is left");
     }
-    Ok(Outcome::DONE)
+    Ok(ExitStatus::SUCCESS)
 }
 
 impl Arguments {
     fn into_schedule(self) -> Result<NewSchedule> {
-        let cadence = self.when.cadence().ok_or_else(|| Failure::Usage("when? Give --cron or --every".into()))?;
+        let cadence =
+            self.cadence.cadence().ok_or_else(|| CliError::Usage("no times: give --cron or --every".into()))?;
         let job = NewJob { start: request::start(self.delay, None), ..self.job.into_job(self.job_type)? };
         let default = NewSchedule::new(self.name, cadence, job);
         Ok(NewSchedule {
@@ -145,12 +147,12 @@ impl Arguments {
     }
 }
 
-fn text(kept: &Kept, clock: Option<&Clock>) -> String {
-    let ScheduleView { name, request, status: standing } = &kept.schedule;
+fn text(document: &PutOutput, clock: Option<&ZoneClock>) -> String {
+    let ScheduleView { name, request, status: standing } = &document.schedule;
     let put = standing.put.as_deref().unwrap_or("put");
-    let mut text = format!("{name} {put}: {}\n", words::when(request));
-    if !kept.next_times.is_empty() {
-        text += &format!("\n{}", times_table(&kept.next_times, clock, Timestamp::now()));
+    let mut text = format!("{name} {put}: {}\n", format::cadence(request));
+    if !document.next_times.is_empty() {
+        text += &format!("\n{}", times_table(&document.next_times, clock, Timestamp::now()));
     }
     text
 }

@@ -1,99 +1,103 @@
-//! Traces: the spans of requests and jobs for a collector, as OTLP over HTTP.
+//! The trace exporter: sends the spans of requests and jobs to a collector, as OTLP over HTTP.
 //!
-//! A request belongs to the trace that its `traceparent` names. What is recorded with its jobs is the context of the request's
-//! own span, so the span of an attempt, in whichever process and however it came by the job, is a child of the request's.
-//! Without a collector jobs keep the context that came with the request, as it is.
+//! A request's span joins the trace of its `traceparent`. Its jobs store the context of that span, so the span of each
+//! attempt is a child of the request's span, in any process. Without a collector, jobs store the request's
+//! `traceparent` unchanged.
 //!
-//! The libraries know nothing of this: they make spans and take a function that ties them to traces ([`Destination::tie`]).
-//! Nothing waits for the collector. What it does not take in time is left out, with a warning; at the end it gets a moment.
+//! The libraries do not depend on OpenTelemetry: they create spans and take a function that links them to traces
+//! ([`TraceArguments::tie`]). Nothing blocks on the collector: spans that it does not accept in time are dropped with
+//! a warning.
 
 #[cfg(feature = "otlp")]
 mod otlp;
 
 use anyhow::Result;
 use clap::Args;
-use orchestrix_server::TraceTie;
+use orchestrix_server::TracePropagator;
 use tokio::runtime::Handle;
 use tracing_subscriber::Registry;
 
-use crate::failure::{Failure, Outcome};
+use crate::error::{CliError, ExitStatus};
 
-/// Takes part in what becomes of spans.
+/// The layer that passes spans to the exporter.
 pub(crate) type Layer = Box<dyn tracing_subscriber::Layer<Registry> + Send + Sync>;
 
-/// Where traces go.
+/// The flags of the trace exporter.
 #[derive(Debug, Args)]
-pub(crate) struct Destination {
-    /// Send traces to this collector: http://HOST:4318; OTEL_EXPORTER_OTLP_ENDPOINT and its like are heard too
+pub(crate) struct TraceArguments {
+    /// Send traces to this OTLP collector, http://HOST:4318; the OTEL_EXPORTER_OTLP_* variables also apply
     #[arg(long, value_name = "URL")]
     otlp: Option<String>,
 }
 
-impl Destination {
-    fn is_asked_for(&self) -> bool {
+impl TraceArguments {
+    fn is_enabled(&self) -> bool {
         let variable = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let disabled = std::env::var("OTEL_SDK_DISABLED").is_ok_and(|value| value.eq_ignore_ascii_case("true"));
         let by_variable = variable("OTEL_EXPORTER_OTLP_ENDPOINT") || variable("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");
         !disabled && (self.otlp.as_ref().is_some_and(|url| !url.is_empty()) || by_variable)
     }
 
-    /// What ties spans to traces, if any are sent.
-    pub(crate) fn tie(&self) -> Option<TraceTie> {
+    /// The function that links spans to traces, if traces are exported.
+    pub(crate) fn tie(&self) -> Option<TracePropagator> {
         #[cfg(feature = "otlp")]
-        if self.is_asked_for() {
+        if self.is_enabled() {
             return Some(otlp::tie);
         }
         None
     }
 }
 
-/// Whatever sends them.
+/// The exporter, if one is configured.
 #[derive(Default)]
-pub(crate) struct Traces {
+pub(crate) struct TraceExporter {
     #[cfg(feature = "otlp")]
-    exporter: Option<otlp::Exporter>,
+    pipeline: Option<otlp::OtlpPipeline>,
 }
 
-impl Traces {
-    /// Prepares to send traces if that is asked for. What is sent is driven by `runtime`.
-    pub(crate) fn begin(arguments: Option<&Destination>, runtime: &Handle) -> Result<Self> {
-        let Some(arguments) = arguments.filter(|arguments| arguments.is_asked_for()) else {
+impl TraceExporter {
+    /// Starts the exporter if it is configured. It sends on `runtime`.
+    pub(crate) fn start(arguments: Option<&TraceArguments>, runtime: &Handle) -> Result<Self> {
+        let Some(arguments) = arguments.filter(|arguments| arguments.is_enabled()) else {
             return Ok(Self::default());
         };
         #[cfg(feature = "otlp")]
-        return Ok(Self { exporter: Some(otlp::Exporter::new(arguments.otlp.as_deref(), runtime)?) });
+        return Ok(Self { pipeline: Some(otlp::OtlpPipeline::new(arguments.otlp.as_deref(), runtime)?) });
         #[cfg(not(feature = "otlp"))]
         {
             let _ = runtime;
             match &arguments.otlp {
-                Some(_) => Err(Failure::Usage("--otlp: this program was built without the feature otlp".into()).into()),
-                // Variables are often set for all programs of a machine.
+                Some(_) => Err(CliError::Usage(
+                    "--otlp: this program was built without the feature otlp; rebuild it with --features otlp".into(),
+                )
+                .into()),
+                // The variables are often set for all programs of a machine, so they are not an error.
                 None => Ok(Self::default()),
             }
         }
     }
 
-    /// What takes the spans.
+    /// The layer of the exporter.
     pub(crate) fn layer(&self) -> Option<Layer> {
         #[cfg(feature = "otlp")]
-        return self.exporter.as_ref().map(otlp::Exporter::layer);
+        return self.pipeline.as_ref().map(otlp::OtlpPipeline::layer);
         #[cfg(not(feature = "otlp"))]
         None
     }
 
-    /// Sends what is left, within a moment; nothing where the command was told to end at once.
-    pub(crate) fn flush(&self, outcome: &Result<Outcome>) {
+    /// Sends the remaining spans, unless the command failed or was interrupted.
+    pub(crate) fn flush(&self, status: &Result<ExitStatus>) {
         #[cfg(feature = "otlp")]
-        if let (Some(exporter), Ok(Outcome::DONE)) = (&self.exporter, outcome) {
-            exporter.flush();
+        if let (Some(pipeline), Ok(ExitStatus::SUCCESS)) = (&self.pipeline, status) {
+            pipeline.flush();
         }
         #[cfg(not(feature = "otlp"))]
-        let _ = outcome;
+        let _ = status;
     }
 }
 
-/// What is wrong with the place that traces should go to.
+/// The error of an invalid endpoint.
 #[cfg(feature = "otlp")]
-fn refused(why: &str) -> anyhow::Error {
-    Failure::Usage(format!("--otlp, or OTEL_EXPORTER_OTLP_ENDPOINT: {why}")).into()
+fn invalid_endpoint(why: &str) -> anyhow::Error {
+    CliError::Usage(format!("--otlp, or OTEL_EXPORTER_OTLP_ENDPOINT: {why}")).into()
 }

@@ -1,4 +1,4 @@
-//! OpenTelemetry: the only file that knows it.
+//! The only file that depends on OpenTelemetry.
 
 use std::{
     collections::HashMap,
@@ -28,48 +28,48 @@ use tracing::{Level, Metadata, Span};
 use tracing_opentelemetry::OpenTelemetrySpanExt;
 use tracing_subscriber::{Layer as _, filter::filter_fn};
 
-use super::{Layer, refused};
+use super::{Layer, invalid_endpoint};
 
-/// How long one call to the collector may take, with its repeats, unless OTEL_EXPORTER_OTLP_TIMEOUT says otherwise.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// How long the collector gets at the end.
-const LAST_PATIENCE: Duration = Duration::from_secs(2);
+/// The default time limit of an export, including retries. OTEL_EXPORTER_OTLP_TIMEOUT overrides it.
+const EXPORT_TIMEOUT: Duration = Duration::from_secs(5);
+/// The time limit of the last export, at exit.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Ties a span to the trace that a W3C context names, or to one of its own; answers with the context of the span.
+/// Links a span to the trace of a W3C `traceparent`, or to a new trace. Returns the `traceparent` of the span.
 pub(super) fn tie(span: &Span, traceparent: Option<&str>) -> Option<String> {
     let propagator = TraceContextPropagator::new();
     if let Some(traceparent) = traceparent {
-        let carried = HashMap::from([("traceparent".to_owned(), traceparent.to_owned())]);
-        let parent = propagator.extract(&carried);
+        let carrier = HashMap::from([("traceparent".to_owned(), traceparent.to_owned())]);
+        let parent = propagator.extract(&carrier);
         if parent.span().span_context().is_valid() {
-            // Refused only where the span is not exported at all.
+            // Fails only if the span is not exported.
             let _ = span.set_parent(parent);
         }
     }
-    let mut carried = HashMap::new();
-    propagator.inject_context(&span.context(), &mut carried);
-    carried.remove("traceparent")
+    let mut carrier = HashMap::new();
+    propagator.inject_context(&span.context(), &mut carrier);
+    carrier.remove("traceparent")
 }
 
-/// Gathers spans, up to a bound, and sends them from a thread of its own.
-pub(super) struct Exporter(SdkTracerProvider);
+/// Batches spans, up to a limit, and sends them from its own thread.
+pub(super) struct OtlpPipeline(SdkTracerProvider);
 
-impl Exporter {
+impl OtlpPipeline {
     pub(super) fn new(url: Option<&str>, runtime: &Handle) -> Result<Self> {
-        for given in url.map(str::to_owned).into_iter().chain(std::env::var("OTEL_EXPORTER_OTLP_ENDPOINT")) {
-            check(&given)?;
+        for endpoint in url.map(str::to_owned).into_iter().chain(std::env::var("OTEL_EXPORTER_OTLP_ENDPOINT")) {
+            check_endpoint(&endpoint)?;
         }
-        let patience = std::env::var("OTEL_EXPORTER_OTLP_TIMEOUT").ok().and_then(|text| text.parse().ok());
-        let patience = patience.map_or(PATIENCE, Duration::from_millis);
-        let builder = OtlpExporter::builder().with_http().with_timeout(patience);
-        let builder = builder.with_http_client(Courier::new(runtime, patience)?);
+        let timeout = std::env::var("OTEL_EXPORTER_OTLP_TIMEOUT").ok().and_then(|text| text.parse().ok());
+        let timeout = timeout.map_or(EXPORT_TIMEOUT, Duration::from_millis);
+        let builder = OtlpExporter::builder().with_http().with_timeout(timeout);
+        let builder = builder.with_http_client(RuntimeHttpClient::new(runtime, timeout)?);
         let builder = match url.filter(|url| !url.is_empty()) {
             Some(url) => builder.with_endpoint(format!("{}/v1/traces", url.trim_end_matches('/'))),
-            // The variables of the standard are read by whoever knows it.
+            // The builder reads the standard variables itself.
             None => builder,
         };
-        let exporter = builder.build().map_err(|_| refused("is no place that traces can be sent to"))?;
-        let exporter = Watched { exporter, away: AtomicBool::new(false) };
+        let exporter = builder.build().map_err(|_| invalid_endpoint("is not a valid endpoint for traces"))?;
+        let exporter = OutageLogger { exporter, is_failing: AtomicBool::new(false) };
         let provider = SdkTracerProvider::builder()
             .with_resource(resource())
             .with_span_processor(BatchSpanProcessor::builder(exporter).build())
@@ -84,63 +84,63 @@ impl Exporter {
             .with_threads(false)
             .with_target(false)
             .with_tracked_inactivity(false);
-        // Requests and jobs, and what went wrong in them.
-        let wanted = |metadata: &Metadata<'_>| {
-            let most = if metadata.is_span() { Level::INFO } else { Level::WARN };
-            *metadata.level() <= most && metadata.target().starts_with("orchestrix")
+        // Spans of requests and jobs, and their warnings and errors.
+        let enabled = |metadata: &Metadata<'_>| {
+            let max = if metadata.is_span() { Level::INFO } else { Level::WARN };
+            *metadata.level() <= max && metadata.target().starts_with("orchestrix")
         };
-        layer.with_filter(filter_fn(wanted).with_max_level_hint(Level::INFO)).boxed()
+        layer.with_filter(filter_fn(enabled).with_max_level_hint(Level::INFO)).boxed()
     }
 
     pub(super) fn flush(&self) {
-        if self.0.shutdown_with_timeout(LAST_PATIENCE).is_err() {
-            tracing::warn!("the last spans could not be sent to the collector");
+        if self.0.shutdown_with_timeout(SHUTDOWN_TIMEOUT).is_err() {
+            tracing::warn!("cannot send the last spans to the collector");
         }
     }
 }
 
-// Said before anything is sent, and without showing it.
-fn check(url: &str) -> Result<()> {
+// Validates the endpoint at the start. The error does not show it, because it may hold a password.
+fn check_endpoint(url: &str) -> Result<()> {
     match url.parse::<reqwest::Url>() {
         _ if url.is_empty() => Ok(()),
         Ok(url) if !url.username().is_empty() || url.password().is_some() => {
-            Err(refused("must hold no password: OTEL_EXPORTER_OTLP_HEADERS is for keys"))
+            Err(invalid_endpoint("must not contain a password: set keys in OTEL_EXPORTER_OTLP_HEADERS"))
         }
         Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Ok(()),
-        _ => Err(refused("must be a URL such as http://127.0.0.1:4318")),
+        _ => Err(invalid_endpoint("must be a URL such as http://127.0.0.1:4318")),
     }
 }
 
-// What the environment says of this program, and its name where it says nothing.
+// The resource of the environment, with a service name if it has none.
 fn resource() -> Resource {
-    let said = Resource::builder().build();
+    let environment = Resource::builder().build();
     let named =
-        said.iter().any(|(key, value)| key.as_str() == "service.name" && !value.as_str().starts_with("unknown"));
+        environment.iter().any(|(key, value)| key.as_str() == "service.name" && !value.as_str().starts_with("unknown"));
     let builder = Resource::builder().with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")));
     if named { builder.build() } else { builder.with_service_name("orchestrix").build() }
 }
 
-/// Tells once that the collector is away, and once that it is back.
-struct Watched {
+/// Logs once when exports start to fail, and once when they succeed again.
+struct OutageLogger {
     exporter: OtlpExporter,
-    away: AtomicBool,
+    is_failing: AtomicBool,
 }
 
-impl fmt::Debug for Watched {
+impl fmt::Debug for OutageLogger {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Watched")
+        f.write_str("OutageLogger")
     }
 }
 
-impl SpanExporter for Watched {
+impl SpanExporter for OutageLogger {
     async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
         let spans = batch.len();
         let result = self.exporter.export(batch).await;
-        match (&result, self.away.swap(result.is_err(), Ordering::Relaxed)) {
+        match (&result, self.is_failing.swap(result.is_err(), Ordering::Relaxed)) {
             (Err(error), false) => {
-                tracing::warn!(%error, spans, "traces cannot be sent; spans are left out until they can be");
+                tracing::warn!(%error, spans, "cannot send traces to the collector; dropping spans");
             }
-            (Ok(()), true) => tracing::info!("traces are sent again"),
+            (Ok(()), true) => tracing::info!("sending traces again"),
             _ => {}
         }
         result
@@ -159,24 +159,24 @@ impl SpanExporter for Watched {
     }
 }
 
-/// Sends by the runtime of the command: the exporter's own thread has none.
+/// An HTTP client that runs on the command's runtime, because the exporter's thread has none.
 #[derive(Debug)]
-struct Courier {
+struct RuntimeHttpClient {
     client: reqwest::Client,
     runtime: Handle,
 }
 
-impl Courier {
-    fn new(runtime: &Handle, patience: Duration) -> Result<Self> {
-        // An error would say that there is one already.
+impl RuntimeHttpClient {
+    fn new(runtime: &Handle, timeout: Duration) -> Result<Self> {
+        // Fails only if a provider is already installed.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = reqwest::Client::builder().timeout(patience).build()?;
+        let client = reqwest::Client::builder().timeout(timeout).build()?;
         Ok(Self { client, runtime: runtime.clone() })
     }
 }
 
 #[async_trait]
-impl HttpClient for Courier {
+impl HttpClient for RuntimeHttpClient {
     async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
         let client = self.client.clone();
         self.runtime.spawn(async move { client.send_bytes(request).await }).await?

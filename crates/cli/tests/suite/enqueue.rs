@@ -1,30 +1,30 @@
-//! Recording jobs.
+//! `jobs enqueue`.
 
 use std::{fs, io::Write, process::Stdio};
 
 use orchestrix_core::JobId;
 use serde_json::json;
 
-use crate::support::{Place, Ran, everywhere};
+use crate::harness::{CliOutput, TestEnv, each_database_and_server};
 
 #[test]
-fn a_job_is_recorded_and_its_id_is_the_first_word() {
-    for place in everywhere() {
-        let ran = place.run(&["jobs", "enqueue", "SEND_EMAIL"]).done();
-        let words: Vec<&str> = ran.stdout.split_whitespace().collect();
-        assert!(words[0].parse::<JobId>().is_ok() && words[1] == "PENDING" && words.len() == 2, "{ran:?}");
-        let document = place.json(&["jobs", "enqueue", "SEND_EMAIL", "--delay", "1h"]);
+fn enqueue_prints_the_job_id_first() {
+    for env in each_database_and_server() {
+        let ran = env.run(&["jobs", "enqueue", "SEND_EMAIL"]).success();
+        let fields: Vec<&str> = ran.stdout.split_whitespace().collect();
+        assert!(fields[0].parse::<JobId>().is_ok() && fields[1] == "PENDING" && fields.len() == 2, "{ran:?}");
+        let document = env.json(&["jobs", "enqueue", "SEND_EMAIL", "--delay", "1h"]);
         let id = document["jobId"].as_str().unwrap();
         assert_eq!(document, json!({"jobId": id, "status": "PENDING"}));
-        let line = place.run(&["jobs", "enqueue", "SEND_EMAIL", "--output", "jsonl"]).done().stdout;
+        let line = env.run(&["jobs", "enqueue", "SEND_EMAIL", "--output", "jsonl"]).success().stdout;
         assert!(line.starts_with(r#"{"jobId":""#) && line.lines().count() == 1, "{line}");
     }
 }
 
 #[test]
 fn every_flag_reaches_the_job() {
-    for place in everywhere() {
-        let parent = place.enqueue(&["parent", "--hold", "--tenant", "acme"]).to_string();
+    for env in each_database_and_server() {
+        let parent = env.enqueue(&["parent", "--hold", "--tenant", "acme"]).to_string();
         let flags = format!(
             "--queue email --priority -7 --run-at 2100-01-01T00:00:00Z --expires-at 2100-01-02T00:00:00Z \
              --max-attempts 3 --timeout 5m --lease 45s --retry-base 500ms --retry-multiplier 3 --retry-max 24h \
@@ -34,8 +34,8 @@ fn every_flag_reaches_the_job() {
         );
         let flags: Vec<&str> = flags.split_whitespace().collect();
         let payload = r#"{"to":"user@example.com", "n":1.0}"#;
-        let id = place.enqueue(&[&["SEND_EMAIL", "--payload", payload][..], &flags].concat()).to_string();
-        let mut job = place.json(&["jobs", "get", &id]);
+        let id = env.enqueue(&[&["SEND_EMAIL", "--payload", payload][..], &flags].concat()).to_string();
+        let mut job = env.json(&["jobs", "get", &id]);
         for time in ["createdAt", "updatedAt", "eligibleAt"] {
             assert!(job[time].take().as_str().unwrap().ends_with('Z'));
         }
@@ -56,82 +56,82 @@ fn every_flag_reaches_the_job() {
                 "resources": {"cpu": 0.5, "memoryMiB": 512.0},
             })
         );
-        let printed = place.run(&["jobs", "get", &id, "--output", "jsonl"]).done().stdout;
-        assert!(printed.contains(payload), "the payload comes back as it was given: {printed}");
+        let printed = env.run(&["jobs", "get", &id, "--output", "jsonl"]).success().stdout;
+        assert!(printed.contains(payload), "the payload is returned byte for byte: {printed}");
     }
 }
 
 #[test]
 fn a_payload_comes_from_a_file_or_from_standard_input() {
-    let place = Place::sqlite();
-    fs::write(place.folder().join("rows.json"), "[1, 2]\n").unwrap();
-    let id = place.enqueue(&["t", "--payload", "@rows.json"]).to_string();
-    assert_eq!(place.json(&["jobs", "get", &id])["payload"], json!([1, 2]));
-    let ran = with_input(&place, &["jobs", "enqueue", "t", "--payload", "-"], "{\"a\": 1}");
+    let env = TestEnv::sqlite();
+    fs::write(env.dir().join("rows.json"), "[1, 2]\n").unwrap();
+    let id = env.enqueue(&["t", "--payload", "@rows.json"]).to_string();
+    assert_eq!(env.json(&["jobs", "get", &id])["payload"], json!([1, 2]));
+    let ran = with_input(&env, &["jobs", "enqueue", "t", "--payload", "-"], "{\"a\": 1}");
     let id = ran.stdout.split_whitespace().next().unwrap();
-    assert_eq!(place.json(&["jobs", "get", id])["payload"], json!({"a": 1}));
-    let id = place.enqueue(&["t", "--payload", "-5"]).to_string();
-    assert_eq!(place.json(&["jobs", "get", &id])["payload"], json!(-5));
+    assert_eq!(env.json(&["jobs", "get", id])["payload"], json!({"a": 1}));
+    let id = env.enqueue(&["t", "--payload", "-5"]).to_string();
+    assert_eq!(env.json(&["jobs", "get", &id])["payload"], json!(-5));
 }
 
-fn with_input(place: &Place, arguments: &[&str], input: &str) -> Ran {
-    let mut command = place.command(arguments);
+fn with_input(env: &TestEnv, arguments: &[&str], input: &str) -> CliOutput {
+    let mut command = env.command(arguments);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-    Ran::from(child.wait_with_output().unwrap()).done()
+    CliOutput::from(child.wait_with_output().unwrap()).success()
 }
 
 #[test]
-fn a_key_means_one_job_and_another_request_under_it_is_a_conflict() {
-    for place in everywhere() {
+fn an_idempotency_key_names_one_job_and_another_request_with_it_conflicts() {
+    for env in each_database_and_server() {
         let request = ["jobs", "enqueue", "t", "--idempotency-key", "k", "--payload", "1"];
-        let first = place.json(&request);
-        assert_eq!(place.json(&request), first);
-        assert_eq!(place.json(&["jobs", "list"])["items"].as_array().unwrap().len(), 1);
+        let first = env.json(&request);
+        assert_eq!(env.json(&request), first);
+        assert_eq!(env.json(&["jobs", "list"])["items"].as_array().unwrap().len(), 1);
         let other = ["jobs", "enqueue", "t", "--idempotency-key", "k", "--payload", "2"];
-        place.run(&other).ended(4, first["jobId"].as_str().unwrap()).ended(4, "another --idempotency-key");
+        env.run(&other).exits_with(4, first["jobId"].as_str().unwrap()).exits_with(4, "--idempotency-key");
     }
 }
 
 #[test]
-fn a_file_of_jobs_is_recorded_as_a_whole_graph() {
-    for place in everywhere() {
+fn a_file_of_jobs_is_enqueued_as_one_graph() {
+    for env in each_database_and_server() {
         let lines = [
             r#"{"jobType": "b", "dependsOn": ["ref:a"], "payload": {"x": 1}}"#,
             "",
             r#"{"jobType": "a", "ref": "a", "queue": "q"}"#,
         ];
-        fs::write(place.folder().join("jobs.jsonl"), lines.join("\n")).unwrap();
-        let recorded = place.json(&["jobs", "enqueue", "--from-file", "jobs.jsonl"]);
+        fs::write(env.dir().join("jobs.jsonl"), lines.join("\n")).unwrap();
+        let recorded = env.json(&["jobs", "enqueue", "--from-file", "jobs.jsonl"]);
         let ids: Vec<&str> =
             recorded["items"].as_array().unwrap().iter().map(|job| job["jobId"].as_str().unwrap()).collect();
-        let b = place.json(&["jobs", "get", ids[0]]);
+        let b = env.json(&["jobs", "get", ids[0]]);
         assert_eq!((&b["state"], &b["dependsOn"]), (&json!("blocked"), &json!([ids[1]])));
-        assert_eq!(place.json(&["jobs", "get", ids[1]])["queue"], "q");
+        assert_eq!(env.json(&["jobs", "get", ids[1]])["queue"], "q");
 
         let ran =
-            with_input(&place, &["jobs", "enqueue", "--from-file", "-", "--output", "jsonl"], "{\"jobType\": \"c\"}");
+            with_input(&env, &["jobs", "enqueue", "--from-file", "-", "--output", "jsonl"], "{\"jobType\": \"c\"}");
         assert_eq!(ran.stdout.lines().count(), 1);
     }
 }
 
 #[test]
-fn one_bad_line_keeps_all_from_being_recorded_and_every_bad_one_is_named() {
-    let place = Place::sqlite();
-    place.run(&["migrate"]).done();
+fn one_invalid_line_rejects_the_whole_file_and_every_invalid_line_is_named() {
+    let env = TestEnv::sqlite();
+    env.run(&["migrate"]).success();
     let lines =
         [r#"{"jobType": "a"}"#, r#"{"jobType": "a", "color": "red"}"#, "{", r#"{"jobType": "a", "maxAttempts": 0}"#];
-    fs::write(place.folder().join("jobs.jsonl"), lines.join("\n")).unwrap();
-    let ran = place.run(&["jobs", "enqueue", "--from-file", "jobs.jsonl"]).ended(2, "nothing was recorded");
-    for text in ["line 2: color: is not known", "line 3: ", "line 4: maxAttempts"] {
+    fs::write(env.dir().join("jobs.jsonl"), lines.join("\n")).unwrap();
+    let ran = env.run(&["jobs", "enqueue", "--from-file", "jobs.jsonl"]).exits_with(2, "jobs.jsonl");
+    for text in ["line 2: color: ", "line 3: ", "line 4: maxAttempts"] {
         assert!(ran.stderr.contains(text), "{ran:#?}");
     }
     let cycle = r#"{"jobType": "a", "ref": "a", "dependsOn": ["ref:a"]}"#;
-    fs::write(place.folder().join("cycle.jsonl"), cycle).unwrap();
-    place.run(&["jobs", "enqueue", "--from-file", "cycle.jsonl"]).ended(2, "part of a cycle");
-    fs::write(place.folder().join("many.jsonl"), "{\"jobType\": \"a\"}\n".repeat(10_001)).unwrap();
-    place.run(&["jobs", "enqueue", "--from-file", "many.jsonl"]).ended(2, "split it");
-    place.run(&["jobs", "enqueue", "t", "--from-file", "jobs.jsonl"]).ended(2, "cannot be used with");
-    assert_eq!(place.json(&["jobs", "list"]), json!({"items": []}));
+    fs::write(env.dir().join("cycle.jsonl"), cycle).unwrap();
+    env.run(&["jobs", "enqueue", "--from-file", "cycle.jsonl"]).exits_with(2, "cycle");
+    fs::write(env.dir().join("many.jsonl"), "{\"jobType\": \"a\"}\n".repeat(10_001)).unwrap();
+    env.run(&["jobs", "enqueue", "--from-file", "many.jsonl"]).exits_with(2, "10000");
+    env.run(&["jobs", "enqueue", "t", "--from-file", "jobs.jsonl"]).exits_with(2, "cannot be used with");
+    assert_eq!(env.json(&["jobs", "list"]), json!({"items": []}));
 }

@@ -1,4 +1,4 @@
-//! Why jobs are not running.
+//! `jobs explain`.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use orchestrix_core::{JobType, NodeName, Queue, WorkerName};
 use orchestrix_store::{NodeInfo, Outcome, Presence, Queues, Store, WorkerInfo};
 use serde_json::{Value, json};
 
-use crate::support::{Place, claim, everywhere, finish};
+use crate::harness::{TestEnv, claim_one, each_database_and_server, finish};
 
-fn explain(place: &Place, id: &impl ToString) -> Value {
-    place.json(&["jobs", "explain", &id.to_string()])
+fn explain(env: &TestEnv, id: &impl ToString) -> Value {
+    env.json(&["jobs", "explain", &id.to_string()])
 }
 
 fn codes(explanation: &Value) -> Vec<&str> {
@@ -35,24 +35,32 @@ async fn lead(store: &dyn Store) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn everything_that_keeps_a_job_waiting_is_told() {
-    for place in everywhere() {
-        let parent = place.enqueue(&["t", "--hold"]).to_string();
-        let child = place.enqueue(&["t", "--queue", "email", "--depends-on", &parent]).to_string();
-        place.run(&["queues", "pause", "email"]).done();
-        assert_eq!(codes(&explain(&place, &parent)), ["held", "no_worker"]);
-        let told = explain(&place, &child);
+async fn every_reason_that_keeps_a_job_waiting_is_listed() {
+    for env in each_database_and_server() {
+        let parent = env.enqueue(&["t", "--hold"]).to_string();
+        let child = env.enqueue(&["t", "--queue", "email", "--depends-on", &parent]).to_string();
+        env.run(&["queues", "pause", "email"]).success();
+        assert_eq!(codes(&explain(&env, &parent)), ["held", "no_worker"]);
+        let explanation = explain(&env, &child);
         assert_eq!(
-            (&told["jobId"], &told["state"], &told["status"]),
+            (&explanation["jobId"], &explanation["state"], &explanation["status"]),
             (&json!(child), &json!("blocked"), &json!("PENDING"))
         );
-        assert_eq!(codes(&told), ["blocked", "queue_paused", "no_worker"]);
-        assert_eq!(told["reasons"][0]["jobs"], json!([{"jobId": parent, "status": "PENDING", "state": "created"}]));
-        assert_eq!(told["reasons"][1]["queue"], "email");
-        assert_eq!(told["summary"], "It waits for 1 job to finish; its queue email is paused; no worker is alive.");
-        let text = place.run(&["jobs", "explain", &child]).done().stdout;
+        assert_eq!(codes(&explanation), ["blocked", "queue_paused", "no_worker"]);
+        assert_eq!(
+            explanation["reasons"][0]["jobs"],
+            json!([{"jobId": parent, "status": "PENDING", "state": "created"}])
+        );
+        assert_eq!(explanation["reasons"][1]["queue"], "email");
+        // The summary joins the messages of all reasons into one sentence.
+        let summary = explanation["summary"].as_str().unwrap().to_lowercase();
+        for reason in explanation["reasons"].as_array().unwrap() {
+            let message = reason["message"].as_str().unwrap();
+            assert!(!message.is_empty() && summary.contains(&message.to_lowercase()), "{explanation}");
+        }
+        let text = env.run(&["jobs", "explain", &child]).success().stdout;
         for part in [
-            told["summary"].as_str().unwrap(),
+            explanation["summary"].as_str().unwrap(),
             "\nqueue_paused  its queue email is paused\n",
             "\nWAITS FOR ",
             &parent,
@@ -61,70 +69,74 @@ async fn everything_that_keeps_a_job_waiting_is_told() {
             assert!(text.contains(part), "{part:?}: {text}");
         }
 
-        let later = place.enqueue(&["t", "--delay", "1h"]);
-        let told = explain(&place, &later);
-        assert_eq!(codes(&told), ["scheduled", "no_leader", "no_worker"]);
-        assert_eq!(told["reasons"][0]["until"], place.json(&["jobs", "get", &later.to_string()])["eligibleAt"]);
-        let store = place.store().await;
+        let later = env.enqueue(&["t", "--delay", "1h"]);
+        let explanation = explain(&env, &later);
+        assert_eq!(codes(&explanation), ["scheduled", "no_leader", "no_worker"]);
+        assert_eq!(explanation["reasons"][0]["until"], env.json(&["jobs", "get", &later.to_string()])["eligibleAt"]);
+        let store = env.store().await;
         lead(&*store).await;
-        assert_eq!(codes(&explain(&place, &later)), ["scheduled", "no_worker"]);
+        assert_eq!(codes(&explain(&env, &later)), ["scheduled", "no_worker"]);
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_that_can_be_claimed_is_explained_by_who_works() {
-    for place in everywhere() {
-        let id = place.enqueue(&["SEND"]);
-        let told = || explain(&place, &id);
-        let store = place.store().await;
-        assert_eq!(codes(&told()), ["no_worker"]);
+async fn a_claimable_job_is_explained_by_the_workers() {
+    for env in each_database_and_server() {
+        let id = env.enqueue(&["SEND"]);
+        let explanation = || explain(&env, &id);
+        let store = env.store().await;
+        assert_eq!(codes(&explanation()), ["no_worker"]);
         register(&*store, "one", Some("images"), "SEND").await;
-        assert_eq!(codes(&told()), ["no_worker_for_queue"]);
+        assert_eq!(codes(&explanation()), ["no_worker_for_queue"]);
         register(&*store, "two", Some("default"), "RESIZE").await;
-        let reason = told()["reasons"][0].clone();
+        let reason = explanation()["reasons"][0].clone();
         assert_eq!(
             (&reason["code"], &reason["queue"], &reason["jobType"]),
             (&json!("no_worker_for_type"), &json!("default"), &json!("SEND"))
         );
         let three = register(&*store, "three", None, "SEND").await;
-        assert_eq!(codes(&told()), ["waiting_turn"]);
+        assert_eq!(codes(&explanation()), ["waiting_turn"]);
         store.heartbeat_worker(&three, Presence::free(0)).await.unwrap();
-        assert_eq!(codes(&told()), ["no_free_slot"]);
+        assert_eq!(codes(&explanation()), ["no_free_slot"]);
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_job_does_and_what_became_of_it_is_told() {
-    for place in everywhere() {
-        let id = place.enqueue(&["t", "--retry-base", "1h", "--max-attempts", "2"]).to_string();
-        let told = || explain(&place, &id);
-        let store = place.store().await;
-        let claimed = claim(&*store).await;
-        let running = told();
+async fn running_and_finished_jobs_are_explained() {
+    for env in each_database_and_server() {
+        let id = env.enqueue(&["t", "--retry-base", "1h", "--max-attempts", "2"]).to_string();
+        let explanation = || explain(&env, &id);
+        let store = env.store().await;
+        let claimed = claim_one(&*store).await;
+        let running = explanation();
         assert_eq!((codes(&running), &running["reasons"][0]["workerId"]), (vec!["running"], &json!("hand")));
         let failed = |retryable| Outcome::Fail { error: "no\u{1b} luck".into(), retryable, retry_after: None };
         finish(&*store, &claimed, failed(true)).await;
         lead(&*store).await;
-        let retrying = told();
+        let retrying = explanation();
         assert_eq!(codes(&retrying), ["retrying", "no_worker"]);
         assert!(retrying["summary"].as_str().unwrap().starts_with("Attempt 2 of 2 waits until "), "{retrying}");
-        let text = place.run(&["jobs", "explain", &id]).done().stdout;
+        let text = env.run(&["jobs", "explain", &id]).success().stdout;
         assert!(text.contains("because attempt 1 failed: no\\u{1b} luck"), "escapes are shown, not sent: {text}");
-        place.run(&["jobs", "cancel", &id]).done();
-        assert_eq!(codes(&told()), ["cancelled"]);
+        env.run(&["jobs", "cancel", &id]).success();
+        assert_eq!(codes(&explanation()), ["cancelled"]);
 
-        place.run(&["jobs", "retry", &id]).done();
-        let claimed = claim(&*store).await;
-        place.run(&["jobs", "cancel", &id]).done();
-        assert_eq!(codes(&told()), ["cancel_requested", "running"]);
+        env.run(&["jobs", "retry", &id]).success();
+        let claimed = claim_one(&*store).await;
+        env.run(&["jobs", "cancel", &id]).success();
+        assert_eq!(codes(&explanation()), ["cancel_requested", "running"]);
         finish(&*store, &claimed, Outcome::Complete { result: None }).await;
-        assert_eq!(codes(&told()), ["completed"]);
+        assert_eq!(codes(&explanation()), ["completed"]);
 
-        let dead = place.dead(&["t"], "broken").await;
-        assert_eq!(codes(&explain(&place, &dead)), ["failed"]);
-        let orphan = place.enqueue(&["t", "--depends-on", &dead.to_string()]);
-        let told = explain(&place, &orphan);
-        assert_eq!((codes(&told), &told["reasons"][0]["jobs"][0]["jobId"]), (vec!["dependency_failed"], &json!(dead)));
-        place.run(&["jobs", "explain", "0199d0a4-8f3e-7c21-9b1f-2f6a3e1c5d70"]).ended(3, "there is no job");
+        let dead = env.enqueue_dead_job(&["t"], "broken").await;
+        assert_eq!(codes(&explain(&env, &dead)), ["failed"]);
+        let orphan = env.enqueue(&["t", "--depends-on", &dead.to_string()]);
+        let explanation = explain(&env, &orphan);
+        assert_eq!(
+            (codes(&explanation), &explanation["reasons"][0]["jobs"][0]["jobId"]),
+            (vec!["dependency_failed"], &json!(dead))
+        );
+        env.run(&["jobs", "explain", "0199d0a4-8f3e-7c21-9b1f-2f6a3e1c5d70"])
+            .exits_with(3, "0199d0a4-8f3e-7c21-9b1f-2f6a3e1c5d70");
     }
 }

@@ -1,10 +1,10 @@
-//! What the command says of itself.
+//! Help pages, version and shell completions.
 
-use crate::support::{Ran, bare};
+use crate::harness::{CliOutput, orchestrix};
 
-/// Every command with its help, found by following the lists of commands.
+/// Collects the help page of every command, by following the lists of commands.
 fn pages(path: &[&str], found: &mut Vec<(String, String)>) {
-    let text = Ran::of(&mut bare(&[path, &["--help"]].concat())).done().stdout;
+    let text = CliOutput::run(&mut orchestrix(&[path, &["--help"]].concat())).success().stdout;
     let commands: Vec<String> = text
         .lines()
         .skip_while(|line| *line != "Commands:")
@@ -19,7 +19,7 @@ fn pages(path: &[&str], found: &mut Vec<(String, String)>) {
 }
 
 #[test]
-fn every_help_page_is_as_it_was() {
+fn every_help_page_matches_its_snapshot() {
     let mut found = Vec::new();
     pages(&[], &mut found);
     assert!(found.len() > 20, "{}", found.len());
@@ -31,35 +31,35 @@ fn every_help_page_is_as_it_was() {
 }
 
 #[test]
-fn without_arguments_it_explains_itself() {
-    let ran = Ran::of(bare(&[]).env("ORCHESTRIX_OUTPUT", "json")).ended(2, "Usage: orchestrix");
+fn without_arguments_it_prints_its_usage() {
+    let ran = CliOutput::run(orchestrix(&[]).env("ORCHESTRIX_OUTPUT", "json")).exits_with(2, "Usage: orchestrix");
     assert!(ran.stderr.contains("Exit codes"), "{ran:?}");
 }
 
 #[test]
-fn it_knows_its_version() {
+fn it_prints_its_version() {
     assert_eq!(
-        Ran::of(&mut bare(&["--version"])).done().stdout,
+        CliOutput::run(&mut orchestrix(&["--version"])).success().stdout,
         concat!("orchestrix ", env!("CARGO_PKG_VERSION"), "\n")
     );
 }
 
 #[test]
-fn completions_know_commands_flags_and_values() {
+fn completions_contain_commands_flags_and_values() {
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
-        let script = Ran::of(&mut bare(&["completions", shell])).done().stdout;
-        // Not every shell is told the values.
+        let script = CliOutput::run(&mut orchestrix(&["completions", shell])).success().stdout;
+        // Not every shell completes values.
         let values: &[&str] = if ["bash", "fish", "zsh"].contains(&shell) { &["jsonl", "retrying"] } else { &[] };
-        for word in [&["redrive", "idempotency-key"], values].concat() {
-            assert!(script.contains(word), "{word} is missing for {shell}");
+        for item in [&["redrive", "idempotency-key"], values].concat() {
+            assert!(script.contains(item), "{item} is missing for {shell}");
         }
     }
-    Ran::of(&mut bare(&["completions", "cmd"])).ended(2, "invalid value 'cmd'");
+    CliOutput::run(&mut orchestrix(&["completions", "cmd"])).exits_with(2, "invalid value 'cmd'");
 }
 
 #[test]
 fn help_shows_no_value_of_the_environment() {
     let secret = "postgres://me:hunter2@host/db";
-    let ran = Ran::of(bare(&["jobs", "list", "--help"]).env("ORCHESTRIX_DATABASE_URL", secret)).done();
+    let ran = CliOutput::run(orchestrix(&["jobs", "list", "--help"]).env("ORCHESTRIX_DATABASE_URL", secret)).success();
     assert!(!ran.stdout.contains("hunter2"));
 }

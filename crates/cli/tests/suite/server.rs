@@ -1,20 +1,20 @@
-//! The server as a process, on every database, asked as any program would ask it.
+//! The server as a process, on every database, tested over HTTP.
 
 mod admin;
+mod connection;
 mod contract;
-mod crashes;
-pub(crate) mod http;
+mod database_outage;
+mod disconnects;
+mod disconnects_mid_transaction;
 mod jobs;
+mod leak_check;
+mod lifecycle;
 mod limits;
-mod line;
 mod live;
-mod midway;
 mod nodes;
-mod operate;
-mod outage;
+mod operators;
 mod overload;
-mod quiet;
+pub(crate) mod process;
 mod schedules;
-mod start;
-mod vanish;
+mod server_crashes;
 mod workers;

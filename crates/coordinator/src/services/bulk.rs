@@ -98,7 +98,7 @@ impl Bulk {
             let step = OperationStep { from_cursor: operation.cursor, cursor, jobs: jobs.to_vec(), end };
             *operation = record(leader, operation, step).await?;
             // Stopped, or a job is locked: then the next turn begins there.
-            if last || !operation.stands_at(cursor) {
+            if last || !operation.is_at(cursor) {
                 return Ok(());
             }
             rest = after;

@@ -41,7 +41,8 @@ impl Service for Measure {
 
     async fn step(&self, leader: &Leader<'_>) -> Result<Step> {
         // As many queues as have series of their own.
-        self.depths.say(&leader.store.queue_depths(&PageRequest::first(PageRequest::<Queue>::MAX_LIMIT)).await?.items);
+        self.depths
+            .publish(&leader.store.queue_depths(&PageRequest::first(PageRequest::<Queue>::MAX_LIMIT)).await?.items);
         let workers = workers(leader.store).await?;
         for state in STATES {
             let n = workers.iter().filter(|worker| state_of(worker) == state).count();
@@ -51,7 +52,7 @@ impl Service for Measure {
     }
 
     fn rest(&self) {
-        self.depths.say(&[]);
+        self.depths.publish(&[]);
         for state in STATES {
             metrics::workers(state, 0);
         }

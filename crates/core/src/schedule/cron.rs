@@ -1,4 +1,4 @@
-//! A cron expression: what it names, and how it is written.
+//! Cron expressions: syntax and meaning.
 //!
 //! | field | values | also |
 //! |---|---|---|
@@ -9,24 +9,24 @@
 //! | month | 1-12 | `JAN`-`DEC` |
 //! | day of week | 0-7, both 0 and 7 are Sunday | `SUN`-`SAT`, `?`, `FRI#2` the second Friday, `FRIL` the last |
 //!
-//! Every field takes `*`, lists `1,15`, ranges `9-17` and steps `*/5`, `9-17/2`, `10/5` (from 10 on). A step longer than its
-//! field and a range that runs backwards are refused rather than guessed at. `@yearly`, `@annually`, `@monthly`, `@weekly`,
-//! `@daily`, `@midnight` and `@hourly` stand for their usual expressions; there is no `@reboot`, as a schedule is not
-//! about any one machine.
+//! Every field takes `*`, lists `1,15`, ranges `9-17` and steps `*/5`, `9-17/2`, `10/5` (from 10 on).
+//! A step longer than its field and a range that runs backwards are refused.
+//! `@yearly`, `@annually`, `@monthly`, `@weekly`, `@daily`, `@midnight` and `@hourly` have their usual meaning.
+//! There is no `@reboot`: a schedule is not tied to one machine.
 //!
-//! Where day of month and day of week are both restricted, either may match, as in classic cron; one that starts
-//! with `*` (`*/2` too) is not restricted, and then both must match.
+//! If day of month and day of week are both restricted, a day that matches either is matched, as in classic cron.
+//! A field that starts with `*` (also `*/2`) does not count as restricted; then both must match.
 
 use std::{fmt, str::FromStr, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
-use super::{face::Face, parse};
+use super::{matcher::Matcher, parse};
 use crate::FieldError;
 
 /// A cron expression of five or six fields (seconds first), or a name such as `@daily`.
 ///
-/// Two are equal when they are written alike.
+/// Two expressions are equal if their texts are equal.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Cron(Arc<Parsed>);
@@ -34,41 +34,41 @@ pub struct Cron(Arc<Parsed>);
 #[derive(Debug)]
 struct Parsed {
     text: String,
-    face: Face,
+    matcher: Matcher,
     real_time: bool,
 }
 
 impl Cron {
-    /// The longest that an expression may be, in characters.
+    /// The greatest length of an expression, in characters.
     pub const MAX: usize = 256;
 
-    /// Reads an expression. The error says at which character it is wrong, in which field if it is one, and what would be right.
+    /// Parses an expression. The error names the character, the field, and what is allowed there.
     pub fn new(text: impl AsRef<str>) -> Result<Self, FieldError> {
         let text = text.as_ref();
-        let (face, real_time) = parse::expression(text).map_err(|message| FieldError::new("cron", message))?;
-        Ok(Self(Arc::new(Parsed { text: text.into(), face, real_time })))
+        let (matcher, real_time) = parse::expression(text).map_err(|message| FieldError::new("cron", message))?;
+        Ok(Self(Arc::new(Parsed { text: text.into(), matcher, real_time })))
     }
 
-    /// The expression as it was given.
+    /// The original text.
     pub fn as_str(&self) -> &str {
         &self.0.text
     }
 
-    /// Whether a change of the clock leaves it alone: its minute or hour field starts with `*`, so it means "every so
-    /// often" rather than "at this time of day".
+    /// Whether it follows real time through clock changes: its minute or hour field starts with `*`, so it means an
+    /// interval rather than a time of day.
     pub fn follows_real_time(&self) -> bool {
         self.0.real_time
     }
 
-    /// Whether there is any day that it matches; `0 0 30 2 *` has none.
+    /// Whether it matches any day; `0 0 30 2 *` matches none.
     pub fn ever_matches(&self) -> bool {
-        // The calendar repeats after 400 years, and within 50 of them everything has happened that can.
+        // The rarest match, 29 February on a given weekday, comes at least once in 50 years.
         const HALF_A_CENTURY: i64 = 50 * 366 * 24 * 3600;
-        self.0.face.next(0, HALF_A_CENTURY).is_some()
+        self.0.matcher.next(0, HALF_A_CENTURY).is_some()
     }
 
-    pub(super) fn face(&self) -> &Face {
-        &self.0.face
+    pub(super) fn matcher(&self) -> &Matcher {
+        &self.0.matcher
     }
 }
 

@@ -1,6 +1,6 @@
-//! Which days of a month an expression names: by date, by weekday, or by both.
+//! Which days of a month an expression matches: by date, by weekday, or by both.
 //!
-//! A month's days are one mask (bit 1 is the first), so that a search steps over months, never over single days.
+//! The days of a month are one bit mask (bit 1 is the first), so a search steps over months, not over days.
 
 use jiff::civil::Date;
 
@@ -13,25 +13,25 @@ pub(super) struct Days {
     pub(super) from_last: u32,
     /// The last day from Monday to Friday.
     pub(super) last_workday: bool,
-    /// The day from Monday to Friday that is nearest to a date, bit 1 to bit 31.
+    /// Dates whose nearest day from Monday to Friday matches, bit 1 to bit 31.
     pub(super) near_dates: u32,
-    /// The first field starts with `*` or is `?`.
+    /// The day-of-month field starts with `*` or is `?`.
     pub(super) any_date: bool,
-    /// Weekdays, bit 0 is Sunday.
+    /// Weekdays; bit 0 is Sunday.
     pub(super) weekdays: u8,
     /// The first to the fifth such weekday of a month.
     pub(super) nth_weekdays: [u8; 5],
     /// The last such weekday of a month.
     pub(super) last_weekdays: u8,
-    /// The second field starts with `*` or is `?`.
+    /// The day-of-week field starts with `*` or is `?`.
     pub(super) any_weekday: bool,
 }
 
 impl Days {
     /// The matching days of the month that begins with `first`.
     ///
-    /// Classic cron: where both fields are restricted either may match. A field that starts with `*` (`*/2` too) does
-    /// not count as restricted, and then both must match.
+    /// As in classic cron, if both fields are restricted either may match. A field that starts with `*` (also `*/2`)
+    /// does not count as restricted; then both must match.
     pub(super) fn of_month(&self, first: Date) -> u32 {
         let month = Month { length: first.days_in_month(), first: first.weekday().to_sunday_zero_offset() };
         let (by_date, by_weekday) = (self.by_date(month), self.by_weekday(month));
@@ -83,7 +83,7 @@ impl Month {
         (self.first + day - 1) % 7
     }
 
-    // Never leaves the month: the 1st on a Saturday gives Monday the 3rd.
+    // Stays within the month: for a 1st on a Saturday, the nearest workday is Monday the 3rd.
     fn nearest_workday(self, day: i8) -> i8 {
         match self.weekday(day) {
             6 if day == 1 => 3,

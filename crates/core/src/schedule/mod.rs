@@ -1,34 +1,46 @@
-//! Schedules: when they are due, what becomes of late occurrences, and what may be asked for.
+//! Schedules: their nominal times, which occurrences fire, and what a client may ask for.
 //!
-//! All of it is arithmetic: `now` is passed in, the time zones are built in, and jitter is a hash, so every node decides
-//! alike. Recording an occurrence, creating its job and moving `next_fire_at` belong to the stores and to the leader.
+//! A schedule has a [`Cadence`], a cron expression in a time zone or an interval, which names its *nominal times*.
+//! For each nominal time the leader records one *occurrence*: [fired](OccurrenceOutcome::Fired), with a job;
+//! [skipped](OccurrenceOutcome::Skipped), by a policy; or [missed](OccurrenceOutcome::Missed), because no leader was
+//! there in time. Three policies decide:
 //!
-//! | module | what it owns |
+//! - [`Misfire`]: what happens to occurrences that are found late.
+//! - [`Overlap`]: what happens while jobs of earlier occurrences are unfinished.
+//! - jitter: how far after its nominal time an occurrence is due, so that schedules do not all fire at once.
+//!
+//! All of it is arithmetic. `now` is passed in, the time zones are compiled in, and [`jitter()`] is a hash, so every node
+//! decides the same way. Storing an occurrence, enqueuing its job and moving the schedule on is up to the stores.
+//!
+//! | module | contents |
 //! |---|---|
-//! | [`cron`] | [`Cron`], an expression |
-//! | [`zone`] | [`ZoneName`] and the built-in time zone database |
-//! | [`cadence`] | [`Cadence`]: the nominal times of an expression or of an interval |
-//! | [`plan`](mod@plan) | which occurrences are fired now, which were missed, when to look again |
-//! | [`policy`] | misfires, overlaps, and the words of the ledger |
-//! | [`new_schedule`] | [`NewSchedule`], what may be asked for |
+//! | [`cron`] | [`Cron`], a cron expression |
+//! | [`zone`] | [`ZoneName`] and the compiled-in time zone database |
+//! | [`cadence`] | [`Cadence`], the nominal times of an expression or an interval |
+//! | [`plan`](mod@plan) | which occurrences fire now, which were missed, and when to plan again |
+//! | [`policy`] | misfires, overlaps, and the outcomes of occurrences |
+//! | [`new_schedule`] | [`NewSchedule`], a request for a schedule, and its limits |
 //!
-//! # When the clocks change
+//! # Daylight saving time
 //!
-//! An expression whose minute or hour field starts with `*` follows real time: `*/15 * * * *` runs every quarter of an hour that
-//! passes, twice through an hour that the clocks repeat, and never in one that they leave out. Any other is fixed to the time of day:
-//! if the clocks leave that time out it fires once, at the first instant after, and if they repeat it, only the first time.
+//! A cron expression is one of two kinds:
+//!
+//! - If its minute or hour field starts with `*`, it *follows real time*. `*/15 * * * *` fires every 15 minutes that
+//!   pass: through both passes of a repeated hour, and never in a skipped one.
+//! - Any other expression is *fixed* to a time of day. A time that the clocks skip fires once, at the first instant after
+//!   the gap. A time that the clocks repeat fires in the first pass only.
 
 pub mod cadence;
 pub mod cron;
 mod days;
-mod face;
+mod instants;
 mod jitter;
+mod matcher;
 mod name;
 pub mod new_schedule;
 mod parse;
 pub mod plan;
 pub mod policy;
-mod walk;
 pub mod zone;
 
 pub use cadence::Cadence;

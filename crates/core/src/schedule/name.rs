@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::FieldError;
 
-/// What a schedule is called: 1 to 128 of `A-Z a-z 0-9 _ . -`.
+/// The name of a schedule: 1 to 128 characters of `A-Z a-z 0-9 _ . -`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ScheduleName(Arc<str>);
 
 impl ScheduleName {
-    /// The longest that one may be, in characters.
+    /// The greatest length, in characters.
     pub const MAX: usize = 128;
 
-    /// Checks the rule and takes the name.
+    /// Validates a name.
     pub fn new(text: impl AsRef<str>) -> Result<Self, FieldError> {
         let text = text.as_ref();
         let length = text.chars().count();
@@ -28,7 +28,7 @@ impl ScheduleName {
         }
     }
 
-    /// Takes a name that a store has checked already.
+    /// Wraps a name that is known to be valid, such as one from a store.
     pub fn trusted(text: &str) -> Self {
         Self(text.into())
     }

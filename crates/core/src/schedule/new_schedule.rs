@@ -1,49 +1,49 @@
-//! A request to run something again and again, and the limits it must keep.
+//! A request for a schedule, and its limits.
 
 use std::time::Duration;
 
 use super::{Cadence, Misfire, Overlap, ScheduleName, Timing};
 use crate::{FieldError, Invalid, NewJob, Start, Timestamp};
 
-/// A schedule as it is asked for. See [`NewSchedule::new`] for the defaults.
+/// A request for a schedule. See [`NewSchedule::new`] for the defaults.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewSchedule {
-    /// What it is called.
+    /// The name.
     pub name: ScheduleName,
-    /// When it is due.
+    /// The nominal times.
     pub cadence: Cadence,
-    /// What it creates each time.
+    /// The job that each occurrence enqueues.
     pub job: NewJob,
-    /// What happens while earlier jobs of it are unfinished.
+    /// What happens while jobs of earlier occurrences are unfinished.
     pub overlap: Overlap,
     /// What happens to late occurrences.
     pub misfire: Misfire,
-    /// How many late ones [`Misfire::CatchUp`] fires.
+    /// How many late occurrences [`Misfire::CatchUp`] fires.
     pub catch_up_limit: u32,
-    /// How far occurrences are spread; never past the next nominal time.
+    /// The largest delay after a nominal time. It never reaches past the next nominal time.
     pub jitter: Duration,
     /// No occurrence before this.
     pub start_at: Option<Timestamp>,
     /// No occurrence at or after this.
     pub end_at: Option<Timestamp>,
-    /// Set up, but not fired until resumed.
+    /// Create it paused: it does not fire until it is resumed.
     pub paused: bool,
-    /// A remark for people.
+    /// A note for operators.
     pub note: Option<String>,
 }
 
 impl NewSchedule {
-    /// How many late occurrences are caught up unless the schedule says otherwise.
+    /// The default catch-up limit.
     pub const DEFAULT_CATCH_UP: u32 = 100;
-    /// The most that may be caught up.
+    /// The largest catch-up limit.
     pub const MAX_CATCH_UP: u32 = 10_000;
-    /// The widest spread: a day.
+    /// The largest jitter: a day.
     pub const MAX_JITTER: Duration = Duration::from_secs(24 * 3600);
     /// The longest note, in characters.
     pub const MAX_NOTE: usize = 1_000;
 
-    /// A schedule with every default: `overlap` skip, `misfire` fire once, a catch-up limit of 100, no jitter, no start
-    /// and no end, not paused.
+    /// A schedule with defaults: `overlap` skip, `misfire` fire once, a catch-up limit of 100, no jitter, no start, no
+    /// end, not paused.
     pub fn new(name: ScheduleName, cadence: Cadence, job: NewJob) -> Self {
         Self {
             name,
@@ -60,7 +60,7 @@ impl NewSchedule {
         }
     }
 
-    /// What of it decides about its times.
+    /// The part of the schedule that decides its times.
     pub fn timing(&self) -> Timing<'_> {
         Timing {
             name: &self.name,
@@ -73,7 +73,7 @@ impl NewSchedule {
         }
     }
 
-    /// Checks what types alone do not. Names every bad field, those of the job as `job.…`.
+    /// Validates what the types do not. Names every bad field, those of the job as `job.…`.
     pub fn validate(&self) -> Result<(), Invalid> {
         let mut errors = Vec::new();
         errors.extend(self.cadence.check().err());
@@ -110,7 +110,7 @@ impl NewSchedule {
         Invalid::check(errors)
     }
 
-    /// Checks a remark by itself.
+    /// Validates a note.
     pub fn check_note(note: &str) -> Result<(), FieldError> {
         if note.chars().count() > Self::MAX_NOTE || note.contains('\0') {
             let message = format!("must have at most {} characters and no NUL", Self::MAX_NOTE);
@@ -119,7 +119,7 @@ impl NewSchedule {
         Ok(())
     }
 
-    /// Checks that a time which somebody named lies where schedules may have times.
+    /// Validates that a time lies between the years 2000 and 2200.
     pub fn check_time(field: &str, time: Timestamp) -> Result<(), FieldError> {
         if !(YEAR_2000..YEAR_2200).contains(&time.as_second()) {
             let message = format!("must lie between the years 2000 and 2200, not at {time}");
@@ -128,27 +128,27 @@ impl NewSchedule {
         Ok(())
     }
 
-    // What makes sense for one job and not for a series of them.
+    // Refuses fields that make sense for one job but not for a series.
     fn check_job(&self, bad: &mut impl FnMut(&str, String)) {
         let job = &self.job;
         if job.idempotency_key.is_some() {
             bad("job.idempotencyKey", "must be absent: it would make every occurrence the same job".into());
         }
         if let Start::At(_) = job.start {
-            bad("job.runAt", "must be absent: the schedule says when; delaySeconds may put each job off".into());
+            bad("job.runAt", "must be absent: the schedule decides when; use delaySeconds to delay each job".into());
         }
         if job.expires_at.is_some() {
-            bad("job.expiresAt", "must be absent: every job after that time would be born expired".into());
+            bad("job.expiresAt", "must be absent: every job after that time would expire at once".into());
         }
         if !job.depends_on.is_empty() {
-            bad("job.dependsOn", "must be absent: the jobs it names are gone one day, the schedule is not".into());
+            bad("job.dependsOn", "must be absent: a schedule outlives the jobs that it would depend on".into());
         }
         if job.reference.is_some() {
-            bad("job.ref", "must be absent: each job is created by itself".into());
+            bad("job.ref", "must be absent: each job is enqueued alone".into());
         }
     }
 }
 
-// Beyond these a time is a slip of a unit, or a date that not every database holds; jobs have the same bounds.
+// The same bounds as for jobs: beyond them a time is usually a wrong unit, and not every database can hold it.
 const YEAR_2000: i64 = 946_684_800;
 const YEAR_2200: i64 = 7_258_118_400;

@@ -1,28 +1,28 @@
-//! Reading a cron expression, with errors that point at the character.
+//! Parses cron expressions, with errors that point at the character.
 
-use super::{cron::Cron, days::Days, face::Face};
+use super::{cron::Cron, days::Days, matcher::Matcher};
 
-struct Kind {
+struct FieldSpec {
     name: &'static str,
     min: u32,
     max: u32,
     names: &'static [&'static str],
 }
 
-const SECOND: Kind = Kind { name: "second", min: 0, max: 59, names: &[] };
-const MINUTE: Kind = Kind { name: "minute", min: 0, max: 59, names: &[] };
-const HOUR: Kind = Kind { name: "hour", min: 0, max: 23, names: &[] };
-const DATE: Kind = Kind { name: "day of month", min: 1, max: 31, names: &[] };
-const MONTH: Kind = Kind {
+const SECOND: FieldSpec = FieldSpec { name: "second", min: 0, max: 59, names: &[] };
+const MINUTE: FieldSpec = FieldSpec { name: "minute", min: 0, max: 59, names: &[] };
+const HOUR: FieldSpec = FieldSpec { name: "hour", min: 0, max: 23, names: &[] };
+const DATE: FieldSpec = FieldSpec { name: "day of month", min: 1, max: 31, names: &[] };
+const MONTH: FieldSpec = FieldSpec {
     name: "month",
     min: 1,
     max: 12,
     names: &["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"],
 };
-const WEEKDAY: Kind =
-    Kind { name: "day of week", min: 0, max: 7, names: &["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"] };
+const WEEKDAY: FieldSpec =
+    FieldSpec { name: "day of week", min: 0, max: 7, names: &["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"] };
 
-impl Kind {
+impl FieldSpec {
     fn values(&self) -> String {
         match self.names {
             [first, .., last] => format!("{}-{} or {first}-{last}", self.min, self.max),
@@ -41,11 +41,11 @@ const MACROS: [(&str, &str); 7] = [
     ("@hourly", "0 * * * *"),
 ];
 
-/// What `text` names, and whether it follows real time through changes of the clock; or what is wrong with it.
-pub(super) fn expression(text: &str) -> Result<(Face, bool), String> {
+/// Parses `text`. Returns what it matches and whether it follows real time, or what is wrong with it.
+pub(super) fn expression(text: &str) -> Result<(Matcher, bool), String> {
     let length = text.chars().count();
     if length > Cron::MAX {
-        return Err(at(Cron::MAX + 1, &format!("must have at most {} characters, has {length}", Cron::MAX)));
+        return Err(error_at(Cron::MAX + 1, &format!("must have at most {} characters, has {length}", Cron::MAX)));
     }
     let fields = split(text);
     let trimmed = text.trim();
@@ -55,7 +55,7 @@ pub(super) fn expression(text: &str) -> Result<(Face, bool), String> {
             None => {
                 let names = MACROS.map(|(name, _)| name).join(", ");
                 let position = fields.first().map_or(1, |field| field.position);
-                Err(at(position, &format!("{trimmed} is not a name here; there are {names}")))
+                Err(error_at(position, &format!("{trimmed} is not a known name; use one of {names}")))
             }
         };
     }
@@ -63,41 +63,41 @@ pub(super) fn expression(text: &str) -> Result<(Face, bool), String> {
         rest if rest.len() == 5 => (None, rest),
         [second, rest @ ..] if rest.len() == 5 => (Some(second), rest),
         other => {
-            // The first that is too many, or where the next was to come.
+            // Points at the first field too many, or at where the next field is missing.
             let end = text.trim_end().chars().count() + 1;
             let position = other.get(6).map_or(end, |field| field.position);
             let message = format!(
                 "must have 5 fields (minute, hour, day of month, month, day of week), or 6 with the second first, has {}",
                 other.len()
             );
-            return Err(at(position, &message));
+            return Err(error_at(position, &message));
         }
     };
-    let seconds = second.map_or(Ok(1), |text| Reader::new(&SECOND, text).field(&mut Days::default()))?;
+    let seconds = second.map_or(Ok(1), |text| FieldParser::new(&SECOND, text).field(&mut Days::default()))?;
     let mut days = Days::default();
-    let minutes = Reader::new(&MINUTE, &rest[0]).field(&mut days)?;
-    let hours = Reader::new(&HOUR, &rest[1]).field(&mut days)?;
-    let dates = Reader::new(&DATE, &rest[2]).field(&mut days)?;
-    let months = Reader::new(&MONTH, &rest[3]).field(&mut days)?;
-    let weekdays = Reader::new(&WEEKDAY, &rest[4]).field(&mut days)?;
+    let minutes = FieldParser::new(&MINUTE, &rest[0]).field(&mut days)?;
+    let hours = FieldParser::new(&HOUR, &rest[1]).field(&mut days)?;
+    let dates = FieldParser::new(&DATE, &rest[2]).field(&mut days)?;
+    let months = FieldParser::new(&MONTH, &rest[3]).field(&mut days)?;
+    let weekdays = FieldParser::new(&WEEKDAY, &rest[4]).field(&mut days)?;
     let starred = |field: &Field<'_>| field.text.starts_with('*');
     days.any_date = starred(&rest[2]) || rest[2].text == "?";
     days.any_weekday = starred(&rest[4]) || rest[4].text == "?";
-    // Each set has at most as many bits as its field has values, so nothing is cut off; day 7 is day 0.
+    // Each set has at most as many bits as its field has values, so no cast truncates. Day 7 is day 0.
     days.dates = dates as u32;
     days.weekdays = (weekdays as u8 & 0x7f) | (weekdays >> 7) as u8 & 1;
-    let face = Face { seconds, minutes, hours: hours as u32, days, months: months as u16 };
-    Ok((face, starred(&rest[0]) || starred(&rest[1])))
+    let matcher = Matcher { seconds, minutes, hours: hours as u32, days, months: months as u16 };
+    Ok((matcher, starred(&rest[0]) || starred(&rest[1])))
 }
 
-// What is wrong with the expression as a whole, and where it shows.
-fn at(position: usize, message: &str) -> String {
+// An error about the expression as a whole.
+fn error_at(position: usize, message: &str) -> String {
     format!("character {position}: {message}")
 }
 
 struct Field<'a> {
     text: &'a str,
-    /// The 1-based character at which it starts.
+    /// The 1-based position of its first character.
     position: usize,
 }
 
@@ -118,22 +118,22 @@ fn split(text: &str) -> Vec<Field<'_>> {
     }
 }
 
-/// Reads one field from left to right.
-struct Reader<'a> {
-    kind: &'static Kind,
+/// Parses one field from left to right.
+struct FieldParser<'a> {
+    spec: &'static FieldSpec,
     field: &'a Field<'a>,
     rest: &'a str,
 }
 
-impl<'a> Reader<'a> {
-    fn new(kind: &'static Kind, field: &'a Field<'a>) -> Self {
-        Self { kind, field, rest: field.text }
+impl<'a> FieldParser<'a> {
+    fn new(spec: &'static FieldSpec, field: &'a Field<'a>) -> Self {
+        Self { spec, field, rest: field.text }
     }
 
-    /// The values of the field as bits; what is no plain value goes to `days`.
+    /// The values of the field as bits. Day rules other than plain values go to `days`.
     fn field(mut self, days: &mut Days) -> Result<u64, String> {
         if self.field.text == "?" && (self.is(&DATE) || self.is(&WEEKDAY)) {
-            return Ok(bits(self.kind.min, self.kind.max, 1));
+            return Ok(bits(self.spec.min, self.spec.max, 1));
         }
         let mut set = 0;
         loop {
@@ -148,7 +148,7 @@ impl<'a> Reader<'a> {
     }
 
     fn item(&mut self, days: &mut Days) -> Result<u64, String> {
-        let (min, max) = (self.kind.min, self.kind.max);
+        let (min, max) = (self.spec.min, self.spec.max);
         if self.take("*") {
             return Ok(bits(min, max, self.step()?.unwrap_or(1)));
         }
@@ -180,7 +180,7 @@ impl<'a> Reader<'a> {
         let last = if self.take("-") { Some(self.range_end(first, begin)?) } else { None };
         match (last, self.step()?) {
             (Some(last), step) => Ok(bits(first, last, step.unwrap_or(1))),
-            // From a day on to Saturday: 7 is the Sunday of the next week.
+            // A step from a weekday ends on Saturday: 7 is the Sunday of the next week.
             (None, Some(step)) => Ok(bits(first, if self.is(&WEEKDAY) && first < 7 { 6 } else { max }, step)),
             (None, None) => Ok(1 << first),
         }
@@ -189,13 +189,13 @@ impl<'a> Reader<'a> {
     fn range_end(&mut self, first: u32, begin: &'a str) -> Result<u32, String> {
         let named = self.rest.starts_with(|c: char| c.is_ascii_alphabetic());
         let last = match self.value()? {
-            // A week that is written as SAT-SUN or MON-SUN ends with Sunday.
+            // A range such as SAT-SUN or MON-SUN ends with the Sunday after it.
             0 if self.is(&WEEKDAY) && named && first > 0 => 7,
             last => last,
         };
         if last < first {
             let range = &begin[..begin.len() - self.rest.len()];
-            let (low, high) = (self.kind.min, self.kind.max);
+            let (low, high) = (self.spec.min, self.spec.max);
             self.rest = begin;
             return Err(self.wrong(&format!("{range} runs backwards; write {first}-{high},{low}-{last}")));
         }
@@ -206,12 +206,12 @@ impl<'a> Reader<'a> {
         if !self.take("/") {
             return Ok(None);
         }
-        let max = if self.is(&WEEKDAY) { 6 } else { self.kind.max };
+        let max = if self.is(&WEEKDAY) { 6 } else { self.spec.max };
         self.number("a step", 1, max).map(Some)
     }
 
     fn value(&mut self) -> Result<u32, String> {
-        let Kind { min, max, names, .. } = *self.kind;
+        let FieldSpec { min, max, names, .. } = *self.spec;
         if self.rest.starts_with(|c: char| c.is_ascii_digit()) {
             return self.number("a value", min, max);
         }
@@ -221,7 +221,7 @@ impl<'a> Reader<'a> {
             self.rest = &self.rest[3..];
             return Ok(min + index as u32);
         }
-        Err(self.wrong(&format!("expected {}", self.kind.values())))
+        Err(self.wrong(&format!("expected {}", self.spec.values())))
     }
 
     fn number(&mut self, what: &str, min: u32, max: u32) -> Result<u32, String> {
@@ -234,7 +234,7 @@ impl<'a> Reader<'a> {
             }
             _ if digits.is_empty() => Err(self.wrong(&format!("expected {what} from {min} to {max}"))),
             _ => {
-                let right = if what == "a value" { self.kind.values() } else { format!("{what} is {min}-{max}") };
+                let right = if what == "a value" { self.spec.values() } else { format!("{what} is {min}-{max}") };
                 Err(self.error(&format!("{digits} is out of range; {right}")))
             }
         }
@@ -250,11 +250,11 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn is(&self, kind: &'static Kind) -> bool {
-        self.kind.name == kind.name
+    fn is(&self, spec: &'static FieldSpec) -> bool {
+        self.spec.name == spec.name
     }
 
-    // What was found there, then what would be right.
+    // What was found, then what is allowed.
     fn wrong(&self, expected: &str) -> String {
         match self.rest.chars().next() {
             Some(found) if expected.starts_with("expected") => self.error(&format!("found {found:?}, {expected}")),
@@ -265,7 +265,7 @@ impl<'a> Reader<'a> {
 
     fn error(&self, message: &str) -> String {
         let read = self.field.text[..self.field.text.len() - self.rest.len()].chars().count();
-        format!("{} (character {}): {message}", self.kind.name, self.field.position + read)
+        format!("{} (character {}): {message}", self.spec.name, self.field.position + read)
     }
 }
 

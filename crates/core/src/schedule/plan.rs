@@ -1,12 +1,13 @@
-//! Which occurrences are fired now, which were missed, and when to look again.
+//! Which occurrences fire now, which were missed, and when to plan again.
 //!
-//! An occurrence is *due* at its nominal time plus its jitter. It is *on time* while it is due no longer than a grace, and
-//! *late* after that. The grace is half the time to the next nominal time, but at least 5 s, so that a busy leader costs
-//! a brisk schedule nothing, and at most 60 s, which covers a change of leader. What is on time fires, all of it, under every
-//! policy; what is late is for the [`Misfire`] policy.
+//! An occurrence is *due* at its nominal time plus its jitter. It is *on time* until a grace period after that, then
+//! *late*. The grace period is half the time to the next nominal time, but at least 5 s, so that a busy leader does not
+//! miss occurrences of a frequent schedule, and at most 60 s, which covers a change of leader.
 //!
-//! Jitter never reaches past the next nominal time, so occurrences are due in their order, and of those whose nominal
-//! time has passed only the newest can still be waiting.
+//! Every occurrence that is on time fires, whatever the policy. The [`Misfire`] policy decides about late ones.
+//!
+//! Jitter never reaches past the next nominal time. So occurrences are due in order, and of those whose nominal time has
+//! passed only the newest can be not yet due.
 
 use std::time::Duration;
 
@@ -16,18 +17,18 @@ use crate::Timestamp;
 const MIN_GRACE: Duration = Duration::from_secs(5);
 const MAX_GRACE: Duration = Duration::from_secs(60);
 
-/// What of a schedule decides about its times.
+/// The part of a schedule that decides its times.
 #[derive(Debug, Clone, Copy)]
 pub struct Timing<'a> {
-    /// Whose times they are; part of the jitter.
+    /// The schedule's name, which goes into the jitter.
     pub name: &'a ScheduleName,
     /// The nominal times.
     pub cadence: &'a Cadence,
-    /// What becomes of late ones.
+    /// What happens to late occurrences.
     pub misfire: Misfire,
-    /// How many late ones [`Misfire::CatchUp`] fires.
+    /// How many late occurrences [`Misfire::CatchUp`] fires.
     pub catch_up_limit: u32,
-    /// How far occurrences are spread.
+    /// The largest delay after a nominal time.
     pub jitter: Duration,
     /// No nominal time before this.
     pub start_at: Option<Timestamp>,
@@ -38,52 +39,52 @@ pub struct Timing<'a> {
 /// One occurrence to fire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Firing {
-    /// The time it stands for.
+    /// Its nominal time.
     pub nominal: Timestamp,
     /// [`Reason::CatchUp`] if it is late.
     pub reason: Option<Reason>,
 }
 
-/// Nominal times that were passed over; one line in the ledger of occurrences.
+/// Consecutive nominal times that did not fire, recorded as one occurrence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Span {
-    /// The first of them.
+    /// The first.
     pub from: Timestamp,
-    /// The last of them; the same if there is only one.
+    /// The last; equal to `from` if there is only one.
     pub to: Timestamp,
-    /// How many there are, from `from` to `to`.
+    /// The number of nominal times from `from` to `to`.
     pub count: u64,
 }
 
-/// What to do about a schedule now.
+/// What to do for a schedule now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
     /// Fire these, in this order.
     pub fire: Vec<Firing>,
-    /// Record these as missed: in order, the newest one by one, all before as one span.
+    /// Record these as missed, in order: the newest ones one by one, all earlier ones as one span.
     pub missed: Vec<Span>,
-    /// Count from here the next time: the last nominal time that was fired or missed, or what was passed in.
+    /// Where the next plan starts: the last nominal time that fired or was missed, or the value passed in.
     pub counted_from: Timestamp,
-    /// The nominal time that comes next, if one does.
+    /// The next nominal time, if any.
     pub next_nominal: Option<Timestamp>,
-    /// When to plan again: that time and its jitter. Not after `now` if the limit left some to fire.
+    /// When to plan again: the next nominal time plus its jitter. Not after `now` if the limit left occurrences to fire.
     pub next_fire_at: Option<Timestamp>,
 }
 
 impl Plan {
-    /// How many missed occurrences are listed one by one.
+    /// How many missed occurrences are recorded one by one.
     pub const MISSED_LISTED: u64 = 24;
 }
 
 impl Timing<'_> {
-    /// Whether both name the same nominal times, and are due at the same moments.
-    pub fn keeps_the_times_of(&self, other: &Self) -> bool {
+    /// Whether both have the same nominal times and jitter.
+    pub fn same_times_as(&self, other: &Self) -> bool {
         let Self { name, cadence, misfire: _, catch_up_limit: _, jitter, start_at, end_at } = *self;
         (name, cadence, jitter, start_at, end_at)
             == (other.name, other.cadence, other.jitter, other.start_at, other.end_at)
     }
 
-    /// When the occurrence of `nominal` is due: jitter later, and before the next nominal time.
+    /// When the occurrence of `nominal` is due: after its jitter, and before the next nominal time.
     pub fn due(&self, nominal: Timestamp) -> Timestamp {
         if self.jitter.is_zero() {
             return nominal;
@@ -92,19 +93,19 @@ impl Timing<'_> {
         nominal.checked_add(jitter(self.name, nominal, max)).unwrap_or(nominal)
     }
 
-    /// The nominal times after `after` that start and end allow, at most `limit`.
+    /// Up to `limit` nominal times after `after`, within start and end.
     pub fn upcoming(&self, after: Timestamp, limit: usize) -> Vec<Timestamp> {
         self.cadence.after(self.not_before_start(after)).take_while(|time| self.before_end(*time)).take(limit).collect()
     }
 
-    /// The nominal times from `from` on and before `to` that start and end allow, at most `limit`.
+    /// Up to `limit` nominal times from `from` (inclusive) to `to` (exclusive), within start and end.
     pub fn between(&self, from: Timestamp, to: Timestamp, limit: usize) -> Vec<Timestamp> {
         let times = self.cadence.after(self.not_before_start(just_before(from)));
         times.take_while(|time| *time < to && self.before_end(*time)).take(limit).collect()
     }
 
-    /// All nominal times after `after` up to `until` as one span, such as those that passed during a pause.
-    pub fn passed_over(&self, after: Timestamp, until: Timestamp) -> Option<Span> {
+    /// All nominal times after `after` and up to `until` as one span, such as those of a pause.
+    pub fn span_between(&self, after: Timestamp, until: Timestamp) -> Option<Span> {
         self.span(self.not_before_start(after), self.not_after_end(until))
     }
 
@@ -126,7 +127,7 @@ impl Timing<'_> {
     }
 
     fn last(&self, after: Timestamp, until: Timestamp) -> Option<Timestamp> {
-        let before = self.cadence.before_last(after, until, 1);
+        let before = self.cadence.start_of_last(after, until, 1);
         self.cadence.next_after(before).filter(|last| *last <= until)
     }
 
@@ -140,19 +141,19 @@ impl Timing<'_> {
         self.gap_after(last).map_or(MAX_GRACE, |gap| (gap / 2).clamp(MIN_GRACE, MAX_GRACE))
     }
 
-    // How many of the due ones, the last being `last`, are on time.
+    // The number of due occurrences up to `last` that are on time.
     fn on_time(&self, after: Timestamp, last: Timestamp, now: Timestamp) -> u64 {
         let cutoff = now.checked_sub(self.grace(last)).unwrap_or(Timestamp::MIN);
-        let sure_after = after.max(just_before(cutoff));
-        let sure = self.cadence.count(sure_after, last);
-        // Jitter may have brought one older nominal time across the cut-off, but not two.
-        match self.last(after, sure_after) {
-            Some(older) if older <= last && self.due(older) >= cutoff => sure + 1,
-            _ => sure,
+        let certain_after = after.max(just_before(cutoff));
+        let certain = self.cadence.count(certain_after, last);
+        // Jitter can move one older occurrence past the cut-off, but not two.
+        match self.last(after, certain_after) {
+            Some(older) if older <= last && self.due(older) >= cutoff => certain + 1,
+            _ => certain,
         }
     }
 
-    // The due occurrences after `after`: the last of them, and how many.
+    // The last due occurrence after `after`, and the number of due ones.
     fn overdue(&self, after: Timestamp, now: Timestamp) -> Option<(Timestamp, u64)> {
         let until = self.not_after_end(now);
         let count = self.cadence.count(after, until);
@@ -164,17 +165,18 @@ impl Timing<'_> {
     }
 
     fn missed(&self, after: Timestamp, until: Timestamp) -> Vec<Span> {
-        let listed_after = self.cadence.before_last(after, until, Plan::MISSED_LISTED);
+        let listed_after = self.cadence.start_of_last(after, until, Plan::MISSED_LISTED);
         let listed = self.cadence.after(listed_after).take_while(|time| *time <= until);
         let listed = listed.map(|time| Span { from: time, to: time, count: 1 });
         self.span(after, listed_after).into_iter().chain(listed).collect()
     }
 }
 
-/// Decides about the occurrences after `counted_from` that are due at `now`, firing at most `limit` (and at least one) of them.
+/// Plans the occurrences after `counted_from` that are due at `now`, firing at most `limit` of them (and at least one).
 ///
-/// `counted_from` is the latest of the last nominal time that was dealt with, the last edit of its times and the last resume. The work is
-/// bounded, whatever the cadence and however long nobody was there: what is passed over is counted, not walked through.
+/// `counted_from` is the latest of: the last nominal time that was processed, the last edit of the times, the last resume.
+/// The work is bounded, however frequent the schedule and however long no leader was there: missed occurrences are
+/// counted, not enumerated.
 pub fn plan(timing: &Timing<'_>, counted_from: Timestamp, now: Timestamp, limit: usize) -> Plan {
     let after = timing.not_before_start(counted_from);
     let mut plan = Plan { fire: Vec::new(), missed: Vec::new(), counted_from, next_nominal: None, next_fire_at: None };
@@ -186,7 +188,7 @@ pub fn plan(timing: &Timing<'_>, counted_from: Timestamp, now: Timestamp, limit:
             Misfire::FireOnce => u64::from(on_time == 0),
             Misfire::CatchUp => late.min(timing.catch_up_limit.into()),
         };
-        let fired_after = timing.cadence.before_last(after, last, late_fired + on_time);
+        let fired_after = timing.cadence.start_of_last(after, last, late_fired + on_time);
         plan.missed = timing.missed(after, fired_after);
         let due = timing.cadence.after(fired_after).take_while(|time| *time <= last).take(limit.max(1));
         plan.fire = (0..)
@@ -196,8 +198,8 @@ pub fn plan(timing: &Timing<'_>, counted_from: Timestamp, now: Timestamp, limit:
                 reason: (index < late_fired).then_some(Reason::CatchUp),
             })
             .collect();
-        let dealt_with = plan.fire.last().map(|firing| firing.nominal).or(plan.missed.last().map(|span| span.to));
-        plan.counted_from = dealt_with.unwrap_or(counted_from);
+        let processed = plan.fire.last().map(|firing| firing.nominal).or(plan.missed.last().map(|span| span.to));
+        plan.counted_from = processed.unwrap_or(counted_from);
     }
     plan.next_nominal = timing.upcoming(plan.counted_from, 1).pop();
     plan.next_fire_at = plan.next_nominal.map(|nominal| timing.due(nominal));

@@ -1,4 +1,4 @@
-//! What happens to occurrences that come late, or while the one before still runs; and the words for it.
+//! Policies for late and overlapping occurrences, and the outcomes that the ledger records.
 
 use std::{fmt, str::FromStr};
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::FieldError;
 
-macro_rules! words {
+macro_rules! string_enum {
     ($(#[$attribute:meta])* $type:ident, $field:literal, { $($(#[$variant_attribute:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
         $(#[$attribute])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -16,10 +16,10 @@ macro_rules! words {
         }
 
         impl $type {
-            /// All of them.
+            /// All values.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
-            /// The word that stores and the API use.
+            /// The name that stores and the API use.
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$variant => $word,)+
@@ -44,60 +44,60 @@ macro_rules! words {
     };
 }
 
-words!(
-    /// What to do about occurrences that nobody fired in time, because no leader was there.
+string_enum!(
+    /// What to do with late occurrences, which no leader fired in time.
     ///
     /// See [`plan`](mod@super::plan) for what counts as late.
     #[derive(Default)]
     Misfire, "misfire", {
-        /// Let them go.
+        /// Record them as missed.
         Skip = "skip",
-        /// Fire the latest, once, unless one is on time anyway; let the others go. The default.
+        /// Fire the latest, unless another is on time; record the others as missed. The default.
         #[default]
         FireOnce = "fire_once",
-        /// Fire the latest of them in order, up to a limit; let older ones go.
+        /// Fire the latest ones in order, up to a limit; record older ones as missed.
         CatchUp = "catch_up",
     }
 );
 
-words!(
-    /// What to do when an occurrence is due and jobs of earlier ones are not finished.
+string_enum!(
+    /// What to do with a due occurrence while jobs of earlier ones are unfinished.
     #[derive(Default)]
     Overlap, "overlap", {
-        /// Let the new one go. The default.
+        /// Skip the new occurrence. The default.
         #[default]
         Skip = "skip",
-        /// Run both.
+        /// Enqueue its job; both run.
         Allow = "allow",
-        /// Let one wait until the running one is finished; let further ones go.
+        /// Enqueue one job that waits for the running one; skip further occurrences.
         BufferOne = "buffer_one",
-        /// Cancel what runs, and run the new one.
+        /// Cancel the unfinished jobs and enqueue the new one.
         CancelRunning = "cancel_running",
     }
 );
 
-words!(
-    /// What became of an occurrence.
+string_enum!(
+    /// The outcome of an occurrence.
     OccurrenceOutcome, "outcome", {
-        /// A job was created.
+        /// A job was enqueued.
         Fired = "fired",
-        /// It was due, and a rule said no.
+        /// It was due, and a policy or a pause skipped it.
         Skipped = "skipped",
-        /// It was due, and nobody was there in time.
+        /// It was due, and no leader was there in time.
         Missed = "missed",
     }
 );
 
-words!(
-    /// Why an occurrence became what it did; one that fired on time has no reason.
+string_enum!(
+    /// Why an occurrence has its outcome. One that fired on time has no reason.
     Reason, "reason", {
         /// Fired late, by the misfire policy.
         CatchUp = "catch_up",
-        /// Fired because somebody asked for a past range.
+        /// Fired by a backfill of a past range.
         Backfill = "backfill",
-        /// Fired because somebody asked for it now.
+        /// Fired by a manual trigger.
         Trigger = "trigger",
-        /// Skipped because earlier jobs were not finished.
+        /// Skipped because earlier jobs were unfinished.
         Overlap = "overlap",
         /// Skipped because the schedule was paused.
         Paused = "paused",
@@ -106,21 +106,21 @@ words!(
     }
 );
 
-/// What the overlap policy says about one occurrence.
+/// What the overlap policy decides for one occurrence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Admission {
-    /// Create its job.
+    /// Enqueue its job.
     Fire,
-    /// Create its job, to start when the unfinished one is finished, however that ends.
+    /// Enqueue its job, to start when the unfinished one has finished in whatever way.
     FireAfter,
-    /// Ask for the unfinished ones to be cancelled, and create its job.
+    /// Cancel the unfinished jobs and enqueue its job.
     CancelAndFire,
-    /// Create nothing.
+    /// Enqueue nothing.
     Skip,
 }
 
 impl Overlap {
-    /// Decides, given how many jobs of this schedule are unfinished, the buffered one included.
+    /// Decides, given the number of unfinished jobs of the schedule, including a buffered one.
     pub const fn admit(self, unfinished: u64) -> Admission {
         match (self, unfinished) {
             (Self::Allow, _) | (_, 0) => Admission::Fire,

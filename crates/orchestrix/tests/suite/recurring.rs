@@ -79,6 +79,6 @@ async fn a_schedule_is_not_given_to_another_tenant() {
         |tenant| client.recurring("ticks", every(Duration::from_secs(3600)), Tick.request().tenant(tenant)).put();
     assert_eq!(declare("acme").await.unwrap(), PutResult::Created);
     let text = declare("other").await.unwrap_err().to_string();
-    assert!(text.contains("job.tenant: is `acme` for as long as the schedule is there: delete it first"), "{text}");
+    assert!(text.contains("job.tenant: must stay `acme`: delete the schedule to change its tenant"), "{text}");
     assert_eq!(declare("acme").await.unwrap(), PutResult::Unchanged);
 }

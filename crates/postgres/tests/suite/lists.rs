@@ -31,11 +31,11 @@ async fn a_page_ends_where_it_has_looked_at_enough_and_the_next_begins_there() {
     let filter = JobFilter { job_type: Some(JobType::trusted("wanted")), ..JobFilter::default() };
     let first = store.list_jobs(&filter, &PageRequest::first(10)).await.expect("a page");
     let ids = |page: &[orchestrix_store::JobSummary]| page.iter().map(|job| job.id).collect::<Vec<_>>();
-    assert_eq!((ids(&first.items), first.next), (vec![edge], Some(edge.parted_from(old))));
+    assert_eq!((ids(&first.items), first.next), (vec![edge], Some(edge.cursor_above(old))));
     let second = store.list_jobs(&filter, &PageRequest::after(first.next.unwrap(), 10)).await.expect("a page");
     assert_eq!((ids(&second.items), second.next), (vec![old], None));
     let full = store.list_jobs(&filter, &PageRequest::first(1)).await.expect("a page");
-    assert_eq!((ids(&full.items), full.next), (vec![edge], Some(edge.parted_from(old))));
+    assert_eq!((ids(&full.items), full.next), (vec![edge], Some(edge.cursor_above(old))));
 }
 
 #[tokio::test]

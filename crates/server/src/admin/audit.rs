@@ -11,7 +11,7 @@ use orchestrix_api::{
     },
 };
 
-use crate::{App, auth::caller::Caller, params::Params, refusal::Refusal};
+use crate::{App, api_error::ApiError, auth::principal::Principal, params::QueryParams};
 
 /// Lists audit entries, newest first.
 #[utoipa::path(
@@ -24,12 +24,12 @@ use crate::{App, auth::caller::Caller, params::Params, refusal::Refusal};
 )]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
-    caller: Caller,
-    query: Params,
-) -> Result<Json<ListResponse<AuditEntryView>>, Refusal> {
+    caller: Principal,
+    query: QueryParams,
+) -> Result<Json<ListResponse<AuditEntryView>>, ApiError> {
     let (mut filter, page) = audit::parse_list(&query.0)?;
     if let Some(tenant) = &filter.tenant {
-        caller.acts_for(tenant)?;
+        caller.require_tenant(tenant)?;
     }
     if let Some(own) = caller.tenant() {
         filter.tenant = Some(own.clone());

@@ -17,7 +17,7 @@ use orchestrix_store::{
     Fence, JobFilter, JobSummary, Page, PageRequest, Retention, Store, StoreError, housekeeping::MAX_SWEEP,
 };
 
-use crate::{App, auth::caller::Caller, body::Text, params::Params, refusal::Refusal};
+use crate::{App, api_error::ApiError, auth::principal::Principal, body::JsonBody, params::QueryParams};
 
 /// The most pages of dead jobs that a dry run of a purge counts.
 const MAX_COUNTED_PAGES: usize = 10;
@@ -35,11 +35,11 @@ const FOREVER: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
 )]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
-    caller: Caller,
-    query: Params,
-) -> Result<Json<ListResponse<JobSummaryView>>, Refusal> {
+    caller: Principal,
+    query: QueryParams,
+) -> Result<Json<ListResponse<JobSummaryView>>, ApiError> {
     let (mut filter, page) = filter::parse_dead_list(&query.0)?;
-    caller.keep(&mut filter)?;
+    caller.restrict(&mut filter)?;
     Ok(Json(ListResponse::from_page(app.store.list_jobs(&filter, &page).await?, JobSummaryView::from)))
 }
 
@@ -57,12 +57,12 @@ pub(crate) async fn list(
 )]
 pub(crate) async fn redrive(
     State(app): State<Arc<App>>,
-    caller: Caller,
-    body: Text,
-) -> Result<Json<RedriveResponse>, Refusal> {
+    caller: Principal,
+    body: JsonBody,
+) -> Result<Json<RedriveResponse>, ApiError> {
     match dlq::parse_redrive(body.as_str()?)? {
         Redrive::Matching(mut filter, page) => {
-            caller.keep(&mut filter)?;
+            caller.restrict(&mut filter)?;
             let Page { items: retried, next } = app.store.retry_jobs(&filter, &page).await?;
             let next_cursor = next.map(|id| id.to_string());
             Ok(Json(RedriveResponse { retried, refused: Vec::new(), more: next_cursor.is_some(), next_cursor }))
@@ -71,30 +71,30 @@ pub(crate) async fn redrive(
     }
 }
 
-async fn redrive_jobs(app: &App, caller: &Caller, ids: Vec<JobId>) -> Result<RedriveResponse, Refusal> {
+async fn redrive_jobs(app: &App, caller: &Principal, ids: Vec<JobId>) -> Result<RedriveResponse, ApiError> {
     let mut response = RedriveResponse { retried: Vec::new(), refused: Vec::new(), more: false, next_cursor: None };
     for job_id in ids {
         match redrive_job(app, caller, job_id).await {
             Ok(()) => response.retried.push(job_id),
-            Err(refusal) if matches!(refusal.0.status, 404 | 409) => {
-                let problem = refusal.0;
+            Err(error) if matches!(error.problem.status, 404 | 409) => {
+                let problem = error.problem;
                 response.refused.push(RefusedJob { job_id, code: problem.code, detail: problem.detail });
             }
-            Err(refusal) => return Err(refusal),
+            Err(error) => return Err(error),
         }
     }
     Ok(response)
 }
 
-async fn redrive_job(app: &App, caller: &Caller, id: JobId) -> Result<(), Refusal> {
+async fn redrive_job(app: &App, caller: &Principal, id: JobId) -> Result<(), ApiError> {
     let job = app.reader.find(id).await?;
-    if !caller.sees(&job.tenant) {
+    if !caller.may_see(&job.tenant) {
         return Err(StoreError::JobNotFound(id).into());
     }
     // A cancelled job can be retried, but it is not in the dead letter queue: it was cancelled on purpose.
     if job.state != JobState::Dead {
         let code = if job.state.is_terminal() { Code::JobFinished } else { Code::NotFinished };
-        return Err(Refusal::new(code, format!("it is {}; only dead jobs are redriven", job.state)));
+        return Err(ApiError::new(code, format!("the job is {}; only dead jobs can be redriven", job.state)));
     }
     app.store.retry_job(id).await?;
     Ok(())
@@ -111,7 +111,7 @@ async fn redrive_job(app: &App, caller: &Caller, id: JobId) -> Result<(), Refusa
     request_body = PurgeRequest,
     responses((status = 200, description = "The number of deleted or counted jobs.", body = PurgeResponse)),
 )]
-pub(crate) async fn purge(State(app): State<Arc<App>>, body: Text) -> Result<Json<PurgeResponse>, Refusal> {
+pub(crate) async fn purge(State(app): State<Arc<App>>, body: JsonBody) -> Result<Json<PurgeResponse>, ApiError> {
     let (older_than, dry_run) = dlq::parse_purge(body.as_str()?)?;
     if dry_run {
         return Ok(Json(count_dead(&*app.store, older_than).await?));

@@ -20,12 +20,12 @@ use orchestrix_store::{PageRequest, StoreError};
 use super::explain::gather_facts;
 use crate::{
     App,
-    auth::caller::Caller,
-    body::Text,
+    api_error::ApiError,
+    auth::principal::Principal,
+    body::JsonBody,
     jobs::{cancel_job, parse_id},
     openapi::problems::{JobFinished, JobNotFound, NotRetryable},
-    params::{Named, Params},
-    refusal::Refusal,
+    params::{PathParam, QueryParams},
 };
 
 /// Lists jobs, newest first.
@@ -47,11 +47,11 @@ use crate::{
 )]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
-    caller: Caller,
-    query: Params,
-) -> Result<Json<ListResponse<JobSummaryView>>, Refusal> {
+    caller: Principal,
+    query: QueryParams,
+) -> Result<Json<ListResponse<JobSummaryView>>, ApiError> {
     let (mut filter, page) = filter::parse_list(&query.0)?;
-    caller.keep(&mut filter)?;
+    caller.restrict(&mut filter)?;
     Ok(Json(ListResponse::from_page(app.store.list_jobs(&filter, &page).await?, JobSummaryView::from)))
 }
 
@@ -69,11 +69,11 @@ pub(crate) async fn list(
 )]
 pub(crate) async fn get(
     State(app): State<Arc<App>>,
-    caller: Caller,
-    Named(text): Named,
-) -> Result<Json<JobDetails>, Refusal> {
+    caller: Principal,
+    PathParam(text): PathParam,
+) -> Result<Json<JobDetails>, ApiError> {
     let id = parse_id(&text)?;
-    caller.owns(&app, id).await?;
+    caller.require_job(&app, id).await?;
     let job = app.store.job(id).await?.ok_or(StoreError::JobNotFound(id))?;
     // Read after the job, so that the log of a finished job is complete.
     let logs = app.store.job_logs(id, &PageRequest::first(JobDetails::LOG_LINES)).await?;
@@ -94,11 +94,11 @@ pub(crate) async fn get(
 )]
 pub(crate) async fn explain(
     State(app): State<Arc<App>>,
-    caller: Caller,
-    Named(text): Named,
-) -> Result<Json<Explanation>, Refusal> {
+    caller: Principal,
+    PathParam(text): PathParam,
+) -> Result<Json<Explanation>, ApiError> {
     let id = parse_id(&text)?;
-    caller.owns(&app, id).await?;
+    caller.require_job(&app, id).await?;
     // Uses the store's clock, and reads it first: a lease that is extended in between must not look expired.
     let now = app.store.now().await?;
     let job = app.store.job(id).await?.ok_or(StoreError::JobNotFound(id))?;
@@ -120,13 +120,13 @@ pub(crate) async fn explain(
 )]
 pub(crate) async fn list_logs(
     State(app): State<Arc<App>>,
-    caller: Caller,
-    Named(text): Named,
-    query: Params,
-) -> Result<Json<ListResponse<LogLineView>>, Refusal> {
+    caller: Principal,
+    PathParam(text): PathParam,
+    query: QueryParams,
+) -> Result<Json<ListResponse<LogLineView>>, ApiError> {
     let page = page::parse_page(&query.0, |text| text.parse().ok())?;
     let id = parse_id(&text)?;
-    caller.owns(&app, id).await?;
+    caller.require_job(&app, id).await?;
     // Log lines may outlive their job. The log of a deleted job is a 404.
     app.store.job_summary(id).await?.ok_or(StoreError::JobNotFound(id))?;
     Ok(Json(ListResponse::from_page(app.store.job_logs(id, &page).await?, LogLineView::from)))
@@ -149,11 +149,11 @@ pub(crate) async fn list_logs(
 )]
 pub(crate) async fn retry(
     State(app): State<Arc<App>>,
-    caller: Caller,
-    Named(text): Named,
-) -> Result<Json<JobStateView>, Refusal> {
+    caller: Principal,
+    PathParam(text): PathParam,
+) -> Result<Json<JobStateView>, ApiError> {
     let id = parse_id(&text)?;
-    caller.owns(&app, id).await?;
+    caller.require_job(&app, id).await?;
     let state = app.store.retry_job(id).await?;
     Ok(Json(JobStateView::new(id, state)))
 }
@@ -175,11 +175,11 @@ pub(crate) async fn retry(
 )]
 pub(crate) async fn cancel(
     State(app): State<Arc<App>>,
-    caller: Caller,
-    Named(text): Named,
-) -> Result<(StatusCode, Json<JobStateView>), Refusal> {
+    caller: Principal,
+    PathParam(text): PathParam,
+) -> Result<(StatusCode, Json<JobStateView>), ApiError> {
     let id = parse_id(&text)?;
-    caller.owns(&app, id).await?;
+    caller.require_job(&app, id).await?;
     Ok((StatusCode::ACCEPTED, Json(JobStateView::new(id, cancel_job(&app, id).await?))))
 }
 
@@ -199,12 +199,12 @@ pub(crate) async fn cancel(
 )]
 pub(crate) async fn set_priority(
     State(app): State<Arc<App>>,
-    caller: Caller,
-    Named(text): Named,
-    body: Text,
-) -> Result<Json<JobStateView>, Refusal> {
+    caller: Principal,
+    PathParam(text): PathParam,
+    body: JsonBody,
+) -> Result<Json<JobStateView>, ApiError> {
     let priority = job_state::parse_priority(body.as_str()?)?;
     let id = parse_id(&text)?;
-    caller.owns(&app, id).await?;
+    caller.require_job(&app, id).await?;
     Ok(Json(JobStateView::new(id, app.store.reprioritize_job(id, priority).await?)))
 }

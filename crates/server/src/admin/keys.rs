@@ -16,11 +16,11 @@ use orchestrix_store::{NewKey, Store, StoreError};
 
 use crate::{
     App,
-    auth::secret::Shown,
-    body::Text,
+    api_error::ApiError,
+    auth::bearer_key::BearerKey,
+    body::JsonBody,
     openapi::problems::KeyNotFound,
-    params::{Named, Params},
-    refusal::Refusal,
+    params::{PathParam, QueryParams},
 };
 
 /// The most random ids to try. A collision is next to impossible.
@@ -35,7 +35,10 @@ const MAX_TRIES: usize = 3;
     params(PageParams),
     responses((status = 200, description = "A page of API keys.", body = ListResponse<KeyView>)),
 )]
-pub(crate) async fn list(State(app): State<Arc<App>>, query: Params) -> Result<Json<ListResponse<KeyView>>, Refusal> {
+pub(crate) async fn list(
+    State(app): State<Arc<App>>,
+    query: QueryParams,
+) -> Result<Json<ListResponse<KeyView>>, ApiError> {
     let page = page::parse_page(&query.0, |text| KeyId::new(text).ok())?;
     Ok(Json(ListResponse::from_page(app.store.list_keys(&page).await?, KeyView::from)))
 }
@@ -53,17 +56,17 @@ pub(crate) async fn list(State(app): State<Arc<App>>, query: Params) -> Result<J
 )]
 pub(crate) async fn create(
     State(app): State<Arc<App>>,
-    body: Text,
-) -> Result<(StatusCode, Json<CreateKeyResponse>), Refusal> {
+    body: JsonBody,
+) -> Result<(StatusCode, Json<CreateKeyResponse>), ApiError> {
     let spec = key::parse_key(body.as_str()?, Timestamp::now())?;
-    Ok((StatusCode::CREATED, Json(create_key(&*app.store, spec, Shown::fresh).await?)))
+    Ok((StatusCode::CREATED, Json(create_key(&*app.store, spec, BearerKey::generate).await?)))
 }
 
 // Tries another id if the first is taken.
 async fn create_key(
     store: &dyn Store,
     spec: KeySpec,
-    generate: impl Fn() -> Shown,
+    generate: impl Fn() -> BearerKey,
 ) -> Result<CreateKeyResponse, StoreError> {
     let mut tries = 0;
     loop {
@@ -80,7 +83,7 @@ async fn create_key(
         tries += 1;
         match store.create_key(key).await {
             Err(StoreError::KeyExists(_)) if tries < MAX_TRIES => {}
-            created => return Ok(CreateKeyResponse { key: secret.text(), view: created?.into() }),
+            created => return Ok(CreateKeyResponse { key: secret.reveal(), view: created?.into() }),
         }
     }
 }
@@ -96,12 +99,12 @@ async fn create_key(
     params(("keyId" = KeyIdText, Path, description = "The key's id.")),
     responses((status = 204, description = "The key is revoked."), (status = 404, response = KeyNotFound)),
 )]
-pub(crate) async fn revoke(State(app): State<Arc<App>>, Named(text): Named) -> Result<StatusCode, Refusal> {
-    let not_found = || Refusal::new(Code::KeyNotFound, "there is no such key");
+pub(crate) async fn revoke(State(app): State<Arc<App>>, PathParam(text): PathParam) -> Result<StatusCode, ApiError> {
+    let not_found = || ApiError::new(Code::KeyNotFound, "there is no such key");
     let id = KeyId::new(&text).map_err(|_| not_found())?;
     let exists = app.store.revoke_key(&id).await?;
     // This server rejects the key at once.
-    app.keys.forget(&id);
+    app.authenticator.forget(&id);
     match exists {
         true => Ok(StatusCode::NO_CONTENT),
         false => Err(not_found()),
@@ -120,9 +123,9 @@ mod tests {
     async fn creation_tries_another_id_when_the_first_is_taken() {
         let store = MemoryStore::new();
         let spec = || key::parse_key(r#"{"name": "n", "role": "client"}"#, Timestamp::now()).unwrap();
-        let taken = create_key(&store, spec(), Shown::fresh).await.unwrap().key;
-        let again = || Shown::read(&taken).unwrap();
-        let secrets = RefCell::new(vec![Shown::fresh(), again(), again()]);
+        let taken = create_key(&store, spec(), BearerKey::generate).await.unwrap().key;
+        let again = || BearerKey::parse(&taken).unwrap();
+        let secrets = RefCell::new(vec![BearerKey::generate(), again(), again()]);
         let created = create_key(&store, spec(), || secrets.borrow_mut().pop().unwrap()).await.unwrap();
         assert_ne!(created.key, taken);
         assert!(secrets.into_inner().is_empty());

@@ -12,7 +12,7 @@ use orchestrix_api::{
 };
 use orchestrix_core::NodeName;
 
-use crate::{App, params::Params, refusal::Refusal};
+use crate::{App, api_error::ApiError, params::QueryParams};
 
 /// Lists nodes and the leader among them, ordered by name.
 #[utoipa::path(
@@ -23,7 +23,10 @@ use crate::{App, params::Params, refusal::Refusal};
     params(PageParams),
     responses((status = 200, description = "A page of nodes.", body = ListResponse<NodeView>)),
 )]
-pub(crate) async fn list(State(app): State<Arc<App>>, query: Params) -> Result<Json<ListResponse<NodeView>>, Refusal> {
+pub(crate) async fn list(
+    State(app): State<Arc<App>>,
+    query: QueryParams,
+) -> Result<Json<ListResponse<NodeView>>, ApiError> {
     let page = page::parse_page(&query.0, |text| NodeName::new(text).ok())?;
     Ok(Json(ListResponse::from_page(app.store.list_nodes(&page).await?, NodeView::from)))
 }

@@ -20,11 +20,11 @@ use orchestrix_store::{NewOperation, Operation, StoreError};
 
 use crate::{
     App,
-    auth::caller::Caller,
-    body::Text,
+    api_error::ApiError,
+    auth::principal::Principal,
+    body::JsonBody,
     openapi::problems::{OperationNotFound, TooManyOperations},
-    params::{Named, Params},
-    refusal::Refusal,
+    params::{PathParam, QueryParams},
 };
 
 /// The length of an id in its canonical form. Other forms are rejected, so that an operation has one URL.
@@ -46,11 +46,11 @@ const ID_LENGTH: usize = 36;
 )]
 pub(crate) async fn begin(
     State(app): State<Arc<App>>,
-    caller: Caller,
-    body: Text,
-) -> Result<(StatusCode, [(HeaderName, String); 1], Json<BulkResponse>), Refusal> {
+    caller: Principal,
+    body: JsonBody,
+) -> Result<(StatusCode, [(HeaderName, String); 1], Json<BulkResponse>), ApiError> {
     let BulkSpec { action, mut filter, dry_run } = operation::parse_bulk(body.as_str()?)?;
-    caller.keep(&mut filter)?;
+    caller.restrict(&mut filter)?;
     let (actor, tenant) = (caller.name().to_owned(), caller.tenant().cloned());
     let operation = NewOperation { action, filter, dry_run, actor, tenant };
     let operation_id = app.store.begin_operation(operation).await?.id;
@@ -69,9 +69,9 @@ pub(crate) async fn begin(
 )]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
-    caller: Caller,
-    query: Params,
-) -> Result<Json<ListResponse<OperationView>>, Refusal> {
+    caller: Principal,
+    query: QueryParams,
+) -> Result<Json<ListResponse<OperationView>>, ApiError> {
     let page = page::parse_page(&query.0, |text| text.parse().ok())?;
     let operations = app.store.list_operations(caller.tenant(), &page).await?;
     Ok(Json(ListResponse::from_page(operations, OperationView::from)))
@@ -91,9 +91,9 @@ pub(crate) async fn list(
 )]
 pub(crate) async fn get(
     State(app): State<Arc<App>>,
-    caller: Caller,
-    Named(text): Named,
-) -> Result<Json<OperationView>, Refusal> {
+    caller: Principal,
+    PathParam(text): PathParam,
+) -> Result<Json<OperationView>, ApiError> {
     let id = parse_id(&text)?;
     Ok(Json(OperationView::from(find(&app, &caller, id).await?)))
 }
@@ -114,9 +114,9 @@ pub(crate) async fn get(
 )]
 pub(crate) async fn abort(
     State(app): State<Arc<App>>,
-    caller: Caller,
-    Named(text): Named,
-) -> Result<(StatusCode, Json<OperationView>), Refusal> {
+    caller: Principal,
+    PathParam(text): PathParam,
+) -> Result<(StatusCode, Json<OperationView>), ApiError> {
     let id = parse_id(&text)?;
     find(&app, &caller, id).await?;
     let operation = app.store.abort_operation(id).await?;
@@ -124,13 +124,13 @@ pub(crate) async fn abort(
 }
 
 /// Parses the id in a path. A malformed id gets the same 404 as an unknown one.
-fn parse_id(text: &str) -> Result<OperationId, Refusal> {
+fn parse_id(text: &str) -> Result<OperationId, ApiError> {
     let id = (text.len() == ID_LENGTH).then(|| text.parse().ok()).flatten();
-    id.ok_or_else(|| Refusal::new(Code::OperationNotFound, "there is no such operation"))
+    id.ok_or_else(|| ApiError::new(Code::OperationNotFound, "there is no such operation"))
 }
 
 // A caller bound to a tenant finds only operations that its tenant started.
-async fn find(app: &App, caller: &Caller, id: OperationId) -> Result<Operation, Refusal> {
-    let operation = app.store.operation(id).await?.filter(|operation| caller.began(operation));
+async fn find(app: &App, caller: &Principal, id: OperationId) -> Result<Operation, ApiError> {
+    let operation = app.store.operation(id).await?.filter(|operation| caller.may_see_operation(operation));
     Ok(operation.ok_or(StoreError::OperationNotFound(id))?)
 }

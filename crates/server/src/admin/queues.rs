@@ -15,10 +15,10 @@ use orchestrix_core::{FieldError, Invalid, Queue};
 
 use crate::{
     App,
-    body::Text,
+    api_error::ApiError,
+    body::JsonBody,
     openapi::problems::QueueNotFound,
-    params::{Named, Params},
-    refusal::Refusal,
+    params::{PathParam, QueryParams},
 };
 
 /// Lists queues that have jobs or are paused, ordered by name.
@@ -30,7 +30,10 @@ use crate::{
     params(PageParams),
     responses((status = 200, description = "A page of queues.", body = ListResponse<QueueView>)),
 )]
-pub(crate) async fn list(State(app): State<Arc<App>>, query: Params) -> Result<Json<ListResponse<QueueView>>, Refusal> {
+pub(crate) async fn list(
+    State(app): State<Arc<App>>,
+    query: QueryParams,
+) -> Result<Json<ListResponse<QueueView>>, ApiError> {
     let page = page::parse_page(&query.0, |text| Queue::new(text).ok())?;
     Ok(Json(ListResponse::from_page(app.store.queue_depths(&page).await?, QueueView::from)))
 }
@@ -46,8 +49,8 @@ pub(crate) async fn list(State(app): State<Arc<App>>, query: Params) -> Result<J
     params(("name" = Name, Path, description = "The queue's name.")),
     responses((status = 200, description = "The queue.", body = QueueView), (status = 404, response = QueueNotFound)),
 )]
-pub(crate) async fn get(State(app): State<Arc<App>>, Named(text): Named) -> Result<Json<QueueView>, Refusal> {
-    let name = Queue::new(&text).map_err(|_| Refusal::new(Code::NotFound, "this is not a valid queue name"))?;
+pub(crate) async fn get(State(app): State<Arc<App>>, PathParam(text): PathParam) -> Result<Json<QueueView>, ApiError> {
+    let name = Queue::new(&text).map_err(|_| ApiError::new(Code::NotFound, "this is not a valid queue name"))?;
     Ok(Json(view(&app, name).await?))
 }
 
@@ -65,9 +68,9 @@ pub(crate) async fn get(State(app): State<Arc<App>>, Named(text): Named) -> Resu
 )]
 pub(crate) async fn put(
     State(app): State<Arc<App>>,
-    Named(text): Named,
-    body: Text,
-) -> Result<Json<QueueView>, Refusal> {
+    PathParam(text): PathParam,
+    body: JsonBody,
+) -> Result<Json<QueueView>, ApiError> {
     let request = queue::parse_queue(body.as_str()?)?;
     let name =
         Queue::new(&text).map_err(|error| Problem::invalid(Invalid::from(FieldError::new("name", error.message))))?;
@@ -78,7 +81,7 @@ pub(crate) async fn put(
     Ok(Json(view(&app, name).await?))
 }
 
-async fn view(app: &App, name: Queue) -> Result<QueueView, Refusal> {
+async fn view(app: &App, name: Queue) -> Result<QueueView, ApiError> {
     let depth = app.store.queue_depth(&name).await?;
     Ok(depth.map_or_else(|| QueueView::empty(name), QueueView::from))
 }

@@ -9,7 +9,7 @@ use orchestrix_api::{
 };
 use orchestrix_store::{Directive, NewOperation, PageRequest, Result, Store};
 
-use crate::{App, refusal::Refusal};
+use crate::{App, api_error::ApiError};
 
 /// The page size, and the most queues and nodes that are counted.
 const PAGE_SIZE: usize = PageRequest::<()>::MAX_LIMIT;
@@ -26,7 +26,7 @@ const MAX_WORKER_PAGES: usize = 10;
     operation_id = "getStats",
     responses((status = 200, description = "The statistics.", body = Stats)),
 )]
-pub(crate) async fn get(State(app): State<Arc<App>>) -> Result<Json<Stats>, Refusal> {
+pub(crate) async fn get(State(app): State<Arc<App>>) -> Result<Json<Stats>, ApiError> {
     let store = &*app.store;
     Ok(Json(Stats {
         queues: count_queues(store).await?,

@@ -16,9 +16,9 @@ use orchestrix_store::{Directive, PageRequest, Store};
 
 use crate::{
     App,
+    api_error::ApiError,
     openapi::problems::WorkerNotFound,
-    params::{Named, Params},
-    refusal::Refusal,
+    params::{PathParam, QueryParams},
 };
 
 /// The most lanes checked for missing workers.
@@ -37,7 +37,7 @@ const MAX_PAGES: usize = 100;
     params(PageParams),
     responses((status = 200, description = "A page of workers.", body = WorkersResponse)),
 )]
-pub(crate) async fn list(State(app): State<Arc<App>>, query: Params) -> Result<Json<WorkersResponse>, Refusal> {
+pub(crate) async fn list(State(app): State<Arc<App>>, query: QueryParams) -> Result<Json<WorkersResponse>, ApiError> {
     let page = page::parse_page(&query.0, |text| WorkerName::new(text).ok())?;
     let unserved = match page.cursor {
         None => unserved_lanes(&*app.store).await?,
@@ -90,9 +90,9 @@ async fn unserved_lanes(store: &dyn Store) -> orchestrix_store::Result<Vec<LaneV
 )]
 pub(crate) async fn drain(
     State(app): State<Arc<App>>,
-    Named(text): Named,
-) -> Result<(StatusCode, Json<DrainResponse>), Refusal> {
-    let not_found = || Refusal::new(Code::WorkerNotFound, "there is no such worker");
+    PathParam(text): PathParam,
+) -> Result<(StatusCode, Json<DrainResponse>), ApiError> {
+    let not_found = || ApiError::new(Code::WorkerNotFound, "there is no such worker");
     let worker_id = WorkerName::new(&text).map_err(|_| not_found())?;
     if !app.store.direct_worker(&worker_id, Directive::Drain).await? {
         return Err(not_found());

@@ -1,8 +1,8 @@
-//! What operators do, written down before it is done, and how it went afterwards.
+//! Audit entries of operators' actions: opened before the action, closed with its outcome.
 //!
-//! This is done around handlers and not in them, so that none can forget it: whatever changes something and is for operators is
-//! written down. If it cannot be, it is not done. Of what was sent along only that is kept which the route understands and names as worth
-//! keeping (`access`): payloads, and what nobody knows, never are.
+//! The middleware writes them, so that no handler can forget to. If the entry cannot be written, the action does not
+//! happen. An entry contains the request's body only if `route_policy` allows it for the route and the route can parse
+//! the body. Payloads are never recorded, and secrets in the path are redacted.
 
 use std::sync::Arc;
 
@@ -11,52 +11,51 @@ use orchestrix_core::LeaseToken;
 use orchestrix_store::{NewAuditEntry, Store};
 use serde_json::{Value, json};
 
-use super::caller::Caller;
-use crate::refusal::{ProblemBody, Refusal};
+use super::{bearer_key::SECRET_DIGITS, principal::Principal};
+use crate::api_error::{ApiError, ProblemBody};
 
-/// What is about to be done.
-pub(crate) struct Deed<'a> {
-    pub(crate) caller: &'a Caller,
+/// An action that is about to happen.
+pub(crate) struct AuditedAction<'a> {
+    pub(crate) caller: &'a Principal,
     /// The method and the route.
     pub(crate) action: String,
     pub(crate) uri: &'a Uri,
-    /// What was sent along, if it is worth keeping.
+    /// The request's body, if it may be recorded.
     pub(crate) body: Option<&'a str>,
     pub(crate) request_id: &'a str,
 }
 
-/// A line of the audit that waits for its end.
-pub(crate) struct Line {
+/// An audit entry without an outcome.
+pub(crate) struct OpenAuditEntry {
     store: Arc<dyn Store>,
     seq: i64,
 }
 
-impl Line {
-    /// Writes down what is about to be done.
-    pub(crate) async fn begin(store: &Arc<dyn Store>, deed: Deed<'_>) -> Result<Self, Refusal> {
-        let mut target = without_secrets(deed.uri.path());
+impl OpenAuditEntry {
+    /// Writes the entry of an action that is about to happen.
+    pub(crate) async fn open(store: &Arc<dyn Store>, action: AuditedAction<'_>) -> Result<Self, ApiError> {
+        let mut target = redact_secrets(action.uri.path());
         target.truncate(target.floor_char_boundary(NewAuditEntry::MAX_TEXT));
         let entry = NewAuditEntry {
-            actor: deed.caller.name().to_owned(),
-            tenant: deed.caller.tenant().cloned(),
-            action: deed.action,
+            actor: action.caller.name().to_owned(),
+            tenant: action.caller.tenant().cloned(),
+            action: action.action,
             target: Some(target),
-            detail: deed.body.and_then(detail),
-            request_id: deed.request_id.to_owned(),
+            detail: action.body.and_then(detail),
+            request_id: action.request_id.to_owned(),
         };
         Ok(Self { seq: store.begin_audit_entry(entry).await?, store: Arc::clone(store) })
     }
 
-    /// Writes down how it went.
-    pub(crate) async fn end(self, outcome: &str) {
-        // It is done, and its line is there: only this word is missing.
+    /// Adds the outcome. A failure is only logged: the action has happened, and its entry exists.
+    pub(crate) async fn close(self, outcome: &str) {
         if let Err(error) = self.store.finish_audit_entry(self.seq, outcome).await {
-            tracing::warn!(%error, seq = self.seq, outcome, "how it went could not be added to the audit");
+            tracing::warn!(%error, seq = self.seq, outcome, "could not write the outcome of an audit entry");
         }
     }
 }
 
-/// How it went, in a word or two.
+/// The outcome of an action: the response's status and its problem code.
 pub(crate) fn outcome(response: &Response) -> String {
     let status = response.status().as_u16();
     match response.extensions().get::<ProblemBody>() {
@@ -65,64 +64,63 @@ pub(crate) fn outcome(response: &Response) -> String {
     }
 }
 
-/// A secret is so many hexadecimal digits.
-const SECRET: usize = 64;
-/// Texts that were escaped more often than this are nobody's mistake.
-const ESCAPED: usize = 4;
+/// How many levels of percent-encoding are decoded to find a secret.
+const MAX_ENCODINGS: usize = 4;
 
-// Somebody may have put a whole key where its id belongs, with whatever came along when it was copied, and escaped. A path that has a secret
-// in it is kept as it reads, without the secret; any other as it came.
-fn without_secrets(path: &str) -> String {
-    let mut read = path.to_owned();
-    for _ in 0..ESCAPED {
-        read = unescaped(&read);
+// An operator may paste a whole key where its id belongs, percent-encoded or with other text around it. A path with a
+// secret is recorded decoded and redacted; any other as it was sent.
+fn redact_secrets(path: &str) -> String {
+    let mut decoded = path.to_owned();
+    for _ in 0..MAX_ENCODINGS {
+        decoded = percent_decode(&decoded);
     }
-    let cut = without_runs(&without_tokens(&read));
-    match cut == read {
+    let redacted = redact_hex_runs(&redact_lease_tokens(&decoded));
+    match redacted == decoded {
         true => path.to_owned(),
-        // The audit is read on terminals.
-        false => cut.replace(char::is_control, "\u{fffd}"),
+        // Audit entries are printed on terminals.
+        false => redacted.replace(char::is_control, "\u{fffd}"),
     }
 }
 
-// Whoever reads the audit need not own a job to know which one it was.
-fn without_tokens(path: &str) -> String {
-    let part = |part: &str| match part.parse::<LeaseToken>() {
+// A reader of the audit log may learn which lease it was, but must not be able to use it.
+fn redact_lease_tokens(path: &str) -> String {
+    let redact = |segment: &str| match segment.parse::<LeaseToken>() {
         Ok(token) => format!("{}.{}.…", token.job, token.counter),
-        Err(_) => part.to_owned(),
+        Err(_) => segment.to_owned(),
     };
-    path.split('/').map(part).collect::<Vec<_>>().join("/")
+    path.split('/').map(redact).collect::<Vec<_>>().join("/")
 }
 
-fn unescaped(text: &str) -> String {
-    let (bytes, mut read, mut at) = (text.as_bytes(), Vec::with_capacity(text.len()), 0);
+fn percent_decode(text: &str) -> String {
+    let (bytes, mut decoded, mut at) = (text.as_bytes(), Vec::with_capacity(text.len()), 0);
     while let Some(&byte) = bytes.get(at) {
         let digits = bytes.get(at + 1..at + 3).filter(|_| byte == b'%').and_then(|two| std::str::from_utf8(two).ok());
         let escaped = digits.filter(|two| two.bytes().all(|digit| digit.is_ascii_hexdigit()));
         let escaped = escaped.and_then(|two| u8::from_str_radix(two, 16).ok());
-        read.push(escaped.unwrap_or(byte));
+        decoded.push(escaped.unwrap_or(byte));
         at += if escaped.is_some() { 3 } else { 1 };
     }
-    String::from_utf8_lossy(&read).into_owned()
+    String::from_utf8_lossy(&decoded).into_owned()
 }
 
-// Whatever is as long as a secret and looks like one goes, and what it runs on into.
-fn without_runs(text: &str) -> String {
-    let mut kept = String::with_capacity(text.len());
+// Replaces every run of hexadecimal digits that is at least as long as a secret.
+fn redact_hex_runs(text: &str) -> String {
+    let mut redacted = String::with_capacity(text.len());
     let mut rest = text;
     while !rest.is_empty() {
         let run = rest.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(rest.len());
         let (digits, after) = rest.split_at(run);
-        kept.push_str(if run < SECRET { digits } else { "…" });
-        let other = after.find(|c: char| c.is_ascii_hexdigit()).unwrap_or(after.len());
-        let (between, next) = after.split_at(other);
-        kept.push_str(between);
+        redacted.push_str(if run < SECRET_DIGITS { digits } else { "…" });
+        let next_run = after.find(|c: char| c.is_ascii_hexdigit()).unwrap_or(after.len());
+        let (between, next) = after.split_at(next_run);
+        redacted.push_str(between);
         rest = next;
     }
-    kept
+    redacted
 }
 
-// As it was sent, or without the space between its words if it is too long otherwise. A request that says nothing has no particulars.
+// The body as it was sent. A body that is too long is recorded without white space, or else by its length. An empty
+// one is not recorded.
 fn detail(body: &str) -> Option<String> {
     let body = body.trim();
     if body.is_empty() {
@@ -131,9 +129,9 @@ fn detail(body: &str) -> Option<String> {
     if body.len() <= NewAuditEntry::MAX_DETAIL {
         return Some(body.to_owned());
     }
-    let brief = serde_json::from_str::<Value>(body).map(|value| value.to_string());
-    let brief = brief.ok().filter(|brief| brief.len() <= NewAuditEntry::MAX_DETAIL);
-    Some(brief.unwrap_or_else(|| json!({ "bytes": body.len() }).to_string()))
+    let compact = serde_json::from_str::<Value>(body).map(|value| value.to_string());
+    let compact = compact.ok().filter(|compact| compact.len() <= NewAuditEntry::MAX_DETAIL);
+    Some(compact.unwrap_or_else(|| json!({ "bytes": body.len() }).to_string()))
 }
 
 #[cfg(test)]
@@ -143,19 +141,19 @@ mod tests {
     use orchestrix_store::{AuditFilter, PageRequest};
 
     use super::*;
-    use crate::{Local, auth::secret::Shown};
+    use crate::{InProcessApi, auth::bearer_key::BearerKey};
 
     #[tokio::test]
-    async fn a_key_that_was_put_into_a_path_is_not_written_down() {
+    async fn a_key_in_a_path_is_redacted() {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-        let local = Local::new(Arc::clone(&store), "test");
+        let api = InProcessApi::new(Arc::clone(&store), "test");
         let (id, key) = {
-            let shown = Shown::fresh();
-            (shown.id.to_string(), shown.text())
+            let key = BearerKey::generate();
+            (key.id.to_string(), key.reveal())
         };
         let escaped: String = key.bytes().map(|byte| format!("%{byte:02X}")).collect();
         let secret = key.rsplit('_').next().unwrap();
-        for (put, kept) in [
+        for (segment, redacted) in [
             (key.clone(), format!("ox_{id}_…")),
             (format!("{key}%0A"), format!("ox_{id}_…\u{fffd}")),
             (format!("Bearer%20{key}"), format!("Bearer ox_{id}_…")),
@@ -166,35 +164,35 @@ mod tests {
             (secret.to_uppercase(), "…".into()),
             (format!("%FF{secret}%zz"), "\u{fffd}…%zz".into()),
         ] {
-            let (status, _) = local.call(Method::DELETE, &format!("/admin/keys/{put}"), None).await.unwrap();
+            let (status, _) = api.call(Method::DELETE, &format!("/admin/keys/{segment}"), None).await.unwrap();
             assert_eq!(status, StatusCode::NOT_FOUND);
             let entries =
                 store.list_audit_entries(&AuditFilter::default(), &PageRequest::first(1)).await.unwrap().items;
-            assert_eq!(entries[0].target, Some(format!("/admin/keys/{kept}")), "{put}");
+            assert_eq!(entries[0].target, Some(format!("/admin/keys/{redacted}")), "{segment}");
         }
     }
 
     #[test]
-    fn a_lease_token_is_kept_without_what_makes_it_one() {
+    fn a_lease_token_is_recorded_without_its_secret_part() {
         let token = "0199d0a4-8f3e-7c21-9b1f-2f6a3e1c5d70.3.0199d0a4-8f3e-4c21-9b1f-2f6a3e1c5d71";
         assert!(token.parse::<LeaseToken>().is_ok());
-        let kept = "/worker/leases/0199d0a4-8f3e-7c21-9b1f-2f6a3e1c5d70.3.…/fail";
-        for put in [token.to_owned(), token.replace('.', "%2E"), token.replace('-', "%252D")] {
-            assert_eq!(without_secrets(&format!("/worker/leases/{put}/fail")), kept, "{put}");
+        let redacted = "/worker/leases/0199d0a4-8f3e-7c21-9b1f-2f6a3e1c5d70.3.…/fail";
+        for segment in [token.to_owned(), token.replace('.', "%2E"), token.replace('-', "%252D")] {
+            assert_eq!(redact_secrets(&format!("/worker/leases/{segment}/fail")), redacted, "{segment}");
         }
     }
 
     #[test]
-    fn a_path_without_a_secret_is_kept_as_it_came() {
+    fn a_path_without_a_secret_is_recorded_as_it_was_sent() {
         let digest = "0123456789abcdef".repeat(4);
         for path in ["/admin/queues/a%20b", "/admin/queues/%F0%9F", "/admin/queues/%4", &format!("/x/{}", &digest[1..])]
         {
-            assert_eq!(without_secrets(path), path);
+            assert_eq!(redact_secrets(path), path);
         }
     }
 
     #[test]
-    fn the_names_of_as_many_jobs_as_may_be_named_are_kept() {
+    fn the_detail_holds_the_ids_of_a_whole_redrive_request() {
         let ids: Vec<String> = (0..1_000).map(|n| format!("0199d0a4-8f3e-7c21-9b1f-{n:012}")).collect();
         let body = json!({ "jobIds": ids });
         assert_eq!(detail(&body.to_string()), Some(body.to_string()));
@@ -202,19 +200,19 @@ mod tests {
             "{{\"jobIds\":\n[{}]}}",
             ids.iter().map(|id| format!("{:>60}\"{id}\"", "")).collect::<Vec<_>>().join(",")
         );
-        assert_eq!(detail(&wide), Some(body.to_string()), "the space between them is not worth keeping");
+        assert_eq!(detail(&wide), Some(body.to_string()), "white space is dropped");
         let text = json!({ "q": "x".repeat(NewAuditEntry::MAX_DETAIL) }).to_string();
         assert_eq!(detail(&text), Some(json!({ "bytes": text.len() }).to_string()));
         assert_eq!(detail(" \n"), None);
     }
 
     #[tokio::test]
-    async fn what_is_too_long_is_cut_between_letters() {
+    async fn a_long_target_is_truncated_at_a_character_boundary() {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-        // A letter of two bytes stands where it is cut.
+        // The limit falls within a two-byte character.
         let path = format!("/admin/queues/x{}", "é".repeat(NewAuditEntry::MAX_TEXT));
-        let local = Local::new(Arc::clone(&store), "test");
-        let (status, _) = local.call(Method::PUT, &path, Some(r#"{"paused": true}"#.into())).await.unwrap();
+        let api = InProcessApi::new(Arc::clone(&store), "test");
+        let (status, _) = api.call(Method::PUT, &path, Some(r#"{"paused": true}"#.into())).await.unwrap();
         assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
         let entries = store.list_audit_entries(&AuditFilter::default(), &PageRequest::first(2)).await.unwrap().items;
         let target = entries[0].target.as_deref().unwrap();

@@ -21,13 +21,14 @@ use orchestrix_store::{JobSummary, StoreError};
 use serde_json::value::RawValue;
 
 use crate::{
-    App, answer,
-    auth::caller::Caller,
-    body::Text,
-    gate::Turn,
+    App,
+    admission::AdmissionPermit,
+    api_error::ApiError,
+    auth::principal::Principal,
+    body::JsonBody,
     openapi::problems::{InvalidOrKeyReused, JobFinished, JobNotFound, NoResult},
-    params::{Named, Params},
-    refusal::Refusal,
+    params::{PathParam, QueryParams},
+    response,
 };
 use traceparent::traceparent;
 
@@ -38,9 +39,9 @@ const ID_LENGTH: usize = 36;
 const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
 
 /// Parses the job id in a path. A malformed id gets the same 404 as an unknown one.
-pub(crate) fn parse_id(text: &str) -> Result<JobId, Refusal> {
+pub(crate) fn parse_id(text: &str) -> Result<JobId, ApiError> {
     let id = (text.len() == ID_LENGTH).then(|| text.parse().ok()).flatten();
-    id.ok_or_else(|| Refusal::new(Code::JobNotFound, "there is no such job"))
+    id.ok_or_else(|| ApiError::new(Code::JobNotFound, "there is no such job"))
 }
 
 /// Enqueues a job.
@@ -66,25 +67,25 @@ pub(crate) fn parse_id(text: &str) -> Result<JobId, Refusal> {
 )]
 pub(crate) async fn create(
     State(app): State<Arc<App>>,
-    caller: Caller,
+    caller: Principal,
     headers: HeaderMap,
-    body: Text,
-) -> Result<Response, Refusal> {
-    let mut job = job::parse(body.as_str()?, &caller.home())?;
-    caller.acts_for(&job.tenant)?;
+    body: JsonBody,
+) -> Result<Response, ApiError> {
+    let mut job = job::parse(body.as_str()?, &caller.default_tenant())?;
+    caller.require_tenant(&job.tenant)?;
     apply_idempotency_header(&headers, &mut job)?;
     job.traceparent = traceparent(&headers);
     let correlation_id = job.correlation_id.clone();
     let enqueued = app.store.enqueue_job(job).await?;
     // Correlates the request's log lines with the job's.
     tracing::debug!(job_id = %enqueued.id, correlation_id, "job enqueued");
-    Ok(answer::accepted(enqueued.into()))
+    Ok(response::created_job(enqueued.into()))
 }
 
-fn apply_idempotency_header(headers: &HeaderMap, job: &mut NewJob) -> Result<(), Refusal> {
+fn apply_idempotency_header(headers: &HeaderMap, job: &mut NewJob) -> Result<(), ApiError> {
     let mut values = headers.get_all(IDEMPOTENCY_KEY).iter();
     let Some(value) = values.next() else { return Ok(()) };
-    let reject = |message: &str| Refusal::from(Problem::invalid(FieldError::new(IDEMPOTENCY_KEY, message).into()));
+    let reject = |message: &str| ApiError::from(Problem::invalid(FieldError::new(IDEMPOTENCY_KEY, message).into()));
     if values.any(|other| other != value) {
         return Err(reject("is present twice with different values"));
     }
@@ -113,19 +114,19 @@ fn apply_idempotency_header(headers: &HeaderMap, job: &mut NewJob) -> Result<(),
 )]
 pub(crate) async fn create_batch(
     State(app): State<Arc<App>>,
-    caller: Caller,
+    caller: Principal,
     headers: HeaderMap,
-    body: Text,
-) -> Result<(StatusCode, Json<BatchResponse>), Refusal> {
+    body: JsonBody,
+) -> Result<(StatusCode, Json<BatchResponse>), ApiError> {
     if headers.contains_key(IDEMPOTENCY_KEY) {
         let message = "is not allowed for a batch: set the idempotencyKey of each job";
         return Err(Problem::invalid(FieldError::new(IDEMPOTENCY_KEY, message).into()).into());
     }
-    let default_tenant = caller.home();
+    let default_tenant = caller.default_tenant();
     let mut jobs = body.read(move |text| job::parse_batch(text, &default_tenant)).await?;
     let traceparent = traceparent(&headers);
     for job in &mut jobs {
-        caller.acts_for(&job.tenant)?;
+        caller.require_tenant(&job.tenant)?;
         job.traceparent.clone_from(&traceparent);
     }
     let jobs = app.store.enqueue_jobs(jobs).await?;
@@ -151,21 +152,21 @@ pub(crate) async fn create_batch(
 )]
 pub(crate) async fn get(
     State(app): State<Arc<App>>,
-    caller: Caller,
-    Named(text): Named,
-    query: Params,
-    Extension(turn): Extension<Turn>,
-) -> Result<Json<JobView>, Refusal> {
+    caller: Principal,
+    PathParam(text): PathParam,
+    query: QueryParams,
+    Extension(permit): Extension<AdmissionPermit>,
+) -> Result<Json<JobView>, ApiError> {
     let wait = parse_wait(&query)?;
     let id = parse_id(&text)?;
     let mut job = app.reader.find(id).await?;
-    if !caller.sees(&job.tenant) {
+    if !caller.may_see(&job.tenant) {
         return Err(StoreError::JobNotFound(id).into());
     }
     if !wait.is_zero() && !job.state.is_terminal() {
         // A waiting request must not hold an admission permit.
-        turn.give_back();
-        if let Ok(_permit) = app.waits.try_acquire() {
+        permit.release();
+        if let Ok(_permit) = app.long_polls.try_acquire() {
             job = wait_for_change(&app, &caller, job, wait).await?;
         }
     }
@@ -173,18 +174,23 @@ pub(crate) async fn get(
 }
 
 // Returns the job once its status has changed, the wait is over or the server shuts down.
-async fn wait_for_change(app: &App, caller: &Caller, job: JobSummary, wait: Duration) -> Result<JobSummary, Refusal> {
+async fn wait_for_change(
+    app: &App,
+    caller: &Principal,
+    job: JobSummary,
+    wait: Duration,
+) -> Result<JobSummary, ApiError> {
     let (id, status) = (job.id, job.state.status());
     let mut watch = app.watcher.watch(id, status);
     let timeout = tokio::time::sleep(wait);
-    let key_revoked = app.keys.ended(caller);
+    let key_revoked = app.authenticator.revoked(caller);
     tokio::pin!(timeout, key_revoked);
     loop {
         let is_last = tokio::select! {
-            refusal = &mut key_revoked => return Err(refusal),
-            () = watch.stirred() => false,
+            error = &mut key_revoked => return Err(error),
+            () = watch.changed() => false,
             () = &mut timeout => true,
-            () = app.closed() => true,
+            () = app.shutdown_requested() => true,
         };
         let job = app.reader.find(id).await?;
         if is_last || job.state.status() != status {
@@ -193,7 +199,7 @@ async fn wait_for_change(app: &App, caller: &Caller, job: JobSummary, wait: Dura
     }
 }
 
-fn parse_wait(query: &Params) -> Result<Duration, RequestError> {
+fn parse_wait(query: &QueryParams) -> Result<Duration, RequestError> {
     let mut object = ObjectReader::parse(&query.0)?;
     let wait = object.string("waitSeconds", |text| {
         let wait = text.parse().ok().and_then(|seconds: f64| Duration::try_from_secs_f64(seconds).ok());
@@ -219,11 +225,11 @@ fn parse_wait(query: &Params) -> Result<Duration, RequestError> {
 )]
 pub(crate) async fn result(
     State(app): State<Arc<App>>,
-    caller: Caller,
-    Named(text): Named,
-) -> Result<Json<JobResultView>, Refusal> {
+    caller: Principal,
+    PathParam(text): PathParam,
+) -> Result<Json<JobResultView>, ApiError> {
     let id = parse_id(&text)?;
-    caller.owns(&app, id).await?;
+    caller.require_job(&app, id).await?;
     let job = app.store.job(id).await?.ok_or(StoreError::JobNotFound(id))?;
     match job.state {
         JobState::Completed => {
@@ -231,9 +237,9 @@ pub(crate) async fn result(
             let json = json.transpose().map_err(|error| StoreError::Backend(Box::new(error)))?;
             Ok(Json(JobResultView { result: json.unwrap_or_else(|| RawValue::NULL.to_owned()) }))
         }
-        JobState::Dead => Err(Refusal::new(Code::JobFailed, "the job failed and has no result")),
-        JobState::Cancelled => Err(Refusal::new(Code::JobCancelled, "the job was cancelled and has no result")),
-        _ => Err(Refusal::new(Code::NotFinished, "the job has not finished and has no result yet")),
+        JobState::Dead => Err(ApiError::new(Code::JobFailed, "the job failed and has no result")),
+        JobState::Cancelled => Err(ApiError::new(Code::JobCancelled, "the job was cancelled and has no result")),
+        _ => Err(ApiError::new(Code::NotFinished, "the job has not finished and has no result yet")),
     }
 }
 
@@ -255,16 +261,16 @@ pub(crate) async fn result(
 )]
 pub(crate) async fn cancel(
     State(app): State<Arc<App>>,
-    caller: Caller,
-    Named(text): Named,
-) -> Result<(StatusCode, Json<JobStatusView>), Refusal> {
+    caller: Principal,
+    PathParam(text): PathParam,
+) -> Result<(StatusCode, Json<JobStatusView>), ApiError> {
     let id = parse_id(&text)?;
-    caller.owns(&app, id).await?;
-    Ok(answer::stands(id, cancel_job(&app, id).await?))
+    caller.require_job(&app, id).await?;
+    Ok(response::accepted(id, cancel_job(&app, id).await?))
 }
 
 /// Cancels a job. Succeeds if it is already cancelled.
-pub(crate) async fn cancel_job(app: &App, id: JobId) -> Result<JobState, Refusal> {
+pub(crate) async fn cancel_job(app: &App, id: JobId) -> Result<JobState, ApiError> {
     match app.store.cancel_job(id).await {
         Err(StoreError::IllegalTransition(transition)) if transition.from == JobState::Cancelled => Ok(transition.from),
         result => Ok(result?),
@@ -288,15 +294,15 @@ pub(crate) async fn cancel_job(app: &App, id: JobId) -> Result<JobState, Refusal
 )]
 pub(crate) async fn release(
     State(app): State<Arc<App>>,
-    caller: Caller,
-    Named(text): Named,
-) -> Result<(StatusCode, Json<JobStatusView>), Refusal> {
+    caller: Principal,
+    PathParam(text): PathParam,
+) -> Result<(StatusCode, Json<JobStatusView>), ApiError> {
     let id = parse_id(&text)?;
-    caller.owns(&app, id).await?;
+    caller.require_job(&app, id).await?;
     let state = match app.store.release_held_job(id).await {
         // The client may retry a request whose response was lost.
         Err(StoreError::IllegalTransition(transition)) if !transition.from.is_terminal() => transition.from,
         result => result?,
     };
-    Ok(answer::stands(id, state))
+    Ok(response::accepted(id, state))
 }

@@ -1,4 +1,4 @@
-//! The looks at the store for all who follow jobs, and who hears what they show.
+//! The change feed: polls the store for all subscribers, and publishes the changes to them.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
@@ -13,178 +13,185 @@ use tokio::{
 };
 
 use super::{
-    listener::Listener,
-    memory::Picture,
-    sight::{News, Sight},
+    replay_buffer::Snapshot,
+    subscriber::Subscriber,
+    tracker::{JobTracker, JobUpdate},
 };
-use crate::auth::caller::Caller;
+use crate::auth::principal::Principal;
 
-/// The most jobs that the store is asked about in one call.
-const CALL: usize = 1_000;
-/// The most news of one batch: what a slow listener leaves behind is counted in batches.
-const BATCH: usize = 500;
-/// How long those who begin to follow jobs are waited for, to look at their jobs together.
-const GATHER: Duration = Duration::from_millis(10);
+/// The most jobs in one query.
+const MAX_IDS_PER_QUERY: usize = 1_000;
+/// The most updates in one batch. The buffer of a slow subscriber is counted in batches.
+const MAX_UPDATES_PER_BATCH: usize = 500;
+/// How long a poll on behalf of a new subscription waits for others, to read their jobs together.
+const COALESCE: Duration = Duration::from_millis(10);
 
-/// What one look showed, or a part of it.
+/// The changes that one poll found, or a part of them.
 #[derive(Debug)]
-pub(super) struct Batch {
+pub(super) struct ChangeBatch {
     /// Rises with every batch.
     pub(super) number: u64,
-    pub(super) news: Vec<News>,
-    /// There was more than the look could show.
-    pub(super) missed: bool,
-    /// The moment of the look, where anybody follows queues or all jobs.
-    pub(super) at: Option<Timestamp>,
+    pub(super) updates: Vec<JobUpdate>,
+    /// The poll found more changes than it could return.
+    pub(super) overflowed: bool,
+    /// The store's time of the poll, while there are broad subscriptions.
+    pub(super) polled_at: Option<Timestamp>,
 }
 
+/// What the polling task and the subscribers share.
 #[derive(Debug)]
-pub(super) struct Shared {
-    sight: Mutex<Told>,
-    pub(super) batches: broadcast::Sender<Arc<Batch>>,
-    /// Told when somebody begins to follow.
-    somebody: Notify,
+pub(super) struct SharedFeed {
+    state: Mutex<FeedState>,
+    pub(super) batches: broadcast::Sender<Arc<ChangeBatch>>,
+    /// Wakes the polling task when a subscription begins.
+    wake: Notify,
 }
 
-/// What was seen, and the number of the last batch that tells of it: both change under one lock, so that whoever begins to follow knows
-/// which batches are older than what he was told.
+/// The tracker, and the number of the last batch that reports its changes. One lock guards both, so that a new
+/// subscription knows which batches are older than its initial state.
 #[derive(Debug, Default)]
-pub(super) struct Told {
-    pub(super) sight: Sight,
-    pub(super) number: u64,
-    /// How things stood after the batch of this number: many fall behind at once.
-    picture: Option<(u64, Picture)>,
+pub(super) struct FeedState {
+    pub(super) tracker: JobTracker,
+    pub(super) last_batch: u64,
+    /// The snapshot after the batch of this number. Many subscribers may resync at once.
+    snapshot: Option<(u64, Snapshot)>,
 }
 
-impl Told {
-    /// How things stand, for whoever fell behind.
-    pub(super) fn picture(&mut self) -> &Picture {
-        let Self { sight, number, picture } = self;
-        let kept = picture.take().filter(|(of, _)| of == number);
-        &picture.insert(kept.unwrap_or_else(|| (*number, sight.picture()))).1
+impl FeedState {
+    /// All jobs in the replay buffer, for a resync.
+    pub(super) fn snapshot(&mut self) -> &Snapshot {
+        let Self { tracker, last_batch, snapshot } = self;
+        let cached = snapshot.take().filter(|(number, _)| number == last_batch);
+        &snapshot.insert(cached.unwrap_or_else(|| (*last_batch, tracker.snapshot()))).1
     }
 }
 
-impl Shared {
-    pub(super) fn lock(&self) -> MutexGuard<'_, Told> {
-        self.sight.lock().unwrap_or_else(PoisonError::into_inner)
+impl SharedFeed {
+    pub(super) fn lock(&self) -> MutexGuard<'_, FeedState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Calls for a look.
-    pub(super) fn call(&self) {
-        self.somebody.notify_one();
+    /// Wakes the polling task.
+    pub(super) fn wake(&self) {
+        self.wake.notify_one();
     }
 
-    pub(super) fn publish<R>(&self, take: impl FnOnce(&mut Sight) -> (Vec<News>, R)) -> R {
-        let mut told = self.lock();
-        let (mut news, answer) = take(&mut told.sight);
-        while !news.is_empty() {
-            let rest = news.split_off(news.len().min(BATCH));
-            self.send(&mut told, news, false);
-            news = rest;
+    /// Applies the result of a query to the tracker, and publishes the updates that follow from it.
+    pub(super) fn publish<R>(&self, apply: impl FnOnce(&mut JobTracker) -> (Vec<JobUpdate>, R)) -> R {
+        let mut state = self.lock();
+        let (mut updates, result) = apply(&mut state.tracker);
+        while !updates.is_empty() {
+            let rest = updates.split_off(updates.len().min(MAX_UPDATES_PER_BATCH));
+            self.send(&mut state, updates, false);
+            updates = rest;
         }
-        answer
+        result
     }
 
-    // To nobody, if nobody listens any more.
-    fn send(&self, told: &mut Told, news: Vec<News>, missed: bool) {
-        told.number += 1;
-        told.picture = None;
-        let at = told.sight.looked_at();
-        let _ = self.batches.send(Arc::new(Batch { number: told.number, news, missed, at }));
+    fn send(&self, state: &mut FeedState, updates: Vec<JobUpdate>, overflowed: bool) {
+        state.last_batch += 1;
+        state.snapshot = None;
+        let polled_at = state.tracker.polled_at();
+        // The send fails when the last subscriber has just left, which is fine.
+        let _ = self.batches.send(Arc::new(ChangeBatch { number: state.last_batch, updates, overflowed, polled_at }));
     }
 }
 
-/// Looks for whoever follows jobs.
-pub(crate) struct Feed(pub(super) Arc<Shared>);
+/// Publishes the changes of jobs to subscribers.
+pub(crate) struct ChangeFeed(pub(super) Arc<SharedFeed>);
 
-impl Feed {
-    /// Ends when it is dropped. So many batches are kept for a listener that is slow.
+impl ChangeFeed {
+    /// Polls every `interval`, and buffers up to `buffer` batches for a slow subscriber. The polling task ends when
+    /// the feed is dropped.
     pub(crate) fn new(store: Arc<dyn Store>, interval: Duration, buffer: usize) -> Self {
-        let shared = Arc::new(Shared {
-            sight: Mutex::default(),
+        let shared = Arc::new(SharedFeed {
+            state: Mutex::default(),
             batches: broadcast::Sender::new(buffer.max(1)),
-            somebody: Notify::new(),
+            wake: Notify::new(),
         });
-        tokio::spawn(look_on(store, Arc::downgrade(&shared), interval));
+        tokio::spawn(poll_loop(store, Arc::downgrade(&shared), interval));
         Self(shared)
     }
 
-    /// One who follows nothing yet. Bound to a tenant he hears of its jobs alone.
-    pub(crate) fn listen(&self, caller: &Caller) -> Listener {
-        Listener::new(Arc::clone(&self.0), caller.tenant().cloned(), caller.key().cloned())
+    /// A subscriber without subscriptions. It sees only the jobs that the caller may see.
+    pub(crate) fn subscriber(&self, caller: &Principal) -> Subscriber {
+        Subscriber::new(Arc::clone(&self.0), caller.tenant().cloned(), caller.key().cloned())
     }
 }
 
-async fn look_on(store: Arc<dyn Store>, shared: Weak<Shared>, interval: Duration) {
-    let mut next = Instant::now();
+async fn poll_loop(store: Arc<dyn Store>, shared: Weak<SharedFeed>, interval: Duration) {
+    let mut next_poll = Instant::now();
     loop {
         let Some(shared) = shared.upgrade() else { return };
-        let (idle, fresh) = {
-            let mut told = shared.lock();
-            (told.sight.is_idle(), told.sight.take_fresh())
+        let (idle, lookups) = {
+            let mut state = shared.lock();
+            (state.tracker.is_idle(), state.tracker.take_lookups())
         };
         if idle {
-            // A server that is gone is noticed within a second.
-            let _ = tokio::time::timeout(Duration::from_secs(1), shared.somebody.notified()).await;
+            // The timeout makes the task notice within a second that the feed was dropped.
+            let _ = tokio::time::timeout(Duration::from_secs(1), shared.wake.notified()).await;
             continue;
         }
-        let looked = match next <= Instant::now() {
+        let result = match next_poll <= Instant::now() {
             true => {
-                let begun = Instant::now();
-                let looked = look(&*store, &shared, fresh).await;
-                // A store that is slow is left alone for as long as it took.
-                next = (begun + interval).max(Instant::now() + begun.elapsed());
-                looked
+                let started_at = Instant::now();
+                let result = poll(&*store, &shared, lookups).await;
+                // A slow store gets a pause as long as the poll took.
+                next_poll = (started_at + interval).max(Instant::now() + started_at.elapsed());
+                result
             }
-            false => look_up(&*store, &shared, fresh).await,
+            false => look_up(&*store, &shared, lookups).await,
         };
-        if let Err(error) = looked {
-            tracing::debug!(%error, "jobs that somebody follows could not be looked at");
-            next = Instant::now() + interval;
+        if let Err(error) = result {
+            tracing::debug!(%error, "could not poll the changes of subscribed jobs");
+            next_poll = Instant::now() + interval;
         }
         tokio::select! {
-            () = tokio::time::sleep_until(next) => {}
-            () = shared.somebody.notified() => tokio::time::sleep(GATHER).await,
+            () = tokio::time::sleep_until(next_poll) => {}
+            () = shared.wake.notified() => tokio::time::sleep(COALESCE).await,
         }
     }
 }
 
-async fn look(store: &dyn Store, shared: &Shared, mut ids: Vec<JobId>) -> Result<()> {
-    if shared.lock().sight.lacks_time() {
-        let recent =
-            store.recent_changes(&ChangesQuery::leased(1)).await.inspect_err(|_| shared.lock().sight.put_back(&ids))?;
-        shared.lock().sight.set_time(recent.now);
+async fn poll(store: &dyn Store, shared: &SharedFeed, mut lookups: Vec<JobId>) -> Result<()> {
+    if shared.lock().tracker.needs_time() {
+        let recent = store
+            .recent_changes(&ChangesQuery::leased(1))
+            .await
+            .inspect_err(|_| shared.lock().tracker.requeue_lookups(&lookups))?;
+        shared.lock().tracker.set_time(recent.now);
     }
-    let (lately, asked) = {
-        let sight = &mut shared.lock().sight;
-        (sight.begin(), sight.asked())
+    let (query, watched) = {
+        let tracker = &mut shared.lock().tracker;
+        (tracker.begin_poll(), tracker.watched_ids())
     };
-    if let Some(lately) = lately {
-        let recent = store.recent_changes(&lately).await.inspect_err(|_| shared.lock().sight.put_back(&ids))?;
-        ids.extend(shared.publish(|sight| sight.take_recent(&lately, recent)));
+    if let Some(query) = query {
+        let recent =
+            store.recent_changes(&query).await.inspect_err(|_| shared.lock().tracker.requeue_lookups(&lookups))?;
+        lookups.extend(shared.publish(|tracker| tracker.apply_changes(&query, recent)));
     }
-    for some in asked.chunks(CALL) {
-        let states = store.job_states(some).await.inspect_err(|_| shared.lock().sight.put_back(&ids))?;
-        ids.extend(shared.publish(|sight| sight.take_states(some, &states)));
+    for ids in watched.chunks(MAX_IDS_PER_QUERY) {
+        let states = store.job_states(ids).await.inspect_err(|_| shared.lock().tracker.requeue_lookups(&lookups))?;
+        lookups.extend(shared.publish(|tracker| tracker.apply_states(ids, &states)));
     }
-    look_up(store, shared, ids).await?;
-    let mut told = shared.lock();
-    told.sight.tidy();
-    let missed = told.sight.take_missed();
-    if told.sight.takes_note() || missed {
-        shared.send(&mut told, Vec::new(), missed);
+    look_up(store, shared, lookups).await?;
+    let mut state = shared.lock();
+    state.tracker.evict();
+    let overflowed = state.tracker.take_overflow();
+    if state.tracker.takes_empty_batch() || overflowed {
+        shared.send(&mut state, Vec::new(), overflowed);
     }
     Ok(())
 }
 
-// Whatever could not be looked up is looked up next time.
-async fn look_up(store: &dyn Store, shared: &Shared, mut ids: Vec<JobId>) -> Result<()> {
+// Reads jobs by id. Ids that could not be read are queued again.
+async fn look_up(store: &dyn Store, shared: &SharedFeed, mut ids: Vec<JobId>) -> Result<()> {
     ids.sort_unstable();
     ids.dedup();
-    for (n, some) in ids.chunks(CALL).enumerate() {
-        let found = store.job_summaries(some).await.inspect_err(|_| shared.lock().sight.put_back(&ids[n * CALL..]))?;
-        shared.publish(|sight| (sight.take_found(some, found), ()));
+    for (n, chunk) in ids.chunks(MAX_IDS_PER_QUERY).enumerate() {
+        let requeue = |_: &_| shared.lock().tracker.requeue_lookups(&ids[n * MAX_IDS_PER_QUERY..]);
+        let jobs = store.job_summaries(chunk).await.inspect_err(requeue)?;
+        shared.publish(|tracker| (tracker.apply_jobs(chunk, jobs), ()));
     }
     Ok(())
 }

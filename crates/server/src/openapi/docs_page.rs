@@ -12,7 +12,7 @@ use axum::{
 use orchestrix_api::Code;
 use utoipa_swagger_ui::Config;
 
-use crate::{App, refusal::Refusal};
+use crate::{App, api_error::ApiError};
 
 /// The path of the page. Scripts and styles are next to it.
 const PAGE: &str = "/docs/";
@@ -44,10 +44,10 @@ fn serve_file(path: &str) -> Response {
             ];
             (headers, file.bytes).into_response()
         }
-        Ok(None) => Refusal::new(Code::NotFound, "there is no such file").into_response(),
+        Ok(None) => ApiError::new(Code::NotFound, "there is no such file").into_response(),
         Err(error) => {
             tracing::error!(%error, "failed to read a file of Swagger UI");
-            Refusal::new(Code::Internal, "internal error; see the server log").into_response()
+            ApiError::internal().into_response()
         }
     }
 }

@@ -27,7 +27,7 @@ use utoipa::OpenApi;
 
 use crate::{
     App,
-    access::{Who, access},
+    route_policy::{AllowedRoles, route_policy},
 };
 use accepted_input::OperationIndex;
 use problems::{
@@ -140,7 +140,7 @@ fn complete(document: &mut Value) {
 
 // Documents the default. A server started with `--no-auth` requires no key.
 fn needs_key(path: &str, method: &str) -> bool {
-    access(&self::method(method), Some(path)).who != Who::Anybody
+    route_policy(&self::method(method), Some(path)).roles != AllowedRoles::Public
 }
 
 fn method(name: &str) -> Method {

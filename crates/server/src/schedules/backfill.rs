@@ -15,7 +15,8 @@ use orchestrix_store::{Backfill, Occurrence, PageRequest, Schedule, StoreError};
 
 use super::{find, parse_name, unfinished_jobs};
 use crate::{
-    App, auth::caller::Caller, body::Text, openapi::problems::ScheduleNotFound, params::Named, refusal::Refusal,
+    App, api_error::ApiError, auth::principal::Principal, body::JsonBody, openapi::problems::ScheduleNotFound,
+    params::PathParam,
 };
 
 /// Enqueues jobs for past times of a schedule.
@@ -36,10 +37,10 @@ use crate::{
 )]
 pub(crate) async fn backfill(
     State(app): State<Arc<App>>,
-    caller: Caller,
-    Named(text): Named,
-    body: Text,
-) -> Result<(StatusCode, Json<BackfillResponse>), Refusal> {
+    caller: Principal,
+    PathParam(text): PathParam,
+    body: JsonBody,
+) -> Result<(StatusCode, Json<BackfillResponse>), ApiError> {
     let name = parse_name(&text)?;
     let (range, dry_run) = schedule::parse_backfill(body.as_str()?)?;
     let schedule = find(&app, &caller, &name).await?;
@@ -60,11 +61,11 @@ pub(crate) async fn backfill(
 // Predicts the store's decision. The store decides again when it runs the backfill.
 async fn plan(
     app: &App,
-    caller: &Caller,
+    caller: &Principal,
     schedule: &Schedule,
     range: &Backfill,
     overlap: Overlap,
-) -> Result<Vec<Occurrence>, Refusal> {
+) -> Result<Vec<Occurrence>, ApiError> {
     let now = Timestamp::now();
     let mut times = range.until_now(now).map_err(StoreError::from)?.times(schedule).map_err(StoreError::from)?;
     let fired = fired_times(app, caller, schedule, range).await?;
@@ -76,10 +77,10 @@ async fn plan(
 // Reads at most twice as many occurrences as a range may have: manual triggers add some between the scheduled ones.
 async fn fired_times(
     app: &App,
-    caller: &Caller,
+    caller: &Principal,
     schedule: &Schedule,
     range: &Backfill,
-) -> Result<HashSet<Timestamp>, Refusal> {
+) -> Result<HashSet<Timestamp>, ApiError> {
     let max_pages = 2 * Backfill::MAX / PageRequest::<()>::MAX_LIMIT;
     let mut times = HashSet::new();
     let mut page = PageRequest::after(range.to, PageRequest::<()>::MAX_LIMIT);

@@ -18,12 +18,13 @@ use orchestrix_core::{FieldError, Invalid, JobId, ScheduleName, Timestamp};
 use orchestrix_store::{PutResult, Schedule, StoreError};
 
 use crate::{
-    App, answer,
-    auth::caller::Caller,
-    body::Text,
+    App,
+    api_error::ApiError,
+    auth::principal::Principal,
+    body::JsonBody,
     openapi::problems::ScheduleNotFound,
-    params::{Named, Params},
-    refusal::Refusal,
+    params::{PathParam, QueryParams},
+    response,
 };
 
 /// The default number of upcoming times.
@@ -40,9 +41,9 @@ const DEFAULT_UPCOMING_TIMES: usize = 10;
 )]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
-    caller: Caller,
-    query: Params,
-) -> Result<Json<ListResponse<ScheduleView>>, Refusal> {
+    caller: Principal,
+    query: QueryParams,
+) -> Result<Json<ListResponse<ScheduleView>>, ApiError> {
     let page = page::parse_page(&query.0, |text| ScheduleName::new(text).ok())?;
     let schedules = app.store.list_schedules(caller.tenant(), &page).await?;
     Ok(Json(ListResponse::from_page(schedules, |schedule| ScheduleView::from(&schedule))))
@@ -68,14 +69,14 @@ pub(crate) async fn list(
 )]
 pub(crate) async fn put(
     State(app): State<Arc<App>>,
-    caller: Caller,
-    Named(text): Named,
-    body: Text,
-) -> Result<(StatusCode, Json<ScheduleView>), Refusal> {
+    caller: Principal,
+    PathParam(text): PathParam,
+    body: JsonBody,
+) -> Result<(StatusCode, Json<ScheduleView>), ApiError> {
     let name = ScheduleName::new(&text)
         .map_err(|error| Problem::invalid(Invalid::from(FieldError::new("name", error.message))))?;
-    let (schedule, resume) = schedule::parse(name.clone(), body.as_str()?, &caller.home())?;
-    caller.acts_for(&schedule.job.tenant)?;
+    let (schedule, resume) = schedule::parse(name.clone(), body.as_str()?, &caller.default_tenant())?;
+    caller.require_tenant(&schedule.job.tenant)?;
     let put = app.store.put_schedule(caller.tenant(), schedule).await?;
     if resume {
         app.store.resume_schedule(caller.tenant(), &name).await?;
@@ -100,9 +101,9 @@ pub(crate) async fn put(
 )]
 pub(crate) async fn get(
     State(app): State<Arc<App>>,
-    caller: Caller,
-    Named(text): Named,
-) -> Result<Json<ScheduleView>, Refusal> {
+    caller: Principal,
+    PathParam(text): PathParam,
+) -> Result<Json<ScheduleView>, ApiError> {
     Ok(Json(view(&app, &caller, &parse_name(&text)?).await?))
 }
 
@@ -119,9 +120,9 @@ pub(crate) async fn get(
 )]
 pub(crate) async fn delete(
     State(app): State<Arc<App>>,
-    caller: Caller,
-    Named(text): Named,
-) -> Result<StatusCode, Refusal> {
+    caller: Principal,
+    PathParam(text): PathParam,
+) -> Result<StatusCode, ApiError> {
     let name = parse_name(&text)?;
     match app.store.delete_schedule(caller.tenant(), &name).await? {
         true => Ok(StatusCode::NO_CONTENT),
@@ -146,10 +147,10 @@ pub(crate) async fn delete(
 )]
 pub(crate) async fn pause(
     State(app): State<Arc<App>>,
-    caller: Caller,
-    Named(text): Named,
-    body: Text,
-) -> Result<Json<ScheduleView>, Refusal> {
+    caller: Principal,
+    PathParam(text): PathParam,
+    body: JsonBody,
+) -> Result<Json<ScheduleView>, ApiError> {
     let name = parse_name(&text)?;
     let note = schedule::parse_pause(body.as_str()?)?;
     let changed = app.store.pause_schedule(caller.tenant(), &name, note).await?;
@@ -172,9 +173,9 @@ pub(crate) async fn pause(
 )]
 pub(crate) async fn resume(
     State(app): State<Arc<App>>,
-    caller: Caller,
-    Named(text): Named,
-) -> Result<Json<ScheduleView>, Refusal> {
+    caller: Principal,
+    PathParam(text): PathParam,
+) -> Result<Json<ScheduleView>, ApiError> {
     let name = parse_name(&text)?;
     let changed = app.store.resume_schedule(caller.tenant(), &name).await?;
     changed_view(&app, &caller, &name, changed).await
@@ -197,11 +198,11 @@ pub(crate) async fn resume(
 )]
 pub(crate) async fn trigger(
     State(app): State<Arc<App>>,
-    caller: Caller,
-    Named(text): Named,
-) -> Result<Response, Refusal> {
+    caller: Principal,
+    PathParam(text): PathParam,
+) -> Result<Response, ApiError> {
     let name = parse_name(&text)?;
-    Ok(answer::accepted(app.store.trigger_schedule(caller.tenant(), &name).await?.into()))
+    Ok(response::created_job(app.store.trigger_schedule(caller.tenant(), &name).await?.into()))
 }
 
 /// Lists the upcoming times of a schedule.
@@ -227,10 +228,10 @@ pub(crate) async fn trigger(
 )]
 pub(crate) async fn next_times(
     State(app): State<Arc<App>>,
-    caller: Caller,
-    Named(text): Named,
-    query: Params,
-) -> Result<Json<UpcomingTimesResponse>, Refusal> {
+    caller: Principal,
+    PathParam(text): PathParam,
+    query: QueryParams,
+) -> Result<Json<UpcomingTimesResponse>, ApiError> {
     let name = parse_name(&text)?;
     let (count, after) = parse_next_times(&query)?;
     let schedule = find(&app, &caller, &name).await?;
@@ -239,7 +240,7 @@ pub(crate) async fn next_times(
     Ok(Json(UpcomingTimesResponse { times: schedule.definition.timing().upcoming(after, count) }))
 }
 
-fn parse_next_times(query: &Params) -> Result<(usize, Option<Timestamp>), RequestError> {
+fn parse_next_times(query: &QueryParams) -> Result<(usize, Option<Timestamp>), RequestError> {
     let mut object = ObjectReader::parse(&query.0)?;
     let count = object.string("count", |text| {
         let count = text.parse().ok().filter(|count| (1..=MAX_UPCOMING_TIMES).contains(count));
@@ -264,10 +265,10 @@ fn parse_next_times(query: &Params) -> Result<(usize, Option<Timestamp>), Reques
 )]
 pub(crate) async fn list_occurrences(
     State(app): State<Arc<App>>,
-    caller: Caller,
-    Named(text): Named,
-    query: Params,
-) -> Result<Json<ListResponse<OccurrenceView>>, Refusal> {
+    caller: Principal,
+    PathParam(text): PathParam,
+    query: QueryParams,
+) -> Result<Json<ListResponse<OccurrenceView>>, ApiError> {
     let name = parse_name(&text)?;
     let page = page::parse_page(&query.0, |text| text.parse().ok())?;
     let occurrences = app.store.list_occurrences(caller.tenant(), &name, &page).await?;
@@ -275,16 +276,16 @@ pub(crate) async fn list_occurrences(
 }
 
 /// Parses the name in a path. A malformed name gets the same 404 as an unknown one.
-fn parse_name(text: &str) -> Result<ScheduleName, Refusal> {
-    ScheduleName::new(text).map_err(|_| Refusal::new(Code::ScheduleNotFound, "there is no such schedule"))
+fn parse_name(text: &str) -> Result<ScheduleName, ApiError> {
+    ScheduleName::new(text).map_err(|_| ApiError::new(Code::ScheduleNotFound, "there is no such schedule"))
 }
 
-async fn find(app: &App, caller: &Caller, name: &ScheduleName) -> Result<Schedule, Refusal> {
+async fn find(app: &App, caller: &Principal, name: &ScheduleName) -> Result<Schedule, ApiError> {
     let schedule = app.store.schedule(caller.tenant(), name).await?;
     Ok(schedule.ok_or_else(|| StoreError::ScheduleNotFound(name.clone()))?)
 }
 
-async fn view(app: &App, caller: &Caller, name: &ScheduleName) -> Result<ScheduleView, Refusal> {
+async fn view(app: &App, caller: &Principal, name: &ScheduleName) -> Result<ScheduleView, ApiError> {
     let schedule = find(app, caller, name).await?;
     let mut view = ScheduleView::from(&schedule);
     view.status.unfinished_jobs = unfinished_jobs(app, &schedule).await?;
@@ -293,17 +294,17 @@ async fn view(app: &App, caller: &Caller, name: &ScheduleName) -> Result<Schedul
 
 async fn changed_view(
     app: &App,
-    caller: &Caller,
+    caller: &Principal,
     name: &ScheduleName,
     changed: bool,
-) -> Result<Json<ScheduleView>, Refusal> {
+) -> Result<Json<ScheduleView>, ApiError> {
     let mut schedule = view(app, caller, name).await?;
     schedule.status.changed = Some(changed);
     Ok(Json(schedule))
 }
 
 /// Returns the schedule's unfinished jobs, oldest first. The overlap policy depends on them.
-async fn unfinished_jobs(app: &App, schedule: &Schedule) -> Result<Vec<JobId>, Refusal> {
+async fn unfinished_jobs(app: &App, schedule: &Schedule) -> Result<Vec<JobId>, ApiError> {
     let states = app.store.job_states(&schedule.open_jobs).await?;
     let is_unfinished = |id: &&JobId| states.iter().any(|(job, state)| job == *id && !state.is_terminal());
     Ok(schedule.open_jobs.iter().filter(is_unfinished).copied().collect())

@@ -13,7 +13,7 @@ use orchestrix_api::{
 use orchestrix_store::{Directive, Presence, WorkerInfo};
 
 use super::registration_cache::Fingerprint;
-use crate::{App, auth::caller::Caller, body::Text, gate::Turn, refusal::Refusal};
+use crate::{App, admission::AdmissionPermit, api_error::ApiError, auth::principal::Principal, body::JsonBody};
 
 /// How often a waiting request sends a heartbeat for its worker.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(10);
@@ -34,22 +34,22 @@ const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(10);
 )]
 pub(crate) async fn lease(
     State(app): State<Arc<App>>,
-    caller: Caller,
-    Extension(turn): Extension<Turn>,
-    body: Text,
-) -> Result<Json<LeaseResponse>, Refusal> {
+    caller: Principal,
+    Extension(permit): Extension<AdmissionPermit>,
+    body: JsonBody,
+) -> Result<Json<LeaseResponse>, ApiError> {
     let arrived = Instant::now();
     let poll = LeasePoll::parse(body.as_str()?)?;
     let no_jobs = || Json(LeaseResponse { leases: Vec::new(), waited_seconds: seconds(arrived.elapsed()) });
     let directive = heartbeat(&app, &poll).await?;
     // A waiting request must not hold an admission permit.
-    turn.give_back();
-    let permit = app.waits.try_acquire();
+    permit.release();
+    let permit = app.long_polls.try_acquire();
     let deadline = match permit {
         Ok(_) => Instant::now() + poll.wait,
         Err(_) => Instant::now(),
     };
-    let key_revoked = app.keys.ended(&caller);
+    let key_revoked = app.authenticator.revoked(&caller);
     tokio::pin!(key_revoked);
     // A draining worker gets no jobs, whether or not it knows the directive. It still waits: a worker that got an empty
     // response at once would poll in a tight loop.
@@ -61,11 +61,11 @@ pub(crate) async fn lease(
                 draining = !matches!(heartbeat(&app, &poll).await, Ok(Directive::Run));
             }
             () = tokio::time::sleep_until(deadline.into()) => return Ok(no_jobs()),
-            refusal = &mut key_revoked => return Err(refusal),
-            () = app.closed() => return Ok(no_jobs()),
+            error = &mut key_revoked => return Err(error),
+            () = app.shutdown_requested() => return Ok(no_jobs()),
         }
     }
-    let leasing = app.desk.lease(&poll.claim, deadline);
+    let leasing = app.lease_hub.lease(&poll.claim, deadline);
     tokio::pin!(leasing);
     loop {
         tokio::select! {
@@ -73,10 +73,10 @@ pub(crate) async fn lease(
                 let jobs = jobs?;
                 if !jobs.is_empty() {
                     // The key may have been revoked during the wait. Undelivered jobs are released.
-                    app.keys.check(&caller).await?;
+                    app.authenticator.recheck(&caller).await?;
                 }
-                let waited_seconds = seconds(jobs.begun().saturating_duration_since(arrived));
-                let leases = jobs.take().into_iter().map(LeaseView::from).collect();
+                let waited_seconds = seconds(jobs.claim_started_at().saturating_duration_since(arrived));
+                let leases = jobs.into_jobs().into_iter().map(LeaseView::from).collect();
                 return Ok(Json(LeaseResponse { leases, waited_seconds }));
             }
             // An error of the store is left to the claim, which reports it.
@@ -84,14 +84,14 @@ pub(crate) async fn lease(
                 Ok(Directive::Run) | Err(_) => {}
                 Ok(_) => return Ok(no_jobs()),
             },
-            refusal = &mut key_revoked => return Err(refusal),
-            () = app.closed() => return Ok(no_jobs()),
+            error = &mut key_revoked => return Err(error),
+            () = app.shutdown_requested() => return Ok(no_jobs()),
         }
     }
 }
 
 // Sends a heartbeat for the worker. Registers the worker if it is unknown or its queues, job types or slots changed.
-async fn heartbeat(app: &App, poll: &LeasePoll) -> Result<Directive, Refusal> {
+async fn heartbeat(app: &App, poll: &LeasePoll) -> Result<Directive, ApiError> {
     let claim = &poll.claim;
     let free = u32::try_from(claim.limit).unwrap_or(u32::MAX);
     let fingerprint = Fingerprint::new(&claim.queues, claim.job_types.as_deref(), poll.slots);

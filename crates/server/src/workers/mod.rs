@@ -13,9 +13,9 @@ use orchestrix_core::LeaseToken;
 
 pub(crate) use registration_cache::RegistrationCache;
 
-use crate::refusal::Refusal;
+use crate::api_error::ApiError;
 
 /// Parses the lease token in a path. A malformed token gets the same 409 as a lost lease.
-fn parse_token(text: &str) -> Result<LeaseToken, Refusal> {
-    text.parse().map_err(|_| Refusal::new(Code::LeaseLost, "the token owns no job"))
+fn parse_token(text: &str) -> Result<LeaseToken, ApiError> {
+    text.parse().map_err(|_| ApiError::new(Code::LeaseLost, "the token owns no job"))
 }

@@ -17,9 +17,9 @@ use orchestrix_core::Invalid;
 use orchestrix_store::{FinishError, OutcomeReport, StoreError, metrics};
 
 use super::parse_token;
-use crate::{App, body::Text, openapi::problems::LeaseLost, params::Named, refusal::Refusal};
+use crate::{App, api_error::ApiError, body::JsonBody, openapi::problems::LeaseLost, params::PathParam};
 
-async fn finish(app: &App, kind: OutcomeKind, text: &str, body: &Text) -> Result<Json<JobStatusView>, Refusal> {
+async fn finish(app: &App, kind: OutcomeKind, text: &str, body: &JsonBody) -> Result<Json<JobStatusView>, ApiError> {
     // An invalid body is reported even if the lease is lost.
     let outcome = parse_outcome(kind, body.as_str()?)?;
     let token = parse_token(text)?;
@@ -48,9 +48,9 @@ macro_rules! outcome_handlers {
             )]
             pub(crate) async fn $name(
                 State(app): State<Arc<App>>,
-                Named(text): Named,
-                body: Text,
-            ) -> Result<Json<JobStatusView>, Refusal> {
+                PathParam(text): PathParam,
+                body: JsonBody,
+            ) -> Result<Json<JobStatusView>, ApiError> {
                 finish(&app, OutcomeKind::$kind, &text, &body).await
             }
         )+
@@ -85,7 +85,10 @@ outcome_handlers! {
     request_body = OutcomesRequest,
     responses((status = 200, description = "The results, in the order of the request.", body = OutcomesResponse)),
 )]
-pub(crate) async fn finish_batch(State(app): State<Arc<App>>, body: Text) -> Result<Json<OutcomesResponse>, Refusal> {
+pub(crate) async fn finish_batch(
+    State(app): State<Arc<App>>,
+    body: JsonBody,
+) -> Result<Json<OutcomesResponse>, ApiError> {
     let items = body.read(parse_outcomes).await?;
     let (mut texts, mut reports) = (Vec::with_capacity(items.len()), Vec::with_capacity(items.len()));
     for (text, token, outcome) in items {

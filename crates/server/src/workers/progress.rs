@@ -11,7 +11,7 @@ use orchestrix_api::{
 use orchestrix_core::JobStatus;
 
 use super::parse_token;
-use crate::{App, body::Text, openapi::problems::LeaseLost, params::Named, refusal::Refusal};
+use crate::{App, api_error::ApiError, body::JsonBody, openapi::problems::LeaseLost, params::PathParam};
 
 /// Reports the progress of a running job.
 #[utoipa::path(
@@ -28,9 +28,9 @@ use crate::{App, body::Text, openapi::problems::LeaseLost, params::Named, refusa
 )]
 pub(crate) async fn report(
     State(app): State<Arc<App>>,
-    Named(text): Named,
-    body: Text,
-) -> Result<Json<JobStatusView>, Refusal> {
+    PathParam(text): PathParam,
+    body: JsonBody,
+) -> Result<Json<JobStatusView>, ApiError> {
     let update = parse_progress(body.as_str()?)?;
     let token = parse_token(&text)?;
     app.store.record_progress(token, update).await?;
@@ -52,9 +52,9 @@ pub(crate) async fn report(
 )]
 pub(crate) async fn append_logs(
     State(app): State<Arc<App>>,
-    Named(text): Named,
-    body: Text,
-) -> Result<Json<JobStatusView>, Refusal> {
+    PathParam(text): PathParam,
+    body: JsonBody,
+) -> Result<Json<JobStatusView>, ApiError> {
     let lines = parse_logs(body.as_str()?)?;
     let token = parse_token(&text)?;
     app.store.append_logs(token, lines).await?;

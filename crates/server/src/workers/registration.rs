@@ -11,7 +11,7 @@ use orchestrix_core::LeaseToken;
 use orchestrix_store::{Directive, LeaseStatus, WorkerInfo};
 
 use super::registration_cache::Fingerprint;
-use crate::{App, body::Text, refusal::Refusal};
+use crate::{App, api_error::ApiError, body::JsonBody};
 
 /// Registers a worker at its start.
 ///
@@ -25,7 +25,7 @@ use crate::{App, body::Text, refusal::Refusal};
     request_body = RegisterRequest,
     responses((status = 200, description = "The worker is registered.", body = RegisterResponse)),
 )]
-pub(crate) async fn register(State(app): State<Arc<App>>, body: Text) -> Result<Json<RegisterResponse>, Refusal> {
+pub(crate) async fn register(State(app): State<Arc<App>>, body: JsonBody) -> Result<Json<RegisterResponse>, ApiError> {
     let info = parse_registration(body.as_str()?)?;
     let _guard = app.registrations.write_lock().await;
     let directive = app.store.register_worker(&info).await?;
@@ -43,7 +43,10 @@ pub(crate) async fn register(State(app): State<Arc<App>>, body: Text) -> Result<
     request_body = HeartbeatRequest,
     responses((status = 200, description = "The status of each lease, and the directive.", body = HeartbeatResponse)),
 )]
-pub(crate) async fn heartbeat(State(app): State<Arc<App>>, body: Text) -> Result<Json<HeartbeatResponse>, Refusal> {
+pub(crate) async fn heartbeat(
+    State(app): State<Arc<App>>,
+    body: JsonBody,
+) -> Result<Json<HeartbeatResponse>, ApiError> {
     let heartbeat = Heartbeat::parse(body.as_str()?)?;
     let mut tokens: Vec<LeaseToken> = heartbeat.tokens.iter().filter_map(|(_, token)| *token).collect();
     tokens.sort_unstable();
@@ -63,7 +66,7 @@ pub(crate) async fn heartbeat(State(app): State<Arc<App>>, body: Text) -> Result
 }
 
 // Registers the worker for all queues and job types. Its next lease request corrects them.
-async fn register_unknown(app: &App, heartbeat: &Heartbeat) -> Result<Directive, Refusal> {
+async fn register_unknown(app: &App, heartbeat: &Heartbeat) -> Result<Directive, ApiError> {
     let _guard = app.registrations.write_lock().await;
     if let Some(directive) = app.store.heartbeat_worker(&heartbeat.worker, heartbeat.presence.clone()).await? {
         return Ok(directive);
@@ -88,7 +91,7 @@ async fn register_unknown(app: &App, heartbeat: &Heartbeat) -> Result<Directive,
     request_body = HeartbeatRequest,
     responses((status = 204, description = "The worker is removed.")),
 )]
-pub(crate) async fn leave(State(app): State<Arc<App>>, body: Text) -> Result<StatusCode, Refusal> {
+pub(crate) async fn leave(State(app): State<Arc<App>>, body: JsonBody) -> Result<StatusCode, ApiError> {
     let heartbeat = Heartbeat::parse(body.as_str()?)?;
     app.store.remove_worker(&heartbeat.worker, heartbeat.presence.instance.as_ref()).await?;
     app.registrations.remove(&heartbeat.worker);

@@ -14,7 +14,7 @@ use orchestrix_store::{Clock, Directive, ManualClock, NewKey, PageRequest, Queue
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
-use crate::{App, Auth, ServerOptions, auth::secret::Shown, router};
+use crate::{App, Auth, ServerOptions, auth::bearer_key::BearerKey, router};
 
 async fn post(server: &Router, path: &str, body: &Value) -> Response<Body> {
     post_with(server, path, "", body).await
@@ -50,7 +50,7 @@ async fn json(response: Response<Body>) -> (StatusCode, Value) {
 
 #[tokio::test]
 async fn a_drain_during_a_registration_is_not_lost() {
-    let (store, app, server) = start_server(Auth::Own("test".into()));
+    let (store, app, server) = start_server(Auth::InProcess("test".into()));
     let name = "w".parse().unwrap();
     let lease_request = |queue: &str| json!({"workerId": "w", "queues": [queue], "max": 3, "waitSeconds": 0});
     assert_eq!(post(&server, "/worker/leases", &lease_request("a")).await.status(), StatusCode::OK);
@@ -87,7 +87,7 @@ async fn a_drain_during_a_registration_is_not_lost() {
 
 #[tokio::test]
 async fn a_heartbeat_changes_only_the_fields_it_sends() {
-    let (store, _, server) = start_server(Auth::Own("test".into()));
+    let (store, _, server) = start_server(Auth::InProcess("test".into()));
     let heartbeat = async |more: Value| {
         let mut body = json!({"workerId": "w", "leaseTokens": []});
         body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -110,7 +110,7 @@ async fn a_heartbeat_changes_only_the_fields_it_sends() {
 
 #[tokio::test]
 async fn a_worker_without_capacity_is_not_registered_again_for_every_other_max() {
-    let (store, _, server) = start_server(Auth::Own("test".into()));
+    let (store, _, server) = start_server(Auth::InProcess("test".into()));
     for max in [3, 2, 1] {
         let lease_request = json!({"workerId": "w", "max": max, "waitSeconds": 0});
         assert_eq!(post(&server, "/worker/leases", &lease_request).await.status(), StatusCode::OK);
@@ -119,8 +119,8 @@ async fn a_worker_without_capacity_is_not_registered_again_for_every_other_max()
     }
 }
 
-async fn key(store: &Arc<dyn Store>) -> Shown {
-    let shown = Shown::fresh();
+async fn key(store: &Arc<dyn Store>) -> BearerKey {
+    let shown = BearerKey::generate();
     let key = NewKey {
         id: shown.id.clone(),
         digest: shown.digest(),
@@ -138,7 +138,7 @@ async fn key(store: &Arc<dyn Store>) -> Shown {
 async fn a_revoked_key_gets_no_jobs_and_its_long_poll_ends() {
     let (store, app, server) = start_server(Auth::Keys);
     let (revoked, valid) = (key(&store).await, key(&store).await);
-    let text = revoked.text();
+    let text = revoked.reveal();
     let lease_request = json!({"workerId": "w", "max": 3, "waitSeconds": 60});
     let mut long_poll = pin!(post_with(&server, "/worker/leases", &text, &lease_request));
     let known = async {
@@ -151,22 +151,22 @@ async fn a_revoked_key_gets_no_jobs_and_its_long_poll_ends() {
         () = known => {}
     }
     assert!(store.revoke_key(&revoked.id).await.unwrap());
-    app.keys.forget(&revoked.id);
+    app.authenticator.forget(&revoked.id);
     let id = store.enqueue_job(NewJob::new("t".parse().unwrap())).await.unwrap().id;
     let (status, answer) = json(long_poll.await).await;
     assert_eq!((status, &answer["code"]), (StatusCode::UNAUTHORIZED, &"unauthenticated".into()), "{answer}");
-    app.desk.cleared().await;
+    app.lease_hub.drain().await;
     let job = store.job(id).await.unwrap().unwrap();
     assert_eq!((job.state, job.attempts), (JobState::Pending, 0));
 
     // The long poll also ends early when there is no job.
     store.cancel_job(id).await.unwrap();
-    let text = valid.text();
+    let text = valid.reveal();
     let started = tokio::time::Instant::now();
     let mut long_poll = pin!(post_with(&server, "/worker/leases", &text, &lease_request));
     assert!(tokio::time::timeout(Duration::from_secs(20), &mut long_poll).await.is_err(), "a valid key may wait");
     assert!(store.revoke_key(&valid.id).await.unwrap());
-    app.keys.forget(&valid.id);
+    app.authenticator.forget(&valid.id);
     assert_eq!(long_poll.await.status(), StatusCode::UNAUTHORIZED);
     assert!(started.elapsed() < Duration::from_secs(30), "{:?}", started.elapsed());
 }
@@ -174,7 +174,7 @@ async fn a_revoked_key_gets_no_jobs_and_its_long_poll_ends() {
 #[tokio::test]
 async fn a_first_heartbeat_does_not_overwrite_a_concurrent_lease_request() {
     for heartbeat_first in [true, false] {
-        let (store, app, server) = start_server(Auth::Own("test".into()));
+        let (store, app, server) = start_server(Auth::InProcess("test".into()));
         let heartbeat = json!({"workerId": "w", "leaseTokens": [], "freeSlots": 3});
         let lease_request = json!({"workerId": "w", "queues": ["q"], "jobTypes": ["t"], "max": 3, "waitSeconds": 0});
 
@@ -208,7 +208,7 @@ async fn a_first_heartbeat_does_not_overwrite_a_concurrent_lease_request() {
 
 #[tokio::test(start_paused = true)]
 async fn a_draining_worker_waits_as_long_as_it_requested_and_gets_no_jobs() {
-    let (store, _app, server) = start_server(Auth::Own("test".into()));
+    let (store, _app, server) = start_server(Auth::InProcess("test".into()));
     let lease_request = |seconds: u64| json!({"workerId": "w", "waitSeconds": seconds});
     post(&server, "/worker/leases", &lease_request(0)).await;
     store.direct_worker(&"w".parse().unwrap(), Directive::Drain).await.unwrap();
@@ -223,7 +223,7 @@ async fn a_draining_worker_waits_as_long_as_it_requested_and_gets_no_jobs() {
 async fn a_draining_worker_stays_live_and_draining_while_it_waits() {
     let clock = Arc::new(ManualClock::new(orchestrix_core::Timestamp::now()));
     let store: Arc<dyn Store> = Arc::new(MemoryStore::with_clock(Arc::clone(&clock) as Arc<dyn Clock>));
-    let options = ServerOptions { auth: Auth::Own("test".into()), ..ServerOptions::default() };
+    let options = ServerOptions { auth: Auth::InProcess("test".into()), ..ServerOptions::default() };
     let server = router(App::new(Arc::clone(&store), options));
     let lease_request = |seconds: u64| json!({"workerId": "w", "waitSeconds": seconds});
     post(&server, "/worker/leases", &lease_request(0)).await;

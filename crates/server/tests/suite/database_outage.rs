@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use axum::http::StatusCode;
 use orchestrix_postgres::{PostgresOptions, PostgresStore};
-use orchestrix_testkit::{Proxy, TestDatabase};
+use orchestrix_testkit::{FaultProxy, TestDatabase};
 use serde_json::json;
 
 use crate::test_server::TestServer;
@@ -13,7 +13,7 @@ use crate::test_server::TestServer;
 async fn only_metrics_are_served_while_the_database_is_unavailable() {
     let database = TestDatabase::create("outage").unwrap();
     let port = database.url().rsplit_once('/').and_then(|(server, _)| server.rsplit_once(':')).unwrap().1;
-    let proxy = Proxy::start(([127, 0, 0, 1], port.parse().unwrap()).into()).unwrap();
+    let proxy = FaultProxy::start(([127, 0, 0, 1], port.parse().unwrap()).into()).unwrap();
     let through = database.url().replace(&format!(":{port}/"), &format!(":{}/", proxy.address().port()));
     let server = TestServer::with_store(Arc::new(PostgresStore::open(PostgresOptions::new(&through)).await.unwrap()));
     let [operator, client, uncached] = [

@@ -11,7 +11,7 @@ use std::{
 
 use orchestrix_core::{JobType, NewJob, Queue, WorkerName};
 use orchestrix_memory::MemoryStore;
-use orchestrix_server::{App, Auth, Local, ServerOptions, serve};
+use orchestrix_server::{App, Auth, InProcessApi, ServerOptions, serve};
 use orchestrix_store::{
     ClaimRequest, Clock, LogLevel, LogLine, ManualClock, Outcome, OutcomeReport, Store,
     changes::{ENQUEUED_FACTOR, MAX_CHANGES},
@@ -32,7 +32,7 @@ const TIMEOUT: Duration = Duration::from_secs(40);
 /// A server that listens until the test ends.
 struct LiveServer {
     store: Arc<dyn Store>,
-    local: Local,
+    local: InProcessApi,
     address: SocketAddr,
 }
 
@@ -43,7 +43,7 @@ impl LiveServer {
 
     async fn with_store(store: MemoryStore, options: ServerOptions) -> Self {
         let store: Arc<dyn Store> = Arc::new(store);
-        let local = Local::new(Arc::clone(&store), "local:test");
+        let local = InProcessApi::new(Arc::clone(&store), "local:test");
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         tokio::spawn(serve(App::new(Arc::clone(&store), options), listener, std::future::pending()));
@@ -121,7 +121,7 @@ impl LiveServer {
 // Keys are rechecked at every ping. A test that does not read a socket for three pings loses it, so the interval is
 // not too short.
 fn with_keys() -> ServerOptions {
-    ServerOptions { auth: Auth::Keys, live_ping: Duration::from_secs(2), ..ServerOptions::default() }
+    ServerOptions { auth: Auth::Keys, ping_interval: Duration::from_secs(2), ..ServerOptions::default() }
 }
 
 /// The next message other than a ping.
@@ -218,7 +218,8 @@ async fn a_browser_sends_its_key_as_a_subprotocol_and_the_response_does_not_repe
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_quota_of_one_key_does_not_affect_other_keys() {
-    let server = LiveServer::new(ServerOptions { live: 4, live_share: 2, ..with_keys() }).await;
+    let server =
+        LiveServer::new(ServerOptions { max_subscriptions: 4, max_subscriptions_per_key: 2, ..with_keys() }).await;
     let (job, (busy, _), (other, _)) =
         (server.enqueue_job().await, server.create_key("client").await, server.create_key("client").await);
     let first = server.open_events(&job, Some(&busy));
@@ -234,7 +235,8 @@ async fn the_quota_of_one_key_does_not_affect_other_keys() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_event_stream_that_is_not_read_is_closed() {
-    let options = ServerOptions { live: 1, write_timeout: Duration::from_millis(500), ..ServerOptions::default() };
+    let options =
+        ServerOptions { max_subscriptions: 1, write_timeout: Duration::from_millis(500), ..ServerOptions::default() };
     let server = LiveServer::new(options).await;
     let job = server.enqueue_job().await;
     let claimed = server.store.claim_jobs(&ClaimRequest::any(WorkerName::new("w").unwrap(), 1)).await.unwrap();
@@ -252,8 +254,12 @@ async fn an_event_stream_that_is_not_read_is_closed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_socket_that_does_not_answer_pings_is_closed() {
-    let server =
-        LiveServer::new(ServerOptions { live: 1, live_ping: Duration::from_millis(100), ..Default::default() }).await;
+    let server = LiveServer::new(ServerOptions {
+        max_subscriptions: 1,
+        ping_interval: Duration::from_millis(100),
+        ..Default::default()
+    })
+    .await;
     let job = server.enqueue_job().await;
     let (silent, _) = server.open_socket(header::USER_AGENT, "test").unwrap();
     assert_eq!(server.open_events(&job, None).0, 429);
@@ -264,7 +270,12 @@ async fn a_socket_that_does_not_answer_pings_is_closed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_socket_that_is_not_read_is_closed() {
     let timeout = Duration::from_millis(300);
-    let server = LiveServer::new(ServerOptions { live: 1, live_patience: timeout, ..Default::default() }).await;
+    let server = LiveServer::new(ServerOptions {
+        max_subscriptions: 1,
+        subscription_write_timeout: timeout,
+        ..Default::default()
+    })
+    .await;
     let job = server.enqueue_job().await;
     let (mut silent, _) = server.open_socket(header::USER_AGENT, "test").unwrap();
     block_in_place(|| silent.send(Message::text(r#"{"subscribe": {"all": true}}"#))).unwrap();

@@ -3,6 +3,7 @@
 
 mod access;
 mod audit;
+mod audit_failure;
 mod database_outage;
 mod live;
 mod openapi;

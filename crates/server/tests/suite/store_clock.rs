@@ -4,17 +4,17 @@ use std::{sync::Arc, time::Duration};
 
 use orchestrix_core::{Instance, JobId, NewJob, WorkerName};
 use orchestrix_memory::MemoryStore;
-use orchestrix_server::Local;
+use orchestrix_server::InProcessApi;
 use orchestrix_store::{ClaimRequest, ManualClock, Store, WorkerInfo};
 use serde_json::{Value, json};
 
-async fn get(local: &Local, path: &str) -> Value {
+async fn get(local: &InProcessApi, path: &str) -> Value {
     let (status, body) = local.call("GET".parse().unwrap(), path, None).await.unwrap();
     assert!(status.is_success(), "{path}: {body:?}");
     serde_json::from_slice(&body).unwrap()
 }
 
-async fn reason_codes(local: &Local, id: JobId) -> Vec<String> {
+async fn reason_codes(local: &InProcessApi, id: JobId) -> Vec<String> {
     let explanation = get(local, &format!("/admin/jobs/{id}/explain")).await;
     explanation["reasons"]
         .as_array()
@@ -28,7 +28,7 @@ async fn reason_codes(local: &Local, id: JobId) -> Vec<String> {
 async fn a_server_with_a_wrong_clock_reports_live_workers_and_leases_correctly() {
     let clock = Arc::new(ManualClock::new("2020-01-01T00:00:00Z".parse().unwrap()));
     let store: Arc<dyn Store> = Arc::new(MemoryStore::with_clock(Arc::clone(&clock) as _));
-    let local = Local::new(Arc::clone(&store), "test");
+    let local = InProcessApi::new(Arc::clone(&store), "test");
     let name = WorkerName::new("w").unwrap();
     let slow = WorkerInfo {
         concurrency: 2,

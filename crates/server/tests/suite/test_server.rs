@@ -9,7 +9,7 @@ use axum::{
 };
 use orchestrix_core::{JobState, WorkerName};
 use orchestrix_memory::MemoryStore;
-use orchestrix_server::{App, Auth, Local, Metrics, ServerOptions, router};
+use orchestrix_server::{App, Auth, InProcessApi, Metrics, ServerOptions, router};
 use orchestrix_store::{ClaimRequest, Outcome, OutcomeReport, Store};
 use serde_json::{Value, json};
 use tower::ServiceExt;
@@ -18,7 +18,7 @@ use tower::ServiceExt;
 pub(crate) struct TestServer {
     pub(crate) store: Arc<dyn Store>,
     router: Router,
-    pub(crate) local: Local,
+    pub(crate) local: InProcessApi,
 }
 
 impl TestServer {
@@ -30,7 +30,7 @@ impl TestServer {
         let metrics = Some(Metrics::new(|| "some 1\n".into()));
         let options = ServerOptions { auth: Auth::Keys, metrics, ..ServerOptions::default() };
         let router = router(App::new(Arc::clone(&store), options));
-        let local = Local::new(Arc::clone(&store), "local:test");
+        let local = InProcessApi::new(Arc::clone(&store), "local:test");
         Self { store, router, local }
     }
 

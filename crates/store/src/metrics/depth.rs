@@ -1,4 +1,4 @@
-//! How full queues are, as the leader tells it.
+//! Queue depth gauges, which the leader publishes.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,21 +10,20 @@ use metrics::{SharedString, gauge};
 use super::{QUEUE_DEPTH, QUEUE_OLDEST, series};
 use crate::QueueDepth;
 
-/// What was last said of queues: whatever is not there any more stands at nothing afterwards, and whoever leads no longer says
-/// nothing.
+/// The published queue depths. Series that are no longer reported are set to zero.
 #[derive(Debug, Default)]
-pub struct Depths(Mutex<Said>);
+pub struct Depths(Mutex<Published>);
 
 #[derive(Debug, Default)]
-struct Said {
+struct Published {
     depths: BTreeSet<(SharedString, &'static str)>,
     oldest: BTreeSet<SharedString>,
 }
 
 impl Depths {
-    /// Says how the queues stand; none are left once this node leads no longer.
-    pub fn say(&self, queues: &[QueueDepth]) {
-        // Queues without series of their own add up.
+    /// Publishes the depths. An empty slice clears all, as when this node stops leading.
+    pub fn publish(&self, queues: &[QueueDepth]) {
+        // Queues without series of their own share one and are added up.
         let (mut depths, mut oldest) = (BTreeMap::<_, f64>::new(), BTreeMap::<_, f64>::new());
         for queue in queues {
             let name = series::queue(&queue.queue);
@@ -35,24 +34,24 @@ impl Depths {
             let longest = oldest.entry(name).or_default();
             *longest = longest.max(wait);
         }
-        let mut said = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        for (queue, state) in std::mem::take(&mut said.depths) {
+        let mut published = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for (queue, state) in std::mem::take(&mut published.depths) {
             if !depths.contains_key(&(queue.clone(), state)) {
                 gauge!(QUEUE_DEPTH, "queue" => queue, "state" => state).set(0.0);
             }
         }
-        for queue in std::mem::take(&mut said.oldest) {
+        for queue in std::mem::take(&mut published.oldest) {
             if !oldest.contains_key(&queue) {
                 gauge!(QUEUE_OLDEST, "queue" => queue).set(0.0);
             }
         }
         for ((queue, state), n) in depths {
             gauge!(QUEUE_DEPTH, "queue" => queue.clone(), "state" => state).set(n);
-            said.depths.insert((queue, state));
+            published.depths.insert((queue, state));
         }
         for (queue, wait) in oldest {
             gauge!(QUEUE_OLDEST, "queue" => queue.clone()).set(wait);
-            said.oldest.insert(queue);
+            published.oldest.insert(queue);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Run times of attempts, gathered before the recorder is asked.
+//! Run times of attempts.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -7,12 +7,12 @@ use orchestrix_core::{JobType, Queue};
 
 use super::{JOB_RUN, lane};
 
-/// Run times of attempts that end together. Looks up each histogram once.
+/// Records run times of attempts that end together. Looks up each histogram once.
 #[derive(Debug, Default)]
 pub struct RunTimes(BTreeMap<(Queue, JobType), Histogram>);
 
 impl RunTimes {
-    /// Records how long one attempt ran.
+    /// Records the run time of one attempt.
     pub fn record(&mut self, queue: &Queue, job_type: &JobType, took: Duration) {
         let histogram = self
             .0

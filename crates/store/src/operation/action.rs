@@ -1,22 +1,22 @@
-//! What an operation does to jobs.
+//! The action of a bulk operation.
 
 use orchestrix_core::{Event, FieldError, JobState, Priority};
 
 use crate::JobFilter;
 
-/// What is done to each job.
+/// What a bulk operation does to each job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BulkAction {
-    /// Another chance for dead and cancelled ones.
+    /// Retries dead and cancelled jobs.
     Retry,
-    /// An end to unfinished ones.
+    /// Cancels unfinished jobs.
     Cancel,
-    /// This urgency for unfinished ones.
+    /// Sets the priority of unfinished jobs.
     Priority(Priority),
 }
 
 impl BulkAction {
-    /// The action as APIs spell it.
+    /// The name that APIs use.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Retry => "retry",
@@ -25,7 +25,7 @@ impl BulkAction {
         }
     }
 
-    /// The urgency it gives, if it gives one.
+    /// The priority that it sets, if any.
     pub const fn priority(self) -> Option<Priority> {
         match self {
             Self::Priority(priority) => Some(priority),
@@ -33,31 +33,33 @@ impl BulkAction {
         }
     }
 
-    /// Reads the action, which for `priority` needs one.
+    /// Parses the action. Only `priority` takes a priority, and requires it.
     pub fn parse(text: &str, priority: Option<Priority>) -> Result<Self, FieldError> {
         match (text, priority) {
             ("retry", None) => Ok(Self::Retry),
             ("cancel", None) => Ok(Self::Cancel),
             ("priority", Some(priority)) => Ok(Self::Priority(priority)),
             ("priority", None) => Err(FieldError::new("priority", "must be given")),
-            ("retry" | "cancel", Some(_)) => Err(FieldError::new("priority", "goes only with the action priority")),
+            ("retry" | "cancel", Some(_)) => {
+                Err(FieldError::new("priority", "is only allowed with the action priority"))
+            }
             _ => Err(FieldError::new("action", "must be retry, cancel or priority")),
         }
     }
 
-    /// Whether a job in this state can take it.
-    pub fn suits(self, state: JobState) -> bool {
+    /// Whether it applies to a job in this state.
+    pub fn applies_to(self, state: JobState) -> bool {
         match self {
             Self::Retry => state.next(Event::Redrive).is_ok(),
             Self::Cancel | Self::Priority(_) => !state.is_terminal(),
         }
     }
 
-    /// `filter` without the states that cannot take it; `None` if nothing is left.
+    /// `filter` limited to states that it applies to; `None` if none are left.
     pub fn narrow(self, filter: &JobFilter) -> Option<JobFilter> {
-        let suited = JobState::ALL.into_iter().filter(|state| self.suits(*state));
+        let applicable = JobState::ALL.into_iter().filter(|state| self.applies_to(*state));
         let states: Vec<JobState> =
-            suited.filter(|state| filter.states.is_empty() || filter.states.contains(state)).collect();
+            applicable.filter(|state| filter.states.is_empty() || filter.states.contains(state)).collect();
         (!states.is_empty()).then(|| JobFilter { states, ..filter.clone() })
     }
 }
@@ -67,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_action_is_asked_only_of_jobs_that_can_take_it() {
+    fn a_filter_is_limited_to_states_that_the_action_applies_to() {
         let all = JobFilter::default();
         let states = |action: BulkAction, filter: &JobFilter| action.narrow(filter).map(|filter| filter.states);
         assert_eq!(states(BulkAction::Retry, &all).unwrap(), [JobState::Dead, JobState::Cancelled]);
@@ -79,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_priority_is_given_just_where_it_is_meant() {
+    fn only_the_action_priority_takes_a_priority() {
         let five = Priority::new(5).unwrap();
         for action in [BulkAction::Retry, BulkAction::Cancel, BulkAction::Priority(five)] {
             assert_eq!(BulkAction::parse(action.as_str(), action.priority()), Ok(action));

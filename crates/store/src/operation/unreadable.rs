@@ -1,4 +1,4 @@
-//! Operations that this program cannot read: a newer one may have begun them, and will work them off when it leads.
+//! Operations that this version cannot read. A newer version may have begun them and will run them when it leads.
 
 use std::{
     collections::BTreeSet,
@@ -7,21 +7,21 @@ use std::{
 
 use orchestrix_core::OperationId;
 
-/// Of which of them somebody was told: each is worth one warning, and whoever leads looks many times a second.
+/// The unreadable operations that were logged. Each is logged once, since the leader reads them many times a second.
 #[derive(Debug, Default)]
 pub struct Unreadable(Mutex<BTreeSet<OperationId>>);
 
 impl Unreadable {
-    /// As many are remembered; they are told of again once there are more.
-    const MOST: usize = 1_000;
+    /// The most ids remembered. Beyond it, all are logged again.
+    const MAX_IDS: usize = 1_000;
 
-    /// Whether nobody was told of this one yet.
+    /// Whether this operation has not been logged yet. Marks it as logged.
     pub fn is_new(&self, id: OperationId) -> bool {
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.len() >= Self::MOST {
-            told.clear();
+        let mut logged = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if logged.len() >= Self::MAX_IDS {
+            logged.clear();
         }
-        told.insert(id)
+        logged.insert(id)
     }
 }
 
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_is_told_of_once() {
+    fn each_operation_is_logged_once() {
         let unreadable = Unreadable::default();
         let ids = [1, 2].map(|n| OperationId::after(None, Timestamp::UNIX_EPOCH, [n; 10]));
         assert_eq!([ids[0], ids[1], ids[0]].map(|id| unreadable.is_new(id)), [true, true, false]);

@@ -1,4 +1,4 @@
-//! A past range that should be filled, and which times that means.
+//! Backfills: enqueuing jobs for nominal times of a past range.
 
 use std::time::Duration;
 
@@ -10,38 +10,38 @@ use orchestrix_core::{
 use super::Schedule;
 use crate::clock::until;
 
-/// A past range that should be filled.
+/// A past range to backfill.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Backfill {
-    /// From this nominal time on.
+    /// The start, inclusive.
     pub from: Timestamp,
-    /// Until before this, which must not lie ahead.
+    /// The end, exclusive. Must not be in the future.
     pub to: Timestamp,
-    /// What to do while jobs are unfinished; the schedule's own policy unless said otherwise.
+    /// The overlap policy; `None` for the schedule's own.
     pub overlap: Option<Overlap>,
 }
 
 impl Backfill {
-    /// The most occurrences one call may fill.
+    /// The most occurrences per call.
     pub const MAX: usize = 10_000;
-    /// How far ahead of the store's clock "now" may be on a caller's. Nothing that lies ahead is filled for it.
+    /// How far the caller's clock may be ahead of the store's. Nominal times in the future are not enqueued anyway.
     pub const SKEW: Duration = Duration::from_secs(60);
 
-    /// The range as the store may fill it at `now`, no further than until now. Names every bad bound.
+    /// Validates the range and ends it at `now`. Names every bad bound.
     pub fn until_now(&self, now: Timestamp) -> Result<Self, Invalid> {
         let mut errors = Vec::new();
         errors.extend(NewSchedule::check_time("from", self.from).err());
         if self.to <= self.from {
             errors.push(FieldError::new("to", format!("must be after from, {}", self.from)));
         } else if until(now, self.to) > Self::SKEW {
-            errors.push(FieldError::new("to", format!("lies ahead of now, {now}: those times fire by themselves")));
+            errors.push(FieldError::new("to", format!("is after now, {now}: future times fire by themselves")));
         }
         Invalid::check(errors)?;
         Ok(Self { to: self.to.min(now), ..self.clone() })
     }
 
-    /// The nominal times to fill: those of the range that the schedule's start and end allow. What the schedule itself has not dealt
-    /// with yet is left to it, unless it is paused.
+    /// The nominal times of the range, within the schedule's start and end. Unless the schedule is paused, times that it has
+    /// not processed yet are left out: it will fire them itself.
     pub fn times(&self, schedule: &Schedule) -> Result<Vec<Timestamp>, FieldError> {
         if self.to <= self.from {
             return Err(FieldError::new("to", format!("must be after from, {}", self.from)));
@@ -51,7 +51,7 @@ impl Backfill {
             times.retain(|time| *time <= schedule.counted_from);
         }
         if times.len() > Self::MAX {
-            let message = format!("the range holds more than {} times: fill it in parts", Self::MAX);
+            let message = format!("the range has more than {} times: backfill it in parts", Self::MAX);
             return Err(FieldError::new("to", message));
         }
         Ok(times)

@@ -1,4 +1,4 @@
-//! The definition of a schedule as text, for stores that keep it in one column.
+//! The stored form of a schedule's definition: one JSON text.
 
 use std::time::Duration;
 
@@ -9,21 +9,21 @@ use orchestrix_core::{
 };
 use serde::{Deserialize, Serialize};
 
-/// A definition as databases keep it: one text.
+/// Serialises a definition for a store.
 pub fn write_definition(definition: &NewSchedule) -> serde_json::Result<String> {
-    serde_json::to_string(&Kept::from(definition))
+    serde_json::to_string(&StoredSchedule::from(definition))
 }
 
-/// Reads what [`write_definition`] wrote.
+/// Parses what [`write_definition`] wrote.
 pub fn read_definition(text: &str) -> serde_json::Result<NewSchedule> {
-    serde_json::from_str::<Kept>(text).map(NewSchedule::from)
+    serde_json::from_str::<StoredSchedule>(text).map(NewSchedule::from)
 }
 
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct StoredSchedule {
     name: ScheduleName,
     cadence: Cadence,
-    job: KeptJob,
+    job: StoredJob,
     overlap: Overlap,
     misfire: Misfire,
     catch_up_limit: u32,
@@ -34,9 +34,9 @@ struct Kept {
     note: Option<String>,
 }
 
-// What a job of a schedule may say; the payload as it was given.
+// The fields that a job of a schedule may set, with the payload as text.
 #[derive(Serialize, Deserialize)]
-struct KeptJob {
+struct StoredJob {
     job_type: JobType,
     payload: String,
     queue: Queue,
@@ -57,7 +57,7 @@ struct KeptJob {
     hold: bool,
 }
 
-impl From<&NewSchedule> for Kept {
+impl From<&NewSchedule> for StoredSchedule {
     fn from(schedule: &NewSchedule) -> Self {
         let NewSchedule {
             name,
@@ -72,7 +72,7 @@ impl From<&NewSchedule> for Kept {
             paused,
             note,
         } = schedule.clone();
-        let job = KeptJob {
+        let job = StoredJob {
             job_type: job.job_type,
             payload: job.payload.as_str().to_owned(),
             queue: job.queue,
@@ -96,10 +96,21 @@ impl From<&NewSchedule> for Kept {
     }
 }
 
-impl From<Kept> for NewSchedule {
-    fn from(kept: Kept) -> Self {
-        let Kept { name, cadence, job, overlap, misfire, catch_up_limit, jitter, start_at, end_at, paused, note } =
-            kept;
+impl From<StoredSchedule> for NewSchedule {
+    fn from(stored: StoredSchedule) -> Self {
+        let StoredSchedule {
+            name,
+            cadence,
+            job,
+            overlap,
+            misfire,
+            catch_up_limit,
+            jitter,
+            start_at,
+            end_at,
+            paused,
+            note,
+        } = stored;
         let job = NewJob {
             payload: Json::trusted(&job.payload),
             queue: job.queue,
@@ -133,7 +144,7 @@ mod tests {
         NewSchedule::new(ScheduleName::trusted("s"), cadence, NewJob::new(JobType::trusted("t")))
     }
 
-    // Every field other than its default.
+    // Every field differs from its default.
     fn full() -> NewSchedule {
         let mut resources = Resources::default();
         resources.set(LimitKey::trusted("gpu"), 0.5).unwrap();
@@ -173,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_definition_comes_back_as_it_was() {
+    fn a_definition_survives_storage() {
         for definition in [plain(), full()] {
             assert_eq!(definition.validate(), Ok(()));
             let text = write_definition(&definition).unwrap();
@@ -182,8 +193,8 @@ mod tests {
     }
 
     #[test]
-    fn numbers_come_back_to_the_last_bit() {
-        // A put that reads back another number would look like an edit, each time.
+    fn numbers_survive_storage_to_the_last_bit() {
+        // If a number changed in storage, every put would look like an edit.
         for n in 1..10_000_u32 {
             let retry = RetryPolicy { multiplier: 1.0 + f64::from(n) / 7_919.0, ..RetryPolicy::default() };
             let definition = NewSchedule { job: NewJob { retry, ..plain().job }, ..plain() };

@@ -1,4 +1,4 @@
-//! What one firing comes to: jobs, requests to cancel, and lines for the ledger.
+//! The effects of firing a schedule: jobs, cancellations and occurrences.
 
 use orchestrix_core::{
     DependsOn, JobId, NewJob, OnDependencyFailure, Timestamp,
@@ -7,16 +7,16 @@ use orchestrix_core::{
 
 use super::{Occurrence, Schedule};
 
-/// What is to be written down in one transaction: lines of the ledger, jobs, requests to cancel, and where the schedule stands then.
+/// What a store writes in one transaction when a schedule fires.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Firing {
-    /// For the ledger, in order. Lines that fired have a job in `jobs`, in the same order.
+    /// Occurrences for the ledger, in order. Those that fired have a job in `jobs`, in the same order.
     pub lines: Vec<Occurrence>,
-    /// The jobs of those lines that fired; in order, one after the other, by [`NewJob::reference`] where they wait for each other.
+    /// The jobs of occurrences that fired, in order. They wait for each other by [`NewJob::reference`].
     pub jobs: Vec<NewJob>,
-    /// Earlier jobs that are to be cancelled.
+    /// Earlier jobs to cancel.
     pub cancel: Vec<JobId>,
-    /// Where the schedule stands afterwards; `None` only while it is being put together.
+    /// The schedule afterwards. `None` only while the firing is being built.
     pub after: Option<Schedule>,
     template: NewJob,
     name: ScheduleName,
@@ -40,12 +40,12 @@ impl Firing {
         }
     }
 
-    /// Whether a job is to be created.
+    /// Whether it enqueues a job.
     pub fn fires(&self) -> bool {
         !self.jobs.is_empty()
     }
 
-    // `last` of those that are due at once: with cancel_running the ones before it would only be created to be cancelled.
+    // With cancel_running, only the `last` of several due occurrences fires: the next would cancel the others at once.
     pub(super) fn admit(&mut self, nominal: Timestamp, reason: Option<Reason>, last: bool) {
         let admission = match self.overlap {
             Overlap::CancelRunning if !last => Admission::Skip,

@@ -1,5 +1,5 @@
-//! The bugs that are planted, each a few words changed in a copy of the tree. Each breaks a promise that the product is
-//! built on, and every test suite of the crates it names runs until one test fails.
+//! The mutants: each changes a few tokens in a copy of the tree and breaks one guarantee of the product. The test
+//! suites of the named packages run until one test fails.
 
 mod live;
 mod postgres;
@@ -7,20 +7,20 @@ mod server;
 mod sqlite;
 mod worker;
 
-/// A bug to plant.
+/// A known bug, as edits of the source.
 #[derive(Debug)]
 pub(crate) struct Mutant {
-    /// What it is called.
+    /// Its name, for selection on the command line.
     pub(crate) name: &'static str,
-    /// What is wrong with it.
+    /// What the mutated code does wrong.
     pub(crate) bug: &'static str,
-    /// What is changed.
+    /// The edits that introduce it.
     pub(crate) edits: &'static [Edit],
-    /// The packages whose tests must notice.
+    /// The packages whose tests must fail.
     pub(crate) packages: &'static [&'static str],
 }
 
-/// A change of one file: every occurrence of `from`, of which there must be one at least.
+/// Replaces every occurrence of `from` in one file; there must be at least one.
 #[derive(Debug)]
 pub(crate) struct Edit {
     pub(crate) file: &'static str,
@@ -32,7 +32,7 @@ const fn edit(file: &'static str, from: &'static str, to: &'static str) -> Edit 
     Edit { file, from, to }
 }
 
-/// All of them.
+/// All mutants.
 pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> {
     [postgres::MUTANTS, sqlite::MUTANTS, worker::MUTANTS, server::MUTANTS, live::MUTANTS].into_iter().flatten()
 }

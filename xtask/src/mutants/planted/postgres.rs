@@ -104,8 +104,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
             ),
             edit(
                 "crates/postgres/src/lib.rs",
-                "        let parents = check_alone(&job)?;\n",
-                r#"        let parents = check_alone(&job)?;
+                "        let parents = check_job(&job)?;\n",
+                r#"        let parents = check_job(&job)?;
         type Seen = (usize, String, orchestrix_core::Fingerprint, JobId);
         static SEEN: std::sync::Mutex<Vec<Seen>> = std::sync::Mutex::new(Vec::new());
         let name = job.idempotency_key.as_ref().map(|key| format!("{} {} {key}", job.tenant, job.job_type));

@@ -1,4 +1,4 @@
-//! Bugs in the server: who may do what, and what is kept of it.
+//! Bugs in the server: authorization and the audit log.
 
 use super::{Mutant, edit};
 
@@ -6,84 +6,84 @@ const SERVER: &[&str] = &["orchestrix-server"];
 
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
-        name: "server-roles-not-asked",
-        bug: "whoever has a key may do everything",
-        edits: &[edit("crates/server/src/around.rs", "if !access.who.has(caller.role()) {", "if false {")],
+        name: "server-roles-not-checked",
+        bug: "every key may do everything",
+        edits: &[edit("crates/server/src/middleware.rs", "if !policy.roles.allow(caller.role()) {", "if false {")],
         packages: SERVER,
     },
     Mutant {
-        name: "server-foreign-jobs-are-there",
-        bug: "one who is bound to a tenant reads and cancels others' jobs",
+        name: "server-other-tenants-jobs-visible",
+        bug: "a caller that is bound to a tenant reads and cancels other tenants' jobs",
         edits: &[edit(
-            "crates/server/src/auth/caller.rs",
+            "crates/server/src/auth/principal.rs",
             "self.tenant().is_none_or(|own| own == tenant)",
             "self.tenant().is_none_or(|own| own == tenant || !tenant.as_str().is_empty())",
         )],
         packages: SERVER,
     },
     Mutant {
-        name: "server-lost-key-is-given-jobs",
-        bug: "a key that was revoked during a long poll still gets jobs",
+        name: "server-revoked-key-gets-jobs",
+        bug: "a key that was revoked during its long poll gets jobs",
         edits: &[edit(
             "crates/server/src/workers/leases.rs",
-            "                    app.keys.check(&caller).await?;\n",
+            "                    app.authenticator.recheck(&caller).await?;\n",
             "",
         )],
         packages: SERVER,
     },
     Mutant {
-        name: "server-wrong-keys-not-counted",
-        bug: "one may try keys for ever",
+        name: "server-failed-attempts-not-limited",
+        bug: "invalid keys are not rate limited",
         edits: &[edit(
-            "crates/server/src/auth/keys.rs",
-            "|from| self.wrong.count(from, Instant::now())",
+            "crates/server/src/auth/authenticator.rs",
+            "|client| self.failed_attempts.record(client, Instant::now())",
             "|_| Ok::<(), Duration>(())",
         )],
         packages: SERVER,
     },
     Mutant {
-        name: "server-deed-without-a-line",
-        bug: "what cannot be written into the audit is done all the same",
+        name: "server-action-without-audit-entry",
+        bug: "an action happens though its audit entry cannot be written",
         edits: &[edit(
-            "crates/server/src/around.rs",
-            "Some(Line::begin(&app.store, deed).await?)",
-            "Line::begin(&app.store, deed).await.ok()",
+            "crates/server/src/middleware.rs",
+            "Some(OpenAuditEntry::open(&app.store, action).await?)",
+            "OpenAuditEntry::open(&app.store, action).await.ok()",
         )],
         packages: SERVER,
     },
     Mutant {
-        name: "server-payloads-in-the-audit",
-        bug: "the audit keeps whatever was sent",
+        name: "server-payloads-in-audit-entries",
+        bug: "audit entries contain every body",
         edits: &[edit(
-            "crates/server/src/around.rs",
-            ".filter(|text| keep(text))",
-            ".filter(|text| keep(text) || !text.is_empty())",
+            "crates/server/src/middleware.rs",
+            ".filter(|text| accepts(text))",
+            ".filter(|text| accepts(text) || !text.is_empty())",
         )],
         packages: SERVER,
     },
     Mutant {
-        name: "server-lease-tokens-in-the-audit",
-        bug: "whoever reads the audit can end others' jobs",
+        name: "server-lease-tokens-in-audit-entries",
+        bug: "audit entries contain usable lease tokens",
         edits: &[edit(
             "crates/server/src/auth/audit.rs",
-            "without_runs(&without_tokens(&read))",
-            "without_runs(&read)",
+            "redact_hex_runs(&redact_lease_tokens(&decoded))",
+            "redact_hex_runs(&decoded)",
         )],
         packages: SERVER,
     },
     Mutant {
-        name: "server-cursor-tells-a-foreign-job",
-        bug: "where a page ends is the id of a job that was not asked for",
+        name: "server-cursor-reveals-another-tenants-job",
+        bug: "a page cursor contains the id of a job that the caller may not see",
         edits: &[edit(
             "crates/memory/src/inspect.rs",
-            "last.zip(ids.next()).map(|(last, next)| last.parted_from(next))",
+            "last.zip(ids.next()).map(|(last, next)| last.cursor_above(next))",
             "last.zip(ids.next()).map(|(last, _)| last)",
         )],
         packages: &["orchestrix-memory"],
     },
     Mutant {
         name: "server-drain-lost-by-a-registration",
-        bug: "a worker that says again who it is forgets that it was told to drain",
+        bug: "a worker that registers again loses its drain directive",
         edits: &[edit(
             "crates/sqlite/queries/register_worker.sql",
             "CASE WHEN fresh THEN 'run' ELSE w.directive END",
@@ -93,7 +93,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "server-drained-worker-stays",
-        bug: "a worker that an operator drains never ends",
+        bug: "a worker that an operator drains never exits",
         edits: &[edit(
             "crates/worker/src/keeper.rs",
             "() = shop.told_to_drain() => false,",

@@ -77,26 +77,26 @@ pub(super) const MUTANTS: &[Mutant] = &[
             edit("crates/sqlite/queries/record_key.sql", "INSERT INTO", "INSERT OR REPLACE INTO"),
             edit(
                 "crates/sqlite/src/enqueue.rs",
-                "/// What one job of a call comes to.\n",
+                "/// A call that was checked before the writer runs it.\n",
                 "static SEEN: std::sync::Mutex<Vec<(std::thread::ThreadId, JobId)>> = std::sync::Mutex::new(Vec::new());\n\n",
             ),
             edit(
                 "crates/sqlite/src/enqueue.rs",
-                "match (known, inside.entry(key)) {",
-                "match (known.filter(|known| seen(known.0)), inside.entry(key)) {",
+                "known.extend(key.map(|key| (i, key)));",
+                "known.extend(key.filter(|key| seen(key.job)).map(|key| (i, key)));",
             ),
             edit(
                 "crates/sqlite/src/enqueue.rs",
-                "        let mut inside = HashMap::new();\n",
-                r#"        let mut inside = HashMap::new();
+                "        let mut known = HashMap::new();\n",
+                r#"        let mut known = HashMap::new();
         let here = std::thread::current().id();
         let seen = |id: JobId| SEEN.lock().expect("no poison").contains(&(here, id));
 "#,
             ),
             edit(
                 "crates/sqlite/src/enqueue.rs",
-                "vacant.insert((id, fingerprint));",
-                "vacant.insert((id, fingerprint));\n                    SEEN.lock().expect(\"no poison\").push((here, id));",
+                "            for dependency in &job.dependencies {\n",
+                "            SEEN.lock().expect(\"no poison\").push((std::thread::current().id(), job.id));\n            for dependency in &job.dependencies {\n",
             ),
         ],
         packages: SQLITE,

@@ -1,27 +1,29 @@
-//! Why a job is not running, in the words that an operator reads: a server that leads, a worker that works, and a key.
+//! `jobs explain` over a server, with a leader, a worker and a key.
 
 use serde_json::json;
 
-use super::{guarded, over};
+use super::{run_with_key, start_server_with_auth};
 use crate::{
-    support::places,
-    worker::{Running, eventually},
+    harness::on_each_database,
+    worker::{WorkerProcess, eventually},
 };
 
 #[test]
-fn an_operator_reads_why_a_job_is_not_running() {
-    for place in places() {
-        let [client, operator] = ["client", "operator"].map(|role| place.key(role, &[]));
-        let server = guarded(&place);
-        let post = |body: serde_json::Value| server.with(&client, "POST", "/jobs", &body.to_string()).accepted();
+fn an_operator_sees_why_a_job_is_not_running() {
+    on_each_database(|env| {
+        let [client, operator] = ["client", "operator"].map(|role| env.create_key(role, &[]));
+        let server = start_server_with_auth(&env);
+        let post = |body: serde_json::Value| {
+            server.request_with_key(&client, "POST", "/jobs", &body.to_string()).accepted_job_id()
+        };
         let first_line = |id: &str| {
-            let text = over(&server, &operator, &["jobs", "explain", id]).done().stdout;
+            let text = run_with_key(&server, &operator, &["jobs", "explain", id]).success().stdout;
             text.lines().next().unwrap().to_owned()
         };
-        // Workers and leaders are seen a moment after they begin.
-        let says = |id: &str, begin: &str, end: &str| {
-            eventually(&format!("{begin:?}…{end:?} of {id}"), || {
-                Some(first_line(id)).filter(|line| line.starts_with(begin) && line.ends_with(end))
+        // Workers and the leader become visible shortly after they start.
+        let explains = |id: &str, parts: &[&str]| {
+            eventually(&format!("{parts:?} are in the explanation of {id}"), || {
+                Some(first_line(id)).filter(|line| parts.iter().all(|part| line.contains(part)))
             });
         };
         let parent = post(json!({"jobType": "orchestrix.noop", "hold": true, "queue": "mail"}));
@@ -29,24 +31,27 @@ fn an_operator_reads_why_a_job_is_not_running() {
         let later = post(json!({"jobType": "orchestrix.noop", "delaySeconds": 3600, "queue": "mail"}));
         let sleep = json!({"jobType": "orchestrix.sleep", "payload": {"seconds": 600}, "queue": "mail"});
         let sleeper = post(sleep.clone());
-        says(&parent, "It is held until it is released; no worker is alive.", "");
-        says(&child, "It waits for 1 job to finish; no worker is alive.", "");
-        says(&later, "It cannot start before 20", "Z; no worker is alive.");
-        says(&sleeper, "No worker is alive.", "");
+        explains(&parent, &["held", "no worker"]);
+        explains(&child, &["1 job", "no worker"]);
+        explains(&later, &[" 20", "Z", "no worker"]);
+        explains(&sleeper, &["No worker"]);
 
-        let mut worker = Running::start(&place, &["--queues", "mail", "--concurrency", "1", "--worker-name", "w1"]);
-        says(&sleeper, "Worker w1 has been running attempt 1 of 10 since 20", "Z.");
-        says(&parent, "It is held until it is released.", "");
-        says(&post(sleep), "Every worker that serves orchestrix.sleep in mail is busy.", "");
+        let mut worker = WorkerProcess::start(
+            &env,
+            &["--queues", "mail", "--concurrency", "1", "--worker-name", "w1", "--heartbeat-interval", "100ms"],
+        );
+        explains(&sleeper, &["w1", "attempt 1 of 10", " 20", "Z"]);
+        explains(&parent, &["held"]);
+        explains(&post(sleep), &["orchestrix.sleep", "mail", "busy"]);
         let unknown = post(json!({"jobType": "SEND", "queue": "mail"}));
-        says(&unknown, "No live worker of queue mail handles SEND.", "");
-        says(&post(json!({"jobType": "SEND"})), "No live worker serves queue default.", "");
-        over(&server, &operator, &["queues", "pause", "mail"]).done();
-        says(&unknown, "Its queue mail is paused; no live worker of queue mail handles SEND.", "");
-        over(&server, &operator, &["jobs", "cancel", &unknown]).done();
-        says(&unknown, "It was cancelled at 20", "Z on request.");
-        over(&server, &client, &["jobs", "explain", &unknown]).ended(1, "the key's role, client, does not allow this");
+        explains(&unknown, &["mail", "SEND"]);
+        explains(&post(json!({"jobType": "SEND"})), &["default"]);
+        run_with_key(&server, &operator, &["queues", "pause", "mail"]).success();
+        explains(&unknown, &["mail", "paused", "SEND"]);
+        run_with_key(&server, &operator, &["jobs", "cancel", &unknown]).success();
+        explains(&unknown, &["cancelled", " 20", "Z"]);
+        run_with_key(&server, &client, &["jobs", "explain", &unknown]).exits_with(1, "client");
         worker.signal("KILL");
-        worker.ended();
-    }
+        worker.wait_for_exit();
+    });
 }

@@ -1,21 +1,21 @@
-//! Keys from their making to their end.
+//! The life of API keys: creation, use, rate limit, expiry and revocation.
 
 use std::fs;
 
-use super::{forged, guarded, id_of, over, secret_of};
+use super::{forged_key, key_id, key_secret, run_with_key, start_server_with_auth};
 use crate::{
-    support::{Place, places},
+    harness::{TestEnv, each_database},
     worker::eventually,
 };
 
-/// Everything that the database keeps, as bytes.
-fn kept(place: &Place) -> Vec<u8> {
-    if place.is_postgres() {
-        let tables = place.sql("SELECT tablename FROM pg_tables WHERE schemaname = 'orchestrix'");
-        let rows = tables.iter().flat_map(|table| place.sql(&format!("SELECT t::text FROM orchestrix.{table} t")));
+/// Everything that the database stores, as bytes.
+fn stored_bytes(env: &TestEnv) -> Vec<u8> {
+    if env.is_postgres() {
+        let tables = env.sql("SELECT tablename FROM pg_tables WHERE schemaname = 'orchestrix'");
+        let rows = tables.iter().flat_map(|table| env.sql(&format!("SELECT t::text FROM orchestrix.{table} t")));
         return rows.collect::<Vec<_>>().join("\n").into_bytes();
     }
-    let files = fs::read_dir(place.folder()).unwrap();
+    let files = fs::read_dir(env.dir()).unwrap();
     files.flat_map(|file| fs::read(file.unwrap().path()).unwrap()).collect()
 }
 
@@ -24,10 +24,10 @@ fn holds(all: &[u8], part: &[u8]) -> bool {
 }
 
 #[test]
-fn the_first_key_is_made_on_the_database_and_its_secret_is_kept_nowhere() {
-    for place in places() {
-        let server = guarded(&place);
-        server.says("there is no key yet: orchestrix keys create --role admin --database URL");
+fn the_first_key_is_created_on_the_database_and_its_secret_is_not_stored() {
+    for env in each_database() {
+        let server = start_server_with_auth(&env);
+        server.wait_for_line("orchestrix keys create --role admin");
         for authorization in [None, Some("Bearer"), Some("Bearer x"), Some("Basic eDp5"), Some("")] {
             let headers: Vec<_> = authorization.map(|text| ("authorization", text)).into_iter().collect();
             let refused = server.call("GET", "/admin/jobs", &headers, "");
@@ -36,138 +36,137 @@ fn the_first_key_is_made_on_the_database_and_its_secret_is_kept_nowhere() {
         }
         assert_eq!((server.get("/healthz").status, server.get("/readyz").status), (200, 200));
 
-        let made = place.run(&["keys", "create", "--role", "admin"]).done();
-        assert!(made.stderr.contains("it is not shown again"), "{made:?}");
+        let made = env.run(&["keys", "create", "--role", "admin"]).success();
+        assert!(!made.stderr.contains(made.stdout.trim_end()) && !made.stderr.is_empty(), "{made:?}");
         let key = made.stdout.strip_suffix('\n').unwrap();
         let parts: Vec<&str> = key.split('_').collect();
-        assert!(parts.len() == 3 && parts[0] == "ox" && parts[2].len() == 64, "alone, to be taken as it is: {made:?}");
-        // The server looks for it when it is shown.
-        assert_eq!(server.with(key, "GET", "/admin/keys", "").json()["items"][0]["keyId"], id_of(key));
-        server.with(&forged(key), "GET", "/admin/keys", "").problem(401, "unauthenticated");
+        assert!(
+            parts.len() == 3 && parts[0] == "ox" && parts[2].len() == 64,
+            "the key alone, ready to be piped: {made:?}"
+        );
+        // The server looks up a new key on its first use.
+        assert_eq!(server.request_with_key(key, "GET", "/admin/keys", "").json()["items"][0]["keyId"], key_id(key));
+        server.request_with_key(&forged_key(key), "GET", "/admin/keys", "").problem(401, "unauthenticated");
         let both = format!("Bearer {key}");
         let twice = [("authorization", both.as_str()), ("authorization", "Bearer x")];
         server.call("GET", "/admin/keys", &twice, "").problem(401, "unauthenticated");
 
-        // A key that is made with a key is shown as little.
-        let second = over(&server, key, &["keys", "create", "--role", "client", "--name", "web"]).done();
+        // A key created over the API is equally hidden.
+        let second = run_with_key(&server, key, &["keys", "create", "--role", "client", "--name", "web"]).success();
         let second = second.stdout.trim_end();
         for format in ["table", "json", "jsonl"] {
             let list = ["keys", "list", "--output", format];
-            for listed in [place.run(&list).done(), over(&server, key, &list).done()] {
+            for listed in [env.run(&list).success(), run_with_key(&server, key, &list).success()] {
                 for known in [key, second] {
-                    let said = [listed.stdout.as_str(), &listed.stderr].concat();
-                    assert!(said.contains(id_of(known)) && !said.contains(secret_of(known)), "{listed:?}");
+                    let output = [listed.stdout.as_str(), &listed.stderr].concat();
+                    assert!(output.contains(key_id(known)) && !output.contains(key_secret(known)), "{listed:?}");
                 }
             }
         }
-        let all = kept(&place);
+        let all = stored_bytes(&env);
         for known in [key, second] {
-            let bytes: Vec<u8> = secret_of(known)
+            let bytes: Vec<u8> = key_secret(known)
                 .as_bytes()
                 .chunks(2)
                 .map(|two| u8::from_str_radix(str::from_utf8(two).unwrap(), 16).unwrap())
                 .collect();
-            assert!(holds(&all, id_of(known).as_bytes()));
-            assert!(!holds(&all, secret_of(known).as_bytes()) && !holds(&all, &bytes), "{}", place.url());
+            assert!(holds(&all, key_id(known).as_bytes()));
+            assert!(!holds(&all, key_secret(known).as_bytes()) && !holds(&all, &bytes), "{}", env.url());
         }
-        let said = guarded(&place).last_words();
-        assert!(!said.iter().any(|line| line.contains("no key")), "{said:?}");
+        let output = start_server_with_auth(&env).shut_down();
+        assert!(!output.iter().any(|line| line.contains("no key")), "{output:?}");
     }
 }
 
 #[test]
-fn a_key_that_is_taken_back_or_over_is_refused_by_a_server_that_knew_it() {
-    for place in places() {
-        let admin = place.key("admin", &[]);
-        let [first, second] = [place.key("client", &[]), place.key("client", &[])];
-        let short = place.key("client", &["--expires", "1s"]);
-        let server = guarded(&place);
-        let status = |key: &str| server.with(key, "GET", "/schedules", "").status;
+fn a_revoked_or_expired_key_is_refused_by_a_server_that_cached_it() {
+    for env in each_database() {
+        let admin = env.create_key("admin", &[]);
+        let [first, second] = [env.create_key("client", &[]), env.create_key("client", &[])];
+        let short = env.create_key("client", &["--expires", "1s"]);
+        let server = start_server_with_auth(&env);
+        let status = |key: &str| server.request_with_key(key, "GET", "/schedules", "").status;
         let refused = |what: &str, key: &str| {
             eventually(what, || {
-                let answer = server.with(key, "GET", "/schedules", "");
+                let answer = server.request_with_key(key, "GET", "/schedules", "");
                 (answer.status != 200).then(|| answer.problem(401, "unauthenticated"))
             });
         };
         assert_eq!((status(&first), status(&second)), (200, 200));
-        // By whoever has the database, and by whoever has a key for it.
-        let dry = place.run(&["keys", "revoke", id_of(&first), "abcdefghijkl", "--dry-run"]);
-        let dry = dry.ended(3, "dry run: 1 key would be revoked");
-        assert!(
-            dry.stdout.contains(id_of(&first)) && dry.stderr.contains("key abcdefghijkl: there is no such key"),
-            "{dry:?}"
-        );
+        // One key is revoked on the database, the other over the API.
+        let dry = env.run(&["keys", "revoke", key_id(&first), "abcdefghijkl", "--dry-run"]);
+        let dry = dry.exits_with(3, "dry run: 1 key");
+        assert!(dry.stdout.contains(key_id(&first)) && dry.stderr.contains("key abcdefghijkl: "), "{dry:?}");
         assert_eq!(status(&first), 200);
-        let ran = place
-            .run(&["keys", "revoke", "abcdefghijkl", id_of(&first)])
-            .ended(3, "key abcdefghijkl: there is no such key");
-        assert!(ran.stdout.contains(id_of(&first)), "it says what it did: {ran:?}");
-        refused("the server hears of it", &first);
-        over(&server, &admin, &["keys", "revoke", id_of(&second), "--yes"]).done();
-        refused("the server hears of it", &second);
-        refused("its time is over", &short);
-        let list = place.json(&["keys", "list"]);
-        let of = |key: &str| list["items"].as_array().unwrap().iter().find(|item| item["keyId"] == id_of(key)).unwrap();
+        let ran = env.run(&["keys", "revoke", "abcdefghijkl", key_id(&first)]).exits_with(3, "key abcdefghijkl: ");
+        assert!(ran.stdout.contains(key_id(&first)), "the revoked key is listed: {ran:?}");
+        refused("the revocation takes effect", &first);
+        run_with_key(&server, &admin, &["keys", "revoke", key_id(&second), "--yes"]).success();
+        refused("the revocation takes effect", &second);
+        refused("the key expires", &short);
+        let list = env.json(&["keys", "list"]);
+        let of =
+            |key: &str| list["items"].as_array().unwrap().iter().find(|item| item["keyId"] == key_id(key)).unwrap();
         assert!(of(&first)["revokedAt"].is_string() && of(&second)["revokedAt"].is_string(), "{list}");
         assert!(of(&short)["expiresAt"].is_string() && of(&admin)["revokedAt"].is_null(), "{list}");
-        let table = place.run(&["keys", "list"]).done().stdout;
-        let line = |key: &str| table.lines().find(|line| line.contains(id_of(key))).unwrap();
+        let table = env.run(&["keys", "list"]).success().stdout;
+        let line = |key: &str| table.lines().find(|line| line.contains(key_id(key))).unwrap();
         assert!(line(&first).contains("revoked") && line(&short).contains("expired"), "{table}");
-        over(&server, &admin, &["keys", "revoke", "abcdefghijkl"]).ended(3, "there is no such key");
-        over(&server, &first, &["keys", "list"]).ended(1, "ORCHESTRIX_API_KEY");
+        run_with_key(&server, &admin, &["keys", "revoke", "abcdefghijkl"]).exits_with(3, "abcdefghijkl");
+        run_with_key(&server, &first, &["keys", "list"]).exits_with(1, "ORCHESTRIX_API_KEY");
     }
 }
 
 #[test]
-fn a_key_is_used_as_often_as_it_may_be() {
-    let place = Place::sqlite();
-    let slow = place.key("client", &["--rate", "1"]);
-    let other = place.key("client", &[]);
-    let server = guarded(&place);
-    let refused = eventually("it is too often", || {
-        Some(server.with(&slow, "GET", "/schedules", "")).filter(|answer| answer.status != 200)
+fn a_key_over_its_rate_limit_gets_429() {
+    let env = TestEnv::sqlite();
+    let slow = env.create_key("client", &["--rate", "1"]);
+    let other = env.create_key("client", &[]);
+    let server = start_server_with_auth(&env);
+    let refused = eventually("the rate limit is reached", || {
+        Some(server.request_with_key(&slow, "GET", "/schedules", "")).filter(|answer| answer.status != 200)
     });
     refused.problem(429, "rate_limited");
     assert_eq!(refused.header("retry-after"), Some("1"));
-    assert_eq!(server.with(&other, "GET", "/schedules", "").status, 200);
-    eventually("a second later it may again", || {
-        (server.with(&slow, "GET", "/schedules", "").status == 200).then_some(())
+    assert_eq!(server.request_with_key(&other, "GET", "/schedules", "").status, 200);
+    eventually("the rate limiter admits again", || {
+        (server.request_with_key(&slow, "GET", "/schedules", "").status == 200).then_some(())
     });
-    // A command waits as long as it is told to.
-    over(&server, &slow, &["jobs", "enqueue", "t"]).done();
-    over(&server, &slow, &["jobs", "enqueue", "t"]).done();
-    let told = eventually("one that does not wait is turned away", || {
-        let ran = over(&server, &slow, &["schedules", "list", "--connect-timeout", "1ms"]);
+    // The command retries for as long as `--connect-timeout` allows.
+    run_with_key(&server, &slow, &["jobs", "enqueue", "t"]).success();
+    run_with_key(&server, &slow, &["jobs", "enqueue", "t"]).success();
+    let rejected = eventually("a command that does not retry is rejected", || {
+        let ran = run_with_key(&server, &slow, &["schedules", "list", "--connect-timeout", "1ms"]);
         (ran.code != Some(0)).then_some(ran)
     });
-    told.ended(5, "the key is used more often than it may be\n  come again in 1 s, or let --connect-timeout");
-    let table = place.run(&["keys", "list"]).done().stdout;
-    assert!(table.lines().any(|line| line.contains(id_of(&slow)) && line.contains(" 1/s ")), "{table}");
+    rejected.exits_with(5, "--connect-timeout");
+    let table = env.run(&["keys", "list"]).success().stdout;
+    assert!(table.lines().any(|line| line.contains(key_id(&slow)) && line.contains(" 1/s ")), "{table}");
 }
 
 #[test]
-fn a_lifetime_that_is_none_is_refused_by_its_flag() {
-    let place = Place::sqlite();
+fn an_invalid_key_lifetime_is_refused() {
+    let env = TestEnv::sqlite();
     for lifetime in ["0s", "4000d"] {
-        let ran = place.run(&["keys", "create", "--role", "client", "--expires", lifetime]);
-        ran.ended(2, "for '--expires <DURATION>': must be from 1ms to ten years");
+        let ran = env.run(&["keys", "create", "--role", "client", "--expires", lifetime]);
+        ran.exits_with(2, "--expires <DURATION>");
     }
 }
 
 #[test]
-fn whoever_shows_wrong_keys_is_slowed_down_and_nobody_else() {
-    let place = Place::sqlite();
-    let [known, fresh] = [place.key("client", &[]), place.key("client", &[])];
-    let server = guarded(&place);
-    assert_eq!(server.with(&known, "GET", "/schedules", "").status, 200);
-    let guess = || server.with(&forged(&known), "GET", "/schedules", "");
-    guess().problem(401, "unauthenticated");
-    let refused = eventually("guesses are held up", || Some(guess()).filter(|answer| answer.status != 401));
+fn wrong_keys_are_throttled_without_affecting_valid_ones() {
+    let env = TestEnv::sqlite();
+    let [known, fresh] = [env.create_key("client", &[]), env.create_key("client", &[])];
+    let server = start_server_with_auth(&env);
+    assert_eq!(server.request_with_key(&known, "GET", "/schedules", "").status, 200);
+    let attempt = || server.request_with_key(&forged_key(&known), "GET", "/schedules", "");
+    attempt().problem(401, "unauthenticated");
+    let refused = eventually("failed attempts are throttled", || Some(attempt()).filter(|answer| answer.status != 401));
     refused.problem(429, "rate_limited");
     assert!(refused.header("retry-after").is_some(), "{refused:?}");
-    assert_eq!(server.with(&known, "GET", "/schedules", "").status, 200);
-    // Without a key nothing is guessed.
+    assert_eq!(server.request_with_key(&known, "GET", "/schedules", "").status, 200);
+    // A request without a key does not count as a failed attempt.
     server.get("/schedules").problem(401, "unauthenticated");
-    // One that is good is not held up, though nobody has seen it here before.
-    assert_eq!(server.with(&fresh, "GET", "/schedules", "").status, 200);
+    // A valid key that this server has not seen before is accepted at once.
+    assert_eq!(server.request_with_key(&fresh, "GET", "/schedules", "").status, 200);
 }

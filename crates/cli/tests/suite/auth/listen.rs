@@ -1,36 +1,36 @@
-//! Where a server may be reached from, and by whom.
+//! The loopback rule, and cross-origin requests.
 
-use super::guarded;
+use super::start_server_with_auth;
 use crate::{
-    server::http::Server,
-    support::{Place, Ran, bare},
+    harness::{CliOutput, TestEnv, orchestrix},
+    server::process::ServerProcess,
 };
 
 #[test]
-fn nobody_outside_reaches_a_server_that_asks_for_no_key() {
-    let place = Place::sqlite();
-    let text = "can be reached from outside, and nobody would need a key: listen on 127.0.0.1";
+fn a_server_without_auth_listens_on_loopback_only() {
+    let env = TestEnv::sqlite();
+    let text = "127.0.0.1";
     for address in ["0.0.0.0:0", "[::]:0"] {
-        place.run(&["server", "--no-auth", "--listen", address]).ended(2, text);
-        let mut dev = bare(&["dev", "--listen", address]);
-        Ran::of(dev.current_dir(place.folder())).ended(2, text);
+        env.run(&["server", "--no-auth", "--listen", address]).exits_with(2, text);
+        let mut dev = orchestrix(&["dev", "--listen", address]);
+        CliOutput::run(dev.current_dir(env.dir())).exits_with(2, text);
     }
-    assert!(!place.folder().join("orchestrix-data").exists(), "nothing was begun");
-    let server = Server::of(place.command(&["server", "--listen", "0.0.0.0:0"]));
-    server.says("warning: without TLS whoever is in between reads keys and jobs: give --tls-cert and --tls-key");
+    assert!(!env.dir().join("orchestrix-data").exists(), "no database was created");
+    let server = ServerProcess::spawn(env.command(&["server", "--listen", "0.0.0.0:0"]));
+    server.wait_for_line("--tls-cert");
     server.get("/jobs/x").problem(401, "unauthenticated");
     assert_eq!(server.get("/healthz").status, 200);
 }
 
 #[test]
-fn no_page_of_another_place_is_let_in() {
-    let place = Place::sqlite();
-    let key = format!("Bearer {}", place.key("admin", &[]));
+fn cross_origin_requests_get_no_cors_headers() {
+    let env = TestEnv::sqlite();
+    let key = format!("Bearer {}", env.create_key("admin", &[]));
     let origin = [("origin", "https://elsewhere.example")];
     let preflight =
         [("access-control-request-method", "POST"), ("access-control-request-headers", "authorization, content-type")];
     let known = [("authorization", key.as_str())];
-    for server in [guarded(&place), Server::start(&place)] {
+    for server in [start_server_with_auth(&env), ServerProcess::start(&env)] {
         for path in ["/jobs", "/admin/keys", "/schedules", "/healthz", "/openapi.json", "/nowhere"] {
             for answer in [
                 server.call("OPTIONS", path, &[&origin[..], &preflight].concat(), ""),

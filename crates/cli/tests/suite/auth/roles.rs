@@ -1,108 +1,103 @@
-//! Commands and workers over a server, by what their keys allow.
+//! Commands and workers over a server, by the role of their key.
 
 use orchestrix_core::Json;
 use orchestrix_store::Outcome;
 use serde_json::json;
 
-use super::{forged, guarded, over};
+use super::{forged_key, run_with_key, start_server_with_auth};
 use crate::{
-    support::{Place, bare},
-    worker::Running,
+    harness::{TestEnv, orchestrix},
+    worker::WorkerProcess,
 };
 
 #[test]
-fn commands_do_what_their_key_allows_and_say_when_it_does_not() {
-    let place = Place::sqlite();
-    let [client, operator, admin] = ["client", "operator", "admin"].map(|role| place.key(role, &[]));
-    let bound = place.key("client", &["--tenant", "acme"]);
-    let server = guarded(&place);
-    over(&server, &client, &["jobs", "enqueue", "t"]).done();
-    over(&server, &bound, &["jobs", "enqueue", "t", "--tenant", "acme"]).done();
-    over(&server, &bound, &["jobs", "enqueue", "t", "--tenant", "other"]).ended(1, "bound to another tenant");
+fn commands_are_limited_to_the_role_of_their_key() {
+    let env = TestEnv::sqlite();
+    let [client, operator, admin] = ["client", "operator", "admin"].map(|role| env.create_key(role, &[]));
+    let bound = env.create_key("client", &["--tenant", "acme"]);
+    let server = start_server_with_auth(&env);
+    run_with_key(&server, &client, &["jobs", "enqueue", "t"]).success();
+    run_with_key(&server, &bound, &["jobs", "enqueue", "t", "--tenant", "acme"]).success();
+    run_with_key(&server, &bound, &["jobs", "enqueue", "t", "--tenant", "other"]).exits_with(1, "tenant");
     for key in [&operator, &admin] {
-        over(&server, key, &["jobs", "list"]).done();
-        over(&server, key, &["queues", "pause", "q"]).done();
+        run_with_key(&server, key, &["jobs", "list"]).success();
+        run_with_key(&server, key, &["queues", "pause", "q"]).success();
     }
-    over(&server, &admin, &["keys", "list"]).done();
-    let takes =
-        |role: &str| format!("does not allow this\n  this key may not do that: it takes one whose role is {role}\n");
-    over(&server, &client, &["jobs", "list"]).ended(1, &takes("operator"));
-    over(&server, &client, &["queues", "pause", "q"]).ended(1, &takes("operator"));
-    over(&server, &operator, &["keys", "create", "--role", "admin"]).ended(1, &takes("admin"));
-    over(&server, &operator, &["keys", "list"]).ended(1, "the key's role, operator,");
-    let bound = place.key("operator", &["--tenant", "acme"]);
-    over(&server, &bound, &["jobs", "list"]).done();
-    over(&server, &bound, &["queues", "list"]).ended(1, "\n  use a key that is not bound to a tenant\n");
-    over(&server, "", &["jobs", "list"]).ended(1, "give --api-key, or set ORCHESTRIX_API_KEY");
-    over(&server, "nonsense", &["jobs", "list"]).ended(1, "or it has expired or was revoked: give another");
+    run_with_key(&server, &admin, &["keys", "list"]).success();
+    run_with_key(&server, &client, &["jobs", "list"]).exits_with(1, "operator");
+    run_with_key(&server, &client, &["queues", "pause", "q"]).exits_with(1, "operator");
+    run_with_key(&server, &operator, &["keys", "create", "--role", "admin"]).exits_with(1, "admin");
+    run_with_key(&server, &operator, &["keys", "list"]).exits_with(1, "operator");
+    let bound = env.create_key("operator", &["--tenant", "acme"]);
+    run_with_key(&server, &bound, &["jobs", "list"]).success();
+    run_with_key(&server, &bound, &["queues", "list"]).exits_with(1, "tenant");
+    run_with_key(&server, "", &["jobs", "list"]).exits_with(1, "ORCHESTRIX_API_KEY");
+    run_with_key(&server, "nonsense", &["jobs", "list"]).exits_with(1, "revoked");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_looks_at_its_jobs_and_cancels_them() {
-    let place = Place::sqlite();
-    let [client, worker, operator] = ["client", "worker", "operator"].map(|role| place.key(role, &[]));
-    let bound = place.key("client", &["--tenant", "acme"]);
-    let server = guarded(&place);
-    let done = place.enqueue(&["t", "--correlation-id", "order-9"]).to_string();
+async fn a_client_key_shows_and_cancels_its_own_jobs() {
+    let env = TestEnv::sqlite();
+    let [client, worker, operator] = ["client", "worker", "operator"].map(|role| env.create_key(role, &[]));
+    let bound = env.create_key("client", &["--tenant", "acme"]);
+    let server = start_server_with_auth(&env);
+    let done = env.enqueue(&["t", "--correlation-id", "order-9"]).to_string();
     let result = Json::parse("result", r#"{"sent":  true}"#).unwrap();
-    place.work(Outcome::Complete { result: Some(result) }).await;
+    env.finish_next_job(Outcome::Complete { result: Some(result) }).await;
     let [first, second] = [&[][..], &["--delay", "1h"]].map(|more| {
-        let id = over(&server, &client, &[&["jobs", "enqueue", "t"], more].concat()).done().stdout;
+        let id = run_with_key(&server, &client, &[&["jobs", "enqueue", "t"], more].concat()).success().stdout;
         id.split_whitespace().next().unwrap().to_owned()
     });
 
-    let get = |key: &str, id: &str, more: &[&str]| over(&server, key, &[&["jobs", "get", id], more].concat());
-    let shown = get(&client, &done, &[]).ended(0, "shown to a key whose role is operator");
+    let get = |key: &str, id: &str, more: &[&str]| run_with_key(&server, key, &[&["jobs", "get", id], more].concat());
+    let shown = get(&client, &done, &[]).exits_with(0, "operator");
     for part in [&done, "status", "COMPLETED", "order-9", r#"{"sent":  true}"#] {
         assert!(shown.stdout.contains(part), "{part}: {shown:?}");
     }
-    let told = get(&client, &done, &["--output", "json"]).done().json();
-    assert_eq!((&told["status"], &told["result"]), (&json!("COMPLETED"), &json!({"sent": true})));
-    assert!(told.get("state").is_none() && told.get("attempts").is_none(), "{told}");
-    let pending = get(&client, &first, &["--output", "json"]).done().json();
+    let public = get(&client, &done, &["--output", "json"]).success().json();
+    assert_eq!((&public["status"], &public["result"]), (&json!("COMPLETED"), &json!({"sent": true})));
+    assert!(public.get("state").is_none() && public.get("attempts").is_none(), "{public}");
+    let pending = get(&client, &first, &["--output", "json"]).success().json();
     assert!(pending["status"] == "PENDING" && pending.get("result").is_none(), "{pending}");
-    let all = get(&operator, &first, &["--output", "json"]).done().json();
+    let all = get(&operator, &first, &["--output", "json"]).success().json();
     assert!(all["state"] == "pending" && all["attempts"].is_array(), "{all}");
 
-    let cancel = |key: &str, more: &[&str]| over(&server, key, &[&["jobs", "cancel"], more].concat());
-    let dry = cancel(&client, &[&first, &done, "--dry-run"]).ended(4, "it is completed and can no longer be cancelled");
-    assert!(dry.stdout.contains("STATUS") && dry.stderr.contains("dry run: 1 job would be changed"), "{dry:?}");
-    let ran = cancel(&client, &[&first, &done]).ended(4, "can no longer be cancelled");
+    let cancel = |key: &str, more: &[&str]| run_with_key(&server, key, &[&["jobs", "cancel"], more].concat());
+    let dry = cancel(&client, &[&first, &done, "--dry-run"]).exits_with(4, "completed");
+    assert!(dry.stdout.contains("STATUS") && dry.stderr.contains("dry run: 1 job"), "{dry:?}");
+    let ran = cancel(&client, &[&first, &done]).exits_with(4, &done);
     assert_eq!(ran.stdout.split_whitespace().collect::<Vec<_>>(), ["ID", "STATUS", &first, "CANCELLED"]);
-    let ran = cancel(&operator, &[&second, "--output", "json"]).done();
+    let ran = cancel(&operator, &[&second, "--output", "json"]).success();
     let item = json!({"jobId": second, "status": "CANCELLED", "state": "cancelled"});
     assert_eq!(ran.json(), json!({"items": [item]}));
-    assert!(cancel(&operator, &[&second]).done().stdout.contains("STATE"));
+    assert!(cancel(&operator, &[&second]).success().stdout.contains("STATE"));
 
-    // Another's is not there, and a worker has no business with any.
-    get(&bound, &first, &[]).ended(3, "there is no job");
-    cancel(&bound, &[&first]).ended(3, "there is no job");
-    get(&worker, &first, &[]).ended(1, "it takes one whose role is client or operator");
-    over(&server, &client, &["jobs", "wait", &done]).done();
+    // Jobs of another tenant are not found, and the role worker may not read jobs.
+    get(&bound, &first, &[]).exits_with(3, &first);
+    cancel(&bound, &[&first]).exits_with(3, &first);
+    get(&worker, &first, &[]).exits_with(1, "operator");
+    run_with_key(&server, &client, &["jobs", "wait", &done]).success();
 }
 
 #[test]
-fn a_worker_over_a_server_shows_its_key_and_ends_where_it_does_not_do() {
-    let place = Place::sqlite();
-    let [client, worker] = ["client", "worker"].map(|role| place.key(role, &[]));
-    let server = guarded(&place);
+fn a_remote_worker_sends_its_key_and_exits_if_the_key_is_refused() {
+    let env = TestEnv::sqlite();
+    let [client, worker] = ["client", "worker"].map(|role| env.create_key(role, &[]));
+    let server = start_server_with_auth(&env);
     let url = format!("http://{}", server.address);
     let ask = ["worker", "--server", &url];
     let refused = |key: &str, text: &str| {
-        let ran = over(&server, key, &ask).ended(1, text);
+        let ran = run_with_key(&server, key, &ask).exits_with(1, text);
         assert!(!ran.stderr.contains("store"), "{ran:?}");
     };
-    refused(
-        &client,
-        "the key's role, client, does not allow this\n  this key may not do that: it takes one whose role is worker",
-    );
-    refused("", "the server asks for a key");
-    refused(&forged(&worker), "the server does not know this key, or it has expired or was revoked");
-    let mut command = bare(&ask);
+    refused(&client, "worker");
+    refused("", "ORCHESTRIX_API_KEY");
+    refused(&forged_key(&worker), "revoked");
+    let mut command = orchestrix(&ask);
     command.env("ORCHESTRIX_API_KEY", &worker);
-    let running = Running::of(command);
-    let id = place.builtin("echo", &json!([1]), &[]);
-    assert_eq!(place.reaches(&id, "completed")["result"], json!([1]));
-    over(&server, &worker, &["jobs", "enqueue", "t"]).ended(1, "the key's role, worker,");
-    running.last_words();
+    let running = WorkerProcess::spawn(command);
+    let id = env.enqueue_builtin("echo", &json!([1]), &[]);
+    assert_eq!(env.wait_for_state(&id, "completed")["result"], json!([1]));
+    run_with_key(&server, &worker, &["jobs", "enqueue", "t"]).exits_with(1, "worker");
+    running.shut_down();
 }

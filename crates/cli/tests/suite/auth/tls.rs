@@ -13,28 +13,28 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair}
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned, pki_types::CertificateDer};
 
 use crate::{
-    server::http::{Answer, LIMIT, Server},
-    support::{Place, Ran, bare},
+    harness::{CliOutput, TestEnv, orchestrix},
+    server::process::{Response, ServerProcess, TIMEOUT},
 };
 
-/// Somebody to be trusted, and what they vouch for.
-pub(super) struct Certified {
+/// A private CA, and a server certificate that it signed.
+pub(super) struct TestCertificate {
     root: CertificateDer<'static>,
-    /// Files in the place's folder.
+    /// Files in the directory of the test environment.
     pub(super) root_file: PathBuf,
     certificate: PathBuf,
     pub(super) key: PathBuf,
 }
 
-impl Certified {
-    pub(super) fn new(place: &Place, name: &str) -> Self {
+impl TestCertificate {
+    pub(super) fn new(env: &TestEnv, name: &str) -> Self {
         let mut root = CertificateParams::new([]).unwrap();
         root.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let root = CertifiedIssuer::self_signed(root, KeyPair::generate().unwrap()).unwrap();
         let key = KeyPair::generate().unwrap();
         let server = CertificateParams::new(["127.0.0.1".to_owned()]).unwrap().signed_by(&key, &root).unwrap();
         let write = |what: &str, text: String| {
-            let path = place.folder().join(format!("{name}-{what}.pem"));
+            let path = env.dir().join(format!("{name}-{what}.pem"));
             fs::write(&path, text).unwrap();
             path
         };
@@ -50,13 +50,13 @@ impl Certified {
         ["--tls-cert", self.certificate.to_str().unwrap(), "--tls-key", self.key.to_str().unwrap()]
     }
 
-    fn server(&self, place: &Place, flags: &[&str]) -> Server {
+    fn server(&self, env: &TestEnv, flags: &[&str]) -> ServerProcess {
         let arguments = [&["server", "--listen", "127.0.0.1:0"], flags, &self.flags()].concat();
-        Server::speaking("https://", place.command(&arguments))
+        ServerProcess::spawn_with_scheme("https://", env.command(&arguments))
     }
 
-    /// A connection of somebody who trusts this root alone, before a word was said on it.
-    pub(super) fn connect(&self, server: &Server) -> StreamOwned<ClientConnection, TcpStream> {
+    /// A TLS connection that trusts this CA alone, before the handshake.
+    pub(super) fn connect(&self, server: &ServerProcess) -> StreamOwned<ClientConnection, TcpStream> {
         let mut roots = RootCertStore::empty();
         roots.add(self.root.clone()).unwrap();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -64,7 +64,7 @@ impl Certified {
         let config = config.with_root_certificates(roots).with_no_client_auth();
         let connection = ClientConnection::new(Arc::new(config), "127.0.0.1".try_into().unwrap()).unwrap();
         let stream = TcpStream::connect(&server.address).unwrap();
-        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
         StreamOwned::new(connection, stream)
     }
 }
@@ -72,96 +72,95 @@ impl Certified {
 const HEALTH: &[u8] = b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n";
 
 #[test]
-fn whoever_trusts_the_certificate_is_answered_and_nobody_in_plain_words() {
-    let place = Place::sqlite();
-    let key = place.key("operator", &[]);
-    let ours = Certified::new(&place, "ours");
-    let server = ours.server(&place, &[]);
+fn a_tls_server_answers_clients_that_trust_it_and_no_plain_http() {
+    let env = TestEnv::sqlite();
+    let key = env.create_key("operator", &[]);
+    let ours = TestCertificate::new(&env, "ours");
+    let server = ours.server(&env, &[]);
     let mut stream = ours.connect(&server);
     stream.write_all(HEALTH).unwrap();
     let mut answer = Vec::new();
-    // It may end without a goodbye.
+    // The server may close without close_notify.
     let _ = stream.read_to_end(&mut answer);
-    assert_eq!(Answer::read(&answer).status, 200);
+    assert_eq!(Response::read(&answer).status, 200);
 
     let mut plain = TcpStream::connect(&server.address).unwrap();
-    plain.set_read_timeout(Some(LIMIT)).unwrap();
+    plain.set_read_timeout(Some(TIMEOUT)).unwrap();
     plain.write_all(HEALTH).unwrap();
     let mut answer = Vec::new();
     let _ = plain.read_to_end(&mut answer);
     assert!(!String::from_utf8_lossy(&answer).contains("HTTP/"), "{answer:?}");
 
-    let theirs = Certified::new(&place, "theirs");
-    assert!(theirs.connect(&server).write_all(HEALTH).is_err(), "not whom they trust");
+    let theirs = TestCertificate::new(&env, "theirs");
+    assert!(theirs.connect(&server).write_all(HEALTH).is_err(), "the certificate is not trusted");
 
-    // The command trusts what it is told to.
+    // The command trusts the roots in `SSL_CERT_FILE`.
     let list = |roots: &PathBuf, patience: &str| {
         let url = format!("https://{}", server.address);
-        let mut command = bare(&["jobs", "list", "--server", &url, "--connect-timeout", patience]);
-        Ran::of(command.env("SSL_CERT_FILE", roots).env_remove("SSL_CERT_DIR").env("ORCHESTRIX_API_KEY", &key))
+        let mut command = orchestrix(&["jobs", "list", "--server", &url, "--connect-timeout", patience]);
+        CliOutput::run(command.env("SSL_CERT_FILE", roots).env_remove("SSL_CERT_DIR").env("ORCHESTRIX_API_KEY", &key))
     };
-    list(&ours.root_file, "30s").done();
+    list(&ours.root_file, "30s").success();
     let begun = Instant::now();
-    let ran = list(&theirs.root_file, "60s")
-        .ended(5, &format!("the certificate of the server at https://{} is not", server.address));
-    assert!(ran.stderr.contains("SSL_CERT_FILE may name") && !ran.stderr.contains("is it up"), "{ran:?}");
-    assert!(begun.elapsed() < Duration::from_secs(30), "nothing to wait for");
+    let ran = list(&theirs.root_file, "60s").exits_with(5, &format!("https://{}", server.address));
+    assert!(ran.stderr.contains("certificate") && ran.stderr.contains("SSL_CERT_FILE"), "{ran:?}");
+    assert!(begun.elapsed() < Duration::from_secs(30), "a certificate error is not retried");
 }
 
 #[test]
-fn who_speaks_tls_and_who_does_not_is_told_to_whoever_takes_one_for_the_other() {
-    let place = Place::sqlite();
-    let ours = Certified::new(&place, "ours");
-    let (private, open) = (ours.server(&place, &["--no-auth"]), Server::start(&place));
+fn a_mismatch_of_http_and_https_is_explained() {
+    let env = TestEnv::sqlite();
+    let ours = TestCertificate::new(&env, "ours");
+    let (private, open) = (ours.server(&env, &["--no-auth"]), ServerProcess::start(&env));
     for (url, text, advice) in [
-        (format!("http://{}", private.address), "does not speak plain HTTP", "name it with https://"),
-        (format!("https://{}", open.address), "does not speak TLS", "name it with http://"),
-        (format!("https://{}", private.address), "the certificate of ", "SSL_CERT_FILE may name"),
+        (format!("http://{}", private.address), "plain HTTP", "https://"),
+        (format!("https://{}", open.address), "TLS", "http://"),
+        (format!("https://{}", private.address), "certificate", "SSL_CERT_FILE"),
     ] {
         for command in [&["jobs", "list"][..], &["worker"]] {
-            let ran = Ran::of(&mut bare(&[command, &["--server", &url]].concat())).ended(5, text);
-            assert!(ran.stderr.contains(advice) && !ran.stderr.contains("is it up"), "{ran:?}");
+            let ran = CliOutput::run(&mut orchestrix(&[command, &["--server", &url]].concat())).exits_with(5, text);
+            assert!(ran.stderr.contains(advice), "{ran:?}");
         }
-        let ran = Ran::of(&mut bare(&["doctor", "--server", &url]));
+        let ran = CliOutput::run(&mut orchestrix(&["doctor", "--server", &url]));
         assert!(ran.code == Some(5) && ran.stdout.contains(text) && ran.stdout.contains(advice), "{ran:?}");
     }
 }
 
 #[test]
-fn files_that_do_not_do_are_named() {
-    let place = Place::sqlite();
-    let (ours, theirs) = (Certified::new(&place, "ours"), Certified::new(&place, "theirs"));
+fn unusable_certificate_and_key_files_are_named() {
+    let env = TestEnv::sqlite();
+    let (ours, theirs) = (TestCertificate::new(&env, "ours"), TestCertificate::new(&env, "theirs"));
     let [certificate, key, other] = [&ours.certificate, &ours.key, &theirs.key].map(|path| path.to_str().unwrap());
-    let empty = place.folder().join("empty.pem");
+    let empty = env.dir().join("empty.pem");
     fs::write(&empty, "").unwrap();
     let (empty, away) = (empty.to_str().unwrap(), "/nowhere/file.pem");
     for (certificate, key, named) in [
-        (certificate, other, "theirs-key.pem: does not go with "),
+        (certificate, other, "theirs-key.pem: "),
         (certificate, certificate, "ours-cert.pem: "),
         (certificate, empty, "empty.pem: "),
         (certificate, away, "/nowhere/file.pem: "),
-        (empty, key, "empty.pem: holds no certificate"),
+        (empty, key, "empty.pem: "),
         (away, key, "/nowhere/file.pem: "),
         (key, key, "ours-key.pem: "),
     ] {
-        place.run(&["server", "--tls-cert", certificate, "--tls-key", key]).ended(2, named);
+        env.run(&["server", "--tls-cert", certificate, "--tls-key", key]).exits_with(2, named);
     }
-    place.run(&["server", "--tls-cert", certificate]).ended(2, "--tls-key");
-    place.run(&["server", "--tls-key", key]).ended(2, "--tls-cert");
+    env.run(&["server", "--tls-cert", certificate]).exits_with(2, "--tls-key");
+    env.run(&["server", "--tls-key", key]).exits_with(2, "--tls-cert");
 }
 
 #[test]
-fn who_says_nothing_does_not_hold_up_the_end() {
-    let place = Place::sqlite();
-    let ours = Certified::new(&place, "ours");
-    let mut server = ours.server(&place, &["--drain-timeout", "60s"]);
+fn silent_connections_do_not_delay_shutdown() {
+    let env = TestEnv::sqlite();
+    let ours = TestCertificate::new(&env, "ours");
+    let mut server = ours.server(&env, &["--drain-timeout", "60s"]);
     let silent = TcpStream::connect(&server.address).unwrap();
     let mut greeted = ours.connect(&server);
     greeted.conn.complete_io(&mut greeted.sock).unwrap();
-    // Accepted in order, so the silent one has been, too.
+    // Connections are accepted in order, so the silent one was accepted, too.
     let begun = Instant::now();
     server.signal("TERM");
-    assert_eq!(server.ended().code(), Some(0));
+    assert_eq!(server.wait_for_exit().code(), Some(0));
     assert!(begun.elapsed() < Duration::from_secs(9), "{:?}", begun.elapsed());
     drop(silent);
 }

@@ -1,4 +1,4 @@
-//! `orchestrix.http` against a small server of the test's own.
+//! `orchestrix.http` against a small stub server.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -13,22 +13,23 @@ use serde_json::json;
 
 use super::GRACE;
 use crate::{
-    support::{Place, places},
-    worker::{Running, eventually},
+    harness::{TestEnv, each_database},
+    worker::{WorkerProcess, eventually},
 };
 
-/// Answers with what its function makes of a request's number and path; an empty text is never an answer.
-struct Server {
+/// Answers each request with what its function returns for the request's number and path. An empty text is never
+/// sent: the client waits.
+struct StubServer {
     port: u16,
-    asked: Arc<Mutex<Vec<String>>>,
+    requests: Arc<Mutex<Vec<String>>>,
 }
 
-impl Server {
+impl StubServer {
     fn start(answer: impl Fn(usize, &str) -> String + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let record = Arc::clone(&asked);
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let record = Arc::clone(&requests);
         thread::spawn(move || {
             let mut waiting = Vec::new();
             for stream in listener.incoming() {
@@ -42,20 +43,20 @@ impl Server {
                 };
                 match answer(number, &path) {
                     text if text.is_empty() => waiting.push(stream),
-                    // Whoever has read enough hangs up.
+                    // The client may close the connection before it has read everything.
                     text => drop(stream.write_all(text.as_bytes())),
                 }
             }
         });
-        Self { port, asked }
+        Self { port, requests }
     }
 
     fn url(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}{path}", self.port)
     }
 
-    fn asked(&self) -> Vec<String> {
-        self.asked.lock().unwrap().clone()
+    fn requests(&self) -> Vec<String> {
+        self.requests.lock().unwrap().clone()
     }
 }
 
@@ -78,40 +79,41 @@ fn answer(status: &str, headers: &str, body: &str) -> String {
 }
 
 #[test]
-fn what_is_not_public_is_refused_and_never_asked() {
-    let place = Place::sqlite();
-    let _worker = Running::start(&place, &[]);
-    let server = Server::start(|_, _| answer("200 OK", "", ""));
+fn private_addresses_are_refused_before_any_request() {
+    let env = TestEnv::sqlite();
+    let _worker = WorkerProcess::start(&env, &[]);
+    let server = StubServer::start(|_, _| answer("200 OK", "", ""));
     for host in ["127.0.0.1", "127.1", "2130706433", "0x7f.1", "[::1]", "[::ffff:7f00:1]", "localhost", "0.0.0.0"] {
         let url = format!("http://{host}:{}/", server.port);
-        let error = place.dies_at_once(&place.builtin("http", &json!({"url": url}), &[]));
+        let error = env.wait_for_fatal_error(&env.enqueue_builtin("http", &json!({"url": url}), &[]));
         assert!(error.contains("--allow-private-http"), "{host}: {error}");
     }
     for url in ["http://169.254.169.254/latest/meta-data/", "https://10.0.0.1/", "http://[fd00:ec2::254]/"] {
-        let error = place.dies_at_once(&place.builtin("http", &json!({"url": url}), &[]));
+        let error = env.wait_for_fatal_error(&env.enqueue_builtin("http", &json!({"url": url}), &[]));
         assert!(error.contains("--allow-private-http"), "{url}: {error}");
     }
-    assert!(server.asked().is_empty());
+    assert!(server.requests().is_empty());
 }
 
 #[test]
-fn a_request_is_sent_as_told_and_the_answer_is_the_result() {
-    for place in places() {
-        let _worker = Running::start(&place, &["--allow-private-http"]);
-        let server = Server::start(|_, path| match path {
+fn a_request_is_sent_as_given_and_the_response_is_the_result() {
+    for env in each_database() {
+        let _worker = WorkerProcess::start(&env, &["--allow-private-http"]);
+        let server = StubServer::start(|_, path| match path {
             "/moved" => answer("302 Found", "Location: /there\r\n", ""),
             _ => answer("201 Created", "X-Twice: a\r\nX-Twice: b\r\n", "h\u{e9}llo"),
         });
-        let get = place.reaches(&place.builtin("http", &json!({"url": server.url("/moved")}), &[]), "completed");
+        let get =
+            env.wait_for_state(&env.enqueue_builtin("http", &json!({"url": server.url("/moved")}), &[]), "completed");
         let result = &get["result"];
         assert_eq!((&result["status"], &result["body"]), (&json!(201), &json!("h\u{e9}llo")), "{result:#}");
         assert_eq!((&result["truncated"], &result["headers"]["x-twice"]), (&json!(false), &json!("a, b")));
 
         let payload = json!({"url": server.url("/x"), "headers": {"Authorization": "Bearer k"}, "body": {"a": [1]}});
-        place.reaches(&place.builtin("http", &payload, &[]), "completed");
+        env.wait_for_state(&env.enqueue_builtin("http", &payload, &[]), "completed");
         let payload = json!({"url": server.url("/y"), "method": "put", "body": "plain"});
-        place.reaches(&place.builtin("http", &payload, &[]), "completed");
-        let [moved, there, post, put] = &server.asked()[..] else { panic!("{:?}", server.asked()) };
+        env.wait_for_state(&env.enqueue_builtin("http", &payload, &[]), "completed");
+        let [moved, there, post, put] = &server.requests()[..] else { panic!("{:?}", server.requests()) };
         assert!(moved.starts_with("GET /moved HTTP/1.1") && there.starts_with("GET /there "), "{moved} {there}");
         assert!(post.starts_with("POST /x ") && post.ends_with("\r\n\r\n{\"a\":[1]}"), "{post}");
         assert!(post.contains("authorization: Bearer k") && post.contains("content-type: application/json"), "{post}");
@@ -120,70 +122,71 @@ fn a_request_is_sent_as_told_and_the_answer_is_the_result() {
 }
 
 #[test]
-fn statuses_decide_between_done_another_try_and_death() {
-    let place = Place::sqlite();
-    let _worker = Running::start(&place, &["--allow-private-http"]);
-    let server = Server::start(|number, path| match path {
-        "/busy" if number == 1 => answer("500 Internal Server Error", "Retry-After: 600\r\n", ""),
+fn the_response_status_decides_between_complete_retry_and_fatal() {
+    let env = TestEnv::sqlite();
+    let _worker = WorkerProcess::start(&env, &["--allow-private-http"]);
+    let server = StubServer::start(|number, path| match path {
+        "/busy" if number == 1 => answer("500 Internal StubServer Error", "Retry-After: 600\r\n", ""),
         "/later" => answer("503 Service Unavailable", "Retry-After: 600\r\n", ""),
         "/missing" => answer("404 Not Found", "", ""),
         "/moved" => answer("302 Found", "Location: http://example.invalid/\r\n", ""),
         _ => answer("200 OK", "", ""),
     });
-    let send =
-        |path: &str, expected| place.builtin("http", &json!({"url": server.url(path), "expectStatus": expected}), &[]);
-    let busy = place.reaches(&send("/busy", json!(null)), "completed");
+    let send = |path: &str, expected| {
+        env.enqueue_builtin("http", &json!({"url": server.url(path), "expectStatus": expected}), &[])
+    };
+    let busy = env.wait_for_state(&send("/busy", json!(null)), "completed");
     assert_eq!(busy["attempts"].as_array().unwrap().len(), 2, "{busy:#}");
-    assert!(place.dies_at_once(&send("/missing", json!(null))).contains("answered 404 Not Found"));
-    assert!(place.dies_at_once(&send("/", json!([201, 204]))).contains("answered 200 OK"));
-    assert_eq!(place.reaches(&send("/missing", json!([200, 404])), "completed")["result"]["status"], 404);
-    assert_eq!(place.reaches(&send("/moved", json!(302)), "completed")["result"]["status"], 302);
+    assert!(env.wait_for_fatal_error(&send("/missing", json!(null))).contains("answered 404 Not Found"));
+    assert!(env.wait_for_fatal_error(&send("/", json!([201, 204]))).contains("answered 200 OK"));
+    assert_eq!(env.wait_for_state(&send("/missing", json!([200, 404])), "completed")["result"]["status"], 404);
+    assert_eq!(env.wait_for_state(&send("/moved", json!(302)), "completed")["result"]["status"], 302);
 
-    let later = place.reaches(&send("/later", json!(null)), "retrying");
+    let later = env.wait_for_state(&send("/later", json!(null)), "retrying");
     let time = |value: &serde_json::Value| value.as_str().unwrap().parse::<Timestamp>().unwrap();
     let wait = time(&later["eligibleAt"]).duration_since(time(&later["attempts"][0]["endedAt"])).as_secs();
     assert!((599..=660).contains(&wait), "{wait}: {later:#}");
 }
 
 #[test]
-fn a_long_answer_is_cut_and_no_answer_is_another_try() {
-    let place = Place::sqlite();
-    let _worker = Running::start(&place, &["--allow-private-http", "--heartbeat-interval", "50ms"]);
-    let server = Server::start(|_, path| match path {
-        // Nobody would wait for the end of this one.
+fn a_long_response_is_truncated_and_a_missing_one_is_retried() {
+    let env = TestEnv::sqlite();
+    let _worker = WorkerProcess::start(&env, &["--allow-private-http", "--heartbeat-interval", "50ms"]);
+    let server = StubServer::start(|_, path| match path {
+        // The body never reaches its declared length.
         "/long" => format!("HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\n{}", "x".repeat(70_000)),
         _ => String::new(),
     });
-    let long = place.reaches(&place.builtin("http", &json!({"url": server.url("/long")}), &[]), "completed");
+    let long = env.wait_for_state(&env.enqueue_builtin("http", &json!({"url": server.url("/long")}), &[]), "completed");
     assert_eq!(long["result"]["truncated"], true);
     assert_eq!(long["result"]["body"].as_str().unwrap().len(), 65_536);
 
     let payload = json!({"url": server.url("/silent")});
-    let overdue = place.builtin("http", &payload, &["--timeout", "200ms", "--max-attempts", "1"]);
-    assert_eq!(place.reaches(&overdue, "dead")["attempts"][0]["outcome"], "timed_out");
-    let cancelled = place.builtin("http", &payload, &[]);
-    eventually("it is asked", || (server.asked().len() == 3).then_some(()));
-    let told = Instant::now();
-    place.run(&["jobs", "cancel", &cancelled]).done();
-    place.reaches(&cancelled, "cancelled");
-    assert!(told.elapsed() < GRACE, "it did not stop by itself");
+    let overdue = env.enqueue_builtin("http", &payload, &["--timeout", "200ms", "--max-attempts", "1"]);
+    assert_eq!(env.wait_for_state(&overdue, "dead")["attempts"][0]["outcome"], "timed_out");
+    let cancelled = env.enqueue_builtin("http", &payload, &[]);
+    eventually("the request arrives", || (server.requests().len() == 3).then_some(()));
+    let cancelled_at = Instant::now();
+    env.run(&["jobs", "cancel", &cancelled]).success();
+    env.wait_for_state(&cancelled, "cancelled");
+    assert!(cancelled_at.elapsed() < GRACE, "the handler did not stop by itself");
 
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let lost = place.builtin("http", &json!({"url": format!("http://{closed}/")}), &["--max-attempts", "2"]);
-    assert_eq!(place.reaches(&lost, "dead")["attempts"].as_array().unwrap().len(), 2);
+    let lost = env.enqueue_builtin("http", &json!({"url": format!("http://{closed}/")}), &["--max-attempts", "2"]);
+    assert_eq!(env.wait_for_state(&lost, "dead")["attempts"].as_array().unwrap().len(), 2);
 }
 
 #[test]
-fn no_log_shows_a_header() {
-    let place = Place::sqlite();
-    let mut worker = Running::start(&place, &["--allow-private-http", "--log", "trace"]);
-    let server = Server::start(|_, _| answer("200 OK", "", ""));
+fn no_log_shows_a_request_header() {
+    let env = TestEnv::sqlite();
+    let mut worker = WorkerProcess::start(&env, &["--allow-private-http", "--log", "trace"]);
+    let server = StubServer::start(|_, _| answer("200 OK", "", ""));
     let headers = json!({"Authorization": "Bearer hunter2", "X-Key": "hunter2"});
-    let id = place.builtin("http", &json!({"url": server.url("/"), "headers": headers}), &[]);
-    place.reaches(&id, "completed");
-    assert!(server.asked()[0].contains("hunter2"));
+    let id = env.enqueue_builtin("http", &json!({"url": server.url("/"), "headers": headers}), &[]);
+    env.wait_for_state(&id, "completed");
+    assert!(server.requests()[0].contains("hunter2"));
     worker.signal("TERM");
-    assert_eq!(worker.ended(), Some(0));
-    let said = worker.unread();
-    assert!(said.len() > 10 && !said.iter().any(|line| line.contains("hunter2")), "{said:#?}");
+    assert_eq!(worker.wait_for_exit(), Some(0));
+    let log = worker.remaining_lines();
+    assert!(log.len() > 10 && !log.iter().any(|line| line.contains("hunter2")), "{log:#?}");
 }

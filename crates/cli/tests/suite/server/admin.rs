@@ -1,48 +1,48 @@
-//! The API of operators.
+//! The admin API for jobs, dead letters, queues, workers and nodes.
 
 use orchestrix_core::{JobType, WorkerName};
 use orchestrix_store::WorkerInfo;
 use serde_json::{Value, json};
 
-use super::http::{Answer, Server};
-use crate::{support::places, worker::eventually};
+use super::process::{Response, ServerProcess};
+use crate::{harness::each_database, worker::eventually};
 
-const NOBODY: &str = "0199d0a4-8f3e-7c21-9b1f-2f6a3e1c5d70";
+const UNKNOWN_ID: &str = "0199d0a4-8f3e-7c21-9b1f-2f6a3e1c5d70";
 
 fn ids(list: &Value) -> Vec<&str> {
     list["items"].as_array().unwrap().iter().map(|job| job["jobId"].as_str().unwrap()).collect()
 }
 
-fn job(server: &Server, request: &Value) -> String {
-    server.post("/jobs", request).accepted()
+fn job(server: &ServerProcess, request: &Value) -> String {
+    server.post("/jobs", request).accepted_job_id()
 }
 
-/// Takes the one job that waits; its token.
-fn lease(server: &Server) -> String {
+/// Leases the one pending job; returns its token.
+fn lease(server: &ServerProcess) -> String {
     let ask = json!({"workerId": "w", "queues": ["*"], "max": 1, "waitSeconds": 30});
     server.post("/worker/leases", &ask).json()["leases"][0]["leaseToken"].as_str().unwrap().to_owned()
 }
 
-fn dead(server: &Server, request: &Value) -> String {
+fn dead(server: &ServerProcess, request: &Value) -> String {
     let id = job(server, request);
     kill(server);
     id
 }
 
-// Lets the one job that waits fail for good.
-fn kill(server: &Server) {
+// Fails the one pending job for good.
+fn kill(server: &ServerProcess) {
     let path = format!("/worker/leases/{}/fail", lease(server));
     assert_eq!(server.post(&path, &json!({"error": "no luck", "retryable": false})).json()["status"], "FAILED");
 }
 
-fn act(server: &Server, id: &str, what: &str) -> Answer {
+fn act(server: &ServerProcess, id: &str, what: &str) -> Response {
     server.send("POST", &format!("/admin/jobs/{id}/{what}"), "")
 }
 
 #[test]
-fn jobs_are_listed_by_every_filter_in_parts() {
-    for place in places() {
-        let server = Server::start(&place);
+fn jobs_are_listed_by_every_filter_in_pages() {
+    for env in each_database() {
+        let server = ServerProcess::start(&env);
         let wanted =
             json!({"jobType": "SEND:1", "queue": "email", "tenant": "acme", "tags": ["x"], "correlationId": "order 9"});
         let wanted = job(&server, &wanted);
@@ -78,31 +78,31 @@ fn jobs_are_listed_by_every_filter_in_parts() {
 }
 
 #[test]
-fn every_bad_parameter_is_named_at_once() {
-    for place in places() {
-        let server = Server::start(&place);
+fn every_invalid_parameter_is_named_at_once() {
+    for env in each_database() {
+        let server = ServerProcess::start(&env);
         let bad = "state=dead,asleep&queue=a+b&jobType=%20&tenant=%C3%A4&tag=&q=%00&from=soon&to=x&cursor=x&limit=0&nonsense=1";
         assert_eq!(
-            server.get(&format!("/admin/jobs?{bad}")).bad_fields(),
+            server.get(&format!("/admin/jobs?{bad}")).invalid_fields(),
             ["cursor", "from", "jobType", "limit", "nonsense", "q", "queue", "state", "tag", "tenant", "to"]
         );
-        assert_eq!(server.get("/admin/jobs?queue=a&queue=b").bad_fields(), ["queue"]);
-        assert_eq!(server.get("/admin/dlq?state=dead&limit=1001").bad_fields(), ["limit", "state"]);
+        assert_eq!(server.get("/admin/jobs?queue=a&queue=b").invalid_fields(), ["queue"]);
+        assert_eq!(server.get("/admin/dlq?state=dead&limit=1001").invalid_fields(), ["limit", "state"]);
         for path in ["queues", "workers", "nodes"] {
-            assert_eq!(server.get(&format!("/admin/{path}?limit=x&x=1")).bad_fields(), ["limit", "x"], "{path}");
+            assert_eq!(server.get(&format!("/admin/{path}?limit=x&x=1")).invalid_fields(), ["limit", "x"], "{path}");
         }
-        assert_eq!(server.get(&format!("/admin/jobs/{NOBODY}/logs?cursor=x")).bad_fields(), ["cursor"]);
+        assert_eq!(server.get(&format!("/admin/jobs/{UNKNOWN_ID}/logs?cursor=x")).invalid_fields(), ["cursor"]);
         server.get("/admin/nonsense").problem(404, "not_found");
         server.call("DELETE", "/admin/jobs", &[], "").problem(405, "method_not_allowed");
     }
 }
 
 #[test]
-fn all_of_a_job_is_shown_and_its_payload_as_it_was_given() {
-    for place in places() {
-        let server = Server::start(&place);
+fn a_job_is_shown_in_full_with_its_payload_unchanged() {
+    for env in each_database() {
+        let server = ServerProcess::start(&env);
         let body = r#"{"jobType": "t", "payload": {"b":1.0,  "a":[1e2]}, "retry": {"baseSeconds": 3600}, "timeoutSeconds": 5}"#;
-        let id = server.send("POST", "/jobs", body).accepted();
+        let id = server.send("POST", "/jobs", body).accepted_job_id();
         let token = lease(&server);
         let lines: Vec<Value> = (0..3).map(|n| json!({"message": format!("line {n}"), "level": "warn"})).collect();
         assert_eq!(server.post(&format!("/worker/leases/{token}/logs"), &json!({"lines": lines})).status, 200);
@@ -128,14 +128,14 @@ fn all_of_a_job_is_shown_and_its_payload_as_it_was_given() {
         let cursor = first["nextCursor"].as_str().unwrap();
         let rest = server.get(&format!("/admin/jobs/{id}/logs?limit=2&cursor={cursor}")).json();
         let lines = [first["items"].as_array().unwrap().clone(), rest["items"].as_array().unwrap().clone()].concat();
-        let said: Vec<&str> = lines.iter().map(|line| line["message"].as_str().unwrap()).collect();
-        assert_eq!(said, ["line 0", "line 1", "line 2"]);
+        let messages: Vec<&str> = lines.iter().map(|line| line["message"].as_str().unwrap()).collect();
+        assert_eq!(messages, ["line 0", "line 1", "line 2"]);
         assert_eq!((&lines[2]["level"], &lines[2]["attempt"]), (&json!("warn"), &json!(1)));
-        // Where a log ends, the number of its last line goes on.
+        // The sequence number of the last line is a valid cursor.
         let seq = lines[2]["seq"].to_string();
         let none = server.get(&format!("/admin/jobs/{id}/logs?cursor={seq}")).json();
         assert_eq!(none, json!({"items": [], "nextCursor": null}));
-        for id in [NOBODY, "nonsense"] {
+        for id in [UNKNOWN_ID, "nonsense"] {
             server.get(&format!("/admin/jobs/{id}")).problem(404, "job_not_found");
             server.get(&format!("/admin/jobs/{id}/logs")).problem(404, "job_not_found");
             for what in ["retry", "cancel"] {
@@ -146,9 +146,9 @@ fn all_of_a_job_is_shown_and_its_payload_as_it_was_given() {
 }
 
 #[test]
-fn jobs_are_retried_cancelled_and_made_more_urgent_where_they_may_be() {
-    for place in places() {
-        let server = Server::start(&place);
+fn jobs_are_retried_cancelled_and_reprioritised_where_their_state_allows() {
+    for env in each_database() {
+        let server = ServerProcess::start(&env);
         let id = dead(&server, &json!({"jobType": "t"}));
         let priority = |id: &str, body: &str| server.send("POST", &format!("/admin/jobs/{id}/priority"), body);
         priority(&id, r#"{"priority": 1}"#).problem(409, "job_finished");
@@ -160,10 +160,10 @@ fn jobs_are_retried_cancelled_and_made_more_urgent_where_they_may_be() {
         act(&server, &id, "retry").problem(409, "not_finished");
         assert_eq!(priority(&id, r#"{"priority": -5}"#).status, 200);
         assert_eq!(server.get(&format!("/admin/jobs/{id}")).json()["priority"], -5);
-        assert_eq!(priority(&id, r#"{"priority": 1001, "x": 1}"#).bad_fields(), ["priority", "x"]);
-        assert_eq!(priority(&id, "{}").bad_fields(), ["priority"]);
+        assert_eq!(priority(&id, r#"{"priority": 1001, "x": 1}"#).invalid_fields(), ["priority", "x"]);
+        assert_eq!(priority(&id, "{}").invalid_fields(), ["priority"]);
         priority(&id, "[").problem(400, "malformed_request");
-        priority(NOBODY, r#"{"priority": 1}"#).problem(404, "job_not_found");
+        priority(UNKNOWN_ID, r#"{"priority": 1}"#).problem(404, "job_not_found");
 
         for _ in 0..2 {
             let cancelled = act(&server, &id, "cancel");
@@ -175,15 +175,15 @@ fn jobs_are_retried_cancelled_and_made_more_urgent_where_they_may_be() {
         assert_eq!(server.post(&format!("/worker/leases/{token}/complete"), &json!({})).json()["status"], "COMPLETED");
         for what in ["retry", "cancel"] {
             let refused = act(&server, &id, what).problem(409, "job_finished");
-            assert!(refused["detail"].as_str().unwrap().contains("it is completed"), "{refused}");
+            assert!(refused["detail"].as_str().unwrap().contains("completed"), "{refused}");
         }
     }
 }
 
 #[test]
-fn dead_jobs_are_listed_and_get_another_chance_in_bounded_steps() {
-    for place in places() {
-        let server = Server::start(&place);
+fn dead_jobs_are_listed_and_redriven_in_bounded_steps() {
+    for env in each_database() {
+        let server = ServerProcess::start(&env);
         let (a, b, c) = (
             dead(&server, &json!({"jobType": "t", "queue": "q"})),
             dead(&server, &json!({"jobType": "t", "queue": "q"})),
@@ -199,44 +199,45 @@ fn dead_jobs_are_listed_and_get_another_chance_in_bounded_steps() {
         let one = redrive(json!({"filter": {"queue": "q"}, "limit": 1}));
         let cursor = one.json()["nextCursor"].clone();
         assert_eq!((one.status, one.json()), (200, json!({"retried": [b], "more": true, "nextCursor": cursor})));
-        // It dies again at once, and is behind the cursor.
+        // The job dies again at once, and lies behind the cursor.
         kill(&server);
         let rest = redrive(json!({"filter": {"queue": "q"}, "cursor": cursor})).json();
         assert_eq!(rest, json!({"retried": [a], "more": false}));
         assert_eq!(redrive(json!({"filter": {"queue": "q"}})).json(), json!({"retried": [b], "more": false}));
         assert_eq!(redrive(json!({"filter": {"queue": "q"}})).json(), json!({"retried": [], "more": false}));
-        let named = redrive(json!({"jobIds": [c, waiting, cancelled, NOBODY]})).json();
+        let named = redrive(json!({"jobIds": [c, waiting, cancelled, UNKNOWN_ID]})).json();
         assert_eq!((&named["retried"], &named["more"]), (&json!([c]), &json!(false)));
         let refused: Vec<(&Value, &Value)> =
             named["refused"].as_array().unwrap().iter().map(|job| (&job["jobId"], &job["code"])).collect();
-        let expected = [(waiting.as_str(), "not_finished"), (&cancelled, "job_finished"), (NOBODY, "job_not_found")];
-        let told: Vec<(&str, &str)> =
+        let expected =
+            [(waiting.as_str(), "not_finished"), (&cancelled, "job_finished"), (UNKNOWN_ID, "job_not_found")];
+        let refusals: Vec<(&str, &str)> =
             refused.iter().map(|(id, code)| (id.as_str().unwrap(), code.as_str().unwrap())).collect();
-        assert_eq!(told, expected);
+        assert_eq!(refusals, expected);
         assert_eq!(server.get("/admin/dlq").json()["items"], json!([]));
         assert_eq!(
             server.get(&format!("/admin/jobs/{cancelled}")).json()["state"],
             "cancelled",
-            "it was no dead letter"
+            "a cancelled job is not redriven"
         );
 
-        assert_eq!(redrive(json!({})).bad_fields(), ["filter"]);
-        assert_eq!(redrive(json!({"jobIds": [c], "filter": {}})).bad_fields(), ["jobIds"]);
-        assert_eq!(redrive(json!({"jobIds": [c], "cursor": cursor})).bad_fields(), ["cursor"]);
-        assert_eq!(redrive(json!({"filter": {}, "cursor": "next"})).bad_fields(), ["cursor"]);
+        assert_eq!(redrive(json!({})).invalid_fields(), ["filter"]);
+        assert_eq!(redrive(json!({"jobIds": [c], "filter": {}})).invalid_fields(), ["jobIds"]);
+        assert_eq!(redrive(json!({"jobIds": [c], "cursor": cursor})).invalid_fields(), ["cursor"]);
+        assert_eq!(redrive(json!({"filter": {}, "cursor": "next"})).invalid_fields(), ["cursor"]);
         let bad = json!({"filter": {"state": "dead", "queue": "a b"}, "limit": 0, "every": true});
-        assert_eq!(redrive(bad).bad_fields(), ["every", "filter.queue", "filter.state", "limit"]);
-        assert_eq!(redrive(json!({"filter": {}})).bad_fields(), ["filter"], "every dead job requires `all`");
-        assert_eq!(redrive(json!({"filter": {"queue": "q"}, "all": true})).bad_fields(), ["all"]);
+        assert_eq!(redrive(bad).invalid_fields(), ["every", "filter.queue", "filter.state", "limit"]);
+        assert_eq!(redrive(json!({"filter": {}})).invalid_fields(), ["filter"], "every dead job requires `all`");
+        assert_eq!(redrive(json!({"filter": {"queue": "q"}, "all": true})).invalid_fields(), ["all"]);
         assert_eq!(redrive(json!({"all": true})).json(), json!({"retried": [], "more": false}));
-        assert_eq!(redrive(json!({"jobIds": vec![NOBODY; 1_001]})).bad_fields(), ["jobIds"]);
+        assert_eq!(redrive(json!({"jobIds": vec![UNKNOWN_ID; 1_001]})).invalid_fields(), ["jobIds"]);
     }
 }
 
 #[test]
-fn dead_jobs_are_counted_and_forgotten_and_nothing_else_is() {
-    for place in places() {
-        let server = Server::start(&place);
+fn a_purge_counts_and_removes_dead_jobs_only() {
+    for env in each_database() {
+        let server = ServerProcess::start(&env);
         let id = dead(&server, &json!({"jobType": "t"}));
         let cancelled = job(&server, &json!({"jobType": "t"}));
         assert_eq!(act(&server, &cancelled, "cancel").status, 202);
@@ -248,18 +249,18 @@ fn dead_jobs_are_counted_and_forgotten_and_nothing_else_is() {
         assert_eq!(purge(json!({"olderThanSeconds": 0})).json(), json!({"count": 1, "more": false}));
         server.get(&format!("/admin/jobs/{id}")).problem(404, "job_not_found");
         assert_eq!(server.get(&format!("/admin/jobs/{cancelled}")).status, 200);
-        assert_eq!(purge(json!({})).bad_fields(), ["olderThanSeconds"]);
+        assert_eq!(purge(json!({})).invalid_fields(), ["olderThanSeconds"]);
         assert_eq!(
-            purge(json!({"olderThanSeconds": -1, "dryRun": "yes", "x": 1})).bad_fields(),
+            purge(json!({"olderThanSeconds": -1, "dryRun": "yes", "x": 1})).invalid_fields(),
             ["dryRun", "olderThanSeconds", "x"]
         );
     }
 }
 
 #[test]
-fn queues_are_listed_in_parts_paused_and_resumed() {
-    for place in places() {
-        let server = Server::start(&place);
+fn queues_are_listed_in_pages_paused_and_resumed() {
+    for env in each_database() {
+        let server = ServerProcess::start(&env);
         for queue in ["a", "b", "c"] {
             job(&server, &json!({"jobType": "t", "queue": queue}));
         }
@@ -275,20 +276,20 @@ fn queues_are_listed_in_parts_paused_and_resumed() {
         assert_eq!((&rest["nextCursor"], &rest["items"][0]["counts"]), (&Value::Null, &json!({"pending": 1})));
         assert_eq!(put("b", r#"{"paused": false}"#).json()["paused"], false);
         assert_eq!(server.get("/admin/queues/empty").json(), json!({"name": "empty", "paused": false, "counts": {}}));
-        assert_eq!(put("b", r#"{"paused": 1, "maxConcurrency": 1}"#).bad_fields(), ["maxConcurrency", "paused"]);
-        assert_eq!(put("b", "{}").bad_fields(), ["paused"]);
-        assert_eq!(put("not%20good", r#"{"paused": true}"#).bad_fields(), ["name"]);
+        assert_eq!(put("b", r#"{"paused": 1, "maxConcurrency": 1}"#).invalid_fields(), ["maxConcurrency", "paused"]);
+        assert_eq!(put("b", "{}").invalid_fields(), ["paused"]);
+        assert_eq!(put("not%20good", r#"{"paused": true}"#).invalid_fields(), ["name"]);
         server.get("/admin/queues/not%20good").problem(404, "not_found");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn workers_and_nodes_are_listed_with_what_nobody_takes_and_who_leads() {
-    for place in places() {
-        let server = Server::start(&place);
+async fn workers_and_nodes_are_listed_with_unserved_job_types_and_the_leader() {
+    for env in each_database() {
+        let server = ServerProcess::start(&env);
         job(&server, &json!({"jobType": "known"}));
         job(&server, &json!({"jobType": "unknown"}));
-        let store = place.store().await;
+        let store = env.store().await;
         for name in ["one", "two"] {
             let worker = WorkerInfo {
                 job_types: Some(vec![JobType::new("known").unwrap()]),
@@ -312,7 +313,7 @@ async fn workers_and_nodes_are_listed_with_what_nobody_takes_and_who_leads() {
         let rest = server.get(&format!("/admin/workers?cursor={}", first["nextCursor"].as_str().unwrap())).json();
         assert_eq!((&rest["items"][0]["workerId"], &rest["nextCursor"]), (&json!("two"), &Value::Null));
 
-        let nodes = eventually("the server is a node", || {
+        let nodes = eventually("the server leads", || {
             Some(server.get("/admin/nodes").json()).filter(|nodes| nodes["items"][0]["leader"] == true)
         });
         let node = &nodes["items"][0];

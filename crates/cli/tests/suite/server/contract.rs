@@ -1,31 +1,32 @@
-//! The server against its own description: schemathesis sends what the description allows and what it forbids, follows its links, and
-//! checks that every answer is one that is described.
+//! The server against its OpenAPI description. Schemathesis sends valid and invalid requests, follows the links, and
+//! checks that every response is documented.
 //!
-//! All its checks are on, and so are keys: what needs one is also asked for without, and with one that is none.
+//! All its checks are on, and so is authentication: each protected route is also called without a key and with an
+//! invalid one.
 
 use std::{path::Path, process::Command};
 
 use orchestrix_testkit::schemathesis;
 
-use super::http::Server;
-use crate::support::{Place, Ran};
+use super::process::ServerProcess;
+use crate::harness::{CliOutput, TestEnv};
 
 #[test]
-fn the_server_keeps_to_its_description_on_sqlite() {
-    keeps_to_its_description(&Place::sqlite());
+fn the_server_conforms_to_its_openapi_description_on_sqlite() {
+    keeps_to_its_description(&TestEnv::sqlite());
 }
 
 #[test]
-fn the_server_keeps_to_its_description_on_postgres() {
-    keeps_to_its_description(&Place::postgres());
+fn the_server_conforms_to_its_openapi_description_on_postgres() {
+    keeps_to_its_description(&TestEnv::postgres());
 }
 
-fn keeps_to_its_description(place: &Place) {
-    let made = place.json(&["keys", "create", "--role", "admin"]);
+fn keeps_to_its_description(env: &TestEnv) {
+    let made = env.json(&["keys", "create", "--role", "admin"]);
     let key = made["key"].as_str().unwrap();
-    let server = Server::start_keyed(place, &[]);
+    let server = ServerProcess::start_with_auth(env, &[]);
     let settings = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/server/contract");
-    let ran = Ran::of(
+    let ran = CliOutput::run(
         Command::new(schemathesis().unwrap())
             .arg("--config-file")
             .arg(settings.join("schemathesis.toml"))
@@ -34,11 +35,12 @@ fn keeps_to_its_description(place: &Place) {
             .env("SCHEMATHESIS_HOOKS", "hooks")
             .env("PYTHONPATH", &settings)
             .env("PYTHONDONTWRITEBYTECODE", "1")
-            .current_dir(place.folder()),
+            .current_dir(env.dir()),
     );
     assert!(ran.code == Some(0), "{}\n{}", ran.stdout, ran.stderr);
-    // It came beyond recording: jobs that it recorded it was leased. Whether it also ended one is left to its random walk.
-    let jobs = place.json(&["jobs", "list", "--limit", "100000"]);
+    // The run got past enqueueing: it leased some of its jobs. Whether it also finished one depends on its random
+    // walk.
+    let jobs = env.json(&["jobs", "list", "--limit", "100000"]);
     let begun = jobs["items"].as_array().unwrap().iter().any(|job| job["startedAt"].is_string());
     assert!(begun, "{}", ran.stdout);
 }

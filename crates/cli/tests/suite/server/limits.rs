@@ -1,4 +1,4 @@
-//! Limits that hold before memory is spent, and what a server says when it cannot.
+//! Limits that are checked before memory is spent, and an unavailable database.
 
 use std::{
     io::{Read, Write},
@@ -9,19 +9,19 @@ use std::{
 use orchestrix_testkit::PostgresServer;
 use serde_json::json;
 
-use super::http::{LIMIT, Server};
-use crate::support::{Place, Ran, bare};
+use super::process::{ServerProcess, TIMEOUT};
+use crate::harness::{CliOutput, TestEnv, orchestrix};
 
 #[test]
 fn a_body_over_its_limit_is_refused_unread() {
-    let place = Place::sqlite();
-    let server = Server::start(&place);
+    let env = TestEnv::sqlite();
+    let server = ServerProcess::start(&env);
     let text = format!(
         "POST /jobs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
         1u64 << 40
     );
-    server.raw(text.as_bytes()).problem(413, "payload_too_large");
-    // Without saying so beforehand it is noticed on the way.
+    server.send_raw(text.as_bytes()).problem(413, "payload_too_large");
+    // Without a length it is detected while reading.
     let mut chunked =
         b"POST /jobs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n"
             .to_vec();
@@ -31,7 +31,7 @@ fn a_body_over_its_limit_is_refused_unread() {
         chunked.extend(b"\r\n");
     }
     chunked.extend(b"0\r\n\r\n");
-    server.raw(&chunked).problem(413, "payload_too_large");
+    server.send_raw(&chunked).problem(413, "payload_too_large");
     let payload = format!(r#"{{"jobType": "t", "payload": "{}"}}"#, "x".repeat(1024 * 1024));
     server.send("POST", "/jobs", &payload).problem(413, "payload_too_large");
     let payload = format!(r#"{{"jobType": "t", "payload": "{}"}}"#, "x".repeat(1024 * 1024 - 2));
@@ -39,26 +39,26 @@ fn a_body_over_its_limit_is_refused_unread() {
 }
 
 #[test]
-fn depth_batch_and_names_have_limits() {
-    let place = Place::sqlite();
-    let server = Server::start(&place);
+fn nesting_batches_and_names_have_limits() {
+    let env = TestEnv::sqlite();
+    let server = ServerProcess::start(&env);
     let deep = format!(r#"{{"jobType": "t", "payload": {}{}}}"#, "[".repeat(500_000), "]".repeat(500_000));
     server.send("POST", "/jobs", &deep).problem(400, "malformed_request");
     let jobs = vec![json!({"jobType": "t"}); 10_001];
-    assert_eq!(server.post("/jobs/batch", &json!({"jobs": jobs})).bad_fields(), ["jobs"]);
-    assert_eq!(server.post("/jobs/batch", &json!({"jobs": []})).bad_fields(), ["jobs"]);
-    assert_eq!(server.post("/jobs", &json!({"jobType": "x".repeat(129)})).bad_fields(), ["jobType"]);
+    assert_eq!(server.post("/jobs/batch", &json!({"jobs": jobs})).invalid_fields(), ["jobs"]);
+    assert_eq!(server.post("/jobs/batch", &json!({"jobs": []})).invalid_fields(), ["jobs"]);
+    assert_eq!(server.post("/jobs", &json!({"jobType": "x".repeat(129)})).invalid_fields(), ["jobType"]);
     let huge = r#"{"jobType": "t", "delaySeconds": 1e999, "priority": 99999999999999999999999}"#;
-    assert_eq!(server.send("POST", "/jobs", huge).bad_fields(), ["delaySeconds", "priority"]);
+    assert_eq!(server.send("POST", "/jobs", huge).invalid_fields(), ["delaySeconds", "priority"]);
     server
         .call("POST", "/jobs", &[("content-type", "application/json")], "{\"jobType\": \"\u{0}\"}")
         .problem(400, "malformed_request");
 }
 
 #[test]
-fn a_client_that_goes_away_in_the_middle_leaves_a_server_that_works() {
-    let place = Place::sqlite();
-    let server = Server::start(&place);
+fn a_server_survives_clients_that_disconnect_early() {
+    let env = TestEnv::sqlite();
+    let server = ServerProcess::start(&env);
     for part in [
         "POST /jobs HT",
         "POST /jobs HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\n{\"jobT",
@@ -69,32 +69,32 @@ fn a_client_that_goes_away_in_the_middle_leaves_a_server_that_works() {
         stream.write_all(part.as_bytes()).unwrap();
         drop(stream);
     }
-    // One that waits for jobs and is gone gives back what it was given.
+    // Jobs leased to a client that left its long poll are released.
     let mut waits = TcpStream::connect(&server.address).unwrap();
-    waits.set_read_timeout(Some(LIMIT)).unwrap();
+    waits.set_read_timeout(Some(TIMEOUT)).unwrap();
     let body = r#"{"workerId": "gone", "queues": ["*"], "max": 5, "waitSeconds": 50}"#;
     let head = format!(
         "POST /worker/leases HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
         body.len()
     );
     waits.write_all([head.as_bytes(), body.as_bytes()].concat().as_slice()).unwrap();
-    // Known to the store, so its request is being worked on.
-    let deadline = Instant::now() + LIMIT;
+    // The worker is registered, so its request is in progress.
+    let deadline = Instant::now() + TIMEOUT;
     while server.get("/readyz").json()["components"]["workers"]["status"] != "ok" {
-        assert!(Instant::now() < deadline, "the worker is not known");
+        assert!(Instant::now() < deadline, "the worker is not registered");
     }
     drop(waits);
-    let id = server.post("/jobs", &json!({"jobType": "t"})).accepted();
+    let id = server.post("/jobs", &json!({"jobType": "t"})).accepted_job_id();
     let ask = json!({"workerId": "stays", "queues": ["*"], "max": 1, "waitSeconds": 30});
     assert_eq!(server.post("/worker/leases", &ask).json()["leases"][0]["jobId"], *id);
 }
 
 #[test]
-fn a_server_whose_database_is_away_says_so_and_accepts_nothing() {
+fn without_its_database_a_server_answers_503_and_accepts_nothing() {
     let mut database = PostgresServer::builder().start().unwrap();
-    let place = Place::on(&database);
-    let server = Server::start(&place);
-    let id = server.post("/jobs", &json!({"jobType": "t", "idempotencyKey": "before"})).accepted();
+    let env = TestEnv::on_postgres(&database);
+    let server = ServerProcess::start(&env);
+    let id = server.post("/jobs", &json!({"jobType": "t", "idempotencyKey": "before"})).accepted_job_id();
     database.kill().unwrap();
     let refused = server.post("/jobs", &json!({"jobType": "t", "idempotencyKey": "during"}));
     refused.problem(503, "unavailable");
@@ -105,18 +105,18 @@ fn a_server_whose_database_is_away_says_so_and_accepts_nothing() {
     let address = format!("http://{}", server.address);
     let over = |command: &[&str]| {
         let flags = ["--server", &address, "--connect-timeout", "100ms"];
-        Ran::of(&mut bare(&[command, &flags].concat()))
+        CliOutput::run(&mut orchestrix(&[command, &flags].concat()))
     };
-    let ran = over(&["jobs", "list"]).ended(5, "the server is up, but cannot do its work");
+    let ran = over(&["jobs", "list"]).exits_with(5, "the server ");
     assert!(!ran.stderr.contains("unknown"), "{ran:?}");
-    over(&["jobs", "enqueue", "t"]).ended(5, "whether it was recorded is unknown");
+    over(&["jobs", "enqueue", "t"]).exits_with(5, "unknown");
     database.restart().unwrap();
     let again = json!({"jobType": "t", "idempotencyKey": "during"});
-    let deadline = Instant::now() + LIMIT;
+    let deadline = Instant::now() + TIMEOUT;
     while server.post("/jobs", &again).status != 202 {
-        assert!(Instant::now() < deadline, "it does not come back");
+        assert!(Instant::now() < deadline, "the server does not recover");
     }
-    assert_eq!(server.post("/jobs", &json!({"jobType": "t", "idempotencyKey": "before"})).accepted(), id);
+    assert_eq!(server.post("/jobs", &json!({"jobType": "t", "idempotencyKey": "before"})).accepted_job_id(), id);
     let mut stream = TcpStream::connect(&server.address).unwrap();
     stream.write_all(b"GET /healthz HTTP/1.0\r\n\r\n").unwrap();
     let mut text = String::new();

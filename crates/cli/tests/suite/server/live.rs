@@ -1,4 +1,4 @@
-//! Live updates, followed by whoever asks another process than the one where things happen.
+//! Live updates, observed on another process than the one that writes.
 
 mod browser;
 mod client;
@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use self::client::{Events, Socket};
-use super::{http::Server, quiet::Transaction};
+use self::client::{EventStream, WebSocketClient};
+use super::{leak_check::SqlTransaction, process::ServerProcess};
 use crate::{
-    support::{Place, places},
-    worker::Running,
+    harness::{TestEnv, each_database, on_each_database},
+    worker::WorkerProcess,
 };
 
 fn sleeping(seconds: f64, queue: &str) -> Value {
@@ -19,121 +19,121 @@ fn sleeping(seconds: f64, queue: &str) -> Value {
 }
 
 #[test]
-fn who_follows_a_job_a_queue_or_all_hears_of_it_from_any_process_and_in_order() {
-    for place in places() {
-        let (near, far) = (Server::start(&place), Server::start(&place));
-        let mut broad: Vec<Socket> = [json!({"all": true}), json!({"queues": ["q"]})]
+fn subscribers_see_status_changes_of_any_process_in_order() {
+    for env in each_database() {
+        let (near, far) = (ServerProcess::start(&env), ServerProcess::start(&env));
+        let mut broad: Vec<WebSocketClient> = [json!({"all": true}), json!({"queues": ["q"]})]
             .into_iter()
-            .map(|wanted| Socket::following(&near, &wanted))
+            .map(|wanted| WebSocketClient::subscribed(&near, &wanted))
             .collect();
-        let id = far.post("/jobs", &sleeping(0.5, "q")).accepted();
-        far.post("/jobs", &json!({"jobType": "other", "queue": "other"})).accepted();
+        let id = far.post("/jobs", &sleeping(0.5, "q")).accepted_job_id();
+        far.post("/jobs", &json!({"jobType": "other", "queue": "other"})).accepted_job_id();
         for socket in &mut broad {
-            socket.until(&id, "PENDING");
+            socket.wait_for_status(&id, "PENDING");
         }
-        let mut by_id = Socket::following(&near, &json!({"jobs": [id]}));
-        by_id.until(&id, "PENDING");
-        let mut events = Events::of(&near, &id, None);
+        let mut by_id = WebSocketClient::subscribed(&near, &json!({"jobs": [id]}));
+        by_id.wait_for_status(&id, "PENDING");
+        let mut events = EventStream::open(&near, &id, None);
         assert_eq!(events.next("status")["status"], "PENDING");
-        let _worker = Running::start(&place, &["--queues", "q"]);
+        let _worker = WorkerProcess::start(&env, &["--queues", "q"]);
         assert_eq!(events.next("status")["status"], "RUNNING");
         let end = events.next("status");
         assert_eq!(end["status"], "COMPLETED");
         assert_eq!(end, far.get(&format!("/jobs/{id}")).json());
-        assert_eq!(events.rest(), 0, "the end is the last");
+        assert_eq!(events.count_until_end(), 0, "the final status is the last event");
         for socket in broad.iter_mut().chain([&mut by_id]) {
-            socket.until(&id, "RUNNING");
-            let end = socket.until(&id, "COMPLETED");
+            socket.wait_for_status(&id, "RUNNING");
+            let end = socket.wait_for_status(&id, "COMPLETED");
             assert_eq!((&end["jobType"], &end["queue"]), (&"orchestrix.sleep".into(), &"q".into()));
             assert!(end["at"].as_str().unwrap().ends_with('Z'), "{end}");
             assert_eq!(socket.statuses(&id), ["PENDING", "RUNNING", "COMPLETED"]);
-            let numbers: Vec<u64> = socket.heard.iter().map(|event| event["seq"].as_u64().unwrap()).collect();
+            let numbers: Vec<u64> = socket.status_events.iter().map(|event| event["seq"].as_u64().unwrap()).collect();
             assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>());
         }
-        assert!(broad[1].heard.iter().all(|event| event["queue"] == "q"), "{:?}", broad[1].heard);
+        assert!(broad[1].status_events.iter().all(|event| event["queue"] == "q"), "{:?}", broad[1].status_events);
     }
 }
 
 #[test]
-fn a_job_whose_worker_was_killed_is_followed_to_its_end() {
-    for place in places() {
-        let server = Server::start(&place);
-        let mut socket = Socket::following(&server, &json!({"all": true}));
-        let first = Running::start(&place, &[]);
-        let id = server.post("/jobs", &sleeping(1.0, "q")).accepted();
-        socket.until(&id, "RUNNING");
+fn a_job_is_followed_to_its_end_although_its_worker_was_killed() {
+    on_each_database(|env| {
+        let server = ServerProcess::start(&env);
+        let mut socket = WebSocketClient::subscribed(&server, &json!({"all": true}));
+        let first = WorkerProcess::start(&env, &[]);
+        let id = server.post("/jobs", &sleeping(1.0, "q")).accepted_job_id();
+        socket.wait_for_status(&id, "RUNNING");
         first.signal("KILL");
-        let _second = Running::start(&place, &[]);
-        socket.until(&id, "COMPLETED");
+        let _second = WorkerProcess::start(&env, &[]);
+        socket.wait_for_status(&id, "COMPLETED");
         let statuses = socket.statuses(&id);
-        assert!(statuses.windows(2).all(|two| two[0] != two[1]), "only changes are told: {statuses:?}");
+        assert!(statuses.windows(2).all(|two| two[0] != two[1]), "only changes are reported: {statuses:?}");
         let running = statuses.iter().filter(|status| **status == "RUNNING").count();
         assert!(running >= 1 && statuses.last() == Some(&"COMPLETED"), "{statuses:?}");
-    }
+    });
 }
 
 #[test]
-fn lines_and_progress_are_told_and_go_on_after_the_last_that_was_had() {
-    for place in places() {
-        let (near, far) = (Server::start(&place), Server::start(&place));
-        let id = far.post("/jobs", &json!({"jobType": "t"})).accepted();
+fn an_event_stream_resumes_after_the_last_event_id() {
+    for env in each_database() {
+        let (near, far) = (ServerProcess::start(&env), ServerProcess::start(&env));
+        let id = far.post("/jobs", &json!({"jobType": "t"})).accepted_job_id();
         let token = lease(&far);
-        let say = |path: &str, body: Value| {
+        let report = |path: &str, body: Value| {
             let answer = far.post(&format!("/worker/leases/{token}/{path}"), &body);
             assert_eq!(answer.status, 200, "{answer:?}");
         };
         let line = |text: &str| json!({"lines": [{"level": "info", "message": text}]});
-        say("logs", line("one\ntwo"));
-        let mut events = Events::of(&near, &id, None);
+        report("logs", line("one\ntwo"));
+        let mut events = EventStream::open(&near, &id, None);
         assert_eq!(events.next("status")["status"], "RUNNING");
         let first = events.next("log");
         assert_eq!((&first["message"], &first["level"]), (&"one\ntwo".into(), &"info".into()));
         let last = events.last_id.clone();
         assert_eq!(last, first["seq"].to_string());
-        say("progress", json!({"percent": 50, "message": "half"}));
+        report("progress", json!({"percent": 50, "message": "half"}));
         assert_eq!(events.next("progress"), json!({"percent": 50.0, "message": "half"}));
         drop(events);
         for text in ["three", "four"] {
-            say("logs", line(text));
+            report("logs", line(text));
         }
-        let mut events = Events::of(&near, &id, Some(&last));
+        let mut events = EventStream::open(&near, &id, Some(&last));
         assert_eq!(events.next("status")["progress"]["percent"], 50.0);
         assert_eq!(events.next("log")["message"], "three");
         assert_eq!(events.next("log")["message"], "four");
-        say("logs", line("the last"));
-        say("complete", json!({}));
+        report("logs", line("the last"));
+        report("complete", json!({}));
         assert_eq!(events.next("log")["message"], "the last");
         assert_eq!(events.next("status")["status"], "COMPLETED");
-        assert_eq!(events.rest(), 0);
-        // Whoever comes when all is over hears what there is to hear, and no more.
-        let mut late = Events::of(&near, &id, Some(&events.last_id));
+        assert_eq!(events.count_until_end(), 0);
+        // A subscriber of a finished job gets its final status only.
+        let mut late = EventStream::open(&near, &id, Some(&events.last_id));
         assert_eq!(late.next("status")["status"], "COMPLETED");
-        assert_eq!(late.rest(), 0);
+        assert_eq!(late.count_until_end(), 0);
     }
 }
 
-fn lease(server: &Server) -> String {
+fn lease(server: &ServerProcess) -> String {
     let ask = json!({"workerId": "w", "queues": ["*"], "max": 1, "waitSeconds": 10});
     server.post("/worker/leases", &ask).json()["leases"][0]["leaseToken"].as_str().unwrap().to_owned()
 }
 
 #[test]
-fn another_chance_for_a_dead_job_is_told_by_every_server_whoever_gives_it() {
-    for place in places() {
-        let (near, far) = (Server::start(&place), Server::start(&place));
+fn every_server_reports_a_redriven_job() {
+    for env in each_database() {
+        let (near, far) = (ServerProcess::start(&env), ServerProcess::start(&env));
         let dead = |queue: &str| {
-            let id = far.post("/jobs", &json!({"jobType": "t", "queue": queue})).accepted();
+            let id = far.post("/jobs", &json!({"jobType": "t", "queue": queue})).accepted_job_id();
             let fail = format!("/worker/leases/{}/fail", lease(&far));
             assert_eq!(far.post(&fail, &json!({"error": "no use", "retryable": false})).status, 200);
             id
         };
-        // It was over before anybody followed.
+        // Died before any subscription.
         let old = dead("old");
-        let mut sockets = [&near, &far].map(|server| Socket::following(server, &json!({"all": true})));
+        let mut sockets = [&near, &far].map(|server| WebSocketClient::subscribed(server, &json!({"all": true})));
         let [one, some, many] = ["one", "some", "many"].map(dead);
         for socket in &mut sockets {
             for id in [&one, &some, &many] {
-                socket.until(id, "FAILED");
+                socket.wait_for_status(id, "FAILED");
             }
         }
         for id in [&old, &one] {
@@ -143,68 +143,68 @@ fn another_chance_for_a_dead_job_is_told_by_every_server_whoever_gives_it() {
         let bulk = json!({"action": "retry", "filter": {"queue": "many"}});
         assert_eq!(far.post("/admin/jobs/bulk", &bulk).status, 202);
         for socket in &mut sockets {
-            socket.until(&old, "PENDING");
+            socket.wait_for_status(&old, "PENDING");
             for id in [&one, &some, &many] {
-                socket.until_again(id, "PENDING");
+                socket.wait_for_new_status(id, "PENDING");
             }
         }
     }
 }
 
 #[test]
-fn whoever_comes_back_is_told_what_ended_meanwhile_by_a_server_that_has_just_begun() {
-    for place in places() {
-        let mut first = Server::start(&place);
-        let mut socket = Socket::following(&first, &json!({"queues": ["q"]}));
-        let id = first.post("/jobs", &json!({"jobType": "t", "queue": "q"})).accepted();
+fn a_new_server_reports_changes_since_the_last_event() {
+    for env in each_database() {
+        let mut first = ServerProcess::start(&env);
+        let mut socket = WebSocketClient::subscribed(&first, &json!({"queues": ["q"]}));
+        let id = first.post("/jobs", &json!({"jobType": "t", "queue": "q"})).accepted_job_id();
         let token = lease(&first);
-        let last = socket.until(&id, "RUNNING");
+        let last = socket.wait_for_status(&id, "RUNNING");
         first.signal("KILL");
-        first.ended();
-        let second = Server::start(&place);
+        first.wait_for_exit();
+        let second = ServerProcess::start(&env);
         assert_eq!(second.post(&format!("/worker/leases/{token}/complete"), &json!({})).status, 200);
-        let mut socket = Socket::following(&second, &json!({"queues": ["q"], "since": last["at"]}));
-        assert_eq!(socket.until_synced(), json!({"event": "synced", "complete": true}));
+        let mut socket = WebSocketClient::subscribed(&second, &json!({"queues": ["q"], "since": last["at"]}));
+        assert_eq!(socket.wait_until_synced(), json!({"event": "synced", "complete": true}));
         assert_eq!(socket.statuses(&id), ["COMPLETED"]);
     }
 }
 
 #[test]
-fn a_job_that_was_recorded_in_a_long_transaction_is_told_when_it_is_committed() {
-    let place = Place::postgres();
-    let servers = [Server::start(&place), Server::start(&place)];
-    let mut sockets = servers.each_ref().map(|server| Socket::following(server, &json!({"all": true})));
-    let look = |sockets: &mut [Socket; 2]| {
-        let id = servers[0].post("/jobs", &json!({"jobType": "t"})).accepted();
-        sockets.iter_mut().for_each(|socket| drop(socket.until(&id, "PENDING")));
+fn a_job_of_a_long_transaction_is_reported_at_commit() {
+    let env = TestEnv::postgres();
+    let servers = [ServerProcess::start(&env), ServerProcess::start(&env)];
+    let mut sockets = servers.each_ref().map(|server| WebSocketClient::subscribed(server, &json!({"all": true})));
+    let enqueue_and_wait = |sockets: &mut [WebSocketClient; 2]| {
+        let id = servers[0].post("/jobs", &json!({"jobType": "t"})).accepted_job_id();
+        sockets.iter_mut().for_each(|socket| drop(socket.wait_for_status(&id, "PENDING")));
     };
-    look(&mut sockets);
-    let mut transaction = Transaction::begin(&place);
-    let id = transaction.ask("SELECT orchestrix.enqueue(job_type => 'late');");
-    // Others come until no look reaches back so far that it would show this one for its age.
+    enqueue_and_wait(&mut sockets);
+    let mut transaction = SqlTransaction::begin(&env);
+    let id = transaction.query("SELECT orchestrix.enqueue(job_type => 'late');");
+    // Enqueues jobs until the late one is older than the window of recent changes.
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_secs(3) {
-        look(&mut sockets);
+        enqueue_and_wait(&mut sockets);
     }
     assert!(sockets.iter().all(|socket| socket.statuses(&id).is_empty()));
-    assert_eq!(transaction.ask("COMMIT; SELECT 'done';"), "done");
+    assert_eq!(transaction.query("COMMIT; SELECT 'done';"), "done");
     for socket in &mut sockets {
-        socket.until(&id, "PENDING");
+        socket.wait_for_status(&id, "PENDING");
     }
-    look(&mut sockets);
-    assert!(sockets.iter().all(|socket| socket.statuses(&id) == ["PENDING"]), "once");
+    enqueue_and_wait(&mut sockets);
+    assert!(sockets.iter().all(|socket| socket.statuses(&id) == ["PENDING"]), "reported once");
 }
 
 #[test]
-fn what_cannot_be_followed_is_told_and_the_connection_goes_on() {
-    let place = Place::sqlite();
-    let server = Server::start(&place);
+fn invalid_subscriptions_get_an_error_and_the_connection_stays_open() {
+    let env = TestEnv::sqlite();
+    let server = ServerProcess::start(&env);
     let unknown = "0199d0a4-8f3e-7c21-9b1f-2f6a3e1c5d70";
     server.get(&format!("/jobs/{unknown}/events")).problem(404, "job_not_found");
     server.get("/jobs/nonsense/events").problem(404, "job_not_found");
-    let id = server.post("/jobs", &json!({"jobType": "t", "delaySeconds": 1000})).accepted();
+    let id = server.post("/jobs", &json!({"jobType": "t", "delaySeconds": 1000})).accepted_job_id();
     let odd = server.call("GET", &format!("/jobs/{id}/events"), &[("last-event-id", "x")], "");
-    assert_eq!(odd.bad_fields(), ["Last-Event-ID"]);
+    assert_eq!(odd.invalid_fields(), ["Last-Event-ID"]);
     server.get("/ws").problem(400, "malformed_request");
     let page = [
         ("origin", "http://evil.example"),
@@ -215,7 +215,7 @@ fn what_cannot_be_followed_is_told_and_the_connection_goes_on() {
     ];
     server.call("GET", "/ws", &page, "").problem(403, "forbidden");
 
-    let mut socket = Socket::open(&server);
+    let mut socket = WebSocketClient::open(&server);
     for (text, code) in [
         ("{", "malformed_request"),
         (r#"{"subscribe": {"everything": true}}"#, "validation_failed"),
@@ -234,28 +234,28 @@ fn what_cannot_be_followed_is_told_and_the_connection_goes_on() {
         assert_eq!((&error["event"], &error["code"]), (&"error".into(), &"job_not_found".into()), "{error}");
         assert!(["nonsense", unknown].contains(&error["jobId"].as_str().unwrap()), "{error}");
     }
-    socket.until(&id, "PENDING");
+    socket.wait_for_status(&id, "PENDING");
     socket.send(&json!({"unsubscribe": {"jobs": [id]}}).to_string());
     socket.ping();
-    server.post(&format!("/jobs/{id}/cancel"), &json!({})).accepted();
-    // One that is followed from here on comes after all that could have been told of the other.
-    let next = server.post("/jobs", &json!({"jobType": "t", "delaySeconds": 1000})).accepted();
+    server.post(&format!("/jobs/{id}/cancel"), &json!({})).accepted_job_id();
+    // The first event of this subscription proves that nothing more came for the cancelled one.
+    let next = server.post("/jobs", &json!({"jobType": "t", "delaySeconds": 1000})).accepted_job_id();
     socket.send(&json!({"subscribe": {"jobs": [next]}}).to_string());
     assert_eq!(socket.next()["jobId"], *next);
     socket.send(&format!(r#"{{"subscribe": {{"jobs": ["{}"]}}}}"#, "x".repeat(70_000)));
-    assert_eq!(socket.closed(), Some(1009));
+    assert_eq!(socket.wait_for_close(), Some(1009));
 }
 
 #[test]
-fn a_server_that_ends_says_so_to_whoever_follows() {
-    let place = Place::sqlite();
-    let mut server = Server::start(&place);
-    let id = server.post("/jobs", &json!({"jobType": "t"})).accepted();
-    let mut socket = Socket::following(&server, &json!({"all": true}));
-    let mut events = Events::of(&server, &id, None);
+fn a_server_closes_its_subscriptions_on_shutdown() {
+    let env = TestEnv::sqlite();
+    let mut server = ServerProcess::start(&env);
+    let id = server.post("/jobs", &json!({"jobType": "t"})).accepted_job_id();
+    let mut socket = WebSocketClient::subscribed(&server, &json!({"all": true}));
+    let mut events = EventStream::open(&server, &id, None);
     assert_eq!(events.next("status")["status"], "PENDING");
     server.signal("TERM");
-    assert_eq!(socket.closed(), Some(1001));
-    assert_eq!(events.rest(), 0);
-    assert_eq!(server.ended().code(), Some(0));
+    assert_eq!(socket.wait_for_close(), Some(1001));
+    assert_eq!(events.count_until_end(), 0);
+    assert_eq!(server.wait_for_exit().code(), Some(0));
 }

@@ -1,14 +1,14 @@
-//! The client API about schedules.
+//! The client API for schedules.
 
 use serde_json::json;
 
-use super::http::Server;
-use crate::support::places;
+use super::process::ServerProcess;
+use crate::harness::each_database;
 
 #[test]
-fn a_schedule_is_put_shown_listed_switched_and_deleted() {
-    for place in places() {
-        let server = Server::start(&place);
+fn a_schedule_is_put_shown_listed_paused_triggered_and_deleted() {
+    for env in each_database() {
+        let server = ServerProcess::start(&env);
         let request = json!({"cron": "0 9 * * *", "timezone": "Europe/Berlin", "job": {"jobType": "report", "payload": {"a": 1}}});
         let put = server.send("PUT", "/schedules/daily", &request.to_string());
         assert_eq!(put.status, 201, "{put:?}");
@@ -23,12 +23,11 @@ fn a_schedule_is_put_shown_listed_switched_and_deleted() {
         assert!(shown["nextFireAt"].is_string());
         let again = server.send("PUT", "/schedules/daily", &request.to_string());
         assert_eq!((again.status, &again.json()["put"]), (200, &"unchanged".into()));
-        // What was answered can be put as it is, less what only the server knows.
         let times = server.get("/schedules/daily/next?count=3").json();
         assert_eq!(times["times"].as_array().unwrap().len(), 3);
         let after = server.get("/schedules/daily/next?count=1&after=2026-03-28T12:00:00Z").json();
         assert_eq!(after["times"], json!(["2026-03-29T07:00:00Z"]));
-        assert_eq!(server.get("/schedules/daily/next?count=0&after=x").bad_fields(), ["after", "count"]);
+        assert_eq!(server.get("/schedules/daily/next?count=0&after=x").invalid_fields(), ["after", "count"]);
         let paused = server.send("POST", "/schedules/daily/pause", r#"{"note": "why"}"#).json();
         assert_eq!(
             (&paused["paused"], &paused["note"], &paused["changed"]),
@@ -38,7 +37,7 @@ fn a_schedule_is_put_shown_listed_switched_and_deleted() {
             let resumed = server.send("POST", "/schedules/daily/resume", "").json();
             assert_eq!((&resumed["paused"], &resumed["changed"]), (&false.into(), &changed.into()));
         }
-        let id = server.send("POST", "/schedules/daily/trigger", "").accepted();
+        let id = server.send("POST", "/schedules/daily/trigger", "").accepted_job_id();
         assert_eq!(server.get("/schedules/daily").json()["unfinishedJobs"], json!([id]));
         assert_eq!(server.send("POST", &format!("/jobs/{id}/cancel"), "").status, 202);
         assert_eq!(server.get("/schedules/daily").json()["unfinishedJobs"], json!([]));
@@ -54,9 +53,9 @@ fn a_schedule_is_put_shown_listed_switched_and_deleted() {
 }
 
 #[test]
-fn a_backfill_makes_up_for_past_times_once() {
-    for place in places() {
-        let server = Server::start(&place);
+fn a_backfill_fires_past_times_once() {
+    for env in each_database() {
+        let server = ServerProcess::start(&env);
         let request = json!({"everySeconds": 3600, "job": {"jobType": "t"}, "overlap": "allow"});
         assert_eq!(server.send("PUT", "/schedules/hourly", &request.to_string()).status, 201);
         let range = json!({"from": "2026-01-01T00:00:00Z", "to": "2026-01-01T05:00:00Z"});
@@ -81,20 +80,20 @@ fn a_backfill_makes_up_for_past_times_once() {
 }
 
 #[test]
-fn what_is_wrong_with_a_schedule_is_told_with_its_place() {
-    for place in places() {
-        let server = Server::start(&place);
+fn invalid_schedules_are_refused_by_field() {
+    for env in each_database() {
+        let server = ServerProcess::start(&env);
         let put = |body: serde_json::Value| server.send("PUT", "/schedules/s", &body.to_string());
         let bad = put(json!({"cron": "0 25 * * *", "timezone": "Mars/Olympus", "job": {"jobType": "a b"}}));
-        assert_eq!(bad.bad_fields(), ["cron", "job.jobType", "timezone"]);
+        assert_eq!(bad.invalid_fields(), ["cron", "job.jobType", "timezone"]);
         assert!(bad.body.contains("character"), "{bad:?}");
-        assert_eq!(put(json!({"everySeconds": 0.5, "job": {"jobType": "t"}})).bad_fields(), ["everySeconds"]);
-        assert_eq!(put(json!({"job": {"jobType": "t"}})).bad_fields(), ["cron"]);
+        assert_eq!(put(json!({"everySeconds": 0.5, "job": {"jobType": "t"}})).invalid_fields(), ["everySeconds"]);
+        assert_eq!(put(json!({"job": {"jobType": "t"}})).invalid_fields(), ["cron"]);
         let ends = json!({"cron": "@daily", "job": {"jobType": "t"}, "startAt": "2027-01-02T00:00:00Z", "endAt": "2027-01-01T00:00:00Z"});
-        assert_eq!(put(ends).bad_fields(), ["endAt"]);
-        assert_eq!(server.send("PUT", "/schedules/not%20good", "{}").bad_fields(), ["name"]);
+        assert_eq!(put(ends).invalid_fields(), ["endAt"]);
+        assert_eq!(server.send("PUT", "/schedules/not%20good", "{}").invalid_fields(), ["name"]);
         assert_eq!(server.get("/schedules").json(), json!({"items": [], "nextCursor": null}));
-        assert_eq!(server.get("/schedules?limit=0").bad_fields(), ["limit"]);
-        assert_eq!(server.get("/schedules?limit=x").bad_fields(), ["limit"]);
+        assert_eq!(server.get("/schedules?limit=0").invalid_fields(), ["limit"]);
+        assert_eq!(server.get("/schedules?limit=x").invalid_fields(), ["limit"]);
     }
 }

@@ -1,13 +1,13 @@
-//! The worker API, as a worker of any language uses it.
+//! The worker API, as a worker in any language uses it.
 
 use std::{thread, time::Instant};
 
 use serde_json::{Value, json};
 
-use super::http::Server;
-use crate::support::places;
+use super::process::ServerProcess;
+use crate::harness::each_database;
 
-fn lease(server: &Server, max: usize) -> Vec<Value> {
+fn lease(server: &ServerProcess, max: usize) -> Vec<Value> {
     let answer =
         server.post("/worker/leases", &json!({"workerId": "w", "queues": ["*"], "max": max, "waitSeconds": 20}));
     assert_eq!(answer.status, 200, "{answer:?}");
@@ -19,13 +19,13 @@ fn token(lease: &Value) -> &str {
 }
 
 #[test]
-fn a_lease_has_all_that_a_worker_needs() {
-    for place in places() {
-        let server = Server::start(&place);
+fn a_lease_carries_everything_a_worker_needs() {
+    for env in each_database() {
+        let server = ServerProcess::start(&env);
         let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
         let headers = [("content-type", "application/json"), ("traceparent", trace)];
         let body = r#"{"jobType": "t", "payload": {"b":1.0, "a":2}, "timeoutSeconds": 5, "correlationId": "c", "tenant": "acme"}"#;
-        let id = server.call("POST", "/jobs", &headers, body).accepted();
+        let id = server.call("POST", "/jobs", &headers, body).accepted_job_id();
         let leases = lease(&server, 5);
         let [job] = &leases[..] else { panic!("{leases:?}") };
         assert_eq!((&job["jobId"], &job["jobType"], &job["tenant"]), (&id.into(), &"t".into(), &"acme".into()));
@@ -40,11 +40,11 @@ fn a_lease_has_all_that_a_worker_needs() {
 }
 
 #[test]
-fn an_outcome_may_be_told_again_and_no_other_in_its_place() {
-    for place in places() {
-        let server = Server::start(&place);
+fn an_outcome_may_be_repeated_but_not_replaced() {
+    for env in each_database() {
+        let server = ServerProcess::start(&env);
         for ending in ["complete", "fail", "snooze", "release"] {
-            server.post("/jobs", &json!({"jobType": ending, "retry": {"baseSeconds": 3600}})).accepted();
+            server.post("/jobs", &json!({"jobType": ending, "retry": {"baseSeconds": 3600}})).accepted_job_id();
             let job = lease(&server, 1).remove(0);
             let body = match ending {
                 "complete" => json!({"result": 1}),
@@ -63,21 +63,21 @@ fn an_outcome_may_be_told_again_and_no_other_in_its_place() {
             let late = server.post(&path, &if other == "fail" { json!({"error": "x"}) } else { json!({}) });
             late.problem(409, "lease_lost");
             if ending == "release" {
-                // It came back at once; taken out of the way of the others.
+                // The released job is claimable at once; complete it, so that it does not disturb the next round.
                 server.post(&format!("/worker/leases/{}/complete", token(&lease(&server, 1)[0])), &json!({}));
             }
         }
         server.post("/worker/leases/nonsense/complete", &json!({})).problem(409, "lease_lost");
-        assert_eq!(server.post("/worker/leases/nonsense/fail", &json!({})).bad_fields(), ["error"]);
+        assert_eq!(server.post("/worker/leases/nonsense/fail", &json!({})).invalid_fields(), ["error"]);
     }
 }
 
 #[test]
-fn a_batch_of_outcomes_is_answered_one_by_one() {
-    for place in places() {
-        let server = Server::start(&place);
+fn a_batch_of_outcomes_gets_one_status_per_item() {
+    for env in each_database() {
+        let server = ServerProcess::start(&env);
         for n in 0..3 {
-            server.post("/jobs", &json!({"jobType": "t", "payload": n})).accepted();
+            server.post("/jobs", &json!({"jobType": "t", "payload": n})).accepted_job_id();
         }
         let jobs = lease(&server, 3);
         let items = json!({"items": [
@@ -94,19 +94,19 @@ fn a_batch_of_outcomes_is_answered_one_by_one() {
         assert_eq!(items[2]["code"], "lease_lost");
         let bad = json!({"items": [{"leaseToken": "x", "outcome": "vanished"}, {"outcome": "failed"}]});
         assert_eq!(
-            server.post("/worker/leases/complete-batch", &bad).bad_fields(),
+            server.post("/worker/leases/complete-batch", &bad).invalid_fields(),
             ["items[0].outcome", "items[1].error", "items[1].leaseToken"]
         );
     }
 }
 
 #[test]
-fn a_heartbeat_extends_tells_of_cancels_and_of_what_is_lost() {
-    for place in places() {
-        let server = Server::start(&place);
+fn a_heartbeat_extends_leases_and_reports_cancelled_and_lost_ones() {
+    for env in each_database() {
+        let server = ServerProcess::start(&env);
         let (kept, doomed) = (
-            server.post("/jobs", &json!({"jobType": "t"})).accepted(),
-            server.post("/jobs", &json!({"jobType": "t"})).accepted(),
+            server.post("/jobs", &json!({"jobType": "t"})).accepted_job_id(),
+            server.post("/jobs", &json!({"jobType": "t"})).accepted_job_id(),
         );
         let jobs = lease(&server, 2);
         let of = |id: &str| jobs.iter().find(|job| job["jobId"] == *id).map(token).unwrap();
@@ -117,26 +117,26 @@ fn a_heartbeat_extends_tells_of_cancels_and_of_what_is_lost() {
             answer["leases"].as_array().unwrap().iter().map(|lease| lease["state"].as_str().unwrap()).collect();
         assert_eq!((states, &answer["directive"]), (vec!["held", "cancel", "lost"], &"run".into()));
         assert_eq!(answer["leases"][0]["leaseToken"], of(&kept));
-        // Letting go of a job that was to be cancelled cancels it.
+        // Releasing a job whose cancel was requested cancels it.
         assert_eq!(
             server.post(&format!("/worker/leases/{}/release", of(&doomed)), &json!({})).json()["status"],
             "CANCELLED"
         );
-        let workers = place.json(&["workers", "list"]);
+        let workers = env.json(&["workers", "list"]);
         assert_eq!(workers["items"][0]["workerId"], "w", "{workers}");
     }
 }
 
 #[test]
-fn progress_and_lines_reach_whoever_looks() {
-    for place in places() {
-        let server = Server::start(&place);
-        let id = server.post("/jobs", &json!({"jobType": "t"})).accepted();
+fn progress_and_log_lines_are_visible() {
+    for env in each_database() {
+        let server = ServerProcess::start(&env);
+        let id = server.post("/jobs", &json!({"jobType": "t"})).accepted_job_id();
         let job = lease(&server, 1).remove(0);
         let path = |what: &str| format!("/worker/leases/{}/{what}", token(&job));
-        let said =
+        let reported =
             server.post(&path("progress"), &json!({"percent": 40, "message": "half way", "checkpoint": {"at": 7}}));
-        assert_eq!(said.status, 200, "{said:?}");
+        assert_eq!(reported.status, 200, "{reported:?}");
         assert_eq!(
             server.get(&format!("/jobs/{id}")).json()["progress"],
             json!({"percent": 40.0, "message": "half way"})
@@ -144,20 +144,20 @@ fn progress_and_lines_reach_whoever_looks() {
         let lines =
             json!({"lines": [{"level": "warn", "message": "one", "at": "2026-01-01T00:00:00Z"}, {"message": "two"}]});
         assert_eq!(server.post(&path("logs"), &lines).status, 200);
-        let logs = place.json(&["jobs", "logs", &id]);
+        let logs = env.json(&["jobs", "logs", &id]);
         assert_eq!(logs["items"].as_array().unwrap().len(), 2, "{logs}");
-        assert_eq!(server.post(&path("progress"), &json!({"percent": 101})).bad_fields(), ["percent"]);
+        assert_eq!(server.post(&path("progress"), &json!({"percent": 101})).invalid_fields(), ["percent"]);
         assert_eq!(server.post(&path("release"), &json!({})).status, 200);
         server.post(&path("logs"), &lines).problem(409, "lease_lost");
-        // The next attempt gets back what this one left.
+        // The next attempt gets the checkpoint of this one.
         assert_eq!(lease(&server, 1)[0]["checkpoint"], json!({"at": 7}));
     }
 }
 
 #[test]
-fn workers_that_wait_are_given_jobs_as_they_come_each_once() {
-    for place in places() {
-        let server = Server::start(&place);
+fn long_polling_workers_get_each_job_once() {
+    for env in each_database() {
+        let server = ServerProcess::start(&env);
         let begun = Instant::now();
         let mut ids: Vec<String> = thread::scope(|scope| {
             let waiting: Vec<_> = (0..20)
@@ -170,15 +170,15 @@ fn workers_that_wait_are_given_jobs_as_they_come_each_once() {
                 })
                 .collect();
             for _ in 0..20 {
-                server.post("/jobs", &json!({"jobType": "t", "queue": "q"})).accepted();
+                server.post("/jobs", &json!({"jobType": "t", "queue": "q"})).accepted_job_id();
             }
             waiting.into_iter().map(|waiting| waiting.join().unwrap()).collect()
         });
         ids.sort_unstable();
         ids.dedup();
         assert_eq!(ids.len(), 20);
-        assert!(begun.elapsed().as_secs() < 40, "they waited for the end of their time");
-        // Nobody has anything for them: they are told so when their time is over.
+        assert!(begun.elapsed().as_secs() < 40, "they were answered only at the end of their wait");
+        // Without jobs a long poll ends empty after its wait.
         let ask = json!({"workerId": "w", "queues": ["q"], "max": 1, "waitSeconds": 0.1});
         assert_eq!(server.post("/worker/leases", &ask).json()["leases"], json!([]));
     }

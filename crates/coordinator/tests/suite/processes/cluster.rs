@@ -6,7 +6,7 @@ use std::{
 };
 
 use orchestrix_core::LeaseToken;
-use orchestrix_testkit::{Durability, PostgresServer, Proxy, TestDatabase};
+use orchestrix_testkit::{Durability, FaultProxy, PostgresServer, TestDatabase};
 use tokio_postgres::{Client, NoTls};
 
 use super::{node::Node, traffic::Traffic};
@@ -25,7 +25,7 @@ enum Ground {
 #[derive(Debug)]
 pub(crate) struct Member {
     pub(crate) node: Node,
-    pub(crate) line: Proxy,
+    pub(crate) line: FaultProxy,
 }
 
 pub(crate) struct Cluster {
@@ -106,7 +106,7 @@ impl Cluster {
         self.started += 1;
         let name = format!("node{}", self.started);
         let (address, database) = self.ground.place();
-        let line = Proxy::start(address).unwrap();
+        let line = FaultProxy::start(address).unwrap();
         let url = format!("postgres://postgres@{}/{database}?application_name={name}", line.address());
         self.members.push(Member { node: Node::start(&name, &url, self.term), line });
     }

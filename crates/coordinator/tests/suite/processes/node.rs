@@ -13,7 +13,7 @@ use orchestrix_coordinator::{Coordinator, CoordinatorOptions, CoordinatorStatus}
 use orchestrix_postgres::{PostgresOptions, PostgresStore};
 use orchestrix_sqlite::{SqliteOptions, SqliteStore};
 use orchestrix_store::Store;
-use orchestrix_testkit::Twin;
+use orchestrix_testkit::TestProcess;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::support::{LIMIT, options, until};
@@ -29,7 +29,7 @@ const SAID: &str = "node: ";
 #[ignore = "runs only as the process that other tests start"]
 async fn a_node() {
     let (Ok(name), Ok(url), Ok(term)) = (env::var(NAME), env::var(STORE), env::var(TERM_MS)) else { return };
-    Twin::end_with_parent();
+    TestProcess::exit_with_parent();
     let mut asked_to_end = signal(SignalKind::terminate()).unwrap();
     let term = Duration::from_millis(term.parse().unwrap());
     // Jobs of these tests lose many leases, and none of them is to die of it.
@@ -94,7 +94,7 @@ impl Standing {
 #[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) name: String,
-    twin: Twin,
+    twin: TestProcess,
     standing: Arc<Mutex<Standing>>,
 }
 
@@ -102,7 +102,7 @@ impl Node {
     /// Starts a node of this name on a store.
     pub(crate) fn start(name: &str, store: &str, term: Duration) -> Self {
         let settings = [(NAME, name), (STORE, store), (TERM_MS, &term.as_millis().to_string())];
-        let mut twin = Twin::start("processes::node::a_node", settings).unwrap();
+        let mut twin = TestProcess::start("processes::node::a_node", settings).unwrap();
         let mut output = BufReader::new(twin.output().unwrap());
         let standing = Arc::new(Mutex::new(Standing::default()));
         let latest = Arc::clone(&standing);
@@ -133,7 +133,7 @@ impl Node {
 
     /// Waits until it has ended by itself, and well.
     pub(crate) async fn ended(&mut self) {
-        let status = until("the node ends", async || self.twin.ended().unwrap()).await;
+        let status = until("the node ends", async || self.twin.try_wait().unwrap()).await;
         assert!(status.success(), "{} ended with {status}", self.name);
     }
 

@@ -7,7 +7,7 @@ fn refusal(text: &str) -> String {
 }
 
 #[test]
-fn an_error_names_the_field_the_character_and_what_would_be_right() {
+fn an_error_names_the_field_the_character_and_what_is_allowed() {
     let cases = [
         ("60 * * * *", "minute (character 1): 60 is out of range; 0-59"),
         ("0 24 * * *", "hour (character 3): 24 is out of range; 0-23"),
@@ -41,7 +41,7 @@ fn an_error_names_the_field_the_character_and_what_would_be_right() {
         ),
         (
             "  @reboot",
-            "character 3: @reboot is not a name here; there are @yearly, @annually, @monthly, @weekly, @daily, @midnight, @hourly",
+            "character 3: @reboot is not a known name; use one of @yearly, @annually, @monthly, @weekly, @daily, @midnight, @hourly",
         ),
     ];
     for (text, message) in cases {
@@ -52,7 +52,7 @@ fn an_error_names_the_field_the_character_and_what_would_be_right() {
 }
 
 #[test]
-fn spellings_of_one_meaning_have_one_meaning() {
+fn equivalent_spellings_match_the_same_times() {
     let alike = [
         ("0 0 * * 0", "0 0 * * 7"),
         ("0 0 * * sun", "0 0 * * SUN"),
@@ -70,7 +70,7 @@ fn spellings_of_one_meaning_have_one_meaning() {
     ];
     for (one, other) in alike {
         let (one, other) = (Cron::new(one).expect(one), Cron::new(other).expect(other));
-        // Whether a field was written with a star only matters beside another restricted one.
+        // Whether a day field starts with a star only matters if the other one is restricted.
         let times = |cron: &Cron| {
             let mut times = Vec::new();
             while times.len() < 200 {
@@ -83,7 +83,7 @@ fn spellings_of_one_meaning_have_one_meaning() {
 }
 
 #[test]
-fn an_expression_is_kept_as_it_was_given() {
+fn an_expression_keeps_its_text() {
     let cron = Cron::new(" 0 9 * * mon ").expect("valid");
     assert_eq!(cron.to_string(), " 0 9 * * mon ");
     let json = serde_json::to_string(&cron).expect("JSON");
@@ -92,7 +92,7 @@ fn an_expression_is_kept_as_it_was_given() {
 }
 
 #[test]
-fn only_a_star_in_minute_or_hour_makes_it_follow_real_time() {
+fn only_a_star_in_minute_or_hour_follows_real_time() {
     for (text, expected) in [
         ("* 2 * * *", true),
         ("*/15 2 * * *", true),
@@ -110,7 +110,7 @@ fn only_a_star_in_minute_or_hour_makes_it_follow_real_time() {
 }
 
 #[test]
-fn what_never_comes_is_told_from_what_is_rare() {
+fn an_expression_that_never_matches_differs_from_a_rare_one() {
     for text in ["0 0 30 2 *", "0 0 31 4,6,9,11 *", "0 0 31W 2 *"] {
         assert!(!Cron::new(text).expect(text).ever_matches(), "{text}");
     }
@@ -120,7 +120,7 @@ fn what_never_comes_is_told_from_what_is_rare() {
 }
 
 #[test]
-fn zones_are_found_in_any_case_and_spelled_right() {
+fn zones_are_found_ignoring_case_and_named_as_in_the_database() {
     assert_eq!(ZoneName::new("europe/berlin").expect("a zone").as_str(), "Europe/Berlin");
     assert_eq!(ZoneName::new("utc").expect("a zone"), ZoneName::utc());
     assert_eq!(ZoneName::new("US/Eastern").expect("a zone").as_str(), "US/Eastern");
@@ -131,13 +131,13 @@ fn zones_are_found_in_any_case_and_spelled_right() {
 }
 
 #[test]
-fn a_misspelled_zone_is_answered_with_what_was_meant() {
+fn a_misspelled_zone_gets_a_suggestion() {
     let refusal = |text: &str| {
         let error = ZoneName::new(text).expect_err(text);
         assert_eq!(error.field, "timezone");
         error.message
     };
-    assert_eq!(refusal("Europe/Berln"), "there is no zone \"Europe/Berln\"; did you mean Europe/Berlin?");
+    assert_eq!(refusal("Europe/Berln"), "there is no time zone \"Europe/Berln\"; did you mean Europe/Berlin?");
     assert!(refusal("New York").contains("did you mean America/New_York?"));
     assert!(refusal("").contains("use an IANA name"));
     assert!(refusal("Etc/Unknown").contains("no zone"));

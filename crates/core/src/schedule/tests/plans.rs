@@ -53,7 +53,7 @@ fn one(time: &str) -> Span {
 }
 
 #[test]
-fn an_occurrence_that_is_found_in_time_fires_without_a_reason_under_every_policy() {
+fn an_occurrence_on_time_fires_without_a_reason_under_every_policy() {
     let case = Case::hourly();
     for misfire in Misfire::ALL {
         let plan = plan(&case.timing(*misfire), clock("09:00:00"), clock("10:00:59"), 100);
@@ -73,7 +73,7 @@ fn nothing_is_due_before_its_time() {
 }
 
 #[test]
-fn skip_lets_late_ones_go_and_fires_what_is_on_time() {
+fn misfire_skip_fires_only_what_is_on_time() {
     let case = Case::hourly();
     let late = plan(&case.timing(Misfire::Skip), clock("07:00:00"), clock("09:30:00"), 100);
     assert_eq!((fired(&late), late.missed), (vec![], vec![one("08:00:00"), one("09:00:00")]));
@@ -83,7 +83,7 @@ fn skip_lets_late_ones_go_and_fires_what_is_on_time() {
 }
 
 #[test]
-fn fire_once_fires_the_latest_and_no_more() {
+fn misfire_fire_once_fires_the_latest_only() {
     let case = Case::hourly();
     let single = plan(&case.timing(Misfire::FireOnce), clock("08:00:00"), clock("09:30:00"), 100);
     assert_eq!((fired(&single), single.missed), (vec![(clock("09:00:00"), true)], vec![]));
@@ -96,7 +96,7 @@ fn fire_once_fires_the_latest_and_no_more() {
 }
 
 #[test]
-fn catch_up_fires_the_latest_in_order_up_to_its_limit() {
+fn misfire_catch_up_fires_the_latest_in_order_up_to_its_limit() {
     let case = Case::hourly();
     let plan = plan(&case.timing(Misfire::CatchUp), clock("04:00:00"), clock("10:00:30"), 100);
     let expected =
@@ -107,7 +107,7 @@ fn catch_up_fires_the_latest_in_order_up_to_its_limit() {
 }
 
 #[test]
-fn what_the_limit_leaves_is_due_at_once() {
+fn occurrences_beyond_the_limit_are_due_at_once() {
     let case = Case::hourly();
     let timing = case.timing(Misfire::CatchUp);
     let first = plan(&timing, clock("04:00:00"), clock("10:30:00"), 2);
@@ -119,7 +119,7 @@ fn what_the_limit_leaves_is_due_at_once() {
 }
 
 #[test]
-fn a_busy_leader_costs_a_brisk_schedule_nothing() {
+fn a_busy_leader_misses_no_occurrence_of_a_frequent_schedule() {
     let case = Case::every(1);
     for misfire in Misfire::ALL {
         let plan = plan(&case.timing(*misfire), clock("10:00:00"), clock("10:00:04.9"), 100);
@@ -128,7 +128,7 @@ fn a_busy_leader_costs_a_brisk_schedule_nothing() {
 }
 
 #[test]
-fn the_grace_is_half_the_time_to_the_next() {
+fn the_grace_period_is_half_the_time_to_the_next_occurrence() {
     let case = Case::every(60);
     let plan_at = |now: &str| plan(&case.timing(Misfire::Skip), clock("10:00:00"), clock(now), 100);
     assert_eq!(fired(&plan_at("10:01:30")), [(clock("10:01:00"), false)]);
@@ -136,12 +136,12 @@ fn the_grace_is_half_the_time_to_the_next() {
 }
 
 #[test]
-fn a_year_of_seconds_is_summed_up_not_listed() {
+fn a_year_of_missed_seconds_is_one_span() {
     for case in [Case::every(1), Case::cron("* * * * * *")] {
         let now = at("2027-05-05T00:00:00Z");
         let plan = plan(&case.timing(Misfire::FireOnce), at("2026-05-05T00:00:00Z"), now, 100);
         let total: u64 = plan.missed.iter().map(|span| span.count).sum();
-        // Five seconds of grace hold six of them.
+        // Six occurrences lie within the five seconds of grace.
         assert_eq!((plan.fire.len(), total), (6, 365 * 86_400 - 6));
         assert_eq!(plan.missed.len() as u64, 1 + Plan::MISSED_LISTED);
         assert_eq!(plan.missed[0].from, at("2026-05-05T00:00:01Z"));
@@ -171,7 +171,7 @@ fn start_is_included_and_end_is_not() {
 }
 
 #[test]
-fn jitter_puts_an_occurrence_off_and_lateness_counts_from_there() {
+fn jitter_delays_an_occurrence_and_lateness_counts_from_then() {
     let case = Case::hourly();
     let timing = Timing { jitter: Duration::from_secs(1800), ..case.timing(Misfire::Skip) };
     let due = timing.due(clock("10:00:00"));
@@ -185,14 +185,14 @@ fn jitter_puts_an_occurrence_off_and_lateness_counts_from_there() {
 }
 
 #[test]
-fn a_clock_that_went_back_fires_nothing_again() {
+fn a_clock_that_goes_back_fires_nothing_twice() {
     let case = Case::hourly();
     let plan = plan(&case.timing(Misfire::CatchUp), clock("10:00:00"), clock("09:00:30"), 100);
     assert_eq!((fired(&plan), plan.missed, plan.next_fire_at), (vec![], vec![], Some(clock("11:00:00"))));
 }
 
 #[test]
-fn overlap_is_decided_by_what_is_unfinished() {
+fn the_overlap_policy_decides_by_the_number_of_unfinished_jobs() {
     use Admission::*;
     for (overlap, expected) in [
         (Overlap::Skip, [Fire, Skip, Skip]),
@@ -205,7 +205,7 @@ fn overlap_is_decided_by_what_is_unfinished() {
 }
 
 #[test]
-fn words_are_read_back_and_unknown_ones_refused_with_all_there_are() {
+fn names_parse_and_an_unknown_name_is_refused_with_the_allowed_ones() {
     for misfire in Misfire::ALL {
         assert_eq!(misfire.as_str().parse(), Ok(*misfire));
         assert_eq!(serde_json::to_value(misfire).expect("JSON"), misfire.as_str());
@@ -219,8 +219,8 @@ fn words_are_read_back_and_unknown_ones_refused_with_all_there_are() {
 }
 
 proptest! {
-    // Whatever the policy, the jitter, the batches, start and end: each nominal time is dealt with once and in order, none that
-    // is not due, and none is left that is. Of the late ones no more are fired at once than the policy says.
+    // For any policy, jitter, batch size, start and end: each due nominal time is processed once and in order, and no other.
+    // No more late occurrences fire than the policy allows.
     #[test]
     fn every_occurrence_is_fired_or_missed_once(
         expression in prop::sample::select(vec!["* * * * *", "*/20 * * * * *", "0,1,30 * * * *", "0 */3 * * *", "0 0 * * *"]),

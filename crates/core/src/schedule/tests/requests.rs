@@ -68,7 +68,7 @@ fn a_schedule_that_would_never_fire_is_refused() {
 }
 
 #[test]
-fn absurd_times_limits_and_spreads_are_refused() {
+fn absurd_times_limits_and_jitters_are_refused() {
     let far = NewSchedule { start_at: Some(at("9999-01-01T00:00:00Z")), catch_up_limit: 0, ..valid() };
     assert_eq!(bad_fields(&far), ["catchUpLimit", "startAt"]);
     let wide = NewSchedule { jitter: Duration::from_secs(86_401), ..valid() };
@@ -83,7 +83,7 @@ fn a_bad_expression_and_a_bad_zone_are_both_named() {
 }
 
 #[test]
-fn names_keep_to_their_characters() {
+fn names_are_limited_to_their_characters_and_length() {
     assert!(ScheduleName::new("a.b-C_9").is_ok());
     for bad in ["", "a b", "a/b", "é", &"x".repeat(129)] {
         assert_eq!(ScheduleName::new(bad).expect_err(bad).field, "name");

@@ -73,7 +73,6 @@ async fn an_unbound_key_cannot_make_a_job_depend_on_another_tenants_job() {
     assert_eq!((status, &response["errors"][0]["field"]), (StatusCode::UNPROCESSABLE_ENTITY, &json!("dependsOn")));
     let body = json!({"jobs": [{"jobType": "t", "ref": "a", "tenant": "other"}, {"jobType": "t", "tenant": "acme", "dependsOn": ["ref:a"]}]});
     let (status, response) = server.request("POST /jobs/batch", Some(&key), &body).await;
-    let expected =
-        json!([{"field": "jobs[1].dependsOn[0]", "message": "the job with the ref \"a\" is another tenant's, other"}]);
+    let expected = json!([{"field": "jobs[1].dependsOn[0]", "message": "the job with the ref \"a\" belongs to another tenant, other"}]);
     assert_eq!((status, &response["errors"]), (StatusCode::UNPROCESSABLE_ENTITY, &expected));
 }

@@ -74,7 +74,7 @@ async fn no_list_reveals_resources_of_other_tenants_not_even_in_its_cursors() {
     assert_eq!(all.iter().map(|page| page["items"].as_array().unwrap().len()).sum::<usize>(), 15);
     let body = json!({"everySeconds": 60, "job": {"jobType": "t", "tenant": "acme"}});
     let (status, response) = server.request("PUT /schedules/s00-secret", Some(&operator), &body).await;
-    let message = "is `other` for as long as the schedule is there: delete it first";
+    let message = "must stay `other`: delete the schedule to change its tenant";
     let errors = json!([{"field": "job.tenant", "message": message}]);
     assert_eq!((status, &response["errors"]), (StatusCode::UNPROCESSABLE_ENTITY, &errors));
     assert_eq!(server.request("GET /schedules/s00-secret", Some(&own), &json!({})).await.0, StatusCode::NOT_FOUND);

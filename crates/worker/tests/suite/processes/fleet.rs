@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, env, fs, path::PathBuf, sync::Mutex, time::Duration};
 
 use orchestrix_core::NewJob;
-use orchestrix_testkit::Proxy;
+use orchestrix_testkit::FaultProxy;
 
 use super::{
     LIMIT,
@@ -70,9 +70,9 @@ impl Fleet {
     }
 
     /// The same on a line of its own.
-    pub(crate) fn add_behind(&mut self, setup: Setup) -> Proxy {
+    pub(crate) fn add_behind(&mut self, setup: Setup) -> FaultProxy {
         let (address, database) = self.ground.place();
-        let line = Proxy::start(address).unwrap();
+        let line = FaultProxy::start(address).unwrap();
         self.add_by(&format!("postgres://postgres@{}/{database}", line.address()), setup);
         line
     }
@@ -142,7 +142,7 @@ impl Fleet {
     }
 
     /// Lets a worker's line pass on again that was frozen.
-    pub(crate) fn thaw(&mut self, worker: usize, line: &Proxy, since: Time) {
+    pub(crate) fn thaw(&mut self, worker: usize, line: &FaultProxy, since: Time) {
         line.restore();
         let name = self.workers[worker].name.clone();
         self.note(Blow::Frozen, Some(&name), since);

@@ -11,7 +11,7 @@ use orchestrix_client::Client;
 use orchestrix_postgres::{PostgresOptions, PostgresStore};
 use orchestrix_sqlite::{SqliteOptions, SqliteStore};
 use orchestrix_store::Store;
-use orchestrix_testkit::Twin;
+use orchestrix_testkit::TestProcess;
 use orchestrix_worker::{Drained, Worker, WorkerBuilder};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -50,7 +50,7 @@ impl Default for Setup {
 #[ignore = "runs only as the process that other tests start"]
 fn a_worker() {
     let Ok(name) = env::var(NAME) else { return };
-    Twin::end_with_parent();
+    TestProcess::exit_with_parent();
     let setting = |name| env::var(name).unwrap();
     let threads: usize = setting(THREADS).parse().unwrap();
     let mut runtime = match threads {
@@ -112,7 +112,7 @@ pub(crate) async fn open(url: &str) -> Arc<dyn Store> {
 #[derive(Debug)]
 pub(crate) struct Process {
     pub(crate) name: String,
-    twin: Twin,
+    twin: TestProcess,
     journal: PathBuf,
 }
 
@@ -127,7 +127,7 @@ impl Process {
             (DRAIN_MS, &drain),
             (PLAIN, if setup.plain { "true" } else { "false" }),
         ];
-        let twin = Twin::start("processes::process::a_worker", settings).unwrap();
+        let twin = TestProcess::start("processes::process::a_worker", settings).unwrap();
         Self { name: name.to_owned(), twin, journal }
     }
 
@@ -161,7 +161,7 @@ impl Process {
 
     /// Waits until it has ended by itself; says what is wrong with how, if anything.
     pub(crate) async fn ended(&mut self) -> Option<String> {
-        let status = until(&format!("{} ends", self.name), async || self.twin.ended().unwrap()).await;
+        let status = until(&format!("{} ends", self.name), async || self.twin.try_wait().unwrap()).await;
         (!status.success()).then(|| format!("{} ended with {status}", self.name))
     }
 }

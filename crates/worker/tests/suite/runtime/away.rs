@@ -5,7 +5,7 @@ use std::time::Duration;
 use orchestrix_client::Client;
 use orchestrix_core::JobState;
 use orchestrix_postgres::{PostgresOptions, PostgresStore};
-use orchestrix_testkit::{Proxy, TestDatabase};
+use orchestrix_testkit::{FaultProxy, TestDatabase};
 
 use super::{enqueue, gated, reaches, until};
 
@@ -15,7 +15,7 @@ async fn running_jobs_go_on_their_outcomes_are_told_later_and_work_resumes_by_it
     let direct = Client::new(PostgresStore::open(PostgresOptions::new(database.url())).await.unwrap());
     let config: tokio_postgres::Config = database.url().parse().unwrap();
     let port = config.get_ports()[0];
-    let proxy = Proxy::start(([127, 0, 0, 1], port).into()).unwrap();
+    let proxy = FaultProxy::start(([127, 0, 0, 1], port).into()).unwrap();
     let url = database.url().replace(&format!(":{port}/"), &format!(":{}/", proxy.address().port()));
     let options = PostgresOptions { connect_timeout: Duration::from_secs(1), ..PostgresOptions::new(url) };
     let through = Client::new(PostgresStore::open(options).await.unwrap());

@@ -1,4 +1,4 @@
-"""What schemathesis has to be told about this server beside its description."""
+"""What schemathesis needs to know about this server besides its OpenAPI description."""
 
 import re
 
@@ -6,43 +6,43 @@ import schemathesis
 from hypothesis import strategies as st
 from schemathesis.specs.openapi import checks
 
-# Whoever shows many keys that are none is told to wait, which lets nobody in either.
+# A client that sends many invalid keys gets 429, which is a rejection, too.
 checks.AUTH_REJECTION_STATUSES = frozenset(checks.AUTH_REJECTION_STATUSES) | {429}
 
-# Formats of which a schema says only the name: some that are right, and some that are not.
+# Custom formats of the schemas: some valid values, and some random text.
 CRONS = ["* * * * *", "0 9 * * MON-FRI", "*/5 * * * * *", "30 2 29 2 *", "@hourly", "@yearly", "0 0 L * *"]
 ZONES = ["UTC", "Europe/Berlin", "America/New_York", "Etc/GMT+12", "Asia/Kathmandu"]
 schemathesis.openapi.format("cron", st.sampled_from(CRONS) | st.text(min_size=1, max_size=30))
 schemathesis.openapi.format("time-zone", st.sampled_from(ZONES) | st.from_regex("[A-Za-z0-9_+/-]{1,30}", fullmatch=True))
 
-# Rules that no schema can say, by the fields that are refused for them. Anything else that a schema allows must be taken.
+# Rules that a schema cannot express, by the field that is refused. Anything else that a schema allows must be accepted.
 BEYOND_SCHEMAS = {
-    "Idempotency-Key": "is that of the body, if both are there",
-    "cursor": "is one that was answered",
-    "filter": "says something, where it must: null says nothing",
-    "retry.maxSeconds": "is no less than baseSeconds",
-    "dependsOn": "names jobs that there are",
-    "ref": "is there once in a batch",
-    "name": "is the one in the path",
-    "cron": "is an expression that comes true",
-    "timezone": "is a zone that there is",
-    "everySeconds": "has no more than six decimals",
-    "jitterSeconds": "is no more than everySeconds",
-    "runAt": "lies in the years that its pattern says by UTC, too",
-    "expiresAt": "the same, and a key's lies ahead of now",
-    "expiresInSeconds": "is not there beside expiresAt",
-    "tenant": "is not there for a worker's key",
+    "Idempotency-Key": "equals the one in the body, if both are given",
+    "cursor": "was returned by the server",
+    "filter": "is required for some actions: null does not count",
+    "retry.maxSeconds": "is at least baseSeconds",
+    "dependsOn": "names existing jobs",
+    "ref": "is unique in a batch",
+    "name": "equals the one in the path",
+    "cron": "is an expression that matches some time",
+    "timezone": "is a known zone",
+    "everySeconds": "has at most six decimals",
+    "jitterSeconds": "is at most everySeconds",
+    "runAt": "is within the years of its pattern in UTC, too",
+    "expiresAt": "the same; that of a key is in the future",
+    "expiresInSeconds": "excludes expiresAt",
+    "tenant": "is not allowed for the role worker",
     "startAt": "the same",
-    "endAt": "the same, and comes after startAt",
+    "endAt": "the same, and is after startAt",
     "from": "the same",
-    "to": "comes after from, and not ahead of now",
+    "to": "is after from, and not in the future",
 }
-PLACE = re.compile(r"^(jobs\[\d+\]|job)\.|\[\d+\]$")
+PREFIX_OR_INDEX = re.compile(r"^(jobs\[\d+\]|job)\.|\[\d+\]$")
 
 
 @schemathesis.hook
 def before_call(context, case, kwargs):
-    """Nobody waits for long: a wait that is allowed is cut, one that is not is sent as it is."""
+    """Shortens valid waits; invalid ones are sent unchanged."""
     for part, numbers in ((case.body, (int, float)), (case.query, (int, float, str))):
         if isinstance(part, dict) and type(part.get("waitSeconds")) in numbers and is_wait(part["waitSeconds"]):
             part["waitSeconds"] = 0.01
@@ -57,9 +57,9 @@ def is_wait(value):
 
 @schemathesis.check
 def refused_beyond_schemas_only(ctx, response, case):
-    """What a schema allows is refused for a rule that no schema can say, or not at all.
+    """A request that its schema allows is refused only for a rule that a schema cannot express.
 
-    A closer look than `positive_data_acceptance` can take, which knows the status only.
+    More precise than `positive_data_acceptance`, which checks the status only.
     """
     if case.meta is None or not case.meta.generation.mode.is_positive or response.status_code != 422:
         return
@@ -67,5 +67,5 @@ def refused_beyond_schemas_only(ctx, response, case):
     if problem["code"] == "idempotency_key_reused":
         return
     bad = {error["field"]: error["message"] for error in problem["errors"]}
-    unforeseen = {field: message for field, message in bad.items() if PLACE.sub("", field) not in BEYOND_SCHEMAS}
-    assert not unforeseen, f"The schema allows it, and it is refused: {unforeseen}"
+    unexpected = {field: message for field, message in bad.items() if PREFIX_OR_INDEX.sub("", field) not in BEYOND_SCHEMAS}
+    assert not unexpected, f"allowed by the schema but refused: {unexpected}"

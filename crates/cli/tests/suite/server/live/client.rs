@@ -1,4 +1,4 @@
-//! Those who follow: over a WebSocket, and by events.
+//! Clients of live updates: WebSocket and server-sent events.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -8,26 +8,26 @@ use std::{
 use serde_json::{Value, json};
 use tungstenite::{Message, WebSocket, protocol::frame::coding::CloseCode};
 
-use crate::server::http::{LIMIT, Server};
+use crate::server::process::{ServerProcess, TIMEOUT};
 
-pub(super) struct Socket {
+pub(super) struct WebSocketClient {
     socket: WebSocket<TcpStream>,
-    /// Every status that was told.
-    pub(super) heard: Vec<Value>,
-    /// That how things stand was told, as it was last said.
+    /// Every status event so far.
+    pub(super) status_events: Vec<Value>,
+    /// The last `synced` event that was not yet read.
     synced: Option<Value>,
 }
 
-impl Socket {
-    pub(super) fn open(server: &Server) -> Self {
+impl WebSocketClient {
+    pub(super) fn open(server: &ServerProcess) -> Self {
         let stream = TcpStream::connect(&server.address).unwrap();
-        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
         let (socket, _) = tungstenite::client(format!("ws://{}/ws", server.address), stream).unwrap();
-        Self { socket, heard: Vec::new(), synced: None }
+        Self { socket, status_events: Vec::new(), synced: None }
     }
 
-    /// One that follows this, from here on.
-    pub(super) fn following(server: &Server, wanted: &Value) -> Self {
+    /// Opens a socket and subscribes.
+    pub(super) fn subscribed(server: &ServerProcess, wanted: &Value) -> Self {
         let mut socket = Self::open(server);
         socket.send(&json!({"subscribe": wanted}).to_string());
         socket.ping();
@@ -38,13 +38,13 @@ impl Socket {
         self.socket.send(Message::text(text)).unwrap();
     }
 
-    /// Waits until the server has read all that was sent.
+    /// Waits until the server has processed everything sent so far.
     pub(super) fn ping(&mut self) {
         self.socket.send(Message::Ping(Default::default())).unwrap();
         loop {
             match self.socket.read().unwrap() {
                 Message::Pong(_) => return,
-                Message::Text(text) => drop(self.note(&text)),
+                Message::Text(text) => drop(self.record(&text)),
                 _ => {}
             }
         }
@@ -54,25 +54,25 @@ impl Socket {
     pub(super) fn next(&mut self) -> Value {
         loop {
             if let Message::Text(text) = self.socket.read().unwrap() {
-                return self.note(&text);
+                return self.record(&text);
             }
         }
     }
 
-    fn note(&mut self, text: &str) -> Value {
+    fn record(&mut self, text: &str) -> Value {
         let event: Value = serde_json::from_str(text).unwrap();
         match event["event"].as_str() {
-            Some("status") => self.heard.push(event.clone()),
+            Some("status") => self.status_events.push(event.clone()),
             Some("synced") => self.synced = Some(event.clone()),
             _ => {}
         }
         event
     }
 
-    /// What is told of a job when it has this status, now or before.
-    pub(super) fn until(&mut self, id: &str, status: &str) -> Value {
+    /// Returns the event with this status of a job, whether it came already or comes now.
+    pub(super) fn wait_for_status(&mut self, id: &str, status: &str) -> Value {
         let is = |event: &Value| event["jobId"] == id && event["status"] == status;
-        if let Some(event) = self.heard.iter().find(|event| is(event)) {
+        if let Some(event) = self.status_events.iter().find(|event| is(event)) {
             return event.clone();
         }
         loop {
@@ -83,8 +83,8 @@ impl Socket {
         }
     }
 
-    /// Waits until how things stand was told.
-    pub(super) fn until_synced(&mut self) -> Value {
+    /// Waits for `synced`.
+    pub(super) fn wait_until_synced(&mut self) -> Value {
         loop {
             if let Some(synced) = self.synced.take() {
                 return synced;
@@ -93,20 +93,24 @@ impl Socket {
         }
     }
 
-    /// Waits until this is the last that was told of a job, after something else.
-    pub(super) fn until_again(&mut self, id: &str, status: &str) {
+    /// Waits until this is the job's latest status, after at least one other.
+    pub(super) fn wait_for_new_status(&mut self, id: &str, status: &str) {
         while self.statuses(id).last() != Some(&status) || self.statuses(id).len() < 2 {
             self.next();
         }
     }
 
-    /// All that was told of a job so far.
+    /// The statuses of a job so far.
     pub(super) fn statuses(&self, id: &str) -> Vec<&str> {
-        self.heard.iter().filter(|event| event["jobId"] == id).filter_map(|event| event["status"].as_str()).collect()
+        self.status_events
+            .iter()
+            .filter(|event| event["jobId"] == id)
+            .filter_map(|event| event["status"].as_str())
+            .collect()
     }
 
-    /// Waits for the end; what the server says with it.
-    pub(super) fn closed(&mut self) -> Option<u16> {
+    /// Waits for the close frame; returns its code.
+    pub(super) fn wait_for_close(&mut self) -> Option<u16> {
         loop {
             match self.socket.read() {
                 Ok(Message::Close(frame)) => return frame.map(|frame| CloseCode::into(frame.code)),
@@ -117,16 +121,16 @@ impl Socket {
     }
 }
 
-/// The events of one job.
-pub(super) struct Events {
+/// The server-sent events of one job.
+pub(super) struct EventStream {
     lines: std::io::Lines<BufReader<TcpStream>>,
     pub(super) last_id: String,
 }
 
-impl Events {
-    pub(super) fn of(server: &Server, id: &str, last: Option<&str>) -> Self {
+impl EventStream {
+    pub(super) fn open(server: &ServerProcess, id: &str, last: Option<&str>) -> Self {
         let mut stream = TcpStream::connect(&server.address).unwrap();
-        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
         let last = last.map(|last| format!("last-event-id: {last}\r\n")).unwrap_or_default();
         let request =
             format!("GET /jobs/{id}/events HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n{last}\r\n", server.address);
@@ -141,7 +145,7 @@ impl Events {
     fn read(&mut self) -> Option<(String, Value)> {
         let mut kind = None;
         let mut data = None;
-        // What is between are the lengths of parts of the answer.
+        // Other lines are the chunk sizes of the response.
         for line in self.lines.by_ref().map(Result::unwrap) {
             match line.split_once(": ") {
                 Some(("event", text)) => kind = Some(text.to_owned()),
@@ -156,13 +160,13 @@ impl Events {
 
     /// The next event, which must be of this kind.
     pub(super) fn next(&mut self, kind: &str) -> Value {
-        let (told, data) = self.read().expect("another event");
-        assert_eq!(told, kind, "{data}");
+        let (event, data) = self.read().expect("another event");
+        assert_eq!(event, kind, "{data}");
         data
     }
 
-    /// How many events come until the end.
-    pub(super) fn rest(&mut self) -> usize {
+    /// Counts the events until the stream ends.
+    pub(super) fn count_until_end(&mut self) -> usize {
         std::iter::from_fn(|| self.read()).count()
     }
 }
