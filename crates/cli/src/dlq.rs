@@ -98,7 +98,7 @@ pub(crate) async fn run(command: Command, api: &ApiClient, output: &Output) -> R
                 );
             }
             if ids.is_empty() {
-                redrive(&filter.request(), limit, confirmation, api, output).await
+                redrive_matching(&filter.request(), limit, confirmation, api, output).await
             } else if confirmation.dry_run {
                 dry_run_jobs(&ids, output, async |id| job_state(id, api).await, |job| predict_redrive(job.state)).await
             } else {
@@ -131,7 +131,7 @@ fn predict_redrive(state: JobState) -> DryRun {
 /// The path of the list of dead jobs.
 const DEAD_JOBS: &str = "/admin/dlq";
 
-async fn redrive(
+async fn redrive_matching(
     filter: &JobFilterRequest,
     limit: usize,
     confirmation: Confirmation,

@@ -140,12 +140,12 @@ fn dead_jobs(jobs: u64) -> Check {
     const ADVICE: &str =
         "inspect them with `orchestrix dlq list`, fix the cause, then retry them with `orchestrix dlq redrive`";
     match jobs {
-        0 => Check::ok(NAME, "no dead jobs"),
-        1 => Check::note(NAME, "1 dead job in the dead-letter queue", ADVICE),
+        0 => Check::ok(NAME, "no jobs in the dead-letter queue"),
+        1 => Check::note(NAME, "1 job in the dead-letter queue", ADVICE),
         n if n >= StoreSnapshot::MAX_DEAD => {
-            Check::note(NAME, format!("{n} or more dead jobs in the dead-letter queue"), ADVICE)
+            Check::note(NAME, format!("{n} or more jobs in the dead-letter queue"), ADVICE)
         }
-        n => Check::note(NAME, format!("{n} dead jobs in the dead-letter queue"), ADVICE),
+        n => Check::note(NAME, format!("{n} jobs in the dead-letter queue"), ADVICE),
     }
 }
 

@@ -37,7 +37,7 @@ fn a_bulk_action_needs_consent_and_is_carried_out_by_the_leader() {
         let id = done["operationId"].as_str().unwrap();
         assert_eq!(env.json(&["operations", "get", id])["changed"], 3);
         assert_eq!(env.json(&["operations", "abort", id])["state"], "done", "a finished operation cannot be aborted");
-        env.run(&["operations", "abort", id]).exits_with(0, "over");
+        env.run(&["operations", "abort", id]).exits_with(0, "already ended");
         let list = env.json(&["operations", "list", "--limit", "2"]);
         assert_eq!(list["items"][0]["priority"], -5);
         assert!(list["nextCursor"].is_string(), "{list}");

@@ -112,10 +112,10 @@ fn an_old_backlog_is_reported_unless_its_queue_is_paused() {
 
 #[test]
 fn dead_jobs_are_counted() {
-    assert_is(&dead_jobs(0), Status::Ok, "no dead jobs");
-    assert_is(&dead_jobs(1), Status::Note, "1 dead job");
-    assert_is(&dead_jobs(12), Status::Note, "12 dead jobs");
-    assert_is(&dead_jobs(StoreSnapshot::MAX_DEAD), Status::Note, "100000 or more dead jobs");
+    assert_is(&dead_jobs(0), Status::Ok, "no jobs in the dead-letter queue");
+    assert_is(&dead_jobs(1), Status::Note, "1 job in");
+    assert_is(&dead_jobs(12), Status::Note, "12 jobs in");
+    assert_is(&dead_jobs(StoreSnapshot::MAX_DEAD), Status::Note, "100000 or more jobs");
 }
 
 #[test]
