@@ -18,7 +18,7 @@ mod transport;
 
 use std::time::{Duration, Instant};
 
-use orchestrix_api::Listed;
+use orchestrix_api::ListResponse;
 use orchestrix_client::http::{ApiResponse, HttpError};
 use orchestrix_core::Backoff;
 use orchestrix_doctor::ConnectFailure;
@@ -96,7 +96,7 @@ impl ApiClient {
         let mut collected = Page { items: Vec::new(), next_cursor: cursor };
         loop {
             let left = (limit - collected.items.len()).min(MAX_PAGE);
-            let page: Listed<T> = self.call(list.page(collected.next_cursor.as_deref(), left)).await?;
+            let page: ListResponse<T> = self.call(list.page(collected.next_cursor.as_deref(), left)).await?;
             collected.items.extend(page.items);
             collected.next_cursor = page.next_cursor;
             if collected.next_cursor.is_none() || collected.items.len() >= limit {

@@ -8,11 +8,11 @@ use std::{
 use async_trait::async_trait;
 use orchestrix_api::{
     Code,
-    job::{Accepted, BatchAccepted, BatchRequest, JobRequest},
+    job::{BatchRequest, BatchResponse, JobRequest, JobStatusView},
     worker::{
-        Capacity, HeartbeatAnswer, HeartbeatRequest, LeaseRequest, LeaseState, Leases, LineRequest, MAX_LINES,
-        OutcomeAnswer, OutcomeRequest, OutcomesAnswer, ProgressRequest, queue_names,
-        register::{RegisterRequest, Registered},
+        Capacity, HeartbeatRequest, HeartbeatResponse, LeaseRequest, LeaseResponse, LeaseStatusView, LogLineRequest,
+        MAX_LINES, OutcomeRequest, OutcomeResponse, OutcomesResponse, ProgressRequest, RegisterRequest,
+        RegisterResponse, queue_names,
     },
 };
 use orchestrix_core::{FieldError, JobState, JobStatus, LeaseToken, NewJob, WorkerName};
@@ -93,7 +93,7 @@ impl HttpSource {
             capacity: slots.map(|slots| Capacity { slots: Some(slots) }),
         };
         let sent = Instant::now();
-        let response: Leases = self.api.post("/worker/leases", &body, wait).await?;
+        let response: LeaseResponse = self.api.post("/worker/leases", &body, wait).await?;
         // The leases begin after the long poll. Counting from the request would cut the jobs' timeouts short.
         let waited = Duration::try_from_secs_f64(response.waited_seconds).unwrap_or_default().min(sent.elapsed());
         let mut jobs = Vec::with_capacity(response.leases.len());
@@ -107,7 +107,7 @@ impl HttpSource {
         Ok((jobs, sent + waited))
     }
 
-    async fn post_heartbeat(&self, tokens: &[LeaseToken]) -> Result<HeartbeatAnswer> {
+    async fn post_heartbeat(&self, tokens: &[LeaseToken]) -> Result<HeartbeatResponse> {
         let body = {
             let last = self.presence();
             let name =
@@ -126,7 +126,7 @@ impl HttpSource {
 
     async fn post_outcomes(&self, items: Vec<Box<RawValue>>) -> Result<Vec<Result<JobState, FinishError>>> {
         let expected = items.len();
-        let response: OutcomesAnswer =
+        let response: OutcomesResponse =
             self.api.post("/worker/leases/complete-batch", &Items { items }, Duration::ZERO).await?;
         match response.items.len() == expected {
             true => Ok(response.items.into_iter().map(outcome_result).collect()),
@@ -162,7 +162,7 @@ fn serialization_error(error: serde_json::Error) -> StoreError {
     StoreError::Backend(error.into())
 }
 
-fn outcome_result(answer: OutcomeAnswer) -> Result<JobState, FinishError> {
+fn outcome_result(answer: OutcomeResponse) -> Result<JobState, FinishError> {
     match (answer.status, answer.code) {
         (Some(status), None) => Ok(nearest_state(status)),
         (_, Some(Code::LeaseLost) | None) => Err(FinishError::LeaseLost),
@@ -184,7 +184,7 @@ fn nearest_state(status: JobStatus) -> JobState {
     }
 }
 
-fn enqueued(job: &Accepted) -> Enqueued {
+fn enqueued(job: &JobStatusView) -> Enqueued {
     // The API deliberately does not reveal whether the job existed before.
     Enqueued { id: job.job_id, state: nearest_state(job.status), duplicate: false }
 }
@@ -202,7 +202,7 @@ impl JobSource for HttpSource {
     async fn extend_leases(&self, tokens: &[LeaseToken]) -> Result<Vec<LeaseStatus>> {
         let response = self.post_heartbeat(tokens).await?;
         match response.leases.len() == tokens.len() {
-            true => Ok(response.leases.iter().map(LeaseState::status).collect()),
+            true => Ok(response.leases.iter().map(LeaseStatusView::status).collect()),
             false => Err(StoreError::Backend("the server returned a different number of leases".into())),
         }
     }
@@ -223,7 +223,7 @@ impl JobSource for HttpSource {
     }
 
     async fn append_logs(&self, token: LeaseToken, lines: Vec<LogLine>) -> Result<()> {
-        let requests = split_into_requests(lines.iter().map(LineRequest::from), MAX_LINES, MAX_LOG_BYTES);
+        let requests = split_into_requests(lines.iter().map(LogLineRequest::from), MAX_LINES, MAX_LOG_BYTES);
         for lines in requests.map_err(serialization_error)? {
             let body = serde_json::to_string(&Lines { lines }).map_err(serialization_error)?;
             self.post_to_lease(token, "logs", body).await?;
@@ -251,7 +251,7 @@ impl JobSource for HttpSource {
         let response = self.api.post_raw(path, body, Duration::ZERO, trace).await?;
         let accepted = match jobs.len() {
             1 => serde_json::from_slice(&response).map(|job| vec![job]),
-            _ => serde_json::from_slice::<BatchAccepted>(&response).map(|batch| batch.jobs),
+            _ => serde_json::from_slice::<BatchResponse>(&response).map(|batch| batch.jobs),
         };
         Ok(accepted.map_err(serialization_error)?.iter().map(enqueued).collect())
     }
@@ -263,7 +263,7 @@ impl JobSource for HttpSource {
             last.slots = Some(worker.concurrency);
         }
         let body = RegisterRequest::from(worker);
-        self.api.post::<Registered>("/worker/register", &body, Duration::ZERO).await.map(drop)
+        self.api.post::<RegisterResponse>("/worker/register", &body, Duration::ZERO).await.map(drop)
     }
 
     async fn heartbeat_worker(&self, worker: &WorkerName, presence: Presence) -> Result<Option<Directive>> {
@@ -274,7 +274,7 @@ impl JobSource for HttpSource {
         }
         let response = self.post_heartbeat(&[]).await?;
         // A directive of a newer server is treated as the default.
-        Ok(Some(orchestrix_api::worker::directive(&response.directive).unwrap_or_default()))
+        Ok(Some(orchestrix_api::worker::parse_directive(&response.directive).unwrap_or_default()))
     }
 
     async fn remove_worker(&self, worker: &WorkerInfo) -> Result<()> {

@@ -1,4 +1,4 @@
-//! A server on a database of a test's own, and a leader beside it.
+//! A server and a coordinator on a database of the test.
 
 use std::{
     net::SocketAddr,
@@ -21,13 +21,13 @@ use orchestrix_testkit::TestDatabase;
 use orchestrix_worker::{HttpOptions, HttpSource, Worker, WorkerBuilder};
 use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
 
-/// No test waits longer for anything.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(40);
-/// Jobs that fail are tried again at once, so to speak.
-pub(crate) const SOON: RetryPolicy =
+/// The longest wait of any test.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(40);
+/// Retries almost at once.
+pub(crate) const FAST_RETRY: RetryPolicy =
     RetryPolicy { base: Duration::from_millis(10), multiplier: 1.0, max: Duration::from_secs(1), jitter: 0.0 };
 
-pub(crate) struct Ground {
+pub(crate) struct TestCluster {
     pub(crate) client: Client,
     pub(crate) address: SocketAddr,
     server: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
@@ -36,27 +36,27 @@ pub(crate) struct Ground {
     _database: Option<TestDatabase>,
 }
 
-impl Ground {
+impl TestCluster {
     pub(crate) async fn sqlite() -> Self {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let name = format!("orchestrix-server-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let folder = std::env::temp_dir().join(name);
         std::fs::create_dir(&folder).unwrap();
         let store = SqliteStore::open(SqliteOptions::new(folder.join("jobs.db"))).await.unwrap();
-        Self::on(Arc::new(store), Some(folder), None).await
+        Self::with_store(Arc::new(store), Some(folder), None).await
     }
 
     pub(crate) async fn postgres() -> Self {
         let database = TestDatabase::create("server").unwrap();
         let store = PostgresStore::open(PostgresOptions::new(database.url())).await.unwrap();
-        Self::on(Arc::new(store), None, Some(database)).await
+        Self::with_store(Arc::new(store), None, Some(database)).await
     }
 
-    async fn on(store: Arc<dyn Store>, folder: Option<PathBuf>, database: Option<TestDatabase>) -> Self {
+    async fn with_store(store: Arc<dyn Store>, folder: Option<PathBuf>, database: Option<TestDatabase>) -> Self {
         let name = NodeName::new("leader").unwrap();
         let node = NodeInfo { name, address: None, roles: vec!["coordinator".into()] };
         let coordinator = Coordinator::start(Arc::clone(&store), CoordinatorOptions::new(node)).unwrap();
-        let mut ground = Self {
+        let mut cluster = Self {
             client: Client::shared(store),
             address: ([127, 0, 0, 1], 0).into(),
             server: None,
@@ -64,38 +64,38 @@ impl Ground {
             folder,
             _database: database,
         };
-        ground.serve().await;
-        ground
+        cluster.start_server().await;
+        cluster
     }
 
     pub(crate) fn store(&self) -> &Arc<dyn Store> {
         self.client.store()
     }
 
-    /// Starts the server, where it was before if it was.
-    pub(crate) async fn serve(&mut self) {
+    /// Starts the server, on its previous address after a restart.
+    pub(crate) async fn start_server(&mut self) {
         let listener = TcpListener::bind(self.address).await.unwrap();
         self.address = listener.local_addr().unwrap();
         let app = App::new(Arc::clone(self.store()), ServerOptions::default());
         let (stop, stopped) = oneshot::channel();
-        let serving = tokio::spawn(async move {
+        let server = tokio::spawn(async move {
             serve(app, listener, async { drop(stopped.await) }).await.unwrap();
         });
-        self.server = Some((stop, serving));
+        self.server = Some((stop, server));
     }
 
     /// Stops the server.
-    pub(crate) async fn stop(&mut self) {
-        let (stop, serving) = self.server.take().expect("it serves");
+    pub(crate) async fn stop_server(&mut self) {
+        let (stop, server) = self.server.take().expect("the server is running");
         stop.send(()).unwrap();
-        tokio::time::timeout(PATIENCE, serving).await.expect("the server ends").unwrap();
+        tokio::time::timeout(TIMEOUT, server).await.expect("the server stops").unwrap();
     }
 
     pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// A worker over the server that hears of everything soon, but is given jobs only while it waits for them there.
+    /// A remote worker with a short heartbeat interval.
     pub(crate) fn worker(&self) -> WorkerBuilder {
         worker(self.url())
     }
@@ -109,8 +109,8 @@ impl Ground {
     }
 
     /// Waits until the job is in this state.
-    pub(crate) async fn reaches(&self, id: JobId, state: JobState) -> Record {
-        let looked = tokio::time::timeout(PATIENCE, async {
+    pub(crate) async fn wait_for_state(&self, id: JobId, state: JobState) -> Record {
+        let reached = tokio::time::timeout(TIMEOUT, async {
             loop {
                 let job = self.job(id).await;
                 if job.state == state {
@@ -119,23 +119,23 @@ impl Ground {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         });
-        match looked.await {
+        match reached.await {
             Ok(job) => job,
-            Err(_) => panic!("not {state} but {:?}", self.job(id).await),
+            Err(_) => panic!("the job is not {state}: {:?}", self.job(id).await),
         }
     }
 
-    pub(crate) async fn end(mut self) {
+    pub(crate) async fn shutdown(mut self) {
         if let Some(coordinator) = self.coordinator.take() {
             coordinator.shutdown().await;
         }
     }
 }
 
-impl Drop for Ground {
+impl Drop for TestCluster {
     fn drop(&mut self) {
         if let Some(folder) = &self.folder {
-            // What is left behind is in the folder for temporary files.
+            // A leftover is in the system's directory for temporary files.
             let _ = std::fs::remove_dir_all(folder);
         }
     }
@@ -150,30 +150,30 @@ pub(crate) fn worker(server: String) -> WorkerBuilder {
         .cancel_grace(Duration::from_millis(200))
 }
 
-/// Waits until `done` says so.
-pub(crate) async fn until(what: &str, mut done: impl AsyncFnMut() -> bool) {
-    let looked = tokio::time::timeout(PATIENCE, async {
-        while !done().await {
+/// Waits until `condition` holds.
+pub(crate) async fn wait_until(what: &str, mut condition: impl AsyncFnMut() -> bool) {
+    let reached = tokio::time::timeout(TIMEOUT, async {
+        while !condition().await {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     });
-    assert!(looked.await.is_ok(), "never: {what}");
+    assert!(reached.await.is_ok(), "timed out: {what}");
 }
 
-/// Runs each test on both databases.
-macro_rules! on_both {
+/// Runs each test on SQLite and on PostgreSQL.
+macro_rules! on_both_databases {
     ($($test:ident)+) => {
         $(mod $test {
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn sqlite() {
-                super::$test($crate::remote_worker::ground::Ground::sqlite().await).await;
+                super::$test($crate::remote_worker::test_cluster::TestCluster::sqlite().await).await;
             }
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn postgres() {
-                super::$test($crate::remote_worker::ground::Ground::postgres().await).await;
+                super::$test($crate::remote_worker::test_cluster::TestCluster::postgres().await).await;
             }
         })+
     };
 }
-pub(crate) use on_both;
+pub(crate) use on_both_databases;

@@ -1,4 +1,4 @@
-//! What is true of every body that is read here, and what fields say about each other, which no type says.
+//! Completes the schemas: rules that hold for all bodies, and constraints between fields that types do not express.
 
 use std::collections::BTreeSet;
 
@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 
 const SCHEMAS: &str = "#/components/schemas/";
 
-/// How each item of a batch of endings may look: the word for it, and the body that the path of the same ending takes.
-const ENDINGS: [(&str, &str); 6] = [
+/// The variants of an item in a batch of outcomes: the name, and the body of the path with the same outcome.
+const OUTCOMES: [(&str, &str); 6] = [
     ("completed", "CompleteRequest"),
     ("failed", "FailRequest"),
     ("snoozed", "SnoozeRequest"),
@@ -16,52 +16,52 @@ const ENDINGS: [(&str, &str); 6] = [
     ("timed_out", "ReleaseRequest"),
 ];
 
-/// What a job of a schedule may not say: it would make sense once, not each time.
-const ONCE: [&str; 5] = ["idempotencyKey", "runAt", "expiresAt", "dependsOn", "ref"];
+/// Fields of a job that a schedule does not accept, because they apply to a single job.
+const SINGLE_JOB_FIELDS: [&str; 5] = ["idempotencyKey", "runAt", "expiresAt", "dependsOn", "ref"];
 
 /// Completes the schemas.
 pub(super) fn complete(document: &mut Value) {
     let mut bodies = BTreeSet::new();
     for (_, _, operation) in super::operations(document) {
         for parameter in operation.get_mut("parameters").and_then(Value::as_array_mut).into_iter().flatten() {
-            // A parameter is there or not.
-            not_null(&mut parameter["schema"]);
+            // A parameter is present or absent, never null.
+            remove_null(&mut parameter["schema"]);
         }
         if let Some(body) = operation.get_mut("requestBody") {
-            // So is a body: `null` is not the same as none.
-            not_null(&mut body["content"]["application/json"]["schema"]);
-            names(body, &mut bodies);
+            // The same holds for a body.
+            remove_null(&mut body["content"]["application/json"]["schema"]);
+            collect_references(body, &mut bodies);
         }
     }
     let Some(schemas) = document["components"]["schemas"].as_object_mut() else { return };
-    lists(schemas);
-    flatten(schemas);
-    jobs(schemas);
-    schedules(schemas);
-    redrives(schemas);
-    bulk(schemas);
-    endings(schemas);
+    reference_list_items(schemas);
+    flatten_views(schemas);
+    constrain_jobs(schemas);
+    constrain_schedules(schemas);
+    constrain_redrive(schemas);
+    constrain_bulk(schemas);
+    constrain_outcomes(schemas);
     let bodies = reachable(bodies, schemas);
     for (name, schema) in schemas {
         if bodies.contains(name) {
-            refuse_unknown(schema);
+            deny_unknown_fields(schema);
         } else {
-            leave_out_null(schema);
+            omit_null(schema);
         }
     }
 }
 
-// A list of views refers to them rather than to repeat them.
-fn lists(schemas: &mut Map<String, Value>) {
+// A list references the schema of its items instead of repeating it.
+fn reference_list_items(schemas: &mut Map<String, Value>) {
     for (name, schema) in schemas {
-        if let Some(item) = name.strip_prefix("Listed_") {
+        if let Some(item) = name.strip_prefix("ListResponse_") {
             schema["properties"]["items"]["items"] = json!({"$ref": format!("{SCHEMAS}{item}")});
         }
     }
 }
 
-// A view that shows what was asked for and more is one object.
-fn flatten(schemas: &mut Map<String, Value>) {
+// Merges the parts of a flattened type into one object.
+fn flatten_views(schemas: &mut Map<String, Value>) {
     let all = schemas.clone();
     for schema in schemas.values_mut() {
         let Some(parts) = schema.get("allOf").and_then(Value::as_array).cloned() else { continue };
@@ -78,13 +78,14 @@ fn flatten(schemas: &mut Map<String, Value>) {
     }
 }
 
-fn jobs(schemas: &mut Map<String, Value>) {
+fn constrain_jobs(schemas: &mut Map<String, Value>) {
     let job = &mut schemas["JobRequest"];
     let mut of_schedule = job.clone();
     if let Some(properties) = of_schedule["properties"].as_object_mut() {
-        properties.retain(|name, _| !ONCE.contains(&name.as_str()));
+        properties.retain(|name, _| !SINGLE_JOB_FIELDS.contains(&name.as_str()));
     }
-    of_schedule["description"] = json!("A job as a schedule creates it each time. Only `jobType` is required.");
+    of_schedule["description"] =
+        json!("The job that each occurrence of a schedule enqueues. Only `jobType` is required.");
     job["not"] = json!({
         "required": ["delaySeconds", "runAt"],
         "properties": {"delaySeconds": {"type": "number"}, "runAt": {"type": "string"}},
@@ -95,11 +96,11 @@ fn jobs(schemas: &mut Map<String, Value>) {
     }
 }
 
-fn schedules(schemas: &mut Map<String, Value>) {
+fn constrain_schedules(schemas: &mut Map<String, Value>) {
     let schedule = &mut schemas["ScheduleRequest"];
     schedule["properties"]["name"] = json!({
         "oneOf": [{"type": "null"}, {"$ref": format!("{SCHEMAS}ScheduleId")}],
-        "description": "May repeat the name in the path, and must be the same.",
+        "description": "Optional. Must equal the name in the path.",
     });
     schedule["oneOf"] = json!([
         {"required": ["cron"], "properties": {"cron": {"type": "string"}, "everySeconds": {"type": "null"}}},
@@ -112,15 +113,31 @@ fn schedules(schemas: &mut Map<String, Value>) {
     ]);
 }
 
-fn redrives(schemas: &mut Map<String, Value>) {
+fn constrain_redrive(schemas: &mut Map<String, Value>) {
     schemas["RedriveRequest"]["oneOf"] = json!([
-        {"required": ["filter"], "properties": {"filter": {"type": "object"}, "jobIds": {"type": "null"}}},
-        {"required": ["jobIds"], "properties": {"jobIds": {"type": "array"}, "filter": {"type": "null"}, "cursor": {"type": "null"}}},
+        {
+            "required": ["filter"],
+            "properties": {
+                "filter": {"type": "object", "minProperties": 1}, "all": {"enum": [false, null]},
+                "jobIds": {"type": "null"},
+            },
+        },
+        {
+            "required": ["all"],
+            "properties": {"all": {"const": true}, "filter": {"type": "null"}, "jobIds": {"type": "null"}},
+        },
+        {
+            "required": ["jobIds"],
+            "properties": {
+                "jobIds": {"type": "array"}, "filter": {"type": "null"}, "all": {"enum": [false, null]},
+                "cursor": {"type": "null"},
+            },
+        },
     ]);
 }
 
-// An urgency goes with one action, and every job is meant only if that is said.
-fn bulk(schemas: &mut Map<String, Value>) {
+// A priority belongs to one action, and selecting every job requires `all`.
+fn constrain_bulk(schemas: &mut Map<String, Value>) {
     schemas["BulkRequest"]["allOf"] = json!([
         {"oneOf": [
             {"properties": {"action": {"enum": ["retry", "cancel"]}, "priority": {"type": "null"}}},
@@ -133,34 +150,35 @@ fn bulk(schemas: &mut Map<String, Value>) {
     ]);
 }
 
-fn endings(schemas: &mut Map<String, Value>) {
+fn constrain_outcomes(schemas: &mut Map<String, Value>) {
     let item = schemas["OutcomeRequest"].clone();
-    let variants = ENDINGS.map(|(word, body)| {
+    let variants = OUTCOMES.map(|(name, body)| {
         let mut variant = schemas[body].clone();
-        variant["title"] = json!(word);
+        variant["title"] = json!(name);
         variant["properties"]["leaseToken"] = item["properties"]["leaseToken"].clone();
-        // What says nothing says that it is done.
-        let done = word == "completed";
-        variant["properties"]["outcome"] = if done { json!({"enum": [word, null]}) } else { json!({"const": word}) };
+        // `completed` is the default outcome.
+        let is_default = name == "completed";
+        variant["properties"]["outcome"] =
+            if is_default { json!({"enum": [name, null]}) } else { json!({"const": name}) };
         let mut required = variant["required"].as_array().cloned().unwrap_or_default();
         required.push(json!("leaseToken"));
-        required.extend((!done).then(|| json!("outcome")));
+        required.extend((!is_default).then(|| json!("outcome")));
         variant["required"] = json!(required);
-        refuse_unknown(&mut variant);
+        deny_unknown_fields(&mut variant);
         variant
     });
     schemas["OutcomeRequest"] = json!({"description": item["description"], "oneOf": variants});
 }
 
-/// The names of the schemas that something refers to.
-fn names(value: &Value, found: &mut BTreeSet<String>) {
+/// Collects the names of the schemas that a value references.
+fn collect_references(value: &Value, found: &mut BTreeSet<String>) {
     match value {
         Value::Object(fields) => {
             let name = fields.get("$ref").and_then(Value::as_str).and_then(|name| name.strip_prefix(SCHEMAS));
             found.extend(name.map(str::to_owned));
-            fields.values().for_each(|value| names(value, found));
+            fields.values().for_each(|value| collect_references(value, found));
         }
-        Value::Array(items) => items.iter().for_each(|value| names(value, found)),
+        Value::Array(items) => items.iter().for_each(|value| collect_references(value, found)),
         _ => {}
     }
 }
@@ -169,7 +187,7 @@ fn reachable(mut found: BTreeSet<String>, schemas: &Map<String, Value>) -> BTree
     loop {
         let mut more = found.clone();
         for name in &found {
-            names(schemas.get(name).unwrap_or(&Value::Null), &mut more);
+            collect_references(schemas.get(name).unwrap_or(&Value::Null), &mut more);
         }
         if more.len() == found.len() {
             return found;
@@ -178,26 +196,26 @@ fn reachable(mut found: BTreeSet<String>, schemas: &Map<String, Value>) -> BTree
     }
 }
 
-// Unknown fields are refused, by name.
-fn refuse_unknown(schema: &mut Value) {
+// Requests reject unknown fields.
+fn deny_unknown_fields(schema: &mut Value) {
     if schema["type"] == "object" && schema.get("additionalProperties").is_none() {
         schema["additionalProperties"] = json!(false);
     }
 }
 
-// An answer leaves out what it does not have, unless it says that it is always there.
-fn leave_out_null(schema: &mut Value) {
-    let always: BTreeSet<String> = schema["required"]
+// Responses omit absent fields instead of sending null, except for required fields.
+fn omit_null(schema: &mut Value) {
+    let required: BTreeSet<String> = schema["required"]
         .as_array()
         .into_iter()
         .flatten()
         .filter_map(|name| Some(name.as_str()?.to_owned()))
         .collect();
     let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) else { return };
-    properties.iter_mut().filter(|(name, _)| !always.contains(*name)).for_each(|(_, property)| not_null(property));
+    properties.iter_mut().filter(|(name, _)| !required.contains(*name)).for_each(|(_, property)| remove_null(property));
 }
 
-fn not_null(schema: &mut Value) {
+fn remove_null(schema: &mut Value) {
     if let Some(types) = schema.get_mut("type").and_then(Value::as_array_mut) {
         types.retain(|kind| kind != "null");
         if let [only] = &types[..] {

@@ -1,4 +1,4 @@
-//! `GET /docs`: a page to read the description and to try requests. Everything on it comes from this server.
+//! `GET /docs`: Swagger UI. It loads nothing from other hosts.
 
 use std::sync::{Arc, LazyLock};
 
@@ -14,27 +14,27 @@ use utoipa_swagger_ui::Config;
 
 use crate::{App, api_error::ApiError};
 
-/// Where the page begins; its scripts and styles lie beside it.
+/// The path of the page. Scripts and styles are next to it.
 const PAGE: &str = "/docs/";
 
-/// What the page may load: nothing from elsewhere, whatever its scripts come up with. They draw by inline styles and `data:` images.
+/// The content security policy: nothing from other hosts. Swagger UI needs inline styles and `data:` images.
 const POLICY: &str =
     "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; frame-ancestors 'none'";
 
 static CONFIG: LazyLock<Arc<Config<'static>>> = LazyLock::new(|| {
-    // A validator would be another host, which is told of this one.
+    // The default validator is an external host, which would receive the document.
     Arc::new(Config::new(["/openapi.json"]).validator_url("none").try_it_out_enabled(true))
 });
 
-/// The page and what it needs. It is for people, so it is no part of the description.
+/// The routes of the page. They are not part of the OpenAPI document.
 pub(crate) fn routes() -> Router<Arc<App>> {
     Router::new()
         .route("/docs", get(async || Redirect::permanent(PAGE)))
-        .route(PAGE, get(async || file("")))
-        .route("/docs/{*file}", get(async |Path(path): Path<String>| file(&path)))
+        .route(PAGE, get(async || serve_file("")))
+        .route("/docs/{*file}", get(async |Path(path): Path<String>| serve_file(&path)))
 }
 
-fn file(path: &str) -> Response {
+fn serve_file(path: &str) -> Response {
     match utoipa_swagger_ui::serve(path, Arc::clone(&CONFIG)) {
         Ok(Some(file)) => {
             let headers = [
@@ -44,9 +44,9 @@ fn file(path: &str) -> Response {
             ];
             (headers, file.bytes).into_response()
         }
-        Ok(None) => ApiError::new(Code::NotFound, "the page has no such file").into_response(),
+        Ok(None) => ApiError::new(Code::NotFound, "there is no such file").into_response(),
         Err(error) => {
-            tracing::error!(%error, "a file of the page cannot be read");
+            tracing::error!(%error, "failed to read a file of Swagger UI");
             ApiError::internal().into_response()
         }
     }

@@ -1,4 +1,4 @@
-//! What is told of times goes by the clock of the store, whatever the server's shows.
+//! Times in responses follow the clock of the store, not the clock of the server.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,13 +14,18 @@ async fn get(local: &InProcessApi, path: &str) -> Value {
     serde_json::from_slice(&body).unwrap()
 }
 
-async fn codes(local: &InProcessApi, id: JobId) -> Vec<String> {
-    let told = get(local, &format!("/admin/jobs/{id}/explain")).await;
-    told["reasons"].as_array().unwrap().iter().map(|reason| reason["code"].as_str().unwrap().to_owned()).collect()
+async fn reason_codes(local: &InProcessApi, id: JobId) -> Vec<String> {
+    let explanation = get(local, &format!("/admin/jobs/{id}/explain")).await;
+    explanation["reasons"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|reason| reason["code"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 #[tokio::test]
-async fn a_server_whose_clock_is_years_ahead_calls_no_worker_silent_and_no_lease_lost() {
+async fn a_server_with_a_wrong_clock_reports_live_workers_and_leases_correctly() {
     let clock = Arc::new(ManualClock::new("2020-01-01T00:00:00Z".parse().unwrap()));
     let store: Arc<dyn Store> = Arc::new(MemoryStore::with_clock(Arc::clone(&clock) as _));
     let local = InProcessApi::new(Arc::clone(&store), "test");
@@ -38,11 +43,11 @@ async fn a_server_whose_clock_is_years_ahead_calls_no_worker_silent_and_no_lease
         NewJob { expires_at: Some("2020-01-01T00:02:00Z".parse().unwrap()), ..NewJob::new("t".parse().unwrap()) };
     let expiring = store.enqueue_job(expiring).await.unwrap().id;
 
-    // Longer than thirty seconds, and not three of its heartbeats.
+    // The worker registered a heartbeat limit longer than the default of 30 s.
     clock.advance(Duration::from_secs(29));
-    assert_eq!(codes(&local, running).await, ["running"]);
+    assert_eq!(reason_codes(&local, running).await, ["running"]);
     clock.advance(Duration::from_secs(30));
-    assert_eq!(codes(&local, expiring).await, ["waiting_turn"]);
+    assert_eq!(reason_codes(&local, expiring).await, ["waiting_turn"]);
     let worker = get(&local, "/admin/workers").await["items"][0].clone();
     assert_eq!((&worker["state"], &worker["silentSeconds"]), (&json!("live"), &json!(59.0)));
     assert_eq!(
@@ -50,10 +55,10 @@ async fn a_server_whose_clock_is_years_ahead_calls_no_worker_silent_and_no_lease
         json!({"live": 1, "draining": 0, "stopping": 0, "silent": 0})
     );
 
-    // By that clock they end all the same.
+    // By the store's clock the lease, the job and the worker expire.
     clock.advance(Duration::from_secs(122));
-    assert_eq!(codes(&local, running).await, ["no_leader", "lease_expired", "running"]);
-    assert_eq!(codes(&local, expiring).await, ["no_leader", "expired", "no_worker"]);
+    assert_eq!(reason_codes(&local, running).await, ["no_leader", "lease_expired", "running"]);
+    assert_eq!(reason_codes(&local, expiring).await, ["no_leader", "expired", "no_worker"]);
     assert_eq!(get(&local, "/admin/workers").await["items"][0]["state"], "silent");
     assert_eq!(get(&local, "/admin/stats").await["workers"]["silent"], 1);
 }

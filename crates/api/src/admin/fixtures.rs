@@ -1,4 +1,4 @@
-//! A job for tests of what is told of jobs.
+//! Jobs for tests.
 
 use std::time::Duration;
 
@@ -7,17 +7,17 @@ use orchestrix_core::{
     Timestamp,
 };
 
-/// So many seconds into the story.
+/// The time `seconds` after the job was enqueued.
 pub(crate) fn at(seconds: i64) -> Timestamp {
     Timestamp::from_second(1_767_225_600 + seconds).unwrap()
 }
 
-/// A job's id.
+/// A job id.
 pub(crate) fn id(n: u8) -> JobId {
     JobId::new(at(0), [n; 10])
 }
 
-/// A job that was recorded at 0, and to which nothing has happened since.
+/// A job enqueued at second 0 and unchanged since.
 pub(crate) fn job(state: JobState) -> Job {
     Job {
         id: id(0),
