@@ -77,7 +77,7 @@ mod tests {
         let (action, filter, actor) = (BulkAction::Cancel, JobFilter::default(), "ann".into());
         let new = NewOperation { action, filter, dry_run: false, actor, tenant: None };
         let id = OperationId::after(None, Timestamp::UNIX_EPOCH, [n; 10]);
-        new.begun(id, Timestamp::UNIX_EPOCH)
+        new.begin(id, Timestamp::UNIX_EPOCH)
     }
 
     fn with_cursor(operation: &Operation, n: u8) -> Operation {
