@@ -1,7 +1,7 @@
-//! Random sequences, everything from the seed.
+//! Generates random sequences. The seed determines the whole sequence.
 //!
-//! Names are few, so that jobs meet in queues, keys and graphs. Times are mostly whole seconds, so that what falls due
-//! does so at the very moment that somebody looks; now and then they have digits that stores have to cut off.
+//! There are few names, so that jobs share queues, keys and graphs. Times are mostly whole seconds, so that things
+//! become due exactly when a step happens. Some have more digits than stores keep.
 
 use std::time::Duration;
 
@@ -10,8 +10,11 @@ use orchestrix_store::{Directive, LogLevel};
 use rand::{RngExt, SeedableRng, rngs::SmallRng};
 
 use crate::{
-    player::RETENTION_PASSED,
-    step::{Ending, Filter, Forged, Payload, Request, Series, Start, Step, Time, Token, Turns, Which},
+    executor::RETENTION_PASSED,
+    step::{
+        CadenceSpec, FilterSpec, Forged, JobRef, JobSpec, OutcomeSpec, Payload, ScheduleSpec, StartSpec, Step,
+        TimeSpec, TokenRef,
+    },
 };
 
 const QUEUES: [&str; 3] = ["a", "b", "c"];
@@ -21,14 +24,14 @@ const WORKERS: [&str; 3] = ["w1", "w2", "w3"];
 const NODES: [&str; 3] = ["n1", "n2", "n3"];
 const TERMS: [Duration; 4] =
     [Duration::from_secs(10), Duration::from_millis(100), Duration::from_secs(3600), Duration::ZERO];
-const SCHEDULES: [&str; 4] = ["s1", "s2", "s3", "nobody"];
-const TURNS: [Turns; 6] = [
-    Turns::Every(1),
-    Turns::Every(5),
-    Turns::Every(60),
-    Turns::Cron("*/10 * * * * *"),
-    Turns::Cron("30 2 * * *"),
-    Turns::Every(0),
+const SCHEDULES: [&str; 4] = ["s1", "s2", "s3", "unknown"];
+const CADENCES: [CadenceSpec; 6] = [
+    CadenceSpec::Every(1),
+    CadenceSpec::Every(5),
+    CadenceSpec::Every(60),
+    CadenceSpec::Cron("*/10 * * * * *"),
+    CadenceSpec::Cron("30 2 * * *"),
+    CadenceSpec::Every(0),
 ];
 const OVERLAPS: [Overlap; 4] = [Overlap::Skip, Overlap::Allow, Overlap::BufferOne, Overlap::CancelRunning];
 const KEYS: [&str; 3] = ["k1", "k2", "k3"];
@@ -36,15 +39,16 @@ const REFERENCES: [&str; 6] = ["r0", "r1", "r2", "r3", "r4", "r5"];
 const TAGS: [&str; 2] = ["red", "blue"];
 const TEXTS: [&str; 9] = ["mail", "e", "corr-1", "k2", "expired", "%", "_", "", "\0"];
 const RESULTS: [&str; 3] = ["1", r#"{"ok": true,  "n":1.50}"#, r#""\u0000""#];
-/// PostgreSQL keeps 31 bits of them, and cuts off what no worker has.
+/// PostgreSQL stores slots in 31 bits and caps larger values.
 const SLOTS: [u32; 3] = [0, 8, u32::MAX / 2];
 const POLICIES: [OnDependencyFailure; 3] =
     [OnDependencyFailure::Cancel, OnDependencyFailure::Run, OnDependencyFailure::Hold];
 
-/// More than any sequence has jobs: which of several that fall due together come first is a store's own affair.
+/// More jobs than any sequence has. Stores may differ in the order of jobs that become due at the same time, so a
+/// sweep must never have to choose.
 const SWEEP: usize = 1_000;
 
-/// The sequence of `seed`, so many steps long.
+/// The first `steps` steps of the sequence of `seed`.
 pub fn generate(seed: u64, steps: usize) -> Vec<Step> {
     let mut generator = Generator { random: SmallRng::seed_from_u64(seed), now: Duration::ZERO };
     (0..steps).map(|_| generator.step()).collect()
@@ -52,37 +56,37 @@ pub fn generate(seed: u64, steps: usize) -> Vec<Step> {
 
 struct Generator {
     random: SmallRng,
-    /// What the clock will show if every step is played, from the start.
+    /// The virtual time since the start, if every step is executed.
     now: Duration,
 }
 
 impl Generator {
     fn step(&mut self) -> Step {
         match self.random.random_range(0..1000) {
-            0..140 => Step::Enqueue(self.request()),
+            0..140 => Step::Enqueue(self.job()),
             140..200 => self.schedule(),
             200..245 => self.enqueue_many(),
             245..425 => self.claim(),
             425..620 => {
-                let items = if self.chance(0.7) { 1 } else { self.random.random_range(0..5) };
-                Step::OutcomeReport((0..items).map(|_| (self.token(), self.ending())).collect())
+                let items = if self.happens(0.7) { 1 } else { self.random.random_range(0..5) };
+                Step::FinishAttempts((0..items).map(|_| (self.token(), self.outcome())).collect())
             }
-            620..645 => Step::Heartbeat((0..self.random.random_range(0..4)).map(|_| self.token()).collect()),
+            620..645 => Step::ExtendLeases((0..self.random.random_range(0..4)).map(|_| self.token()).collect()),
             645..660 => self.progress(),
-            660..675 => Step::Checkpoint(self.token(), self.one(RESULTS)),
+            660..675 => Step::Checkpoint(self.token(), self.pick(RESULTS)),
             675..700 => self.append_logs(),
-            700..720 => Step::ReleaseHold(self.which()),
-            720..755 => Step::Cancel(self.which()),
-            755..785 => Step::Retry(self.which()),
+            700..720 => Step::ReleaseHeld(self.job_ref()),
+            720..755 => Step::Cancel(self.job_ref()),
+            755..785 => Step::Retry(self.job_ref()),
             785..793 => Step::RetryMany(self.filter(), self.limit(5, 1001)),
-            793..810 => Step::Reprioritize(self.which(), self.random.random_range(-2..=2)),
-            810..816 => Step::Pause(self.one(QUEUES)),
-            816..828 => Step::Resume(self.one(QUEUES)),
+            793..810 => Step::Reprioritize(self.job_ref(), self.random.random_range(-2..=2)),
+            810..816 => Step::PauseQueue(self.pick(QUEUES)),
+            816..828 => Step::ResumeQueue(self.pick(QUEUES)),
             828..850 => Step::Promote(self.sweep()),
             850..854 => Step::Unblock(self.sweep()),
             854..866 => Step::Expire(self.sweep()),
-            866..884 => Step::Reap(self.sweep(), self.one([0, 1, 2, Lifecycle::CRASH_LOOP])),
-            884..898 => Step::TimeOut(self.sweep()),
+            866..884 => Step::ReapLeases(self.sweep(), self.pick([0, 1, 2, Lifecycle::CRASH_LOOP])),
+            884..898 => Step::TimeOutAttempts(self.sweep()),
             898..910 => self.worker(),
             910..925 => self.coordinate(),
             925..945 => self.read(),
@@ -90,7 +94,7 @@ impl Generator {
                 self.now += RETENTION_PASSED;
                 Step::Prune
             }
-            947..949 => Step::KeepForever(self.sweep()),
+            947..949 => Step::PruneNothing(self.sweep()),
             _ => {
                 let by = self.advance();
                 self.now += by;
@@ -99,31 +103,31 @@ impl Generator {
         }
     }
 
-    fn chance(&mut self, share: f64) -> bool {
-        self.random.random_bool(share)
+    fn happens(&mut self, probability: f64) -> bool {
+        self.random.random_bool(probability)
     }
 
-    fn one<T: Copy, const N: usize>(&mut self, of: [T; N]) -> T {
-        of[self.random.random_range(0..N)]
+    fn pick<T: Copy, const N: usize>(&mut self, from: [T; N]) -> T {
+        from[self.random.random_range(0..N)]
     }
 
-    fn maybe<T>(&mut self, share: f64, make: impl FnOnce(&mut Self) -> T) -> Option<T> {
-        self.chance(share).then(|| make(self))
+    fn maybe<T>(&mut self, probability: f64, make: impl FnOnce(&mut Self) -> T) -> Option<T> {
+        self.happens(probability).then(|| make(self))
     }
 
-    /// The newest are the liveliest, so they are met most.
-    fn which(&mut self) -> Which {
+    /// Prefers recent jobs, because they are unfinished most often.
+    fn job_ref(&mut self) -> JobRef {
         match self.random.random_range(0..100) {
-            0..3 => Which::Unknown(self.random.random_range(0..3)),
-            3..60 => Which::Back(self.random.random_range(0..8)),
-            _ => Which::Back(self.random.random_range(0..60)),
+            0..3 => JobRef::Unknown(self.random.random_range(0..3)),
+            3..60 => JobRef::Recent(self.random.random_range(0..8)),
+            _ => JobRef::Recent(self.random.random_range(0..60)),
         }
     }
 
-    fn token(&mut self) -> Token {
-        let back = if self.chance(0.7) { self.random.random_range(0..6) } else { self.random.random_range(0..40) };
-        let forged = self.maybe(0.04, |g| g.one([Forged::Secret, Forged::Counter, Forged::Job]));
-        Token { back, forged }
+    fn token(&mut self) -> TokenRef {
+        let age = if self.happens(0.7) { self.random.random_range(0..6) } else { self.random.random_range(0..40) };
+        let forged = self.maybe(0.04, |g| g.pick([Forged::Secret, Forged::Counter, Forged::Job]));
+        TokenRef { age, forged }
     }
 
     fn span(&mut self, seconds: u64) -> Duration {
@@ -136,16 +140,16 @@ impl Generator {
         }
     }
 
-    fn time(&mut self, before: u64, after: u64) -> Time {
+    fn time(&mut self, before: u64, after: u64) -> TimeSpec {
         let span = self.span(before + after);
-        Time::After((self.now + span).saturating_sub(Duration::from_secs(before)))
+        TimeSpec::After((self.now + span).saturating_sub(Duration::from_secs(before)))
     }
 
-    /// A time that somebody may ask for, however odd.
-    fn any_time(&mut self) -> Time {
+    /// A time for a filter, sometimes at the edge of the range.
+    fn any_time(&mut self) -> TimeSpec {
         match self.random.random_range(0..20) {
-            0 => Time::First,
-            1 => Time::Last,
+            0 => TimeSpec::Min,
+            1 => TimeSpec::Max,
             _ => self.time(30, 0),
         }
     }
@@ -174,210 +178,211 @@ impl Generator {
         }
     }
 
-    // Mostly the same: jobs wait for those of their own tenant alone, and schedules stay their tenant's.
+    // Mostly the same tenant: jobs depend only on jobs of their own tenant, and a schedule keeps its tenant.
     fn tenant(&mut self) -> &'static str {
-        if self.chance(0.15) { TENANTS[1] } else { TENANTS[0] }
+        if self.happens(0.15) { TENANTS[1] } else { TENANTS[0] }
     }
 
-    fn request(&mut self) -> Request {
-        if self.chance(0.15) { self.keyed() } else { self.unkeyed() }
+    fn job(&mut self) -> JobSpec {
+        if self.happens(0.15) { self.keyed() } else { self.unkeyed() }
     }
 
-    /// One of few requests under few keys, so that repeats, and repeats that are not quite the same, are common.
-    fn keyed(&mut self) -> Request {
-        let key = self.one(KEYS);
-        let spelt = [r#"{"a":1,"b":2}"#, r#"{ "b": 2, "a": 1 }"#, r#"{"a":1,"b":2}"#, r#"{"a":2}"#];
-        Request {
+    /// One of few jobs under few keys, so that repeated keys are common, with equal and with different jobs.
+    fn keyed(&mut self) -> JobSpec {
+        let key = self.pick(KEYS);
+        let payloads = [r#"{"a":1,"b":2}"#, r#"{ "b": 2, "a": 1 }"#, r#"{"a":1,"b":2}"#, r#"{"a":2}"#];
+        JobSpec {
             key: Some(key),
-            payload: Payload::Json(self.one(spelt)),
+            payload: Payload::Json(self.pick(payloads)),
             tenant: self.tenant(),
             hold: key == "k2",
-            start: if key == "k3" { Start::After(Duration::from_secs(5)) } else { Start::Now },
+            start: if key == "k3" { StartSpec::After(Duration::from_secs(5)) } else { StartSpec::Now },
             reference: (key == "k1").then_some("k1"),
-            parents: self.maybe(0.1, Self::which).into_iter().collect(),
-            ..Request::new(self.one(TYPES))
+            parents: self.maybe(0.1, Self::job_ref).into_iter().collect(),
+            ..JobSpec::new(self.pick(TYPES))
         }
     }
 
-    fn unkeyed(&mut self) -> Request {
-        let mut request = Request {
-            queue: self.one(QUEUES),
+    fn unkeyed(&mut self) -> JobSpec {
+        let mut job = JobSpec {
+            queue: self.pick(QUEUES),
             tenant: self.tenant(),
             priority: self.random.random_range(-1..=1),
-            payload: if self.chance(0.05) { Payload::Long } else { Payload::Json(self.one(RESULTS)) },
+            payload: if self.happens(0.05) { Payload::Long } else { Payload::Json(self.pick(RESULTS)) },
             max_attempts: self.random.random_range(1..4),
             lease: Duration::from_secs(self.random.random_range(1..10)),
             timeout: self.maybe(0.2, |g| g.span(8)),
-            back_off: (self.span(3), Duration::from_secs(5)),
-            on_failure: self.one(POLICIES),
-            tag: self.maybe(0.3, |g| g.one(TAGS)),
-            correlation: self.maybe(0.2, |g| g.one(["corr-1", "corr-2"])),
+            backoff: (self.span(3), Duration::from_secs(5)),
+            on_failure: self.pick(POLICIES),
+            tag: self.maybe(0.3, |g| g.pick(TAGS)),
+            correlation: self.maybe(0.2, |g| g.pick(["corr-1", "corr-2"])),
             expires: self.maybe(0.15, |g| g.time(1, 20)),
-            hold: self.chance(0.08),
-            ..Request::new(self.one(TYPES))
+            hold: self.happens(0.08),
+            ..JobSpec::new(self.pick(TYPES))
         };
-        if self.chance(0.2) {
-            request.start = if self.chance(0.5) { Start::After(self.span(10)) } else { Start::At(self.time(5, 10)) };
+        if self.happens(0.2) {
+            job.start =
+                if self.happens(0.5) { StartSpec::After(self.span(10)) } else { StartSpec::At(self.time(5, 10)) };
         }
-        if self.chance(0.35) {
-            request.parents = (0..self.random.random_range(1..4)).map(|_| self.which()).collect();
+        if self.happens(0.35) {
+            job.parents = (0..self.random.random_range(1..4)).map(|_| self.job_ref()).collect();
         }
         match self.random.random_range(0..150) {
-            0 => request.max_attempts = 0,
-            1 => request.lease = Duration::from_millis(10),
-            2 => request.correlation = Some(""),
-            3 => request.inside = vec!["r0"],
+            0 => job.max_attempts = 0,
+            1 => job.lease = Duration::from_millis(10),
+            2 => job.correlation = Some(""),
+            3 => job.parents_in_call = vec!["r0"],
             _ => {}
         }
-        request
+        job
     }
 
     fn enqueue_many(&mut self) -> Step {
         let count = self.random.random_range(0..=REFERENCES.len());
-        let mut requests: Vec<Request> = REFERENCES[..count]
+        let mut jobs: Vec<JobSpec> = REFERENCES[..count]
             .iter()
-            .map(|name| match self.chance(0.2) {
+            .map(|name| match self.happens(0.2) {
                 true => self.keyed(),
-                false => Request { reference: Some(name), ..self.unkeyed() },
+                false => JobSpec { reference: Some(name), ..self.unkeyed() },
             })
             .collect();
         for i in 1..count {
-            // Only those before it, so that there is no cycle, and only by names that they have.
-            let names: Vec<&'static str> = requests[..i].iter().filter_map(|earlier| earlier.reference).collect();
-            if requests[i].key.is_none() && !names.is_empty() && self.chance(0.6) {
-                requests[i].inside.push(names[self.random.random_range(0..names.len())]);
+            // Only earlier jobs, so that there is no cycle, and only by reference names that exist.
+            let names: Vec<&'static str> = jobs[..i].iter().filter_map(|earlier| earlier.reference).collect();
+            if jobs[i].key.is_none() && !names.is_empty() && self.happens(0.6) {
+                jobs[i].parents_in_call.push(names[self.random.random_range(0..names.len())]);
             }
         }
         match self.random.random_range(0..30) {
-            // Perhaps a cycle, perhaps a reference that nobody has or two have.
-            0 => requests.iter_mut().take(1).for_each(|first| first.inside.push("r1")),
-            1 => requests.iter_mut().take(1).for_each(|first| first.inside.push("nobody")),
-            2 => requests.iter_mut().for_each(|each| each.reference = each.reference.map(|_| "r0")),
+            // Invalid calls: a cycle, an unknown reference, a duplicate reference.
+            0 => jobs.iter_mut().take(1).for_each(|first| first.parents_in_call.push("r1")),
+            1 => jobs.iter_mut().take(1).for_each(|first| first.parents_in_call.push("unknown")),
+            2 => jobs.iter_mut().for_each(|each| each.reference = each.reference.map(|_| "r0")),
             _ => {}
         }
-        Step::EnqueueMany(requests)
+        Step::EnqueueMany(jobs)
     }
 
     fn claim(&mut self) -> Step {
         Step::Claim {
-            worker: self.one(WORKERS),
-            queues: self.maybe(0.4, |g| (0..g.random.random_range(0..3)).map(|_| g.one(QUEUES)).collect()),
-            types: self.maybe(0.3, |g| (0..g.random.random_range(0..3)).map(|_| g.one(TYPES)).collect()),
+            worker: self.pick(WORKERS),
+            queues: self.maybe(0.4, |g| (0..g.random.random_range(0..3)).map(|_| g.pick(QUEUES)).collect()),
+            types: self.maybe(0.3, |g| (0..g.random.random_range(0..3)).map(|_| g.pick(TYPES)).collect()),
             limit: self.limit(4, 10_001),
         }
     }
 
-    fn ending(&mut self) -> Ending {
+    fn outcome(&mut self) -> OutcomeSpec {
         match self.random.random_range(0..100) {
-            0..45 => Ending::Complete(self.maybe(0.5, |g| g.one(RESULTS))),
-            45..65 => Ending::Fail(self.one(["not yet", "nul \0"]), true, None),
-            65..72 => Ending::Fail("busy", true, Some(self.span(5))),
-            72..80 => Ending::Fail("no use", false, None),
-            80..87 => Ending::Snooze(self.span(5)),
-            87..91 => Ending::Release,
-            91..94 => Ending::Cancelled,
-            94..98 => Ending::TimedOut,
-            98 => Ending::Snooze(NewJob::MAX_DELAY + self.span(1)),
-            _ => Ending::Fail("later", true, Some(NewJob::MAX_DELAY + Duration::from_secs(1))),
+            0..45 => OutcomeSpec::Complete(self.maybe(0.5, |g| g.pick(RESULTS))),
+            45..65 => OutcomeSpec::Fail(self.pick(["not yet", "nul \0"]), true, None),
+            65..72 => OutcomeSpec::Fail("busy", true, Some(self.span(5))),
+            72..80 => OutcomeSpec::Fail("no use", false, None),
+            80..87 => OutcomeSpec::Snooze(self.span(5)),
+            87..91 => OutcomeSpec::Release,
+            91..94 => OutcomeSpec::Cancelled,
+            94..98 => OutcomeSpec::TimedOut,
+            98 => OutcomeSpec::Snooze(NewJob::MAX_DELAY + self.span(1)),
+            _ => OutcomeSpec::Fail("later", true, Some(NewJob::MAX_DELAY + Duration::from_secs(1))),
         }
     }
 
     fn progress(&mut self) -> Step {
-        let percent = self.maybe(0.8, |g| g.one([0.0, 33.3, 100.0, 12.345_678_901_234, 101.0]));
-        Step::Progress(self.token(), percent, self.maybe(0.5, |g| g.one(["half", "", "é\n", "nul \0"])))
+        let percent = self.maybe(0.8, |g| g.pick([0.0, 33.3, 100.0, 12.345_678_901_234, 101.0]));
+        Step::Progress(self.token(), percent, self.maybe(0.5, |g| g.pick(["half", "", "é\n", "nul \0"])))
     }
 
     fn append_logs(&mut self) -> Step {
         let token = self.token();
         let line = |g: &mut Self| {
-            (g.one(LogLevel::ALL), g.maybe(0.3, |g| g.time(5, 5)), g.one(["begun", "", "done\n", "begun"]))
+            (g.pick(LogLevel::ALL), g.maybe(0.3, |g| g.time(5, 5)), g.pick(["begun", "", "done\n", "begun"]))
         };
         Step::AppendLogs(token, (0..self.random.random_range(0..4)).map(|_| line(self)).collect())
     }
 
     fn worker(&mut self) -> Step {
-        let name = self.one(WORKERS);
+        let name = self.pick(WORKERS);
         match self.random.random_range(0..12) {
             0..4 => {
-                let (queues, slots) = (self.maybe(0.5, |g| vec![g.one(QUEUES)]), self.one(SLOTS));
-                let instance = self.maybe(0.6, |g| g.one(["first", "second"]));
-                let silence = self.maybe(0.3, |g| if g.chance(0.1) { Duration::MAX } else { g.span(60) });
+                let (queues, slots) = (self.maybe(0.5, |g| vec![g.pick(QUEUES)]), self.pick(SLOTS));
+                let instance = self.maybe(0.6, |g| g.pick(["first", "second"]));
+                let silence = self.maybe(0.3, |g| if g.happens(0.1) { Duration::MAX } else { g.span(60) });
                 Step::RegisterWorker(name, queues, slots, instance, silence)
             }
-            4..7 => Step::HeartbeatWorker(name, self.maybe(0.8, |g| g.one(SLOTS)), self.chance(0.1)),
-            7..9 => Step::DirectWorker(name, self.one([Directive::Run, Directive::Drain, Directive::Stop])),
+            4..7 => Step::HeartbeatWorker(name, self.maybe(0.8, |g| g.pick(SLOTS)), self.happens(0.1)),
+            7..9 => Step::DirectWorker(name, self.pick([Directive::Run, Directive::Drain, Directive::Stop])),
             9..11 => Step::RemoveWorker(name),
-            _ => Step::ForgetWorkers(if self.chance(0.2) { Duration::MAX } else { self.span(60) }, self.sweep()),
+            _ => Step::ForgetWorkers(if self.happens(0.2) { Duration::MAX } else { self.span(60) }, self.sweep()),
         }
     }
 
     fn coordinate(&mut self) -> Step {
-        let name = self.one(NODES);
+        let name = self.pick(NODES);
         match self.random.random_range(0..20) {
-            0..7 => Step::Campaign(name, self.one(TERMS), self.chance(0.5)),
+            0..7 => Step::Campaign(name, self.pick(TERMS), self.happens(0.5)),
             7..9 => Step::Resign(name),
-            9..12 => Step::PromoteAs(self.one([0, 0, -1, 1]), self.sweep()),
+            9..12 => Step::PromoteFenced(self.pick([0, 0, -1, 1]), self.sweep()),
             12..15 => Step::HeartbeatNode(name),
             15 => Step::RemoveNode(name),
-            16 => Step::ForgetNodes(if self.chance(0.2) { Duration::MAX } else { self.span(60) }, self.sweep()),
+            16 => Step::ForgetNodes(if self.happens(0.2) { Duration::MAX } else { self.span(60) }, self.sweep()),
             17..19 => Step::Nodes,
             _ => Step::SweepTimes,
         }
     }
 
     fn schedule(&mut self) -> Step {
-        let name = self.one(SCHEDULES);
+        let name = self.pick(SCHEDULES);
         match self.random.random_range(0..20) {
-            0..4 => Step::PutSchedule(self.series()),
+            0..4 => Step::PutSchedule(self.schedule_spec()),
             4..11 => Step::Fire(self.sweep()),
-            11 => Step::FireAs(self.one([0, 0, -1, 1]), self.sweep()),
-            12 => Step::PauseSchedule(name, self.maybe(0.5, |g| g.one(["broken", "nul \0"]))),
+            11 => Step::FireFenced(self.pick([0, 0, -1, 1]), self.sweep()),
+            12 => Step::PauseSchedule(name, self.maybe(0.5, |g| g.pick(["broken", "nul \0"]))),
             13..15 => Step::ResumeSchedule(name),
             15 => Step::TriggerSchedule(name),
             16..18 => {
                 let (from, to) = (self.time(60, 0), self.time(30, 10));
-                Step::BackfillSchedule(name, from, to, self.maybe(0.5, |g| g.one(OVERLAPS)))
+                Step::BackfillSchedule(name, from, to, self.maybe(0.5, |g| g.pick(OVERLAPS)))
             }
             18 => match self.random.random_range(0..4) {
                 0 => Step::DeleteSchedule(name),
                 _ => Step::Schedule(name),
             },
-            _ => match self.chance(0.5) {
+            _ => match self.happens(0.5) {
                 true => Step::Schedules(self.limit(3, 1001)),
                 false => Step::Occurrences(name, self.limit(5, 1001)),
             },
         }
     }
 
-    /// Few of each kind, so that the same is put again now and then.
-    fn series(&mut self) -> Series {
-        let (request, turns) = (self.unkeyed(), self.one(TURNS));
+    /// Few variants, so that an unchanged schedule is put again now and then.
+    fn schedule_spec(&mut self) -> ScheduleSpec {
+        let (unkeyed, cadence) = (self.unkeyed(), self.pick(CADENCES));
         let job = match self.random.random_range(0..10) {
-            0 => request,
+            0 => unkeyed,
             1 => self.keyed(),
-            _ => Request { max_attempts: 2, ..Request::new(self.one(TYPES)) },
+            _ => JobSpec { max_attempts: 2, ..JobSpec::new(self.pick(TYPES)) },
         };
-        Series {
-            name: self.one(["s1", "s2", "s3"]),
-            turns,
-            overlap: self.one(OVERLAPS),
-            misfire: self.one([Misfire::Skip, Misfire::FireOnce, Misfire::CatchUp]),
-            catch_up: self.one([1, 3, 120, 0]),
-            jitter: if self.chance(0.3) { self.span(5) } else { Duration::ZERO },
+        ScheduleSpec {
+            name: self.pick(["s1", "s2", "s3"]),
+            cadence,
+            overlap: self.pick(OVERLAPS),
+            misfire: self.pick([Misfire::Skip, Misfire::FireOnce, Misfire::CatchUp]),
+            catch_up: self.pick([1, 3, 120, 0]),
+            jitter: if self.happens(0.3) { self.span(5) } else { Duration::ZERO },
             start: self.maybe(0.1, |g| g.time(5, 20)),
             end: self.maybe(0.1, |g| g.time(5, 60)),
-            paused: self.chance(0.1),
+            paused: self.happens(0.1),
             job,
-            delay: if self.chance(0.2) { self.span(5) } else { Duration::ZERO },
+            delay: if self.happens(0.2) { self.span(5) } else { Duration::ZERO },
         }
     }
 
     fn read(&mut self) -> Step {
         match self.random.random_range(0..11) {
-            0 => Step::Get(self.which()),
-            1 => Step::Summary(self.which()),
+            0 => Step::Get(self.job_ref()),
+            1 => Step::Summary(self.job_ref()),
             2..6 => Step::List(self.filter(), self.limit(20, 1001)),
-            6 => Step::Logs(self.which(), self.maybe(0.3, |g| g.one([i64::MIN, 0, i64::MAX])), self.limit(3, 1001)),
+            6 => Step::Logs(self.job_ref(), self.maybe(0.3, |g| g.pick([i64::MIN, 0, i64::MAX])), self.limit(3, 1001)),
             7 => Step::Depths,
             8 => Step::PausedQueues,
             9 => Step::Lanes(self.limit(6, 10_001)),
@@ -385,15 +390,15 @@ impl Generator {
         }
     }
 
-    fn filter(&mut self) -> Filter {
-        let states = (0..self.random.random_range(0..3)).map(|_| self.one(JobState::ALL)).collect();
-        Filter {
+    fn filter(&mut self) -> FilterSpec {
+        let states = (0..self.random.random_range(0..3)).map(|_| self.pick(JobState::ALL)).collect();
+        FilterSpec {
             states,
-            queue: self.maybe(0.2, |g| g.one(QUEUES)),
-            job_type: self.maybe(0.2, |g| g.one(TYPES)),
-            tenant: self.maybe(0.2, |g| g.one(TENANTS)),
-            tag: self.maybe(0.2, |g| g.one(TAGS)),
-            text: self.maybe(0.2, |g| g.one(TEXTS)),
+            queue: self.maybe(0.2, |g| g.pick(QUEUES)),
+            job_type: self.maybe(0.2, |g| g.pick(TYPES)),
+            tenant: self.maybe(0.2, |g| g.pick(TENANTS)),
+            tag: self.maybe(0.2, |g| g.pick(TAGS)),
+            text: self.maybe(0.2, |g| g.pick(TEXTS)),
             from: self.maybe(0.2, Self::any_time),
             to: self.maybe(0.2, Self::any_time),
         }
@@ -405,7 +410,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seed_is_a_sequence() {
+    fn a_seed_determines_the_sequence() {
         assert_eq!(generate(7, 300), generate(7, 300));
         assert_ne!(generate(7, 300), generate(8, 300));
         assert_eq!(generate(7, 300)[..100], generate(7, 100));

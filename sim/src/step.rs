@@ -1,241 +1,241 @@
-//! What can be done to a store, as plain data.
+//! Steps of a sequence, as plain data.
 //!
-//! A step names jobs and leases by how long ago they appeared, never by id: any part of a sequence is a sequence again,
-//! and it means the same on every store.
+//! A step refers to jobs and leases by how recently they appeared, never by id. So a sequence means the same on every
+//! store, and it stays valid when steps are removed from it.
 
 use std::{fmt, time::Duration};
 
 use orchestrix_core::{JobState, OnDependencyFailure, Overlap};
 use orchestrix_store::{Directive, LogLevel};
 
-pub use crate::schedule::{Series, Turns};
+pub use crate::schedule_spec::{CadenceSpec, ScheduleSpec};
 
 /// One call of a store, or one move of the clock.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
-    /// Records one job.
-    Enqueue(Request),
-    /// Records all or none.
-    EnqueueMany(Vec<Request>),
-    /// Lets a held job go.
-    ReleaseHold(Which),
-    /// Cancels a job or asks its owner to stop.
-    Cancel(Which),
-    /// Leases jobs; `None` for any queue or type.
+    /// Enqueues one job.
+    Enqueue(JobSpec),
+    /// Enqueues several jobs in one call.
+    EnqueueMany(Vec<JobSpec>),
+    /// Releases a held job.
+    ReleaseHeld(JobRef),
+    /// Cancels a job or asks its lease owner to stop.
+    Cancel(JobRef),
+    /// Claims jobs. `None` means any queue or any job type.
     Claim {
-        /// Who asks.
+        /// The worker.
         worker: &'static str,
-        /// From where.
+        /// The queues to claim from.
         queues: Option<Vec<&'static str>>,
-        /// Of which types.
+        /// The job types to claim.
         types: Option<Vec<&'static str>>,
-        /// How many at most.
+        /// The maximum number of jobs.
         limit: usize,
     },
     /// Extends leases.
-    Heartbeat(Vec<Token>),
-    /// Ends attempts.
-    OutcomeReport(Vec<(Token, Ending)>),
-    /// Says how far an attempt has come.
-    Progress(Token, Option<f64>, Option<&'static str>),
-    /// Leaves something for the next attempt.
-    Checkpoint(Token, &'static str),
-    /// Writes lines to a job's log, some with a time of their own.
-    AppendLogs(Token, Vec<(LogLevel, Option<Time>, &'static str)>),
-    /// Makes a worker known: what it serves, its slots, which start of it this is, how long it may be silent.
+    ExtendLeases(Vec<TokenRef>),
+    /// Reports the outcomes of attempts.
+    FinishAttempts(Vec<(TokenRef, OutcomeSpec)>),
+    /// Records progress: percent and message.
+    Progress(TokenRef, Option<f64>, Option<&'static str>),
+    /// Records a checkpoint.
+    Checkpoint(TokenRef, &'static str),
+    /// Appends lines to a job's log, some with their own time.
+    AppendLogs(TokenRef, Vec<(LogLevel, Option<TimeSpec>, &'static str)>),
+    /// Registers a worker: name, queues, concurrency, instance, how long it may be silent.
     RegisterWorker(&'static str, Option<Vec<&'static str>>, u32, Option<&'static str>, Option<Duration>),
-    /// Shows that it lives, how many slots it has free, and whether it drains.
+    /// Sends a worker's heartbeat: name, free slots, whether it drains.
     HeartbeatWorker(&'static str, Option<u32>, bool),
-    /// Says what it should do.
+    /// Sets a worker's directive.
     DirectWorker(&'static str, Directive),
-    /// Forgets it.
+    /// Removes a worker.
     RemoveWorker(&'static str),
-    /// Gives a job another chance.
-    Retry(Which),
-    /// Gives many one, up to a limit.
-    RetryMany(Filter, usize),
-    /// Changes how urgent a job is.
-    Reprioritize(Which, i64),
-    /// Stops claims from a queue.
-    Pause(&'static str),
-    /// Lets them go on.
-    Resume(&'static str),
-    /// Makes due jobs claimable.
+    /// Redrives a job.
+    Retry(JobRef),
+    /// Redrives all jobs that match, up to a limit.
+    RetryMany(FilterSpec, usize),
+    /// Changes the priority of a job.
+    Reprioritize(JobRef, i64),
+    /// Pauses a queue.
+    PauseQueue(&'static str),
+    /// Resumes a queue.
+    ResumeQueue(&'static str),
+    /// Promotes due jobs.
     Promote(usize),
-    /// Tells dependents that nobody told yet.
+    /// Resolves dependents of finished jobs.
     Unblock(usize),
-    /// Cancels what came too late.
+    /// Cancels expired jobs.
     Expire(usize),
-    /// Takes leases back; so many losses in a row kill.
-    Reap(usize, u16),
-    /// Ends attempts over their time.
-    TimeOut(usize),
-    /// Forgets workers that were silent for so long.
+    /// Reaps expired leases: limit, and how many losses in a row make a job dead.
+    ReapLeases(usize, u16),
+    /// Ends attempts past their timeout.
+    TimeOutAttempts(usize),
+    /// Forgets workers that were silent for this long.
     ForgetWorkers(Duration, usize),
-    /// Lets every retention pass, and forgets all that is finished.
+    /// Advances the clock past every retention and prunes all history.
     Prune,
-    /// Prunes with nothing to be forgotten, ever.
-    KeepForever(usize),
+    /// Prunes with unlimited retention, which must delete nothing.
+    PruneNothing(usize),
     /// Reads one job.
-    Get(Which),
-    /// Reads one job in short.
-    Summary(Which),
-    /// Reads jobs that match, in pages of this size.
-    List(Filter, usize),
-    /// Reads a job's log from after a number, in pages of this size.
-    Logs(Which, Option<i64>, usize),
-    /// Counts what queues hold.
+    Get(JobRef),
+    /// Reads the summary of one job.
+    Summary(JobRef),
+    /// Lists matching jobs in pages of this size.
+    List(FilterSpec, usize),
+    /// Reads a job's log after a number, in pages of this size.
+    Logs(JobRef, Option<i64>, usize),
+    /// Reads the depths of all queues.
     Depths,
-    /// Names the queues that are paused.
+    /// Lists the paused queues.
     PausedQueues,
-    /// Names the lanes that hold claimable jobs, so many at most.
+    /// Lists lanes with claimable jobs, up to a limit.
     Lanes(usize),
-    /// Reads workers in pages of this size.
+    /// Lists workers in pages of this size.
     Workers(usize),
-    /// Stands for leadership for so long; as whoever last led, if told to say so.
+    /// Campaigns for leadership: node, term, and whether it claims to hold the latest epoch.
     Campaign(&'static str, Duration, bool),
-    /// Ends a node's term, if it is its own.
+    /// Resigns leadership.
     Resign(&'static str),
-    /// Makes due jobs claimable in the name of the latest leader, or of one so many epochs away.
-    PromoteAs(i64, usize),
-    /// Shows that a node lives.
+    /// Promotes due jobs, fenced by the latest epoch plus an offset.
+    PromoteFenced(i64, usize),
+    /// Sends a node's heartbeat.
     HeartbeatNode(&'static str),
-    /// Forgets a node that stops.
+    /// Removes a node.
     RemoveNode(&'static str),
-    /// Forgets nodes that were silent for so long.
+    /// Forgets nodes that were silent for this long.
     ForgetNodes(Duration, usize),
-    /// Reads who leads, and nodes.
+    /// Reads the leader and the nodes.
     Nodes,
-    /// Reads what is next.
+    /// Reads when the next sweeps are due.
     SweepTimes,
-    /// Sets a schedule up, or changes it.
-    PutSchedule(Series),
-    /// Forgets a schedule.
+    /// Creates or updates a schedule.
+    PutSchedule(ScheduleSpec),
+    /// Deletes a schedule.
     DeleteSchedule(&'static str),
-    /// Stops a schedule, perhaps with a note.
+    /// Pauses a schedule, with an optional note.
     PauseSchedule(&'static str, Option<&'static str>),
-    /// Lets a schedule go on.
+    /// Resumes a schedule.
     ResumeSchedule(&'static str),
-    /// Creates a job of a schedule now.
+    /// Triggers a schedule.
     TriggerSchedule(&'static str),
-    /// Fills a range of a schedule, perhaps with a rule of its own about overlaps.
-    BackfillSchedule(&'static str, Time, Time, Option<Overlap>),
-    /// Fires schedules that are due.
+    /// Backfills a range of a schedule, with an optional overlap policy.
+    BackfillSchedule(&'static str, TimeSpec, TimeSpec, Option<Overlap>),
+    /// Fires due schedules.
     Fire(usize),
-    /// Fires them in the name of the latest leader, or of one so many epochs away.
-    FireAs(i64, usize),
+    /// Fires due schedules, fenced by the latest epoch plus an offset.
+    FireFenced(i64, usize),
     /// Reads one schedule.
     Schedule(&'static str),
-    /// Reads schedules in pages of this size.
+    /// Lists schedules in pages of this size.
     Schedules(usize),
-    /// Reads a schedule's ledger in pages of this size.
+    /// Lists a schedule's occurrences in pages of this size.
     Occurrences(&'static str, usize),
-    /// Moves every clock.
+    /// Advances every clock.
     Advance(Duration),
 }
 
-/// A job.
+/// A reference to a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Which {
-    /// So many before the newest, counted round and round.
-    Back(usize),
-    /// One that nobody recorded.
+pub enum JobRef {
+    /// The n-th newest job, modulo the number of jobs.
+    Recent(usize),
+    /// A job that does not exist.
     Unknown(u8),
 }
 
-/// A lease: so many before the newest, counted round and round, and perhaps forged.
+/// A reference to a lease token: the n-th newest, modulo their number, possibly forged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Token {
-    /// How many leases ago it was given.
-    pub back: usize,
-    /// What is wrong with it.
+pub struct TokenRef {
+    /// How many leases ago it was granted.
+    pub age: usize,
+    /// The part that is forged.
     pub forged: Option<Forged>,
 }
 
-/// The part of a token that is wrong.
+/// The forged part of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Forged {
-    /// Another secret.
+    /// A wrong secret.
     Secret,
-    /// The counter of the lease to come.
+    /// The counter of the next lease.
     Counter,
-    /// The id of a job that nobody recorded.
+    /// The id of a job that does not exist.
     Job,
 }
 
 /// A time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Time {
-    /// So long after the start of the run.
+pub enum TimeSpec {
+    /// This long after the start of the run.
     After(Duration),
-    /// The first that there is.
-    First,
-    /// The last that there is.
-    Last,
+    /// The earliest representable time.
+    Min,
+    /// The latest representable time.
+    Max,
 }
 
-/// A worker's outcome.
+/// The outcome of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
-    /// Done, with this result.
+pub enum OutcomeSpec {
+    /// Completed, with a result.
     Complete(Option<&'static str>),
-    /// Failed, perhaps for good, perhaps with a wait of its own.
+    /// Failed: error, whether it is retryable, and the delay that the worker asks for.
     Fail(&'static str, bool, Option<Duration>),
-    /// Wants it again later.
+    /// Snoozed for this long.
     Snooze(Duration),
-    /// Handed back.
+    /// Released without an attempt being counted.
     Release,
-    /// Stopped.
+    /// Stopped because a cancellation was requested.
     Cancelled,
-    /// Stopped for being over its time.
+    /// Stopped because of its timeout.
     TimedOut,
 }
 
-/// A job to record.
+/// A job to enqueue.
 #[derive(Clone, PartialEq)]
-pub struct Request {
-    /// What kind of work.
+pub struct JobSpec {
+    /// The job type.
     pub job_type: &'static str,
-    /// Where it waits.
+    /// The queue.
     pub queue: &'static str,
-    /// Whose it is.
+    /// The tenant.
     pub tenant: &'static str,
-    /// How urgent it is.
+    /// The priority.
     pub priority: i64,
-    /// What the worker is handed.
+    /// The payload.
     pub payload: Payload,
-    /// The client's name for the request.
+    /// The idempotency key.
     pub key: Option<&'static str>,
-    /// When it may start.
-    pub start: Start,
-    /// How often it may be tried.
+    /// When it becomes eligible.
+    pub start: StartSpec,
+    /// The maximum number of attempts.
     pub max_attempts: u16,
-    /// How long one attempt may take.
+    /// The timeout of an attempt.
     pub timeout: Option<Duration>,
-    /// How long a silent worker keeps it.
+    /// The lease duration.
     pub lease: Duration,
-    /// The first wait between attempts, and the longest.
-    pub back_off: (Duration, Duration),
-    /// Its name within the call.
+    /// The first and the longest delay between attempts.
+    pub backoff: (Duration, Duration),
+    /// Its reference name within the call.
     pub reference: Option<&'static str>,
-    /// Jobs that it waits for.
-    pub parents: Vec<Which>,
-    /// Jobs of the same call that it waits for.
-    pub inside: Vec<&'static str>,
-    /// What to do when one of them failed.
+    /// Existing jobs that it depends on.
+    pub parents: Vec<JobRef>,
+    /// Jobs of the same call that it depends on, by reference name.
+    pub parents_in_call: Vec<&'static str>,
+    /// What happens when a parent fails.
     pub on_failure: OnDependencyFailure,
-    /// A word to find it by.
+    /// A tag.
     pub tag: Option<&'static str>,
-    /// The caller's id for the larger whole.
+    /// The correlation id.
     pub correlation: Option<&'static str>,
-    /// When it is too late to start.
-    pub expires: Option<Time>,
+    /// When it expires.
+    pub expires: Option<TimeSpec>,
     /// Whether it is held.
     pub hold: bool,
 }
 
-impl Request {
-    /// A request with every default.
+impl JobSpec {
+    /// A job with every default.
     pub fn new(job_type: &'static str) -> Self {
         Self {
             job_type,
@@ -244,14 +244,14 @@ impl Request {
             priority: 0,
             payload: Payload::Json("null"),
             key: None,
-            start: Start::Now,
+            start: StartSpec::Now,
             max_attempts: 2,
             timeout: None,
             lease: Duration::from_secs(5),
-            back_off: (Duration::from_secs(1), Duration::from_secs(5)),
+            backoff: (Duration::from_secs(1), Duration::from_secs(5)),
             reference: None,
             parents: Vec::new(),
-            inside: Vec::new(),
+            parents_in_call: Vec::new(),
             on_failure: OnDependencyFailure::Cancel,
             tag: None,
             correlation: None,
@@ -261,97 +261,97 @@ impl Request {
     }
 }
 
-// Calls `$with` with every field that is not its default.
-macro_rules! unusual {
-    ($request:expr, $with:expr; $($field:ident),+) => {{
-        let usual = Request::new($request.job_type);
-        $(if $request.$field != usual.$field {
-            $with(stringify!($field), &$request.$field, &|plainer: &mut Request| plainer.$field = usual.$field.clone());
+// Calls `$with` for every field that differs from its default.
+macro_rules! non_default {
+    ($job:expr, $with:expr; $($field:ident),+) => {{
+        let default = JobSpec::new($job.job_type);
+        $(if $job.$field != default.$field {
+            $with(stringify!($field), &$job.$field, &|simpler: &mut JobSpec| simpler.$field = default.$field.clone());
         })+
     }};
-    ($request:expr, $with:expr) => {
-        unusual!($request, $with; queue, tenant, priority, payload, key, start, max_attempts, timeout, lease, back_off,
-            reference, parents, inside, on_failure, tag, correlation, expires, hold)
+    ($job:expr, $with:expr) => {
+        non_default!($job, $with; queue, tenant, priority, payload, key, start, max_attempts, timeout, lease, backoff,
+            reference, parents, parents_in_call, on_failure, tag, correlation, expires, hold)
     };
 }
 
-impl fmt::Debug for Request {
-    /// Shows what is not the default.
+impl fmt::Debug for JobSpec {
+    /// Shows the fields that differ from their defaults.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut shown = f.debug_struct("Request");
+        let mut shown = f.debug_struct("JobSpec");
         shown.field("job_type", &self.job_type);
-        unusual!(self, |name, value: &dyn fmt::Debug, _: &dyn Fn(&mut Self)| {
+        non_default!(self, |name, value: &dyn fmt::Debug, _: &dyn Fn(&mut Self)| {
             shown.field(name, value);
         });
         shown.finish()
     }
 }
 
-impl Request {
-    /// The same with one field more at its default, for every field that is not.
-    fn plainer(&self) -> Vec<Self> {
+impl JobSpec {
+    /// One variant per field that differs from its default, with that field reset.
+    fn simpler(&self) -> Vec<Self> {
         let mut all = Vec::new();
-        unusual!(self, |_, _: &dyn fmt::Debug, make_usual: &dyn Fn(&mut Self)| {
-            let mut plainer = self.clone();
-            make_usual(&mut plainer);
-            all.push(plainer);
+        non_default!(self, |_, _: &dyn fmt::Debug, reset: &dyn Fn(&mut Self)| {
+            let mut simpler = self.clone();
+            reset(&mut simpler);
+            all.push(simpler);
         });
         all
     }
 }
 
 impl Step {
-    /// Steps like this one that do a little less, for cutting down what is shown.
-    pub fn plainer(&self) -> Vec<Self> {
+    /// Simpler variants of this step, for shrinking a failed sequence.
+    pub fn simpler(&self) -> Vec<Self> {
         match self {
-            Self::Enqueue(request) => request.plainer().into_iter().map(Self::Enqueue).collect(),
-            Self::EnqueueMany(requests) => {
-                let mut all: Vec<Self> = fewer(requests).map(Self::EnqueueMany).collect();
-                for (i, request) in requests.iter().enumerate() {
-                    for plainer in request.plainer() {
-                        let mut requests = requests.clone();
-                        requests[i] = plainer;
-                        all.push(Self::EnqueueMany(requests));
+            Self::Enqueue(job) => job.simpler().into_iter().map(Self::Enqueue).collect(),
+            Self::EnqueueMany(jobs) => {
+                let mut all: Vec<Self> = fewer(jobs).map(Self::EnqueueMany).collect();
+                for (i, job) in jobs.iter().enumerate() {
+                    for simpler in job.simpler() {
+                        let mut jobs = jobs.clone();
+                        jobs[i] = simpler;
+                        all.push(Self::EnqueueMany(jobs));
                     }
                 }
                 all
             }
-            Self::OutcomeReport(items) => fewer(items).map(Self::OutcomeReport).collect(),
-            Self::Heartbeat(tokens) => fewer(tokens).map(Self::Heartbeat).collect(),
+            Self::FinishAttempts(items) => fewer(items).map(Self::FinishAttempts).collect(),
+            Self::ExtendLeases(tokens) => fewer(tokens).map(Self::ExtendLeases).collect(),
             Self::AppendLogs(token, lines) => fewer(lines).map(|lines| Self::AppendLogs(*token, lines)).collect(),
             _ => Vec::new(),
         }
     }
 }
 
-/// The list without one of its items, for each.
+/// One list per item, each without that item.
 fn fewer<T: Clone>(items: &[T]) -> impl Iterator<Item = Vec<T>> {
-    (0..items.len()).map(|left_out| [&items[..left_out], &items[left_out + 1..]].concat())
+    (0..items.len()).map(|removed| [&items[..removed], &items[removed + 1..]].concat())
 }
 
-/// What a worker is handed.
+/// A payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Payload {
     /// This JSON.
     Json(&'static str),
-    /// So much of it that stores may keep it elsewhere.
+    /// Long enough that stores may keep it outside the job's row.
     Long,
 }
 
-/// When a job may start.
+/// When a job becomes eligible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Start {
-    /// At once.
+pub enum StartSpec {
+    /// Immediately.
     Now,
-    /// So long from when it is recorded.
+    /// This long after it is enqueued.
     After(Duration),
     /// At a time.
-    At(Time),
+    At(TimeSpec),
 }
 
-/// Which jobs; every part that is set must match.
+/// A filter of jobs. Every part that is set must match.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Filter {
+pub struct FilterSpec {
     /// In any of these states.
     pub states: Vec<JobState>,
     /// In this queue.
@@ -362,10 +362,10 @@ pub struct Filter {
     pub tenant: Option<&'static str>,
     /// With this tag.
     pub tag: Option<&'static str>,
-    /// With this text somewhere.
+    /// Containing this text.
     pub text: Option<&'static str>,
-    /// Recorded from then on.
-    pub from: Option<Time>,
-    /// Recorded before then.
-    pub to: Option<Time>,
+    /// Enqueued from this time on.
+    pub from: Option<TimeSpec>,
+    /// Enqueued before this time.
+    pub to: Option<TimeSpec>,
 }

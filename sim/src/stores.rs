@@ -1,4 +1,4 @@
-//! The stores that are compared, and how each is made afresh.
+//! The stores that are compared, and how to create an empty one of each kind.
 
 use std::{
     env, fs,
@@ -16,23 +16,23 @@ use orchestrix_sqlite::{SqliteOptions, SqliteStore};
 use orchestrix_store::ManualClock;
 use orchestrix_testkit::{TestDatabase, psql, test_postgres};
 
-/// Makes stores of one kind.
+/// Creates stores of one kind.
 #[async_trait]
-pub trait Source: Send + Sync {
-    /// What the kind is called.
+pub trait StoreFactory: Send + Sync {
+    /// The name of the kind in reports.
     fn name(&self) -> &'static str;
 
-    /// An empty store whose clock shows `start`.
-    async fn fresh(&self, start: Timestamp) -> Harness;
+    /// Creates an empty store whose clock shows `start`.
+    async fn create(&self, start: Timestamp) -> Harness;
 }
 
-/// Every kind there is. The first is what the others are held against.
-pub async fn all() -> Vec<Box<dyn Source>> {
+/// All kinds of stores.
+pub async fn all() -> Vec<Box<dyn StoreFactory>> {
     vec![Box::new(Memory), Box::new(Sqlite), Box::new(Postgres::prepare().await)]
 }
 
-/// Midnight of this machine's day. PostgreSQL files jobs by the day in their ids and makes days ahead of time, so virtual time begins
-/// where the template did.
+/// The start of virtual time: midnight of today. PostgreSQL partitions jobs by the day in their ids and creates
+/// partitions ahead of time, so the clock must start on the day on which the template database was created.
 pub fn start() -> Timestamp {
     const DAY: i64 = 24 * 3600;
     Timestamp::from_second(Timestamp::now().as_second() / DAY * DAY).unwrap_or(Timestamp::UNIX_EPOCH)
@@ -43,29 +43,29 @@ pub fn start() -> Timestamp {
 pub struct Memory;
 
 #[async_trait]
-impl Source for Memory {
+impl StoreFactory for Memory {
     fn name(&self) -> &'static str {
         "memory"
     }
 
-    async fn fresh(&self, start: Timestamp) -> Harness {
+    async fn create(&self, start: Timestamp) -> Harness {
         let clock = Arc::new(ManualClock::new(start));
         let store = Arc::new(MemoryStore::with_clock(clock.clone()));
         Harness { store, clock: Box::new(clock), guard: Box::new(()) }
     }
 }
 
-/// Stores in files of their own.
+/// Stores in SQLite files, one each.
 #[derive(Debug)]
 pub struct Sqlite;
 
 #[async_trait]
-impl Source for Sqlite {
+impl StoreFactory for Sqlite {
     fn name(&self) -> &'static str {
         "sqlite"
     }
 
-    async fn fresh(&self, start: Timestamp) -> Harness {
+    async fn create(&self, start: Timestamp) -> Harness {
         let clock = Arc::new(ManualClock::new(start));
         let folder = Folder::create();
         let options = SqliteOptions { clock: clock.clone(), ..SqliteOptions::new(folder.0.join("jobs.db")) };
@@ -74,7 +74,7 @@ impl Source for Sqlite {
     }
 }
 
-/// A folder for one store, removed with this value.
+/// The folder of one store, removed when it is dropped.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -88,22 +88,22 @@ impl Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         if let Err(error) = fs::remove_dir_all(&self.0) {
-            eprintln!("the folder {} was not removed: {error}", self.0.display());
+            eprintln!("could not remove the folder {}: {error}", self.0.display());
         }
     }
 }
 
-/// Stores on PostgreSQL: copies of one migrated database, emptied and used again. Emptying takes a tenth of the time of
-/// copying, which matters to whoever needs hundreds of stores to cut a sequence down.
+/// Stores on PostgreSQL: copies of one migrated database, emptied and reused. Shrinking needs hundreds of stores, and
+/// emptying a copy takes a tenth of the time of creating one.
 #[derive(Debug)]
 pub struct Postgres {
     template: TestDatabase,
     /// The tables of the template.
     tables: String,
-    idle: Arc<Mutex<Vec<Copy>>>,
+    idle: Arc<Mutex<Vec<DatabaseCopy>>>,
 }
 
-/// Empties every table but the list of migrations, lets nobody have led, and names all tables that there are.
+/// Empties every table except the migrations, resets leadership, and returns the names of all tables.
 const EMPTY: &str = "
     DO $$ DECLARE name text; BEGIN
         FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = 'orchestrix' AND tablename NOT IN ('migration', 'leader', 'leader_term') LOOP
@@ -115,21 +115,21 @@ const EMPTY: &str = "
     SELECT string_agg(tablename, ' ' ORDER BY tablename) FROM pg_tables WHERE schemaname = 'orchestrix'";
 
 impl Postgres {
-    /// Migrates the database that will be copied.
+    /// Creates and migrates the template database.
     pub async fn prepare() -> Self {
         let template = TestDatabase::create("sim").expect("a private PostgreSQL");
-        // Partitions are made for the days around now, so it has to be our now already.
+        // Migrations create partitions for the days around now, so the virtual clock must be set before.
         let (_clock, url) = DatabaseClock::install(template.url(), Some(start())).await.expect("a clock");
         PostgresStore::open(PostgresOptions { listen: false, ..PostgresOptions::new(url) }).await.expect("a store");
         let tables = psql(template.url(), EMPTY).expect("an empty database");
         Self { template, tables, idle: Arc::default() }
     }
 
-    /// An empty copy: one that nobody uses any more, if its tables are still those of the template (pruning makes and drops
-    /// partitions), or else a new one.
-    fn copy(&self) -> Copy {
+    /// An empty copy: an idle one whose tables are still those of the template (pruning creates and drops partitions),
+    /// or a new one.
+    fn copy(&self) -> DatabaseCopy {
         loop {
-            let Some(copy) = lock(&self.idle).pop() else { return Copy::create(self.template.name()) };
+            let Some(copy) = lock(&self.idle).pop() else { return DatabaseCopy::create(self.template.name()) };
             if psql(&copy.url(), EMPTY).expect("an empty database") == self.tables {
                 return copy;
             }
@@ -138,12 +138,12 @@ impl Postgres {
 }
 
 #[async_trait]
-impl Source for Postgres {
+impl StoreFactory for Postgres {
     fn name(&self) -> &'static str {
         "postgres"
     }
 
-    async fn fresh(&self, start: Timestamp) -> Harness {
+    async fn create(&self, start: Timestamp) -> Harness {
         let copy = self.copy();
         let (clock, url) = DatabaseClock::install(&copy.url(), Some(start)).await.expect("a clock");
         let options = PostgresOptions {
@@ -154,28 +154,28 @@ impl Source for Postgres {
             ..PostgresOptions::new(url)
         };
         let store = PostgresStore::open(options).await.expect("a store");
-        let guard = Lent { copy: Some(copy), idle: self.idle.clone() };
+        let guard = PooledDatabase { copy: Some(copy), idle: self.idle.clone() };
         Harness { store: Arc::new(store), clock: Box::new(clock), guard: Box::new(guard) }
     }
 }
 
-/// A copy that is in use, and where it goes afterwards.
-struct Lent {
-    copy: Option<Copy>,
-    idle: Arc<Mutex<Vec<Copy>>>,
+/// A copy in use. Dropping it returns the copy to the pool.
+struct PooledDatabase {
+    copy: Option<DatabaseCopy>,
+    idle: Arc<Mutex<Vec<DatabaseCopy>>>,
 }
 
-impl Drop for Lent {
+impl Drop for PooledDatabase {
     fn drop(&mut self) {
         lock(&self.idle).extend(self.copy.take());
     }
 }
 
-/// A copy of a database, dropped with this value.
+/// A copy of the template database, deleted when it is dropped.
 #[derive(Debug)]
-struct Copy(String);
+struct DatabaseCopy(String);
 
-impl Copy {
+impl DatabaseCopy {
     fn create(template: &str) -> Self {
         let copy = Self(format!("{template}_{:08x}", rand::random::<u32>()));
         let sql = format!("CREATE DATABASE {} TEMPLATE {template}", copy.0);
@@ -188,10 +188,10 @@ impl Copy {
     }
 }
 
-impl Drop for Copy {
+impl Drop for DatabaseCopy {
     fn drop(&mut self) {
         if let Err(error) = psql(&maintenance(), &format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.0)) {
-            eprintln!("the database {} was not dropped: {error}", self.0);
+            eprintln!("could not drop the database {}: {error}", self.0);
         }
     }
 }

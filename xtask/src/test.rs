@@ -1,5 +1,7 @@
 //! `cargo xtask test`: all checks from formatting to examples, on a private server.
 
+use std::num::NonZero;
+use std::thread;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
@@ -66,6 +68,12 @@ pub(crate) fn run(arguments: Vec<String>) -> Result<()> {
 pub(crate) fn names() -> Result<Vec<String>> {
     let parts = PARTS.iter().map(|part| part.name().to_owned());
     Ok(parts.chain(crates::all()?.into_iter().map(|member| member.name)).collect())
+}
+
+/// The number of concurrent tests: half more than there are cores, because most tests wait for processes and servers.
+fn test_threads() -> usize {
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
+    cores + cores / 2
 }
 
 fn with_server(step: Step, server: Option<&PostgresServer>) -> Step {
@@ -203,7 +211,9 @@ impl Request {
                 let none = if self.only.is_some() && self.nextest.is_empty() { "--no-tests=warn" } else { "" };
                 let command = format!("nextest run {scope} --all-features {none}");
                 // On terminals without cursor control, nextest's progress bar hides its results.
-                let step = Step::cargo(name, &command).env("NEXTEST_SHOW_PROGRESS", "counter");
+                let step = Step::cargo(name, &command)
+                    .env("NEXTEST_SHOW_PROGRESS", "counter")
+                    .env("NEXTEST_TEST_THREADS", test_threads().to_string());
                 vec![self.with_seeds(step.args(self.nextest.clone()))]
             }
             Part::Doctests => vec![Step::cargo(name, &format!("test --doc {scope} --all-features"))],

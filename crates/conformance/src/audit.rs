@@ -1,4 +1,4 @@
-//! The record of who did what: written before the deed, told afterwards how it went, and read from the newest on.
+//! The audit log: an entry is written before its action, gets its outcome afterwards, and is listed newest first.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ async fn seqs(h: &Harness, filter: &AuditFilter) -> Vec<i64> {
     all(h, filter).await.into_iter().map(|entry| entry.seq).collect()
 }
 
-pub(super) async fn a_deed_is_on_record_before_and_after_it_was_done(h: &Harness) {
+pub(super) async fn an_entry_is_stored_before_and_after_its_action(h: &Harness) {
     let entry = NewAuditEntry {
         actor: "key:abc".into(),
         tenant: Some(Tenant::trusted("acme")),
@@ -50,18 +50,18 @@ pub(super) async fn a_deed_is_on_record_before_and_after_it_was_done(h: &Harness
     assert_eq!(all(h, &AuditFilter::default()).await, std::slice::from_ref(&recorded));
     h.advance(secs(1)).await;
     assert!(end(h, seq, "202").await);
-    assert!(!end(h, seq, "500").await, "what was said first stands");
-    assert!(!end(h, seq + 1, "202").await, "there is no such deed");
+    assert!(!end(h, seq, "500").await, "the first outcome is kept");
+    assert!(!end(h, seq + 1, "202").await, "there is no such entry");
     let ended = AuditEntry { outcome: Some("202".into()), ..recorded };
     assert_eq!(all(h, &AuditFilter::default()).await, [ended]);
 }
 
-pub(super) async fn the_newest_come_first_page_by_page(h: &Harness) {
+pub(super) async fn entries_are_listed_newest_first_page_by_page(h: &Harness) {
     let mut begun = Vec::new();
     for _ in 0..5 {
         begun.push(begin(h, new("ann", "look")).await);
     }
-    assert!(begun.is_sorted_by(|a, b| a < b), "numbers rise: {begun:?}");
+    assert!(begun.is_sorted_by(|a, b| a < b), "sequence numbers increase: {begun:?}");
     let mut listed = Vec::new();
     let mut page = PageRequest::first(2);
     loop {
@@ -79,7 +79,7 @@ pub(super) async fn the_newest_come_first_page_by_page(h: &Harness) {
     }
 }
 
-pub(super) async fn every_part_of_a_filter_of_deeds_must_match(h: &Harness) {
+pub(super) async fn every_field_of_an_audit_filter_must_match(h: &Harness) {
     let start = h.now().await;
     let tenant = Some(Tenant::trusted("acme"));
     let first =
@@ -107,12 +107,12 @@ pub(super) async fn every_part_of_a_filter_of_deeds_must_match(h: &Harness) {
     }
 }
 
-pub(super) async fn a_stretch_of_time_is_read_page_by_page(h: &Harness) {
+pub(super) async fn a_range_of_time_is_read_page_by_page(h: &Harness) {
     let start = h.now().await;
     let mut begun = Vec::new();
     for n in 0..20 {
         begun.push(begin(h, new("ann", "look")).await);
-        // Two of each moment.
+        // Two entries per second.
         if n % 2 == 1 {
             h.advance(secs(1)).await;
         }
@@ -122,7 +122,7 @@ pub(super) async fn a_stretch_of_time_is_read_page_by_page(h: &Harness) {
     let mut page = PageRequest::first(3);
     loop {
         let part = h.store.list_audit_entries(&filter, &page).await.expect("a valid page");
-        assert!(part.items.len() == 3 || part.next.is_none(), "a page in the middle is full");
+        assert!(part.items.len() == 3 || part.next.is_none(), "every page but the last is full");
         listed.extend(part.items.into_iter().map(|entry| entry.seq));
         let Some(next) = part.next else { break };
         page = PageRequest::after(next, 3);
@@ -135,10 +135,10 @@ pub(super) async fn a_stretch_of_time_is_read_page_by_page(h: &Harness) {
         .list_audit_entries(&AuditFilter::default(), &PageRequest::after(begun[0], 3))
         .await
         .expect("a valid page");
-    assert_eq!((beyond.items, beyond.next), (vec![], None), "nothing comes before the first");
+    assert_eq!((beyond.items, beyond.next), (vec![], None), "there is nothing before the first entry");
 }
 
-pub(super) async fn a_deed_that_breaks_a_rule_is_refused(h: &Harness) {
+pub(super) async fn an_invalid_entry_is_refused(h: &Harness) {
     let long = "x".repeat(NewAuditEntry::MAX_TEXT + 1);
     let bad = NewAuditEntry {
         target: Some(long.clone()),
@@ -153,7 +153,7 @@ pub(super) async fn a_deed_that_breaks_a_rule_is_refused(h: &Harness) {
     assert_eq!(all(h, &AuditFilter::default()).await.len(), 1);
 }
 
-pub(super) async fn deeds_are_forgotten_by_their_age_the_oldest_first(h: &Harness) {
+pub(super) async fn entries_are_pruned_by_age_oldest_first(h: &Harness) {
     let retention = Retention { audit: secs(100), ..Retention::default() };
     let old = [begin(h, new("ann", "a")).await, begin(h, new("ann", "b")).await, begin(h, new("ann", "c")).await];
     h.advance(secs(50)).await;
@@ -167,5 +167,5 @@ pub(super) async fn deeds_are_forgotten_by_their_age_the_oldest_first(h: &Harnes
     assert_eq!(seqs(h, &AuditFilter::default()).await, [young, old[2]]);
     assert_eq!(prune().await.count, 1);
     assert_eq!(seqs(h, &AuditFilter::default()).await, [young]);
-    assert!(begin(h, new("ann", "e")).await > young, "numbers are not used again");
+    assert!(begin(h, new("ann", "e")).await > young, "sequence numbers are not reused");
 }

@@ -1,4 +1,4 @@
-//! Jobs outside of all times, past ranges filled, and the ledger that tells of both.
+//! Manual triggers, backfills of past ranges, and the ledger of both.
 
 use std::time::Duration;
 
@@ -20,13 +20,13 @@ async fn backfill(h: &Harness, from: Timestamp, to: Timestamp, overlap: Option<O
     h.store.backfill_schedule(None, &schedule_name("s"), &Backfill { from, to, overlap }).await
 }
 
-pub(super) async fn a_job_by_hand_comes_at_once_and_moves_nothing(h: &Harness) {
+pub(super) async fn a_trigger_enqueues_at_once_and_keeps_the_next_time(h: &Harness) {
     let first = h.begin(every(60)).await;
     h.fire_at(first).await;
     h.advance(secs(7)).await;
     let now = h.now().await;
     let before = h.schedule().await;
-    // The earlier one is unfinished, which is no matter here.
+    // The earlier job is unfinished, which does not matter for a trigger.
     let enqueued = trigger(h).await;
     assert_eq!((enqueued.state, enqueued.duplicate), (JobState::Pending, false));
     assert_eq!(h.lines().await, [fired(first), fired_for(now, Reason::Trigger)]);
@@ -37,14 +37,14 @@ pub(super) async fn a_job_by_hand_comes_at_once_and_moves_nothing(h: &Harness) {
     assert_eq!(after.last_fired_at, Some(now));
 }
 
-pub(super) async fn a_paused_schedule_can_be_started_by_hand(h: &Harness) {
+pub(super) async fn a_paused_schedule_can_be_triggered(h: &Harness) {
     h.put(NewSchedule { paused: true, ..every(60) }).await;
     let enqueued = trigger(h).await;
     assert_eq!(h.claim_one().await.id(), enqueued.id);
     assert!(h.schedule().await.definition.paused);
 }
 
-pub(super) async fn every_job_by_hand_has_a_line_of_its_own(h: &Harness) {
+pub(super) async fn every_trigger_has_its_own_occurrence(h: &Harness) {
     let first = h.begin(every(3600)).await;
     h.pass_until(first + secs(1)).await;
     let ids = [trigger(h).await.id, trigger(h).await.id, trigger(h).await.id];
@@ -55,7 +55,7 @@ pub(super) async fn every_job_by_hand_has_a_line_of_its_own(h: &Harness) {
     assert_eq!(times, [0, 1, 2].map(|micros| now + Duration::from_micros(micros)));
 }
 
-pub(super) async fn a_past_range_is_filled_from_its_first_until_before_its_last(h: &Harness) {
+pub(super) async fn a_backfill_includes_its_start_and_excludes_its_end(h: &Harness) {
     let first = h.begin(NewSchedule { overlap: Overlap::Allow, ..every(60) }).await;
     let before = h.schedule().await;
     let from = first - secs(600);
@@ -71,7 +71,7 @@ pub(super) async fn a_past_range_is_filled_from_its_first_until_before_its_last(
     assert_eq!(after.last_fired_at, Some(h.now().await));
 }
 
-pub(super) async fn a_range_filled_again_stays_as_it_is(h: &Harness) {
+pub(super) async fn backfilling_a_range_again_changes_nothing(h: &Harness) {
     let first = h.begin(NewSchedule { overlap: Overlap::Allow, ..every(60) }).await;
     let from = first - secs(600);
     backfill(h, from, from + secs(180), None).await.expect("a valid range");
@@ -83,7 +83,7 @@ pub(super) async fn a_range_filled_again_stays_as_it_is(h: &Harness) {
     assert_eq!(h.listed(&JobFilter::default()).await.len(), 5);
 }
 
-pub(super) async fn a_range_may_have_a_rule_of_its_own_about_overlaps(h: &Harness) {
+pub(super) async fn a_backfill_can_have_its_own_overlap_policy(h: &Harness) {
     let first = h.begin(every(60)).await;
     let from = first - secs(600);
     let t = [0, 60, 120].map(|seconds| from + secs(seconds));
@@ -96,7 +96,7 @@ pub(super) async fn a_range_may_have_a_rule_of_its_own_about_overlaps(h: &Harnes
     assert_eq!(h.claim_all().await.len(), 3);
 }
 
-pub(super) async fn ranges_that_are_none_or_too_long_are_refused(h: &Harness) {
+pub(super) async fn empty_and_too_long_ranges_are_refused(h: &Harness) {
     let first = h.begin(every(1)).await;
     for to in [first, first - secs(1)] {
         assert_eq!(bad_fields(backfill(h, first, to, None).await), ["to"]);
@@ -105,15 +105,15 @@ pub(super) async fn ranges_that_are_none_or_too_long_are_refused(h: &Harness) {
     assert_eq!((h.ledger().await, h.listed(&JobFilter::default()).await), (vec![], vec![]));
 }
 
-pub(super) async fn what_was_missed_can_be_filled(h: &Harness) {
+pub(super) async fn missed_occurrences_can_be_backfilled(h: &Harness) {
     let first = h.begin(NewSchedule { misfire: Misfire::Skip, overlap: Overlap::Allow, ..every(60) }).await;
-    // The first 76 were missed as one line, 24 more each by itself.
+    // The first 76 missed times are one occurrence, the other 24 one each.
     h.fire_at(first + secs(60 * 99 + 45)).await;
     let last = first + secs(60 * 99);
     assert_eq!(backfill(h, last, last + secs(1), None).await.expect("a valid range"), 1);
-    assert_eq!(h.ledger().await.len(), 25, "the line was replaced");
+    assert_eq!(h.ledger().await.len(), 25, "the occurrence was replaced");
     assert_eq!(h.lines().await[24], fired_for(last, Reason::Backfill));
-    // One in the midst of the span leaves the span as it is; the first ones shorten it.
+    // A time in the middle of the span leaves the span as it is; the first ones shorten it.
     let inner = first + secs(120);
     assert_eq!(backfill(h, inner, inner + secs(1), None).await.expect("a valid range"), 1);
     let span = |ledger: &[orchestrix_store::Occurrence]| {
@@ -131,10 +131,10 @@ pub(super) async fn what_was_missed_can_be_filled(h: &Harness) {
     assert_eq!(h.listed(&JobFilter::default()).await.len(), 100);
 }
 
-pub(super) async fn a_range_that_lies_ahead_is_refused_and_nothing_ahead_is_filled(h: &Harness) {
-    // Paused, so that it has no times of its own to fire.
+pub(super) async fn future_ranges_are_refused_and_future_times_not_backfilled(h: &Harness) {
+    // Paused, so that it fires nothing itself.
     h.put(NewSchedule { paused: true, overlap: Overlap::Allow, ..every(1) }).await;
-    let start = every(1).cadence.next_after(h.now().await).expect("an interval goes on") + secs(10);
+    let start = every(1).cadence.next_after(h.now().await).expect("an interval never ends") + secs(10);
     h.pass_until(start).await;
     let far = start + Backfill::SKEW + Duration::from_micros(1);
     assert_eq!(bad_fields(backfill(h, start - secs(5), far, None).await), ["to"]);
@@ -143,12 +143,12 @@ pub(super) async fn a_range_that_lies_ahead_is_refused_and_nothing_ahead_is_fill
         assert_eq!(bad_fields(backfill(h, from, from + secs(1), None).await)[0], "from");
     }
     assert_eq!(h.ledger().await, []);
-    // A caller's clock may be a little ahead: that is no reason to refuse, nor to fill what has not come.
+    // The caller's clock may be a little ahead: the range is accepted, and future times are left out.
     assert_eq!(backfill(h, start - secs(5), start + secs(30), None).await.expect("a valid range"), 5);
     assert_eq!(h.lines().await.last(), Some(&fired_for(start - secs(1), Reason::Backfill)));
 }
 
-pub(super) async fn what_its_schedule_will_still_fire_is_not_filled(h: &Harness) {
+pub(super) async fn times_that_the_schedule_will_still_fire_are_not_backfilled(h: &Harness) {
     let schedule = NewSchedule { misfire: Misfire::CatchUp, overlap: Overlap::Allow, ..every(60) };
     let first = h.begin(schedule).await;
     h.fire_at(first).await;
@@ -161,7 +161,7 @@ pub(super) async fn what_its_schedule_will_still_fire_is_not_filled(h: &Harness)
     assert_eq!(h.listed(&JobFilter::default()).await.len(), 4);
 }
 
-pub(super) async fn what_waits_for_its_jitter_is_not_filled(h: &Harness) {
+pub(super) async fn a_time_that_waits_for_its_jitter_is_not_backfilled(h: &Harness) {
     let schedule = NewSchedule { jitter: secs(50), ..every(60) };
     let first = h.begin(schedule.clone()).await;
     let due = schedule.timing().due(first);
@@ -172,9 +172,9 @@ pub(super) async fn what_waits_for_its_jitter_is_not_filled(h: &Harness) {
     assert_eq!(h.lines().await, [fired(first)]);
 }
 
-pub(super) async fn a_range_is_filled_only_between_start_and_end(h: &Harness) {
+pub(super) async fn a_backfill_stays_between_start_and_end_of_the_schedule(h: &Harness) {
     let now = h.now().await;
-    let from = every(60).cadence.next_after(now).expect("an interval goes on") - secs(600);
+    let from = every(60).cadence.next_after(now).expect("an interval never ends") - secs(600);
     let (start_at, end_at) = (Some(from + secs(60)), Some(from + secs(180)));
     h.put(NewSchedule { start_at, end_at, overlap: Overlap::Allow, ..every(60) }).await;
     assert_eq!(backfill(h, from, now, None).await.expect("a valid range"), 2);
@@ -182,7 +182,7 @@ pub(super) async fn a_range_is_filled_only_between_start_and_end(h: &Harness) {
     assert_eq!(h.lines().await, [by_hand(60), by_hand(120)]);
 }
 
-pub(super) async fn a_job_by_hand_leaves_a_nominal_time_to_its_schedule(h: &Harness) {
+pub(super) async fn a_trigger_does_not_take_a_nominal_time_of_the_schedule(h: &Harness) {
     let first = h.begin(NewSchedule { overlap: Overlap::Allow, ..every(60) }).await;
     h.pass_until(first).await;
     let ids = [trigger(h).await.id, trigger(h).await.id];
@@ -194,7 +194,7 @@ pub(super) async fn a_job_by_hand_leaves_a_nominal_time_to_its_schedule(h: &Harn
     assert_eq!(h.listed(&JobFilter::default()).await.len(), 3);
 }
 
-pub(super) async fn a_ledger_shows_the_newest_first_page_by_page(h: &Harness) {
+pub(super) async fn occurrences_are_listed_newest_first_page_by_page(h: &Harness) {
     let first = h.begin(NewSchedule { overlap: Overlap::Allow, ..every(60) }).await;
     let other = NewSchedule { name: schedule_name("other"), ..every(1) };
     h.put(other).await;
@@ -218,30 +218,30 @@ pub(super) async fn a_ledger_shows_the_newest_first_page_by_page(h: &Harness) {
     }
 }
 
-// Forgets all that is past so long.
+// Prunes occurrences past this retention.
 async fn prune(h: &Harness, occurrences: Duration) {
     let retention = Retention { occurrences, ..Retention::default() };
     let pruned = h.store.prune_history(Fence::NONE, &retention, 10_000).await.expect("a valid limit");
     assert!(!pruned.more, "the limit was not reached");
 }
 
-pub(super) async fn lines_are_forgotten_so_long_after_they_were_written(h: &Harness) {
+pub(super) async fn occurrences_are_pruned_after_their_retention(h: &Harness) {
     let kept = 15 * DAY;
     let first = h.begin(NewSchedule { misfire: Misfire::Skip, ..every(3600) }).await;
-    // Twenty days were missed: one line for most of them, and one each for the last day.
+    // Twenty days were missed: one occurrence for most of them, and one each for the last day.
     h.fire_at(first + 20 * DAY + secs(1800)).await;
     prune(h, kept).await;
     let before = h.ledger().await;
-    assert_eq!((before.len(), before[0].nominal), (25, first), "all of them were written just now");
+    assert_eq!((before.len(), before[0].nominal), (25, first), "all of them were just written");
     h.pass_until(before[0].at + kept - Duration::from_micros(1)).await;
     prune(h, kept).await;
-    assert_eq!(h.ledger().await, before, "they are kept to the end");
+    assert_eq!(h.ledger().await, before, "they are kept for all of their retention");
     h.advance(Duration::from_micros(1)).await;
     prune(h, kept).await;
     assert_eq!(h.ledger().await, []);
 }
 
-pub(super) async fn a_range_of_long_ago_is_not_filled_twice(h: &Harness) {
+pub(super) async fn a_range_of_long_ago_is_not_backfilled_twice(h: &Harness) {
     let first = h.begin(NewSchedule { overlap: Overlap::Allow, ..every(3600) }).await;
     let (from, to) = (first - 90 * DAY, first - 90 * DAY + secs(3 * 3600));
     assert_eq!(backfill(h, from, to, None).await.expect("a valid range"), 3);

@@ -1,4 +1,4 @@
-//! Cancelling: at once while nobody owns the job, by request while somebody does.
+//! Cancel: at once for a waiting job, by request for a leased one.
 
 use orchestrix_core::{AttemptOutcome, Event, JobState, NewJob, Start};
 
@@ -42,7 +42,7 @@ pub(super) async fn a_running_job_only_gets_a_request(h: &Harness) {
     assert_eq!(h.listed(&JobFilter { states: vec![JobState::Running], ..JobFilter::default() }).await, [claimed.id()]);
 }
 
-pub(super) async fn cancelling_again_is_fine_and_changes_nothing(h: &Harness) {
+pub(super) async fn cancelling_a_cancelled_job_succeeds_and_changes_nothing(h: &Harness) {
     let id = h.enqueue(job("t")).await;
     h.store.cancel_job(id).await.expect("a waiting job");
     let before = h.job(id).await;
@@ -64,7 +64,7 @@ pub(super) async fn an_unknown_job_cannot_be_cancelled(h: &Harness) {
     assert!(not_found(&h.store.cancel_job(id).await, id));
 }
 
-pub(super) async fn a_success_stands_though_somebody_asked_to_cancel(h: &Harness) {
+pub(super) async fn a_job_completes_despite_a_cancel_request(h: &Harness) {
     let claimed = h.start(job("t")).await;
     h.store.cancel_job(claimed.id()).await.expect("a running job");
     assert_eq!(h.end(&claimed, Outcome::DONE).await, JobState::Completed);
@@ -72,7 +72,7 @@ pub(super) async fn a_success_stands_though_somebody_asked_to_cancel(h: &Harness
     assert_eq!((job.cancel_requested, job.reason), (false, None));
 }
 
-pub(super) async fn any_other_end_of_a_job_to_be_cancelled_cancels_it(h: &Harness) {
+pub(super) async fn any_other_outcome_after_a_cancel_request_cancels_the_job(h: &Harness) {
     for (outcome, recorded) in [
         (Outcome::fail("x"), AttemptOutcome::Failed),
         (fatal("x"), AttemptOutcome::Failed),
@@ -85,12 +85,12 @@ pub(super) async fn any_other_end_of_a_job_to_be_cancelled_cancels_it(h: &Harnes
         assert_eq!(h.end(&claimed, outcome.clone()).await, JobState::Cancelled, "{outcome:?}");
         let job = h.job(claimed.id()).await;
         assert_eq!((job.reason.as_deref(), job.cancel_requested), (Some("requested"), false));
-        assert_eq!(job.attempt_log[0].outcome, recorded, "the record says what the worker said");
+        assert_eq!(job.attempt_log[0].outcome, recorded, "the record has the outcome that the worker reported");
         assert_eq!(h.finish(&claimed, outcome).await, Ok(JobState::Cancelled));
     }
 }
 
-pub(super) async fn a_silent_or_slow_owner_of_a_job_to_be_cancelled_loses_it_for_good(h: &Harness) {
+pub(super) async fn reaping_or_timing_out_a_job_with_a_cancel_request_cancels_it(h: &Harness) {
     let silent = h.start(job("silent")).await;
     let slow = h.start(NewJob { timeout: Some(secs(30)), lease: secs(60), ..job("slow") }).await;
     for claimed in [&silent, &slow] {

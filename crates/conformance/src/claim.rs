@@ -1,4 +1,4 @@
-//! Claiming: who gets which jobs, in which order, and what a lease consists of.
+//! Claims: which jobs a worker gets, in which order, and what a lease contains.
 
 use std::collections::HashSet;
 
@@ -19,7 +19,7 @@ fn request(queues: &[&str], job_types: Option<&[&str]>) -> ClaimRequest {
     }
 }
 
-pub(super) async fn a_worker_is_handed_all_it_needs(h: &Harness) {
+pub(super) async fn a_claim_returns_everything_that_a_worker_needs(h: &Harness) {
     let request = NewJob {
         payload: Json::trusted("[1]"),
         queue: queue("q"),
@@ -46,7 +46,7 @@ pub(super) async fn a_worker_is_handed_all_it_needs(h: &Harness) {
     assert_eq!(claimed.dependency_results, []);
 }
 
-pub(super) async fn a_claimed_job_is_running_and_its_workers(h: &Harness) {
+pub(super) async fn a_claimed_job_is_running_and_owned_by_its_worker(h: &Harness) {
     let id = h.enqueue(job("t")).await;
     h.advance(secs(5)).await;
     let now = h.now().await;
@@ -55,14 +55,14 @@ pub(super) async fn a_claimed_job_is_running_and_its_workers(h: &Harness) {
     assert_eq!((job.state, job.worker, job.leases), (JobState::Running, Some(worker("ann")), 1));
     assert_eq!((job.started_at, job.updated_at, job.lease_expires_at), (Some(now), now, Some(now + secs(30))));
     assert_eq!((job.attempts, job.eligible_at), (0, now - secs(5)));
-    assert_eq!(h.claim_all().await, [], "a running job has its owner");
+    assert_eq!(h.claim_all().await, [], "a running job cannot be claimed");
 }
 
-pub(super) async fn an_empty_store_gives_nothing(h: &Harness) {
+pub(super) async fn an_empty_store_has_nothing_to_claim(h: &Harness) {
     assert_eq!(h.claim_all().await, []);
 }
 
-pub(super) async fn only_pending_jobs_are_given(h: &Harness) {
+pub(super) async fn only_pending_jobs_are_claimed(h: &Harness) {
     let running = h.start(job("running")).await;
     let failed = h.start(job("retrying")).await;
     h.end(&failed, Outcome::fail("not yet")).await;
@@ -91,7 +91,7 @@ pub(super) async fn higher_priority_comes_first_then_longer_eligible_then_lower_
     assert_eq!(ids(&h.claim_all().await), [high, twins[0], twins[1], twins[2], younger, late, low]);
 }
 
-pub(super) async fn jobs_alike_in_all_else_come_in_the_order_they_were_given(h: &Harness) {
+pub(super) async fn otherwise_equal_jobs_are_claimed_in_the_order_they_were_enqueued(h: &Harness) {
     let mut given = Vec::new();
     for _ in 0..3 {
         given.extend(h.enqueue_many(vec![job("t"); 20]).await);
@@ -100,7 +100,7 @@ pub(super) async fn jobs_alike_in_all_else_come_in_the_order_they_were_given(h: 
     assert_eq!(ids(&h.claim_all().await), given);
 }
 
-pub(super) async fn the_order_is_one_over_all_queues_and_types(h: &Harness) {
+pub(super) async fn claim_order_spans_all_queues_and_types(h: &Harness) {
     let mut expected = Vec::new();
     for (i, (queue_name, type_name)) in
         [("a", "x"), ("b", "y"), ("c", "x"), ("a", "y"), ("b", "x")].into_iter().enumerate()
@@ -117,7 +117,7 @@ pub(super) async fn the_order_is_one_over_all_queues_and_types(h: &Harness) {
     assert_eq!(claimed, expected);
 }
 
-pub(super) async fn a_worker_gets_only_the_queues_and_types_it_asks_for(h: &Harness) {
+pub(super) async fn a_worker_gets_only_the_queues_and_types_it_requests(h: &Harness) {
     let in_queue = |queue_name: &str, type_name: &str| NewJob { queue: queue(queue_name), ..job(type_name) };
     let ax = h.enqueue(in_queue("a", "x")).await;
     let by = h.enqueue(in_queue("b", "y")).await;
@@ -135,20 +135,20 @@ pub(super) async fn a_worker_gets_only_the_queues_and_types_it_asks_for(h: &Harn
     assert_eq!(rest, expected);
 }
 
-pub(super) async fn naming_a_queue_twice_gives_its_jobs_once(h: &Harness) {
+pub(super) async fn a_queue_named_twice_yields_its_jobs_once(h: &Harness) {
     h.enqueue(NewJob { queue: queue("a"), ..job("x") }).await;
     assert_eq!(h.claim(&request(&["a", "a"], Some(&["x", "x"]))).await.len(), 1);
 }
 
-pub(super) async fn no_more_than_the_limit_is_given(h: &Harness) {
+pub(super) async fn a_claim_returns_no_more_than_its_limit(h: &Harness) {
     h.enqueue_many(vec![job("t"); 5]).await;
     for expected in [2, 2, 1, 0] {
         assert_eq!(h.claim(&ClaimRequest::any(worker("w"), 2)).await.len(), expected);
     }
 }
 
-pub(super) async fn no_less_than_the_limit_is_given_while_there_is_enough(h: &Harness) {
-    // Most of the work stands in one of many lanes.
+pub(super) async fn a_claim_returns_as_many_as_its_limit_while_there_are_enough(h: &Harness) {
+    // Most jobs are in one of many lanes.
     for lane in 0..12 {
         h.enqueue(NewJob { queue: queue(&format!("q{lane}")), ..job("t") }).await;
     }
@@ -176,13 +176,13 @@ pub(super) async fn every_lease_has_a_token_of_its_own(h: &Harness) {
     for counter in 1..=5 {
         let claimed = h.claim_one().await;
         assert_eq!((claimed.id(), claimed.token.counter, claimed.attempt), (id, counter, 1));
-        assert!(secrets.insert(claimed.token.secret), "a secret was given twice");
+        assert!(secrets.insert(claimed.token.secret), "two leases have the same secret");
         h.end(&claimed, Outcome::Release).await;
     }
     assert_eq!(h.job(id).await.leases, 5);
 }
 
-pub(super) async fn a_new_attempt_gets_the_checkpoint_and_begins_without_progress(h: &Harness) {
+pub(super) async fn a_new_attempt_gets_the_checkpoint_and_starts_without_progress(h: &Harness) {
     let claimed = h.start(job("t")).await;
     let progress = Progress { percent: Some(50.0), message: None };
     let update = ProgressUpdate { progress: Some(progress), checkpoint: Some(Json::trusted("7")) };
@@ -193,7 +193,7 @@ pub(super) async fn a_new_attempt_gets_the_checkpoint_and_begins_without_progres
     assert_eq!(h.job(claimed.token.job).await.progress, None);
 }
 
-pub(super) async fn a_retried_job_goes_to_the_back(h: &Harness) {
+pub(super) async fn a_retried_job_is_claimed_after_older_ones(h: &Harness) {
     let first = h.start(job("first")).await;
     let second = h.enqueue(job("second")).await;
     h.advance(secs(1)).await;
@@ -201,26 +201,26 @@ pub(super) async fn a_retried_job_goes_to_the_back(h: &Harness) {
     assert_eq!(ids(&h.claim_all().await), [second, first.id()]);
 }
 
-pub(super) async fn a_job_that_came_too_late_is_not_given_though_nobody_swept_it_yet(h: &Harness) {
+pub(super) async fn an_expired_job_is_not_claimed_before_the_sweep_cancels_it(h: &Harness) {
     h.enqueue(NewJob { expires_at: Some(h.now().await + secs(5)), ..job("late") }).await;
     let in_time = h.enqueue(NewJob { expires_at: Some(h.now().await + secs(6)), ..job("in-time") }).await;
     h.advance(secs(5)).await;
     assert_eq!(h.claim_one().await.id(), in_time);
 }
 
-pub(super) async fn a_job_that_started_in_time_may_be_given_again_later(h: &Harness) {
+pub(super) async fn a_job_that_started_before_it_expired_can_be_claimed_again(h: &Harness) {
     let claimed = h.start(NewJob { expires_at: Some(h.now().await + secs(5)), ..job("t") }).await;
     h.end(&claimed, Outcome::Release).await;
     h.advance(secs(10)).await;
     assert_eq!(h.claim_one().await.id(), claimed.id());
 }
 
-pub(super) async fn what_stands_behind_many_that_came_too_late_is_given(h: &Harness) {
+pub(super) async fn a_job_behind_many_expired_ones_is_claimed(h: &Harness) {
     let expires_at = Some(h.now().await + secs(1));
     let late = NewJob { expires_at, priority: priority(1), ..job("t") };
     h.enqueue_many(vec![late; 2_500]).await;
     let behind = h.enqueue(job("t")).await;
     h.advance(secs(1)).await;
-    // One at a time: whoever asks for many looks at many.
+    // One at a time, since a larger claim scans more jobs.
     assert_eq!(ids(&h.claim(&ClaimRequest::any(worker("w"), 1)).await), [behind]);
 }

@@ -1,4 +1,4 @@
-//! What must hold when many ask at once.
+//! Concurrent calls.
 
 use std::{collections::HashSet, future::Future, sync::Arc};
 
@@ -8,7 +8,7 @@ use tokio::{sync::Barrier, task::JoinSet};
 use super::{Harness, fixture::*};
 use orchestrix_store::{ClaimRequest, Enqueued, Fence, FinishError, JobFilter, Outcome, OutcomeReport, Store};
 
-/// Runs `n` tasks that begin together and answers with what they found.
+/// Runs `n` tasks concurrently and returns their results.
 async fn together<T, F>(n: usize, h: &Harness, task: impl Fn(usize, Arc<dyn Store>) -> F) -> Vec<T>
 where
     T: Send + 'static,
@@ -26,12 +26,12 @@ where
     tasks.join_all().await
 }
 
-pub(super) async fn sixteen_workers_never_share_one_of_a_thousand_jobs(h: &Harness) {
+pub(super) async fn sixteen_concurrent_workers_claim_each_of_a_thousand_jobs_once(h: &Harness) {
     h.enqueue_many(vec![job("t"); 1_000]).await;
     let claims = together(16, h, |i, store| async move {
         let request = ClaimRequest::any(worker(&format!("w{i}")), 7);
         let mut mine = Vec::new();
-        // Two looks that find nothing: a store may skip what another claim holds for an instant.
+        // Stops after two empty claims: a store may skip jobs that another claim has locked.
         let mut empty = 0;
         while empty < 2 {
             let claimed = store.claim_jobs(&request).await.expect("a valid request");
@@ -47,18 +47,18 @@ pub(super) async fn sixteen_workers_never_share_one_of_a_thousand_jobs(h: &Harne
     assert!(tokens.iter().all(|token| token.counter == 1));
 }
 
-pub(super) async fn sixty_four_callers_of_one_key_make_one_job(h: &Harness) {
+pub(super) async fn sixty_four_concurrent_requests_with_one_key_make_one_job(h: &Harness) {
     let answers = together(64, h, |_, store| async move {
         let keyed = NewJob { idempotency_key: key("k"), ..job("t") };
         store.enqueue_job(keyed).await.expect("a valid job")
     });
     let answers: Vec<Enqueued> = answers.await;
-    assert!(answers.iter().all(|answer| answer.id == answers[0].id), "all should be told of one job");
-    assert_eq!(answers.iter().filter(|answer| !answer.duplicate).count(), 1, "one of them was the first");
+    assert!(answers.iter().all(|answer| answer.id == answers[0].id), "all requests should return one job");
+    assert_eq!(answers.iter().filter(|answer| !answer.duplicate).count(), 1, "exactly one request is the first");
     assert_eq!(h.listed(&JobFilter::default()).await, [answers[0].id]);
 }
 
-pub(super) async fn of_many_verdicts_under_one_token_one_counts(h: &Harness) {
+pub(super) async fn of_many_concurrent_outcomes_with_one_token_one_counts(h: &Harness) {
     let claimed = h.start(job("t")).await;
     let answers = together(16, h, move |i, store| async move {
         let outcome = if i % 2 == 0 { Outcome::DONE } else { Outcome::fail(i.to_string()) };
@@ -73,12 +73,12 @@ pub(super) async fn of_many_verdicts_under_one_token_one_counts(h: &Harness) {
     let accepted = answers.iter().filter(|answer| **answer == Ok(state)).count();
     let refused = answers.iter().filter(|answer| **answer == Err(FinishError::LeaseLost)).count();
     assert_eq!(accepted + refused, 16);
-    // All successes are one and the same outcome; every failure differs from every other.
+    // All successes are the same outcome; every failure is a different one.
     assert_eq!(accepted, if state == JobState::Completed { 8 } else { 1 });
     assert_eq!(h.job(claimed.token.job).await.attempts, 1);
 }
 
-pub(super) async fn parents_that_finish_together_unblock_their_child_once(h: &Harness) {
+pub(super) async fn parents_that_finish_concurrently_unblock_their_child_once(h: &Harness) {
     let parents = h.enqueue_many(vec![job("parent"); 16]).await;
     let ids: [_; 16] = parents.try_into().expect("sixteen ids");
     let child = h.enqueue(NewJob { on_dependency_failure: OnDependencyFailure::Run, ..child_of(ids) }).await;
@@ -91,7 +91,7 @@ pub(super) async fn parents_that_finish_together_unblock_their_child_once(h: &Ha
         }
     });
     assert!(answers.await.iter().all(Result::is_ok));
-    // A store may leave a parent that finished at the very same time for the sweep to find.
+    // A store may leave parents that finished concurrently to the sweep.
     h.store.unblock_jobs(Fence::NONE, 1_000).await.expect("a valid limit");
     assert_eq!(h.claim_one().await.id(), child);
 }

@@ -1,4 +1,4 @@
-//! Who leads, what a leader that was deposed can no longer do, who is there, and what is next.
+//! Leadership, fences, nodes, and sweep times.
 
 use std::{sync::Arc, time::Duration};
 
@@ -32,7 +32,7 @@ fn following(leader: &str, epoch: Epoch, ends_in: Duration) -> Leadership {
     Leadership::Following { leader: Some(node(leader)), epoch, ends_in }
 }
 
-pub(super) async fn a_lone_node_leads_at_once(h: &Harness) {
+pub(super) async fn the_only_candidate_leads_at_once(h: &Harness) {
     let epoch = lead(h, "a", None).await;
     assert!(epoch > Epoch(0));
 }
@@ -46,18 +46,18 @@ pub(super) async fn a_leader_that_renews_keeps_its_epoch(h: &Harness) {
     assert_eq!(campaign(h, "b", None).await, following("a", epoch, TERM));
 }
 
-pub(super) async fn nobody_else_leads_while_a_term_runs(h: &Harness) {
+pub(super) async fn no_other_node_leads_during_a_term(h: &Harness) {
     let epoch = lead(h, "a", None).await;
     h.advance(TERM - Duration::from_millis(1)).await;
     assert_eq!(campaign(h, "b", None).await, following("a", epoch, Duration::from_millis(1)));
-    // Nor by guessing whose turn it is, nor under the leader's own name in another process.
+    // Neither the right epoch nor the leader's name is enough alone.
     assert_eq!(campaign(h, "b", Some(epoch)).await, following("a", epoch, Duration::from_millis(1)));
     assert_eq!(campaign(h, "a", None).await, following("a", epoch, Duration::from_millis(1)));
     h.advance(Duration::from_millis(1)).await;
     assert!(lead(h, "b", None).await > epoch);
 }
 
-pub(super) async fn a_term_that_ran_out_is_not_renewed_but_begun_anew(h: &Harness) {
+pub(super) async fn renewing_an_ended_term_begins_a_new_epoch(h: &Harness) {
     let epoch = lead(h, "a", None).await;
     h.advance(TERM).await;
     let next = lead(h, "a", Some(epoch)).await;
@@ -65,7 +65,7 @@ pub(super) async fn a_term_that_ran_out_is_not_renewed_but_begun_anew(h: &Harnes
     assert_eq!(lead(h, "a", Some(next)).await, next);
 }
 
-pub(super) async fn a_leader_that_was_deposed_follows(h: &Harness) {
+pub(super) async fn a_deposed_leader_follows(h: &Harness) {
     let first = lead(h, "a", None).await;
     h.advance(TERM).await;
     let second = lead(h, "b", None).await;
@@ -73,12 +73,12 @@ pub(super) async fn a_leader_that_was_deposed_follows(h: &Harness) {
     assert_eq!(campaign(h, "a", Some(first)).await, following("b", second, TERM));
 }
 
-pub(super) async fn whoever_resigns_is_succeeded_at_once(h: &Harness) {
+pub(super) async fn a_resignation_lets_another_node_lead_at_once(h: &Harness) {
     let first = lead(h, "a", None).await;
     for (name, epoch) in [("b", first), ("a", Epoch(first.0 + 1)), ("a", Epoch(first.0 - 1))] {
         assert!(
             !h.store.resign_leadership(&node(name), epoch).await.expect("a store that answers"),
-            "only one's own term"
+            "a node can only end its own term"
         );
     }
     assert_eq!(campaign(h, "b", None).await, following("a", first, TERM));
@@ -89,22 +89,22 @@ pub(super) async fn whoever_resigns_is_succeeded_at_once(h: &Harness) {
     assert_eq!(campaign(h, "a", Some(first)).await, following("b", second, TERM));
 }
 
-pub(super) async fn who_leads_is_known_for_as_long_as_the_term_runs(h: &Harness) {
+pub(super) async fn the_leader_is_known_during_its_term(h: &Harness) {
     let leader = || async { h.store.leader().await.expect("a store that answers") };
-    assert_eq!(leader().await, None, "nobody ever led");
-    // It need not have shown itself as a node.
+    assert_eq!(leader().await, None, "no node ever led");
+    // The leader need not be registered as a node.
     lead(h, "a", None).await;
     h.advance(TERM - Duration::from_millis(1)).await;
     assert_eq!(leader().await, Some(node("a")));
     h.advance(Duration::from_millis(1)).await;
-    assert_eq!(leader().await, None, "its term is over");
+    assert_eq!(leader().await, None, "its term has ended");
     let epoch = lead(h, "b", None).await;
     assert_eq!(leader().await, Some(node("b")));
     assert!(h.store.resign_leadership(&node("b"), epoch).await.expect("a store that answers"));
     assert_eq!(leader().await, None, "it resigned");
 }
 
-pub(super) async fn of_many_candidates_one_leads(h: &Harness) {
+pub(super) async fn of_many_concurrent_candidates_one_leads(h: &Harness) {
     for round in 0..5 {
         let tasks = (0..16).map(|n| {
             let store = Arc::clone(&h.store);
@@ -128,7 +128,7 @@ pub(super) async fn terms_out_of_range_are_refused(h: &Harness) {
     lead(h, "a", None).await;
 }
 
-/// Every sweep there is, in the name of `fence`; how many it moved in all.
+/// Runs every sweep under `fence`. Returns how many rows each changed.
 async fn sweep_all(h: &Harness, fence: Fence) -> Vec<Result<usize>> {
     let [completed, cancelled, dead, logs, occurrences, audit, operations] = [secs(1); 7];
     let retention = Retention { completed, cancelled, dead, logs, occurrences, audit, operations };
@@ -145,7 +145,7 @@ async fn sweep_all(h: &Harness, fence: Fence) -> Vec<Result<usize>> {
     ]
 }
 
-/// A job for each sweep to move.
+/// Creates work for each sweep.
 async fn work_for_all(h: &Harness) {
     let done = h.start(job("done")).await;
     h.end(&done, Outcome::DONE).await;
@@ -159,7 +159,7 @@ async fn work_for_all(h: &Harness) {
     h.advance(secs(60)).await;
 }
 
-pub(super) async fn a_deposed_leaders_sweeps_are_refused_and_change_nothing(h: &Harness) {
+pub(super) async fn sweeps_of_a_deposed_leader_are_refused_and_change_nothing(h: &Harness) {
     let first = lead(h, "a", None).await;
     work_for_all(h).await;
     let second = lead(h, "b", None).await;
@@ -179,24 +179,25 @@ pub(super) async fn a_deposed_leaders_sweeps_are_refused_and_change_nothing(h: &
     assert_eq!(everything().await, before);
     let future = Epoch(second.0 + 1);
     for answer in sweep_all(h, Fence::of(future, PATIENCE)).await {
-        assert!(matches!(answer, Err(StoreError::Deposed { .. })), "nor is one whose epoch has not begun");
+        assert!(matches!(answer, Err(StoreError::Deposed { .. })), "an epoch that has not begun is refused too");
     }
 }
 
-pub(super) async fn the_leaders_sweeps_are_done_even_past_its_term_while_nobody_took_over(h: &Harness) {
+pub(super) async fn sweeps_after_the_end_of_a_term_succeed_until_another_node_leads(h: &Harness) {
     let epoch = lead(h, "a", None).await;
     work_for_all(h).await;
     let fence = Fence::of(epoch, PATIENCE);
-    let moved: Vec<usize> = sweep_all(h, fence).await.into_iter().map(|answer| answer.expect("the leader's")).collect();
+    let moved: Vec<usize> =
+        sweep_all(h, fence).await.into_iter().map(|answer| answer.expect("the leader's sweep")).collect();
     assert_eq!(&moved[..7], [1, 1, 1, 1, 0, 1, 1]);
-    assert_eq!(h.store.promote_jobs(Fence::NONE, 10).await.expect("nobody's").count, 0);
+    assert_eq!(h.store.promote_jobs(Fence::NONE, 10).await.expect("no fence").count, 0);
 }
 
 fn info(name: &str) -> NodeInfo {
     NodeInfo { name: node(name), address: Some(format!("http://{name}:7600")), roles: vec!["coordinator".into()] }
 }
 
-pub(super) async fn nodes_are_known_as_they_say_and_by_who_leads(h: &Harness) {
+pub(super) async fn nodes_are_listed_as_they_registered_and_with_the_leader(h: &Harness) {
     let start = h.now().await;
     for name in ["b", "a", "c"] {
         h.store.heartbeat_node(&info(name)).await.expect("a valid node");
@@ -214,12 +215,12 @@ pub(super) async fn nodes_are_known_as_they_say_and_by_who_leads(h: &Harness) {
     assert_eq!((nodes[1].started_at, nodes[1].last_seen_at), (start, start + secs(3)));
     h.advance(TERM).await;
     let after = h.store.list_nodes(&PageRequest::first(10)).await.expect("a valid page");
-    assert!(after.items.iter().all(|one| !one.leads), "a term that is over makes no leader");
+    assert!(after.items.iter().all(|one| !one.leads), "after its term no node leads");
     assert!(h.store.remove_node(&node("b")).await.expect("a store that answers"));
     assert!(!h.store.remove_node(&node("b")).await.expect("a store that answers"));
 }
 
-pub(super) async fn a_node_that_says_nonsense_is_refused(h: &Harness) {
+pub(super) async fn an_invalid_node_is_refused(h: &Harness) {
     let long = NodeInfo { address: Some("x".repeat(256)), ..info("a") };
     assert_eq!(bad_fields(h.store.heartbeat_node(&long).await), ["address"]);
     let many = NodeInfo { roles: vec!["r".into(); 17], ..info("a") };
@@ -227,7 +228,7 @@ pub(super) async fn a_node_that_says_nonsense_is_refused(h: &Harness) {
     assert_eq!(h.store.list_nodes(&PageRequest::first(10)).await.expect("a valid page").items, []);
 }
 
-pub(super) async fn silent_nodes_are_forgotten_the_longest_silent_first(h: &Harness) {
+pub(super) async fn silent_nodes_are_forgotten_longest_silent_first(h: &Harness) {
     for name in ["a", "b", "c"] {
         h.store.heartbeat_node(&info(name)).await.expect("a valid node");
         h.advance(secs(10)).await;
@@ -245,10 +246,10 @@ pub(super) async fn silent_nodes_are_forgotten_the_longest_silent_first(h: &Harn
     assert_eq!(bad_fields(h.store.forget_nodes(Fence::NONE, secs(1), 0).await), ["limit"]);
 }
 
-pub(super) async fn the_agenda_says_what_is_next_and_when(h: &Harness) {
-    let agenda =
+pub(super) async fn next_sweep_times_report_when_each_sweep_has_work(h: &Harness) {
+    let next_times =
         || async { SweepTimes { up: None, ..h.store.next_sweep_times().await.expect("a store that answers") } };
-    assert_eq!(agenda().await, SweepTimes::default());
+    assert_eq!(next_times().await, SweepTimes::default());
     let expires_at = Some(h.now().await + secs(40));
     h.start(NewJob { timeout: Some(secs(30)), lease: secs(20), ..job("running") }).await;
     h.enqueue(NewJob { expires_at, start: Start::After(secs(10)), ..job("later") }).await;
@@ -259,38 +260,38 @@ pub(super) async fn the_agenda_says_what_is_next_and_when(h: &Harness) {
         expire: Some(secs(40)),
         ..SweepTimes::default()
     };
-    assert_eq!(agenda().await, expected);
+    assert_eq!(next_times().await, expected);
     h.advance(secs(25)).await;
-    let late = agenda().await;
+    let late = next_times().await;
     assert_eq!((late.promote, late.reap, late.time_out), (Some(Duration::ZERO), Some(Duration::ZERO), Some(secs(5))));
     h.reap().await;
-    assert_eq!(agenda().await.reap, None);
+    assert_eq!(next_times().await.reap, None);
 }
 
-pub(super) async fn a_job_that_begins_to_wait_for_a_time_is_hinted_at(h: &Harness) {
+pub(super) async fn a_job_that_waits_for_a_time_wakes_the_timers(h: &Harness) {
     let soon = Duration::from_millis(300);
     let mut timers = h.store.timer_wakeups();
     h.enqueue(NewJob { start: Start::After(soon), ..job("later") }).await;
-    hinted(&mut timers).await;
+    woken(&mut timers).await;
     let claimed = h.start(job("fails")).await;
     timers.drain();
     let outcome = Outcome::Fail { error: "not yet".into(), retryable: true, retry_after: Some(soon) };
     h.end(&claimed, outcome).await;
-    hinted(&mut timers).await;
+    woken(&mut timers).await;
     let claimed = h.start(job("snoozes")).await;
     timers.drain();
     h.end(&claimed, Outcome::Snooze(soon)).await;
-    hinted(&mut timers).await;
+    woken(&mut timers).await;
     assert_eq!(h.state(claimed.id()).await, JobState::Scheduled);
     assert_eq!(h.claim(&ClaimRequest::any(worker("w"), 10)).await.len(), 0);
 }
 
-async fn hinted(timers: &mut orchestrix_store::Wakeups) {
+async fn woken(timers: &mut orchestrix_store::Wakeups) {
     let limit = Duration::from_secs(30);
-    tokio::time::timeout(limit, timers.next()).await.expect("a hint");
+    tokio::time::timeout(limit, timers.next()).await.expect("a wake-up");
 }
 
-pub(super) async fn depths_can_be_folded_by_anybody(h: &Harness) {
+pub(super) async fn depths_can_be_folded_without_a_fence(h: &Harness) {
     h.enqueue(job("t")).await;
     let depths = h.depths().await;
     h.store.fold_depths(10).await.expect("a valid limit");

@@ -1,4 +1,4 @@
-//! A job that depends on others starts when they are done, and never before.
+//! Dependencies: a job starts after its parents have finished, never before.
 
 use orchestrix_core::{JobId, JobState, Json, NewJob, Start};
 
@@ -23,7 +23,7 @@ pub(super) async fn a_parent_that_has_completed_is_not_waited_for(h: &Harness) {
     assert_eq!(h.job(enqueued.id).await.depends_on, [parent.id()]);
 }
 
-pub(super) async fn a_parent_that_nobody_knows_is_refused(h: &Harness) {
+pub(super) async fn an_unknown_parent_is_refused(h: &Harness) {
     assert_eq!(bad_fields(h.store.enqueue_job(child_of([unknown_id()])).await), ["dependsOn"]);
     assert_eq!(h.listed(&JobFilter::default()).await, []);
 }
@@ -31,7 +31,7 @@ pub(super) async fn a_parent_that_nobody_knows_is_refused(h: &Harness) {
 pub(super) async fn a_parent_that_was_pruned_is_refused(h: &Harness) {
     let parent = h.start(job("parent")).await;
     h.end(&parent, Outcome::DONE).await;
-    h.forget_finished().await;
+    h.prune_finished().await;
     assert_eq!(bad_fields(h.store.enqueue_job(child_of([parent.id()])).await), ["dependsOn"]);
 }
 
@@ -55,7 +55,7 @@ pub(super) async fn a_parent_named_twice_is_waited_for_once(h: &Harness) {
     assert_eq!(h.state(child).await, JobState::Pending);
 }
 
-pub(super) async fn a_parent_that_will_be_tried_again_is_still_waited_for(h: &Harness) {
+pub(super) async fn a_parent_that_will_be_retried_is_still_waited_for(h: &Harness) {
     let parent = h.start(NewJob { timeout: Some(secs(300)), ..job("parent") }).await;
     let child = h.enqueue(child_of([parent.id()])).await;
     h.end(&parent, Outcome::fail("not yet")).await;
@@ -88,7 +88,7 @@ pub(super) async fn a_job_that_is_unblocked_before_its_time_waits_for_it(h: &Har
     assert_eq!((job.state, job.eligible_at), (JobState::Scheduled, time));
 }
 
-pub(super) async fn its_time_alone_does_not_unblock_a_job(h: &Harness) {
+pub(super) async fn a_blocked_job_is_not_unblocked_by_its_time(h: &Harness) {
     let parent = h.enqueue(job("parent")).await;
     let child = h.enqueue(NewJob { start: Start::After(secs(60)), ..child_of([parent]) }).await;
     h.advance(secs(120)).await;
@@ -96,7 +96,7 @@ pub(super) async fn its_time_alone_does_not_unblock_a_job(h: &Harness) {
     assert_eq!(h.state(child).await, JobState::Blocked);
 }
 
-pub(super) async fn a_held_job_waits_for_its_parents_all_the_same(h: &Harness) {
+pub(super) async fn a_released_job_still_waits_for_its_parents(h: &Harness) {
     let first = h.start(job("first")).await;
     let second = h.start(job("second")).await;
     let child = h.enqueue(NewJob { hold: true, ..child_of([first.id(), second.id()]) }).await;
@@ -107,7 +107,7 @@ pub(super) async fn a_held_job_waits_for_its_parents_all_the_same(h: &Harness) {
     assert_eq!(h.state(child).await, JobState::Pending);
 }
 
-pub(super) async fn what_parents_left_behind_reaches_the_child_in_order_of_their_ids(h: &Harness) {
+pub(super) async fn a_child_receives_the_results_of_its_parents_in_the_order_of_their_ids(h: &Harness) {
     let mut parents = Vec::new();
     let mut expected = Vec::new();
     for result in [Some("1"), None, Some(r#"{"a": 2}"#), Some("null")] {
@@ -122,7 +122,7 @@ pub(super) async fn what_parents_left_behind_reaches_the_child_in_order_of_their
     assert_eq!(h.start(child_of(parents)).await.dependency_results, expected);
 }
 
-pub(super) async fn whatever_ends_a_job_moves_on_those_that_wait_for_it_at_once(h: &Harness) {
+pub(super) async fn every_end_of_a_job_unblocks_its_dependents_at_once(h: &Harness) {
     let parent = h.start(job("parent")).await;
     let child = h.enqueue(child_of([parent.id()])).await;
     h.end(&parent, Outcome::DONE).await;
@@ -130,6 +130,6 @@ pub(super) async fn whatever_ends_a_job_moves_on_those_that_wait_for_it_at_once(
     assert_eq!(
         h.store.unblock_jobs(Fence::NONE, 1_000).await.expect("a valid limit").count,
         0,
-        "nothing should be left to find"
+        "nothing should be left to the sweep"
     );
 }

@@ -1,4 +1,4 @@
-//! A parent that died or was cancelled: its children are cancelled, run all the same, or are held for a person.
+//! Failed parents: their children are cancelled, run nevertheless, or are held, by policy.
 
 use orchestrix_core::{JobId, JobState, NewJob, OnDependencyFailure, Start};
 
@@ -48,14 +48,14 @@ pub(super) async fn one_failed_parent_of_many_is_enough_to_cancel(h: &Harness) {
     assert_eq!(h.state(child).await, JobState::Cancelled);
 }
 
-pub(super) async fn cancelling_runs_down_a_long_chain(h: &Harness) {
+pub(super) async fn a_cancel_propagates_down_a_long_chain(h: &Harness) {
     let root = h.start(job("root")).await;
     let mut chain = vec![root.id()];
     for _ in 0..300 {
         chain.push(h.enqueue(child_of([chain[chain.len() - 1]])).await);
     }
     h.end(&root, fatal("no use")).await;
-    // A store that bounds what one call does may leave the far end to the sweep.
+    // A store that bounds the work of one call may leave the end of the chain to the sweep.
     while h.store.unblock_jobs(Fence::NONE, 1_000).await.expect("a valid limit").count > 0 {}
     for id in &chain[1..] {
         assert_cancelled_with_its_parent(h, *id).await;
@@ -77,7 +77,7 @@ pub(super) async fn sweeps_that_end_jobs_settle_their_children(h: &Harness) {
     }
 }
 
-pub(super) async fn a_child_that_may_run_runs_all_the_same(h: &Harness) {
+pub(super) async fn a_child_with_policy_run_runs_after_a_failed_parent(h: &Harness) {
     let failing = h.start(job("failing")).await;
     let other = h.start(job("other")).await;
     let request = NewJob { on_dependency_failure: OnDependencyFailure::Run, ..child_of([failing.id(), other.id()]) };
@@ -89,7 +89,7 @@ pub(super) async fn a_child_that_may_run_runs_all_the_same(h: &Harness) {
     assert_eq!((claimed.id(), claimed.dependency_results), (child, vec![]));
 }
 
-pub(super) async fn a_child_to_be_held_waits_for_a_person_and_then_for_its_other_parents(h: &Harness) {
+pub(super) async fn a_child_with_policy_hold_waits_for_a_release_and_then_for_its_other_parents(h: &Harness) {
     let failing = h.start(job("failing")).await;
     let other = h.start(job("other")).await;
     let request = NewJob { on_dependency_failure: OnDependencyFailure::Hold, ..child_of([failing.id(), other.id()]) };
@@ -112,7 +112,7 @@ pub(super) async fn a_held_child_stays_held_when_its_last_parent_completes(h: &H
     assert_eq!(h.store.release_held_job(child).await.expect("a held job"), JobState::Pending);
 }
 
-pub(super) async fn a_parent_that_failed_before_is_dealt_with_at_once(h: &Harness) {
+pub(super) async fn a_parent_that_failed_before_the_enqueue_takes_effect_at_once(h: &Harness) {
     let dead = h.dead(job("dead")).await;
     let cancelled = h.enqueue(job("cancelled")).await;
     h.store.cancel_job(cancelled).await.expect("a waiting job");
@@ -132,7 +132,7 @@ pub(super) async fn a_parent_that_failed_before_is_dealt_with_at_once(h: &Harnes
     }
 }
 
-pub(super) async fn what_failed_before_is_not_waited_for_after_a_release(h: &Harness) {
+pub(super) async fn a_failed_parent_is_not_waited_for_after_a_release(h: &Harness) {
     let dead = h.dead(job("dead")).await;
     let other = h.start(job("other")).await;
     let request = NewJob { on_dependency_failure: OnDependencyFailure::Hold, ..child_of([dead, other.id()]) };
@@ -143,7 +143,7 @@ pub(super) async fn what_failed_before_is_not_waited_for_after_a_release(h: &Har
     assert_eq!(h.state(child).await, JobState::Pending);
 }
 
-pub(super) async fn a_failed_parent_outside_cancels_a_whole_chain_inside_one_call(h: &Harness) {
+pub(super) async fn an_existing_failed_parent_cancels_a_whole_chain_of_one_call(h: &Harness) {
     let dead = h.dead(job("dead")).await;
     let jobs = vec![
         NewJob { depends_on: vec![reference("b")], ..job("c") },
@@ -164,7 +164,7 @@ pub(super) async fn a_failed_parent_outside_cancels_a_whole_chain_inside_one_cal
     }
 }
 
-pub(super) async fn a_cancelled_child_stays_so_when_its_parent_gets_another_chance(h: &Harness) {
+pub(super) async fn a_cancelled_child_stays_cancelled_when_its_parent_is_retried(h: &Harness) {
     let parent = h.start(job("parent")).await;
     let child = h.enqueue(child_of([parent.id()])).await;
     h.end(&parent, fatal("no use")).await;
@@ -174,7 +174,7 @@ pub(super) async fn a_cancelled_child_stays_so_when_its_parent_gets_another_chan
     assert_eq!(h.state(child).await, JobState::Cancelled);
 }
 
-pub(super) async fn a_child_cancelled_by_hand_stays_so_when_its_parent_completes(h: &Harness) {
+pub(super) async fn a_child_cancelled_on_request_stays_cancelled_when_its_parent_completes(h: &Harness) {
     let parent = h.start(job("parent")).await;
     let child = h.enqueue(child_of([parent.id()])).await;
     h.store.cancel_job(child).await.expect("a waiting job");
@@ -189,5 +189,5 @@ pub(super) async fn a_child_that_was_retried_no_longer_waits(h: &Harness) {
     h.store.cancel_job(child).await.expect("a waiting job");
     assert_eq!(h.store.retry_job(child).await.expect("a cancelled job"), JobState::Pending);
     h.end(&parent, fatal("no use")).await;
-    assert_eq!(h.claim_one().await.id(), child, "the parent's failure should not reach it any more");
+    assert_eq!(h.claim_one().await.id(), child, "the parent's failure should not affect it any more");
 }

@@ -1,4 +1,4 @@
-//! One job comes in: what is recorded, in which state, and what is refused.
+//! Enqueue of one job: what is stored, in which state, and what is refused.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use orchestrix_core::{
 use super::{Harness, fixture::*};
 use orchestrix_store::JobFilter;
 
-pub(super) async fn a_job_with_every_default_is_pending_at_once(h: &Harness) {
+pub(super) async fn a_job_with_defaults_is_pending_at_once(h: &Harness) {
     let now = h.now().await;
     let enqueued = h.store.enqueue_job(NewJob::new(job_type("t"))).await.expect("a valid job");
     assert_eq!((enqueued.state, enqueued.duplicate), (JobState::Pending, false));
@@ -26,7 +26,7 @@ pub(super) async fn a_job_with_every_default_is_pending_at_once(h: &Harness) {
     assert_eq!((job.tags, job.correlation_id, job.traceparent, job.idempotency_key), (vec![], None, None, None));
 }
 
-pub(super) async fn every_field_of_a_request_comes_back(h: &Harness) {
+pub(super) async fn every_field_of_a_request_is_stored(h: &Harness) {
     let parent = h.enqueue(NewJob { tenant: Tenant::trusted("acme"), ..job("parent") }).await;
     let mut resources = Resources::default();
     resources.set(LimitKey::trusted("cpu"), 0.5).expect("a valid amount");
@@ -65,7 +65,7 @@ pub(super) async fn every_field_of_a_request_comes_back(h: &Harness) {
     assert_eq!((job.traceparent, job.expires_at), (request.traceparent, request.expires_at));
 }
 
-pub(super) async fn a_payload_comes_back_byte_for_byte(h: &Harness) {
+pub(super) async fn a_payload_is_kept_byte_for_byte(h: &Harness) {
     for text in [r#"{"b":1.0, "a":"\u0000","b":1e400}"#, "\"é\u{1f980}\"", "-0.0", "[ ]", "12345678901234567890123"] {
         let claimed = h.start(NewJob { payload: Json::trusted(text), ..job("t") }).await;
         assert_eq!(claimed.payload.as_str(), text);
@@ -79,19 +79,19 @@ pub(super) async fn a_delayed_job_is_scheduled_for_its_delay_from_now(h: &Harnes
     assert_eq!((job.state, job.eligible_at), (JobState::Scheduled, h.now().await + secs(60)));
 }
 
-pub(super) async fn a_delay_of_nothing_is_no_delay(h: &Harness) {
+pub(super) async fn a_zero_delay_is_no_delay(h: &Harness) {
     let id = h.enqueue(NewJob { start: Start::After(Duration::ZERO), ..job("t") }).await;
     assert_eq!(h.state(id).await, JobState::Pending);
 }
 
-pub(super) async fn a_job_for_a_later_time_is_scheduled_for_it(h: &Harness) {
+pub(super) async fn a_job_with_a_future_run_time_is_scheduled_for_it(h: &Harness) {
     let time = h.now().await + secs(86_400);
     let id = h.enqueue(NewJob { start: Start::At(time), ..job("t") }).await;
     let job = h.job(id).await;
     assert_eq!((job.state, job.eligible_at), (JobState::Scheduled, time));
 }
 
-pub(super) async fn a_job_for_a_time_that_has_passed_is_eligible_now(h: &Harness) {
+pub(super) async fn a_job_with_a_past_run_time_is_eligible_now(h: &Harness) {
     let now = h.now().await;
     for time in [now, now - secs(3600)] {
         let id = h.enqueue(NewJob { start: Start::At(time), ..job("t") }).await;
@@ -111,7 +111,7 @@ pub(super) async fn a_held_job_is_created_whatever_else_it_waits_for(h: &Harness
     }
 }
 
-pub(super) async fn digits_finer_than_microseconds_are_cut_off(h: &Harness) {
+pub(super) async fn times_are_truncated_to_microseconds(h: &Harness) {
     let time = (h.now().await + secs(60)) + Duration::from_nanos(999);
     let delay = Duration::from_nanos(60_000_000_999);
     let at = h.enqueue(NewJob { start: Start::At(time), expires_at: Some(time), ..job("t") }).await;
@@ -122,18 +122,18 @@ pub(super) async fn digits_finer_than_microseconds_are_cut_off(h: &Harness) {
     assert_eq!(h.job(after).await.eligible_at, expected);
 }
 
-pub(super) async fn every_bad_field_is_named_and_nothing_is_recorded(h: &Harness) {
+pub(super) async fn every_bad_field_is_named_and_nothing_is_stored(h: &Harness) {
     let request = NewJob { max_attempts: 0, lease: Duration::ZERO, idempotency_key: key("k"), ..job("t") };
     let mut fields = bad_fields(h.store.enqueue_job(request).await);
     fields.sort_unstable();
     assert_eq!(fields, ["leaseSeconds", "maxAttempts"]);
     assert_eq!(h.listed(&JobFilter::default()).await, []);
-    // The key is still free for a request that is valid.
+    // The key is still free for a valid request.
     let enqueued = h.store.enqueue_job(NewJob { idempotency_key: key("k"), ..job("t") }).await.expect("a valid job");
     assert!(!enqueued.duplicate);
 }
 
-pub(super) async fn a_job_by_itself_cannot_depend_on_a_reference(h: &Harness) {
+pub(super) async fn a_single_job_cannot_depend_on_a_reference(h: &Harness) {
     let request = NewJob { reference: Some("a".into()), depends_on: vec![reference("a")], ..job("t") };
     assert_eq!(bad_fields(h.store.enqueue_job(request).await), ["dependsOn"]);
     assert_eq!(h.listed(&JobFilter::default()).await, []);

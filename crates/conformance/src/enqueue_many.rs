@@ -1,15 +1,15 @@
-//! Many jobs come in at once: all of them or none.
+//! Enqueue of several jobs: all of them or none.
 
 use orchestrix_core::{JobState, NewJob, Start};
 
 use super::{Harness, fixture::*};
 use orchestrix_store::{ClaimRequest, ClaimedJob, JobFilter, Outcome};
 
-pub(super) async fn a_call_of_nothing_answers_with_nothing(h: &Harness) {
+pub(super) async fn a_call_without_jobs_returns_nothing(h: &Harness) {
     assert_eq!(h.store.enqueue_jobs(vec![]).await.expect("a valid call"), []);
 }
 
-pub(super) async fn answers_come_in_the_order_of_the_jobs(h: &Harness) {
+pub(super) async fn results_are_in_the_order_of_the_jobs(h: &Harness) {
     let jobs = vec![job("a"), NewJob { start: Start::After(secs(1)), ..job("b") }, NewJob { hold: true, ..job("c") }];
     let enqueued = h.store.enqueue_jobs(jobs).await.expect("valid jobs");
     let states: Vec<JobState> = enqueued.iter().map(|job| job.state).collect();
@@ -32,7 +32,7 @@ pub(super) async fn an_unknown_parent_refuses_the_whole_call(h: &Harness) {
     assert_eq!(h.listed(&JobFilter::default()).await, []);
 }
 
-pub(super) async fn a_call_may_hold_ten_thousand_jobs_and_no_more(h: &Harness) {
+pub(super) async fn a_call_may_enqueue_ten_thousand_jobs_and_no_more(h: &Harness) {
     let many = vec![job("t"); NewJob::MAX_BATCH + 1];
     assert_eq!(bad_fields(h.store.enqueue_jobs(many).await), ["jobs"]);
     let ids = h.enqueue_many(vec![job("t"); NewJob::MAX_BATCH]).await;
@@ -41,8 +41,8 @@ pub(super) async fn a_call_may_hold_ten_thousand_jobs_and_no_more(h: &Harness) {
     assert_eq!(claimed.len(), NewJob::MAX_BATCH);
 }
 
-pub(super) async fn jobs_of_one_call_may_depend_on_each_other(h: &Harness) {
-    // A diamond, its bottom first: the order of the jobs need not follow the dependencies.
+pub(super) async fn jobs_of_one_call_can_depend_on_each_other(h: &Harness) {
+    // A diamond, listed bottom first: the order of the jobs need not follow the dependencies.
     let named = |name: &str, parents: &[&str]| NewJob {
         reference: Some(name.into()),
         depends_on: parents.iter().map(|parent| reference(parent)).collect(),

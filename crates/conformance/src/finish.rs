@@ -1,4 +1,4 @@
-//! How attempts end by their worker's outcome, and what is kept of them.
+//! Outcomes that workers report, and what is stored of them.
 
 use orchestrix_core::{AttemptOutcome, AttemptRecord, FieldError, JobState, Json, LeaseToken, NewJob, RetryPolicy};
 use uuid::Uuid;
@@ -18,7 +18,7 @@ pub(super) async fn a_completed_job_keeps_its_result_and_no_history(h: &Harness)
     assert_eq!((job.reason, job.attempt_log), (None, vec![]));
 }
 
-pub(super) async fn a_finished_job_shows_who_ran_it_last_and_is_leased_to_nobody(h: &Harness) {
+pub(super) async fn a_finished_job_keeps_its_last_worker_and_has_no_lease(h: &Harness) {
     for outcome in [Outcome::DONE, fatal("no use"), Outcome::Cancelled] {
         h.enqueue(job("t")).await;
         let started = h.now().await;
@@ -33,7 +33,7 @@ pub(super) async fn a_finished_job_shows_who_ran_it_last_and_is_leased_to_nobody
     assert_eq!((h.reap().await.count, h.time_out().await.count, h.promote().await.count), (0, 0, 0));
 }
 
-pub(super) async fn a_failed_attempt_is_recorded_and_the_next_waits_out_its_back_off(h: &Harness) {
+pub(super) async fn a_failed_attempt_is_recorded_and_retried_after_its_back_off(h: &Harness) {
     h.enqueue(job("t")).await;
     let started_at = h.now().await;
     let claimed = h.claim(&ClaimRequest::any(worker("ann"), 1)).await.remove(0);
@@ -77,14 +77,14 @@ pub(super) async fn jitter_adds_no_more_than_its_share(h: &Harness) {
     }
 }
 
-pub(super) async fn a_worker_may_say_how_long_to_wait(h: &Harness) {
+pub(super) async fn a_worker_can_set_the_retry_delay(h: &Harness) {
     let claimed = h.start(job("t")).await;
     let outcome = Outcome::Fail { error: "slow down".into(), retryable: true, retry_after: Some(secs(77)) };
     assert_eq!(h.end(&claimed, outcome).await, JobState::Retrying);
     assert_eq!(h.job(claimed.id()).await.eligible_at, h.now().await + secs(77));
 }
 
-pub(super) async fn the_last_attempt_to_fail_is_the_death_of_a_job(h: &Harness) {
+pub(super) async fn a_job_dies_when_its_last_attempt_fails(h: &Harness) {
     let claimed = h.start(NewJob { max_attempts: 2, ..job("t") }).await;
     assert_eq!(h.end(&claimed, Outcome::fail("one")).await, JobState::Retrying);
     let claimed = h.start_again(claimed.id()).await;
@@ -97,7 +97,7 @@ pub(super) async fn the_last_attempt_to_fail_is_the_death_of_a_job(h: &Harness) 
     assert_eq!(log, [(1, 1, Some("one")), (2, 2, Some("two"))]);
 }
 
-pub(super) async fn a_failure_that_no_retry_mends_kills_at_once(h: &Harness) {
+pub(super) async fn a_fatal_failure_kills_a_job_at_once(h: &Harness) {
     for max_attempts in [10, 1] {
         let claimed = h.start(NewJob { max_attempts, ..job("t") }).await;
         assert_eq!(h.end(&claimed, fatal("no use")).await, JobState::Dead);
@@ -107,7 +107,7 @@ pub(super) async fn a_failure_that_no_retry_mends_kills_at_once(h: &Harness) {
     }
 }
 
-pub(super) async fn a_success_after_a_failure_is_part_of_the_history(h: &Harness) {
+pub(super) async fn a_success_after_a_failure_is_recorded(h: &Harness) {
     let claimed = h.start(job("t")).await;
     h.end(&claimed, Outcome::fail("not yet")).await;
     let claimed = h.start_again(claimed.id()).await;
@@ -118,7 +118,7 @@ pub(super) async fn a_success_after_a_failure_is_part_of_the_history(h: &Harness
     assert_eq!((job.attempts, &job.attempt_log[1].error), (2, &None));
 }
 
-pub(super) async fn a_snoozed_job_comes_back_later_and_lost_no_attempt(h: &Harness) {
+pub(super) async fn a_snoozed_job_runs_again_later_and_uses_no_attempt(h: &Harness) {
     let claimed = h.start(NewJob { max_attempts: 1, ..job("t") }).await;
     h.advance(secs(5)).await;
     assert_eq!(h.end(&claimed, Outcome::Snooze(secs(60))).await, JobState::Scheduled);
@@ -129,7 +129,7 @@ pub(super) async fn a_snoozed_job_comes_back_later_and_lost_no_attempt(h: &Harne
     assert_eq!((claimed.attempt, claimed.token.counter), (1, 2));
 }
 
-pub(super) async fn a_released_job_is_claimable_at_once_and_lost_no_attempt(h: &Harness) {
+pub(super) async fn a_released_attempt_makes_the_job_claimable_and_uses_no_attempt(h: &Harness) {
     let claimed = h.start(NewJob { max_attempts: 1, ..job("t") }).await;
     h.advance(secs(5)).await;
     assert_eq!(h.end(&claimed, Outcome::Release).await, JobState::Pending);
@@ -139,7 +139,7 @@ pub(super) async fn a_released_job_is_claimable_at_once_and_lost_no_attempt(h: &
     assert_eq!(h.claim_one().await.attempt, 1);
 }
 
-pub(super) async fn a_worker_may_cancel_its_job_unasked(h: &Harness) {
+pub(super) async fn a_worker_can_cancel_its_job_without_a_request(h: &Harness) {
     let claimed = h.start(job("t")).await;
     assert_eq!(h.end(&claimed, Outcome::Cancelled).await, JobState::Cancelled);
     let job = h.job(claimed.id()).await;
@@ -147,13 +147,13 @@ pub(super) async fn a_worker_may_cancel_its_job_unasked(h: &Harness) {
     assert_eq!((job.attempts, job.attempt_log[0].outcome), (1, AttemptOutcome::Cancelled));
 }
 
-pub(super) async fn a_late_verdict_counts_while_nobody_took_the_lease_back(h: &Harness) {
+pub(super) async fn a_late_outcome_counts_until_the_lease_is_reaped(h: &Harness) {
     let claimed = h.start(job("t")).await;
     h.advance(secs(3600)).await;
     assert_eq!(h.end(&claimed, Outcome::DONE).await, JobState::Completed);
 }
 
-pub(super) async fn a_verdict_without_the_lease_changes_nothing(h: &Harness) {
+pub(super) async fn an_outcome_without_the_lease_changes_nothing(h: &Harness) {
     let first = h.start(job("t")).await;
     h.lose(&first).await;
     let pending = h.job(first.id()).await;
@@ -176,7 +176,7 @@ pub(super) async fn a_verdict_without_the_lease_changes_nothing(h: &Harness) {
     assert_eq!(h.finish(&first, Outcome::DONE).await, Err(FinishError::LeaseLost));
 }
 
-pub(super) async fn a_token_must_be_right_in_every_part(h: &Harness) {
+pub(super) async fn a_token_must_match_in_every_part(h: &Harness) {
     let claimed = h.start(job("t")).await;
     let before = h.job(claimed.id()).await;
     let token = claimed.token;
@@ -209,7 +209,7 @@ pub(super) async fn of_several_tokens_of_one_job_only_the_current_one_counts(h: 
     assert_eq!(answers, [lost.clone(), lost.clone(), done.clone(), done, lost.clone(), lost]);
 }
 
-pub(super) async fn one_refused_item_leaves_the_others_standing(h: &Harness) {
+pub(super) async fn one_refused_report_does_not_affect_the_others(h: &Harness) {
     let first = h.start(job("first")).await;
     let second = h.start(NewJob { lease: secs(1), ..job("second") }).await;
     let third = h.start(job("third")).await;
@@ -227,14 +227,14 @@ pub(super) async fn one_refused_item_leaves_the_others_standing(h: &Harness) {
     assert_eq!(h.store.finish_attempts(vec![]).await.expect("a store that answers"), []);
 }
 
-pub(super) async fn too_many_items_are_refused_whole(h: &Harness) {
+pub(super) async fn a_call_with_too_many_reports_is_refused(h: &Harness) {
     let claimed = h.start(job("t")).await;
     let item = OutcomeReport { token: claimed.token, outcome: Outcome::DONE };
     assert_eq!(bad_fields(h.store.finish_attempts(vec![item; OutcomeReport::MAX_ITEMS + 1]).await), ["items"]);
     assert_eq!(h.state(claimed.id()).await, JobState::Running);
 }
 
-pub(super) async fn waits_out_of_range_are_refused(h: &Harness) {
+pub(super) async fn delays_out_of_range_are_refused(h: &Harness) {
     let claimed = h.start(job("t")).await;
     let before = h.job(claimed.id()).await;
     let too_long = NewJob::MAX_DELAY + secs(1);
@@ -244,13 +244,13 @@ pub(super) async fn waits_out_of_range_are_refused(h: &Harness) {
     assert_eq!(h.job(claimed.id()).await, before);
 }
 
-pub(super) async fn error_texts_are_made_storable(h: &Harness) {
+pub(super) async fn errors_are_made_storable(h: &Harness) {
     let claimed = h.start(job("t")).await;
     let text = format!("a\0b{}", "é".repeat(AttemptRecord::MAX_ERROR));
     h.end(&claimed, Outcome::fail(&text)).await;
     let kept = h.job(claimed.id()).await.attempt_log[0].error.clone();
     assert_eq!(kept, Some(AttemptRecord::error_text(&text)));
-    // Told again at full length, it is still the same outcome.
+    // Reported again at full length, it is still the same outcome.
     assert_eq!(h.finish(&claimed, Outcome::fail(&text)).await, Ok(JobState::Retrying));
 }
 

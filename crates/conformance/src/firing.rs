@@ -1,4 +1,4 @@
-//! What is due is fired once, with its job; what comes late follows the schedule's own rule.
+//! Firing: each due occurrence fires once, with its job; late ones follow the misfire policy.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,7 +12,7 @@ use orchestrix_store::{Epoch, Fence, JobFilter, Leadership, Schedule, StoreError
 
 const MICRO: Duration = Duration::from_micros(1);
 
-pub(super) async fn an_occurrence_has_a_job_and_a_line(h: &Harness) {
+pub(super) async fn a_due_occurrence_has_a_job_and_a_ledger_entry(h: &Harness) {
     let template = NewJob {
         payload: Json::trusted(r#"{ "n": 1.0 }"#),
         queue: queue("reports"),
@@ -36,7 +36,7 @@ pub(super) async fn an_occurrence_has_a_job_and_a_line(h: &Harness) {
     assert_eq!((after.counted_from, after.last_fired_at), (first, Some(first)));
 }
 
-pub(super) async fn what_the_job_says_of_itself_is_kept(h: &Harness) {
+pub(super) async fn the_job_of_an_occurrence_follows_its_template(h: &Harness) {
     let template = NewJob { correlation_id: Some("mine".into()), start: Start::After(secs(5)), ..job("later") };
     let first = h.begin(NewSchedule { job: template, ..every(60) }).await;
     h.fire_at(first).await;
@@ -45,7 +45,7 @@ pub(super) async fn what_the_job_says_of_itself_is_kept(h: &Harness) {
     assert_eq!((job.state, job.eligible_at), (JobState::Scheduled, first + secs(5)));
 }
 
-pub(super) async fn a_nominal_time_fires_once_however_often_it_is_asked_for(h: &Harness) {
+pub(super) async fn repeated_sweeps_fire_a_nominal_time_once(h: &Harness) {
     let first = h.begin(NewSchedule { overlap: Overlap::Allow, ..every(60) }).await;
     for n in 0..3 {
         assert_eq!(h.fire_at(first + secs(60 * n)).await.count, 1);
@@ -55,7 +55,7 @@ pub(super) async fn a_nominal_time_fires_once_however_often_it_is_asked_for(h: &
     assert_eq!(h.listed(&JobFilter::default()).await.len(), 3);
 }
 
-pub(super) async fn a_nominal_time_fires_once_whoever_fires(h: &Harness) {
+pub(super) async fn concurrent_sweeps_fire_a_nominal_time_once(h: &Harness) {
     let first = h.begin(NewSchedule { overlap: Overlap::Allow, ..every(60) }).await;
     for n in 1..=5 {
         h.pass_until(first + secs(60 * n)).await;
@@ -72,10 +72,10 @@ pub(super) async fn a_nominal_time_fires_once_whoever_fires(h: &Harness) {
     }
     let jobs: Vec<_> = h.ledger().await.into_iter().filter_map(|line| line.job).collect();
     assert_eq!(newest_first(jobs.clone()), h.listed(&JobFilter::default()).await);
-    assert_eq!(jobs.len(), 5, "all but the first, which was late when the second was on time");
+    assert_eq!(jobs.len(), 5, "all but the first, which was late while the second was on time");
 }
 
-pub(super) async fn the_longest_due_fire_first_and_no_more_than_asked_for(h: &Harness) {
+pub(super) async fn schedules_fire_longest_due_first_up_to_the_limit(h: &Harness) {
     let start = h.now().await;
     for (name, wait) in [("a", 30), ("b", 10), ("c", 20)] {
         h.put(NewSchedule { name: schedule_name(name), start_at: Some(start + secs(wait)), ..every(1) }).await;
@@ -84,18 +84,18 @@ pub(super) async fn the_longest_due_fire_first_and_no_more_than_asked_for(h: &Ha
     for name in ["b", "c", "a"] {
         let before =
             h.store.schedule(None, &schedule_name(name)).await.expect("a store that answers").expect("a schedule");
-        assert!(before.next_nominal.expect("it goes on") <= h.now().await, "{name} waits its turn");
+        assert!(before.next_nominal.expect("a next time") <= h.now().await, "{name} waits its turn");
         assert_eq!(h.store.fire_schedules(Fence::NONE, 1).await.expect("a valid limit").count, 1);
         let after =
             h.store.schedule(None, &schedule_name(name)).await.expect("a store that answers").expect("a schedule");
-        assert!(after.next_nominal.expect("it goes on") > h.now().await, "{name} was the longest due");
+        assert!(after.next_nominal.expect("a next time") > h.now().await, "{name} was the longest due");
     }
     for limit in [0, 10_001] {
         assert_eq!(bad_fields(h.store.fire_schedules(Fence::NONE, limit).await), ["limit"]);
     }
 }
 
-// Ten nominal times pass, and nobody comes until so long after the last of them.
+// Ten nominal times pass without a sweep. The sweep comes `late` after the last of them.
 async fn after_downtime(h: &Harness, misfire: Misfire, limit: u32, late: Duration) -> (Vec<Timestamp>, Vec<Line>) {
     let schedule = NewSchedule { misfire, catch_up_limit: limit, overlap: Overlap::Allow, ..every(60) };
     let first = h.begin(schedule).await;
@@ -112,37 +112,37 @@ async fn after_downtime(h: &Harness, misfire: Misfire, limit: u32, late: Duratio
 const LATE: Duration = secs(45);
 const ON_TIME: Duration = secs(10);
 
-pub(super) async fn late_ones_are_let_go_if_told_to_skip(h: &Harness) {
+pub(super) async fn misfire_skip_records_late_occurrences_as_missed(h: &Harness) {
     let (times, lines) = after_downtime(h, Misfire::Skip, 100, LATE).await;
     assert_eq!(lines, times.into_iter().map(missed).collect::<Vec<_>>());
     assert_eq!(h.schedule().await.last_fired_at, None);
 }
 
-pub(super) async fn whatever_is_on_time_fires_though_others_are_let_go(h: &Harness) {
+pub(super) async fn misfire_skip_fires_occurrences_on_time(h: &Harness) {
     let (times, lines) = after_downtime(h, Misfire::Skip, 100, ON_TIME).await;
     let expected: Vec<Line> = times[..9].iter().copied().map(missed).chain([fired(times[9])]).collect();
     assert_eq!(lines, expected);
 }
 
-pub(super) async fn of_late_ones_the_latest_fires_once_by_default(h: &Harness) {
+pub(super) async fn by_default_the_latest_late_occurrence_fires_once(h: &Harness) {
     assert_eq!(Misfire::default(), Misfire::FireOnce);
     let (times, lines) = after_downtime(h, Misfire::FireOnce, 100, LATE).await;
     let last = fired_for(times[9], Reason::CatchUp);
     assert_eq!(lines, times[..9].iter().copied().map(missed).chain([last]).collect::<Vec<_>>());
 }
 
-pub(super) async fn no_late_one_fires_beside_one_on_time_by_default(h: &Harness) {
+pub(super) async fn by_default_no_late_occurrence_fires_beside_one_on_time(h: &Harness) {
     let (times, lines) = after_downtime(h, Misfire::FireOnce, 100, ON_TIME).await;
     assert_eq!(lines, times[..9].iter().copied().map(missed).chain([fired(times[9])]).collect::<Vec<_>>());
 }
 
-pub(super) async fn late_ones_are_caught_up_with_up_to_the_limit(h: &Harness) {
+pub(super) async fn misfire_catch_up_fires_late_occurrences_up_to_its_limit(h: &Harness) {
     let (times, lines) = after_downtime(h, Misfire::CatchUp, 3, LATE).await;
     let caught_up = times[7..].iter().map(|time| fired_for(*time, Reason::CatchUp));
     assert_eq!(lines, times[..7].iter().copied().map(missed).chain(caught_up).collect::<Vec<_>>());
 }
 
-pub(super) async fn what_was_missed_for_long_is_one_line_and_the_newest_each_one(h: &Harness) {
+pub(super) async fn long_missed_times_are_one_occurrence_and_the_newest_one_each(h: &Harness) {
     let first = h.begin(NewSchedule { misfire: Misfire::Skip, ..every(60) }).await;
     h.fire_at(first + secs(60 * 99 + 45)).await;
     let ledger = h.ledger().await;
@@ -155,7 +155,7 @@ pub(super) async fn what_was_missed_for_long_is_one_line_and_the_newest_each_one
     assert_eq!(ledger[listed].nominal, first + secs(60 * 99));
 }
 
-pub(super) async fn more_than_one_step_may_fire_is_fired_in_several(h: &Harness) {
+pub(super) async fn a_long_backlog_fires_in_several_steps(h: &Harness) {
     let all = Schedule::MAX_FIRED * 2 + 5;
     let schedule =
         NewSchedule { misfire: Misfire::CatchUp, catch_up_limit: 1_000, overlap: Overlap::Allow, ..every(60) };
@@ -171,7 +171,7 @@ pub(super) async fn more_than_one_step_may_fire_is_fired_in_several(h: &Harness)
     assert_eq!(newest_first(jobs), h.listed(&JobFilter::default()).await);
 }
 
-pub(super) async fn a_backlog_keeps_no_other_waiting(h: &Harness) {
+pub(super) async fn a_backlog_delays_no_other_schedule(h: &Harness) {
     let behind = NewSchedule {
         name: schedule_name("behind"),
         misfire: Misfire::CatchUp,
@@ -184,14 +184,14 @@ pub(super) async fn a_backlog_keeps_no_other_waiting(h: &Harness) {
     let first = h.begin(every(60)).await;
     h.pass_until(first + secs(1)).await;
     let step = async || h.store.fire_schedules(Fence::NONE, 1).await.expect("a valid limit").count;
-    assert_eq!((step().await, h.lines().await), (1, vec![]), "the other was due long before");
+    assert_eq!((step().await, h.lines().await), (1, vec![]), "the other schedule was due long before");
     let waiting =
         h.store.schedule(None, &schedule_name("behind")).await.expect("a store that answers").expect("a schedule");
-    assert!(waiting.next_nominal.is_some_and(|time| time < first), "it is not done");
-    assert_eq!((step().await, h.lines().await), (1, vec![fired(first)]), "it goes to the back of the line");
+    assert!(waiting.next_nominal.is_some_and(|time| time < first), "its backlog is not done");
+    assert_eq!((step().await, h.lines().await), (1, vec![fired(first)]), "the backlog waits behind the other schedule");
 }
 
-pub(super) async fn jitter_puts_an_occurrence_off_and_keeps_its_time(h: &Harness) {
+pub(super) async fn jitter_delays_an_occurrence_and_keeps_its_nominal_time(h: &Harness) {
     let schedule = NewSchedule { jitter: secs(50), ..every(60) };
     let first = h.begin(schedule.clone()).await;
     let due = schedule.timing().due(first);
@@ -205,12 +205,12 @@ pub(super) async fn jitter_puts_an_occurrence_off_and_keeps_its_time(h: &Harness
     assert_eq!((job.created_at, job.correlation_id), (due, Some(format!("s@{first}"))));
 }
 
-pub(super) async fn nothing_fires_before_the_start_nor_from_the_end_on(h: &Harness) {
+pub(super) async fn nothing_fires_before_the_start_or_at_and_after_the_end(h: &Harness) {
     let now = h.now().await;
-    let first = every(60).cadence.next_after(now + secs(200)).expect("an interval goes on");
+    let first = every(60).cadence.next_after(now + secs(200)).expect("an interval never ends");
     let (start_at, end_at) = (Some(first), Some(first + secs(120)));
     let schedule = NewSchedule { start_at, end_at, misfire: Misfire::CatchUp, overlap: Overlap::Allow, ..every(60) };
-    assert_eq!(h.begin(schedule).await, first, "the start itself is allowed");
+    assert_eq!(h.begin(schedule).await, first, "the start is inclusive");
     assert_eq!(h.fire_at(first - MICRO).await.count, 0);
     assert_eq!(h.fire_at(first).await.count, 1);
     assert_eq!(h.fire_at(first + secs(60)).await, SweepResult { count: 1, next_in: None });
@@ -237,11 +237,11 @@ pub(super) async fn a_deposed_leader_fires_nothing(h: &Harness) {
     }
     assert_eq!((h.schedule().await, h.ledger().await), (before, vec![]));
     assert_eq!(h.listed(&JobFilter::default()).await, []);
-    assert_eq!(h.store.fire_schedules(Fence::of(new, secs(2)), 10).await.expect("the leader's").count, 1);
+    assert_eq!(h.store.fire_schedules(Fence::of(new, secs(2)), 10).await.expect("the leader's sweep").count, 1);
     assert_eq!(h.lines().await, [fired(first)]);
 }
 
-pub(super) async fn the_agenda_says_when_the_next_is_due(h: &Harness) {
+pub(super) async fn next_sweep_times_report_when_a_schedule_is_due(h: &Harness) {
     let next = || async { h.store.next_sweep_times().await.expect("a store that answers").fire };
     assert_eq!(next().await, None);
     let first = h.begin(every(3600)).await;

@@ -1,4 +1,4 @@
-//! What the tests are written with: short names for jobs, and steps that must succeed.
+//! Shared helpers: constructors of jobs and schedules, and calls that must succeed.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use orchestrix_store::{
     PageRequest, PutResult, QueueDepth, Result, Retention, Schedule, StoreError, SweepResult,
 };
 
-/// A job with every default, except that its back-off has no jitter, so that times can be told exactly.
+/// A job with defaults, except that its back-off has no jitter, so that times are exact.
 pub(super) fn job(job_type: &str) -> NewJob {
     NewJob {
         retry: RetryPolicy { jitter: 0.0, ..RetryPolicy::default() },
@@ -22,7 +22,7 @@ pub(super) fn job(job_type: &str) -> NewJob {
     }
 }
 
-/// A job that waits for others.
+/// A job with these parents.
 pub(super) fn child_of<const N: usize>(parents: [JobId; N]) -> NewJob {
     NewJob { depends_on: parents.into_iter().map(DependsOn::Job).collect(), ..job("child") }
 }
@@ -55,17 +55,17 @@ pub(super) const fn secs(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// A failure that no further attempt would mend.
+/// A fatal failure.
 pub(super) fn fatal(error: &str) -> Outcome {
     Outcome::Fail { error: error.into(), retryable: false, retry_after: None }
 }
 
-/// The fields that a refusal names.
+/// The fields that an error names.
 pub(super) fn bad_fields<T>(result: Result<T>) -> Vec<String> {
     match result {
         Err(StoreError::Invalid(invalid)) => invalid.errors.into_iter().map(|error| error.field).collect(),
-        Err(error) => panic!("refused for another reason: {error:?}"),
-        Ok(_) => panic!("accepted what breaks a rule"),
+        Err(error) => panic!("failed with another error: {error:?}"),
+        Ok(_) => panic!("an invalid request was accepted"),
     }
 }
 
@@ -73,17 +73,17 @@ pub(super) fn bad_fields<T>(result: Result<T>) -> Vec<String> {
 pub(super) fn illegal<T>(result: Result<T>) -> (JobState, Event) {
     match result {
         Err(StoreError::IllegalTransition(IllegalTransition { from, event })) => (from, event),
-        Err(error) => panic!("refused for another reason: {error:?}"),
-        Ok(_) => panic!("accepted what the state does not allow"),
+        Err(error) => panic!("failed with another error: {error:?}"),
+        Ok(_) => panic!("an illegal transition was accepted"),
     }
 }
 
-/// Whether a call was refused because the token owns nothing.
+/// Whether a call failed because the lease is lost.
 pub(super) fn lease_lost<T>(result: &Result<T>) -> bool {
     matches!(result, Err(StoreError::LeaseLost))
 }
 
-/// Whether a call was refused because nobody knows the job.
+/// Whether a call failed because the job does not exist.
 pub(super) fn not_found<T>(result: &Result<T>, id: JobId) -> bool {
     matches!(result, Err(StoreError::JobNotFound(unknown)) if *unknown == id)
 }
@@ -92,13 +92,13 @@ pub(super) fn schedule_name(name: &str) -> ScheduleName {
     ScheduleName::new(name).expect("a valid name")
 }
 
-/// The schedule "s", every so many seconds, with every default.
+/// The schedule "s" with this interval and defaults.
 pub(super) fn every(seconds: u64) -> NewSchedule {
     let cadence = Cadence::every(secs(seconds)).expect("a valid interval");
     NewSchedule::new(schedule_name("s"), cadence, job("tick"))
 }
 
-/// What a line of a ledger says of its first nominal time.
+/// An occurrence: nominal time, outcome and reason.
 pub(super) type Line = (Timestamp, OccurrenceOutcome, Option<Reason>);
 
 pub(super) fn fired(nominal: Timestamp) -> Line {
@@ -166,7 +166,7 @@ impl Harness {
     /// Claims the only claimable job.
     pub(super) async fn claim_one(&self) -> ClaimedJob {
         let mut claimed = self.claim_all().await;
-        assert_eq!(claimed.len(), 1, "just one job should be claimable");
+        assert_eq!(claimed.len(), 1, "exactly one job should be claimable");
         claimed.remove(0)
     }
 
@@ -178,7 +178,7 @@ impl Harness {
         claimed
     }
 
-    /// Lets the time pass that a scheduled or retrying job waits for, and claims it.
+    /// Advances the clock until a scheduled or retrying job is due, and claims it.
     pub(super) async fn start_again(&self, id: JobId) -> ClaimedJob {
         let wait = self.job(id).await.eligible_at.duration_since(self.now().await);
         self.advance(wait.try_into().unwrap_or_default()).await;
@@ -189,16 +189,16 @@ impl Harness {
     pub(super) async fn finish(&self, claimed: &ClaimedJob, outcome: Outcome) -> Result<JobState, FinishError> {
         let items = vec![OutcomeReport { token: claimed.token, outcome }];
         let mut answers = self.store.finish_attempts(items).await.expect("a store that answers");
-        assert_eq!(answers.len(), 1, "one item, one answer");
+        assert_eq!(answers.len(), 1, "one report, one answer");
         answers.remove(0)
     }
 
-    /// Ends an attempt whose token is current.
+    /// Ends an attempt with a current token.
     pub(super) async fn end(&self, claimed: &ClaimedJob, outcome: Outcome) -> JobState {
         self.finish(claimed, outcome).await.expect("a current token")
     }
 
-    /// Records a job that is dead already.
+    /// Enqueues a job and lets it die.
     pub(super) async fn dead(&self, job: NewJob) -> JobId {
         let claimed = self.start(job).await;
         assert_eq!(self.end(&claimed, fatal("no use")).await, JobState::Dead);
@@ -221,20 +221,20 @@ impl Harness {
         self.store.time_out_attempts(Fence::NONE, 1_000).await.expect("a valid limit")
     }
 
-    /// Lets the lease of a job run out, and takes it back.
+    /// Lets the lease of a job expire, and reaps it.
     pub(super) async fn lose(&self, claimed: &ClaimedJob) {
         self.advance(claimed.lease).await;
-        assert_eq!(self.reap().await.count, 1, "the lease should have run out");
+        assert_eq!(self.reap().await.count, 1, "the lease should have expired");
     }
 
-    /// Lets the retention of all that is finished pass, and forgets it. Backends may forget by whole days.
-    pub(super) async fn forget_finished(&self) {
+    /// Advances the clock past every retention and prunes. Backends may prune by whole days.
+    pub(super) async fn prune_finished(&self) {
         let retention = Retention::default();
         self.advance(retention.dead + secs(2 * 24 * 3600)).await;
         while self.store.prune_history(Fence::NONE, &retention, 1_000).await.expect("a valid limit").more {}
     }
 
-    /// Everything that matches, page after page.
+    /// All jobs that match, over all pages.
     pub(super) async fn list(&self, filter: &JobFilter) -> Vec<JobSummary> {
         let mut all = Vec::new();
         let mut page = PageRequest::first(1_000);
@@ -246,7 +246,7 @@ impl Harness {
         }
     }
 
-    /// The ids of everything that matches.
+    /// The ids of all jobs that match.
     pub(super) async fn listed(&self, filter: &JobFilter) -> Vec<JobId> {
         self.list(filter).await.into_iter().map(|job| job.id).collect()
     }
@@ -261,10 +261,10 @@ impl Harness {
         self.store.put_schedule(None, schedule).await.expect("a valid schedule")
     }
 
-    /// Sets up the schedule "s"; its first nominal time.
+    /// Creates the schedule "s" and returns its first nominal time.
     pub(super) async fn begin(&self, schedule: NewSchedule) -> Timestamp {
         assert_eq!(self.put(schedule).await, PutResult::Created);
-        self.schedule().await.next_nominal.expect("a schedule that goes on")
+        self.schedule().await.next_nominal.expect("a next time")
     }
 
     /// The schedule "s".
@@ -277,13 +277,13 @@ impl Harness {
         self.store.fire_schedules(Fence::NONE, 1_000).await.expect("a valid limit")
     }
 
-    /// Lets it be `time`.
+    /// Advances the clock to `time`.
     pub(super) async fn pass_until(&self, time: Timestamp) {
         let wait = time.duration_since(self.now().await);
-        self.advance(wait.try_into().expect("a time that has not passed")).await;
+        self.advance(wait.try_into().expect("a time in the future")).await;
     }
 
-    /// Lets it be `time`, and fires what is due.
+    /// Advances the clock to `time` and fires what is due.
     pub(super) async fn fire_at(&self, time: Timestamp) -> SweepResult {
         self.pass_until(time).await;
         self.fire().await
@@ -297,14 +297,15 @@ impl Harness {
         page.items.into_iter().rev().collect()
     }
 
-    /// What it says of each.
+    /// The occurrences of the schedule "s", oldest first.
     pub(super) async fn lines(&self) -> Vec<Line> {
         self.ledger().await.into_iter().map(|line| (line.nominal, line.outcome, line.reason)).collect()
     }
 
     /// The job of a nominal time that fired.
     pub(super) async fn job_of(&self, nominal: Timestamp) -> Job {
-        let line = self.ledger().await.into_iter().find(|line| line.nominal == nominal).expect("a line of its own");
+        let line =
+            self.ledger().await.into_iter().find(|line| line.nominal == nominal).expect("an occurrence of its own");
         self.job(line.job.expect("an occurrence that fired")).await
     }
 }

@@ -1,4 +1,4 @@
-//! A key means one job for ever: per tenant and type, whatever has become of it.
+//! Idempotency keys: one job per key, tenant and type, for ever.
 
 use orchestrix_core::{JobId, JobState, Json, NewJob, Tenant};
 
@@ -12,12 +12,12 @@ fn keyed(text: &str) -> NewJob {
 fn reused<T>(result: Result<T>) -> JobId {
     match result {
         Err(StoreError::IdempotencyKeyReused { existing }) => existing,
-        Err(error) => panic!("refused for another reason: {error:?}"),
-        Ok(_) => panic!("a key was taken twice"),
+        Err(error) => panic!("failed with another error: {error:?}"),
+        Ok(_) => panic!("the key was accepted for a different request"),
     }
 }
 
-pub(super) async fn a_repeat_is_the_first_job_as_it_now_stands(h: &Harness) {
+pub(super) async fn a_repeat_returns_the_first_job_and_its_current_state(h: &Harness) {
     let first = h.store.enqueue_job(keyed("k")).await.expect("a valid job");
     assert!(!first.duplicate);
     let repeat = || async { h.store.enqueue_job(keyed("k")).await.expect("a repeat") };
@@ -30,7 +30,7 @@ pub(super) async fn a_repeat_is_the_first_job_as_it_now_stands(h: &Harness) {
     assert_eq!(h.listed(&JobFilter::default()).await, [first.id]);
 }
 
-pub(super) async fn a_different_request_under_a_known_key_is_refused(h: &Harness) {
+pub(super) async fn a_different_request_with_a_known_key_is_refused(h: &Harness) {
     let first = h.enqueue(keyed("k")).await;
     for different in [
         NewJob { payload: Json::trusted("1"), ..keyed("k") },
@@ -42,13 +42,13 @@ pub(super) async fn a_different_request_under_a_known_key_is_refused(h: &Harness
     assert_eq!(h.listed(&JobFilter::default()).await, [first]);
 }
 
-pub(super) async fn how_a_payload_is_spelt_makes_no_difference(h: &Harness) {
-    let spelt = |text: &str| NewJob { payload: Json::trusted(text), ..keyed("k") };
-    let first = h.enqueue(spelt(r#"{"a": 1, "b": 2}"#)).await;
-    assert_eq!(h.enqueue(spelt(r#"{"b":2,"a":1}"#)).await, first);
+pub(super) async fn payload_formatting_does_not_matter(h: &Harness) {
+    let formatted = |text: &str| NewJob { payload: Json::trusted(text), ..keyed("k") };
+    let first = h.enqueue(formatted(r#"{"a": 1, "b": 2}"#)).await;
+    assert_eq!(h.enqueue(formatted(r#"{"b":2,"a":1}"#)).await, first);
 }
 
-pub(super) async fn a_key_is_its_tenants_and_its_types_own(h: &Harness) {
+pub(super) async fn keys_are_separate_per_tenant_and_type(h: &Harness) {
     let requests = [
         keyed("k"),
         NewJob { tenant: Tenant::trusted("acme"), ..keyed("k") },
@@ -63,11 +63,11 @@ pub(super) async fn a_key_is_its_tenants_and_its_types_own(h: &Harness) {
     assert_eq!(h.listed(&JobFilter::default()).await.len(), 3);
 }
 
-pub(super) async fn jobs_without_a_key_are_never_the_same(h: &Harness) {
+pub(super) async fn jobs_without_a_key_are_never_duplicates(h: &Harness) {
     assert_ne!(h.enqueue(job("t")).await, h.enqueue(job("t")).await);
 }
 
-pub(super) async fn a_repeat_inside_one_call_is_the_same_job(h: &Harness) {
+pub(super) async fn a_repeat_within_one_call_is_the_same_job(h: &Harness) {
     let enqueued = h.store.enqueue_jobs(vec![keyed("k"), job("u"), keyed("k")]).await.expect("valid jobs");
     assert_eq!(enqueued[0].id, enqueued[2].id);
     assert_eq!(enqueued.iter().map(|job| job.duplicate).collect::<Vec<_>>(), [false, false, true]);
@@ -75,10 +75,10 @@ pub(super) async fn a_repeat_inside_one_call_is_the_same_job(h: &Harness) {
     assert_eq!(h.listed(&JobFilter::default()).await.len(), 2);
 }
 
-pub(super) async fn two_requests_under_one_key_refuse_their_call(h: &Harness) {
+pub(super) async fn two_requests_with_one_key_refuse_their_call(h: &Harness) {
     reused(h.store.enqueue_jobs(vec![keyed("k"), NewJob { priority: priority(1), ..keyed("k") }]).await);
     assert_eq!(h.listed(&JobFilter::default()).await, []);
-    // Nor was the key taken.
+    // The key is still free.
     assert!(!h.store.enqueue_job(NewJob { priority: priority(2), ..keyed("k") }).await.expect("a valid job").duplicate);
 }
 
@@ -97,7 +97,7 @@ pub(super) async fn of_several_reused_keys_the_first_of_the_call_is_named(h: &Ha
     assert_eq!(reused(h.store.enqueue_jobs(keys.iter().rev().map(other).collect()).await), first[19]);
 }
 
-pub(super) async fn a_call_repeated_is_answered_with_the_same_jobs(h: &Harness) {
+pub(super) async fn a_repeated_call_returns_the_same_jobs(h: &Harness) {
     let jobs = || {
         vec![
             keyed("a"),
@@ -112,7 +112,7 @@ pub(super) async fn a_call_repeated_is_answered_with_the_same_jobs(h: &Harness) 
     assert!(again.iter().all(|job| job.duplicate));
 }
 
-pub(super) async fn a_reference_to_a_repeat_means_the_job_that_exists(h: &Harness) {
+pub(super) async fn a_reference_to_a_duplicate_means_the_existing_job(h: &Harness) {
     let parent = || NewJob { reference: Some("p".into()), ..keyed("k") };
     let first = h.enqueue(parent()).await;
     let jobs = vec![NewJob { depends_on: vec![reference("p")], ..job("child") }, parent()];
@@ -125,11 +125,11 @@ pub(super) async fn a_reference_to_a_repeat_means_the_job_that_exists(h: &Harnes
     assert_eq!(h.store.enqueue_jobs(jobs).await.expect("a graph")[0].state, JobState::Pending);
 }
 
-pub(super) async fn a_key_outlives_its_job_and_remembers_how_it_ended(h: &Harness) {
+pub(super) async fn a_key_outlives_its_job_and_keeps_its_final_state(h: &Harness) {
     let done = h.start(keyed("done")).await;
     h.end(&done, Outcome::DONE).await;
     let dead = h.dead(keyed("dead")).await;
-    h.forget_finished().await;
+    h.prune_finished().await;
     assert_eq!(h.store.job(done.id()).await.expect("a store that answers"), None);
     let answer = h.store.enqueue_job(keyed("done")).await.expect("a repeat");
     assert_eq!(answer, Enqueued { id: done.id(), state: JobState::Completed, duplicate: true });
@@ -138,12 +138,12 @@ pub(super) async fn a_key_outlives_its_job_and_remembers_how_it_ended(h: &Harnes
     assert_eq!(reused(h.store.enqueue_job(NewJob { priority: priority(1), ..keyed("done") }).await), done.id());
 }
 
-pub(super) async fn a_repeat_is_answered_even_when_its_parent_is_forgotten(h: &Harness) {
+pub(super) async fn a_repeat_is_answered_even_after_its_parent_was_pruned(h: &Harness) {
     let parent = h.start(job("parent")).await;
     h.end(&parent, Outcome::DONE).await;
     let child = NewJob { idempotency_key: key("k"), ..child_of([parent.id()]) };
     let first = h.enqueue(child.clone()).await;
-    h.forget_finished().await;
+    h.prune_finished().await;
     let answer = h.store.enqueue_job(child).await.expect("a repeat");
     assert_eq!(answer, Enqueued { id: first, state: JobState::Pending, duplicate: true });
 }

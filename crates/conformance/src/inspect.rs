@@ -1,4 +1,4 @@
-//! What readers see: one job, lists of them, and how full the queues are.
+//! Reads: single jobs, lists, and queue depths.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -7,12 +7,12 @@ use orchestrix_core::{JobId, JobState, Json, NewJob, Progress, Start, Tag, Tenan
 use super::{Harness, fixture::*};
 use orchestrix_store::{JobFilter, Outcome, PageRequest, ProgressUpdate, QueueDepth, inspect::MAX_SKEW};
 
-pub(super) async fn an_unknown_job_is_nothing(h: &Harness) {
+pub(super) async fn an_unknown_job_is_none(h: &Harness) {
     assert_eq!(h.store.job(unknown_id()).await.expect("a store that answers"), None);
     assert_eq!(h.store.job_summary(unknown_id()).await.expect("a store that answers"), None);
 }
 
-pub(super) async fn of_several_jobs_it_is_told_where_they_stand(h: &Harness) {
+pub(super) async fn states_and_summaries_of_several_jobs_are_read_in_one_call(h: &Harness) {
     let done = h.start(job("t")).await;
     h.end(&done, Outcome::DONE).await;
     let dead = h.start(NewJob { max_attempts: 1, ..job("t") }).await;
@@ -36,7 +36,7 @@ pub(super) async fn of_several_jobs_it_is_told_where_they_stand(h: &Harness) {
         assert_eq!(
             h.store.job_summary(job.id).await.expect("a store that answers"),
             Some(job),
-            "alone and among others"
+            "the same summary alone and among others"
         );
     }
     assert_eq!(h.store.job_summaries(&[]).await.expect("a store that answers"), []);
@@ -80,7 +80,7 @@ pub(super) async fn a_summary_agrees_with_its_job(h: &Harness) {
     }
 }
 
-pub(super) async fn a_list_shows_the_newest_first_page_by_page(h: &Harness) {
+pub(super) async fn jobs_are_listed_newest_first_page_by_page(h: &Harness) {
     let mut ids = Vec::new();
     for _ in 0..7 {
         ids.push(h.enqueue(job("t")).await);
@@ -100,14 +100,14 @@ pub(super) async fn a_list_shows_the_newest_first_page_by_page(h: &Harness) {
     assert_eq!((whole.items.len(), whole.next), (7, None));
 }
 
-pub(super) async fn a_page_must_have_a_size_within_limits(h: &Harness) {
+pub(super) async fn page_sizes_out_of_range_are_refused(h: &Harness) {
     for limit in [0, 1_001] {
         let page = PageRequest::first(limit);
         assert_eq!(bad_fields(h.store.list_jobs(&JobFilter::default(), &page).await), ["limit"]);
     }
 }
 
-pub(super) async fn every_part_of_a_filter_must_match(h: &Harness) {
+pub(super) async fn every_field_of_a_filter_must_match(h: &Harness) {
     let tagged = |tags: &[&str]| tags.iter().map(|tag| Tag::trusted(tag)).collect::<Vec<_>>();
     let a = h.enqueue(NewJob { queue: queue("a"), tags: tagged(&["x", "y"]), ..job("t") }).await;
     let b = h.enqueue(NewJob { queue: queue("b"), tags: tagged(&["y"]), hold: true, ..job("t") }).await;
@@ -129,7 +129,7 @@ pub(super) async fn every_part_of_a_filter_must_match(h: &Harness) {
     }
 }
 
-pub(super) async fn a_filter_by_time_takes_in_its_beginning_and_not_its_end(h: &Harness) {
+pub(super) async fn a_filter_by_time_includes_its_start_and_excludes_its_end(h: &Harness) {
     let start = h.now().await;
     let mut ids: Vec<JobId> = Vec::new();
     for _ in 0..4 {
@@ -138,7 +138,7 @@ pub(super) async fn a_filter_by_time_takes_in_its_beginning_and_not_its_end(h: &
     }
     let filter = JobFilter { from: Some(start + secs(1)), to: Some(start + secs(3)), ..JobFilter::default() };
     assert_eq!(h.listed(&filter).await, newest_first([ids[1], ids[2]]));
-    // However fine the digits, and however far away the times.
+    // For any precision and any distance of the times.
     let nano = Duration::from_nanos(1);
     let filter =
         JobFilter { from: Some(start + secs(1) + nano), to: Some(start + secs(3) + nano), ..JobFilter::default() };
@@ -147,12 +147,12 @@ pub(super) async fn a_filter_by_time_takes_in_its_beginning_and_not_its_end(h: &
     assert_eq!(h.listed(&filter).await, newest_first(ids));
 }
 
-pub(super) async fn a_list_by_time_begins_at_its_end_and_stops_at_its_beginning(h: &Harness) {
+pub(super) async fn a_list_by_time_scans_only_its_range(h: &Harness) {
     let long = 3 * MAX_SKEW;
     let old = h.now().await;
     let first = h.enqueue(NewJob { hold: true, ..job("t") }).await;
     h.advance(long).await;
-    // Each half more than one page looks at.
+    // Each half has more jobs than one page scans.
     let many = h.enqueue_many(vec![NewJob { hold: true, ..job("t") }; 10_000]).await;
     h.enqueue_many(vec![NewJob { hold: true, ..job("t") }; 10_000]).await;
     h.advance(long).await;
@@ -164,8 +164,8 @@ pub(super) async fn a_list_by_time_begins_at_its_end_and_stops_at_its_beginning(
             let filter = JobFilter { states: states.clone(), ..filter.clone() };
             let page = h.store.list_jobs(&filter, &PageRequest::first(10)).await.expect("a valid page");
             let ids: Vec<JobId> = page.items.iter().map(|job| job.id).collect();
-            assert_eq!((ids, page.next), (vec![found], None), "on the first page, which is the last: {filter:?}");
-            // Wherever one goes on.
+            assert_eq!((ids, page.next), (vec![found], None), "the first page is the last: {filter:?}");
+            // From any cursor.
             for cursor in [first, many[0], last] {
                 let page = h.store.list_jobs(&filter, &PageRequest::after(cursor, 10)).await.expect("a valid page");
                 assert_eq!(page.next, None, "{filter:?}");
@@ -178,7 +178,7 @@ pub(super) async fn a_list_by_time_begins_at_its_end_and_stops_at_its_beginning(
     assert_eq!((none.items.len(), none.next), (0, None));
 }
 
-pub(super) async fn text_is_looked_for_as_it_is_written(h: &Harness) {
+pub(super) async fn a_text_filter_matches_literally(h: &Harness) {
     let by_reason = h.dead(job("t")).await;
     let by_type = h.enqueue(job("send.100_mails")).await;
     let by_correlation = h.enqueue(NewJob { correlation_id: Some("100% of 7".into()), ..job("t") }).await;
@@ -199,7 +199,7 @@ pub(super) async fn text_is_looked_for_as_it_is_written(h: &Harness) {
     }
 }
 
-pub(super) async fn a_rare_job_is_found_behind_many_others(h: &Harness) {
+pub(super) async fn a_rare_job_is_found_among_many_others(h: &Harness) {
     let rare = h.enqueue(job("rare")).await;
     h.advance(secs(1)).await;
     h.enqueue_many(vec![job("common"); NewJob::MAX_BATCH]).await;
@@ -207,7 +207,7 @@ pub(super) async fn a_rare_job_is_found_behind_many_others(h: &Harness) {
     assert_eq!(h.listed(&filter).await, [rare]);
 }
 
-pub(super) async fn depths_count_what_is_unfinished_by_queue_and_state(h: &Harness) {
+pub(super) async fn depths_count_unfinished_jobs_by_queue_and_state(h: &Harness) {
     let in_queue = |name: &str| NewJob { queue: queue(name), ..job("t") };
     let running = h.start(in_queue("b")).await;
     let failed = h.start(in_queue("b")).await;
@@ -237,7 +237,7 @@ pub(super) async fn depths_count_what_is_unfinished_by_queue_and_state(h: &Harne
     assert_eq!(h.depths().await, expected);
 }
 
-pub(super) async fn the_age_of_a_queue_is_that_of_its_longest_claimable_job(h: &Harness) {
+pub(super) async fn the_age_of_a_queue_is_that_of_its_oldest_claimable_job(h: &Harness) {
     h.enqueue(NewJob { start: Start::After(secs(60)), ..job("scheduled") }).await;
     h.advance(secs(10)).await;
     h.enqueue(NewJob { priority: priority(-1), ..job("old") }).await;
@@ -249,7 +249,7 @@ pub(super) async fn the_age_of_a_queue_is_that_of_its_longest_claimable_job(h: &
     assert_eq!(h.depths().await[0].oldest, None);
 }
 
-pub(super) async fn a_paused_queue_is_counted_even_when_it_is_empty(h: &Harness) {
+pub(super) async fn a_paused_queue_is_listed_even_if_it_is_empty(h: &Harness) {
     h.store.pause_queue(&queue("empty")).await.expect("a store that answers");
     h.store.pause_queue(&queue("full")).await.expect("a store that answers");
     h.enqueue(NewJob { queue: queue("full"), ..job("t") }).await;
@@ -258,7 +258,7 @@ pub(super) async fn a_paused_queue_is_counted_even_when_it_is_empty(h: &Harness)
     assert_eq!(shown, [("empty".into(), true, 0), ("full".into(), true, 1)]);
 }
 
-pub(super) async fn queues_are_counted_by_name_page_by_page(h: &Harness) {
+pub(super) async fn queue_depths_are_listed_by_name_page_by_page(h: &Harness) {
     let gone = h.start(NewJob { queue: queue("bb"), ..job("t") }).await;
     h.end(&gone, Outcome::DONE).await;
     let names = ["b", "D", "a", "e.1", "c_2"];
@@ -284,17 +284,17 @@ pub(super) async fn queues_are_counted_by_name_page_by_page(h: &Harness) {
                 counted.push((depth.queue.to_string(), depth.paused, depth.counts.get(&JobState::Pending).copied()));
             }
             let Some(next) = part.next else { break };
-            assert!(page.cursor.as_ref() < Some(&next), "it goes on");
+            assert!(page.cursor.as_ref() < Some(&next), "the cursor advances");
             page = PageRequest::after(next, limit);
         }
-        assert_eq!(counted, expected, "{limit} a page");
+        assert_eq!(counted, expected, "{limit} per page");
     }
     for limit in [0, 1_001] {
         assert_eq!(bad_fields(h.store.queue_depths(&PageRequest::first(limit)).await), ["limit"]);
     }
 }
 
-pub(super) async fn one_queue_is_counted_as_it_is_among_others(h: &Harness) {
+pub(super) async fn the_depth_of_one_queue_equals_its_entry_in_the_list(h: &Harness) {
     for name in ["a", "b", "c"] {
         h.enqueue(NewJob { queue: queue(name), ..job("t") }).await;
         h.enqueue(NewJob { queue: queue(name), hold: true, ..job("t") }).await;
@@ -306,5 +306,5 @@ pub(super) async fn one_queue_is_counted_as_it_is_among_others(h: &Harness) {
         let alone = h.store.queue_depth(&depth.queue).await.expect("a store that answers");
         assert_eq!(alone, Some(depth));
     }
-    assert_eq!(h.store.queue_depth(&queue("nobodys")).await.expect("a store that answers"), None);
+    assert_eq!(h.store.queue_depth(&queue("unknown")).await.expect("a store that answers"), None);
 }

@@ -1,4 +1,4 @@
-//! Which types wait in which queues.
+//! Lanes: (queue, job type) pairs with claimable jobs.
 
 use orchestrix_core::{JobType, NewJob, Queue, Start};
 
@@ -21,17 +21,17 @@ pub(super) async fn an_empty_store_has_no_lanes(h: &Harness) {
     assert_eq!(lanes(h, 10).await, []);
 }
 
-pub(super) async fn lanes_are_listed_once_by_queue_and_type_however_full(h: &Harness) {
+pub(super) async fn lanes_are_listed_once_by_queue_and_type(h: &Harness) {
     for (name, kind) in [("b", "mail"), ("a", "report"), ("b-1", "mail"), ("B", "x"), ("a", "mail"), ("b", "mail.big")]
     {
         h.enqueue_many(vec![in_lane(name, kind); 50]).await;
     }
-    // As bytes go, whatever the language of the database.
+    // Sorted by bytes, whatever the collation of the database.
     let expected = [("B", "x"), ("a", "mail"), ("a", "report"), ("b", "mail"), ("b", "mail.big"), ("b-1", "mail")];
     assert_eq!(lanes(h, MAX_LANES).await, named(&expected));
 }
 
-pub(super) async fn only_what_can_be_claimed_makes_a_lane(h: &Harness) {
+pub(super) async fn only_claimable_jobs_make_a_lane(h: &Harness) {
     let running = h.start(in_lane("q", "running")).await;
     let retrying = h.start(in_lane("q", "retrying")).await;
     h.end(&retrying, Outcome::fail("not yet")).await;
@@ -56,7 +56,7 @@ pub(super) async fn a_paused_queue_keeps_its_lanes(h: &Harness) {
     assert_eq!(lanes(h, 10).await, named(&[("q", "t")]));
 }
 
-pub(super) async fn no_more_lanes_than_asked_for_are_listed_and_the_first_of_them(h: &Harness) {
+pub(super) async fn the_first_lanes_up_to_the_limit_are_listed(h: &Harness) {
     for kind in ["c", "a", "d", "b"] {
         h.enqueue(in_lane("q", kind)).await;
     }

@@ -1,28 +1,47 @@
-//! The specification of a store, in the form of tests that every backend passes.
+//! The specification of a store, as tests that every backend passes.
 //!
-//! A backend's own test file names a function that makes a fresh, empty store, and gets one test per promise:
+//! # Running the suite against a backend
+//!
+//! Add `orchestrix-conformance` and `tokio` to the backend's dev-dependencies. In a test file, write a function that
+//! returns a fresh, empty store, and call the macro with its name:
 //!
 //! ```text
-//! async fn harness() -> orchestrix_conformance::Harness { … }
+//! // crates/my-store/tests/conformance.rs
+//! use orchestrix_conformance::Harness;
+//!
+//! async fn harness() -> Harness {
+//!     let clock = Arc::new(ManualClock::new(Timestamp::now()));
+//!     let store = Arc::new(MyStore::open(clock.clone()).await);
+//!     Harness { store, clock: Box::new(clock), guard: Box::new(()) }
+//! }
+//!
 //! orchestrix_conformance::conformance_suite!(harness);
 //! ```
 //!
-//! All time is virtual: a [`Harness`] comes with the clock that its store goes by, and no test sleeps or measures how
-//! long anything took. A test has its store to itself and knows it by the trait alone.
+//! The macro expands to one test per promise, in one module per file of this crate. Each test gets a store of its own
+//! and uses it through the [`Store`] traits only.
 //!
-//! The list below is the table of contents. A test that is written and not listed is dead code, which the build
-//! refuses; one that is listed and not written does not compile.
+//! All time is virtual: the [`Harness`] comes with the clock of its store. No test sleeps or measures real time. A
+//! backend whose clock is a database server implements [`TestClock`] for it.
+//!
+//! # Adding a test
+//!
+//! Write `pub(super) async fn` in the file of its topic and add its name to the list below. A test that is written
+//! but not listed is dead code, which the build refuses; one that is listed but not written does not compile.
+//! The name states the promise.
 
 #![deny(dead_code)]
 
-mod apart;
+mod api_keys;
 mod audit;
 mod backfill;
+mod bulk_operations;
 mod cancel;
+mod changes;
 mod claim;
 mod concurrency;
 mod coordination;
-mod counts;
+mod dedicated_handle;
 mod dependencies;
 mod dependency_failure;
 mod enqueue;
@@ -30,28 +49,26 @@ mod enqueue_many;
 mod finish;
 mod firing;
 mod fixture;
-mod heartbeat;
-mod hold;
+mod held_jobs;
 mod idempotency;
 mod inspect;
-mod keys;
+mod invariants;
 mod lanes;
+mod leases;
 mod logs;
-mod operate;
-mod operations;
+mod metrics;
 mod overlap;
 mod progress;
 mod prune;
-mod random;
-mod recent;
-mod repeat;
+mod queues_and_priority;
+mod repeated_outcomes;
 mod retry;
 mod schedules;
-mod sweep;
+mod sweeps;
 mod tenants;
-mod time_out;
+mod timeouts;
 mod wakeup;
-mod worker;
+mod workers;
 
 use std::{any::Any, fmt, sync::Arc, time::Duration};
 
@@ -60,13 +77,13 @@ use orchestrix_core::Timestamp;
 
 use orchestrix_store::{Clock, ManualClock, Store};
 
-/// One fresh store and the clock it goes by.
+/// A fresh store and its clock.
 pub struct Harness {
-    /// An empty store that nobody else uses.
+    /// An empty store that no other test uses.
     pub store: Arc<dyn Store>,
-    /// The clock that the store takes its time from.
+    /// The clock of the store.
     pub clock: Box<dyn TestClock>,
-    /// Whatever has to live as long as the store, such as a database that goes away when it is dropped.
+    /// Dropped after the test, such as a handle that deletes the test's database.
     pub guard: Box<dyn Any + Send + Sync>,
 }
 
@@ -76,13 +93,13 @@ impl fmt::Debug for Harness {
     }
 }
 
-/// A clock that moves when a test says so.
+/// A clock that only moves when a test advances it.
 #[async_trait]
 pub trait TestClock: Send + Sync {
-    /// Moves it forward; on return, the store goes by the new time.
+    /// Moves the clock forward. On return, the store uses the new time.
     async fn advance(&self, by: Duration);
 
-    /// The time that the store goes by.
+    /// The current time of the store.
     async fn now(&self) -> Timestamp;
 }
 
@@ -97,7 +114,7 @@ impl TestClock for Arc<ManualClock> {
     }
 }
 
-// Makes of one list the functions that other crates can call and the macro that turns each into a test there.
+// Generates, from one list, public functions for other crates and the macro that turns each into a test there.
 macro_rules! suite {
     ($($module:ident { $($test:ident,)+ })+) => {
         #[doc(hidden)]
@@ -109,9 +126,9 @@ macro_rules! suite {
             })+
         }
 
-        /// Runs the conformance suite: one test per promise of a store, each on a store of its own.
+        /// Expands to the conformance suite: one test per promise, each on a store of its own.
         ///
-        /// Takes the path of an `async fn() -> Harness` and needs `tokio` among the caller's dependencies.
+        /// Takes the path of an `async fn() -> Harness`. The calling crate needs `tokio` as a dependency.
         #[macro_export]
         macro_rules! conformance_suite {
             ($harness:path) => {
@@ -132,448 +149,448 @@ macro_rules! suite {
 
 suite! {
     enqueue {
-        a_job_with_every_default_is_pending_at_once,
-        every_field_of_a_request_comes_back,
-        a_payload_comes_back_byte_for_byte,
+        a_job_with_defaults_is_pending_at_once,
+        every_field_of_a_request_is_stored,
+        a_payload_is_kept_byte_for_byte,
         a_delayed_job_is_scheduled_for_its_delay_from_now,
-        a_delay_of_nothing_is_no_delay,
-        a_job_for_a_later_time_is_scheduled_for_it,
-        a_job_for_a_time_that_has_passed_is_eligible_now,
+        a_zero_delay_is_no_delay,
+        a_job_with_a_future_run_time_is_scheduled_for_it,
+        a_job_with_a_past_run_time_is_eligible_now,
         a_held_job_is_created_whatever_else_it_waits_for,
-        digits_finer_than_microseconds_are_cut_off,
-        every_bad_field_is_named_and_nothing_is_recorded,
-        a_job_by_itself_cannot_depend_on_a_reference,
+        times_are_truncated_to_microseconds,
+        every_bad_field_is_named_and_nothing_is_stored,
+        a_single_job_cannot_depend_on_a_reference,
     }
     enqueue_many {
-        a_call_of_nothing_answers_with_nothing,
-        answers_come_in_the_order_of_the_jobs,
+        a_call_without_jobs_returns_nothing,
+        results_are_in_the_order_of_the_jobs,
         bad_fields_are_named_by_position_and_refuse_the_whole_call,
         an_unknown_parent_refuses_the_whole_call,
-        a_call_may_hold_ten_thousand_jobs_and_no_more,
-        jobs_of_one_call_may_depend_on_each_other,
+        a_call_may_enqueue_ten_thousand_jobs_and_no_more,
+        jobs_of_one_call_can_depend_on_each_other,
         cycles_and_unknown_references_are_refused,
     }
     idempotency {
-        a_repeat_is_the_first_job_as_it_now_stands,
-        a_different_request_under_a_known_key_is_refused,
-        how_a_payload_is_spelt_makes_no_difference,
-        a_key_is_its_tenants_and_its_types_own,
-        jobs_without_a_key_are_never_the_same,
-        a_repeat_inside_one_call_is_the_same_job,
-        two_requests_under_one_key_refuse_their_call,
+        a_repeat_returns_the_first_job_and_its_current_state,
+        a_different_request_with_a_known_key_is_refused,
+        payload_formatting_does_not_matter,
+        keys_are_separate_per_tenant_and_type,
+        jobs_without_a_key_are_never_duplicates,
+        a_repeat_within_one_call_is_the_same_job,
+        two_requests_with_one_key_refuse_their_call,
         one_reused_key_refuses_the_whole_call,
         of_several_reused_keys_the_first_of_the_call_is_named,
-        a_call_repeated_is_answered_with_the_same_jobs,
-        a_reference_to_a_repeat_means_the_job_that_exists,
-        a_key_outlives_its_job_and_remembers_how_it_ended,
-        a_repeat_is_answered_even_when_its_parent_is_forgotten,
+        a_repeated_call_returns_the_same_jobs,
+        a_reference_to_a_duplicate_means_the_existing_job,
+        a_key_outlives_its_job_and_keeps_its_final_state,
+        a_repeat_is_answered_even_after_its_parent_was_pruned,
     }
     dependencies {
         a_job_with_an_unfinished_parent_is_blocked,
         a_parent_that_has_completed_is_not_waited_for,
-        a_parent_that_nobody_knows_is_refused,
+        an_unknown_parent_is_refused,
         a_parent_that_was_pruned_is_refused,
         only_the_last_parent_to_complete_unblocks,
         a_parent_named_twice_is_waited_for_once,
-        a_parent_that_will_be_tried_again_is_still_waited_for,
+        a_parent_that_will_be_retried_is_still_waited_for,
         a_job_becomes_eligible_when_its_last_parent_completes,
         a_job_that_is_unblocked_before_its_time_waits_for_it,
-        its_time_alone_does_not_unblock_a_job,
-        a_held_job_waits_for_its_parents_all_the_same,
-        what_parents_left_behind_reaches_the_child_in_order_of_their_ids,
-        whatever_ends_a_job_moves_on_those_that_wait_for_it_at_once,
+        a_blocked_job_is_not_unblocked_by_its_time,
+        a_released_job_still_waits_for_its_parents,
+        a_child_receives_the_results_of_its_parents_in_the_order_of_their_ids,
+        every_end_of_a_job_unblocks_its_dependents_at_once,
     }
     dependency_failure {
         a_dead_parent_cancels_its_children_by_default,
         a_cancelled_parent_counts_as_failed,
         a_held_child_is_cancelled_too,
         one_failed_parent_of_many_is_enough_to_cancel,
-        cancelling_runs_down_a_long_chain,
+        a_cancel_propagates_down_a_long_chain,
         sweeps_that_end_jobs_settle_their_children,
-        a_child_that_may_run_runs_all_the_same,
-        a_child_to_be_held_waits_for_a_person_and_then_for_its_other_parents,
+        a_child_with_policy_run_runs_after_a_failed_parent,
+        a_child_with_policy_hold_waits_for_a_release_and_then_for_its_other_parents,
         a_held_child_stays_held_when_its_last_parent_completes,
-        a_parent_that_failed_before_is_dealt_with_at_once,
-        what_failed_before_is_not_waited_for_after_a_release,
-        a_failed_parent_outside_cancels_a_whole_chain_inside_one_call,
-        a_cancelled_child_stays_so_when_its_parent_gets_another_chance,
-        a_child_cancelled_by_hand_stays_so_when_its_parent_completes,
+        a_parent_that_failed_before_the_enqueue_takes_effect_at_once,
+        a_failed_parent_is_not_waited_for_after_a_release,
+        an_existing_failed_parent_cancels_a_whole_chain_of_one_call,
+        a_cancelled_child_stays_cancelled_when_its_parent_is_retried,
+        a_child_cancelled_on_request_stays_cancelled_when_its_parent_completes,
         a_child_that_was_retried_no_longer_waits,
     }
-    hold {
-        a_job_let_go_is_eligible_from_then_on,
-        a_job_let_go_before_its_time_waits_for_it,
-        its_time_alone_does_not_let_a_held_job_go,
-        only_a_held_job_can_be_let_go,
+    held_jobs {
+        a_released_job_is_eligible_from_then_on,
+        a_job_released_before_its_time_waits_for_it,
+        a_held_job_is_not_released_by_its_time,
+        only_a_held_job_can_be_released,
     }
     claim {
-        a_worker_is_handed_all_it_needs,
-        a_claimed_job_is_running_and_its_workers,
-        an_empty_store_gives_nothing,
-        only_pending_jobs_are_given,
+        a_claim_returns_everything_that_a_worker_needs,
+        a_claimed_job_is_running_and_owned_by_its_worker,
+        an_empty_store_has_nothing_to_claim,
+        only_pending_jobs_are_claimed,
         higher_priority_comes_first_then_longer_eligible_then_lower_id,
-        jobs_alike_in_all_else_come_in_the_order_they_were_given,
-        the_order_is_one_over_all_queues_and_types,
-        a_worker_gets_only_the_queues_and_types_it_asks_for,
-        naming_a_queue_twice_gives_its_jobs_once,
-        no_more_than_the_limit_is_given,
-        no_less_than_the_limit_is_given_while_there_is_enough,
+        otherwise_equal_jobs_are_claimed_in_the_order_they_were_enqueued,
+        claim_order_spans_all_queues_and_types,
+        a_worker_gets_only_the_queues_and_types_it_requests,
+        a_queue_named_twice_yields_its_jobs_once,
+        a_claim_returns_no_more_than_its_limit,
+        a_claim_returns_as_many_as_its_limit_while_there_are_enough,
         limits_out_of_range_are_refused,
         every_lease_has_a_token_of_its_own,
-        a_new_attempt_gets_the_checkpoint_and_begins_without_progress,
-        a_retried_job_goes_to_the_back,
-        a_job_that_came_too_late_is_not_given_though_nobody_swept_it_yet,
-        a_job_that_started_in_time_may_be_given_again_later,
-        what_stands_behind_many_that_came_too_late_is_given,
+        a_new_attempt_gets_the_checkpoint_and_starts_without_progress,
+        a_retried_job_is_claimed_after_older_ones,
+        an_expired_job_is_not_claimed_before_the_sweep_cancels_it,
+        a_job_that_started_before_it_expired_can_be_claimed_again,
+        a_job_behind_many_expired_ones_is_claimed,
     }
-    heartbeat {
+    leases {
         a_heartbeat_extends_the_lease_by_its_own_length_from_now,
-        a_lease_that_ran_out_is_still_held_until_somebody_takes_it_back,
-        a_lease_that_was_taken_back_is_lost,
+        an_expired_lease_is_held_until_it_is_reaped,
+        a_reaped_lease_is_lost,
         a_finished_attempt_has_no_lease,
         a_token_needs_the_right_job_counter_and_secret,
-        a_wish_to_cancel_reaches_the_owner_and_the_lease_is_kept,
-        many_tokens_are_answered_in_their_order,
+        a_heartbeat_reports_a_cancel_request_and_extends_the_lease,
+        statuses_are_in_the_order_of_the_tokens,
     }
     finish {
         a_completed_job_keeps_its_result_and_no_history,
-        a_finished_job_shows_who_ran_it_last_and_is_leased_to_nobody,
-        a_failed_attempt_is_recorded_and_the_next_waits_out_its_back_off,
+        a_finished_job_keeps_its_last_worker_and_has_no_lease,
+        a_failed_attempt_is_recorded_and_retried_after_its_back_off,
         the_back_off_grows_with_every_failure_up_to_its_cap,
         jitter_adds_no_more_than_its_share,
-        a_worker_may_say_how_long_to_wait,
-        the_last_attempt_to_fail_is_the_death_of_a_job,
-        a_failure_that_no_retry_mends_kills_at_once,
-        a_success_after_a_failure_is_part_of_the_history,
-        a_snoozed_job_comes_back_later_and_lost_no_attempt,
-        a_released_job_is_claimable_at_once_and_lost_no_attempt,
-        a_worker_may_cancel_its_job_unasked,
-        a_late_verdict_counts_while_nobody_took_the_lease_back,
-        a_verdict_without_the_lease_changes_nothing,
-        a_token_must_be_right_in_every_part,
+        a_worker_can_set_the_retry_delay,
+        a_job_dies_when_its_last_attempt_fails,
+        a_fatal_failure_kills_a_job_at_once,
+        a_success_after_a_failure_is_recorded,
+        a_snoozed_job_runs_again_later_and_uses_no_attempt,
+        a_released_attempt_makes_the_job_claimable_and_uses_no_attempt,
+        a_worker_can_cancel_its_job_without_a_request,
+        a_late_outcome_counts_until_the_lease_is_reaped,
+        an_outcome_without_the_lease_changes_nothing,
+        a_token_must_match_in_every_part,
         of_several_tokens_of_one_job_only_the_current_one_counts,
-        one_refused_item_leaves_the_others_standing,
-        too_many_items_are_refused_whole,
-        waits_out_of_range_are_refused,
-        error_texts_are_made_storable,
+        one_refused_report_does_not_affect_the_others,
+        a_call_with_too_many_reports_is_refused,
+        delays_out_of_range_are_refused,
+        errors_are_made_storable,
         only_the_latest_attempts_are_kept,
     }
-    repeat {
-        every_verdict_may_be_told_again,
-        a_success_that_was_not_the_first_attempt_may_be_told_again,
-        a_result_that_is_written_otherwise_is_the_same,
-        a_repeat_is_answered_as_the_first_time_whatever_happened_since,
+    repeated_outcomes {
+        every_outcome_can_be_reported_again,
+        a_success_after_a_failure_can_be_reported_again,
+        a_result_that_is_formatted_differently_is_the_same,
+        a_repeat_gets_the_first_answer_whatever_happened_since,
         a_repeat_is_answered_after_a_redrive,
-        another_verdict_under_a_used_token_is_refused,
-        another_result_under_a_used_token_is_refused,
-        a_lost_attempt_has_no_verdict_to_repeat,
-        of_two_verdicts_in_one_call_the_first_counts,
-        a_verdict_on_a_forgotten_job_is_refused,
+        a_different_outcome_with_a_used_token_is_refused,
+        a_different_result_with_a_used_token_is_refused,
+        an_outcome_after_a_lost_lease_is_refused,
+        of_two_outcomes_in_one_call_the_first_counts,
+        an_outcome_for_a_pruned_job_is_refused,
     }
     progress {
-        what_was_said_last_stays_until_it_is_said_anew,
+        progress_and_checkpoint_stay_until_they_are_updated,
         progress_does_not_count_as_a_change_of_state,
-        only_the_owner_may_speak,
-        an_owner_past_its_lease_may_still_speak,
+        only_the_owner_can_record_progress,
+        an_owner_with_an_expired_lease_can_record_progress,
         progress_out_of_range_is_refused,
         a_finished_job_keeps_its_last_progress,
     }
     logs {
-        lines_come_back_in_the_order_they_were_written,
-        a_line_knows_its_attempt,
-        a_job_sees_its_own_lines_only_and_page_by_page,
-        the_ends_of_several_logs_are_read_at_once,
-        only_the_owner_may_write,
-        too_much_at_once_is_refused_whole,
+        log_lines_are_in_the_order_they_were_written,
+        a_log_line_has_the_number_of_its_attempt,
+        log_pages_hold_the_lines_of_one_job,
+        several_logs_are_read_from_cursors_in_one_call,
+        only_the_owner_can_append_log_lines,
+        a_call_with_too_many_or_too_long_lines_is_refused,
         unknown_jobs_and_pages_out_of_range_are_refused,
     }
     cancel {
         a_waiting_job_is_cancelled_at_once,
         a_running_job_only_gets_a_request,
-        cancelling_again_is_fine_and_changes_nothing,
+        cancelling_a_cancelled_job_succeeds_and_changes_nothing,
         a_finished_job_cannot_be_cancelled,
         an_unknown_job_cannot_be_cancelled,
-        a_success_stands_though_somebody_asked_to_cancel,
-        any_other_end_of_a_job_to_be_cancelled_cancels_it,
-        a_silent_or_slow_owner_of_a_job_to_be_cancelled_loses_it_for_good,
+        a_job_completes_despite_a_cancel_request,
+        any_other_outcome_after_a_cancel_request_cancels_the_job,
+        reaping_or_timing_out_a_job_with_a_cancel_request_cancels_it,
     }
     retry {
-        a_retried_job_is_pending_with_its_history_and_a_clean_slate,
+        a_retried_job_is_pending_and_keeps_its_attempts,
         an_exhausted_job_gets_one_more_attempt,
-        a_crash_loop_is_counted_anew,
+        a_retry_resets_the_crash_loop,
         a_cancelled_job_can_be_retried,
         only_dead_and_cancelled_jobs_can_be_retried,
-        many_are_retried_newest_first_and_step_by_step,
-        whoever_goes_on_retries_each_once_though_they_die_again_at_once,
-        one_call_looks_at_so_many_and_tells_where_to_go_on,
-        of_many_only_the_dead_and_cancelled_that_match_are_retried,
+        many_jobs_are_retried_newest_first_page_by_page,
+        following_the_cursors_retries_each_job_once_even_if_it_dies_again,
+        one_call_scans_a_bounded_number_of_jobs_and_returns_a_cursor,
+        only_matching_dead_and_cancelled_jobs_are_retried,
         limits_out_of_range_are_refused,
     }
-    operate {
-        a_paused_queue_gives_nothing_until_it_is_resumed,
-        what_runs_in_a_paused_queue_goes_on,
-        paused_queues_are_known_by_name,
-        a_more_urgent_job_overtakes,
-        an_urgency_outlasts_the_attempt_it_was_given_in,
-        a_finished_job_has_no_urgency_to_change,
+    queues_and_priority {
+        a_paused_queue_yields_no_jobs_until_it_is_resumed,
+        running_jobs_of_a_paused_queue_continue,
+        paused_queues_are_listed_by_name,
+        a_job_with_raised_priority_is_claimed_first,
+        a_priority_set_during_an_attempt_persists,
+        the_priority_of_a_finished_job_cannot_change,
     }
-    sweep {
+    sweeps {
         a_job_is_promoted_when_its_time_has_come,
         a_retrying_job_is_promoted_after_its_back_off,
-        the_longest_due_are_promoted_first,
-        a_job_that_did_not_start_in_time_is_cancelled_as_expired,
+        jobs_are_promoted_longest_due_first,
+        a_job_that_did_not_start_in_time_expires,
         a_job_that_has_started_does_not_expire,
-        parent_and_child_that_expire_together_both_say_so,
-        the_longest_late_expire_first,
-        a_lease_is_taken_back_only_when_it_has_run_out,
-        the_longest_silent_are_reaped_first,
+        a_parent_and_its_child_that_expire_together_both_have_reason_expired,
+        jobs_expire_longest_overdue_first,
+        a_lease_is_reaped_only_after_it_expired,
+        leases_are_reaped_longest_expired_first,
         losses_in_a_row_are_a_crash_loop,
-        any_word_from_the_worker_breaks_a_row_of_losses,
+        any_outcome_from_a_worker_resets_the_crash_loop,
         a_job_that_lost_its_last_attempt_is_dead,
-        steps_of_nothing_or_too_much_are_refused,
+        sweep_limits_out_of_range_are_refused,
         sweeping_an_empty_store_finds_nothing,
     }
-    time_out {
-        an_attempt_over_its_time_backs_off_like_a_failure,
-        heartbeats_do_not_put_a_timeout_off,
-        the_last_attempt_over_its_time_is_the_death_of_a_job,
-        every_attempt_has_its_own_time,
-        a_job_without_a_timeout_or_without_an_owner_never_times_out,
-        the_longest_over_their_time_end_first,
-        a_worker_that_stops_its_attempt_in_time_says_the_same,
-        the_last_attempt_that_a_worker_stopped_is_the_death_of_a_job,
-        a_worker_that_comes_after_the_sweep_is_answered_alike,
+    timeouts {
+        a_timed_out_attempt_backs_off_like_a_failure,
+        heartbeats_do_not_postpone_a_timeout,
+        a_job_dies_when_its_last_attempt_times_out,
+        every_attempt_has_its_own_timeout,
+        a_job_without_a_timeout_or_without_a_lease_never_times_out,
+        attempts_time_out_longest_overdue_first,
+        a_worker_can_report_a_timeout_before_the_sweep,
+        a_job_dies_when_its_worker_reports_its_last_attempt_as_timed_out,
+        a_timeout_reported_after_the_sweep_gets_the_same_answer,
     }
-    worker {
-        a_worker_is_known_as_it_said,
-        a_heartbeat_shows_that_a_worker_lives,
-        a_heartbeat_of_a_stranger_makes_it_no_worker,
-        another_start_of_a_worker_begins_anew,
-        a_worker_that_says_the_same_again_keeps_what_it_was_told,
-        whoever_was_silent_for_too_long_is_made_known_anew,
-        a_worker_counts_as_dead_by_its_own_measure_and_the_clock_of_the_store,
-        a_worker_that_drains_by_itself_is_shown_so,
-        one_whose_name_was_taken_speaks_for_nobody_else,
-        whoever_names_no_start_changes_nothing_of_one_that_did,
-        the_time_of_the_store_is_its_own,
+    workers {
+        a_worker_is_listed_as_it_registered,
+        a_heartbeat_updates_a_worker,
+        a_heartbeat_does_not_register_a_worker,
+        a_new_instance_of_a_worker_starts_over,
+        registering_again_keeps_the_directive,
+        a_worker_that_counts_as_dead_registers_anew,
+        a_worker_counts_as_dead_after_its_own_interval_by_the_clock_of_the_store,
+        a_worker_that_drains_on_its_own_is_listed_as_draining,
+        an_instance_whose_name_was_taken_cannot_change_the_new_one,
+        an_update_without_an_instance_changes_nothing_of_a_named_instance,
+        the_store_has_its_own_time,
         a_removed_worker_keeps_its_leases,
-        the_longest_silent_are_forgotten_first,
+        silent_workers_are_forgotten_longest_silent_first,
         workers_are_listed_by_name_page_by_page,
-        what_a_worker_should_do_is_told_with_its_next_heartbeat,
+        a_heartbeat_returns_the_directive,
     }
-    operations {
-        an_operation_is_known_as_it_was_begun,
-        jobs_that_come_later_are_none_of_its,
-        an_operation_that_breaks_a_rule_is_refused,
+    bulk_operations {
+        an_operation_is_stored_as_it_was_requested,
+        jobs_enqueued_later_are_excluded,
+        an_invalid_operation_is_refused,
         steps_add_up_until_the_last,
-        a_step_counts_once,
-        of_many_who_take_the_same_step_one_counts,
-        an_operation_that_is_over_stays_as_it_is,
-        a_deposed_leader_moves_no_operation_on,
-        a_step_does_it_to_the_jobs_that_can_take_it,
-        a_job_that_has_left_the_states_of_the_filter_is_left_alone,
-        those_who_wait_for_jobs_that_a_step_ends_are_told,
+        a_step_is_applied_once,
+        of_many_concurrent_equal_steps_one_is_applied,
+        a_finished_operation_does_not_change,
+        a_deposed_leader_cannot_advance_an_operation,
+        a_step_applies_to_the_jobs_that_allow_it,
+        a_job_that_left_the_states_of_the_filter_is_not_changed,
+        a_step_settles_the_dependents_of_jobs_that_it_ends,
         a_job_that_a_step_cancels_with_its_parent_is_counted_as_changed,
-        a_step_that_is_not_taken_changes_no_job,
-        nothing_is_done_after_an_operation_was_stopped_and_all_that_was_is_counted,
+        a_step_that_is_not_applied_changes_no_job,
+        no_step_is_applied_after_an_abort_and_all_earlier_ones_are_counted,
         operations_are_listed_newest_first,
-        open_operations_take_turns,
-        no_tenant_has_more_than_twenty_under_way,
-        no_more_than_a_hundred_run_at_once,
-        operations_are_forgotten_so_long_after_they_were_over,
+        running_operations_take_turns,
+        a_tenant_has_at_most_twenty_running_operations,
+        at_most_a_hundred_operations_run,
+        operations_are_pruned_after_their_retention,
     }
-    keys {
-        a_key_is_known_as_it_was_made,
-        an_id_stands_for_one_key,
-        a_key_that_breaks_a_rule_is_refused,
-        a_key_ends_by_the_clock_of_the_store,
-        a_key_that_was_taken_back_keeps_the_time_it_was_first,
+    api_keys {
+        a_key_is_stored_as_it_was_created,
+        an_id_belongs_to_one_key,
+        an_invalid_key_is_refused,
+        a_key_expires_by_the_clock_of_the_store,
+        a_revoked_key_keeps_the_time_of_its_first_revocation,
         keys_are_listed_by_id_page_by_page,
     }
     audit {
-        a_deed_is_on_record_before_and_after_it_was_done,
-        the_newest_come_first_page_by_page,
-        every_part_of_a_filter_of_deeds_must_match,
-        a_deed_that_breaks_a_rule_is_refused,
-        a_stretch_of_time_is_read_page_by_page,
-        deeds_are_forgotten_by_their_age_the_oldest_first,
+        an_entry_is_stored_before_and_after_its_action,
+        entries_are_listed_newest_first_page_by_page,
+        every_field_of_an_audit_filter_must_match,
+        an_invalid_entry_is_refused,
+        a_range_of_time_is_read_page_by_page,
+        entries_are_pruned_by_age_oldest_first,
     }
     prune {
-        finished_jobs_are_forgotten_each_after_its_own_time,
-        what_is_not_finished_is_never_forgotten,
-        what_is_kept_for_ever_stays,
-        time_counts_from_the_end_of_a_job,
-        a_retried_job_is_kept,
-        log_lines_are_forgotten_by_their_own_age,
-        a_step_is_bounded_and_says_whether_there_is_more,
+        finished_jobs_are_pruned_after_the_retention_of_their_state,
+        unfinished_jobs_are_never_pruned,
+        an_unlimited_retention_keeps_everything,
+        retention_counts_from_the_end_of_a_job,
+        a_retried_job_is_not_pruned,
+        log_lines_are_pruned_by_their_own_age,
+        a_step_of_pruning_is_bounded_and_reports_whether_there_is_more,
     }
     inspect {
-        an_unknown_job_is_nothing,
-        of_several_jobs_it_is_told_where_they_stand,
+        an_unknown_job_is_none,
+        states_and_summaries_of_several_jobs_are_read_in_one_call,
         a_summary_agrees_with_its_job,
-        a_list_shows_the_newest_first_page_by_page,
-        a_page_must_have_a_size_within_limits,
-        every_part_of_a_filter_must_match,
-        a_filter_by_time_takes_in_its_beginning_and_not_its_end,
-        a_list_by_time_begins_at_its_end_and_stops_at_its_beginning,
-        text_is_looked_for_as_it_is_written,
-        a_rare_job_is_found_behind_many_others,
-        depths_count_what_is_unfinished_by_queue_and_state,
-        the_age_of_a_queue_is_that_of_its_longest_claimable_job,
-        a_paused_queue_is_counted_even_when_it_is_empty,
-        queues_are_counted_by_name_page_by_page,
-        one_queue_is_counted_as_it_is_among_others,
+        jobs_are_listed_newest_first_page_by_page,
+        page_sizes_out_of_range_are_refused,
+        every_field_of_a_filter_must_match,
+        a_filter_by_time_includes_its_start_and_excludes_its_end,
+        a_list_by_time_scans_only_its_range,
+        a_text_filter_matches_literally,
+        a_rare_job_is_found_among_many_others,
+        depths_count_unfinished_jobs_by_queue_and_state,
+        the_age_of_a_queue_is_that_of_its_oldest_claimable_job,
+        a_paused_queue_is_listed_even_if_it_is_empty,
+        queue_depths_are_listed_by_name_page_by_page,
+        the_depth_of_one_queue_equals_its_entry_in_the_list,
     }
     lanes {
         an_empty_store_has_no_lanes,
-        lanes_are_listed_once_by_queue_and_type_however_full,
-        only_what_can_be_claimed_makes_a_lane,
+        lanes_are_listed_once_by_queue_and_type,
+        only_claimable_jobs_make_a_lane,
         a_paused_queue_keeps_its_lanes,
-        no_more_lanes_than_asked_for_are_listed_and_the_first_of_them,
+        the_first_lanes_up_to_the_limit_are_listed,
         limits_out_of_range_are_refused,
     }
-    recent {
-        an_empty_store_shows_nothing_but_the_time,
-        without_a_time_what_is_leased_is_shown_and_nothing_else,
-        what_was_recorded_or_ended_since_is_shown_as_it_stands,
-        what_ended_before_is_not_shown,
-        a_job_that_is_no_longer_leased_is_not_shown_as_such,
-        no_more_of_a_kind_than_asked_for_is_shown_and_that_is_told,
-        leased_jobs_are_shown_a_page_at_a_time_each_once,
-        what_was_cancelled_is_shown_from_further_back_and_nothing_else,
-        what_was_given_another_chance_is_shown_until_it_is_over_again,
-        that_a_job_was_given_another_chance_is_forgotten,
-        ids_of_unfinished_jobs_are_shown_a_page_at_a_time_in_their_order,
+    changes {
+        an_empty_store_has_no_changes,
+        without_a_time_only_leased_jobs_are_returned,
+        jobs_enqueued_or_finished_since_are_returned_in_their_current_state,
+        jobs_finished_before_are_not_returned,
+        a_job_that_is_no_longer_leased_leaves_the_leased_pages,
+        each_kind_is_limited_and_the_page_says_whether_there_is_more,
+        leased_jobs_are_paged_each_once,
+        only_cancelled_jobs_are_returned_from_further_back,
+        redriven_jobs_are_returned_until_they_finish_again,
+        redrives_are_pruned,
+        ids_of_unfinished_jobs_are_paged_in_order,
         limits_out_of_range_are_refused,
     }
-    apart {
-        a_store_apart_holds_the_same_jobs,
-        wake_ups_reach_the_subscribers_of_both,
-        a_store_apart_outlives_the_first,
+    dedicated_handle {
+        a_dedicated_handle_sees_the_same_jobs,
+        wakeups_reach_the_subscribers_of_both_handles,
+        a_dedicated_handle_outlives_the_one_it_came_from,
     }
     wakeup {
-        a_new_job_that_is_claimable_wakes_its_queue,
+        a_new_claimable_job_wakes_its_queue,
         a_promoted_job_wakes_its_queue,
-        a_job_handed_back_or_taken_back_wakes_its_queue,
-        a_job_unblocked_or_let_go_wakes_its_queue,
-        a_retried_job_and_a_resumed_queue_wake,
+        a_released_or_reaped_job_wakes_its_queue,
+        an_unblocked_or_released_job_wakes_its_queue,
+        a_retried_job_and_a_resumed_queue_wake_their_queue,
         every_subscriber_is_woken,
     }
     concurrency {
-        sixteen_workers_never_share_one_of_a_thousand_jobs,
-        sixty_four_callers_of_one_key_make_one_job,
-        of_many_verdicts_under_one_token_one_counts,
-        parents_that_finish_together_unblock_their_child_once,
+        sixteen_concurrent_workers_claim_each_of_a_thousand_jobs_once,
+        sixty_four_concurrent_requests_with_one_key_make_one_job,
+        of_many_concurrent_outcomes_with_one_token_one_counts,
+        parents_that_finish_concurrently_unblock_their_child_once,
         a_lease_is_either_reaped_or_finished,
     }
     coordination {
-        a_lone_node_leads_at_once,
+        the_only_candidate_leads_at_once,
         a_leader_that_renews_keeps_its_epoch,
-        nobody_else_leads_while_a_term_runs,
-        a_term_that_ran_out_is_not_renewed_but_begun_anew,
-        a_leader_that_was_deposed_follows,
-        whoever_resigns_is_succeeded_at_once,
-        who_leads_is_known_for_as_long_as_the_term_runs,
-        of_many_candidates_one_leads,
+        no_other_node_leads_during_a_term,
+        renewing_an_ended_term_begins_a_new_epoch,
+        a_deposed_leader_follows,
+        a_resignation_lets_another_node_lead_at_once,
+        the_leader_is_known_during_its_term,
+        of_many_concurrent_candidates_one_leads,
         terms_out_of_range_are_refused,
-        a_deposed_leaders_sweeps_are_refused_and_change_nothing,
-        the_leaders_sweeps_are_done_even_past_its_term_while_nobody_took_over,
-        nodes_are_known_as_they_say_and_by_who_leads,
-        a_node_that_says_nonsense_is_refused,
-        silent_nodes_are_forgotten_the_longest_silent_first,
-        the_agenda_says_what_is_next_and_when,
-        a_job_that_begins_to_wait_for_a_time_is_hinted_at,
-        depths_can_be_folded_by_anybody,
+        sweeps_of_a_deposed_leader_are_refused_and_change_nothing,
+        sweeps_after_the_end_of_a_term_succeed_until_another_node_leads,
+        nodes_are_listed_as_they_registered_and_with_the_leader,
+        an_invalid_node_is_refused,
+        silent_nodes_are_forgotten_longest_silent_first,
+        next_sweep_times_report_when_each_sweep_has_work,
+        a_job_that_waits_for_a_time_wakes_the_timers,
+        depths_can_be_folded_without_a_fence,
     }
     schedules {
-        a_schedule_is_known_as_it_was_put,
-        the_same_again_changes_nothing,
-        an_edit_of_its_times_counts_from_now_and_tells_what_the_old_ones_came_to,
-        an_edit_of_anything_else_loses_no_time,
-        an_edit_in_a_pause_tells_what_had_passed_in_it,
-        an_edit_does_not_lose_what_waits_for_its_jitter,
-        every_bad_field_is_named_and_nothing_is_kept,
-        a_paused_schedule_does_not_fire_and_says_why,
+        a_schedule_is_stored_as_it_was_put,
+        putting_the_same_definition_again_changes_nothing,
+        an_edit_of_the_times_counts_from_now_and_records_the_missed_old_ones,
+        an_edit_of_anything_else_misses_no_occurrence,
+        an_edit_during_a_pause_records_the_skipped_times,
+        an_edit_keeps_an_occurrence_that_waits_for_its_jitter,
+        every_bad_field_of_a_schedule_is_named_and_nothing_is_stored,
+        a_paused_schedule_does_not_fire_and_keeps_its_note,
         a_note_that_is_too_long_is_refused,
-        what_passed_in_a_pause_is_one_line_and_is_not_fired,
-        a_pause_between_two_times_leaves_no_line,
-        what_was_filled_in_a_pause_is_not_passed_over,
-        a_deleted_schedule_is_forgotten_with_its_ledger_and_its_jobs_stay,
-        an_unknown_schedule_is_refused_by_its_name,
+        nominal_times_of_a_pause_are_one_skipped_occurrence,
+        a_pause_between_two_nominal_times_records_nothing,
+        times_backfilled_during_a_pause_are_not_skipped,
+        deleting_a_schedule_deletes_its_ledger_and_keeps_its_jobs,
+        calls_on_an_unknown_schedule_name_it,
         schedules_are_listed_by_name_page_by_page,
     }
     tenants {
-        a_cursor_is_no_job_of_another_tenant,
-        a_page_of_schedules_holds_those_of_the_tenant_alone,
-        a_page_of_operations_holds_those_of_the_tenant_alone,
-        a_page_of_the_audit_holds_deeds_of_the_tenant_alone,
-        no_verb_reaches_a_schedule_of_another,
-        a_schedule_is_its_tenants_for_as_long_as_it_is_there,
-        a_name_that_is_free_again_has_nothing_of_the_tenant_that_had_it,
-        a_job_of_another_tenant_is_as_unknown_as_one_that_is_not_there,
-        jobs_of_several_tenants_in_one_call_wait_for_their_own_alone,
-        of_tenants_that_take_a_name_at_once_one_has_it,
+        a_cursor_does_not_reveal_a_job_of_another_tenant,
+        a_page_of_schedules_holds_only_those_of_the_tenant,
+        a_page_of_operations_holds_only_those_of_the_tenant,
+        a_page_of_audit_entries_holds_only_those_of_the_tenant,
+        no_call_reaches_a_schedule_of_another_tenant,
+        a_schedule_keeps_its_tenant_until_it_is_deleted,
+        a_reused_schedule_name_inherits_nothing_from_its_former_tenant,
+        a_parent_of_another_tenant_is_refused_like_an_unknown_one,
+        jobs_of_several_tenants_in_one_call_depend_only_on_their_own,
+        of_tenants_that_create_one_name_concurrently_one_succeeds,
     }
     firing {
-        an_occurrence_has_a_job_and_a_line,
-        what_the_job_says_of_itself_is_kept,
-        a_nominal_time_fires_once_however_often_it_is_asked_for,
-        a_nominal_time_fires_once_whoever_fires,
-        the_longest_due_fire_first_and_no_more_than_asked_for,
-        late_ones_are_let_go_if_told_to_skip,
-        whatever_is_on_time_fires_though_others_are_let_go,
-        of_late_ones_the_latest_fires_once_by_default,
-        no_late_one_fires_beside_one_on_time_by_default,
-        late_ones_are_caught_up_with_up_to_the_limit,
-        what_was_missed_for_long_is_one_line_and_the_newest_each_one,
-        more_than_one_step_may_fire_is_fired_in_several,
-        a_backlog_keeps_no_other_waiting,
-        jitter_puts_an_occurrence_off_and_keeps_its_time,
-        nothing_fires_before_the_start_nor_from_the_end_on,
+        a_due_occurrence_has_a_job_and_a_ledger_entry,
+        the_job_of_an_occurrence_follows_its_template,
+        repeated_sweeps_fire_a_nominal_time_once,
+        concurrent_sweeps_fire_a_nominal_time_once,
+        schedules_fire_longest_due_first_up_to_the_limit,
+        misfire_skip_records_late_occurrences_as_missed,
+        misfire_skip_fires_occurrences_on_time,
+        by_default_the_latest_late_occurrence_fires_once,
+        by_default_no_late_occurrence_fires_beside_one_on_time,
+        misfire_catch_up_fires_late_occurrences_up_to_its_limit,
+        long_missed_times_are_one_occurrence_and_the_newest_one_each,
+        a_long_backlog_fires_in_several_steps,
+        a_backlog_delays_no_other_schedule,
+        jitter_delays_an_occurrence_and_keeps_its_nominal_time,
+        nothing_fires_before_the_start_or_at_and_after_the_end,
         a_deposed_leader_fires_nothing,
-        the_agenda_says_when_the_next_is_due,
+        next_sweep_times_report_when_a_schedule_is_due,
     }
     overlap {
-        one_is_skipped_while_the_earlier_job_is_unfinished,
-        a_job_that_will_be_tried_again_is_unfinished,
-        a_job_started_by_hand_counts_as_unfinished,
-        all_run_if_they_may,
-        what_runs_where_all_may_is_seen_by_a_stricter_rule,
-        where_all_may_run_the_latest_are_remembered_within_bounds,
-        one_waits_for_the_earlier_to_complete,
-        one_waits_for_the_earlier_to_die,
-        one_waits_for_the_earlier_to_be_cancelled,
-        what_runs_is_asked_to_stop_for_the_new_one,
-        of_several_at_once_the_first_runs_and_the_others_are_skipped,
-        of_several_at_once_the_second_waits_for_the_first,
-        of_several_at_once_the_last_takes_the_place_of_all,
+        overlap_skip_skips_while_the_earlier_job_is_unfinished,
+        a_job_that_will_be_retried_is_unfinished,
+        a_triggered_job_counts_as_unfinished,
+        overlap_allow_runs_all,
+        unfinished_jobs_under_overlap_allow_count_for_a_stricter_policy,
+        overlap_allow_tracks_a_bounded_number_of_open_jobs,
+        overlap_buffer_one_waits_for_the_earlier_job_to_complete,
+        overlap_buffer_one_waits_for_the_earlier_job_to_die,
+        overlap_buffer_one_waits_for_the_earlier_job_to_be_cancelled,
+        overlap_cancel_running_cancels_the_earlier_job,
+        overlap_skip_fires_the_first_of_several_due_at_once,
+        overlap_buffer_one_buffers_the_second_of_several_due_at_once,
+        overlap_cancel_running_fires_the_last_of_several_due_at_once,
     }
     backfill {
-        a_job_by_hand_comes_at_once_and_moves_nothing,
-        a_paused_schedule_can_be_started_by_hand,
-        every_job_by_hand_has_a_line_of_its_own,
-        a_past_range_is_filled_from_its_first_until_before_its_last,
-        a_range_filled_again_stays_as_it_is,
-        a_range_may_have_a_rule_of_its_own_about_overlaps,
-        ranges_that_are_none_or_too_long_are_refused,
-        what_was_missed_can_be_filled,
-        a_range_that_lies_ahead_is_refused_and_nothing_ahead_is_filled,
-        what_its_schedule_will_still_fire_is_not_filled,
-        what_waits_for_its_jitter_is_not_filled,
-        a_range_is_filled_only_between_start_and_end,
-        a_job_by_hand_leaves_a_nominal_time_to_its_schedule,
-        a_ledger_shows_the_newest_first_page_by_page,
-        lines_are_forgotten_so_long_after_they_were_written,
-        a_range_of_long_ago_is_not_filled_twice,
+        a_trigger_enqueues_at_once_and_keeps_the_next_time,
+        a_paused_schedule_can_be_triggered,
+        every_trigger_has_its_own_occurrence,
+        a_backfill_includes_its_start_and_excludes_its_end,
+        backfilling_a_range_again_changes_nothing,
+        a_backfill_can_have_its_own_overlap_policy,
+        empty_and_too_long_ranges_are_refused,
+        missed_occurrences_can_be_backfilled,
+        future_ranges_are_refused_and_future_times_not_backfilled,
+        times_that_the_schedule_will_still_fire_are_not_backfilled,
+        a_time_that_waits_for_its_jitter_is_not_backfilled,
+        a_backfill_stays_between_start_and_end_of_the_schedule,
+        a_trigger_does_not_take_a_nominal_time_of_the_schedule,
+        occurrences_are_listed_newest_first_page_by_page,
+        occurrences_are_pruned_after_their_retention,
+        a_range_of_long_ago_is_not_backfilled_twice,
     }
-    counts {
-        a_job_counts_once_when_it_is_recorded,
-        a_job_counts_once_when_it_is_over,
-        dependents_count_that_end_with_their_parents,
-        what_time_ends_counts,
-        what_schedules_do_counts,
+    metrics {
+        an_enqueued_job_is_counted_once,
+        a_finished_job_is_counted_once,
+        dependents_that_end_with_their_parents_are_counted,
+        jobs_that_sweeps_end_are_counted,
+        occurrences_of_schedules_are_counted,
     }
-    random {
-        the_books_balance_after_any_sequence_of_steps,
+    invariants {
+        states_counts_and_lists_agree_after_any_sequence_of_calls,
     }
 }

@@ -1,4 +1,4 @@
-//! The lines a job writes while it runs.
+//! Log lines of jobs.
 
 use super::{Harness, fixture::*};
 use orchestrix_store::{ClaimedJob, LogEntry, LogLevel, LogLine, Outcome, PageRequest};
@@ -17,7 +17,7 @@ async fn read(h: &Harness, claimed: &ClaimedJob) -> Vec<LogEntry> {
     page.items
 }
 
-pub(super) async fn lines_come_back_in_the_order_they_were_written(h: &Harness) {
+pub(super) async fn log_lines_are_in_the_order_they_were_written(h: &Harness) {
     let claimed = h.start(job("t")).await;
     let earlier = h.now().await - secs(60);
     let odd = LogLine { at: Some(earlier), level: LogLevel::Error, message: "é\n\u{1f980}".into() };
@@ -30,10 +30,10 @@ pub(super) async fn lines_come_back_in_the_order_they_were_written(h: &Harness) 
     let expected =
         [(now - secs(1), LogLevel::Info, "a"), (earlier, LogLevel::Error, "é\n\u{1f980}"), (now, LogLevel::Info, "")];
     assert_eq!(shown, expected);
-    assert!(entries.is_sorted_by(|a, b| a.seq < b.seq), "numbers should grow along the log");
+    assert!(entries.is_sorted_by(|a, b| a.seq < b.seq), "sequence numbers should increase along the log");
 }
 
-pub(super) async fn a_line_knows_its_attempt(h: &Harness) {
+pub(super) async fn a_log_line_has_the_number_of_its_attempt(h: &Harness) {
     let claimed = h.start(job("t")).await;
     write(h, &claimed, vec![line("one")]).await;
     h.end(&claimed, Outcome::fail("not yet")).await;
@@ -43,7 +43,7 @@ pub(super) async fn a_line_knows_its_attempt(h: &Harness) {
     assert_eq!(attempts, [1, 2]);
 }
 
-pub(super) async fn a_job_sees_its_own_lines_only_and_page_by_page(h: &Harness) {
+pub(super) async fn log_pages_hold_the_lines_of_one_job(h: &Harness) {
     let claimed = h.start(job("t")).await;
     let other = h.start(job("other")).await;
     for i in 0..5 {
@@ -62,26 +62,26 @@ pub(super) async fn a_job_sees_its_own_lines_only_and_page_by_page(h: &Harness) 
     assert_eq!(messages, ["0", "1", "2", "3", "4"]);
 }
 
-pub(super) async fn the_ends_of_several_logs_are_read_at_once(h: &Harness) {
+pub(super) async fn several_logs_are_read_from_cursors_in_one_call(h: &Harness) {
     let (first, second) = (h.start(job("first")).await, h.start(job("second")).await);
     write(h, &first, ["a", "b", "c", "d"].map(line).to_vec()).await;
     write(h, &second, ["e"].map(line).to_vec()).await;
     let after = read(h, &first).await[1].seq;
-    // One of them from two places, one that has nothing more, and one that is not there.
+    // One log from two cursors, one without further lines, and an unknown job.
     let end = read(h, &second).await[0].seq;
-    let places = [(first.id(), 0), (first.id(), after), (second.id(), 0), (second.id(), end), (unknown_id(), 0)];
-    let mut lines = h.store.logs_after(&places, 3).await.expect("valid places");
-    lines.sort_by_key(|(place, line)| (*place, line.seq));
+    let cursors = [(first.id(), 0), (first.id(), after), (second.id(), 0), (second.id(), end), (unknown_id(), 0)];
+    let mut lines = h.store.logs_after(&cursors, 3).await.expect("valid cursors");
+    lines.sort_by_key(|(cursor, line)| (*cursor, line.seq));
     let mut expected = Vec::new();
-    for (place, messages) in [(places[0], "abc"), (places[1], "cd"), (places[2], "e")] {
-        expected.extend(messages.chars().map(|message| (place, message.to_string())));
+    for (cursor, messages) in [(cursors[0], "abc"), (cursors[1], "cd"), (cursors[2], "e")] {
+        expected.extend(messages.chars().map(|message| (cursor, message.to_string())));
     }
-    expected.sort_by_key(|(place, _)| *place);
-    assert_eq!(lines.into_iter().map(|(place, line)| (place, line.message)).collect::<Vec<_>>(), expected);
-    assert_eq!(bad_fields(h.store.logs_after(&places, 1_001).await), ["limit"]);
+    expected.sort_by_key(|(cursor, _)| *cursor);
+    assert_eq!(lines.into_iter().map(|(cursor, line)| (cursor, line.message)).collect::<Vec<_>>(), expected);
+    assert_eq!(bad_fields(h.store.logs_after(&cursors, 1_001).await), ["limit"]);
 }
 
-pub(super) async fn only_the_owner_may_write(h: &Harness) {
+pub(super) async fn only_the_owner_can_append_log_lines(h: &Harness) {
     let first = h.start(job("t")).await;
     h.lose(&first).await;
     assert!(lease_lost(&h.store.append_logs(first.token, vec![line("late")]).await));
@@ -94,7 +94,7 @@ pub(super) async fn only_the_owner_may_write(h: &Harness) {
     assert_eq!(messages, ["mine"]);
 }
 
-pub(super) async fn too_much_at_once_is_refused_whole(h: &Harness) {
+pub(super) async fn a_call_with_too_many_or_too_long_lines_is_refused(h: &Harness) {
     let claimed = h.start(job("t")).await;
     let many = vec![line("x"); LogLine::MAX_LINES + 1];
     assert_eq!(bad_fields(h.store.append_logs(claimed.token, many).await), ["lines"]);

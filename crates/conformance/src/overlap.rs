@@ -1,4 +1,4 @@
-//! What happens while earlier jobs of a schedule are unfinished, which the jobs themselves tell.
+//! Overlap policies: what happens while earlier jobs of a schedule are unfinished.
 
 use orchestrix_core::{JobState, Misfire, NewSchedule, Overlap, Timestamp, schedule::Reason};
 
@@ -13,10 +13,10 @@ fn times(first: Timestamp) -> [Timestamp; 5] {
     [0, 60, 120, 180, 240].map(|seconds| first + secs(seconds))
 }
 
-pub(super) async fn one_is_skipped_while_the_earlier_job_is_unfinished(h: &Harness) {
+pub(super) async fn overlap_skip_skips_while_the_earlier_job_is_unfinished(h: &Harness) {
     let t = times(h.begin(with(Overlap::Skip)).await);
     h.fire_at(t[0]).await;
-    assert_eq!(h.fire_at(t[1]).await.count, 1, "the schedule moves on all the same");
+    assert_eq!(h.fire_at(t[1]).await.count, 1, "the schedule moves on nevertheless");
     let running = h.claim_one().await;
     h.fire_at(t[2]).await;
     assert_eq!(h.lines().await, [fired(t[0]), overlapped(t[1]), overlapped(t[2])]);
@@ -26,7 +26,7 @@ pub(super) async fn one_is_skipped_while_the_earlier_job_is_unfinished(h: &Harne
     assert_eq!(h.lines().await[3], fired(t[3]));
 }
 
-pub(super) async fn a_job_that_will_be_tried_again_is_unfinished(h: &Harness) {
+pub(super) async fn a_job_that_will_be_retried_is_unfinished(h: &Harness) {
     let t = times(h.begin(with(Overlap::Skip)).await);
     h.fire_at(t[0]).await;
     let running = h.claim_one().await;
@@ -41,7 +41,7 @@ pub(super) async fn a_job_that_will_be_tried_again_is_unfinished(h: &Harness) {
     assert_eq!(h.lines().await, [fired(t[0]), overlapped(t[1]), fired(t[2]), fired(t[3])]);
 }
 
-pub(super) async fn a_job_started_by_hand_counts_as_unfinished(h: &Harness) {
+pub(super) async fn a_triggered_job_counts_as_unfinished(h: &Harness) {
     let t = times(h.begin(with(Overlap::Skip)).await);
     h.store.trigger_schedule(None, &schedule_name("s")).await.expect("a schedule");
     h.fire_at(t[0]).await;
@@ -52,7 +52,7 @@ pub(super) async fn a_job_started_by_hand_counts_as_unfinished(h: &Harness) {
     assert_eq!(h.lines().await[2..], [fired(t[1])]);
 }
 
-pub(super) async fn all_run_if_they_may(h: &Harness) {
+pub(super) async fn overlap_allow_runs_all(h: &Harness) {
     let t = times(h.begin(with(Overlap::Allow)).await);
     for time in t {
         h.fire_at(time).await;
@@ -61,7 +61,7 @@ pub(super) async fn all_run_if_they_may(h: &Harness) {
     assert_eq!(h.claim_all().await.len(), 5);
 }
 
-pub(super) async fn what_runs_where_all_may_is_seen_by_a_stricter_rule(h: &Harness) {
+pub(super) async fn unfinished_jobs_under_overlap_allow_count_for_a_stricter_policy(h: &Harness) {
     let t = times(h.begin(with(Overlap::Allow)).await);
     h.fire_at(t[0]).await;
     let running = h.claim_one().await;
@@ -77,7 +77,7 @@ pub(super) async fn what_runs_where_all_may_is_seen_by_a_stricter_rule(h: &Harne
     assert_eq!(h.lines().await[3], fired(t[2]));
 }
 
-pub(super) async fn where_all_may_run_the_latest_are_remembered_within_bounds(h: &Harness) {
+pub(super) async fn overlap_allow_tracks_a_bounded_number_of_open_jobs(h: &Harness) {
     let first = h.begin(NewSchedule { overlap: Overlap::Allow, ..every(60) }).await;
     let name = schedule_name("s");
     let fill = async |until: u64, times: u64| {
@@ -90,11 +90,7 @@ pub(super) async fn where_all_may_run_the_latest_are_remembered_within_bounds(h:
         h.end(&claimed, Outcome::DONE).await;
     }
     fill(5, 1).await;
-    assert_eq!(
-        h.schedule().await.open_jobs.len(),
-        Schedule::MAX_UNCHECKED + 1,
-        "nobody asked whether they are finished"
-    );
+    assert_eq!(h.schedule().await.open_jobs.len(), Schedule::MAX_UNCHECKED + 1, "finished jobs were not checked");
     fill(4, 1).await;
     let unfinished = h.claim_all().await.len();
     assert_eq!((unfinished, h.schedule().await.open_jobs.len()), (2, 2));
@@ -105,7 +101,7 @@ pub(super) async fn where_all_may_run_the_latest_are_remembered_within_bounds(h:
     assert_eq!(newest_first(open), newest[..Schedule::MAX_OPEN]);
 }
 
-async fn one_waits_whatever_ends_the_earlier(h: &Harness, end: impl AsyncFn(orchestrix_store::ClaimedJob)) {
+async fn assert_buffered_until_the_earlier_ends(h: &Harness, end: impl AsyncFn(orchestrix_store::ClaimedJob)) {
     let t = times(h.begin(with(Overlap::BufferOne)).await);
     h.fire_at(t[0]).await;
     let running = h.claim_one().await;
@@ -117,34 +113,34 @@ async fn one_waits_whatever_ends_the_earlier(h: &Harness, end: impl AsyncFn(orch
     assert_eq!((waiting.state, waiting.depends_on), (JobState::Blocked, vec![running.id()]));
     end(running).await;
     assert_eq!(h.claim_one().await.id(), waiting.id);
-    // That one runs now, so there is room for another behind it.
+    // That one runs now, so another can be buffered behind it.
     h.fire_at(t[3]).await;
     assert_eq!(h.job_of(t[3]).await.depends_on, [waiting.id]);
 }
 
-pub(super) async fn one_waits_for_the_earlier_to_complete(h: &Harness) {
-    one_waits_whatever_ends_the_earlier(h, async |running| {
+pub(super) async fn overlap_buffer_one_waits_for_the_earlier_job_to_complete(h: &Harness) {
+    assert_buffered_until_the_earlier_ends(h, async |running| {
         h.end(&running, Outcome::DONE).await;
     })
     .await;
 }
 
-pub(super) async fn one_waits_for_the_earlier_to_die(h: &Harness) {
-    one_waits_whatever_ends_the_earlier(h, async |running| {
+pub(super) async fn overlap_buffer_one_waits_for_the_earlier_job_to_die(h: &Harness) {
+    assert_buffered_until_the_earlier_ends(h, async |running| {
         assert_eq!(h.end(&running, fatal("no use")).await, JobState::Dead);
     })
     .await;
 }
 
-pub(super) async fn one_waits_for_the_earlier_to_be_cancelled(h: &Harness) {
-    one_waits_whatever_ends_the_earlier(h, async |running| {
+pub(super) async fn overlap_buffer_one_waits_for_the_earlier_job_to_be_cancelled(h: &Harness) {
+    assert_buffered_until_the_earlier_ends(h, async |running| {
         h.store.cancel_job(running.id()).await.expect("a running job");
         assert_eq!(h.end(&running, Outcome::Cancelled).await, JobState::Cancelled);
     })
     .await;
 }
 
-pub(super) async fn what_runs_is_asked_to_stop_for_the_new_one(h: &Harness) {
+pub(super) async fn overlap_cancel_running_cancels_the_earlier_job(h: &Harness) {
     let t = times(h.begin(with(Overlap::CancelRunning)).await);
     h.fire_at(t[0]).await;
     let running = h.claim_one().await;
@@ -156,7 +152,7 @@ pub(super) async fn what_runs_is_asked_to_stop_for_the_new_one(h: &Harness) {
     let waiting = h.job_of(t[1]).await;
     assert_eq!((waiting.state, waiting.depends_on.as_slice()), (JobState::Pending, [].as_slice()));
     h.fire_at(t[2]).await;
-    assert_eq!(h.state(waiting.id).await, JobState::Cancelled, "nobody had started it");
+    assert_eq!(h.state(waiting.id).await, JobState::Cancelled, "it had not started");
     assert_eq!(h.job_of(t[2]).await.state, JobState::Pending);
     assert_eq!(h.lines().await, [fired(t[0]), fired(t[1]), fired(t[2])]);
     assert_eq!(h.end(&running, Outcome::Cancelled).await, JobState::Cancelled);
@@ -169,13 +165,13 @@ async fn caught_up(h: &Harness, overlap: Overlap) -> ([Timestamp; 5], Vec<Line>)
     (t, lines)
 }
 
-pub(super) async fn of_several_at_once_the_first_runs_and_the_others_are_skipped(h: &Harness) {
+pub(super) async fn overlap_skip_fires_the_first_of_several_due_at_once(h: &Harness) {
     let (t, lines) = caught_up(h, Overlap::Skip).await;
     let late = fired_for(t[0], Reason::CatchUp);
     assert_eq!(lines, [late, overlapped(t[1]), overlapped(t[2]), overlapped(t[3]), overlapped(t[4])]);
 }
 
-pub(super) async fn of_several_at_once_the_second_waits_for_the_first(h: &Harness) {
+pub(super) async fn overlap_buffer_one_buffers_the_second_of_several_due_at_once(h: &Harness) {
     let (t, lines) = caught_up(h, Overlap::BufferOne).await;
     let late = |time| fired_for(time, Reason::CatchUp);
     assert_eq!(lines, [late(t[0]), late(t[1]), overlapped(t[2]), overlapped(t[3]), overlapped(t[4])]);
@@ -184,7 +180,7 @@ pub(super) async fn of_several_at_once_the_second_waits_for_the_first(h: &Harnes
     assert_eq!(second.depends_on, [first.id]);
 }
 
-pub(super) async fn of_several_at_once_the_last_takes_the_place_of_all(h: &Harness) {
+pub(super) async fn overlap_cancel_running_fires_the_last_of_several_due_at_once(h: &Harness) {
     let (t, lines) = caught_up(h, Overlap::CancelRunning).await;
     let late = fired_for(t[4], Reason::CatchUp);
     assert_eq!(lines, [overlapped(t[0]), overlapped(t[1]), overlapped(t[2]), overlapped(t[3]), late]);

@@ -1,4 +1,4 @@
-//! What a running job says of itself.
+//! Progress and checkpoints of running jobs.
 
 use orchestrix_core::{Json, Progress};
 
@@ -17,7 +17,7 @@ fn checkpoint(text: &str) -> ProgressUpdate {
     ProgressUpdate { progress: None, checkpoint: Some(Json::trusted(text)) }
 }
 
-pub(super) async fn what_was_said_last_stays_until_it_is_said_anew(h: &Harness) {
+pub(super) async fn progress_and_checkpoint_stay_until_they_are_updated(h: &Harness) {
     let claimed = h.start(job("t")).await;
     for update in [percent(10.0), checkpoint("[1]"), message("reading"), ProgressUpdate::default()] {
         h.store.record_progress(claimed.token, update).await.expect("a current token");
@@ -38,7 +38,7 @@ pub(super) async fn progress_does_not_count_as_a_change_of_state(h: &Harness) {
     assert_eq!((after.updated_at, after.lease_expires_at), (before.updated_at, before.lease_expires_at));
 }
 
-pub(super) async fn only_the_owner_may_speak(h: &Harness) {
+pub(super) async fn only_the_owner_can_record_progress(h: &Harness) {
     let first = h.start(job("t")).await;
     h.lose(&first).await;
     assert!(lease_lost(&h.store.record_progress(first.token, percent(1.0)).await));
@@ -50,7 +50,7 @@ pub(super) async fn only_the_owner_may_speak(h: &Harness) {
     assert!(lease_lost(&h.store.record_progress(second.token, percent(100.0)).await));
 }
 
-pub(super) async fn an_owner_past_its_lease_may_still_speak(h: &Harness) {
+pub(super) async fn an_owner_with_an_expired_lease_can_record_progress(h: &Harness) {
     let claimed = h.start(job("t")).await;
     h.advance(secs(300)).await;
     h.store.record_progress(claimed.token, percent(1.0)).await.expect("a current token");

@@ -1,4 +1,4 @@
-//! Forgetting what is past its retention: nothing before its time, and everything soon after.
+//! Pruning: nothing before its retention ends, and everything soon after.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ const RETENTION: Retention = Retention {
     operations: secs(25 * 24 * 3600),
 };
 
-/// What a backend that forgets by whole days may take longer.
+/// How much longer a backend that prunes by whole days may take.
 const SLACK: Duration = secs(2 * 24 * 3600);
 
 async fn prune(h: &Harness) {
@@ -39,7 +39,7 @@ async fn completed(h: &Harness) -> JobId {
     claimed.id()
 }
 
-pub(super) async fn finished_jobs_are_forgotten_each_after_its_own_time(h: &Harness) {
+pub(super) async fn finished_jobs_are_pruned_after_the_retention_of_their_state(h: &Harness) {
     let completed = completed(h).await;
     let dead = h.dead(job("dead")).await;
     let cancelled = h.enqueue(job("cancelled")).await;
@@ -49,15 +49,15 @@ pub(super) async fn finished_jobs_are_forgotten_each_after_its_own_time(h: &Harn
         let last = start + kept - Duration::from_micros(1);
         h.advance(last.duration_since(h.now().await).try_into().expect("a later time")).await;
         prune(h).await;
-        assert!(exists(h, id).await, "it was forgotten too early");
+        assert!(exists(h, id).await, "it was pruned too early");
         h.advance(SLACK).await;
         prune(h).await;
-        assert!(!exists(h, id).await, "it should be forgotten by now");
+        assert!(!exists(h, id).await, "it should be pruned by now");
     }
     assert_eq!(h.listed(&JobFilter::default()).await, []);
 }
 
-pub(super) async fn what_is_not_finished_is_never_forgotten(h: &Harness) {
+pub(super) async fn unfinished_jobs_are_never_pruned(h: &Harness) {
     let running = h.start(job("running")).await;
     let failed = h.start(job("retrying")).await;
     h.end(&failed, Outcome::fail("not yet")).await;
@@ -68,11 +68,11 @@ pub(super) async fn what_is_not_finished_is_never_forgotten(h: &Harness) {
     for id in [running.id(), failed.id(), pending, blocked] {
         assert!(exists(h, id).await);
     }
-    // Nor what they were handed.
+    // Nor are their payloads.
     assert_eq!(h.claim_one().await.payload, h.job(pending).await.payload);
 }
 
-pub(super) async fn what_is_kept_for_ever_stays(h: &Harness) {
+pub(super) async fn an_unlimited_retention_keeps_everything(h: &Harness) {
     let done = h.start(job("t")).await;
     let line = LogLine { at: None, level: LogLevel::Info, message: "kept".into() };
     h.store.append_logs(done.token, vec![line]).await.expect("a current token");
@@ -86,7 +86,7 @@ pub(super) async fn what_is_kept_for_ever_stays(h: &Harness) {
     assert_eq!(h.store.job_logs(done.id(), &PageRequest::first(10)).await.expect("a job that exists").items.len(), 1);
 }
 
-pub(super) async fn time_counts_from_the_end_of_a_job(h: &Harness) {
+pub(super) async fn retention_counts_from_the_end_of_a_job(h: &Harness) {
     let claimed = h.start(job("t")).await;
     h.advance(100 * DAY).await;
     h.end(&claimed, Outcome::DONE).await;
@@ -94,7 +94,7 @@ pub(super) async fn time_counts_from_the_end_of_a_job(h: &Harness) {
     assert_eq!(h.state(claimed.id()).await, JobState::Completed);
 }
 
-pub(super) async fn a_retried_job_is_kept(h: &Harness) {
+pub(super) async fn a_retried_job_is_not_pruned(h: &Harness) {
     let id = h.dead(job("t")).await;
     h.store.retry_job(id).await.expect("a dead job");
     h.advance(100 * DAY).await;
@@ -102,7 +102,7 @@ pub(super) async fn a_retried_job_is_kept(h: &Harness) {
     assert_eq!(h.state(id).await, JobState::Pending);
 }
 
-pub(super) async fn log_lines_are_forgotten_by_their_own_age(h: &Harness) {
+pub(super) async fn log_lines_are_pruned_by_their_own_age(h: &Harness) {
     let claimed = h.start(job("t")).await;
     let line = |message: &str| LogLine { at: None, level: LogLevel::Info, message: message.into() };
     h.store.append_logs(claimed.token, vec![line("old")]).await.expect("a current token");
@@ -118,7 +118,7 @@ pub(super) async fn log_lines_are_forgotten_by_their_own_age(h: &Harness) {
     assert_eq!(messages().await, ["new"]);
 }
 
-pub(super) async fn a_step_is_bounded_and_says_whether_there_is_more(h: &Harness) {
+pub(super) async fn a_step_of_pruning_is_bounded_and_reports_whether_there_is_more(h: &Harness) {
     for _ in 0..5 {
         completed(h).await;
     }
@@ -131,5 +131,5 @@ pub(super) async fn a_step_is_bounded_and_says_whether_there_is_more(h: &Harness
             return;
         }
     }
-    panic!("it never ends");
+    panic!("pruning never ends");
 }

@@ -1,16 +1,16 @@
-//! Another chance for the dead and the cancelled, one by one and by the filter.
+//! Retries of dead and cancelled jobs, by id and by filter.
 
 use orchestrix_core::{Event, JobId, JobState, Json, NewJob, Progress};
 
 use super::{Harness, fixture::*};
 use orchestrix_store::{JobFilter, Outcome, PageRequest, ProgressUpdate, inspect::MAX_SCAN};
 
-// The first page of what is retried.
+// Retries one page.
 async fn retried(h: &Harness, filter: &JobFilter, limit: usize) -> Vec<JobId> {
     h.store.retry_jobs(filter, &PageRequest::first(limit)).await.expect("a valid page").items
 }
 
-pub(super) async fn a_retried_job_is_pending_with_its_history_and_a_clean_slate(h: &Harness) {
+pub(super) async fn a_retried_job_is_pending_and_keeps_its_attempts(h: &Harness) {
     let claimed = h.start(NewJob { expires_at: Some(h.now().await + secs(5)), ..job("t") }).await;
     let progress = Some(Progress { percent: Some(50.0), message: None });
     let update = ProgressUpdate { progress, checkpoint: Some(Json::trusted("7")) };
@@ -39,7 +39,7 @@ pub(super) async fn an_exhausted_job_gets_one_more_attempt(h: &Harness) {
     }
 }
 
-pub(super) async fn a_crash_loop_is_counted_anew(h: &Harness) {
+pub(super) async fn a_retry_resets_the_crash_loop(h: &Harness) {
     h.enqueue(NewJob { max_attempts: 100, ..job("t") }).await;
     for expected in [JobState::Pending, JobState::Pending, JobState::Dead] {
         let claimed = h.claim_one().await;
@@ -60,7 +60,7 @@ pub(super) async fn a_cancelled_job_can_be_retried(h: &Harness) {
     h.advance(secs(5)).await;
     assert_eq!(h.expire().await.count, 1);
     assert_eq!(h.store.retry_job(id).await.expect("a cancelled job"), JobState::Pending);
-    assert_eq!(h.expire().await.count, 0, "its expiry is behind it");
+    assert_eq!(h.expire().await.count, 0, "a retried job no longer expires");
     assert_eq!(h.claim_one().await.id(), id);
 }
 
@@ -79,7 +79,7 @@ pub(super) async fn only_dead_and_cancelled_jobs_can_be_retried(h: &Harness) {
     assert!(not_found(&h.store.retry_job(id).await, id));
 }
 
-pub(super) async fn many_are_retried_newest_first_and_step_by_step(h: &Harness) {
+pub(super) async fn many_jobs_are_retried_newest_first_page_by_page(h: &Harness) {
     let mut dead = Vec::new();
     for _ in 0..5 {
         dead.push(h.dead(job("t")).await);
@@ -91,7 +91,7 @@ pub(super) async fn many_are_retried_newest_first_and_step_by_step(h: &Harness) 
     assert_eq!(h.claim_all().await.len(), 5);
 }
 
-pub(super) async fn whoever_goes_on_retries_each_once_though_they_die_again_at_once(h: &Harness) {
+pub(super) async fn following_the_cursors_retries_each_job_once_even_if_it_dies_again(h: &Harness) {
     let mut dead = Vec::new();
     for _ in 0..7 {
         dead.push(h.dead(job("t")).await);
@@ -109,10 +109,10 @@ pub(super) async fn whoever_goes_on_retries_each_once_though_they_die_again_at_o
         let Some(next) = part.next else { break };
         page = PageRequest::after(next, 3);
     }
-    assert_eq!(all, newest_first(dead), "the older ones too, and none twice");
+    assert_eq!(all, newest_first(dead), "all of them, and none twice");
 }
 
-pub(super) async fn one_call_looks_at_so_many_and_tells_where_to_go_on(h: &Harness) {
+pub(super) async fn one_call_scans_a_bounded_number_of_jobs_and_returns_a_cursor(h: &Harness) {
     let soon = NewJob { expires_at: Some(h.now().await + secs(5)), ..job("t") };
     let wanted = h.enqueue(NewJob { queue: queue("rare"), ..soon.clone() }).await;
     for more in [MAX_SCAN, 10] {
@@ -122,13 +122,13 @@ pub(super) async fn one_call_looks_at_so_many_and_tells_where_to_go_on(h: &Harne
     while h.expire().await.count > 0 {}
     let rare = JobFilter { queue: Some(queue("rare")), ..JobFilter::default() };
     let first = h.store.retry_jobs(&rare, &PageRequest::first(10)).await.expect("a valid page");
-    assert_eq!(first.items, [], "it lies behind more than one call looks at");
-    let second = PageRequest::after(first.next.expect("there is more to look at"), 10);
+    assert_eq!(first.items, [], "it lies behind more jobs than one call scans");
+    let second = PageRequest::after(first.next.expect("there is a next page"), 10);
     let second = h.store.retry_jobs(&rare, &second).await.expect("a valid page");
     assert_eq!((second.items, second.next), (vec![wanted], None));
 }
 
-pub(super) async fn of_many_only_the_dead_and_cancelled_that_match_are_retried(h: &Harness) {
+pub(super) async fn only_matching_dead_and_cancelled_jobs_are_retried(h: &Harness) {
     let mail = |name: &str| NewJob { queue: queue("mail"), ..job(name) };
     let dead = h.dead(mail("dead")).await;
     let other = h.dead(job("other")).await;

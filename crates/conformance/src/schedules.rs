@@ -1,4 +1,4 @@
-//! Schedules set up, changed, stopped, let go and forgotten.
+//! Schedules: put, edit, pause, resume, delete.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use orchestrix_core::{
 use super::{Harness, fixture::*};
 use orchestrix_store::{Backfill, JobFilter, PageRequest, PutResult, Result, StoreError};
 
-// Every field other than its default.
+// Every field differs from its default.
 fn full(now: Timestamp) -> NewSchedule {
     let mut resources = Resources::default();
     resources.set(LimitKey::trusted("gpu"), 0.5).expect("a valid amount");
@@ -48,7 +48,7 @@ fn full(now: Timestamp) -> NewSchedule {
     }
 }
 
-pub(super) async fn a_schedule_is_known_as_it_was_put(h: &Harness) {
+pub(super) async fn a_schedule_is_stored_as_it_was_put(h: &Harness) {
     assert_eq!(h.store.schedule(None, &schedule_name("s")).await.expect("a store that answers"), None);
     let start = h.now().await;
     let definition = full(start);
@@ -58,10 +58,10 @@ pub(super) async fn a_schedule_is_known_as_it_was_put(h: &Harness) {
     assert_eq!((kept.created_at, kept.updated_at, kept.last_fired_at), (start, start, None));
     assert_eq!((kept.next_nominal, kept.next_fire_at), (None, None), "it is paused");
     assert_eq!(kept.tzdb, tzdb_version());
-    let going = NewSchedule { paused: false, note: None, ..definition.clone() };
-    assert_eq!(h.put(going.clone()).await, PutResult::Unchanged, "what is paused stays so until it is resumed");
+    let active = NewSchedule { paused: false, note: None, ..definition.clone() };
+    assert_eq!(h.put(active.clone()).await, PutResult::Unchanged, "a paused schedule stays paused until it is resumed");
     assert_eq!(h.schedule().await, kept);
-    let edited = NewSchedule { jitter: Duration::ZERO, ..going };
+    let edited = NewSchedule { jitter: Duration::ZERO, ..active };
     assert_eq!(h.put(edited.clone()).await, PutResult::Updated);
     let kept = h.schedule().await;
     assert_eq!(kept.definition, NewSchedule { paused: true, note: definition.note, ..edited.clone() });
@@ -73,7 +73,7 @@ pub(super) async fn a_schedule_is_known_as_it_was_put(h: &Harness) {
     assert_eq!(h.ledger().await, []);
 }
 
-pub(super) async fn the_same_again_changes_nothing(h: &Harness) {
+pub(super) async fn putting_the_same_definition_again_changes_nothing(h: &Harness) {
     let first = h.begin(every(60)).await;
     h.fire_at(first).await;
     let before = h.schedule().await;
@@ -82,33 +82,33 @@ pub(super) async fn the_same_again_changes_nothing(h: &Harness) {
     assert_eq!(h.schedule().await, before);
 }
 
-pub(super) async fn an_edit_of_its_times_counts_from_now_and_tells_what_the_old_ones_came_to(h: &Harness) {
+pub(super) async fn an_edit_of_the_times_counts_from_now_and_records_the_missed_old_ones(h: &Harness) {
     let first = h.begin(every(60)).await;
     h.fire_at(first).await;
-    // Five more are due by now, and nobody came to fire them.
+    // Five more are due, and no sweep fired them.
     h.advance(secs(300)).await;
     let now = h.now().await;
     let edited = NewSchedule { misfire: Misfire::CatchUp, job: job("other"), ..every(120) };
     assert_eq!(h.put(edited.clone()).await, PutResult::Updated);
     assert_eq!(h.fire().await.count, 0, "an edit fires nothing by itself");
     let ledger = h.ledger().await;
-    assert_eq!(h.lines().await, [fired(first), missed(first + secs(60))], "its ledger stays");
+    assert_eq!(h.lines().await, [fired(first), missed(first + secs(60))], "its ledger is kept");
     let passed = &ledger[1];
     assert_eq!((passed.until, passed.count, passed.at), (first + secs(300), 5, now));
     let after = h.schedule().await;
     assert_eq!((after.created_at < now, after.updated_at, after.last_fired_at), (true, now, Some(first)));
-    let next = after.next_nominal.expect("it goes on");
+    let next = after.next_nominal.expect("a next time");
     assert_eq!(Some(next), edited.cadence.next_after(now));
     h.store.cancel_job(h.job_of(first).await.id).await.expect("a waiting job");
     h.fire_at(next).await;
     assert_eq!(h.job_of(next).await.job_type, job_type("other"));
 }
 
-pub(super) async fn an_edit_of_anything_else_loses_no_time(h: &Harness) {
+pub(super) async fn an_edit_of_anything_else_misses_no_occurrence(h: &Harness) {
     let first = h.begin(NewSchedule { overlap: Overlap::Allow, ..every(60) }).await;
     h.fire_at(first).await;
     let before = h.schedule().await;
-    // Three more are due by now, and nobody came to fire them.
+    // Three more are due, and no sweep fired them.
     h.advance(secs(185)).await;
     let edited = NewSchedule { misfire: Misfire::CatchUp, overlap: Overlap::Allow, job: job("other"), ..every(60) };
     assert_eq!(h.put(edited).await, PutResult::Updated);
@@ -121,7 +121,7 @@ pub(super) async fn an_edit_of_anything_else_loses_no_time(h: &Harness) {
     assert_eq!(h.job_of(first + secs(60)).await.job_type, job_type("other"));
 }
 
-pub(super) async fn an_edit_in_a_pause_tells_what_had_passed_in_it(h: &Harness) {
+pub(super) async fn an_edit_during_a_pause_records_the_skipped_times(h: &Harness) {
     let name = schedule_name("s");
     let first = h.begin(every(60)).await;
     h.fire_at(first).await;
@@ -132,14 +132,14 @@ pub(super) async fn an_edit_in_a_pause_tells_what_had_passed_in_it(h: &Harness) 
     assert_eq!((line.nominal, line.until, line.count), (first + secs(60), first + secs(180), 3));
     assert_eq!((line.outcome, line.reason), (OccurrenceOutcome::Skipped, Some(Reason::Paused)));
     h.store.resume_schedule(None, &name).await.expect("a schedule");
-    assert_eq!(h.ledger().await.len(), 2, "none is told twice");
+    assert_eq!(h.ledger().await.len(), 2, "no time is recorded twice");
 }
 
-pub(super) async fn an_edit_does_not_lose_what_waits_for_its_jitter(h: &Harness) {
+pub(super) async fn an_edit_keeps_an_occurrence_that_waits_for_its_jitter(h: &Harness) {
     let jittered = NewSchedule { jitter: secs(50), overlap: Overlap::Allow, ..every(60) };
     let first = h.begin(jittered.clone()).await;
     let due = jittered.timing().due(first);
-    assert!(due > first, "{due} would prove nothing");
+    assert!(due > first, "the test needs a jitter, not {due}");
     h.pass_until(first).await;
     h.put(NewSchedule { job: job("other"), ..jittered.clone() }).await;
     assert_eq!(h.schedule().await.next_fire_at, Some(due));
@@ -147,13 +147,13 @@ pub(super) async fn an_edit_does_not_lose_what_waits_for_its_jitter(h: &Harness)
     assert_eq!(h.lines().await, [fired(first)]);
     assert_eq!(h.job_of(first).await.job_type, job_type("other"));
     let second = first + secs(60);
-    assert!(jittered.timing().due(second) > second, "it would prove nothing");
+    assert!(jittered.timing().due(second) > second, "the test needs a jitter");
     h.pass_until(second).await;
     h.put(NewSchedule { jitter: secs(10), ..jittered }).await;
-    assert_eq!(h.lines().await, [fired(first), missed(second)], "it is not fired, and that is told");
+    assert_eq!(h.lines().await, [fired(first), missed(second)], "it is recorded as missed");
 }
 
-pub(super) async fn every_bad_field_is_named_and_nothing_is_kept(h: &Harness) {
+pub(super) async fn every_bad_field_of_a_schedule_is_named_and_nothing_is_stored(h: &Harness) {
     let now = h.now().await;
     let bad = NewSchedule {
         catch_up_limit: 0,
@@ -181,7 +181,7 @@ pub(super) async fn every_bad_field_is_named_and_nothing_is_kept(h: &Harness) {
     assert_eq!(h.schedule().await, before);
 }
 
-pub(super) async fn a_paused_schedule_does_not_fire_and_says_why(h: &Harness) {
+pub(super) async fn a_paused_schedule_does_not_fire_and_keeps_its_note(h: &Harness) {
     let name = schedule_name("s");
     let first = h.begin(every(60)).await;
     assert!(h.store.pause_schedule(None, &name, Some("broken".into())).await.expect("a schedule"));
@@ -190,8 +190,8 @@ pub(super) async fn a_paused_schedule_does_not_fire_and_says_why(h: &Harness) {
     assert_eq!((paused.next_nominal, paused.next_fire_at), (None, None));
     assert_eq!(h.fire_at(first + secs(120)).await.count, 0);
     assert_eq!((h.ledger().await, h.listed(&JobFilter::default()).await), (vec![], vec![]));
-    assert!(!h.store.pause_schedule(None, &name, None).await.expect("a schedule"), "it did not run");
-    assert_eq!(h.schedule().await, paused, "nothing new was said");
+    assert!(!h.store.pause_schedule(None, &name, None).await.expect("a schedule"), "it was not active");
+    assert_eq!(h.schedule().await, paused, "nothing changed");
     assert!(!h.store.pause_schedule(None, &name, Some("still".into())).await.expect("a schedule"));
     assert_eq!(h.schedule().await.definition.note.as_deref(), Some("still"));
 }
@@ -204,14 +204,14 @@ pub(super) async fn a_note_that_is_too_long_is_refused(h: &Harness) {
     assert_eq!(h.schedule().await, before);
 }
 
-pub(super) async fn what_passed_in_a_pause_is_one_line_and_is_not_fired(h: &Harness) {
+pub(super) async fn nominal_times_of_a_pause_are_one_skipped_occurrence(h: &Harness) {
     let name = schedule_name("s");
     let first = h.begin(NewSchedule { misfire: Misfire::CatchUp, ..every(60) }).await;
     h.fire_at(first).await;
     h.store.pause_schedule(None, &name, Some("broken".into())).await.expect("a schedule");
     h.advance(secs(200)).await;
     assert!(h.store.resume_schedule(None, &name).await.expect("a schedule"));
-    assert_eq!(h.fire().await.count, 0, "to resume fires nothing by itself");
+    assert_eq!(h.fire().await.count, 0, "a resume fires nothing by itself");
     let line = h.ledger().await.pop().expect("a line");
     assert_eq!((line.nominal, line.until, line.count), (first + secs(60), first + secs(180), 3));
     assert_eq!((line.outcome, line.reason, line.job), (OccurrenceOutcome::Skipped, Some(Reason::Paused), None));
@@ -225,7 +225,7 @@ pub(super) async fn what_passed_in_a_pause_is_one_line_and_is_not_fired(h: &Harn
     assert_eq!(h.lines().await.last(), Some(&fired(first + secs(240))));
 }
 
-pub(super) async fn a_pause_between_two_times_leaves_no_line(h: &Harness) {
+pub(super) async fn a_pause_between_two_nominal_times_records_nothing(h: &Harness) {
     let name = schedule_name("s");
     let first = h.begin(every(60)).await;
     h.fire_at(first).await;
@@ -236,10 +236,10 @@ pub(super) async fn a_pause_between_two_times_leaves_no_line(h: &Harness) {
     assert_eq!(h.schedule().await.next_nominal, Some(first + secs(60)));
 }
 
-pub(super) async fn what_was_filled_in_a_pause_is_not_passed_over(h: &Harness) {
+pub(super) async fn times_backfilled_during_a_pause_are_not_skipped(h: &Harness) {
     let name = schedule_name("s");
     h.put(NewSchedule { paused: true, overlap: Overlap::Allow, ..every(60) }).await;
-    let first = every(60).cadence.next_after(h.now().await).expect("an interval goes on");
+    let first = every(60).cadence.next_after(h.now().await).expect("an interval never ends");
     h.pass_until(first + secs(150)).await;
     let range = Backfill { from: first, to: first + secs(1), overlap: None };
     assert_eq!(h.store.backfill_schedule(None, &name, &range).await.expect("a valid range"), 1);
@@ -250,7 +250,7 @@ pub(super) async fn what_was_filled_in_a_pause_is_not_passed_over(h: &Harness) {
     assert_eq!((ledger[1].outcome, ledger.len()), (OccurrenceOutcome::Skipped, 2));
 }
 
-pub(super) async fn a_deleted_schedule_is_forgotten_with_its_ledger_and_its_jobs_stay(h: &Harness) {
+pub(super) async fn deleting_a_schedule_deletes_its_ledger_and_keeps_its_jobs(h: &Harness) {
     let name = schedule_name("s");
     let first = h.begin(every(60)).await;
     h.fire_at(first).await;
@@ -261,16 +261,17 @@ pub(super) async fn a_deleted_schedule_is_forgotten_with_its_ledger_and_its_jobs
     h.advance(secs(600)).await;
     assert_eq!(h.fire().await, orchestrix_store::SweepResult::default());
     assert_eq!(h.listed(&JobFilter::default()).await, [id]);
-    // One of the same name begins anew: its ledger is empty, and what an earlier one left unfinished is not its own.
+    // A new schedule with the same name starts with an empty ledger, and unfinished jobs of the old one are not its
+    // own.
     let again = h.begin(every(60)).await;
     assert_eq!(h.ledger().await, []);
     h.fire_at(again).await;
     assert_eq!(h.lines().await, [fired(again)]);
 }
 
-pub(super) async fn an_unknown_schedule_is_refused_by_its_name(h: &Harness) {
+pub(super) async fn calls_on_an_unknown_schedule_name_it(h: &Harness) {
     h.begin(every(60)).await;
-    let name = schedule_name("nobody");
+    let name = schedule_name("unknown");
     let now = h.now().await;
     let range = Backfill { from: now, to: now + secs(60), overlap: None };
     let unknown = |answer: Result<()>| match answer {
@@ -296,7 +297,7 @@ pub(super) async fn schedules_are_listed_by_name_page_by_page(h: &Harness) {
         let Some(next) = part.next else { break };
         page = PageRequest::after(next, 2);
     }
-    assert_eq!(names, ["C", "a-1", "a.1", "b", "d"], "in the order of their bytes");
+    assert_eq!(names, ["C", "a-1", "a.1", "b", "d"], "sorted by bytes");
     assert_eq!(bad_fields(h.store.list_schedules(None, &PageRequest::first(0)).await), ["limit"]);
     assert_eq!(bad_fields(h.store.list_schedules(None, &PageRequest::first(1_001)).await), ["limit"]);
 }

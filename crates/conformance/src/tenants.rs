@@ -1,4 +1,4 @@
-//! What belongs to another tenant is not there: not in lists, not in their cursors, not for any verb.
+//! Tenant scopes: what belongs to another tenant is in no list, in no cursor, and out of reach of every call.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -14,7 +14,7 @@ fn tenant(name: &str) -> Tenant {
     Tenant::new(name).expect("a valid name")
 }
 
-// Every minute, a job of this tenant.
+// A schedule of this tenant, every minute.
 fn of(owner: &str, name: &str) -> NewSchedule {
     let job = NewJob { tenant: tenant(owner), ..job("tick") };
     NewSchedule { name: schedule_name(name), job, ..every(60) }
@@ -24,8 +24,8 @@ fn not_there<T: std::fmt::Debug>(result: &Result<T>) {
     assert!(matches!(result, Err(StoreError::ScheduleNotFound(name)) if name.as_str() == "s"), "{result:?}");
 }
 
-pub(super) async fn a_page_of_schedules_holds_those_of_the_tenant_alone(h: &Harness) {
-    // The cursor of a page that was cut down afterwards would be one of the others.
+pub(super) async fn a_page_of_schedules_holds_only_those_of_the_tenant(h: &Harness) {
+    // The cursor of a page that was filtered after the read would name another tenant's schedule.
     let mut own = Vec::new();
     for n in 0..30 {
         let owner = if n % 7 == 3 { "acme" } else { "other" };
@@ -38,22 +38,22 @@ pub(super) async fn a_page_of_schedules_holds_those_of_the_tenant_alone(h: &Harn
     let mut page = PageRequest::<ScheduleName>::first(2);
     loop {
         let part = h.store.list_schedules(Some(&acme), &page).await.expect("a valid page");
-        assert!(part.items.len() == 2 || part.next.is_none(), "a page in the middle is full");
+        assert!(part.items.len() == 2 || part.next.is_none(), "every page but the last is full");
         listed.extend(part.items.into_iter().map(|schedule| schedule.definition.name));
         let Some(next) = part.next else { break };
-        assert_eq!(Some(&next), listed.last(), "a cursor is one of their own");
+        assert_eq!(Some(&next), listed.last(), "a cursor names one of the tenant's own");
         page = PageRequest::after(next, 2);
     }
     assert_eq!((own.len(), listed), (4, own));
-    let none = h.store.list_schedules(Some(&tenant("nobody")), &PageRequest::first(10)).await.expect("a valid page");
+    let none = h.store.list_schedules(Some(&tenant("unknown")), &PageRequest::first(10)).await.expect("a valid page");
     assert_eq!((none.items, none.next), (vec![], None));
 }
 
-pub(super) async fn a_cursor_is_no_job_of_another_tenant(h: &Harness) {
+pub(super) async fn a_cursor_does_not_reveal_a_job_of_another_tenant(h: &Harness) {
     let of = |owner: &str| NewJob { tenant: tenant(owner), ..job("any") };
     let own = h.enqueue(of("acme")).await;
     let mut others = BTreeSet::new();
-    // More than one page looks at, recorded in the same moment.
+    // More jobs than one page scans, enqueued in the same millisecond.
     for _ in 0..3 {
         others.extend(h.enqueue_many(vec![of("other"); MAX_SCAN / 2]).await);
     }
@@ -64,14 +64,14 @@ pub(super) async fn a_cursor_is_no_job_of_another_tenant(h: &Harness) {
         listed.extend(part.items.into_iter().map(|job| job.id));
         parts += 1;
         let Some(next) = part.next else { break };
-        assert!(!others.contains(&next), "{next} is another's");
-        assert!(page.cursor.is_none_or(|before| next < before), "it goes on");
+        assert!(!others.contains(&next), "{next} belongs to another tenant");
+        assert!(page.cursor.is_none_or(|before| next < before), "the cursor advances");
         page = PageRequest::after(next, 10);
     }
-    assert_eq!((listed, parts), (vec![own], 2), "it is not on the first page, and found on the second");
+    assert_eq!((listed, parts), (vec![own], 2), "not on the first page, but on the second");
 }
 
-pub(super) async fn a_page_of_operations_holds_those_of_the_tenant_alone(h: &Harness) {
+pub(super) async fn a_page_of_operations_holds_only_those_of_the_tenant(h: &Harness) {
     let mut own: Vec<OperationId> = Vec::new();
     for n in 0..18 {
         let owner = [Some(tenant("other")), Some(tenant("acme")), None][n % 3].clone();
@@ -86,16 +86,16 @@ pub(super) async fn a_page_of_operations_holds_those_of_the_tenant_alone(h: &Har
     let mut page = PageRequest::first(4);
     loop {
         let part = h.store.list_operations(Some(&acme), &page).await.expect("a valid page");
-        assert!(part.items.len() == 4 || part.next.is_none(), "a page in the middle is full");
+        assert!(part.items.len() == 4 || part.next.is_none(), "every page but the last is full");
         listed.extend(part.items.into_iter().map(|operation| operation.id));
         let Some(next) = part.next else { break };
-        assert_eq!(Some(&next), listed.last(), "a cursor is one of their own");
+        assert_eq!(Some(&next), listed.last(), "a cursor names one of the tenant's own");
         page = PageRequest::after(next, 4);
     }
     assert_eq!(listed, own);
 }
 
-pub(super) async fn a_page_of_the_audit_holds_deeds_of_the_tenant_alone(h: &Harness) {
+pub(super) async fn a_page_of_audit_entries_holds_only_those_of_the_tenant(h: &Harness) {
     let mut own = Vec::new();
     for n in 0..12 {
         let owner = [Some(tenant("other")), Some(tenant("acme")), None][n % 3].clone();
@@ -108,7 +108,7 @@ pub(super) async fn a_page_of_the_audit_holds_deeds_of_the_tenant_alone(h: &Harn
         }
     }
     own.reverse();
-    // By the index alone, and by looking at what else they did.
+    // By the index alone, and with a scan.
     for actor in [None, Some("ann".to_owned())] {
         let filter = AuditFilter { tenant: Some(tenant("acme")), actor, ..AuditFilter::default() };
         let mut listed = Vec::new();
@@ -117,14 +117,14 @@ pub(super) async fn a_page_of_the_audit_holds_deeds_of_the_tenant_alone(h: &Harn
             let part = h.store.list_audit_entries(&filter, &page).await.expect("a valid page");
             listed.extend(part.items.into_iter().map(|entry| entry.seq));
             let Some(next) = part.next else { break };
-            assert!(own.contains(&next), "a cursor is one of their own");
+            assert!(own.contains(&next), "a cursor names one of the tenant's own");
             page = PageRequest::after(next, 1);
         }
         assert_eq!(listed, own);
     }
 }
 
-pub(super) async fn no_verb_reaches_a_schedule_of_another(h: &Harness) {
+pub(super) async fn no_call_reaches_a_schedule_of_another_tenant(h: &Harness) {
     let (acme, other) = (tenant("acme"), tenant("other"));
     let first = h.begin(of("acme", "s")).await;
     h.fire_at(first + secs(600)).await;
@@ -149,22 +149,22 @@ pub(super) async fn no_verb_reaches_a_schedule_of_another(h: &Harness) {
     let own = Some(&acme);
     let edited = NewSchedule { catch_up_limit: 7, ..of("acme", "s") };
     assert_eq!(h.store.put_schedule(own, edited).await.expect("a valid schedule"), PutResult::Updated);
-    assert!(h.store.pause_schedule(own, &name, None).await.expect("their own"));
-    assert!(h.store.resume_schedule(own, &name).await.expect("their own"));
-    h.store.trigger_schedule(own, &name).await.expect("their own");
-    h.store.backfill_schedule(own, &name, &range).await.expect("their own");
-    assert_ne!(h.store.list_occurrences(own, &name, &page).await.expect("their own").items, []);
+    assert!(h.store.pause_schedule(own, &name, None).await.expect("a schedule of the tenant"));
+    assert!(h.store.resume_schedule(own, &name).await.expect("a schedule of the tenant"));
+    h.store.trigger_schedule(own, &name).await.expect("a schedule of the tenant");
+    h.store.backfill_schedule(own, &name, &range).await.expect("a schedule of the tenant");
+    assert_ne!(h.store.list_occurrences(own, &name, &page).await.expect("a schedule of the tenant").items, []);
     assert_eq!(h.store.schedule(own, &name).await.expect("a store that answers"), Some(h.schedule().await));
     assert!(h.store.delete_schedule(own, &name).await.expect("a store that answers"));
 }
 
-pub(super) async fn a_schedule_is_its_tenants_for_as_long_as_it_is_there(h: &Harness) {
+pub(super) async fn a_schedule_keeps_its_tenant_until_it_is_deleted(h: &Harness) {
     let (acme, other) = (tenant("acme"), tenant("other"));
     let foreign = h.store.put_schedule(Some(&acme), of("other", "s")).await;
     assert_eq!(bad_fields(foreign), ["job.tenant"]);
     assert_eq!(h.store.put_schedule(Some(&acme), of("acme", "s")).await.expect("a free name"), PutResult::Created);
     let before = h.schedule().await;
-    // Not even whoever keeps to none may give it to another.
+    // Not even an unscoped call can change the tenant.
     let given = h.store.put_schedule(None, of("other", "s")).await.expect_err("refused");
     let text = "invalid request: job.tenant: must stay `acme`: delete the schedule to change its tenant";
     assert_eq!(given.to_string(), text);
@@ -175,7 +175,7 @@ pub(super) async fn a_schedule_is_its_tenants_for_as_long_as_it_is_there(h: &Har
     not_there(&h.store.put_schedule(Some(&acme), of("acme", "s")).await);
 }
 
-pub(super) async fn a_name_that_is_free_again_has_nothing_of_the_tenant_that_had_it(h: &Harness) {
+pub(super) async fn a_reused_schedule_name_inherits_nothing_from_its_former_tenant(h: &Harness) {
     let cancelling = |owner| NewSchedule { overlap: Overlap::CancelRunning, ..of(owner, "s") };
     let first = h.begin(cancelling("acme")).await;
     h.fire_at(first).await;
@@ -186,15 +186,15 @@ pub(super) async fn a_name_that_is_free_again_has_nothing_of_the_tenant_that_had
     h.put(cancelling("other")).await;
     let taken = h.schedule().await;
     assert_eq!((h.ledger().await, taken.open_jobs, taken.last_fired_at), (vec![], vec![], None));
-    // The time that the first has fired is free, and the job of it goes on.
+    // The nominal time that the first schedule fired is free, and its job keeps running.
     let range = Backfill { from: first, to: first + secs(1), overlap: None };
     let filled = h.store.backfill_schedule(Some(&tenant("other")), &schedule_name("s"), &range).await;
     assert_eq!(filled.expect("a valid range"), 1);
     assert_eq!(h.job_of(first).await.tenant, tenant("other"));
-    assert!(!h.job(running.id()).await.cancel_requested, "it is another's");
+    assert!(!h.job(running.id()).await.cancel_requested, "it belongs to another tenant");
 }
 
-// A job of acme that waits for these.
+// A job of acme with these parents.
 fn waiting<const N: usize>(parents: [JobId; N]) -> NewJob {
     NewJob { tenant: tenant("acme"), ..child_of(parents) }
 }
@@ -203,7 +203,7 @@ fn refused<T: std::fmt::Debug>(result: Result<T>) -> String {
     result.expect_err("a parent that is not there").to_string()
 }
 
-pub(super) async fn a_job_of_another_tenant_is_as_unknown_as_one_that_is_not_there(h: &Harness) {
+pub(super) async fn a_parent_of_another_tenant_is_refused_like_an_unknown_one(h: &Harness) {
     let theirs = || NewJob { tenant: tenant("other"), ..job("any") };
     let mut foreign = Vec::new();
     for end in [Outcome::DONE, fatal("no use")] {
@@ -226,16 +226,16 @@ pub(super) async fn a_job_of_another_tenant_is_as_unknown_as_one_that_is_not_the
     }
     let recorded = h.listed(&JobFilter::default()).await.len();
     for id in foreign.iter().copied() {
-        let told = |text: String| text.replace(&id.to_string(), &unknown.to_string());
+        let with_unknown_id = |text: String| text.replace(&id.to_string(), &unknown.to_string());
         let alone = refused(h.store.enqueue_job(waiting([id])).await);
         assert_eq!(alone, format!("invalid request: dependsOn: there is no job {id}"));
         let call = |parent| vec![waiting([own]), waiting([parent, own])];
         let together = refused(h.store.enqueue_jobs(call(id)).await);
-        assert_eq!(told(together), refused(h.store.enqueue_jobs(call(unknown)).await));
-        // Beside one that is not there, both are named, in the order of their ids.
+        assert_eq!(with_unknown_id(together), refused(h.store.enqueue_jobs(call(unknown)).await));
+        // Beside an unknown parent, both are named, in the order of their ids.
         let both = h.store.enqueue_job(waiting([id, own, unknown])).await;
         assert_eq!(bad_fields(both), ["dependsOn", "dependsOn"]);
-        // What else there is to say comes first, as ever.
+        // A reused key is reported first, as always.
         let reused = h.store.enqueue_job(keyed(waiting([id]))).await;
         assert!(matches!(reused, Err(StoreError::IdempotencyKeyReused { existing }) if existing == kept), "{reused:?}");
     }
@@ -246,13 +246,13 @@ pub(super) async fn a_job_of_another_tenant_is_as_unknown_as_one_that_is_not_the
     h.enqueue(waiting([own])).await;
 }
 
-pub(super) async fn jobs_of_several_tenants_in_one_call_wait_for_their_own_alone(h: &Harness) {
+pub(super) async fn jobs_of_several_tenants_in_one_call_depend_only_on_their_own(h: &Harness) {
     let of = |owner: &str, job: NewJob| NewJob { tenant: tenant(owner), ..job };
     let (mine, theirs) = (h.enqueue(of("acme", job("any"))).await, h.enqueue(of("other", job("any"))).await);
     let call = |a, b| vec![of("acme", child_of([a])), of("other", child_of([b]))];
     let crossed = h.store.enqueue_jobs(call(theirs, mine)).await;
     assert_eq!(bad_fields(crossed), ["jobs[0].dependsOn", "jobs[1].dependsOn"]);
-    // The same id is known to one and not to the other, whoever comes first.
+    // The same id is known to one tenant and not to the other, in either order.
     assert_eq!(bad_fields(h.store.enqueue_jobs(call(mine, mine)).await), ["jobs[1].dependsOn"]);
     assert_eq!(bad_fields(h.store.enqueue_jobs(call(theirs, theirs)).await), ["jobs[0].dependsOn"]);
     let named = |owner, name: &str| of(owner, NewJob { reference: Some(name.into()), ..job("any") });
@@ -264,7 +264,7 @@ pub(super) async fn jobs_of_several_tenants_in_one_call_wait_for_their_own_alone
     assert_eq!((h.job(together[0]).await.depends_on, h.job(together[1]).await.depends_on), (vec![mine], vec![theirs]));
 }
 
-pub(super) async fn of_tenants_that_take_a_name_at_once_one_has_it(h: &Harness) {
+pub(super) async fn of_tenants_that_create_one_name_concurrently_one_succeeds(h: &Harness) {
     let owners: Vec<String> = (0..8).map(|n| format!("t{n}")).collect();
     let tasks = owners.iter().cloned().map(|owner| {
         let store = Arc::clone(&h.store);

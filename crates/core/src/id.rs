@@ -71,8 +71,8 @@ impl JobIds {
         Self { last: 0 }
     }
 
-    /// Makes the next id from `now` and 80 random bits. If that id would not be greater than the last, the next id is the
-    /// last plus a random step of up to 2^40.
+    /// Makes the next id from `now` and 80 random bits. If that id would not be greater than the last, the next id is
+    /// the last plus a random step of up to 2^40.
     pub fn next(&mut self, now: Timestamp, random: [u8; 10]) -> JobId {
         let fresh = JobId::new(now, random).0.as_u128();
         let [a, b, c, d, e, ..] = random;

@@ -55,8 +55,8 @@ impl Json {
         &self.0
     }
 
-    /// Whether `text` is the same value, apart from key order and white space. Values with numbers beyond f64 are compared
-    /// as text.
+    /// Whether `text` is the same value, apart from key order and white space. Values with numbers beyond f64 are
+    /// compared as text.
     pub fn equals_text(&self, text: &str) -> bool {
         let parse = |text: &str| serde_json::from_str::<serde_json::Value>(text);
         *self.0 == *text || matches!((parse(&self.0), parse(text)), (Ok(own), Ok(other)) if own == other)

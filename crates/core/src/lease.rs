@@ -9,8 +9,8 @@ use crate::{FieldError, JobId};
 /// Proof that a worker owns a job. Every write to a leased job carries it.
 ///
 /// The counter grows with every lease of the job, whether or not the lease costs an attempt.
-/// The secret makes a token unique even if the database is restored from a stale replica: there the counter may repeat,
-/// 128 random bits do not.
+/// The secret makes a token unique even if the database is restored from a stale replica: there the counter may
+/// repeat, 128 random bits do not.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LeaseToken {
     /// The leased job.

@@ -130,7 +130,7 @@ name!(
     WorkerName, "workerId", 255, "visible characters", visible
 );
 name!(
-    /// The id of one start of a worker. It tells a restarted process from one that registers again.
+    /// The id of one start of a worker. It distinguishes a restarted process from one that registers again.
     Instance, "instanceId", 128, "A-Z a-z 0-9 _ . -", plain
 );
 name!(

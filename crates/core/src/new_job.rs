@@ -143,8 +143,8 @@ impl NewJob {
     /// The default attempt budget.
     pub const DEFAULT_ATTEMPTS: u16 = 10;
 
-    /// A job of `job_type` with defaults: payload `null`, queue and tenant `default`, priority 0, eligible immediately,
-    /// 10 attempts, no timeout, a lease of 30 s.
+    /// A job of `job_type` with defaults: payload `null`, queue and tenant `default`, priority 0, eligible
+    /// immediately, 10 attempts, no timeout, a lease of 30 s.
     pub fn new(job_type: JobType) -> Self {
         Self {
             job_type,
@@ -222,7 +222,8 @@ impl NewJob {
     }
 }
 
-// A time far in the past or future is usually a wrong unit (milliseconds for seconds), and not every database can hold it.
+// A time far in the past or future is usually a wrong unit (milliseconds for seconds), and not every database can
+// hold it.
 fn check_time(field: &str, time: Timestamp, bad: &mut impl FnMut(&str, String)) {
     const YEAR_2000: i64 = 946_684_800;
     const YEAR_2200: i64 = 7_258_118_400;

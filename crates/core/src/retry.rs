@@ -34,8 +34,8 @@ impl RetryPolicy {
     /// The longest delay that a policy may have.
     pub const MAX_DELAY: Duration = Duration::from_secs(30 * 24 * 3600);
 
-    /// The delay after the `failed`-th failed attempt, counted from 1: `base × multiplier^(failed−1)`, capped at `max`,
-    /// plus a random share of it up to `jitter`.
+    /// The delay after the `failed`-th failed attempt, counted from 1: `base × multiplier^(failed−1)`, capped at
+    /// `max`, plus a random share of it up to `jitter`.
     pub fn delay(&self, failed: u16, random: &mut (impl Rng + ?Sized)) -> Duration {
         let exponent = i32::from(failed.max(1)) - 1;
         let delay = (self.base.as_secs_f64() * self.multiplier.powi(exponent)).min(self.max.as_secs_f64());

@@ -1,8 +1,8 @@
 //! The states of a job and the one function that moves between them.
 //!
-//! [`JobState::next`] is the only source of truth: the guarded writes of the stores, their CHECK constraints, the tests
-//! and the diagram in the docs all follow it. Its match is exhaustive, so a new state or event does not compile until
-//! every pair has been decided.
+//! [`JobState::next`] is the only source of truth: the guarded writes of the stores, their CHECK constraints, the
+//! tests and the diagram in the docs all follow it. Its match is exhaustive, so a new state or event does not compile
+//! until every pair has been decided.
 //!
 //! # A job's life
 //!
@@ -22,11 +22,12 @@
 //!  dead, cancelled                                ──Redrive─▶ pending
 //! ```
 //!
-//! - **Waiting**: a new job starts in the first state that applies: `created` if it is held, `blocked` while parents are
-//!   unfinished, `scheduled` before its time, otherwise `pending`. `Release` and `Unblock` skip states the same way;
-//!   [`Readiness`] says which.
+//! - **Waiting**: a new job starts in the first state that applies: `created` if it is held, `blocked` while parents
+//!   are unfinished, `scheduled` before its time, otherwise `pending`. `Release` and `Unblock` skip states the same
+//!   way; [`Readiness`] says which.
 //! - **Leased**: `running` (and `dispatched`, for jobs handed to a broker) jobs are owned by the worker that holds the
-//!   lease token. A `dispatched` job takes every outcome that a `running` one takes, since its start message may be lost.
+//!   lease token. A `dispatched` job takes every outcome that a `running` one takes, since its start message may be
+//!   lost.
 //! - **Cancel**: a waiting job is cancelled at once. A leased job only gets a request, and keeps its state until its
 //!   owner ends the attempt.
 //! - **Finished**: `completed` is final. `dead` and `cancelled` jobs can be redriven.

@@ -1,4 +1,4 @@
-"""A second opinion on cron: a slow walk over the clock, minute by minute, that shares no code with the crate.
+"""An independent implementation of cron that steps minute by minute and shares no code with the crate.
 
 Reads lines of "zone TAB expression" and answers each with lines of "zone TAB expression TAB from TAB to TAB times", the
 times being all the Unix seconds in [from, to) at which the expression is due. Zone data is what PYTHONTZPATH points to.
@@ -103,7 +103,7 @@ class Expression:
         return self.known_days[key]
 
     def among(self, hours):
-        """Those of some hours' minutes that match. An hour is its date, its number and a list of (minute, anything)."""
+        """The matching minutes of some hours. An hour is its date, its number and a list of (minute, value)."""
         for (year, month, day, hour), minutes in hours:
             if hour in self.hours and self.day(year, month, day):
                 yield from [it for minute, it in minutes if minute in self.minutes]
@@ -140,19 +140,19 @@ class Zone:
 
 
 def by_hour(minutes):
-    """Groups pairs of a clock's time and anything by the hour on the clock, as long as it shows it."""
+    """Groups pairs of wall-clock time and value by consecutive wall-clock hour."""
     def hour(pair):
         return pair[0].year, pair[0].month, pair[0].day, pair[0].hour
     return [(key, [(time.minute, it) for time, it in group]) for key, group in groupby(minutes, hour)]
 
 
 class Window:
-    """The seconds [first, last), and what the clocks show in it."""
+    """The seconds [first, last), and the wall-clock times in it."""
 
     def __init__(self, zone, first, last):
         self.zone, self.first, self.last = zone, first, last
         self.shown = by_hour((zone.local(second), second) for second in range(first, last, 60))
-        # Twelve hours more on both sides: whatever an hour that is left out or repeated brings in is in it.
+        # Twelve hours more on both sides, to include the effects of a skipped or repeated hour.
         begin = zone.local(first).replace(tzinfo=None) - timedelta(hours=12)
         named = (begin + timedelta(minutes=index) for index in range((last - first) // 60 + 24 * 60))
         self.named = by_hour((naive, naive) for naive in named)

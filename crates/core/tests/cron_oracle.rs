@@ -1,8 +1,8 @@
 //! Cron times against an oracle in Python that shares no code with this crate.
 //!
-//! The oracle steps minute by minute, with Python's own time zone rules: two days around every clock change from 2020 to
-//! 2030, leap days, ends of months and years, some ordinary weeks, and all ten years for expressions that fire once a day.
-//! It reads the zone data compiled into this crate, so the machine's zone files do not matter.
+//! The oracle steps minute by minute, with Python's own time zone rules: two days around every clock change from 2020
+//! to 2030, leap days, ends of months and years, some ordinary weeks, and all ten years for expressions that fire
+//! once a day. It reads the zone data compiled into this crate, so the machine's zone files do not matter.
 
 use std::{
     fs,
@@ -123,8 +123,9 @@ fn cron_times_around_ten_years_of_clock_changes_match_the_oracle() {
         });
         zones.into_iter().map(|zone| zone.join().expect("a zone agrees")).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1))
     });
-    // Two changes a year in four zones and some in Cairo, and the same other windows in all; 7,092 and 772,442 with 2026e.
-    assert!(windows > 6_000, "the oracle looked at {windows} windows only");
+    // Two clock changes a year in four zones and some in Cairo, and the same other windows in all: 7,092 and 772,442 with
+    // 2026e.
+    assert!(windows > 6_000, "the oracle checked {windows} windows only");
     assert!(times > 600_000, "the oracle found {times} times only");
     println!("{windows} windows, {times} times");
 }

@@ -56,7 +56,7 @@ pub async fn check_sqlite(options: SqliteOptions) -> Report {
     runner.run("integrity", find_damage, |damage| vec![integrity(&path, damage)]).await;
     let schema = runner.run("migrations", probe(&options, Examination::schema), |it| vec![migrations(*it)]).await;
     if matches!(schema, Some(Schema::Version(1..))) {
-        runner.run("standing", probe(&options, Examination::standing), snapshot::evaluate).await;
+        runner.run("standing", probe(&options, Examination::snapshot), snapshot::evaluate).await;
     }
     Report { checks: runner.checks, unreachable: false }
 }
@@ -84,7 +84,7 @@ fn file_status(path: &Path) -> io::Result<FileStatus> {
         directory_writable: access(directory, Access::WRITE_OK).is_ok(),
         free: space.f_bavail.saturating_mul(space.f_frsize),
         bytes: file.len(),
-        wal: diagnose::log_of(path).metadata().map_or(0, |wal| wal.len()),
+        wal: diagnose::wal_path(path).metadata().map_or(0, |wal| wal.len()),
         network: network(directory),
     })
 }

@@ -25,7 +25,8 @@ impl Tables {
         Ok(SweepResult::default())
     }
 
-    // Settles dependents after the whole step, so that a dependent that expired in the same step has the reason `expired`.
+    // Settles dependents after the whole step, so that a dependent that expired in the same step has the reason
+    // `expired`.
     pub(crate) fn expire(&mut self, limit: usize, now: Timestamp) -> Result<SweepResult> {
         let due = due(&self.index.expiries, limit, now)?;
         for id in &due {

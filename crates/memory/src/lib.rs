@@ -1,9 +1,9 @@
 //! A store in memory, for tests, examples and work that may be lost with its process.
 //!
-//! It is one mutex around plain maps. Every call is a short critical section, so each is atomic, and calls take effect in
-//! the order in which they take the lock. All decisions are made by `orchestrix-core` and `orchestrix-store`; this crate
-//! finds the jobs that a call concerns, by index and never by a full scan, and writes the decisions.
-//! It keeps every guarantee of a store except durability.
+//! It is one mutex around plain maps. Every call is a short critical section, so each is atomic, and calls take
+//! effect in the order in which they take the lock. All decisions are made by `orchestrix-core` and
+//! `orchestrix-store`; this crate finds the jobs that a call concerns, by index and never by a full scan, and writes
+//! the decisions. It keeps every guarantee of a store except durability.
 //!
 //! | module | contents |
 //! |---|---|
@@ -95,8 +95,8 @@ impl MemoryStore {
         Self { clock, tables: Arc::default(), wakeups: WakeupSender::default() }
     }
 
-    // Reads the time under the lock, so that time never goes back between two calls. Publishes wake-ups after it, so that
-    // a woken worker finds the job.
+    // Reads the time under the lock, so that time never goes back between two calls. Publishes wake-ups after it, so
+    // that a woken worker finds the job.
     fn with<R>(&self, call: impl FnOnce(&mut Tables, Timestamp) -> R) -> R {
         let mut tables = self.tables.lock().expect("no call panics while it holds the lock");
         let answer = call(&mut tables, self.clock.now());

@@ -112,8 +112,8 @@ impl Schedules {
         Ok(Page { items, next })
     }
 
-    // A nominal time has one occurrence, and the first is kept. From a new occurrence of several nominal times, leading
-    // times that have one are removed.
+    // A nominal time has one occurrence, and the first is kept. From a new occurrence of several nominal times,
+    // leading times that have one are removed.
     fn write(&mut self, schedule: &Schedule, line: Occurrence) {
         let ledger = self.ledgers.entry(schedule.definition.name.clone()).or_default();
         let mut left = Some(line);
@@ -137,8 +137,8 @@ impl Schedules {
         }
     }
 
-    /// Deletes up to `limit` occurrences whose last nominal time and time of writing are not after `oldest`. Returns how
-    /// many.
+    /// Deletes up to `limit` occurrences whose last nominal time and time of writing are not after `oldest`. Returns
+    /// how many.
     pub(crate) fn prune(&mut self, oldest: Timestamp, limit: usize) -> usize {
         let mut left = limit;
         for ledger in self.ledgers.values_mut() {

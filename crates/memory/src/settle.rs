@@ -8,8 +8,8 @@ use crate::tables::Tables;
 use orchestrix_store::Result;
 
 impl Tables {
-    /// Settles the dependents of those of `touched` that have finished. A dependent that is cancelled has dependents to
-    /// settle in turn; chains may be long, so this is a queue and not a recursion.
+    /// Settles the dependents of those of `touched` that have finished. A dependent that is cancelled has dependents
+    /// to settle in turn; chains may be long, so this is a queue and not a recursion.
     pub(crate) fn settle(&mut self, touched: Vec<JobId>, now: Timestamp) -> Result<()> {
         let mut touched = VecDeque::from(touched);
         while let Some(parent) = touched.pop_front() {

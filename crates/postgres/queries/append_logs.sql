@@ -1,6 +1,9 @@
--- Adds lines to the log of a running job; its owner cannot finish it in between. Calls for one job take turns, so that whoever reads on after a
--- line has seen all before it; not by a lock of the job's row, which a handler may hold in a transaction of its own. $1 id, $2 counter, $3 secret,
--- $4 times (null: now), $5 levels, $6 messages.
+-- Appends lines to the log of a running job. $1 id, $2 counter, $3 secret, $4 times (null: now), $5 levels, $6
+-- messages.
+-- Returns no row if the token is not current. Relies on the primary key.
+-- The share lock keeps the attempt from finishing in between. Calls for one job take turns by an advisory lock, so
+-- that a reader that resumes after a line has seen every line before it. A row lock would not do: a handler may hold
+-- the row in a transaction of its own.
 WITH owned AS MATERIALIZED (
     SELECT id, attempts FROM orchestrix.job
     WHERE id = $1 AND lease_counter = $2 AND lease_secret = $3 AND state IN ('dispatched', 'running')

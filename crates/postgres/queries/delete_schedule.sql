@@ -1,2 +1,2 @@
--- Forgets a schedule. $1 name. Relies on the primary key.
+-- Deletes a schedule. $1 name. Relies on the primary key.
 DELETE FROM orchestrix.schedule WHERE name = $1 RETURNING name

@@ -1,7 +1,8 @@
--- What this role lacks: of the database, of the schema, and of what is in it. Partitions are reached through their parents. $1 how many.
+-- Privileges that this role lacks on the database, the schema and the objects in it. $1 limit.
+-- Partitions are left out: they are reached through their parents.
 SELECT * FROM (
     SELECT 'database' AS kind, current_database()::text AS name,
-           CASE WHEN has_database_privilege(current_database(), 'CREATE') THEN '{}' ELSE '{CREATE}' END::text[] AS lacks
+           CASE WHEN has_database_privilege(current_database(), 'CREATE') THEN '{}' ELSE '{CREATE}' END::text[] AS missing
     UNION ALL
     SELECT 'schema', n.nspname::text, array_remove(ARRAY[CASE WHEN NOT has_schema_privilege(n.oid, 'USAGE') THEN 'USAGE' END,
                                                         CASE WHEN NOT has_schema_privilege(n.oid, 'CREATE') THEN 'CREATE' END], NULL)
@@ -20,4 +21,4 @@ SELECT * FROM (
     UNION ALL
     SELECT 'function', p.proname::text, CASE WHEN has_function_privilege(p.oid, 'EXECUTE') THEN '{}' ELSE '{EXECUTE}' END::text[]
     FROM pg_proc p WHERE p.pronamespace = to_regnamespace('orchestrix')) AS privilege
-WHERE lacks <> '{}' ORDER BY kind, name LIMIT $1
+WHERE missing <> '{}' ORDER BY kind, name LIMIT $1

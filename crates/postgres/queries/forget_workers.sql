@@ -1,5 +1,5 @@
--- Forgets workers that have been silent, and as long as they may be by their own word. $1 milliseconds of silence, $2 how many. Relies on
--- worker_seen.
+-- Removes workers that sent no heartbeat, neither for $1 milliseconds nor for their own `dead_after_ms`. $2 limit.
+-- Relies on worker_seen.
 DELETE FROM orchestrix.worker WHERE name = ANY (ARRAY(
     SELECT name FROM orchestrix.worker
     WHERE last_seen_at <= now() - $1::bigint * interval '1 millisecond'

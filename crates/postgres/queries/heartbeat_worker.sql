@@ -1,5 +1,6 @@
--- Shows that a worker lives, unless it counts as dead. $1 name, $2 free slots or null for what it last said, $3 whether it drains by itself,
--- $4 which start of it this is, or null. One whose name another start has taken changes nothing, and may go on.
+-- Renews a worker's heartbeat and returns its directive; returns no row once the worker counts as dead.
+-- $1 name, $2 free slots (null: unchanged), $3 whether the worker drains by itself, $4 instance (null: unknown).
+-- An instance whose name another instance has taken changes nothing and gets `run`. Relies on the primary key.
 WITH own AS MATERIALIZED (
     SELECT name, $4::text IS NULL OR instance IS NULL OR instance = $4 AS is_own FROM orchestrix.worker
     WHERE name = $1 AND last_seen_at >= now() - dead_after_ms * interval '1 millisecond'

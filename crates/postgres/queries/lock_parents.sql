@@ -1,7 +1,8 @@
--- Keeps unfinished parents from finishing until this transaction is over, in the order of their ids, and marks that
--- somebody waits for them. The mark is on the parent's own row, so whoever ends it sees the mark even if it had to wait
--- for this lock. Those of other tenants are passed by, so that nobody can tell by waiting that they are there. $1 parents,
--- $2 tenants. Relies on the primary key.
+-- Locks unfinished parents, in the order of their ids, so that none finishes before this transaction ends; and marks
+-- that they have dependents. $1 parents, $2 tenants. Relies on the primary key.
+-- The mark is on the parent's own row: a transaction that finishes the parent sees it even after waiting for this
+-- lock.
+-- Parents of other tenants are skipped, so that a client cannot detect them by how long a call waits.
 WITH locked AS MATERIALIZED (
     SELECT id, tenant FROM orchestrix.job WHERE id = ANY ($1::uuid[]) AND tenant = ANY ($2::text[]) ORDER BY id FOR NO KEY UPDATE
 ), marked AS (

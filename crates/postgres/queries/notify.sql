@@ -1,2 +1,2 @@
--- Tells other processes which queues have work. $1 queues, one per line.
+-- Notifies other processes which queues have claimable jobs. $1 queues, one per line.
 SELECT pg_notify('orchestrix', $1)

@@ -1,3 +1,3 @@
--- Operations that run, the one first whose last turn is the longest ago. $1 how many. Relies on operation_turn.
+-- Running operations, the one with the longest wait since its last step first. $1 limit. Relies on operation_turn.
 SELECT id, action, priority, filter, dry_run, state, cursor, matched, changed, refused, created_at, updated_at, finished_at, error, actor, tenant
 FROM orchestrix.operation WHERE state = 'running' ORDER BY updated_at, id LIMIT $1

@@ -1,5 +1,5 @@
--- Attempts past their timeout, oldest first. $1 how many. Relies on job_timeout.
--- Why the limit comes through a sub-select is said in promote.sql.
+-- Attempts past their timeout, the oldest first. $1 limit. Relies on job_timeout.
+-- promote_jobs.sql explains why the limit is a sub-select.
 SELECT j.id, j.lease_counter, j.lease_secret, j.state::text, j.attempts, j.max_attempts, j.losses, j.cancel_requested, (j.options -> 'retry')::text AS retry
 FROM orchestrix.job j
 WHERE j.timeout_at IS NOT NULL AND j.timeout_at <= now()

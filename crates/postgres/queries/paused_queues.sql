@@ -1,2 +1,2 @@
--- The queues that are paused.
+-- The names of paused queues.
 SELECT name FROM orchestrix.queue WHERE paused ORDER BY name

@@ -1,4 +1,4 @@
--- Forgets whom the jobs of a day waited for, before the day is dropped. $1 day, $2 how many. Relies on the primary keys.
+-- Deletes the dependencies of a day's jobs before the day is dropped. $1 day, $2 limit. Relies on the primary keys.
 DELETE FROM orchestrix.dependency WHERE ctid = ANY (ARRAY(
     SELECT d.ctid FROM orchestrix.dependency d
     WHERE d.child >= orchestrix.id_floor($1::text::date::timestamp AT TIME ZONE 'UTC')

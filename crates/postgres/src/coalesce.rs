@@ -1,7 +1,7 @@
-//! Single enqueues that come at the same time share a statement.
+//! Coalescing: concurrent single enqueues share a statement.
 //!
-//! A caller's job joins whatever batch is gathering; it is answered after that batch is committed. While batches are
-//! on their way to the disk the next one gathers, so batches grow with the load and a lone caller waits for nobody.
+//! A job joins the batch that is filling, and its caller gets an answer after that batch has committed. While batches
+//! are being written the next one fills, so batches grow with the load, and a single caller does not wait.
 
 use std::{
     pin::pin,
@@ -15,194 +15,198 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::{
     database::Database,
-    enqueue::{enqueue_effects, record_each},
+    effects::{Effects, Publisher},
+    enqueue::enqueue_each,
 };
 
-/// The most jobs of one batch.
+/// The most jobs in one batch.
 const MAX_BATCH: usize = 1_000;
-/// The most bytes of payload of one batch, past which it takes no further job.
+/// The payload bytes after which a batch takes no further job.
 const MAX_BYTES: usize = 8 * 1024 * 1024;
-/// How long a batch takes at most before others no longer wait to be as many: it may be waiting for somebody's transaction.
+/// How long a batch may take before it stops setting the minimum size of the next: it may wait for another transaction.
 const SLOW: Duration = Duration::from_millis(25);
-/// The most jobs that gather; whoever comes then waits for room.
+/// The most jobs that wait for a batch. Further callers wait for a permit.
 const MAX_WAITING: usize = 4 * MAX_BATCH;
 
-struct Waiting {
+struct WaitingJob {
     job: NewJob,
     answer: oneshot::Sender<Result<Enqueued>>,
-    // Given back when the job leaves.
-    _room: OwnedSemaphorePermit,
+    // Released when the job leaves the queue.
+    _permit: OwnedSemaphorePermit,
 }
 
 /// Gathers single jobs into batches.
 ///
-/// Jobs with an idempotency key gather by themselves: whoever is recording the same key in a long transaction must be
-/// waited for, and jobs without a key should not have to.
+/// Jobs with an idempotency key have a queue of their own: they wait for other transactions that insert the same key,
+/// and jobs without a key must not wait with them.
 #[derive(Debug, Clone)]
 pub(crate) struct Coalescer {
-    plain: Arc<Lane>,
-    keyed: Arc<Lane>,
+    plain: Arc<BatchQueue>,
+    keyed: Arc<BatchQueue>,
 }
 
 impl Coalescer {
-    pub(crate) fn new(database: &Database) -> Self {
-        Self { plain: Lane::new(database.clone()), keyed: Lane::new(database.clone()) }
+    pub(crate) fn new(database: &Database, publisher: &Publisher) -> Self {
+        let queue = || BatchQueue::new(database.clone(), publisher.clone());
+        Self { plain: queue(), keyed: queue() }
     }
 
-    /// Records `job` with whatever else is being recorded; answers after the commit.
-    pub(crate) async fn record(&self, job: NewJob) -> Result<Enqueued> {
-        let lane = if job.idempotency_key.is_some() { &self.keyed } else { &self.plain };
-        lane.record(job).await
+    /// Enqueues `job` with other jobs; returns after the commit.
+    pub(crate) async fn enqueue(&self, job: NewJob) -> Result<Enqueued> {
+        let queue = if job.idempotency_key.is_some() { &self.keyed } else { &self.plain };
+        queue.enqueue(job).await
     }
 }
 
-struct Lane {
+struct BatchQueue {
     database: Database,
-    room: Arc<Semaphore>,
-    gathering: Mutex<Gathering>,
+    publisher: Publisher,
+    permits: Arc<Semaphore>,
+    state: Mutex<QueueState>,
 }
 
-impl std::fmt::Debug for Lane {
+impl std::fmt::Debug for BatchQueue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Lane").finish_non_exhaustive()
+        f.debug_struct("BatchQueue").finish_non_exhaustive()
     }
 }
 
-/// Jobs that wait for a batch to leave with, and the sizes of the batches under way; of one that is slow, none.
+/// The jobs that wait for a batch, and the sizes of the batches in flight. A slow batch counts as size 0.
 #[derive(Default)]
-struct Gathering {
-    waiting: Vec<Waiting>,
-    under_way: Vec<usize>,
+struct QueueState {
+    waiting: Vec<WaitingJob>,
+    in_flight: Vec<usize>,
 }
 
-impl Gathering {
-    // One writes while the other waits for the disk. The second leaves only when it is as large as the first: what a
-    // transaction costs is shared by more, and whoever is left behind goes with the next as soon as one is back.
-    fn may_leave(&self) -> bool {
-        match self.under_way[..] {
+impl QueueState {
+    // Two batches are in flight at most: one is written while the other waits for the disk. The second must be at least
+    // as large as the first, so that more jobs share the cost of a transaction. Jobs left behind join the next batch.
+    fn may_start(&self) -> bool {
+        match self.in_flight[..] {
             [] => !self.waiting.is_empty(),
             [size] => self.waiting.len() >= size.clamp(1, MAX_BATCH),
             _ => false,
         }
     }
 
-    fn leave(&mut self) -> Option<Vec<Waiting>> {
-        if !self.may_leave() {
+    fn start_batch(&mut self) -> Option<Vec<WaitingJob>> {
+        if !self.may_start() {
             return None;
         }
         let mut bytes = 0;
-        let fits = |waiting: &&Waiting| {
+        let fits = |waiting: &&WaitingJob| {
             let fits = bytes < MAX_BYTES;
             bytes += waiting.job.payload.as_str().len();
             fits
         };
         let size = self.waiting.iter().take(MAX_BATCH).take_while(fits).count();
-        self.under_way.push(size);
+        self.in_flight.push(size);
         Some(self.waiting.drain(..size).collect())
     }
 
-    // Nobody waits to be as many as a batch of which nobody knows when it comes back.
-    fn is_slow(&mut self, size: usize) {
-        if let Some(under_way) = self.under_way.iter_mut().find(|under_way| **under_way == size) {
-            *under_way = 0;
+    // A slow batch no longer sets the minimum size of the next.
+    fn mark_slow(&mut self, size: usize) {
+        if let Some(in_flight) = self.in_flight.iter_mut().find(|in_flight| **in_flight == size) {
+            *in_flight = 0;
         }
     }
 
-    fn is_back(&mut self, size: usize) {
-        if let Some(i) = self.under_way.iter().position(|under_way| *under_way == size) {
-            self.under_way.swap_remove(i);
+    fn end_batch(&mut self, size: usize) {
+        if let Some(i) = self.in_flight.iter().position(|in_flight| *in_flight == size) {
+            self.in_flight.swap_remove(i);
         }
     }
 }
 
-impl Lane {
-    fn new(database: Database) -> Arc<Self> {
-        Arc::new(Self { database, room: Arc::new(Semaphore::new(MAX_WAITING)), gathering: Mutex::default() })
+impl BatchQueue {
+    fn new(database: Database, publisher: Publisher) -> Arc<Self> {
+        let permits = Arc::new(Semaphore::new(MAX_WAITING));
+        Arc::new(Self { database, publisher, permits, state: Mutex::default() })
     }
 
-    async fn record(self: &Arc<Self>, job: NewJob) -> Result<Enqueued> {
-        let broken_off = || StoreError::Unavailable("the job was not recorded: its batch broke off".into());
-        let _room = Arc::clone(&self.room).acquire_owned().await.map_err(|_| broken_off())?;
+    async fn enqueue(self: &Arc<Self>, job: NewJob) -> Result<Enqueued> {
+        let aborted = || StoreError::Unavailable("the job was not enqueued: its batch was aborted".into());
+        let _permit = Arc::clone(&self.permits).acquire_owned().await.map_err(|_| aborted())?;
         let (answer, receiver) = oneshot::channel();
-        self.with(|gathering| gathering.waiting.push(Waiting { job, answer, _room }));
-        self.send_off();
-        receiver.await.map_err(|_| broken_off())?
+        self.with_state(|state| state.waiting.push(WaitingJob { job, answer, _permit }));
+        self.spawn_batch();
+        receiver.await.map_err(|_| aborted())?
     }
 
-    fn send_off(self: &Arc<Self>) {
-        if let Some(batch) = self.leave() {
-            tokio::spawn(write(batch));
+    fn spawn_batch(self: &Arc<Self>) {
+        if let Some(batch) = self.start_batch() {
+            tokio::spawn(write_batches(batch));
         }
     }
 
-    fn leave(self: &Arc<Self>) -> Option<Batch> {
-        let jobs = self.with(Gathering::leave)?;
-        Some(Batch { lane: Arc::clone(self), size: jobs.len(), jobs, ended: false })
+    fn start_batch(self: &Arc<Self>) -> Option<Batch> {
+        let jobs = self.with_state(QueueState::start_batch)?;
+        Some(Batch { queue: Arc::clone(self), size: jobs.len(), jobs, written: false })
     }
 
-    fn with<T>(&self, act: impl FnOnce(&mut Gathering) -> T) -> T {
-        act(&mut self.gathering.lock().unwrap_or_else(PoisonError::into_inner))
+    fn with_state<T>(&self, access: impl FnOnce(&mut QueueState) -> T) -> T {
+        access(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-// Goes on with what has gathered until it is another's turn.
-async fn write(mut batch: Batch) {
+// Writes a batch, then the jobs that gathered meanwhile, until no batch may start.
+async fn write_batches(mut batch: Batch) {
     loop {
-        let lane = Arc::clone(&batch.lane);
-        batch.record().await;
+        let queue = Arc::clone(&batch.queue);
+        batch.write().await;
         drop(batch);
-        match lane.leave() {
+        match queue.start_batch() {
             Some(next) => batch = next,
             None => return,
         }
     }
 }
 
-/// A batch under way, until this is dropped: also by a runtime that ends, or a panic.
+/// A batch in flight. Dropping it ends it, also when the runtime shuts down or a panic unwinds.
 struct Batch {
-    lane: Arc<Lane>,
-    jobs: Vec<Waiting>,
+    queue: Arc<BatchQueue>,
+    jobs: Vec<WaitingJob>,
     size: usize,
-    ended: bool,
+    written: bool,
 }
 
 impl Batch {
-    async fn record(&mut self) {
+    async fn write(&mut self) {
         let (jobs, answers): (Vec<_>, Vec<_>) =
             self.jobs.drain(..).map(|waiting| (waiting.job, waiting.answer)).unzip();
-        let lane = Arc::clone(&self.lane);
+        let queue = Arc::clone(&self.queue);
         let results = {
-            let mut recorded = pin!(record_each(&lane.database, &jobs));
-            match tokio::time::timeout(SLOW, &mut recorded).await {
+            let mut enqueued = pin!(enqueue_each(&queue.database, &jobs));
+            match tokio::time::timeout(SLOW, &mut enqueued).await {
                 Ok(results) => results,
                 Err(_) => {
-                    lane.with(|gathering| gathering.is_slow(self.size));
+                    queue.with_state(|state| state.mark_slow(self.size));
                     self.size = 0;
-                    lane.send_off();
-                    recorded.await
+                    queue.spawn_batch();
+                    enqueued.await
                 }
             }
         };
-        // Here, since whoever asked may have gone away.
-        enqueue_effects(jobs.iter().zip(&results).filter_map(|(job, result)| Some((job, result.as_ref().ok()?))))
-            .record_metrics();
+        // The batch publishes, and not the callers, since a caller may have been dropped.
+        let enqueued = jobs.iter().zip(&results).filter_map(|(job, result)| Some((job, result.as_ref().ok()?)));
+        queue.publisher.publish(Effects::of_enqueued(enqueued));
         for (answer, result) in answers.into_iter().zip(results) {
-            // A caller that went away does not need to know; its job is recorded all the same.
+            // A dropped caller gets no answer; its job is enqueued all the same.
             let _ = answer.send(result);
         }
-        // Callers that were answered together come back together: let them all in before the next batch leaves.
+        // Callers answered together tend to enqueue again together: let all of them join the next batch.
         tokio::task::yield_now().await;
-        self.ended = true;
+        self.written = true;
     }
 }
 
 impl Drop for Batch {
     fn drop(&mut self) {
-        self.lane.with(|gathering| {
-            gathering.is_back(self.size);
-            // Nobody would send off those who have gathered.
-            if !self.ended {
-                gathering.waiting.clear();
+        self.queue.with_state(|state| {
+            state.end_batch(self.size);
+            // No task would start a batch for the waiting jobs: their callers get an error.
+            if !self.written {
+                state.waiting.clear();
             }
         });
     }
@@ -214,86 +218,88 @@ mod tests {
 
     use super::*;
 
-    impl Gathering {
-        fn come(&mut self, n: usize, bytes: usize) {
-            let room = Arc::new(Semaphore::new(n));
+    impl QueueState {
+        fn add(&mut self, n: usize, bytes: usize) {
+            let permits = Arc::new(Semaphore::new(n));
             for _ in 0..n {
                 let mut job = NewJob::new(JobType::new("t").unwrap());
                 job.payload = Json::of("payload", &"x".repeat(bytes - 2)).unwrap();
-                let _room = Arc::clone(&room).try_acquire_owned().unwrap();
-                self.waiting.push(Waiting { job, answer: oneshot::channel().0, _room });
+                let _permit = Arc::clone(&permits).try_acquire_owned().unwrap();
+                self.waiting.push(WaitingJob { job, answer: oneshot::channel().0, _permit });
             }
         }
 
-        fn left(&mut self) -> Option<usize> {
-            self.leave().map(|batch| batch.len())
+        fn start(&mut self) -> Option<usize> {
+            self.start_batch().map(|batch| batch.len())
         }
     }
 
     #[test]
-    fn the_first_leaves_at_once_and_a_second_beside_it_when_it_is_as_large() {
-        let mut gathering = Gathering::default();
-        assert_eq!(gathering.left(), None);
-        gathering.come(3, 10);
-        assert_eq!(gathering.left(), Some(3));
-        gathering.come(2, 10);
-        assert_eq!(gathering.left(), None, "smaller than the one under way");
-        gathering.come(1, 10);
-        assert_eq!(gathering.left(), Some(3));
-        gathering.come(50, 10);
-        assert_eq!(gathering.left(), None, "two are under way");
-        gathering.is_back(3);
-        assert_eq!(gathering.left(), Some(50));
-        gathering.come(10, 10);
-        gathering.is_back(3);
-        assert_eq!(gathering.left(), None, "smaller than the fifty");
-        gathering.is_back(50);
-        assert_eq!(gathering.left(), Some(10), "and with nobody under way, at once");
+    fn the_first_batch_starts_at_once_and_a_second_one_when_it_is_as_large() {
+        let mut state = QueueState::default();
+        assert_eq!(state.start(), None);
+        state.add(3, 10);
+        assert_eq!(state.start(), Some(3));
+        state.add(2, 10);
+        assert_eq!(state.start(), None, "smaller than the batch in flight");
+        state.add(1, 10);
+        assert_eq!(state.start(), Some(3));
+        state.add(50, 10);
+        assert_eq!(state.start(), None, "two batches are in flight");
+        state.end_batch(3);
+        assert_eq!(state.start(), Some(50));
+        state.add(10, 10);
+        state.end_batch(3);
+        assert_eq!(state.start(), None, "smaller than the fifty");
+        state.end_batch(50);
+        assert_eq!(state.start(), Some(10), "at once with no batch in flight");
     }
 
     #[test]
-    fn a_batch_takes_so_many_jobs_and_so_many_bytes() {
-        let mut gathering = Gathering::default();
-        gathering.come(MAX_BATCH + 1, 10);
-        assert_eq!(gathering.left(), Some(MAX_BATCH));
-        gathering.is_back(MAX_BATCH);
-        assert_eq!(gathering.left(), Some(1));
-        gathering.is_back(1);
+    fn a_batch_is_limited_in_jobs_and_bytes() {
+        let mut state = QueueState::default();
+        state.add(MAX_BATCH + 1, 10);
+        assert_eq!(state.start(), Some(MAX_BATCH));
+        state.end_batch(MAX_BATCH);
+        assert_eq!(state.start(), Some(1));
+        state.end_batch(1);
         let large = 1024 * 1024;
-        gathering.come(20, large);
-        assert_eq!(gathering.left(), Some(MAX_BYTES / large));
+        state.add(20, large);
+        assert_eq!(state.start(), Some(MAX_BYTES / large));
     }
 
     #[test]
-    fn nobody_waits_to_be_as_many_as_a_batch_that_is_slow() {
-        let mut gathering = Gathering::default();
-        gathering.come(30, 10);
-        assert_eq!(gathering.left(), Some(30));
-        gathering.come(1, 10);
-        assert_eq!(gathering.left(), None);
-        gathering.is_slow(30);
-        assert_eq!(gathering.left(), Some(1));
-        gathering.come(1, 10);
-        assert_eq!(gathering.left(), None, "two are under way");
-        gathering.is_back(0);
-        assert_eq!(gathering.left(), Some(1));
-        assert_eq!(gathering.under_way, [1, 1]);
-    }
-
-    fn lane() -> Arc<Lane> {
-        Lane::new(Database::new(crate::PostgresOptions::new("postgres://nobody@127.0.0.1:1/none")).unwrap())
+    fn a_slow_batch_does_not_set_the_minimum_size_of_the_next() {
+        let mut state = QueueState::default();
+        state.add(30, 10);
+        assert_eq!(state.start(), Some(30));
+        state.add(1, 10);
+        assert_eq!(state.start(), None);
+        state.mark_slow(30);
+        assert_eq!(state.start(), Some(1));
+        state.add(1, 10);
+        assert_eq!(state.start(), None, "two batches are in flight");
+        state.end_batch(0);
+        assert_eq!(state.start(), Some(1));
+        assert_eq!(state.in_flight, [1, 1]);
     }
 
     #[test]
-    fn a_batch_that_nobody_finishes_makes_room_and_tells_those_who_gathered_behind_it() {
-        let lane = lane();
-        // A runtime that is gone before it has looked at the batch.
+    fn an_aborted_batch_frees_its_slot_and_fails_the_jobs_behind_it() {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        lane.with(|gathering| gathering.come(1, 10));
-        runtime.block_on(async { lane.send_off() });
-        lane.with(|gathering| gathering.come(3, 10));
-        assert_eq!(lane.with(|gathering| (gathering.waiting.len(), gathering.under_way.len())), (3, 1));
+        let queue = {
+            let _entered = runtime.enter();
+            let options = crate::PostgresOptions::new("postgres://nobody@127.0.0.1:1/none");
+            let database = Database::new(options).unwrap();
+            let publisher = Publisher::start(&database, Arc::default(), Default::default());
+            BatchQueue::new(database, publisher)
+        };
+        // The runtime is dropped before it polls the batch.
+        queue.with_state(|state| state.add(1, 10));
+        runtime.block_on(async { queue.spawn_batch() });
+        queue.with_state(|state| state.add(3, 10));
+        assert_eq!(queue.with_state(|state| (state.waiting.len(), state.in_flight.len())), (3, 1));
         drop(runtime);
-        assert_eq!(lane.with(|gathering| (gathering.waiting.len(), gathering.under_way.len())), (0, 0));
+        assert_eq!(queue.with_state(|state| (state.waiting.len(), state.in_flight.len())), (0, 0));
     }
 }

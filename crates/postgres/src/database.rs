@@ -1,4 +1,4 @@
-//! Connections: pooled, with limits on every wait, opened anew when they break.
+//! Pooled connections, with a time limit on every wait.
 
 use std::{
     str::FromStr,
@@ -25,16 +25,16 @@ use crate::{
 /// Parameters of a statement.
 pub(crate) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
 
-/// How often a statement that lost to another one is sent again.
+/// How often a statement is sent again after it lost a conflict.
 const CONFLICT_RETRIES: usize = 5;
 
-/// How long a connection goes on with the plans it has. A queue is empty at one moment and full at the next, and the
-/// server keeps a plan until it gathers statistics, a minute later at best: one that was made for an empty table reads
-/// a full one from end to end in every statement. To plan every time would cost more than most statements do.
+/// How long a connection keeps its cached plans. A queue is empty at one moment and full at the next, and the server keeps
+/// a plan until it has new statistics, a minute later at best: a plan for an empty table would scan the full one in every
+/// statement. Planning every time would cost more than most statements.
 const PLAN_LIFE: Duration = Duration::from_secs(1);
 
-/// How long a server gets to stop what nobody waits for any more.
-const STOPPING: Duration = Duration::from_secs(5);
+/// How long the server gets to cancel an abandoned statement.
+const CANCEL_LIMIT: Duration = Duration::from_secs(5);
 
 /// A pool of connections to one database.
 #[derive(Debug, Clone)]
@@ -45,14 +45,14 @@ pub(crate) struct Database {
 
 /// One connection, for as long as it is held.
 pub(crate) struct Connection<'a> {
-    // Only `drop` takes it out.
+    // `None` only in `drop`.
     client: Option<Object>,
     options: &'a PostgresOptions,
-    // A statement was sent and not answered, or a transaction begun and not ended.
+    // Whether a statement is unanswered or a transaction is open.
     unfinished: AtomicBool,
 }
 
-/// The connection settings with our timeouts added.
+/// The connection settings of the URL with the store's timeouts.
 pub(crate) fn config(options: &PostgresOptions) -> Result<Config> {
     let mut config = Config::from_str(&options.url)
         .map_err(|error| StoreError::Unavailable(format!("the database URL is not valid: {}", describe(&error))))?;
@@ -63,10 +63,10 @@ pub(crate) fn config(options: &PostgresOptions) -> Result<Config> {
         config.application_name("orchestrix");
     }
     if options.session_settings {
-        // jit costs more than it gives on statements of a millisecond. No statement here wants a sequential scan of
-        // anything large, but a plan made while a table was small would keep one. The guards are written for READ
-        // COMMITTED, whatever the database's default.
-        let ours = format!(
+        // JIT costs more than it gains on statements of a millisecond. No statement needs a sequential scan of a large
+        // table, but a plan made while the table was small would keep one. The guards rely on READ COMMITTED, whatever
+        // the database's default.
+        let own = format!(
             "-c statement_timeout={} -c lock_timeout={} -c idle_in_transaction_session_timeout={} -c jit=off \
              -c enable_seqscan=off -c default_transaction_isolation=read\\ committed",
             options.statement_timeout.as_millis(),
@@ -74,8 +74,8 @@ pub(crate) fn config(options: &PostgresOptions) -> Result<Config> {
             options.statement_timeout.as_millis(),
         );
         let all = match config.get_options() {
-            Some(theirs) => format!("{ours} {theirs}"),
-            None => ours,
+            Some(url) => format!("{own} {url}"),
+            None => own,
         };
         config.options(all);
     }
@@ -83,16 +83,16 @@ pub(crate) fn config(options: &PostgresOptions) -> Result<Config> {
 }
 
 impl Database {
-    /// A pool that opens connections when they are needed.
+    /// Creates a pool that opens connections on demand.
     pub(crate) fn new(options: PostgresOptions) -> Result<Self> {
         let manager =
             Manager::from_config(config(&options)?, NoTls, ManagerConfig { recycling_method: RecyclingMethod::Fast });
         let wait = Some(options.statement_timeout);
         let limit = options.connect_timeout;
-        let forget = Hook::async_fn(move |client, metrics| Box::pin(forget_old_plans(client, metrics, limit)));
+        let discard = Hook::async_fn(move |client, metrics| Box::pin(discard_old_plans(client, metrics, limit)));
         let mut builder = Pool::builder(manager);
         if options.prepare {
-            builder = builder.pre_recycle(forget);
+            builder = builder.pre_recycle(discard);
         }
         let pool = builder
             .max_size(options.connections.max(1))
@@ -101,7 +101,7 @@ impl Database {
                 create: Some(options.connect_timeout * 2),
                 recycle: Some(options.connect_timeout),
             })
-            // The connection that was used last has its plans and its part of the server's memory at hand.
+            // The connection used last has warm plans and caches on the server.
             .queue_mode(QueueMode::Lifo)
             .runtime(Runtime::Tokio1)
             .build()
@@ -124,12 +124,12 @@ impl Database {
         }
     }
 
-    /// Runs one statement as a transaction of its own, again if it lost a deadlock: it was undone as a whole.
+    /// Runs one statement as a transaction of its own. Sends it again if it lost a conflict, which rolled it back.
     pub(crate) async fn query(&self, statement: &Statement, params: Params<'_>) -> Result<Vec<Row>> {
         self.try_query(statement, params).await?.map_err(store_error)
     }
 
-    /// The same, with the server's error for a caller that looks into it.
+    /// Like [`query`](Database::query); the inner error is the server's, for callers that inspect it.
     pub(crate) async fn try_query(
         &self,
         statement: &Statement,
@@ -139,11 +139,7 @@ impl Database {
         for _ in 0..CONFLICT_RETRIES {
             match connection.try_query(statement, params).await? {
                 Err(error) if is_conflict(&error) => {
-                    tracing::debug!(
-                        statement = statement.name,
-                        error = describe(&error),
-                        "sent again after a conflict"
-                    );
+                    tracing::debug!(statement = statement.name, error = describe(&error), "retrying after a conflict");
                 }
                 answer => return Ok(answer),
             }
@@ -151,21 +147,21 @@ impl Database {
         connection.try_query(statement, params).await
     }
 
-    /// Closes every connection once it is given back.
+    /// Closes the pool: connections are closed as they are returned.
     pub(crate) fn close(&self) {
         self.pool.close();
     }
 }
 
-// Runs before a connection is used again, and does something the first time in every span of PLAN_LIFE.
-async fn forget_old_plans(client: &ClientWrapper, metrics: &Metrics, limit: Duration) -> Result<(), HookError> {
-    let span = |at: Instant| at.duration_since(metrics.created).as_millis() / PLAN_LIFE.as_millis();
-    if span(metrics.recycled.unwrap_or(metrics.created)) == span(Instant::now()) {
+// Runs before a connection is reused. Discards its plans at the first reuse in every interval of PLAN_LIFE.
+async fn discard_old_plans(client: &ClientWrapper, metrics: &Metrics, limit: Duration) -> Result<(), HookError> {
+    let interval = |at: Instant| at.duration_since(metrics.created).as_millis() / PLAN_LIFE.as_millis();
+    if interval(metrics.recycled.unwrap_or(metrics.created)) == interval(Instant::now()) {
         return Ok(());
     }
     match tokio::time::timeout(limit, client.batch_execute("DISCARD PLANS")).await {
         Ok(answer) => answer.map_err(HookError::Backend),
-        Err(_) => Err(HookError::message("no answer")),
+        Err(_) => Err(HookError::message("no answer to DISCARD PLANS")),
     }
 }
 
@@ -199,39 +195,39 @@ impl Connection<'_> {
         self.try_execute(sql).await?.map_err(store_error)
     }
 
-    /// The same, with the server's error for a caller that looks into it.
+    /// Like [`execute`](Connection::execute); the inner error is the server's, for callers that inspect it.
     pub(crate) async fn try_execute(&self, sql: &str) -> Result<Result<(), tokio_postgres::Error>> {
         self.within(self.options.statement_timeout, sql, self.client().batch_execute(sql)).await
     }
 
-    /// The same for work that may take longer than a statement, such as a migration.
+    /// Like [`execute`](Connection::execute), with another time limit, for migrations.
     pub(crate) async fn execute_within(&self, limit: Duration, sql: &str) -> Result<()> {
         self.within(limit, sql, self.client().batch_execute(sql)).await?.map_err(store_error)
     }
 
-    /// Reads by text without parameters, leaving nothing prepared behind.
+    /// Queries by text without parameters, and without a prepared statement.
     pub(crate) async fn fetch(&self, sql: &str) -> Result<Vec<Row>> {
         self.within(self.options.statement_timeout, sql, self.client().query_typed(sql, &[]))
             .await?
             .map_err(store_error)
     }
 
-    // The server has its own limit; this one is for a server that does not answer at all. Until there is an answer the
-    // connection counts as unfinished: whoever gives up on it, by this limit or by being dropped, closes it.
+    // The server has its own time limit; this one covers a server that does not answer at all. Until the answer the
+    // connection is unfinished: a caller that gives up, by this limit or by being dropped, closes it.
     async fn within<T>(&self, limit: Duration, what: &str, work: impl Future<Output = T>) -> Result<T> {
         let limit = limit + Duration::from_secs(5);
         let before = self.unfinished.swap(true, Ordering::Relaxed);
         let Ok(answer) = tokio::time::timeout(limit, work).await else {
             let cancel = self.client().cancel_token();
-            // Nobody waits for this: it only frees the server sooner, and the connection is never used again.
-            tokio::spawn(async move { tokio::time::timeout(Duration::from_secs(5), cancel.cancel_query(NoTls)).await });
+            // In the background: it only frees the server sooner, and the connection is not used again.
+            tokio::spawn(async move { tokio::time::timeout(CANCEL_LIMIT, cancel.cancel_query(NoTls)).await });
             return Err(StoreError::Unavailable(format!("no answer within {limit:?}: {what}")));
         };
         self.unfinished.store(before, Ordering::Relaxed);
         Ok(answer)
     }
 
-    /// Runs `work`, which uses this connection, in a transaction: committed if it is `Ok`, undone otherwise.
+    /// Runs `work`, which uses this connection, in a transaction: commits after `Ok` and rolls back after an error.
     pub(crate) async fn transaction<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         self.begin("").await?;
         let answer = work.await;
@@ -239,7 +235,7 @@ impl Connection<'_> {
         answer
     }
 
-    /// The same for work that may come to nothing: committed if it came to something, undone otherwise.
+    /// Like [`transaction`](Connection::transaction), but also rolls back after `Ok(None)`.
     pub(crate) async fn attempt<T>(&self, work: impl Future<Output = Result<Option<T>>>) -> Result<Option<T>> {
         self.begin("").await?;
         let answer = work.await;
@@ -247,59 +243,59 @@ impl Connection<'_> {
         answer
     }
 
-    async fn end(&self, keep: bool) -> Result<()> {
-        self.execute(if keep { "COMMIT" } else { "ROLLBACK" }).await?;
+    async fn end(&self, commit: bool) -> Result<()> {
+        self.execute(if commit { "COMMIT" } else { "ROLLBACK" }).await?;
         self.unfinished.store(false, Ordering::Relaxed);
         Ok(())
     }
 
-    /// Begins a transaction that lasts until [`commit`](Connection::commit), with settings of its own. A connection that is
-    /// dropped before that is closed.
+    /// Begins a transaction with these settings. It lasts until [`commit`](Connection::commit) or
+    /// [`rollback`](Connection::rollback); a connection dropped before that is closed.
     pub(crate) async fn begin(&self, settings: &str) -> Result<()> {
         self.execute(&format!("BEGIN ISOLATION LEVEL READ COMMITTED; {settings}")).await?;
         self.unfinished.store(true, Ordering::Relaxed);
         Ok(())
     }
 
-    /// Commits what was [begun](Connection::begin).
+    /// Commits the transaction.
     pub(crate) async fn commit(&self) -> Result<()> {
         self.end(true).await
     }
 
-    /// Undoes it.
+    /// Rolls the transaction back.
     pub(crate) async fn rollback(&self) -> Result<()> {
         self.end(false).await
     }
 
     fn client(&self) -> &Object {
-        self.client.as_ref().expect("only drop takes the client")
+        self.client.as_ref().expect("the client is present until drop")
     }
 }
 
 impl Drop for Connection<'_> {
     fn drop(&mut self) {
-        // A caller that went away half way: the connection is closed, so the server undoes what was begun, and the pool
-        // opens another.
+        // The caller was dropped before the statement or transaction ended: close the connection, so that the server
+        // rolls back and the pool opens another.
         if let Some(client) = self.client.take()
             && self.unfinished.load(Ordering::Relaxed)
         {
             match tokio::runtime::Handle::try_current() {
-                Ok(runtime) if !client.is_closed() => drop(runtime.spawn(give_up(client))),
+                Ok(runtime) if !client.is_closed() => drop(runtime.spawn(abandon(client))),
                 _ => drop(Object::take(client)),
             }
         }
     }
 }
 
-// Keeps the connection's place in the pool until the server has stopped. Closed at once, a session would go on with its
-// statement, or go on waiting for a lock, beside the one that the pool opens in its place: callers that come and go while
-// the database is slow would be given more sessions than it has.
-async fn give_up(client: Object) {
+// Keeps the connection's slot in the pool until the server has cancelled the statement. If it were closed at once, its
+// session would go on running, or waiting for a lock, beside the one that the pool opens instead: dropped callers of a
+// slow database would use more sessions than the pool allows.
+async fn abandon(client: Object) {
     let stopped = async {
-        // Whether it is heard or not: what follows is answered once nothing is under way any more.
+        // Cancelling is best effort. The empty statement is answered once the session is idle.
         let _ = client.cancel_token().cancel_query(NoTls).await;
         let _ = client.batch_execute("").await;
     };
-    let _ = tokio::time::timeout(STOPPING, stopped).await;
+    let _ = tokio::time::timeout(CANCEL_LIMIT, stopped).await;
     drop(Object::take(client));
 }

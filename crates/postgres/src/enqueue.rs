@@ -6,46 +6,47 @@ use orchestrix_core::{
     Fingerprint, JobId, JobState, NewJob, Tenant,
     enqueue::{Call, CallShape, KnownKey, KnownParent, Links, ParentState, Parents, check_jobs, is_plain},
 };
-use orchestrix_store::{CommitEffects, Enqueued, Fence, Result, StoreError};
+use orchestrix_store::{Enqueued, Fence, Result, StoreError};
 use uuid::Uuid;
 
 use crate::{
     PostgresOptions, PostgresStore,
     database::Database,
+    effects::Effects,
     error::{is_of_one_job, store_error},
-    record::Columns,
+    job_columns::Columns,
     row::state,
     runner::{Param, Runner},
-    settle::{Ending, settle_in},
-    statement::{FIND_FINISHED, FIND_KEYS, LOCK_PARENTS, RECORD_DEPENDENCIES, STATES},
+    settle::{GuardedTransition, settle_in},
+    statement::{FIND_FINISHED_PARENTS, FIND_IDEMPOTENCY_KEYS, INSERT_DEPENDENCIES, JOB_STATES, LOCK_PARENTS},
 };
 
 /// How often a call starts over because another transaction took one of its idempotency keys.
 pub(crate) const KEY_RACES: usize = 10;
 
 /// Enqueues jobs that may fail one by one: a reused key or a data error fails its own job only.
-pub(crate) async fn record_each(database: &Database, jobs: &[NewJob]) -> Vec<Result<Enqueued>> {
+pub(crate) async fn enqueue_each(database: &Database, jobs: &[NewJob]) -> Vec<Result<Enqueued>> {
     let (ids, columns) = plain_columns(database, jobs);
-    let recorded = match columns.record(database).await {
-        Ok(Ok(recorded)) => recorded,
+    let inserted = match columns.insert(database).await {
+        Ok(Ok(inserted)) => inserted,
         // One bad job fails the statement for all, so each job gets a statement of its own.
         Ok(Err(error)) if is_of_one_job(&error) && jobs.len() > 1 => {
             let mut results = Vec::with_capacity(jobs.len());
             for job in jobs {
-                results.extend(Box::pin(record_each(database, std::slice::from_ref(job))).await);
+                results.extend(Box::pin(enqueue_each(database, std::slice::from_ref(job))).await);
             }
             return results;
         }
         Ok(Err(error)) => return same_error(jobs.len(), &store_error(error)),
         Err(error) => return same_error(jobs.len(), &error),
     };
-    let left_out: Vec<usize> = (0..jobs.len()).filter(|i| !recorded.contains_key(&ids[*i].as_uuid())).collect();
+    let left_out: Vec<usize> = (0..jobs.len()).filter(|i| !inserted.contains_key(&ids[*i].as_uuid())).collect();
     let known = match find_keys(&mut &*database, jobs, &left_out).await {
         Ok(known) => known,
         Err(error) => return same_error(jobs.len(), &error),
     };
     (0..jobs.len())
-        .map(|i| match (recorded.get(&ids[i].as_uuid()), known.get(&i)) {
+        .map(|i| match (inserted.get(&ids[i].as_uuid()), known.get(&i)) {
             (Some(state), _) => Ok(Enqueued { id: ids[i], state: *state, duplicate: false }),
             (None, Some(key)) => Ok(key.duplicate(&jobs[i])?),
             (None, None) => {
@@ -84,34 +85,34 @@ async fn find_keys(runner: &mut dyn Runner, jobs: &[NewJob], positions: &[usize]
     }
     let params = [Param::Texts(&tenants), Param::Texts(&job_types), Param::MaybeTexts(&keys)];
     let mut known = HashMap::new();
-    for row in runner.run(&FIND_KEYS, &params).await? {
-        let n: i64 = row.get(0)?;
+    for row in runner.run(&FIND_IDEMPOTENCY_KEYS, &params).await? {
+        let n: i64 = row.get("n")?;
         let i = positions[usize::try_from(n - 1).unwrap_or(0)];
-        let fingerprint = row.get::<Option<Uuid>>(2)?.map(|stored| Fingerprint(stored.as_u128()));
+        let fingerprint = row.get::<Option<Uuid>>("fingerprint")?.map(|stored| Fingerprint(stored.as_u128()));
         // Pruning keeps the state of dead and cancelled jobs; a job without one completed before it was pruned.
-        let state = row.get::<Option<String>>(3)?.as_deref().map_or(Ok(JobState::Completed), state)?;
-        known.insert(i, KnownKey { job: JobId::from_uuid(row.get(1)?), fingerprint, state });
+        let state = row.get::<Option<String>>("state")?.as_deref().map_or(Ok(JobState::Completed), state)?;
+        known.insert(i, KnownKey { job: JobId::from_uuid(row.get("job_id")?), fingerprint, state });
     }
     Ok(known)
 }
 
 /// Enqueues all of `jobs` or none.
-pub(crate) async fn record_all(store: &PostgresStore, jobs: &[NewJob]) -> Result<Vec<Enqueued>> {
+pub(crate) async fn enqueue_jobs(store: &PostgresStore, jobs: &[NewJob]) -> Result<Vec<Enqueued>> {
     let parents = check_jobs(jobs)?;
     if is_plain(jobs) {
-        return record_plain(store.database(), jobs).await;
+        return enqueue_plain(store, jobs).await;
     }
-    record_together(store, Call { jobs, parents: &parents, shape: CallShape::Batch }).await
+    enqueue_in_transaction(store, Call { jobs, parents: &parents, shape: CallShape::Batch }).await
 }
 
 /// Enqueues one job that depends on others.
-pub(crate) async fn record_one(store: &PostgresStore, job: &NewJob, parents: Parents) -> Result<Enqueued> {
+pub(crate) async fn enqueue_job(store: &PostgresStore, job: &NewJob, parents: Parents) -> Result<Enqueued> {
     let call = Call { jobs: std::slice::from_ref(job), parents: &[parents], shape: CallShape::Single };
-    let recorded = record_together(store, call).await?;
-    recorded.first().copied().ok_or_else(not_recorded)
+    let inserted = enqueue_in_transaction(store, call).await?;
+    inserted.first().copied().ok_or_else(not_inserted)
 }
 
-fn not_recorded() -> StoreError {
+fn not_inserted() -> StoreError {
     StoreError::Backend("the database did not return a new job".into())
 }
 
@@ -120,54 +121,45 @@ pub(crate) fn keys_contended() -> StoreError {
     StoreError::Unavailable("other transactions keep taking the idempotency keys of this call: retry".into())
 }
 
-async fn record_together(store: &PostgresStore, call: Call<'_>) -> Result<Vec<Enqueued>> {
+async fn enqueue_in_transaction(store: &PostgresStore, call: Call<'_>) -> Result<Vec<Enqueued>> {
     let connection = store.database().connection().await?;
     for _ in 0..KEY_RACES {
-        let (work, options) = (&mut &connection, &store.database().options);
-        let recorded = connection.attempt(record_graph(work, options, call)).await?;
-        if let Some(mut recorded) = recorded {
+        let (runner, options) = (&mut &connection, &store.database().options);
+        let inserted = connection.attempt(enqueue_call(runner, options, call)).await?;
+        if let Some(mut inserted) = inserted {
             drop(connection);
-            enqueue_effects(call.jobs.iter().zip(&recorded)).record_metrics();
+            store.publisher().publish(Effects::of_enqueued(call.jobs.iter().zip(&inserted)));
             // A job that was cancelled at once because a parent had failed may have dependents of its own.
-            let cancelled = recorded.iter().filter(|job| job.state == JobState::Cancelled && !job.duplicate);
+            let cancelled = inserted.iter().filter(|job| job.state == JobState::Cancelled && !job.duplicate);
             let cancelled: Vec<JobId> = cancelled.map(|job| job.id).collect();
             if !cancelled.is_empty() {
-                store.tell_dependents(Fence::NONE, cancelled).await;
-                let ids: Vec<Uuid> = recorded.iter().map(|job| job.id.as_uuid()).collect();
-                for row in store.database().query(&STATES, &[&ids]).await? {
-                    let (id, now) = (row.get::<_, Uuid>(0), state(row.get(1))?);
-                    recorded.iter_mut().filter(|job| job.id.as_uuid() == id).for_each(|job| job.state = now);
+                store.resolve_dependents(Fence::NONE, cancelled).await;
+                let ids: Vec<Uuid> = inserted.iter().map(|job| job.id.as_uuid()).collect();
+                for row in store.database().query(&JOB_STATES, &[&ids]).await? {
+                    let (id, now) = (row.get::<_, Uuid>("id"), state(row.get("state"))?);
+                    inserted.iter_mut().filter(|job| job.id.as_uuid() == id).for_each(|job| job.state = now);
                 }
             }
-            return Ok(recorded);
+            return Ok(inserted);
         }
     }
     Err(keys_contended())
 }
 
-/// The metrics of an enqueue: new jobs, and of those the ones cancelled at once because a parent had failed.
-pub(crate) fn enqueue_effects<'a>(recorded: impl Iterator<Item = (&'a NewJob, &'a Enqueued)>) -> CommitEffects {
-    let mut effects = CommitEffects::default();
-    for (job, enqueued) in recorded.filter(|(_, enqueued)| !enqueued.duplicate) {
-        effects.job_enqueued(&job.queue, &job.job_type);
-        effects.jobs_finished(&job.queue, &job.job_type, enqueued.state, 1);
-    }
-    effects
-}
-
 // Nothing to look up: one statement, which is a transaction by itself.
-async fn record_plain(database: &Database, jobs: &[NewJob]) -> Result<Vec<Enqueued>> {
+async fn enqueue_plain(store: &PostgresStore, jobs: &[NewJob]) -> Result<Vec<Enqueued>> {
     if jobs.is_empty() {
         return Ok(Vec::new());
     }
+    let database = store.database();
     let (ids, columns) = plain_columns(database, jobs);
-    let recorded = columns.record(database).await?.map_err(store_error)?;
+    let inserted = columns.insert(database).await?.map_err(store_error)?;
     let enqueued = |id: JobId| {
-        let state = recorded.get(&id.as_uuid()).ok_or_else(not_recorded)?;
+        let state = inserted.get(&id.as_uuid()).ok_or_else(not_inserted)?;
         Ok(Enqueued { id, state: *state, duplicate: false })
     };
     let enqueued = ids.into_iter().map(enqueued).collect::<Result<Vec<_>>>()?;
-    enqueue_effects(jobs.iter().zip(&enqueued)).record_metrics();
+    store.publisher().publish(Effects::of_enqueued(jobs.iter().zip(&enqueued)));
     Ok(enqueued)
 }
 
@@ -175,7 +167,7 @@ async fn record_plain(database: &Database, jobs: &[NewJob]) -> Result<Vec<Enqueu
 ///
 /// Existing parents are locked, so that none finishes between the lookup and the commit.
 /// Returns `None` if another transaction took one of the keys meanwhile: the caller rolls back and may start over.
-pub(crate) async fn record_graph(
+pub(crate) async fn enqueue_call(
     runner: &mut dyn Runner,
     options: &PostgresOptions,
     call: Call<'_>,
@@ -197,29 +189,29 @@ pub(crate) async fn record_graph(
             met.push(dependency.met);
         }
     }
-    let mut states = columns.record_in(runner).await?;
+    let mut states = columns.insert_in(runner).await?;
     if plan.new_jobs().any(|(_, job)| !states.contains_key(&job.id.as_uuid())) {
         return Ok(None);
     }
     if !children.is_empty() {
         let params = [Param::Uuids(&children), Param::Uuids(&parents), Param::Bools(&met)];
-        runner.run(&RECORD_DEPENDENCIES, &params).await?;
+        runner.run(&INSERT_DEPENDENCIES, &params).await?;
     }
     let mut cancelled = Vec::new();
     for id in plan.cancelled() {
         if let Some(state) = states.insert(id.as_uuid(), JobState::Cancelled) {
-            cancelled.push(Ending::cancel_waiting(id, state, 0, 0, 0, "dependency_failed"));
+            cancelled.push(GuardedTransition::cancel_waiting(id, state, 0, 0, 0, "dependency_failed"));
         }
     }
     if !cancelled.is_empty() {
         settle_in(runner, &cancelled).await?;
     }
     let answers = plan.answers(|id| states.get(&id.as_uuid()).copied());
-    answers.ok_or_else(not_recorded).map(Some)
+    answers.ok_or_else(not_inserted).map(Some)
 }
 
-// Locks the unfinished parents and looks up the finished ones. Runs twice, since an operator may retry a finished one in
-// between. Parents of tenants other than `tenants` are neither found nor waited for.
+// Locks the unfinished parents and looks up the finished ones. Runs twice, since an operator may retry a finished one
+// in between. Parents of tenants other than `tenants` are neither found nor waited for.
 async fn find_parents(
     runner: &mut dyn Runner,
     ids: &BTreeSet<JobId>,
@@ -234,12 +226,13 @@ async fn find_parents(
         }
         let params = [Param::Uuids(&missing), Param::Texts(&tenants)];
         for row in runner.run(&LOCK_PARENTS, &params).await? {
-            let tenant = Tenant::trusted(&row.get::<String>(1)?);
-            found.insert(JobId::from_uuid(row.get(0)?), KnownParent { state: ParentState::Unfinished, tenant });
+            let tenant = Tenant::trusted(&row.get::<String>("tenant")?);
+            found.insert(JobId::from_uuid(row.get("id")?), KnownParent { state: ParentState::Unfinished, tenant });
         }
-        for row in runner.run(&FIND_FINISHED, &params).await? {
-            let (tenant, state) = (Tenant::trusted(&row.get::<String>(1)?), state(&row.get::<String>(2)?)?);
-            found.insert(JobId::from_uuid(row.get(0)?), KnownParent { state: state.into(), tenant });
+        for row in runner.run(&FIND_FINISHED_PARENTS, &params).await? {
+            let (tenant, state) =
+                (Tenant::trusted(&row.get::<String>("tenant")?), state(&row.get::<String>("state")?)?);
+            found.insert(JobId::from_uuid(row.get("id")?), KnownParent { state: state.into(), tenant });
         }
     }
     Ok(found)

@@ -1,51 +1,51 @@
-//! What the server and the connection report, in the store's terms.
+//! Errors of the server and the connection, as store errors.
 
 use orchestrix_store::StoreError;
 use tokio_postgres::error::SqlState;
 
-/// Sorts an error by what the caller can do about it.
+/// Converts an error: [`StoreError::Unavailable`] if a retry may succeed, else [`StoreError::Backend`].
 #[expect(clippy::needless_pass_by_value, reason = "map_err hands errors over")]
 pub(crate) fn store_error(error: tokio_postgres::Error) -> StoreError {
     match error.as_db_error() {
         Some(db) => server_error(db.code().code(), db.message()),
-        None => sorted(error.is_closed() || caused_by_io(&error), describe(&error)),
+        None => classified(error.is_closed() || caused_by_io(&error), describe(&error)),
     }
 }
 
-/// The same for somebody else's driver.
+/// Like [`store_error`], for errors of `sqlx`.
 #[cfg(feature = "sqlx")]
 #[expect(clippy::needless_pass_by_value, reason = "map_err hands errors over")]
 pub(crate) fn sqlx_error(error: sqlx::Error) -> StoreError {
     match error.as_database_error() {
         Some(db) => server_error(db.code().as_deref().unwrap_or_default(), db.message()),
-        None => sorted(matches!(error, sqlx::Error::Io(_)), error.to_string()),
+        None => classified(matches!(error, sqlx::Error::Io(_)), error.to_string()),
     }
 }
 
-// In the server's own words: an error itself would only say that it came from there.
+// Keeps the server's message: the driver's error only says that the server reported one.
 fn server_error(code: &str, message: &str) -> StoreError {
-    sorted(is_passing(code) && !is_pooler(message), format!("{message} ({code})"))
+    classified(is_transient(code) && !is_pooler_refusal(message), format!("{message} ({code})"))
 }
 
-fn sorted(passing: bool, words: String) -> StoreError {
-    if passing { StoreError::Unavailable(words) } else { StoreError::Backend(words.into()) }
+fn classified(transient: bool, message: String) -> StoreError {
+    if transient { StoreError::Unavailable(message) } else { StoreError::Backend(message.into()) }
 }
 
-/// Whether the server undid the statement because of another one, so that sending it again is safe and sensible.
+/// Whether the statement lost a deadlock or a serialization conflict, so that it can be sent again.
 pub(crate) fn is_conflict(error: &tokio_postgres::Error) -> bool {
     error
         .code()
         .is_some_and(|code| *code == SqlState::T_R_DEADLOCK_DETECTED || *code == SqlState::T_R_SERIALIZATION_FAILURE)
 }
 
-/// Whether one job of the statement may be at fault: a value the server refused, or a key that somebody holds on to.
+/// Whether a single job of the statement may be the cause: a value that the server refused, or a locked idempotency key.
 pub(crate) fn is_of_one_job(error: &tokio_postgres::Error) -> bool {
     error
         .code()
         .is_some_and(|code| matches!(&code.code()[..2], "22" | "23" | "54") || *code == SqlState::LOCK_NOT_AVAILABLE)
 }
 
-// A value that cannot be sent, or an answer that makes no sense, will be the same the next time; a broken line will not.
+// A retry may succeed after a broken connection, but not after a value that cannot be encoded or decoded.
 fn caused_by_io(error: &tokio_postgres::Error) -> bool {
     let mut source = std::error::Error::source(error);
     while let Some(cause) = source {
@@ -54,22 +54,22 @@ fn caused_by_io(error: &tokio_postgres::Error) -> bool {
         }
         source = cause.source();
     }
-    // Timeouts while connecting carry no cause.
+    // Connect timeouts have no source.
     error.to_string().contains("connect")
 }
 
-// Connection trouble, a server that starts or stops, exhausted resources, timeouts, conflicts, a read-only standby.
-fn is_passing(code: &str) -> bool {
+// Connection errors, a server that starts or stops, exhausted resources, timeouts, conflicts, a read-only standby.
+fn is_transient(code: &str) -> bool {
     matches!(code.get(..2), Some("08" | "40" | "53" | "55" | "57"))
         || code == SqlState::READ_ONLY_SQL_TRANSACTION.code()
 }
 
-// A pooler that knows nothing of settings of a connection says so every time, with the code of a line that broke.
-fn is_pooler(message: &str) -> bool {
+// A pooler that does not support startup parameters refuses them every time, with the code of a broken connection.
+fn is_pooler_refusal(message: &str) -> bool {
     message.starts_with("unsupported startup parameter")
 }
 
-/// The message with the server's own words, which the error alone leaves out.
+/// The error with the server's message, which its `Display` leaves out.
 pub(crate) fn describe(error: &tokio_postgres::Error) -> String {
     match error.as_db_error() {
         Some(db) => format!("{} ({})", db.message(), db.code().code()),

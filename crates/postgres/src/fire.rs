@@ -1,8 +1,8 @@
-//! Firing schedules that are due.
+//! Firing due schedules.
 //!
-//! One transaction reads schedules and keeps them from others, lets the store's rules decide, and writes down what
-//! comes of it: all of it or nothing. It does so for many schedules at once; if that fails they are fired one by one, and
-//! those at fault are put off: none keeps another waiting.
+//! One transaction locks due schedules, lets the shared rules decide, and writes the result: all of it or nothing. It
+//! handles many schedules at once. If that fails, it fires them one by one and postpones those that fail, so that no
+//! schedule delays another.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -16,219 +16,221 @@ use uuid::Uuid;
 
 use crate::{
     PostgresOptions, PostgresStore,
-    firing::{Done, PlannedFiring, hold, write_down},
-    ledger,
-    pace::{Pace, Share},
-    record::millis,
+    batch_size::{BatchLimits, BatchSizer},
+    fenced_tx::FencedTx,
+    job_columns::millis,
+    occurrences,
+    planned_firing::{FiringResult, PlannedFiring, lock_required_jobs, write},
     row::sweep_limit,
     schedule::read,
-    statement::{DUE_SCHEDULES, HOLD_FREE_JOBS, NEXT_FIRE, POSTPONE_SCHEDULES, UNFINISHED},
-    work::Work,
+    statement::{LOCK_DUE_SCHEDULES, LOCK_JOBS_SKIP_LOCKED, NEXT_FIRING, POSTPONE_SCHEDULES, UNFINISHED_JOBS},
 };
 
-/// How long a schedule that this program cannot fire is left alone.
-const POSTPONED: Duration = Duration::from_secs(60);
-/// How long one is that could not be fired just now, because somebody holds a job of it, or the server was too slow.
-const DEFERRED: Duration = Duration::from_secs(1);
-/// How long schedules are fired one by one where no leader's patience says so.
+/// How long a schedule is postponed that this version cannot fire.
+const POSTPONE: Duration = Duration::from_secs(60);
+/// How long a schedule is postponed that could not fire just now: a job of it is locked, or the server was too slow.
+const POSTPONE_SHORTLY: Duration = Duration::from_secs(1);
+/// How long schedules are fired one by one where the fence sets no limit.
 const ONE_BY_ONE: Duration = Duration::from_secs(5);
 
-/// What steps of firing have in common.
+/// One step of firing.
 struct Step<'a> {
-    work: &'a Work<'a>,
-    pace: &'a Pace,
-    share: Share,
+    tx: &'a FencedTx<'a>,
+    sizer: &'a BatchSizer,
+    limits: BatchLimits,
     options: &'a PostgresOptions,
-    patience: Duration,
+    time_limit: Duration,
 }
 
-pub(crate) async fn fire(store: &PostgresStore, fence: Fence, limit: usize) -> Result<SweepResult> {
+pub(crate) async fn fire_schedules(store: &PostgresStore, fence: Fence, limit: usize) -> Result<SweepResult> {
     let limit = sweep_limit(limit)?;
-    let work = store.database().transaction(fence).await?;
-    let pace = store.pace();
+    let tx = store.database().fenced_transaction(fence).await?;
+    let sizer = &store.0.batch_sizer;
     let step = Step {
-        work: &work,
-        pace,
-        share: pace.share(),
+        tx: &tx,
+        sizer,
+        limits: sizer.limits(),
         options: &store.database().options,
-        patience: fence.patience().unwrap_or(ONE_BY_ONE),
+        time_limit: fence.patience().unwrap_or(ONE_BY_ONE),
     };
-    let answer = step.run(limit).await;
-    if let Err(StoreError::Unavailable(_)) = answer {
-        pace.failed();
+    let fired = step.run(limit).await;
+    if let Err(error) = &fired {
+        step.note_timeout(error);
     }
-    let (swept, mut done) = work.conclude(answer).await?;
-    done.tell(store, fence).await;
+    let (swept, fired) = tx.finish(fired).await?;
+    store.publish(fence, fired.effects).await;
     Ok(swept)
 }
 
 impl Step<'_> {
-    async fn run(&self, limit: i64) -> Result<(SweepResult, Done)> {
-        let (count, done) = self.due(limit).await?;
-        let rows = self.work.query(&NEXT_FIRE, &[&tzdb_version()]).await?;
-        let next = rows.first().and_then(|row| row.get::<_, Option<f64>>(0));
+    async fn run(&self, limit: i64) -> Result<(SweepResult, FiringResult)> {
+        let (count, fired) = self.fire_due(limit).await?;
+        let rows = self.tx.query(&NEXT_FIRING, &[&tzdb_version()]).await?;
+        let next = rows.first().and_then(|row| row.get::<_, Option<f64>>("in_ms"));
         let next_in = next.map(|millis| Duration::from_secs_f64(millis.max(0.0) / 1000.0));
-        Ok((SweepResult { count, next_in }, done))
+        Ok((SweepResult { count, next_in }, fired))
     }
 
-    async fn due(&self, limit: i64) -> Result<(usize, Done)> {
-        let bytes = i64::try_from(self.share.bytes()).unwrap_or(i64::MAX);
-        let rows = self.work.query(&DUE_SCHEDULES, &[&self.share.schedules(limit), &tzdb_version(), &bytes]).await?;
-        let Some(now) = rows.first().map(|row| row.get::<_, Timestamp>(11)) else { return Ok((0, Done::default())) };
-        let (schedules, unreadable) = readable(self.work, &rows).await?;
-        self.work.mark().await?;
-        match self.together(&schedules, now).await {
-            Ok((count, done)) => {
-                self.pace.succeeded();
-                Ok((count + unreadable, done))
+    async fn fire_due(&self, limit: i64) -> Result<(usize, FiringResult)> {
+        let bytes = i64::try_from(self.limits.bytes()).unwrap_or(i64::MAX);
+        let params = (self.limits.schedules(limit), tzdb_version());
+        let rows = self.tx.query(&LOCK_DUE_SCHEDULES, &[&params.0, &params.1, &bytes]).await?;
+        let Some(now) = rows.first().map(|row| row.get::<_, Timestamp>("now")) else {
+            return Ok((0, FiringResult::default()));
+        };
+        let (schedules, unreadable) = read_or_postpone(self.tx, &rows).await?;
+        self.tx.set_savepoint().await?;
+        match self.fire_together(&schedules, now).await {
+            Ok((count, fired)) => {
+                self.sizer.succeeded();
+                Ok((count + unreadable, fired))
             }
             Err(error) => {
-                // Where this fails too the connection is lost, and nothing that was done will last.
-                if self.work.take_back().await.is_err() {
+                // If the rollback fails too, the connection is lost and the server undoes everything.
+                if self.tx.rollback_to_savepoint().await.is_err() {
                     return Err(error);
                 }
-                self.note_slowness(&error);
-                tracing::warn!(%error, schedules = schedules.len(), "a step failed; its schedules are fired one by one");
-                let (count, done) = self.one_by_one(&schedules, now).await?;
-                Ok((count + unreadable, done))
+                self.note_timeout(&error);
+                tracing::warn!(%error, schedules = schedules.len(), "firing step failed; firing one by one");
+                let (count, fired) = self.fire_one_by_one(&schedules, now).await?;
+                Ok((count + unreadable, fired))
             }
         }
     }
 
-    fn note_slowness(&self, error: &StoreError) {
+    fn note_timeout(&self, error: &StoreError) {
         if let StoreError::Unavailable(_) = error {
-            self.pace.failed();
+            self.sizer.timed_out();
         }
     }
 
-    // As many of them as patience allows, and one at least. Those that fail are put off.
-    async fn one_by_one(&self, schedules: &[Schedule], now: Timestamp) -> Result<(usize, Done)> {
+    // Fires at least one schedule, and more until the time limit. Postpones those that fail.
+    async fn fire_one_by_one(&self, schedules: &[Schedule], now: Timestamp) -> Result<(usize, FiringResult)> {
         let begun = Instant::now();
-        let (mut count, mut all) = (0, Done::default());
+        let (mut count, mut all) = (0, FiringResult::default());
         for schedule in schedules {
-            if count > 0 && begun.elapsed() >= self.patience {
+            if count > 0 && begun.elapsed() >= self.time_limit {
                 break;
             }
             count += 1;
-            self.work.mark().await?;
-            match self.together(std::slice::from_ref(schedule), now).await {
-                Ok((_, done)) => {
-                    self.work.unmark().await?;
-                    all.add(done);
+            self.tx.set_savepoint().await?;
+            match self.fire_together(std::slice::from_ref(schedule), now).await {
+                Ok((_, fired)) => {
+                    self.tx.release_savepoint().await?;
+                    all.merge(fired);
                 }
                 Err(error) => {
-                    if self.work.take_back().await.is_err() {
+                    if self.tx.rollback_to_savepoint().await.is_err() {
                         return Err(error);
                     }
-                    self.note_slowness(&error);
-                    self.put_off(&[&schedule.definition.name], &error).await?;
+                    self.note_timeout(&error);
+                    self.postpone_failed(&[&schedule.definition.name], &error).await?;
                 }
             }
         }
         Ok((count, all))
     }
 
-    async fn put_off(&self, names: &[&ScheduleName], error: &StoreError) -> Result<()> {
-        let wait = if matches!(error, StoreError::Unavailable(_)) { DEFERRED } else { POSTPONED };
+    async fn postpone_failed(&self, names: &[&ScheduleName], error: &StoreError) -> Result<()> {
+        let delay = if matches!(error, StoreError::Unavailable(_)) { POSTPONE_SHORTLY } else { POSTPONE };
         for name in names {
-            tracing::warn!(schedule = %name, %error, wait = ?wait, "could not be fired; put off");
+            tracing::warn!(schedule = %name, %error, delay = ?delay, "postponed a schedule that could not fire");
         }
         let names: Vec<&str> = names.iter().map(|name| name.as_str()).collect();
-        postpone(self.work, &names, wait).await
+        postpone(self.tx, &names, delay).await
     }
 
-    // Answers how many schedules it has dealt with: the first of them.
-    async fn together(&self, schedules: &[Schedule], now: Timestamp) -> Result<(usize, Done)> {
-        let unfinished = unfinished(self.work, schedules, |schedule| schedule.definition.overlap).await?;
-        let decide = |schedule: &Schedule, known: &HashSet<Timestamp>| {
+    // Fires a first part of the schedules, as the limits allow. Returns how many it handled.
+    async fn fire_together(&self, schedules: &[Schedule], now: Timestamp) -> Result<(usize, FiringResult)> {
+        let unfinished = unfinished_jobs(self.tx, schedules, |schedule| schedule.definition.overlap).await?;
+        let plan = |schedule: &Schedule, existing: &HashSet<Timestamp>| {
             let open = still_open(schedule, schedule.definition.overlap, &unfinished);
             if schedule.next_fire_at.is_none_or(|time| time > now) {
                 return PlannedFiring::nothing(schedule.clone(), open);
             }
-            let most = self.share.occurrences(schedule.definition.job.payload.as_str().len());
-            let firing = schedule.fire_unless(|time| known.contains(&time), &open, now, most);
+            let most = self.limits.occurrences(schedule.definition.job.payload.as_str().len());
+            let firing = schedule.fire_unless(|time| existing.contains(&time), &open, now, most);
             PlannedFiring::new(schedule, firing, open)
         };
         let mut planned = Vec::new();
         let (mut jobs, mut bytes) = (0, 0);
         for schedule in schedules {
-            if jobs >= self.share.jobs() || bytes >= self.share.bytes() {
+            if jobs >= self.limits.jobs() || bytes >= self.limits.bytes() {
                 break;
             }
-            let one = decide(schedule, &HashSet::new());
+            let one = plan(schedule, &HashSet::new());
             jobs += one.jobs.len();
             bytes += one.payload_bytes();
             planned.push(one);
         }
-        // A line that is there already gets no job: then it is planned again without it.
-        for (name, known) in known_times(self.work, &planned).await? {
+        // An occurrence that exists gets no second job: its schedule is planned again without it.
+        for (name, existing) in existing_times(self.tx, &planned).await? {
             let Some(at) = planned.iter().position(|one| *one.name() == name) else { continue };
-            planned[at] = decide(&schedules[at], &known);
-            let mut lines = Vec::new();
-            for line in std::mem::take(&mut planned[at].lines) {
-                match known.contains(&line.nominal) {
-                    true => lines.extend(ledger::without_known(self.work, &schedules[at], line).await?),
-                    false => lines.push(line),
+            planned[at] = plan(&schedules[at], &existing);
+            let mut new = Vec::new();
+            for occurrence in std::mem::take(&mut planned[at].occurrences) {
+                match existing.contains(&occurrence.nominal) {
+                    true => new.extend(occurrences::skip_existing(self.tx, &schedules[at], occurrence).await?),
+                    false => new.push(occurrence),
                 }
             }
-            planned[at].lines = lines;
+            planned[at].occurrences = new;
         }
         let count = planned.len();
-        let planned = self.sound(planned).await?;
-        let (planned, held) = self.free(planned).await?;
-        Ok((count, write_down(self.work, self.options, planned, &held).await?))
+        let planned = self.valid(planned).await?;
+        let (planned, locked) = self.unlocked(planned).await?;
+        Ok((count, write(self.tx, self.options, planned, &locked).await?))
     }
 
-    // Those whose jobs keep all rules; the others are put off.
-    async fn sound(&self, planned: Vec<PlannedFiring>) -> Result<Vec<PlannedFiring>> {
-        let mut sound = Vec::with_capacity(planned.len());
+    // Keeps the firings whose jobs are valid and postpones the other schedules.
+    async fn valid(&self, planned: Vec<PlannedFiring>) -> Result<Vec<PlannedFiring>> {
+        let mut valid = Vec::with_capacity(planned.len());
         for one in planned {
             match one.check() {
-                Ok(_) => sound.push(one),
-                Err(error) => self.put_off(&[one.name()], &error).await?,
+                Ok(_) => valid.push(one),
+                Err(error) => self.postpone_failed(&[one.name()], &error).await?,
             }
         }
-        Ok(sound)
+        Ok(valid)
     }
 
-    // Those that need no job which somebody else holds, and the jobs that they need, held; the others are put off. Somebody may hold a
-    // job for long: whoever completes it in a transaction of his own, say.
-    async fn free(&self, planned: Vec<PlannedFiring>) -> Result<(Vec<PlannedFiring>, Vec<Row>)> {
-        let held = hold(self.work, &planned, &HOLD_FREE_JOBS).await?;
-        let free: HashSet<Uuid> = held.iter().map(|row| row.get(0)).collect();
-        let missing =
-            planned.iter().flat_map(PlannedFiring::needs).map(|id| id.as_uuid()).filter(|id| !free.contains(id));
-        let missing: Vec<Uuid> = missing.collect();
+    // Locks the jobs that the firings require. Postpones schedules whose jobs another transaction has locked: it may hold
+    // them for long, for example a caller's transaction that completes one.
+    async fn unlocked(&self, planned: Vec<PlannedFiring>) -> Result<(Vec<PlannedFiring>, Vec<Row>)> {
+        let rows = lock_required_jobs(self.tx, &planned, &LOCK_JOBS_SKIP_LOCKED).await?;
+        let locked_here: HashSet<Uuid> = rows.iter().map(|row| row.get("id")).collect();
+        let required = planned.iter().flat_map(PlannedFiring::required_jobs).map(|id| id.as_uuid());
+        let missing: Vec<Uuid> = required.filter(|id| !locked_here.contains(id)).collect();
         if missing.is_empty() {
-            return Ok((planned, held));
+            return Ok((planned, rows));
         }
-        // Those that have finished since they were looked at hold up nobody.
-        let rows = self.work.query(&UNFINISHED, &[&missing]).await?;
-        let locked: HashSet<JobId> = rows.iter().map(|row| JobId::from_uuid(row.get(0))).collect();
-        let (waiting, free): (Vec<_>, Vec<_>) =
-            planned.into_iter().partition(|one| one.needs().any(|id| locked.contains(&id)));
-        if !waiting.is_empty() {
-            let names: Vec<&ScheduleName> = waiting.iter().map(PlannedFiring::name).collect();
-            let error = StoreError::Unavailable("a job that it has to wait for, or to cancel, is locked".into());
-            self.put_off(&names, &error).await?;
+        // Jobs that have finished since they were read are missing too, and delay nothing.
+        let unfinished = self.tx.query(&UNFINISHED_JOBS, &[&missing]).await?;
+        let locked: HashSet<JobId> = unfinished.iter().map(|row| JobId::from_uuid(row.get("id"))).collect();
+        let (blocked, free): (Vec<_>, Vec<_>) =
+            planned.into_iter().partition(|one| one.required_jobs().any(|id| locked.contains(&id)));
+        if !blocked.is_empty() {
+            let names: Vec<&ScheduleName> = blocked.iter().map(PlannedFiring::name).collect();
+            let error = "a job that the schedule must wait for or cancel is locked by another transaction";
+            self.postpone_failed(&names, &StoreError::Unavailable(error.into())).await?;
         }
-        Ok((free, held))
+        Ok((free, rows))
     }
 }
 
-async fn postpone(work: &Work<'_>, names: &[&str], wait: Duration) -> Result<()> {
-    work.query(&POSTPONE_SCHEDULES, &[&names, &millis(wait), &tzdb_version()]).await.map(drop)
+async fn postpone(tx: &FencedTx<'_>, names: &[&str], delay: Duration) -> Result<()> {
+    tx.query(&POSTPONE_SCHEDULES, &[&names, &millis(delay), &tzdb_version()]).await.map(drop)
 }
 
-// Each once, with next times by this program's time-zone database; and how many were put off because this program cannot read them: a
-// newer one may have written them, and they must not keep the others waiting.
-async fn readable(work: &Work<'_>, rows: &[Row]) -> Result<(Vec<Schedule>, usize)> {
+// Reads each schedule once, with next times by this program's time-zone database. Postpones schedules that this version
+// cannot read, since a newer one may have written them, and returns how many.
+async fn read_or_postpone(tx: &FencedTx<'_>, rows: &[Row]) -> Result<(Vec<Schedule>, usize)> {
     let mut schedules = Vec::with_capacity(rows.len());
     let mut unreadable = Vec::new();
-    let mut seen = HashSet::new();
+    let mut names = HashSet::new();
     for row in rows {
-        let name = row.get::<_, &str>(0);
-        if !seen.insert(name) {
+        let name = row.get::<_, &str>("name");
+        if !names.insert(name) {
             continue;
         }
         match read(row) {
@@ -239,45 +241,48 @@ async fn readable(work: &Work<'_>, rows: &[Row]) -> Result<(Vec<Schedule>, usize
                 schedules.push(schedule);
             }
             Err(error) => {
-                tracing::error!(schedule = name, %error, "cannot be fired by this program; left for a minute");
+                tracing::error!(schedule = name, %error, delay = ?POSTPONE, "postponed a schedule that cannot be read");
                 unreadable.push(name);
             }
         }
     }
     if !unreadable.is_empty() {
-        postpone(work, &unreadable, POSTPONED).await?;
+        postpone(tx, &unreadable, POSTPONE).await?;
     }
     Ok((schedules, unreadable.len()))
 }
 
-/// Which of the schedules' earlier jobs are not finished, as far as the rule about overlaps has to know.
-pub(crate) async fn unfinished(
-    work: &Work<'_>,
+/// The unfinished jobs among the schedules' earlier jobs, as far as the overlap policy needs them.
+pub(crate) async fn unfinished_jobs(
+    tx: &FencedTx<'_>,
     schedules: &[Schedule],
     overlap: impl Fn(&Schedule) -> Overlap,
 ) -> Result<HashSet<JobId>> {
-    let asked = schedules.iter().flat_map(|schedule| schedule.jobs_to_check(overlap(schedule)));
-    let ids: Vec<Uuid> = asked.map(JobId::as_uuid).collect();
+    let earlier = schedules.iter().flat_map(|schedule| schedule.jobs_to_check(overlap(schedule)));
+    let ids: Vec<Uuid> = earlier.map(JobId::as_uuid).collect();
     if ids.is_empty() {
         return Ok(HashSet::new());
     }
-    let rows = work.query(&UNFINISHED, &[&ids]).await?;
-    Ok(rows.iter().map(|row| JobId::from_uuid(row.get(0))).collect())
+    let rows = tx.query(&UNFINISHED_JOBS, &[&ids]).await?;
+    Ok(rows.iter().map(|row| JobId::from_uuid(row.get("id"))).collect())
 }
 
-/// Those of a schedule's earlier jobs that count as unfinished.
+/// The earlier jobs of a schedule that count as unfinished.
 pub(crate) fn still_open(schedule: &Schedule, overlap: Overlap, unfinished: &HashSet<JobId>) -> Vec<JobId> {
-    let asked = !schedule.jobs_to_check(overlap).is_empty();
-    schedule.open_jobs.iter().copied().filter(|id| !asked || unfinished.contains(id)).collect()
+    let checked = !schedule.jobs_to_check(overlap).is_empty();
+    schedule.open_jobs.iter().copied().filter(|id| !checked || unfinished.contains(id)).collect()
 }
 
-// The nominal times of lines to come that have one already.
-async fn known_times(work: &Work<'_>, planned: &[PlannedFiring]) -> Result<HashMap<ScheduleName, HashSet<Timestamp>>> {
-    let times: Vec<_> =
-        planned.iter().flat_map(|one| one.lines.iter().map(|line| (one.name(), line.nominal))).collect();
-    let mut known: HashMap<ScheduleName, HashSet<Timestamp>> = HashMap::new();
-    for (name, line) in ledger::known(work, &times).await? {
-        known.entry(name).or_default().insert(line.nominal);
+// The nominal times of planned occurrences that exist already.
+async fn existing_times(
+    tx: &FencedTx<'_>,
+    planned: &[PlannedFiring],
+) -> Result<HashMap<ScheduleName, HashSet<Timestamp>>> {
+    let times = planned.iter().flat_map(|one| one.occurrences.iter().map(|new| (one.name(), new.nominal)));
+    let times: Vec<_> = times.collect();
+    let mut existing: HashMap<ScheduleName, HashSet<Timestamp>> = HashMap::new();
+    for (name, occurrence) in occurrences::find(tx, &times).await? {
+        existing.entry(name).or_default().insert(occurrence.nominal);
     }
-    Ok(known)
+    Ok(existing)
 }

@@ -1,33 +1,35 @@
-//! Where ids of jobs come from.
+//! The source of job ids.
 
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use orchestrix_core::{JobId, JobIds};
 use orchestrix_store::{Clock, SystemClock};
 
-/// Makes ids of jobs, each greater than all that it and its clones made before. The time in them is that of a clock of this node: it places
-/// the row, and tells lists by time where to look. What time it is is still the database's to say.
+/// Generates job ids, each greater than all ids that this source and its clones generated before.
+///
+/// The time in an id comes from a clock of this process. It chooses the partition and lets lists by time find their range.
+/// All other times of a job come from the database.
 #[derive(Debug, Clone)]
 pub struct IdSource {
     clock: Arc<dyn Clock>,
-    made: Arc<Mutex<JobIds>>,
+    ids: Arc<Mutex<JobIds>>,
 }
 
 impl Default for IdSource {
-    /// The one source that all stores of a process share, on the machine's clock.
+    /// The source that all stores of this process share, on the system clock.
     fn default() -> Self {
-        static OF_THE_PROCESS: LazyLock<IdSource> = LazyLock::new(|| IdSource::on(Arc::new(SystemClock)));
-        OF_THE_PROCESS.clone()
+        static SHARED: LazyLock<IdSource> = LazyLock::new(|| IdSource::on(Arc::new(SystemClock)));
+        SHARED.clone()
     }
 }
 
 impl IdSource {
-    /// A source on a clock of its own, for whoever lets a database live on virtual time.
+    /// A source on another clock, for tests on virtual time.
     pub fn on(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, made: Arc::default() }
+        Self { clock, ids: Arc::default() }
     }
 
     pub(crate) fn next(&self) -> JobId {
-        self.made.lock().unwrap_or_else(PoisonError::into_inner).next(self.clock.now(), rand::random())
+        self.ids.lock().unwrap_or_else(PoisonError::into_inner).next(self.clock.now(), rand::random())
     }
 }

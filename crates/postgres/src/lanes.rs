@@ -1,10 +1,10 @@
-//! Where claims start: the lanes that hold work, and how far each has been claimed.
+//! Where claims start: the lanes that hold jobs, and a cursor into each.
 //!
-//! A lane is a queue and a type. PostgreSQL keeps claimed rows in the index until no old transaction can see them, so
-//! a scan from the head may walk a million dead entries. The place where the last claim ended lets the next one start
-//! beyond them. It is only a hint: a transaction that commits late, a higher priority or a re-prioritised job lands
-//! behind it. So every lane is looked at from its head again, soon while that is cheap, and at least every
-//! [`MAX_STALE`] however dear it is. New lanes are looked for as often, in the gaps between the known ones.
+//! A lane is a queue and a job type. PostgreSQL keeps claimed rows in the index until no old transaction can see them,
+//! so a scan from the head of a lane may walk a million dead entries. The cursor is where the last claim ended; the next
+//! claim starts there. It is only a hint: a transaction that commits late, a job of higher priority or a reprioritized
+//! job lands behind it. So every lane is also scanned from its head: often while that is cheap, and at least every
+//! [`MAX_STALE`]. New lanes are searched for as often, in the gaps between the known ones.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -16,181 +16,212 @@ use orchestrix_core::{JobType, Queue, Timestamp};
 use orchestrix_store::{ClaimRequest, Queues};
 use uuid::Uuid;
 
-/// The longest that a lane goes without being looked at from its head, and that a new lane goes unseen.
+/// The longest time between two scans of a lane from its head, and between two searches for new lanes.
 pub(crate) const MAX_STALE: Duration = Duration::from_millis(700);
-/// Scans from the head, and looks for new lanes, may each take one part in this many of the time.
+/// Head scans, and searches for new lanes, may each take one part in this many of the time.
 const HEAD_SHARE: u32 = 20;
-/// The most lanes remembered. Past that, lanes that gave nothing for a while make room.
+/// The most lanes tracked. Idle lanes make room for new ones.
 pub(crate) const MAX_LANES: usize = 10_000;
-/// How long a lane is remembered that gives nothing.
+/// How long a lane without jobs stays tracked.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// Where in a lane a job stands.
+/// A position in the order in which a lane is claimed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct LanePosition {
     pub(crate) rank: i16,
     pub(crate) eligible_at: Timestamp,
     pub(crate) id: Uuid,
 }
 
-impl Place {
+impl LanePosition {
     /// Before every job.
     pub(crate) const HEAD: Self = Self { rank: i16::MIN, eligible_at: Timestamp::UNIX_EPOCH, id: Uuid::nil() };
 
-    /// Before every job of this rank that became eligible then.
+    /// Before every job of this rank that became eligible at this time.
     pub(crate) const fn before(rank: i16, eligible_at: Timestamp) -> Self {
         Self { rank, eligible_at, id: Uuid::nil() }
     }
 }
 
+/// A job that a committed transaction made claimable: the next claim must not start beyond it.
+#[derive(Debug)]
+pub(crate) struct LaneHint {
+    queue: Queue,
+    job_type: JobType,
+    rank: i16,
+    /// `None` for a new job: it is eligible from the commit on, so it follows every claimed job of its rank.
+    position: Option<LanePosition>,
+}
+
+impl LaneHint {
+    /// A new job of this rank.
+    pub(crate) fn enqueued(queue: &Queue, job_type: &JobType, rank: i16) -> Self {
+        Self { queue: queue.clone(), job_type: job_type.clone(), rank, position: None }
+    }
+
+    /// A job that is claimable at `position`.
+    pub(crate) fn claimable(queue: Queue, job_type: JobType, position: LanePosition) -> Self {
+        Self { queue, job_type, rank: position.rank, position: Some(position) }
+    }
+
+    /// Whether this hint makes `other` superfluous.
+    pub(crate) fn covers(&self, other: &Self) -> bool {
+        let at_or_before = match (self.position, other.position) {
+            (None, None) => self.rank <= other.rank,
+            (Some(own), Some(other)) => own <= other,
+            _ => false,
+        };
+        at_or_before && self.queue == other.queue && self.job_type == other.job_type
+    }
+}
+
 #[derive(Debug, Clone, Copy)]
-struct Lane {
-    reached: Place,
-    /// When the lane was last looked at from its head, and how long that took.
+struct LaneCursor {
+    position: LanePosition,
+    /// When the lane was last scanned from its head, and how long that took.
     head_scan: Option<(Instant, Duration)>,
-    /// When it was found, or last gave a job.
+    /// When the lane was found, or last held a job.
     used_at: Instant,
 }
 
-impl Lane {
-    fn new(now: Instant) -> Self {
-        Self { reached: Place::HEAD, head_scan: None, used_at: now }
+impl LaneCursor {
+    fn at_head(now: Instant) -> Self {
+        Self { position: LanePosition::HEAD, head_scan: None, used_at: now }
+    }
+
+    fn move_back_to(&mut self, hint: &LaneHint) {
+        match hint.position {
+            Some(position) => self.position = self.position.min(position),
+            None if hint.rank < self.position.rank => {
+                self.position = LanePosition::before(hint.rank, Timestamp::UNIX_EPOCH);
+            }
+            None => {}
+        }
     }
 }
 
-/// A lane that a claim will look at, and where it starts.
+/// A lane that a claim scans, and where the scan starts.
 #[derive(Debug, Clone)]
-pub(crate) struct Start {
+pub(crate) struct ClaimStart {
     pub(crate) queue: Queue,
     pub(crate) job_type: JobType,
-    pub(crate) place: Place,
+    pub(crate) position: LanePosition,
 }
 
-impl Start {
-    pub(crate) fn is_head(&self) -> bool {
-        self.place == Place::HEAD
+impl ClaimStart {
+    fn is_head(&self) -> bool {
+        self.position == LanePosition::HEAD
     }
 }
 
-/// The lanes of one store, shared by all its claims.
+/// The lanes of one database, shared by all claims of this process.
 #[derive(Debug, Default)]
-pub(crate) struct Lanes(Mutex<Inner>);
+pub(crate) struct LaneTracker(Mutex<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    lanes: BTreeMap<(Queue, JobType), Lane>,
-    /// When lanes were last looked for, and how long that took.
-    looked: Option<(Instant, Duration)>,
-    /// Whether a hint said that there may be a new one.
-    hinted: bool,
-    /// Where jobs will stand that have not been committed yet.
-    promised: BTreeMap<(Queue, JobType), Place>,
+    cursors: BTreeMap<(Queue, JobType), LaneCursor>,
+    /// When new lanes were last searched for, and how long that took.
+    search: Option<(Instant, Duration)>,
+    /// Whether a notification said that there may be a new lane.
+    new_lane_expected: bool,
+    /// The positions of jobs in callers' transactions that may not have committed yet.
+    uncommitted: BTreeMap<(Queue, JobType), LanePosition>,
 }
 
-impl Lanes {
+impl LaneTracker {
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        // Nothing in here can be left half done.
+        // A panic cannot leave these maps inconsistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// If it is time to look for new lanes: those that are known, in order. The caller that gets them is the one to look.
-    pub(crate) fn take_turn(&self, now: Instant) -> Option<Vec<(Queue, JobType)>> {
+    /// Returns the known lanes, in order, if a search for new ones is due. The caller that gets them must search.
+    pub(crate) fn begin_search(&self, now: Instant) -> Option<Vec<(Queue, JobType)>> {
         let mut inner = self.lock();
-        let due = inner.looked.is_none_or(|(at, took)| {
+        let due = inner.search.is_none_or(|(at, took)| {
             let since = now.duration_since(at);
-            since >= MAX_STALE || inner.hinted && since >= took * HEAD_SHARE
+            since >= MAX_STALE || inner.new_lane_expected && since >= took * HEAD_SHARE
         });
         if !due {
             return None;
         }
-        let took = inner.looked.map_or(Duration::ZERO, |(_, took)| took);
-        inner.looked = Some((now, took));
-        inner.hinted = false;
-        inner.lanes.retain(|_, lane| now.duration_since(lane.used_at) < IDLE);
-        Some(inner.lanes.keys().cloned().collect())
+        let took = inner.search.map_or(Duration::ZERO, |(_, took)| took);
+        inner.search = Some((now, took));
+        inner.new_lane_expected = false;
+        inner.cursors.retain(|_, cursor| now.duration_since(cursor.used_at) < IDLE);
+        Some(inner.cursors.keys().cloned().collect())
     }
 
-    /// Takes note of new lanes, and of how long it took to find them; an error leaves the turn to the next caller.
-    pub(crate) fn found(&self, lanes: Option<Vec<(Queue, JobType)>>, took: Duration) {
+    /// Adds the new lanes of a search that took this long. After a failed search, `None`, the next claim searches again.
+    pub(crate) fn end_search(&self, lanes: Option<Vec<(Queue, JobType)>>, took: Duration) {
         let mut inner = self.lock();
         let Some(lanes) = lanes else {
-            inner.looked = None;
+            inner.search = None;
             return;
         };
         let now = Instant::now();
         for lane in lanes {
-            if inner.lanes.len() < MAX_LANES {
-                inner.lanes.entry(lane).or_insert_with(|| Lane::new(now));
+            if inner.cursors.len() < MAX_LANES {
+                inner.cursors.entry(lane).or_insert_with(|| LaneCursor::at_head(now));
             }
         }
-        inner.looked = inner.looked.map(|(at, _)| (at, took));
+        inner.search = inner.search.map(|(at, _)| (at, took));
     }
 
-    /// Takes note that there may be a new lane.
-    pub(crate) fn hint(&self) {
-        self.lock().hinted = true;
+    /// Makes the next search for new lanes due sooner.
+    pub(crate) fn expect_new_lane(&self) {
+        self.lock().new_lane_expected = true;
     }
 
-    /// Takes note of a job that somebody else's transaction will make claimable at `place`, if it commits.
-    pub(crate) fn promised(&self, queue: &Queue, job_type: &JobType, place: Place) {
+    /// Notes a job that a caller's transaction makes claimable at `position` if it commits.
+    pub(crate) fn add_uncommitted(&self, queue: &Queue, job_type: &JobType, position: LanePosition) {
         let mut inner = self.lock();
-        let full = inner.promised.len() >= MAX_LANES;
-        let key = (queue.clone(), job_type.clone());
-        if let Some(known) = inner.promised.get_mut(&key) {
-            *known = place.min(*known);
+        let full = inner.uncommitted.len() >= MAX_LANES;
+        let lane = (queue.clone(), job_type.clone());
+        if let Some(known) = inner.uncommitted.get_mut(&lane) {
+            *known = position.min(*known);
         } else if !full {
-            inner.promised.insert(key, place);
+            inner.uncommitted.insert(lane, position);
         }
     }
 
-    /// Takes note that such transactions have committed: the next claim does not start beyond what they promised for `queue`.
-    pub(crate) fn kept(&self, queue: &Queue) {
-        let mut kept = BTreeMap::new();
+    /// Notes that the callers' transactions with jobs of `queue` have committed.
+    pub(crate) fn confirm_uncommitted(&self, queue: &Queue) {
+        let mut hints = Vec::new();
         let mut inner = self.lock();
-        inner.hinted = true;
-        inner.promised.retain(|lane, place| {
+        inner.new_lane_expected = true;
+        inner.uncommitted.retain(|lane, position| {
             let other = lane.0 != *queue;
             if !other {
-                kept.insert(lane.clone(), *place);
+                hints.push(LaneHint::claimable(lane.0.clone(), lane.1.clone(), *position));
             }
             other
         });
         drop(inner);
-        for ((queue, job_type), place) in kept {
-            self.ready(&queue, &job_type, place);
+        self.apply(hints);
+    }
+
+    /// Moves cursors back to jobs that this process made claimable.
+    pub(crate) fn apply(&self, hints: Vec<LaneHint>) {
+        if hints.is_empty() {
+            return;
         }
-    }
-
-    /// Takes note of a job that this process made claimable at `place`: the next claim does not start beyond it.
-    pub(crate) fn ready(&self, queue: &Queue, job_type: &JobType, place: Place) {
-        self.adjust(queue, job_type, |lane| lane.reached = lane.reached.min(place));
-    }
-
-    /// Takes note of a job that this process recorded. It is eligible from now on by the database's clock, which is after
-    /// whatever was claimed, unless it is more urgent.
-    pub(crate) fn recorded(&self, queue: &Queue, job_type: &JobType, rank: i16) {
-        self.adjust(queue, job_type, |lane| {
-            if rank < lane.reached.rank {
-                lane.reached = Place::before(rank, Timestamp::UNIX_EPOCH);
-            }
-        });
-    }
-
-    fn adjust(&self, queue: &Queue, job_type: &JobType, change: impl FnOnce(&mut Lane)) {
         let now = Instant::now();
         let mut inner = self.lock();
-        let full = inner.lanes.len() >= MAX_LANES;
-        let key = (queue.clone(), job_type.clone());
-        if let Some(lane) = inner.lanes.get_mut(&key) {
-            lane.used_at = now;
-            change(lane);
-        } else if !full {
-            inner.lanes.insert(key, Lane::new(now));
+        for hint in hints {
+            let full = inner.cursors.len() >= MAX_LANES;
+            let lane = (hint.queue.clone(), hint.job_type.clone());
+            if let Some(cursor) = inner.cursors.get_mut(&lane) {
+                cursor.used_at = now;
+                cursor.move_back_to(&hint);
+            } else if !full {
+                inner.cursors.insert(lane, LaneCursor::at_head(now));
+            }
         }
     }
 
-    /// The lanes that `request` may take from, and where to start in each.
-    pub(crate) fn starts(&self, request: &ClaimRequest, now: Instant) -> Vec<Start> {
+    /// The lanes that `request` may claim from, and where to start in each.
+    pub(crate) fn claim_starts(&self, request: &ClaimRequest, now: Instant) -> Vec<ClaimStart> {
         let queues: Option<HashSet<&Queue>> = match &request.queues {
             Queues::All => None,
             Queues::Named(names) => Some(names.iter().collect()),
@@ -198,37 +229,37 @@ impl Lanes {
         let types: Option<HashSet<&JobType>> = request.job_types.as_ref().map(|types| types.iter().collect());
         let mut inner = self.lock();
         let mut starts = Vec::new();
-        for ((queue, job_type), lane) in &mut inner.lanes {
-            let wanted = queues.as_ref().is_none_or(|names| names.contains(queue))
+        for ((queue, job_type), cursor) in &mut inner.cursors {
+            let requested = queues.as_ref().is_none_or(|names| names.contains(queue))
                 && types.as_ref().is_none_or(|types| types.contains(job_type));
-            if !wanted {
+            if !requested {
                 continue;
             }
             let from_head =
-                lane.head_scan.is_none_or(|(at, took)| now.duration_since(at) >= (took * HEAD_SHARE).min(MAX_STALE));
+                cursor.head_scan.is_none_or(|(at, took)| now.duration_since(at) >= (took * HEAD_SHARE).min(MAX_STALE));
             if from_head {
-                // Others that claim at the same time go on from where the lane stands.
-                let took = lane.head_scan.map_or(MAX_STALE / HEAD_SHARE, |(_, took)| took);
-                lane.head_scan = Some((now, took));
+                // Concurrent claims start at the cursor meanwhile.
+                let took = cursor.head_scan.map_or(MAX_STALE / HEAD_SHARE, |(_, took)| took);
+                cursor.head_scan = Some((now, took));
             }
-            let place = if from_head { Place::HEAD } else { lane.reached };
-            starts.push(Start { queue: queue.clone(), job_type: job_type.clone(), place });
+            let position = if from_head { LanePosition::HEAD } else { cursor.position };
+            starts.push(ClaimStart { queue: queue.clone(), job_type: job_type.clone(), position });
         }
         starts
     }
 
-    /// Takes note of how far a claim got in one lane.
-    pub(crate) fn reached(&self, start: &Start, last: Option<Place>, took: Duration) {
+    /// Moves the cursor of a lane to the last job that a claim took there, if any.
+    pub(crate) fn claimed_up_to(&self, start: &ClaimStart, last: Option<LanePosition>, took: Duration) {
         let mut inner = self.lock();
-        let Some(lane) = inner.lanes.get_mut(&(start.queue.clone(), start.job_type.clone())) else { return };
+        let Some(cursor) = inner.cursors.get_mut(&(start.queue.clone(), start.job_type.clone())) else { return };
         if last.is_some() {
-            lane.used_at = Instant::now();
+            cursor.used_at = Instant::now();
         }
         if start.is_head() {
-            lane.head_scan = lane.head_scan.map(|(at, _)| (at, took));
-            lane.reached = last.unwrap_or(lane.reached);
+            cursor.head_scan = cursor.head_scan.map(|(at, _)| (at, took));
+            cursor.position = last.unwrap_or(cursor.position);
         } else if let Some(last) = last {
-            lane.reached = lane.reached.max(last);
+            cursor.position = cursor.position.max(last);
         }
     }
 }

@@ -1,11 +1,12 @@
-//! The schema: numbered migrations, never edited once landed, applied under a lock.
+//! The schema: numbered migrations, applied under a lock and never edited once released.
 //!
-//! The lock is a row lock inside the migrating transaction, not a session lock, so it works behind a pooler and is
-//! gone with whoever held it. Eight processes that start at once on an empty database queue up; the first migrates and
-//! the others find nothing left to do.
+//! The lock is a table lock inside the migrating transaction and not a session lock: it works behind a pooler and ends
+//! with the transaction. Of several processes that start on an empty database, the first migrates; the others wait and
+//! find nothing left to do.
 
 use std::time::{Duration, Instant};
 
+use orchestrix_core::Backoff;
 use orchestrix_store::{Result, StoreError};
 
 use crate::{
@@ -34,22 +35,28 @@ const MIGRATIONS: &[Migration] = &[
     Migration { version: 11, name: "revived", sql: include_str!("../migrations/0011_revived.sql") },
 ];
 
-/// The newest version this program knows.
+/// The schema version of this program.
 pub const SCHEMA_VERSION: i32 = MIGRATIONS[MIGRATIONS.len() - 1].version;
 
-/// How long a migration, or waiting for somebody else's, may take.
+/// How long a migration may take, and how long another process waits for it.
 const MIGRATION_LIMIT: Duration = Duration::from_secs(600);
 
-const CREATE_LEDGER: &str = "
+/// Delays between two attempts to connect at start.
+const FIRST_RETRY: Duration = Duration::from_millis(100);
+const LONGEST_RETRY: Duration = Duration::from_secs(2);
+
+const CREATE_MIGRATION_TABLE: &str = "
     CREATE SCHEMA IF NOT EXISTS orchestrix;
     CREATE TABLE IF NOT EXISTS orchestrix.migration (
         version integer PRIMARY KEY, name text NOT NULL, applied_at timestamptz NOT NULL DEFAULT pg_catalog.now());";
 
-/// Waits for a database that is still coming up, telling how it goes, up to the options' limit.
+/// Waits until the database accepts connections, for at most [`PostgresOptions::startup_timeout`].
+///
+/// [`PostgresOptions::startup_timeout`]: crate::PostgresOptions::startup_timeout
 pub(crate) async fn wait_until_up(database: &Database) -> Result<()> {
     let limit = database.options.startup_timeout;
     let begun = Instant::now();
-    let mut pause = Duration::from_millis(100);
+    let mut backoff = Backoff::new(FIRST_RETRY, LONGEST_RETRY);
     loop {
         let error = match database.connection().await {
             Ok(connection) => match connection.execute("SELECT 1").await {
@@ -63,22 +70,22 @@ pub(crate) async fn wait_until_up(database: &Database) -> Result<()> {
             return Err(error);
         }
         tracing::warn!(waited = ?begun.elapsed(), limit = ?limit, %error, "waiting for the database");
-        tokio::time::sleep(pause.mul_f64(1.0 + 0.2 * rand::random::<f64>()).min(left)).await;
-        pause = (pause * 2).min(Duration::from_secs(2));
+        let delay = backoff.next_jittered(&mut rand::rng()).min(left);
+        tokio::time::sleep(delay).await;
     }
 }
 
-/// The version of the schema in the database; 0 when there is none.
+/// The schema version of the database; 0 if it has no schema.
 pub(crate) async fn current_version(connection: &Connection<'_>) -> Result<i32> {
-    let known = connection.fetch("SELECT to_regclass('orchestrix.migration') IS NOT NULL").await?;
-    if !known[0].get::<_, bool>(0) {
+    let exists = connection.fetch("SELECT to_regclass('orchestrix.migration') IS NOT NULL").await?;
+    if !exists[0].get::<_, bool>(0) {
         return Ok(0);
     }
     let rows = connection.fetch("SELECT coalesce(max(version), 0) FROM orchestrix.migration").await?;
     Ok(rows[0].get(0))
 }
 
-/// Applies what is pending; answers how many were.
+/// Applies pending migrations and returns how many it applied.
 pub(crate) async fn migrate(database: &Database) -> Result<usize> {
     let connection = database.connection().await?;
     let version = current_version(&connection).await?;
@@ -87,19 +94,23 @@ pub(crate) async fn migrate(database: &Database) -> Result<usize> {
         return Ok(0);
     }
     if version == 0 {
-        create_ledger(&connection).await?;
+        create_migration_table(&connection).await?;
     }
     connection
         .transaction(async {
-            // Whoever holds this lock migrates; the others wait here, each for as long as a migration may take.
+            // The process that holds this lock migrates; the others wait here.
             connection
-                .execute_within(MIGRATION_LIMIT, "SET LOCAL lock_timeout = '10min'; SET LOCAL statement_timeout = '10min'; LOCK TABLE orchestrix.migration IN EXCLUSIVE MODE")
+                .execute_within(
+                    MIGRATION_LIMIT,
+                    "SET LOCAL lock_timeout = '10min'; SET LOCAL statement_timeout = '10min';
+                     LOCK TABLE orchestrix.migration IN EXCLUSIVE MODE",
+                )
                 .await?;
             let version = current_version(&connection).await?;
             refuse_newer(version)?;
             let mut applied = 0;
             for migration in MIGRATIONS.iter().filter(|migration| migration.version > version) {
-                tracing::info!(version = migration.version, name = migration.name, "migrating");
+                tracing::info!(version = migration.version, name = migration.name, "applying migration");
                 connection.execute_within(MIGRATION_LIMIT, migration.sql).await?;
                 connection
                     .execute(&format!(
@@ -109,16 +120,19 @@ pub(crate) async fn migrate(database: &Database) -> Result<usize> {
                     .await?;
                 applied += 1;
             }
-            // From a day back, for producers whose clock is behind, to a few ahead, until housekeeping makes more.
+            // From yesterday, for producers whose clock is behind, to three days ahead. The leader creates later ones.
             connection
-                .execute("SELECT orchestrix.make_partitions(d - 1, d + 3) FROM (SELECT (now() AT TIME ZONE 'UTC')::date AS d) AS today")
+                .execute(
+                    "SELECT orchestrix.make_partitions(d - 1, d + 3)
+                     FROM (SELECT (now() AT TIME ZONE 'UTC')::date AS d) AS today",
+                )
                 .await?;
             Ok(applied)
         })
         .await
 }
 
-/// Refuses a schema from the future: writing to it could break what a newer program relies on.
+/// Refuses a schema of a newer version: writing to it could break what that version relies on.
 pub(crate) fn refuse_newer(version: i32) -> Result<()> {
     if version > SCHEMA_VERSION {
         return Err(StoreError::Schema(format!(
@@ -128,11 +142,11 @@ pub(crate) fn refuse_newer(version: i32) -> Result<()> {
     Ok(())
 }
 
-// IF NOT EXISTS does not keep two sessions from making the same thing at once: one of them fails with a duplicate, and
-// finds it there the next time.
-async fn create_ledger(connection: &Connection<'_>) -> Result<()> {
+// IF NOT EXISTS does not protect against two sessions that create the same object at once: one of them fails with a
+// duplicate and succeeds when it tries again.
+async fn create_migration_table(connection: &Connection<'_>) -> Result<()> {
     for _ in 0..20 {
-        match connection.try_execute(CREATE_LEDGER).await? {
+        match connection.try_execute(CREATE_MIGRATION_TABLE).await? {
             Ok(()) => return Ok(()),
             Err(error)
                 if error
@@ -144,5 +158,5 @@ async fn create_ledger(connection: &Connection<'_>) -> Result<()> {
             Err(error) => return Err(store_error(error)),
         }
     }
-    connection.execute(CREATE_LEDGER).await
+    connection.execute(CREATE_MIGRATION_TABLE).await
 }

@@ -1,6 +1,6 @@
-//! Operations on many jobs, as rows.
+//! Bulk operations, as rows.
 
-use orchestrix_core::{JobId, OperationId, Priority, Tenant, Timestamp};
+use orchestrix_core::{JobId, OperationId, Priority, Tenant};
 use orchestrix_store::{
     BulkAction, Fence, JobFilter, NewOperation, Operation, OperationEnd, OperationStep, Page, PageRequest, Result,
     StoreError, TenantScope, housekeeping::check_limit,
@@ -10,37 +10,38 @@ use uuid::Uuid;
 
 use crate::{
     PostgresStore,
-    act::{Deeds, act},
+    bulk_step::{StepEffects, run_step},
+    fenced_tx::FencedTx,
+    inspect::read_time,
     row::corrupt,
     statement::{
-        ABORT_OPERATION, ADVANCE_OPERATION, BEGIN_OPERATION, COUNT_OPERATIONS, FIND_OPERATION, LOCK_OPERATION,
-        LOCK_OPERATIONS, OPEN_OPERATIONS, OPERATIONS, TENANT_OPERATIONS, TIME,
+        ABORT_OPERATION, ADVANCE_OPERATION, BEGIN_OPERATION, COUNT_RUNNING_OPERATIONS, CURRENT_TIME, FIND_OPERATION,
+        LIST_OPERATIONS, LIST_TENANT_OPERATIONS, LOCK_OPERATION, LOCK_OPERATION_TABLE, OPEN_OPERATIONS,
     },
-    work::Work,
 };
 
-/// Begins one, with an id after all others; others that begin one meanwhile wait, so that no two count the same ones.
+/// Begins an operation with an id greater than all others. Concurrent calls wait for each other, so that none exceeds the
+/// limit of running operations.
 pub(crate) async fn begin(store: &PostgresStore, operation: NewOperation) -> Result<Operation> {
     operation.validate()?;
-    let work = store.database().transaction(Fence::NONE).await?;
-    let begun = insert(&work, operation).await;
-    work.conclude(begun).await
+    let tx = store.database().fenced_transaction(Fence::NONE).await?;
+    let begun = insert(&tx, operation).await;
+    tx.finish(begun).await
 }
 
-async fn insert(work: &Work<'_>, operation: NewOperation) -> Result<Operation> {
-    work.query(&LOCK_OPERATIONS, &[]).await?;
+async fn insert(tx: &FencedTx<'_>, operation: NewOperation) -> Result<Operation> {
+    tx.query(&LOCK_OPERATION_TABLE, &[]).await?;
     let tenant = operation.tenant.as_ref().map(Tenant::as_str);
-    let open = work.query(&COUNT_OPERATIONS, &[&tenant]).await?;
-    let open = open.first().ok_or_else(|| StoreError::Backend("the server does not count".into()))?;
-    let count = |column: usize| usize::try_from(open.get::<_, i64>(column)).unwrap_or(0);
-    NewOperation::check_open(count(0), count(1))?;
-    let latest = work.query(&OPERATIONS, &[&Uuid::max(), &1i64]).await?;
-    let latest = latest.first().map(|row| OperationId::from_uuid(row.get(0)));
-    let rows = work.query(&TIME, &[]).await?;
-    let time = rows.first().ok_or_else(|| StoreError::Backend("the server does not tell the time".into()))?;
-    let now: Timestamp = time.get(0);
+    let rows = tx.query(&COUNT_RUNNING_OPERATIONS, &[&tenant]).await?;
+    let counts =
+        rows.first().ok_or_else(|| StoreError::Backend("count_running_operations.sql returned no row".into()))?;
+    let count = |column: &str| usize::try_from(counts.get::<_, i64>(column)).unwrap_or(0);
+    NewOperation::check_open(count("running"), count("of_tenant"))?;
+    let latest = tx.query(&LIST_OPERATIONS, &[&Uuid::max(), &1i64]).await?;
+    let latest = latest.first().map(id);
+    let now = read_time(&tx.query(&CURRENT_TIME, &[]).await?)?;
     let operation = operation.begin(OperationId::after(latest, now, rand::random()), now);
-    work.query(
+    tx.query(
         &BEGIN_OPERATION,
         &[
             &operation.id.as_uuid(),
@@ -65,7 +66,7 @@ pub(crate) async fn abort(store: &PostgresStore, id: OperationId) -> Result<Oper
     }
 }
 
-/// Takes a step: what it does to jobs and what is counted of it are one transaction, in which nobody stops the operation.
+/// Runs one step. Its changes to jobs and the operation's new counts are one transaction, which locks the operation.
 pub(crate) async fn advance(
     store: &PostgresStore,
     fence: Fence,
@@ -73,30 +74,30 @@ pub(crate) async fn advance(
     step: &OperationStep,
 ) -> Result<Operation> {
     step.validate()?;
-    let work = store.database().transaction(fence).await?;
-    let taken = take_step(&work, id, step).await;
-    let (operation, deeds) = work.conclude(taken).await?;
-    deeds.tell(store, fence).await;
+    let tx = store.database().fenced_transaction(fence).await?;
+    let advanced = advance_in(&tx, id, step).await;
+    let (operation, step) = tx.finish(advanced).await?;
+    store.publish(fence, step.effects).await;
     Ok(operation)
 }
 
-async fn take_step(work: &Work<'_>, id: OperationId, step: &OperationStep) -> Result<(Operation, Deeds)> {
-    let rows = work.query(&LOCK_OPERATION, &[&id.as_uuid()]).await?;
+async fn advance_in(tx: &FencedTx<'_>, id: OperationId, step: &OperationStep) -> Result<(Operation, StepEffects)> {
+    let rows = tx.query(&LOCK_OPERATION, &[&id.as_uuid()]).await?;
     let operation = rows.first().map_or(Err(StoreError::OperationNotFound(id)), read)?;
     if !operation.is_at(step.from_cursor) {
-        return Ok((operation, Deeds::default()));
+        return Ok((operation, StepEffects::default()));
     }
-    let (jobs, deeds) = match operation.dry_run {
-        true => (&step.jobs[..], Deeds::default()),
-        false => act(work, &operation, &step.jobs).await?,
+    let (jobs, done) = match operation.dry_run {
+        true => (&step.jobs[..], StepEffects::default()),
+        false => run_step(tx, &operation, &step.jobs).await?,
     };
-    // Where somebody has a job, it ends before that one.
+    // A step that ended before a locked job is continued from there.
     let whole = jobs.len() == step.jobs.len();
     let cursor = if whole { step.cursor } else { jobs.last().copied() };
     let end = step.end.as_ref().filter(|_| whole);
     let number = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
-    let refused = if operation.dry_run { 0 } else { jobs.len() - deeds.changed() };
-    let rows = work
+    let refused = if operation.dry_run { 0 } else { jobs.len() - done.changed };
+    let rows = tx
         .query(
             &ADVANCE_OPERATION,
             &[
@@ -104,7 +105,7 @@ async fn take_step(work: &Work<'_>, id: OperationId, step: &OperationStep) -> Re
                 &step.from_cursor.map(|id| id.as_uuid()),
                 &cursor.map(|id| id.as_uuid()),
                 &number(jobs.len()),
-                &number(deeds.changed()),
+                &number(done.changed),
                 &number(refused),
                 &end.map(|end| end.state().as_str()),
                 &end.and_then(OperationEnd::error),
@@ -112,7 +113,7 @@ async fn take_step(work: &Work<'_>, id: OperationId, step: &OperationStep) -> Re
         )
         .await?;
     let operation = rows.first().map_or(Err(StoreError::OperationNotFound(id)), read)?;
-    Ok((operation, deeds))
+    Ok((operation, done))
 }
 
 pub(crate) async fn find(store: &PostgresStore, id: OperationId) -> Result<Option<Operation>> {
@@ -121,14 +122,14 @@ pub(crate) async fn find(store: &PostgresStore, id: OperationId) -> Result<Optio
 
 pub(crate) async fn list(
     store: &PostgresStore,
-    within: TenantScope<'_>,
+    scope: TenantScope<'_>,
     page: &PageRequest<OperationId>,
 ) -> Result<Page<Operation, OperationId>> {
     page.validate()?;
     let (before, limit) = (page.cursor.map_or(Uuid::max(), |id| id.as_uuid()), page.limit as i64 + 1);
-    let mut rows = match within {
-        Some(own) => store.database().query(&TENANT_OPERATIONS, &[&before, &limit, &own.as_str()]).await?,
-        None => store.database().query(&OPERATIONS, &[&before, &limit]).await?,
+    let mut rows = match scope {
+        Some(tenant) => store.database().query(&LIST_TENANT_OPERATIONS, &[&before, &limit, &tenant.as_str()]).await?,
+        None => store.database().query(&LIST_OPERATIONS, &[&before, &limit]).await?,
     };
     let more = rows.len() > page.limit;
     rows.truncate(page.limit);
@@ -141,7 +142,7 @@ pub(crate) async fn open(store: &PostgresStore, limit: usize) -> Result<Vec<Oper
     let rows = store.database().query(&OPEN_OPERATIONS, &[&(limit as i64)]).await?;
     let mut open = readable(store, &rows);
     if open.len() < rows.len() {
-        // Those behind the ones that were left out.
+        // Unreadable operations took places of readable ones: read all.
         let rows = store.database().query(&OPEN_OPERATIONS, &[&(NewOperation::MAX_OPEN as i64)]).await?;
         open = readable(store, &rows);
         open.truncate(limit);
@@ -149,39 +150,39 @@ pub(crate) async fn open(store: &PostgresStore, limit: usize) -> Result<Vec<Oper
     Ok(open)
 }
 
-// None keeps others from being seen.
+// Leaves out operations that this version cannot read, so that they do not hide the others. Logs each once.
 fn readable(store: &PostgresStore, rows: &[Row]) -> Vec<Operation> {
     let warn = |row: &Row, error: &StoreError| {
-        if store.unreadable().is_new(id(row)) {
-            tracing::warn!(operation = %id(row), %error, "left out: this program cannot read it");
+        if store.0.unreadable.is_new(id(row)) {
+            tracing::warn!(operation = %id(row), %error, "left out an operation that cannot be read");
         }
     };
     rows.iter().filter_map(|row| read(row).inspect_err(|error| warn(row, error)).ok()).collect()
 }
 
 fn id(row: &Row) -> OperationId {
-    OperationId::from_uuid(row.get(0))
+    OperationId::from_uuid(row.get("id"))
 }
 
 fn read(row: &Row) -> Result<Operation> {
-    let priority = row.get::<_, Option<i16>>(2).map(|n| Priority::new(n.into())).transpose();
-    let action = priority.and_then(|priority| BulkAction::parse(row.get(1), priority));
-    let count = |column: usize| u64::try_from(row.get::<_, i64>(column)).unwrap_or(0);
+    let priority = row.get::<_, Option<i16>>("priority").map(|n| Priority::new(n.into())).transpose();
+    let action = priority.and_then(|priority| BulkAction::parse(row.get("action"), priority));
+    let count = |column: &str| u64::try_from(row.get::<_, i64>(column)).unwrap_or(0);
     Ok(Operation {
         id: id(row),
         action: action.map_err(|error| corrupt("action", error))?,
-        filter: JobFilter::from_json(row.get(3)).map_err(|error| corrupt("filter", error))?,
-        dry_run: row.get(4),
-        state: row.get::<_, &str>(5).parse().map_err(|error| corrupt("state", error))?,
-        cursor: row.get::<_, Option<Uuid>>(6).map(JobId::from_uuid),
-        matched: count(7),
-        changed: count(8),
-        refused: count(9),
-        created_at: row.get(10),
-        updated_at: row.get(11),
-        finished_at: row.get(12),
-        error: row.get(13),
-        actor: row.get(14),
-        tenant: row.get::<_, Option<&str>>(15).map(Tenant::trusted),
+        filter: JobFilter::from_json(row.get("filter")).map_err(|error| corrupt("filter", error))?,
+        dry_run: row.get("dry_run"),
+        state: row.get::<_, &str>("state").parse().map_err(|error| corrupt("state", error))?,
+        cursor: row.get::<_, Option<Uuid>>("cursor").map(JobId::from_uuid),
+        matched: count("matched"),
+        changed: count("changed"),
+        refused: count("refused"),
+        created_at: row.get("created_at"),
+        updated_at: row.get("updated_at"),
+        finished_at: row.get("finished_at"),
+        error: row.get("error"),
+        actor: row.get("actor"),
+        tenant: row.get::<_, Option<&str>>("tenant").map(Tenant::trusted),
     })
 }

@@ -1,40 +1,40 @@
-//! How to reach the database and how to behave there.
+//! Options of the store.
 
 use std::{fmt, time::Duration};
 
 use crate::IdSource;
 
-/// Where the database is and how this process uses it.
+/// Where the database is, and how this process uses it.
 #[derive(Clone)]
 pub struct PostgresOptions {
     /// `postgres://user@host:port/database`.
     pub url: String,
-    /// The most connections at once.
+    /// The maximum number of pooled connections.
     pub connections: usize,
-    /// How long a statement may take, on the server and, a little longer, on this side.
+    /// How long a statement may take on the server. The client waits five seconds longer.
     pub statement_timeout: Duration,
     /// How long a statement may wait for a lock.
     pub lock_timeout: Duration,
     /// How long to wait for a connection.
     pub connect_timeout: Duration,
-    /// How long to wait at start for a database that is still coming up.
+    /// How long to wait at start for a database that does not accept connections yet.
     pub startup_timeout: Duration,
-    /// Keep named prepared statements on connections. Off behind a pooler that does not follow them.
+    /// Keep prepared statements on connections. Turn it off behind a pooler that does not support them.
     pub prepare: bool,
-    /// Keep a connection that listens for work recorded by other processes. Without it they are found by polling.
+    /// Keep a connection that listens for notifications of other processes. Without it, polling finds their jobs.
     pub listen: bool,
-    /// Set timeouts as session defaults when connecting. Poolers may refuse or forget them; this side's limits stay.
+    /// Set timeouts and planner settings when connecting. Poolers may refuse or drop them; the client's limits stay.
     pub session_settings: bool,
     /// Apply pending migrations when the store is opened.
     pub migrate: bool,
-    /// Where ids of jobs come from.
+    /// The source of job ids.
     pub ids: IdSource,
-    /// Payloads longer than this many bytes are kept apart from the row that moves.
+    /// Payloads longer than this many bytes are stored outside the job's row.
     pub inline_payload: usize,
 }
 
 impl PostgresOptions {
-    /// The defaults for a direct connection.
+    /// The defaults for direct connections.
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),
@@ -52,23 +52,23 @@ impl PostgresOptions {
         }
     }
 
-    /// For a pooler in transaction mode: no state is kept on any connection.
+    /// The defaults behind a pooler in transaction mode: no state is kept on connections.
     pub fn pooled(url: impl Into<String>) -> Self {
         Self { prepare: false, listen: false, session_settings: false, ..Self::new(url) }
     }
 }
 
-// Without the password, wherever in the URL it stands.
+// Never prints the URL itself, which may contain a password.
 impl fmt::Debug for PostgresOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let place = match self.url.parse::<tokio_postgres::Config>() {
+        let target = match self.url.parse::<tokio_postgres::Config>() {
             Ok(config) => {
                 format!("{:?} {:?} {}", config.get_hosts(), config.get_ports(), config.get_dbname().unwrap_or(""))
             }
             Err(_) => "(not a URL)".into(),
         };
         f.debug_struct("PostgresOptions")
-            .field("place", &place)
+            .field("target", &target)
             .field("connections", &self.connections)
             .field("statement_timeout", &self.statement_timeout)
             .field("lock_timeout", &self.lock_timeout)
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_password_is_not_printed() {
+    fn debug_output_omits_the_password() {
         for url in
             ["postgres://ada:hunter2@db.example:5433/jobs", "host=db.example user=ada password=hunter2 dbname=jobs"]
         {

@@ -1,10 +1,9 @@
-//! Retention: days of history are dropped whole; what has no day of its own goes row by row.
+//! Retention: daily partitions are dropped whole; rows outside them are deleted one by one.
 //!
-//! A day is dropped when nothing in it is younger than its retention. Before that, what outlives the day is taken care
-//! of: idempotency keys remember how their jobs ended, and jobs that are still unfinished or dead take their payloads
-//! along. The last look and the drop are one transaction that keeps writers out of that day, so a job that finishes late
-//! stops the drop instead of going with it. Each step can be repeated, so a crash between two costs nothing; a day that
-//! is in use, or too much for one call, is left for the next.
+//! A day is dropped when every row in it is past its retention. Data that outlives the day is saved first: idempotency
+//! keys note how their jobs ended, and unfinished or dead jobs get their payloads inlined. The last check and the drop are
+//! one transaction that locks out writers of that day, so a job that finishes late prevents the drop. Each step can be
+//! repeated, so a crash in between does no harm. A day that is in use, or too large for one call, is left for the next.
 
 use orchestrix_store::{Fence, Pruned, Result, Retention, StoreError, changes::REDRIVEN_RETENTION};
 use uuid::Uuid;
@@ -12,69 +11,75 @@ use uuid::Uuid;
 use crate::{
     PostgresStore,
     database::{Connection, Database},
-    record::millis,
+    job_columns::millis,
     row::sweep_limit,
     statement::{
-        KEEP_PAYLOADS, PARTITIONS, PRUNE_AUDIT, PRUNE_DEPENDENCIES, PRUNE_LOGS, PRUNE_OCCURRENCES, PRUNE_OPERATIONS,
-        PRUNE_REVIVED, PRUNE_ROWS, REMEMBER_KEYS, STILL_KEPT,
+        EXPIRED_PARTITIONS, HAS_RETAINED_JOBS, INLINE_PAYLOADS, PRUNE_AUDIT, PRUNE_DEPENDENCIES, PRUNE_JOBS,
+        PRUNE_LOGS, PRUNE_OCCURRENCES, PRUNE_OPERATIONS, PRUNE_REDRIVEN, REMEMBER_KEY_STATES,
     },
 };
 
-/// Narrow rows that one statement touches while a day is made ready to go.
+/// Narrow rows that one statement touches while it prepares a day.
 const STEP: i64 = 5_000;
-/// Payloads that one statement takes along; each may be a megabyte.
+/// Payloads that one statement inlines; each may have a megabyte.
 const PAYLOAD_STEP: i64 = 100;
-/// Statements that one call spends on making days ready.
+/// Statements that one call spends on preparing days.
 const MAX_STEPS: usize = 500;
-/// How long past its retention a day may be held back by single jobs, before the others of it go row by row. Shorter
-/// than a day and jobs that finish past midnight would cost every day its drop.
+/// How long single jobs may delay the drop of a day past its retention before its other jobs are deleted row by row. With
+/// less than a day, jobs that finish past midnight would prevent every drop.
 const GRACE_MS: i64 = 24 * 3600 * 1000;
 /// Days of partitions kept ready ahead.
 const DAYS_AHEAD: i32 = 3;
-/// How long DDL waits for a table that is in use. Everybody else queues behind it meanwhile, so not long.
+/// How long DDL waits for a table in use. Short, because all other statements on that table queue behind it.
 const SET_LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = '100ms'";
 
-/// One call's work, and what is left of its allowance.
+/// One call of [`prune_history`].
 struct Prune<'a> {
     database: &'a Database,
     fence: Fence,
     connection: Connection<'a>,
     retention: &'a Retention,
+    /// Statements left to prepare days.
     steps: usize,
     pruned: Pruned,
 }
 
-pub(crate) async fn prune(store: &PostgresStore, fence: Fence, retention: &Retention, limit: usize) -> Result<Pruned> {
+pub(crate) async fn prune_history(
+    store: &PostgresStore,
+    fence: Fence,
+    retention: &Retention,
+    limit: usize,
+) -> Result<Pruned> {
     let limit = sweep_limit(limit)?;
     let database = store.database();
-    // Days are made and dropped outside the fence, which must not be held while DDL waits: doing it twice does no harm. But
-    // whoever knows better should not begin.
-    database.work(fence).await?.commit().await?;
+    // Partitions are created and dropped outside the fence, which must not be held while DDL waits: two leaders doing it do
+    // no harm. But a deposed leader should not begin.
+    database.fenced(fence).await?.commit().await?;
     let connection = database.connection().await?;
     let mut prune = Prune { database, fence, connection, retention, steps: MAX_STEPS, pruned: Pruned::default() };
     prune.make_partitions().await?;
     for (day, table) in prune.days("log", millis(retention.logs), limit).await? {
         let dropped = prune.drop_log_day(&table).await;
-        prune.note(&day, dropped)?;
+        prune.count_day(&day, dropped)?;
     }
     let oldest = millis(retention.completed.min(retention.cancelled));
     for (day, table) in prune.days("history", oldest, limit).await? {
         let dropped = prune.drop_history_day(&day, &table).await;
-        prune.note(&day, dropped)?;
+        prune.count_day(&day, dropped)?;
     }
-    let held: Vec<String> = prune.days("history", oldest, i64::MAX).await?.into_iter().map(|(day, _)| day).collect();
+    let kept: Vec<String> = prune.days("history", oldest, i64::MAX).await?.into_iter().map(|(day, _)| day).collect();
     for (day, table) in prune.days("payload", oldest, limit).await? {
-        if !held.contains(&day) {
+        if !kept.contains(&day) {
             let dropped = prune.drop_payload_day(&day, &table).await;
-            prune.note(&day, dropped)?;
+            prune.count_day(&day, dropped)?;
         }
     }
-    prune.rows(oldest, limit).await?;
+    prune.delete_rows(oldest, limit).await?;
     Ok(prune.pruned)
 }
 
 impl Prune<'_> {
-    // Only missing days need DDL, so on most calls this takes no lock at all.
+    // Only missing days need DDL, so most calls take no lock here.
     async fn make_partitions(&mut self) -> Result<()> {
         for ahead in 0..=DAYS_AHEAD {
             let day = format!("(now() AT TIME ZONE 'UTC')::date + {ahead}");
@@ -84,28 +89,28 @@ impl Prune<'_> {
                 self.connection.execute(&make).await
             });
             let made = made.await.map(|()| None);
-            self.note("to come", made)?;
+            self.count_day("upcoming", made)?;
         }
         Ok(())
     }
 
-    // Days of a table that are wholly older than `millis`, as (day, partition).
+    // Days of a table that end more than `millis` ago, as (day, partition).
     async fn days(&self, table: &str, millis: i64, limit: i64) -> Result<Vec<(String, String)>> {
-        let rows = self.connection.query(&PARTITIONS, &[&table, &millis, &limit]).await?;
-        Ok(rows.iter().map(|row| (row.get(1), row.get(0))).collect())
+        let rows = self.connection.query(&EXPIRED_PARTITIONS, &[&table, &millis, &limit]).await?;
+        Ok(rows.iter().map(|row| (row.get("day"), row.get("partition"))).collect())
     }
 
-    // Counts a day that was dropped. `None`: nothing to drop. One that could not be dropped now is for the next call.
-    fn note(&mut self, day: &str, dropped: Result<Option<bool>>) -> Result<()> {
+    // Counts a dropped day. `None` means that the day stays, `false` that the next call must continue with it.
+    fn count_day(&mut self, day: &str, dropped: Result<Option<bool>>) -> Result<()> {
         match dropped {
             Ok(None) => {}
             Ok(Some(true)) => {
-                tracing::info!(day, "dropped a day past its retention");
+                tracing::info!(day, "dropped a partition past its retention");
                 self.pruned.count += 1;
             }
             Ok(Some(false)) => self.pruned.more = true,
             Err(StoreError::Unavailable(error)) => {
-                tracing::warn!(day, error, "a day is in use; left for the next time");
+                tracing::warn!(day, error, "partition in use; left for the next sweep");
             }
             Err(error) => return Err(error),
         }
@@ -120,26 +125,26 @@ impl Prune<'_> {
         dropped.await.map(|()| Some(true))
     }
 
-    async fn still_kept(&self, day: &str) -> Result<bool> {
+    async fn has_retained_jobs(&self, day: &str) -> Result<bool> {
         let ages = [self.retention.completed, self.retention.cancelled].map(millis);
-        let rows = self.connection.query(&STILL_KEPT, &[&day, &ages[0], &ages[1]]).await?;
-        Ok(rows[0].get(0))
+        let rows = self.connection.query(&HAS_RETAINED_JOBS, &[&day, &ages[0], &ages[1]]).await?;
+        Ok(rows[0].get("retained"))
     }
 
     async fn drop_history_day(&mut self, day: &str, table: &str) -> Result<Option<bool>> {
-        if self.still_kept(day).await? {
+        if self.has_retained_jobs(day).await? {
             return Ok(None);
         }
         let mut after = Some(Uuid::nil());
         while let Some(id) = after {
-            if !self.spend() {
+            if !self.spend_step() {
                 return Ok(Some(false));
             }
-            let rows = self.connection.query(&REMEMBER_KEYS, &[&day, &id, &STEP]).await?;
-            after = rows.first().map(|row| row.get(0));
+            let rows = self.connection.query(&REMEMBER_KEY_STATES, &[&day, &id, &STEP]).await?;
+            after = rows.first().map(|row| row.get("id"));
         }
         loop {
-            if !self.spend() {
+            if !self.spend_step() {
                 return Ok(Some(false));
             }
             if self.connection.query(&PRUNE_DEPENDENCIES, &[&day, &STEP]).await?.is_empty() {
@@ -147,8 +152,8 @@ impl Prune<'_> {
             }
         }
         let dropped = self.connection.transaction(async {
-            self.keep_writers_out(table).await?;
-            if self.still_kept(day).await? {
+            self.lock_out_writers(table).await?;
+            if self.has_retained_jobs(day).await? {
                 return Ok(None);
             }
             self.connection.execute(&drop_table(table)).await.map(|()| Some(true))
@@ -156,23 +161,24 @@ impl Prune<'_> {
         dropped.await
     }
 
-    async fn payloads_to_keep(&self, day: &str) -> Result<i64> {
-        let rows = self.connection.query(&KEEP_PAYLOADS, &[&day, &PAYLOAD_STEP]).await?;
-        Ok(rows[0].get(0))
+    // Inlines payloads; returns how many were left.
+    async fn inline_payloads(&self, day: &str) -> Result<i64> {
+        let rows = self.connection.query(&INLINE_PAYLOADS, &[&day, &PAYLOAD_STEP]).await?;
+        Ok(rows[0].get("remaining"))
     }
 
     async fn drop_payload_day(&mut self, day: &str, table: &str) -> Result<Option<bool>> {
         loop {
-            if !self.spend() {
+            if !self.spend_step() {
                 return Ok(Some(false));
             }
-            if self.payloads_to_keep(day).await? == 0 {
+            if self.inline_payloads(day).await? == 0 {
                 break;
             }
         }
         let dropped = self.connection.transaction(async {
-            self.keep_writers_out(table).await?;
-            if self.payloads_to_keep(day).await? > 0 {
+            self.lock_out_writers(table).await?;
+            if self.inline_payloads(day).await? > 0 {
                 return Ok(Some(false));
             }
             self.connection.execute(&drop_table(table)).await.map(|()| Some(true))
@@ -180,41 +186,42 @@ impl Prune<'_> {
         dropped.await
     }
 
-    async fn keep_writers_out(&self, table: &str) -> Result<()> {
+    async fn lock_out_writers(&self, table: &str) -> Result<()> {
         self.connection.execute(SET_LOCK_TIMEOUT).await?;
         self.connection.execute(&format!("LOCK TABLE orchestrix.{table} IN SHARE MODE")).await
     }
 
-    async fn rows(&mut self, oldest: i64, limit: i64) -> Result<()> {
+    async fn delete_rows(&mut self, oldest: i64, limit: i64) -> Result<()> {
         let ages = [self.retention.completed, self.retention.cancelled, self.retention.dead].map(millis);
         let grace = oldest.saturating_add(GRACE_MS);
-        let work = self.database.work(self.fence).await?;
-        let rows = work.query(&PRUNE_ROWS, &[&ages[0], &ages[1], &ages[2], &grace, &limit]).await?;
-        let jobs = rows[0].get::<_, i64>(0);
+        let tx = self.database.fenced(self.fence).await?;
+        let rows = tx.query(&PRUNE_JOBS, &[&ages[0], &ages[1], &ages[2], &grace, &limit]).await?;
+        let jobs = rows[0].get::<_, i64>("pruned");
         self.pruned.count += usize::try_from(jobs).unwrap_or(0);
         self.pruned.more |= jobs >= limit;
-        for (statement, kept) in [
+        for (statement, retention) in [
             (&PRUNE_LOGS, self.retention.logs),
             (&PRUNE_OCCURRENCES, self.retention.occurrences),
             (&PRUNE_AUDIT, self.retention.audit),
             (&PRUNE_OPERATIONS, self.retention.operations),
-            (&PRUNE_REVIVED, REDRIVEN_RETENTION),
+            (&PRUNE_REDRIVEN, REDRIVEN_RETENTION),
         ] {
-            let gone = work.query(statement, &[&millis(kept), &limit]).await?.len();
-            self.pruned.count += gone;
-            self.pruned.more |= i64::try_from(gone).is_ok_and(|gone| gone >= limit);
+            let deleted = tx.query(statement, &[&millis(retention), &limit]).await?.len();
+            self.pruned.count += deleted;
+            self.pruned.more |= i64::try_from(deleted).is_ok_and(|deleted| deleted >= limit);
         }
-        work.commit().await?;
+        tx.commit().await?;
         Ok(())
     }
 
-    fn spend(&mut self) -> bool {
+    // Takes one statement of those left; false once there are none.
+    fn spend_step(&mut self) -> bool {
         self.steps = self.steps.saturating_sub(1);
         self.steps > 0
     }
 }
 
-// The name comes from the catalog and matched a fixed pattern, so it can stand in the text.
+// The name comes from the catalog and matched a fixed pattern, so it needs no quoting.
 fn drop_table(table: &str) -> String {
     format!("DROP TABLE IF EXISTS orchestrix.{table}")
 }

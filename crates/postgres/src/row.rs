@@ -1,4 +1,4 @@
-//! Rows as the domain's types.
+//! Rows as domain types.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use serde::Deserialize;
 use tokio_postgres::Row;
 use uuid::Uuid;
 
-/// One record of the column `attempt_log`.
+/// An element of the column `attempt_log`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Attempt {
@@ -28,9 +28,9 @@ struct Attempt {
     error: Option<String>,
 }
 
-/// A row that this program cannot read: written by hand, or by a newer one.
+/// The error for a value that this version cannot read: it was written by hand or by a newer version.
 pub(crate) fn corrupt(what: &str, error: impl std::fmt::Display) -> StoreError {
-    StoreError::Backend(format!("a row holds what this program does not know: {what}: {error}").into())
+    StoreError::Backend(format!("this version cannot read {what} in the database: {error}").into())
 }
 
 pub(crate) fn state(text: &str) -> Result<JobState> {
@@ -41,17 +41,17 @@ pub(crate) fn priority(rank: i16) -> Result<Priority> {
     Priority::new(-i64::from(rank)).map_err(|error| corrupt("rank", error))
 }
 
-/// A smallint that a CHECK keeps from being negative.
+/// A smallint that a CHECK constraint keeps from being negative.
 pub(crate) fn count(value: i16) -> u16 {
     u16::try_from(value).unwrap_or(0)
 }
 
-/// Milliseconds; the past counts as none.
+/// A number of milliseconds; a negative one counts as 0.
 pub(crate) fn duration(millis: i64) -> Duration {
     Duration::from_millis(u64::try_from(millis).unwrap_or(0))
 }
 
-/// The limit of a sweep as the database takes it.
+/// Validates the limit of a sweep and converts it for the database.
 pub(crate) fn sweep_limit(limit: usize) -> Result<i64> {
     check_limit(limit, MAX_SWEEP)?;
     Ok(limit as i64)
@@ -72,70 +72,74 @@ fn progress(text: Option<&str>) -> Result<Option<Progress>> {
 }
 
 fn options(row: &Row) -> Result<JobOptions> {
-    JobOptions::read(row.get(17)).map_err(|error| corrupt("options", error))
+    JobOptions::read(row.get("options")).map_err(|error| corrupt("options", error))
 }
 
-/// Reads what `summary.sql`, `summaries.sql` and `list.sql` select.
+/// Reads a row of `job_summary.sql`, `list_jobs.sql` or any statement with the same columns.
 pub(crate) fn summary(row: &Row) -> Result<JobSummary> {
     let options = options(row)?;
     Ok(JobSummary {
-        id: JobId::from_uuid(row.get(0)),
-        state: state(row.get(1))?,
-        job_type: JobType::trusted(row.get(2)),
-        queue: Queue::trusted(row.get(3)),
-        tenant: Tenant::trusted(row.get(4)),
-        priority: priority(row.get(5))?,
-        attempts: count(row.get(6)),
-        max_attempts: count(row.get(7)),
-        created_at: row.get(8),
-        updated_at: row.get(9),
-        eligible_at: row.get(10),
-        started_at: row.get(11),
-        finished_at: row.get(12),
-        worker: row.get::<_, Option<&str>>(13).map(WorkerName::trusted),
-        cancel_requested: row.get(14),
-        progress: progress(row.get(15))?,
-        reason: row.get(16),
+        id: JobId::from_uuid(row.get("id")),
+        state: state(row.get("state"))?,
+        job_type: JobType::trusted(row.get("job_type")),
+        queue: Queue::trusted(row.get("queue")),
+        tenant: Tenant::trusted(row.get("tenant")),
+        priority: priority(row.get("rank"))?,
+        attempts: count(row.get("attempts")),
+        max_attempts: count(row.get("max_attempts")),
+        created_at: row.get("created_at"),
+        updated_at: row.get("updated_at"),
+        eligible_at: row.get("eligible_at"),
+        started_at: row.get("started_at"),
+        finished_at: row.get("finished_at"),
+        worker: row.get::<_, Option<&str>>("worker").map(WorkerName::trusted),
+        cancel_requested: row.get("cancel_requested"),
+        progress: progress(row.get("progress"))?,
+        reason: row.get("reason"),
         correlation_id: options.correlation_id,
         idempotency_key: options.idempotency_key,
         tags: options.tags,
     })
 }
 
-/// Reads what `get.sql` selects.
+/// Reads a row of `get_job.sql`.
 pub(crate) fn job(row: &Row) -> Result<Job> {
     let options = options(row)?;
-    let attempts: Vec<Attempt> =
-        row.get::<_, Option<&str>>(27).map(|text| json("attempt_log", text)).transpose()?.unwrap_or_default();
-    let short = summary(row)?;
+    let attempts: Vec<Attempt> = row
+        .get::<_, Option<&str>>("attempt_log")
+        .map(|text| json("attempt_log", text))
+        .transpose()?
+        .unwrap_or_default();
+    let parents = row.get::<_, Option<Vec<Uuid>>>("parents").unwrap_or_default();
+    let summary = summary(row)?;
     Ok(Job {
-        id: short.id,
-        state: short.state,
-        job_type: short.job_type,
-        queue: short.queue,
-        tenant: short.tenant,
-        priority: short.priority,
-        attempts: short.attempts,
-        max_attempts: short.max_attempts,
-        losses: count(row.get(18)),
-        created_at: short.created_at,
-        updated_at: short.updated_at,
-        eligible_at: short.eligible_at,
-        started_at: short.started_at,
-        finished_at: short.finished_at,
-        expires_at: row.get(19),
-        lease_expires_at: row.get(20),
-        worker: short.worker,
-        leases: row.get(21),
-        cancel_requested: short.cancel_requested,
-        timeout: row.get::<_, Option<i64>>(22).map(duration),
-        lease: duration(row.get::<_, i32>(23).into()),
+        id: summary.id,
+        state: summary.state,
+        job_type: summary.job_type,
+        queue: summary.queue,
+        tenant: summary.tenant,
+        priority: summary.priority,
+        attempts: summary.attempts,
+        max_attempts: summary.max_attempts,
+        losses: count(row.get("losses")),
+        created_at: summary.created_at,
+        updated_at: summary.updated_at,
+        eligible_at: summary.eligible_at,
+        started_at: summary.started_at,
+        finished_at: summary.finished_at,
+        expires_at: row.get("expires_at"),
+        lease_expires_at: row.get("lease_expires_at"),
+        worker: summary.worker,
+        leases: row.get("lease_counter"),
+        cancel_requested: summary.cancel_requested,
+        timeout: row.get::<_, Option<i64>>("timeout_ms").map(duration),
+        lease: duration(row.get::<_, i32>("lease_ms").into()),
         retry: options.retry.unwrap_or_default(),
-        payload: row.get::<_, Option<&str>>(24).map_or_else(Json::null, Json::trusted),
-        result: row.get::<_, Option<&str>>(25).map(Json::trusted),
-        progress: short.progress,
-        checkpoint: row.get::<_, Option<&str>>(26).map(Json::trusted),
-        reason: short.reason,
+        payload: row.get::<_, Option<&str>>("payload").map_or_else(Json::null, Json::trusted),
+        result: row.get::<_, Option<&str>>("result").map(Json::trusted),
+        progress: summary.progress,
+        checkpoint: row.get::<_, Option<&str>>("checkpoint").map(Json::trusted),
+        reason: summary.reason,
         attempt_log: attempts
             .into_iter()
             .map(|a| AttemptRecord {
@@ -149,22 +153,22 @@ pub(crate) fn job(row: &Row) -> Result<Job> {
                 error: a.error,
             })
             .collect(),
-        depends_on: row.get::<_, Option<Vec<Uuid>>>(30).unwrap_or_default().into_iter().map(JobId::from_uuid).collect(),
+        depends_on: parents.into_iter().map(JobId::from_uuid).collect(),
         on_dependency_failure: options.on_dependency_failure,
         idempotency_key: options.idempotency_key,
-        concurrency_key: row.get::<_, Option<&str>>(28).map(LimitKey::trusted),
-        rate_limit_key: row.get::<_, Option<&str>>(29).map(LimitKey::trusted),
+        concurrency_key: row.get::<_, Option<&str>>("concurrency_key").map(LimitKey::trusted),
+        rate_limit_key: row.get::<_, Option<&str>>("rate_limit_key").map(LimitKey::trusted),
         resources: options.resources,
-        tags: short.tags,
-        correlation_id: short.correlation_id,
+        tags: summary.tags,
+        correlation_id: summary.correlation_id,
         traceparent: options.traceparent,
     })
 }
 
-/// The retry policy of a row; the default unless it says otherwise.
+/// The retry policy of a job; the default if the row has none.
 pub(crate) fn retry_policy(text: Option<&str>) -> Result<RetryPolicy> {
     Ok(text.map(|text| json("retry", text)).transpose()?.unwrap_or_default())
 }
 
-/// The lease that jobs get unless they say otherwise, as record.sql spells it.
+/// The default lease, which enqueue_jobs.sql repeats.
 const _: () = assert!(NewJob::DEFAULT_LEASE.as_millis() == 30_000);

@@ -1,12 +1,15 @@
-//! Who runs a statement: the pool, a connection of ours in the middle of a transaction, or somebody else's transaction.
+//! What runs a statement: the pool, a connection of the store in a transaction, or a caller's transaction.
 //!
-//! Recording and ending jobs is written once, against this. Parameters and cells are few and plain, so that drivers other
-//! than our own can carry them.
+//! Enqueuing and finishing jobs is written once, against [`Runner`]. The types of parameters and values are few and plain,
+//! so that other drivers can carry them too.
+
+use std::fmt::Display;
 
 use async_trait::async_trait;
 use orchestrix_store::Result;
 use tokio_postgres::{
     Row,
+    row::RowIndex,
     types::{FromSqlOwned, ToSql},
 };
 use uuid::Uuid;
@@ -34,7 +37,7 @@ pub(crate) enum Param<'a> {
 }
 
 impl Param<'_> {
-    /// As our own driver takes it.
+    /// As a parameter of `tokio_postgres`.
     pub(crate) fn sql(&self) -> &(dyn ToSql + Sync) {
         match self {
             Self::Int8(value) => value,
@@ -51,40 +54,52 @@ impl Param<'_> {
         }
     }
 
-    /// All of them, as our own driver takes them.
+    /// As parameters of `tokio_postgres`.
     pub(crate) fn all<'p>(params: &'p [Param<'_>]) -> Vec<&'p (dyn ToSql + Sync)> {
         params.iter().map(Param::sql).collect()
     }
 }
 
-/// What every driver can read from a column.
+/// A value that every driver can read from a column.
 #[cfg(not(feature = "sqlx"))]
-pub(crate) trait Cell: FromSqlOwned {}
+pub(crate) trait Value: FromSqlOwned {}
 #[cfg(not(feature = "sqlx"))]
-impl<T: FromSqlOwned> Cell for T {}
+impl<T: FromSqlOwned> Value for T {}
 
-/// What every driver can read from a column.
+/// A value that every driver can read from a column.
 #[cfg(feature = "sqlx")]
-pub(crate) trait Cell:
+pub(crate) trait Value:
     FromSqlOwned + for<'r> sqlx::Decode<'r, sqlx::Postgres> + sqlx::Type<sqlx::Postgres>
 {
 }
 #[cfg(feature = "sqlx")]
-impl<T: FromSqlOwned + for<'r> sqlx::Decode<'r, sqlx::Postgres> + sqlx::Type<sqlx::Postgres>> Cell for T {}
+impl<T: FromSqlOwned + for<'r> sqlx::Decode<'r, sqlx::Postgres> + sqlx::Type<sqlx::Postgres>> Value for T {}
 
-/// One row of an answer.
-pub(crate) enum Record {
-    Ours(Row),
+/// The name or position of a column, for every driver.
+#[cfg(not(feature = "sqlx"))]
+pub(crate) trait ColumnIndex: RowIndex + Display {}
+#[cfg(not(feature = "sqlx"))]
+impl<T: RowIndex + Display> ColumnIndex for T {}
+
+/// The name or position of a column, for every driver.
+#[cfg(feature = "sqlx")]
+pub(crate) trait ColumnIndex: RowIndex + Display + sqlx::ColumnIndex<sqlx::postgres::PgRow> {}
+#[cfg(feature = "sqlx")]
+impl<T: RowIndex + Display + sqlx::ColumnIndex<sqlx::postgres::PgRow>> ColumnIndex for T {}
+
+/// A row of any driver.
+pub(crate) enum AnyRow {
+    Tokio(Row),
     #[cfg(feature = "sqlx")]
     Sqlx(sqlx::postgres::PgRow),
 }
 
-impl Record {
-    pub(crate) fn get<T: Cell>(&self, column: usize) -> Result<T> {
+impl AnyRow {
+    pub(crate) fn get<T: Value>(&self, column: impl ColumnIndex) -> Result<T> {
         match self {
-            Self::Ours(row) => row.try_get(column).map_err(|error| corrupt("an answer", error)),
+            Self::Tokio(row) => row.try_get(column).map_err(|error| corrupt("a row", error)),
             #[cfg(feature = "sqlx")]
-            Self::Sqlx(row) => sqlx::Row::try_get(row, column).map_err(|error| corrupt("an answer", error)),
+            Self::Sqlx(row) => sqlx::Row::try_get(row, column).map_err(|error| corrupt("a row", error)),
         }
     }
 }
@@ -92,25 +107,25 @@ impl Record {
 /// Runs statements one after the other.
 #[async_trait]
 pub(crate) trait Runner: Send {
-    async fn run(&mut self, statement: &Statement, params: &[Param<'_>]) -> Result<Vec<Record>>;
+    async fn run(&mut self, statement: &Statement, params: &[Param<'_>]) -> Result<Vec<AnyRow>>;
 }
 
-/// Each statement is a transaction by itself.
+/// Every statement is a transaction of its own.
 #[async_trait]
 impl Runner for &Database {
-    async fn run(&mut self, statement: &Statement, params: &[Param<'_>]) -> Result<Vec<Record>> {
-        Ok(self.query(statement, &Param::all(params)).await?.into_iter().map(Record::Ours).collect())
+    async fn run(&mut self, statement: &Statement, params: &[Param<'_>]) -> Result<Vec<AnyRow>> {
+        Ok(self.query(statement, &Param::all(params)).await?.into_iter().map(AnyRow::Tokio).collect())
     }
 }
 
 #[async_trait]
 impl Runner for &Connection<'_> {
-    async fn run(&mut self, statement: &Statement, params: &[Param<'_>]) -> Result<Vec<Record>> {
-        Ok(self.query(statement, &Param::all(params)).await?.into_iter().map(Record::Ours).collect())
+    async fn run(&mut self, statement: &Statement, params: &[Param<'_>]) -> Result<Vec<AnyRow>> {
+        Ok(self.query(statement, &Param::all(params)).await?.into_iter().map(AnyRow::Tokio).collect())
     }
 }
 
-/// As sqlx takes them.
+/// As arguments of `sqlx`.
 #[cfg(feature = "sqlx")]
 pub(crate) fn sqlx_arguments(params: &[Param<'_>]) -> Result<sqlx::postgres::PgArguments> {
     use sqlx::Arguments;

@@ -1,20 +1,22 @@
-//! Carrying out decisions: every end of an attempt but a success, and every end without one.
+//! Writing transitions: every end of an attempt except a success, and every end without an attempt.
 //!
-//! The store reads what a decision depends on, `core` decides, and one statement writes it, for each job only if it is
-//! still as it was read. No lock is held in between. What changed meanwhile is not written, and the caller looks again.
+//! The store reads what a transition depends on, `core` decides it, and one statement writes it for each job that is
+//! still as it was read. No lock is held in between. A job that changed meanwhile is not written; the caller reads again.
 
 use orchestrix_core::{AttemptOutcome, JobId, JobState, JobType, LeaseToken, Lifecycle, Queue, RetryPolicy};
-use orchestrix_store::{CommitEffects, EndedAttempt, Fence, Result, Transition};
+use orchestrix_store::{EndedAttempt, Fence, Result, Transition};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
 use crate::{
     PostgresStore,
-    record::millis,
+    effects::Effects,
+    fenced_tx::FencedTx,
+    job_columns::millis,
+    lanes::LanePosition,
     row::{count, retry_policy, state},
     runner::{Param, Runner},
-    statement::SETTLE,
-    work::Work,
+    statement::{REQUEST_CANCEL_MANY, SETTLE_JOBS},
 };
 
 /// What must still be true of a leased job, besides its token.
@@ -22,9 +24,9 @@ use crate::{
 pub(crate) enum Guard {
     /// Nothing more.
     Token,
-    /// Its lease has run out.
+    /// Its lease has expired.
     Expired,
-    /// Its attempt is over its time.
+    /// Its attempt has timed out.
     Overdue,
 }
 
@@ -38,45 +40,46 @@ impl Guard {
     }
 }
 
-/// A leased job as it was when somebody wanted to end its attempt.
+/// A job as it was read, before its transition is decided.
 #[derive(Debug, Clone)]
-pub(crate) struct Examined {
+pub(crate) struct JobSnapshot {
     pub(crate) token: LeaseToken,
     pub(crate) lifecycle: Lifecycle,
     pub(crate) retry: RetryPolicy,
 }
 
-impl Examined {
-    /// Reads what `examine.sql` and its like select. The secret is nil for a job that was never leased.
+impl JobSnapshot {
+    /// Reads a row of `read_attempts.sql`, `expired_leases.sql`, `overdue_attempts.sql` or `expired_jobs.sql`. The secret
+    /// is nil for a job that was never leased.
     pub(crate) fn read(row: &Row) -> Result<Self> {
         Ok(Self {
             token: LeaseToken {
-                job: JobId::from_uuid(row.get(0)),
-                counter: row.get(1),
-                secret: row.get::<_, Option<Uuid>>(2).unwrap_or_default(),
+                job: JobId::from_uuid(row.get("id")),
+                counter: row.get("lease_counter"),
+                secret: row.get::<_, Option<Uuid>>("lease_secret").unwrap_or_default(),
             },
             lifecycle: Lifecycle {
-                state: state(row.get(3))?,
-                attempts: count(row.get(4)),
-                max_attempts: count(row.get(5)),
-                losses: count(row.get(6)),
-                cancel_requested: row.get(7),
+                state: state(row.get("state"))?,
+                attempts: count(row.get("attempts")),
+                max_attempts: count(row.get("max_attempts")),
+                losses: count(row.get("losses")),
+                cancel_requested: row.get("cancel_requested"),
             },
-            retry: retry_policy(row.get(8))?,
+            retry: retry_policy(row.get("retry"))?,
         })
     }
 }
 
-/// A decision about one job.
+/// A transition of one job that is written only if the job is unchanged.
 #[derive(Debug, Clone)]
-pub(crate) struct Ending {
+pub(crate) struct GuardedTransition {
     id: JobId,
     counter: i32,
     secret: Option<Uuid>,
-    was: JobState,
-    cancel_seen: bool,
+    before: JobState,
+    cancel_requested: bool,
     guard: Guard,
-    goes_to: JobState,
+    after: JobState,
     delay_ms: i64,
     attempts: u16,
     losses: u16,
@@ -85,19 +88,19 @@ pub(crate) struct Ending {
     error: Option<String>,
 }
 
-impl Ending {
-    /// Decides the end of an attempt; `None` if the job is not in a state that has one.
-    pub(crate) fn of_attempt(job: &Examined, end: &EndedAttempt, guard: Guard) -> Option<Self> {
+impl GuardedTransition {
+    /// Decides the end of an attempt; `None` if the job's state has no attempt to end.
+    pub(crate) fn of_attempt(job: &JobSnapshot, end: &EndedAttempt, guard: Guard) -> Option<Self> {
         let before = job.lifecycle;
         let Transition { lifecycle: after, reason, wait } = end.decide(before, &job.retry).ok()?;
         Some(Self {
             id: job.token.job,
             counter: job.token.counter,
             secret: Some(job.token.secret),
-            was: before.state,
-            cancel_seen: before.cancel_requested,
+            before: before.state,
+            cancel_requested: before.cancel_requested,
             guard,
-            goes_to: after.state,
+            after: after.state,
             delay_ms: millis(wait),
             attempts: after.attempts,
             losses: after.losses,
@@ -107,10 +110,10 @@ impl Ending {
         })
     }
 
-    /// Cancels a job that nobody owns, if it is still in state `was` and has not been leased since.
+    /// Cancels a job without a lease, if it is still in state `before` and was not leased since.
     pub(crate) fn cancel_waiting(
         id: JobId,
-        was: JobState,
+        before: JobState,
         counter: i32,
         attempts: u16,
         losses: u16,
@@ -120,10 +123,10 @@ impl Ending {
             id,
             counter,
             secret: None,
-            was,
-            cancel_seen: false,
+            before,
+            cancel_requested: false,
             guard: Guard::Token,
-            goes_to: JobState::Cancelled,
+            after: JobState::Cancelled,
             delay_ms: 0,
             attempts,
             losses,
@@ -134,75 +137,96 @@ impl Ending {
     }
 }
 
-/// What became of a job.
+/// A job whose transition was written.
 #[derive(Debug)]
-pub(crate) struct Settled {
+pub(crate) struct SettledJob {
     pub(crate) id: JobId,
     pub(crate) counter: i32,
     pub(crate) state: JobState,
-    /// Whether others wait for it and it is over, so that they must be told.
-    pub(crate) tell_dependents: bool,
-    row: Row,
 }
 
-/// Those of `settled` that others wait for.
-pub(crate) fn ended(settled: &[Settled]) -> Vec<JobId> {
-    settled.iter().filter(|job| job.tell_dependents).map(|job| job.id).collect()
+/// Writes the transitions of unchanged jobs and returns those jobs.
+pub(crate) async fn settle(
+    tx: &FencedTx<'_>,
+    transitions: &[GuardedTransition],
+    effects: &mut Effects,
+) -> Result<Vec<SettledJob>> {
+    let columns = Columns::of(transitions);
+    let rows = tx.query(&SETTLE_JOBS, &Param::all(&columns.params())).await?;
+    rows.iter().map(|row| read(row, effects)).collect()
 }
 
-/// Writes what still applies; answers for those only. Once it is committed, it is to be [noted](note).
-pub(crate) async fn settle(work: &Work<'_>, endings: &[Ending]) -> Result<Vec<Settled>> {
-    let columns = Columns::of(endings);
-    work.query(&SETTLE, &Param::all(&columns.params())).await?.into_iter().map(read).collect()
-}
-
-/// The same, as a transaction of its own.
-pub(crate) async fn settle_now(store: &PostgresStore, endings: &[Ending]) -> Result<Vec<Settled>> {
-    let work = store.database().work(Fence::NONE).await?;
-    let settled = settle(&work, endings).await?;
-    note(store, &settled);
+/// Like [`settle`], in a transaction of its own, with its effects published.
+pub(crate) async fn settle_now(store: &PostgresStore, transitions: &[GuardedTransition]) -> Result<Vec<SettledJob>> {
+    let mut effects = Effects::default();
+    let tx = store.database().fenced(Fence::NONE).await?;
+    let settled = settle(&tx, transitions, &mut effects).await?;
+    tx.commit().await?;
+    store.publish(Fence::NONE, effects).await;
     Ok(settled)
 }
 
-/// Tells whoever waits that jobs have become claimable, or will; and counts those that are over.
-pub(crate) fn note(store: &PostgresStore, settled: &[Settled]) {
-    let mut effects = CommitEffects::default();
-    for job in settled {
-        store.note_ready(job.state, &job.row, 4);
-        if job.state.is_terminal() {
-            let (queue, job_type) = (Queue::trusted(job.row.get(4)), JobType::trusted(job.row.get(5)));
-            effects.jobs_finished(&queue, &job_type, job.state, 1);
+/// Like [`settle`], in the runner's transaction and without effects, for jobs that do not become claimable.
+pub(crate) async fn settle_in(runner: &mut dyn Runner, transitions: &[GuardedTransition]) -> Result<()> {
+    let columns = Columns::of(transitions);
+    runner.run(&SETTLE_JOBS, &columns.params()).await.map(drop)
+}
+
+fn read(row: &Row, effects: &mut Effects) -> Result<SettledJob> {
+    let (id, state) = (JobId::from_uuid(row.get("id")), state(row.get("state"))?);
+    if state.is_terminal() {
+        let (queue, job_type) = (Queue::trusted(row.get("queue")), JobType::trusted(row.get("job_type")));
+        effects.jobs_finished(&queue, &job_type, state, 1);
+        if row.get("has_dependents") {
+            effects.parent_finished(id);
+        }
+    } else {
+        note_moved(state, row, effects);
+    }
+    Ok(SettledJob { id, counter: row.get("lease_counter"), state })
+}
+
+/// Notes that a job moved to `state`. Its lane and position are columns of `row`.
+pub(crate) fn note_moved(state: JobState, row: &Row, effects: &mut Effects) {
+    let position = LanePosition::before(row.get("rank"), row.get("eligible_at"));
+    effects.job_moved(state, Queue::trusted(row.get("queue")), JobType::trusted(row.get("job_type")), position);
+}
+
+/// Cancels jobs that this transaction has locked, given as rows of `lock_jobs.sql`: requests it for leased jobs and
+/// settles the others. Returns how many jobs changed.
+pub(crate) async fn cancel_locked<'a>(
+    tx: &FencedTx<'_>,
+    rows: impl Iterator<Item = &'a Row>,
+    effects: &mut Effects,
+) -> Result<usize> {
+    let (mut leased, mut transitions) = (Vec::new(), Vec::new());
+    for row in rows {
+        let (id, before) = (JobId::from_uuid(row.get("id")), state(row.get("state"))?);
+        if before.is_leased() {
+            leased.push(id.as_uuid());
+        } else {
+            let (attempts, losses) = (count(row.get("attempts")), count(row.get("losses")));
+            let counter = row.get("lease_counter");
+            transitions.push(GuardedTransition::cancel_waiting(id, before, counter, attempts, losses, "requested"));
         }
     }
-    effects.record_metrics();
+    if !leased.is_empty() {
+        tx.query(&REQUEST_CANCEL_MANY, &[&leased]).await?;
+    }
+    let settled = if transitions.is_empty() { Vec::new() } else { settle(tx, &transitions, effects).await? };
+    Ok(leased.len() + settled.len())
 }
 
-/// The same within a transaction, for jobs that do not become claimable.
-pub(crate) async fn settle_in(runner: &mut dyn Runner, endings: &[Ending]) -> Result<()> {
-    let columns = Columns::of(endings);
-    runner.run(&SETTLE, &columns.params()).await.map(drop)
-}
-
-fn read(row: Row) -> Result<Settled> {
-    let state = state(row.get(2))?;
-    Ok(Settled {
-        id: JobId::from_uuid(row.get(0)),
-        counter: row.get(1),
-        state,
-        tell_dependents: row.get::<_, bool>(3) && state.is_terminal(),
-        row,
-    })
-}
-
+/// The parameters of `settle_jobs.sql`.
 #[derive(Default)]
 struct Columns<'a> {
     ids: Vec<Uuid>,
     counters: Vec<i32>,
     secrets: Vec<Option<Uuid>>,
-    was: Vec<&'static str>,
-    cancel_seen: Vec<bool>,
+    before: Vec<&'static str>,
+    cancel_requested: Vec<bool>,
     guards: Vec<&'static str>,
-    goes_to: Vec<&'static str>,
+    after: Vec<&'static str>,
     delays: Vec<i64>,
     attempts: Vec<i16>,
     losses: Vec<i16>,
@@ -212,25 +236,25 @@ struct Columns<'a> {
 }
 
 impl<'a> Columns<'a> {
-    fn of(endings: &'a [Ending]) -> Self {
-        let mut sorted: Vec<&Ending> = endings.iter().collect();
-        sorted.sort_by_key(|ending| ending.id);
+    fn of(transitions: &'a [GuardedTransition]) -> Self {
+        let mut sorted: Vec<&GuardedTransition> = transitions.iter().collect();
+        sorted.sort_by_key(|transition| transition.id);
         let mut columns = Self::default();
         let small = |value: u16| i16::try_from(value).unwrap_or(i16::MAX);
-        for ending in sorted {
-            columns.ids.push(ending.id.as_uuid());
-            columns.counters.push(ending.counter);
-            columns.secrets.push(ending.secret);
-            columns.was.push(ending.was.as_str());
-            columns.cancel_seen.push(ending.cancel_seen);
-            columns.guards.push(ending.guard.as_str());
-            columns.goes_to.push(ending.goes_to.as_str());
-            columns.delays.push(ending.delay_ms);
-            columns.attempts.push(small(ending.attempts));
-            columns.losses.push(small(ending.losses));
-            columns.reasons.push(ending.reason);
-            columns.outcomes.push(ending.outcome.map(AttemptOutcome::as_str));
-            columns.errors.push(ending.error.as_deref());
+        for transition in sorted {
+            columns.ids.push(transition.id.as_uuid());
+            columns.counters.push(transition.counter);
+            columns.secrets.push(transition.secret);
+            columns.before.push(transition.before.as_str());
+            columns.cancel_requested.push(transition.cancel_requested);
+            columns.guards.push(transition.guard.as_str());
+            columns.after.push(transition.after.as_str());
+            columns.delays.push(transition.delay_ms);
+            columns.attempts.push(small(transition.attempts));
+            columns.losses.push(small(transition.losses));
+            columns.reasons.push(transition.reason);
+            columns.outcomes.push(transition.outcome.map(AttemptOutcome::as_str));
+            columns.errors.push(transition.error.as_deref());
         }
         columns
     }
@@ -240,10 +264,10 @@ impl<'a> Columns<'a> {
             Param::Uuids(&self.ids),
             Param::Int4s(&self.counters),
             Param::MaybeUuids(&self.secrets),
-            Param::Texts(&self.was),
-            Param::Bools(&self.cancel_seen),
+            Param::Texts(&self.before),
+            Param::Bools(&self.cancel_requested),
             Param::Texts(&self.guards),
-            Param::Texts(&self.goes_to),
+            Param::Texts(&self.after),
             Param::Int8s(&self.delays),
             Param::Int2s(&self.attempts),
             Param::Int2s(&self.losses),

@@ -1,8 +1,8 @@
-//! A clock that tests set, for whole suites on virtual time (feature `test-clock`).
+//! A clock that tests set, for suites on virtual time (feature `test-clock`).
 //!
-//! The store's statements say `now()`, or `statement_timestamp()` after they waited for a lock, and nothing else about time. A schema
-//! with functions of its own by these names that comes before `pg_catalog` in the search path is therefore all it takes; the store
-//! itself knows nothing of it.
+//! The store's statements read the time only by `now()` and, after a lock wait, by `statement_timestamp()`. So the clock is
+//! a schema with its own functions of these names, which comes before `pg_catalog` in the search path. The store itself
+//! does not know about it.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,17 +14,17 @@ use tokio_postgres::{Client, NoTls};
 
 use crate::{IdSource, error::store_error};
 
-/// Stands still until it is told to move; shared by all who connect with its URL.
+/// A clock in the database that moves only by [`advance`](TestClock::advance). All connections with its URL share it.
 #[derive(Debug)]
 pub struct DatabaseClock {
     client: Client,
-    /// The same time, for ids.
-    here: Arc<ManualClock>,
+    /// The same time, for job ids.
+    local: Arc<ManualClock>,
 }
 
 impl DatabaseClock {
-    /// Puts the clock into the database at `url`, or sets the one that is there: to `start`, or to the server's time.
-    /// Gives the URL whose connections go by it.
+    /// Installs the clock in the database at `url`, or resets an installed one: to `start`, or to the server's time.
+    /// Returns it with the URL for connections that use it.
     pub async fn install(url: &str, start: Option<Timestamp>) -> Result<(Self, String)> {
         let (client, connection) = tokio_postgres::connect(url, NoTls).await.map_err(store_error)?;
         tokio::spawn(connection);
@@ -44,29 +44,29 @@ impl DatabaseClock {
                    VALUES (coalesce($1::timestamptz, date_trunc('milliseconds', pg_catalog.now())))";
         let set = format!("{set} RETURNING at");
         let now: Timestamp = client.query_one(&set, &[&start]).await.map_err(store_error)?.get(0);
-        let here = Arc::new(ManualClock::new(now));
-        Ok((Self { client, here }, format!("{url}?options=-csearch_path%3Dtest_clock%2Cpg_catalog%2Cpublic")))
+        let local = Arc::new(ManualClock::new(now));
+        Ok((Self { client, local }, format!("{url}?options=-csearch_path%3Dtest_clock%2Cpg_catalog%2Cpublic")))
     }
 
-    /// Ids of the time that it shows: whoever looks for jobs by time looks for such.
+    /// A source of job ids with the time of this clock, so that lists by time find the jobs.
     pub fn ids(&self) -> IdSource {
-        IdSource::on(Arc::clone(&self.here) as Arc<dyn Clock>)
+        IdSource::on(Arc::clone(&self.local) as Arc<dyn Clock>)
     }
 }
 
 #[async_trait]
 impl TestClock for DatabaseClock {
     async fn advance(&self, by: Duration) {
-        let micros = i64::try_from(by.as_micros()).expect("a time that the database can hold");
-        // By whole seconds and the rest: a double holds neither a century of microseconds nor a product of them exactly.
+        let micros = i64::try_from(by.as_micros()).expect("the duration fits into 64 bits of microseconds");
+        // Seconds and microseconds apart: PostgreSQL multiplies intervals by doubles, which would round large values.
         let (seconds, micros) = (micros / 1_000_000, micros % 1_000_000);
         let advance = "UPDATE test_clock.reading
                        SET at = at + $1::bigint * interval '1 second' + $2::bigint * interval '1 microsecond'";
-        self.client.execute(advance, &[&seconds, &micros]).await.expect("the clock moves");
-        ManualClock::advance(&self.here, by);
+        self.client.execute(advance, &[&seconds, &micros]).await.expect("advance the test clock");
+        ManualClock::advance(&self.local, by);
     }
 
     async fn now(&self) -> Timestamp {
-        self.client.query_one("SELECT at FROM test_clock.reading", &[]).await.expect("the clock").get(0)
+        self.client.query_one("SELECT at FROM test_clock.reading", &[]).await.expect("read the test clock").get(0)
     }
 }

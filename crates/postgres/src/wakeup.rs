@@ -1,13 +1,13 @@
-//! Telling other processes that there is work, and hearing it from them.
+//! NOTIFY to other processes, and LISTEN for theirs.
 //!
-//! NOTIFY takes a lock that all committing notifiers share, so it never rides on a producer's transaction: a task of
-//! its own sends what has gathered, at most every [`PAUSE`]. Hearing needs a connection of its own; without one, or
-//! while it is down, polling finds the work.
+//! NOTIFY takes a lock that all notifying transactions share at commit, so it is never part of a producer's
+//! transaction: a task of its own sends what has gathered, at most every [`MIN_INTERVAL`]. LISTEN needs a connection of
+//! its own. Without one, or while it is down, workers find jobs by polling.
 
 use std::{collections::BTreeSet, sync::Weak, time::Duration};
 
 use futures_util::{StreamExt, stream};
-use orchestrix_core::Queue;
+use orchestrix_core::{Backoff, Queue};
 use orchestrix_store::{Result, Wakeup};
 use tokio::sync::{mpsc, oneshot};
 use tokio_postgres::{AsyncMessage, NoTls};
@@ -20,26 +20,28 @@ use crate::{
 };
 
 /// The least time between two notifications.
-const PAUSE: Duration = Duration::from_millis(20);
-/// The server takes less than 8,000 bytes.
+const MIN_INTERVAL: Duration = Duration::from_millis(20);
+/// The server accepts payloads of less than 8,000 bytes.
 const MAX_BYTES: usize = 7_000;
-/// What stands for every queue, and for no queue but a time that somebody waits for. No queue is called so.
+/// Payload lines that are not queue names: every queue, and the leader's timers.
 const EVERYTHING: &str = "*";
 const TIMERS: &str = "@";
+/// Delays before the listening connection is opened again.
+const FIRST_RECONNECT: Duration = Duration::from_millis(100);
+const LONGEST_RECONNECT: Duration = Duration::from_secs(10);
 
-/// Gathers queues with new work and tells other processes.
-#[derive(Debug)]
-pub(crate) struct Notifier(mpsc::Sender<Word>);
+/// Sends notifications to other processes in the background. Clones share one task.
+#[derive(Debug, Clone)]
+pub(crate) struct Notifier(mpsc::Sender<Notice>);
 
-/// What is to be told.
 #[derive(Debug)]
-enum Word {
-    /// This queue has work.
-    Work(Queue),
-    /// Somebody waits for a time.
-    Timers,
-    /// Whoever waits for all before this to be told.
-    Told(oneshot::Sender<()>),
+enum Notice {
+    /// This queue has claimable jobs.
+    QueueClaimable(Queue),
+    /// A job or a schedule waits for a time.
+    TimerSet,
+    /// Answers once all notices before it were sent.
+    Flush(oneshot::Sender<()>),
 }
 
 impl Notifier {
@@ -49,72 +51,73 @@ impl Notifier {
         Self(sender)
     }
 
-    pub(crate) fn tell(&self, queue: &Queue) {
-        // Full means that a notification is due anyway; whoever is not named in it polls.
-        let _ = self.0.try_send(Word::Work(queue.clone()));
+    pub(crate) fn notify_queue(&self, queue: &Queue) {
+        // Dropped when the channel is full: a notification is under way then, and other processes also poll.
+        let _ = self.0.try_send(Notice::QueueClaimable(queue.clone()));
     }
 
-    pub(crate) fn tell_timers(&self) {
-        let _ = self.0.try_send(Word::Timers);
+    pub(crate) fn notify_timers(&self) {
+        let _ = self.0.try_send(Notice::TimerSet);
     }
 
-    /// Waits until all that was told so far is on its way.
+    /// Waits until all notices so far were sent.
     pub(crate) async fn flush(&self) {
-        let (told, done) = oneshot::channel();
-        if self.0.send(Word::Told(told)).await.is_ok() {
-            // Gone without a word: there is nobody left to tell.
+        let (sent, done) = oneshot::channel();
+        if self.0.send(Notice::Flush(sent)).await.is_ok() {
+            // An error means that the task has ended, and there is nothing left to send.
             let _ = done.await;
         }
     }
 }
 
-async fn notify(database: Database, mut receiver: mpsc::Receiver<Word>) {
-    let mut words = Vec::new();
-    while receiver.recv_many(&mut words, 1_024).await > 0 {
-        let (mut names, mut waiting) = (BTreeSet::new(), Vec::new());
-        for word in words.drain(..) {
-            match word {
-                Word::Work(queue) => drop(names.insert(queue.as_str().to_owned())),
-                Word::Timers => drop(names.insert(TIMERS.to_owned())),
-                Word::Told(told) => waiting.push(told),
+async fn notify(database: Database, mut receiver: mpsc::Receiver<Notice>) {
+    let mut notices = Vec::new();
+    while receiver.recv_many(&mut notices, 1_024).await > 0 {
+        let (mut names, mut flushes) = (BTreeSet::new(), Vec::new());
+        for notice in notices.drain(..) {
+            match notice {
+                Notice::QueueClaimable(queue) => drop(names.insert(queue.as_str().to_owned())),
+                Notice::TimerSet => drop(names.insert(TIMERS.to_owned())),
+                Notice::Flush(sent) => flushes.push(sent),
             }
         }
-        let mut text = names.into_iter().collect::<Vec<_>>().join("\n");
-        if text.len() > MAX_BYTES {
-            text = EVERYTHING.into();
+        let mut payload = names.into_iter().collect::<Vec<_>>().join("\n");
+        if payload.len() > MAX_BYTES {
+            payload = EVERYTHING.into();
         }
-        if !text.is_empty()
-            && let Err(error) = database.query(&NOTIFY, &[&text]).await
+        if !payload.is_empty()
+            && let Err(error) = database.query(&NOTIFY, &[&payload]).await
         {
-            tracing::debug!(%error, "could not notify; others will find the work by polling");
+            tracing::debug!(%error, "NOTIFY failed; other processes find the jobs by polling");
         }
-        for told in waiting {
-            // Nobody waits any more.
-            let _ = told.send(());
+        for sent in flushes {
+            // The caller of `flush` may have been dropped.
+            let _ = sent.send(());
         }
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(MIN_INTERVAL).await;
     }
 }
 
-/// Listens until the store is gone, reconnecting with growing, jittered pauses.
+/// Listens until the store is dropped, and reconnects with jittered back-off.
 pub(crate) async fn listen(options: PostgresOptions, store: Weak<Inner>) {
-    let mut pause = Duration::from_millis(100);
+    let mut backoff = Backoff::new(FIRST_RECONNECT, LONGEST_RECONNECT);
     loop {
-        let heard = listen_once(&options, &store).await;
-        let Some(inner) = store.upgrade() else { return };
-        match heard {
-            Ok(()) => pause = Duration::from_millis(100),
-            Err(error) => {
-                tracing::warn!(%error, retry_in = ?pause, "lost the listening connection; polling meanwhile");
-                pause = (pause * 2).min(Duration::from_secs(10));
-            }
+        let ended = listen_once(&options, &store).await;
+        if store.strong_count() == 0 {
+            return;
         }
-        drop(inner);
-        tokio::time::sleep(pause.mul_f64(0.5 + rand::random::<f64>())).await;
+        if ended.is_ok() {
+            backoff.reset();
+        }
+        let delay = backoff.next_jittered(&mut rand::rng());
+        if let Err(error) = ended {
+            tracing::warn!(%error, retry_in = ?delay, "lost the listening connection; polling meanwhile");
+        }
+        tokio::time::sleep(delay).await;
     }
 }
 
-// Ends without an error when a connection that worked was closed.
+// Returns without an error when a connection that worked was closed, or when the store is dropped.
 async fn listen_once(options: &PostgresOptions, store: &Weak<Inner>) -> Result<()> {
     let (client, mut connection) = config(options)?.connect(NoTls).await.map_err(store_error)?;
     let mut messages = stream::poll_fn(move |context| connection.poll_message(context));
@@ -126,31 +129,34 @@ async fn listen_once(options: &PostgresOptions, store: &Weak<Inner>) -> Result<(
             answer = &mut listen, if !listening => {
                 answer.map_err(store_error)?;
                 listening = true;
-                // What was said before is lost: let everybody look.
+                // Earlier notifications are lost: wake every subscriber once.
                 let Some(inner) = store.upgrade() else { return Ok(()) };
-                inner.lanes.hint();
-                inner.wakeups.wake_timers();
-                inner.wakeups.wake(Wakeup::Anything);
+                receive(&inner, EVERYTHING);
             }
             message = messages.next() => match message {
                 Some(Ok(AsyncMessage::Notification(notification))) => {
                     let Some(inner) = store.upgrade() else { return Ok(()) };
-                    inner.lanes.hint();
-                    for queue in notification.payload().lines() {
-                        match queue {
-                            TIMERS => inner.wakeups.wake_timers(),
-                            EVERYTHING => {
-                                inner.wakeups.wake_timers();
-                                inner.wakeups.wake(Wakeup::Anything);
-                            }
-                            name => inner.wakeups.wake(Wakeup::Queue(Queue::trusted(name))),
-                        }
-                    }
+                    receive(&inner, notification.payload());
                 }
                 Some(Ok(_)) => {}
                 Some(Err(error)) => return Err(store_error(error)),
                 None => return Ok(()),
             }
+        }
+    }
+}
+
+fn receive(inner: &Inner, payload: &str) {
+    let wakeups = inner.publisher.wakeups();
+    inner.publisher.lanes().expect_new_lane();
+    for line in payload.lines() {
+        match line {
+            TIMERS => wakeups.wake_timers(),
+            EVERYTHING => {
+                wakeups.wake_timers();
+                wakeups.wake(Wakeup::Anything);
+            }
+            name => wakeups.wake(Wakeup::Queue(Queue::trusted(name))),
         }
     }
 }

@@ -1,3 +1,4 @@
--- Begins an operation. ?1 id, ?2 action, ?3 priority, ?4 filter, ?5 whether it only counts, ?6 now, ?7 actor, ?8 tenant.
+-- Creates a running operation. ?1 id, ?2 action, ?3 priority, ?4 filter, ?5 whether it is a dry run, ?6 now, ?7 actor,
+-- ?8 tenant.
 INSERT INTO operation (id, action, priority, filter, dry_run, state, created_at, updated_at, actor, tenant)
 VALUES (?1, ?2, ?3, ?4, ?5, 'running', ?6, ?6, ?7, ?8)

@@ -1,2 +1,3 @@
--- Forgets a schedule. ?1 name.
+-- Deletes a schedule. ?1 name.
+-- Uses the primary key.
 DELETE FROM schedule WHERE name = ?1

@@ -1,2 +1,3 @@
--- Says what a worker should do. ?1 name, ?2 directive.
+-- Sets a worker's directive. ?1 name, ?2 directive.
+-- Uses the primary key.
 UPDATE worker SET directive = ?2 WHERE name = ?1

@@ -1,3 +1,4 @@
--- Whose a key is, and where that job stands. ?1 tenant, ?2 type, ?3 key.
-SELECT k.job_id, k.fingerprint, coalesce((SELECT j.state FROM job j WHERE j.id = k.job_id), k.last_state)
-FROM idempotency k WHERE k.tenant = ?1 AND k.job_type = ?2 AND k.key = ?3
+-- One API key and the SHA-256 digest of its secret. ?1 id.
+-- Uses the primary key.
+SELECT id, name, role, tenant, rate_count, rate_per_ms, rate_burst, created_at, expires_at, revoked_at, digest
+FROM api_key WHERE id = ?1

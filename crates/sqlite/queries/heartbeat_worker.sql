@@ -1,5 +1,7 @@
--- Shows that a worker lives, unless it counts as dead. ?1 name, ?2 free slots or null for what it last said, ?3 now, ?4 whether it drains by itself,
--- ?5 which start of it this is, or null. One whose name another start has taken changes nothing, and may go on.
+-- Renews a worker's heartbeat and returns its directive, unless the worker counts as dead. A heartbeat of an instance
+-- whose name another instance has taken changes nothing and returns `run`.
+-- ?1 name, ?2 free slots (null: unchanged), ?3 now, ?4 whether the worker drains by itself, ?5 instance or null.
+-- Uses the primary key.
 UPDATE worker SET (last_seen_at, free_slots, directive) = (
     SELECT CASE WHEN is_own THEN ?3 ELSE last_seen_at END,
         CASE WHEN is_own THEN coalesce(?2, free_slots) ELSE free_slots END,

@@ -1,2 +1,3 @@
--- Notes that somebody waits for a job. ?1 id.
+-- Marks a job as one that has dependents. ?1 id.
+-- Uses the primary key.
 UPDATE job SET has_dependents = 1 WHERE id = ?1

@@ -1,2 +1,3 @@
--- A finished job whose dependents must be told.
+-- The first finished job whose dependents are not all resolved.
+-- Uses the primary key.
 SELECT id, failed FROM settled ORDER BY id LIMIT 1

@@ -1,2 +1,2 @@
--- When the next attempt is over its time. Relies on job_timeout.
+-- When the next attempt times out. Relies on job_timeout.
 SELECT timeout_at FROM job WHERE timeout_at IS NOT NULL ORDER BY timeout_at LIMIT 1

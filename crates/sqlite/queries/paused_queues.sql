@@ -1,2 +1,3 @@
--- The queues that are paused.
+-- All paused queues.
+-- Uses the primary key.
 SELECT name FROM queue WHERE paused ORDER BY name

@@ -1,2 +1,3 @@
--- Forgets a node. ?1 name.
+-- Deletes a node. ?1 name.
+-- Uses the primary key.
 DELETE FROM node WHERE name = ?1

@@ -1,2 +1,3 @@
--- Lets claims from a queue go on. ?1 name.
+-- Resumes a queue. ?1 name.
+-- Uses the primary key.
 DELETE FROM queue WHERE name = ?1

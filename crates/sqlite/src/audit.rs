@@ -1,18 +1,21 @@
-//! Who did what, as rows.
+//! Audit entries.
 
 use orchestrix_core::Tenant;
 use orchestrix_store::{AuditEntry, AuditFilter, NewAuditEntry, Page, PageRequest, inspect::MAX_SCAN};
 use rusqlite::{Row, params};
 
 use crate::{
+    columns::{Columns, columns},
     error::{Result, corrupt},
-    row::{Columns, micros},
+    row::micros,
     session::{Session, Transaction},
-    statement::{AUDIT, AUDIT_PLACE, BEGIN_AUDIT, END_AUDIT, TENANT_AUDIT},
+    statement::{
+        AUDIT_ENTRY_TIME, BEGIN_AUDIT_ENTRY, FINISH_AUDIT_ENTRY, LIST_AUDIT_ENTRIES, LIST_TENANT_AUDIT_ENTRIES,
+    },
 };
 
 impl Transaction<'_> {
-    pub(crate) fn begin_audit(&mut self, entry: &NewAuditEntry) -> Result<i64> {
+    pub(crate) fn begin_audit_entry(&mut self, entry: &NewAuditEntry) -> Result<i64> {
         let params = params![
             micros(self.now),
             entry.actor,
@@ -22,12 +25,12 @@ impl Transaction<'_> {
             entry.detail,
             entry.request_id,
         ];
-        let seq = self.first(BEGIN_AUDIT, params, |row| Columns(row).get(0))?;
-        Ok(seq.ok_or_else(|| corrupt("audit", "an entry was not recorded"))?)
+        let seq = self.first(BEGIN_AUDIT_ENTRY, params, |row| Columns(row).get(0))?;
+        Ok(seq.ok_or_else(|| corrupt("audit", "the insert returned no number"))?)
     }
 
-    pub(crate) fn end_audit(&mut self, seq: i64, outcome: &str) -> Result<bool> {
-        Ok(self.write(END_AUDIT, params![seq, outcome])? > 0)
+    pub(crate) fn finish_audit_entry(&mut self, seq: i64, outcome: &str) -> Result<bool> {
+        Ok(self.write(FINISH_AUDIT_ENTRY, params![seq, outcome])? > 0)
     }
 }
 
@@ -37,9 +40,9 @@ pub(crate) fn list(
     page: &PageRequest<i64>,
 ) -> Result<Page<AuditEntry, i64>> {
     let cursor = match page.cursor {
-        Some(seq) => match session.first(AUDIT_PLACE, [seq], |row| Columns(row).time(0))? {
+        Some(seq) => match session.first(AUDIT_ENTRY_TIME, [seq], |row| Columns(row).time(0))? {
             Some(at) => Some((at, seq)),
-            // All that came before it is forgotten.
+            // Every entry up to the cursor was pruned.
             None => return Ok(Page { items: Vec::new(), next: None }),
         },
         None => None,
@@ -48,37 +51,41 @@ pub(crate) fn list(
     let (time, from) = (micros(time), filter.from.map_or(i64::MIN, micros));
     let mut items = Vec::new();
     let mut last = None;
-    let mut looked = 0;
+    let mut scanned = 0;
     let mut more = false;
     let visit = |row: &Row<'_>| {
-        if items.len() == page.limit || looked == MAX_SCAN {
+        if items.len() == page.limit || scanned == MAX_SCAN {
             more = true;
             return Ok(false);
         }
         let entry = read(row)?;
         last = Some(entry.seq);
-        looked += 1;
+        scanned += 1;
         items.extend(Some(entry).filter(|entry| filter.matches(entry)));
         Ok(true)
     };
     match &filter.tenant {
-        Some(own) => session.each(TENANT_AUDIT, params![time, number, from, own.as_str()], visit)?,
-        None => session.each(AUDIT, params![time, number, from], visit)?,
+        Some(tenant) => session.each(LIST_TENANT_AUDIT_ENTRIES, params![time, number, from, tenant.as_str()], visit)?,
+        None => session.each(LIST_AUDIT_ENTRIES, params![time, number, from], visit)?,
     }
     Ok(Page { items, next: last.filter(|_| more) })
+}
+
+columns! {
+    mod entry of LIST_AUDIT_ENTRIES, LIST_TENANT_AUDIT_ENTRIES { seq, at, actor, tenant, action, target, detail, request_id, outcome }
 }
 
 fn read(row: &Row<'_>) -> Result<AuditEntry> {
     let row = Columns(row);
     Ok(AuditEntry {
-        seq: row.get(0)?,
-        at: row.time(1)?,
-        actor: row.get(2)?,
-        tenant: row.text_or_null(3)?.map(Tenant::trusted),
-        action: row.get(4)?,
-        target: row.get(5)?,
-        detail: row.get(6)?,
-        request_id: row.get(7)?,
-        outcome: row.get(8)?,
+        seq: row.get(entry::seq)?,
+        at: row.time(entry::at)?,
+        actor: row.get(entry::actor)?,
+        tenant: row.text_or_null(entry::tenant)?.map(Tenant::trusted),
+        action: row.get(entry::action)?,
+        target: row.get(entry::target)?,
+        detail: row.get(entry::detail)?,
+        request_id: row.get(entry::request_id)?,
+        outcome: row.get(entry::outcome)?,
     })
 }

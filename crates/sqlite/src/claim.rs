@@ -1,4 +1,4 @@
-//! Leasing jobs and keeping leases.
+//! Claiming jobs and extending their leases.
 
 use orchestrix_core::{AttemptOutcome, Failure, JobState, Json, LeaseToken, Tenant, WorkerName};
 use orchestrix_store::{ClaimRequest, ClaimedJob, EndedAttempt, LeaseStatus, clock::later};
@@ -6,37 +6,45 @@ use rusqlite::params;
 use uuid::Uuid;
 
 use crate::{
+    columns::{Columns, columns},
     error::Result,
     lanes::{self, Candidate},
-    row::{Columns, Found, duration, micros, options, priority, timestamp},
+    row::{JobRow, duration, micros, options, priority, timestamp},
     session::Transaction,
-    statement::{CHECKPOINT, CLAIM, DEPENDENCY_RESULTS, HEARTBEAT, PAYLOAD},
+    statement::{CLAIM_JOB, DEPENDENCY_RESULTS, EXTEND_LEASE, FIND_CHECKPOINT, FIND_PAYLOAD},
 };
 
-/// How often a claim sweeps away what came too late.
-const ROUNDS: usize = 3;
+/// How often a claim expires jobs that are in its way.
+const MAX_EXPIRY_ROUNDS: usize = 3;
+
+columns! {
+    mod dependency of DEPENDENCY_RESULTS { id, result }
+}
+columns! {
+    mod lease of EXTEND_LEASE { lease_expires_at, cancel_requested }
+}
 
 impl Transaction<'_> {
-    pub(crate) fn claim(&mut self, request: &ClaimRequest) -> Result<Vec<ClaimedJob>> {
-        let mut chosen = lanes::choose(self, request)?;
-        for _ in 0..ROUNDS {
-            if !chosen.cut_short {
+    pub(crate) fn claim_jobs(&mut self, request: &ClaimRequest) -> Result<Vec<ClaimedJob>> {
+        let mut selection = lanes::select(self, request)?;
+        for _ in 0..MAX_EXPIRY_ROUNDS {
+            if !selection.truncated {
                 break;
             }
-            // Nobody has swept away what came too late; the work behind it must not wait for that.
-            self.expire(lanes::MAX_LATE)?;
-            chosen = lanes::choose(self, request)?;
+            // The leader's sweep is behind. Jobs after the expired ones must not wait for it.
+            self.expire_jobs(lanes::MAX_EXPIRED)?;
+            selection = lanes::select(self, request)?;
         }
-        // One for all of them: a token is a job, a counter and a secret.
+        // All leases of one claim share a secret. A token is a job, a counter and a secret, so it is still unique.
         let secret = Uuid::from_u128(rand::random());
-        let mut claimed = Vec::with_capacity(chosen.jobs.len());
-        for job in chosen.jobs {
+        let mut claimed = Vec::with_capacity(selection.jobs.len());
+        for job in selection.jobs {
             claimed.extend(self.lease(job, secret, &request.worker)?);
         }
         Ok(claimed)
     }
 
-    // None for a job that cannot be worked on: it must not keep its lane from going on.
+    // Returns none for a job that no worker can run. It fails here, so that it does not block its lane.
     fn lease(&mut self, job: Candidate, secret: Uuid, worker: &WorkerName) -> Result<Option<ClaimedJob>> {
         let id = job.id();
         let uuid = id.as_uuid();
@@ -45,30 +53,31 @@ impl Transaction<'_> {
         let timeout_at = timeout.map(|timeout| micros(later(self.now, timeout)));
         let counter = job.counter + 1;
         self.write_one(
-            CLAIM,
+            CLAIM_JOB,
             params![uuid, counter, secret, worker.as_str(), micros(self.now), micros(lease_expires_at), timeout_at],
         )?;
-        self.moved(&job.queue, Some(JobState::Pending), JobState::Running);
+        self.state_changed(&job.queue, Some(JobState::Pending), JobState::Running);
         let payload = match job.payload_apart {
-            true => self.first(PAYLOAD, [uuid], |row| Ok(Json::trusted(Columns(row).text(0)?)))?,
+            true => self.first(FIND_PAYLOAD, [uuid], |row| Ok(Json::trusted(Columns(row).text(0)?)))?,
             false => job.payload.as_deref().map(Json::trusted),
         };
         let Some(payload) = payload else {
-            tracing::error!(%id, "a payload is gone; its job is given up");
-            let error = Some("its payload is gone".into());
+            tracing::error!(%id, "the payload of a job is missing; the job is dead");
+            let error = Some("the payload is missing from the database".into());
             let end = EndedAttempt { failure: Failure::Fatal, error, ..EndedAttempt::plain(AttemptOutcome::Failed) };
-            self.end_attempt(&Found::expect(self, id)?, &end)?;
-            self.tell_now()?;
+            self.end_attempt(&JobRow::require(self, id)?, &end)?;
+            self.resolve_pending_dependents()?;
             return Ok(None);
         };
-        // Nobody has worked on it before, so nobody has left anything.
+        // Only an earlier attempt can have left a checkpoint.
         let checkpoint = match counter {
             1 => None,
-            _ => self.first(CHECKPOINT, [uuid], |row| Ok(Json::trusted(Columns(row).text(0)?)))?,
+            _ => self.first(FIND_CHECKPOINT, [uuid], |row| Ok(Json::trusted(Columns(row).text(0)?)))?,
         };
         let dependency_results = match job.has_parents {
             true => self.all(DEPENDENCY_RESULTS, [uuid], |row| {
-                Ok((Columns(row).id(0)?, Json::trusted(Columns(row).text(1)?)))
+                let row = Columns(row);
+                Ok((row.id(dependency::id)?, Json::trusted(row.text(dependency::result)?)))
             })?,
             false => Vec::new(),
         };
@@ -78,11 +87,11 @@ impl Transaction<'_> {
             job_type: job.job_type,
             queue: job.queue,
             tenant: Tenant::trusted(&job.tenant),
-            priority: priority(job.place.0)?,
+            priority: priority(job.key.rank)?,
             payload,
             attempt: job.attempts + 1,
             max_attempts: job.max_attempts,
-            eligible_at: timestamp(job.place.1)?,
+            eligible_at: timestamp(job.key.eligible_at)?,
             lease_expires_at,
             lease,
             timeout,
@@ -93,16 +102,20 @@ impl Transaction<'_> {
         }))
     }
 
-    pub(crate) fn heartbeat(&mut self, tokens: &[LeaseToken]) -> Result<Vec<LeaseStatus>> {
-        tokens.iter().map(|token| self.extend(token)).collect()
+    pub(crate) fn extend_leases(&mut self, tokens: &[LeaseToken]) -> Result<Vec<LeaseStatus>> {
+        tokens.iter().map(|token| self.extend_lease(token)).collect()
     }
 
-    fn extend(&mut self, token: &LeaseToken) -> Result<LeaseStatus> {
+    fn extend_lease(&mut self, token: &LeaseToken) -> Result<LeaseStatus> {
         let params = params![token.job.as_uuid(), token.counter, token.secret, micros(self.now)];
-        let held = self.first(HEARTBEAT, params, |row| {
-            let (until, cancel) = (Columns(row).time(0)?, Columns(row).get(1)?);
-            Ok(if cancel { LeaseStatus::Cancel(until) } else { LeaseStatus::Held(until) })
+        let extended = self.first(EXTEND_LEASE, params, |row| {
+            let row = Columns(row);
+            let expires_at = row.time(lease::lease_expires_at)?;
+            Ok(match row.get(lease::cancel_requested)? {
+                true => LeaseStatus::Cancel(expires_at),
+                false => LeaseStatus::Held(expires_at),
+            })
         })?;
-        Ok(held.unwrap_or(LeaseStatus::Lost))
+        Ok(extended.unwrap_or(LeaseStatus::Lost))
     }
 }

@@ -1,4 +1,4 @@
-//! Who leads, and who is there.
+//! Leadership, nodes, and when the next sweeps are due.
 
 use std::time::Duration;
 
@@ -10,17 +10,22 @@ use orchestrix_store::{
 use rusqlite::params;
 
 use crate::{
+    columns::{Columns, columns},
     error::{Result, corrupt},
     fire,
-    row::{Columns, micros},
+    row::micros,
     session::{Session, Transaction},
     statement::{
-        FORGET_NODES, HEARTBEAT_NODE, LEAD, LEADER, NEXT_DUE, NEXT_EXPIRY, NEXT_LEASE, NEXT_SETTLED, NEXT_TIMEOUT,
-        NODES, REMOVE_NODE, Statement,
+        FORGET_NODES, HEARTBEAT_NODE, LEADER_TERM, LIST_NODES, NEXT_EXPIRY, NEXT_LEASE_EXPIRY, NEXT_PROMOTION,
+        NEXT_SETTLED, NEXT_TIMEOUT, REMOVE_NODE, SET_TERM, Statement,
     },
 };
 
-/// Whose term it is.
+columns! {
+    mod term_columns of LEADER_TERM { epoch, node, ends_at }
+}
+
+/// The current or latest term.
 struct Term {
     epoch: Epoch,
     node: Option<NodeName>,
@@ -28,35 +33,43 @@ struct Term {
 }
 
 fn term(session: &Session<'_>) -> Result<Term> {
-    let term = session.first(LEADER, (), |row| {
+    let term = session.first(LEADER_TERM, (), |row| {
         let row = Columns(row);
-        let node = row.text_or_null(1)?.map(NodeName::trusted);
-        Ok(Term { epoch: Epoch(row.get(0)?), node, ends_at: row.time(2)? })
+        Ok(Term {
+            epoch: Epoch(row.get(term_columns::epoch)?),
+            node: row.text_or_null(term_columns::node)?.map(NodeName::trusted),
+            ends_at: row.time(term_columns::ends_at)?,
+        })
     })?;
-    Ok(term.ok_or_else(|| corrupt("leader", "there is no row"))?)
+    Ok(term.ok_or_else(|| corrupt("leader", "the row is missing"))?)
 }
 
-/// The node whose term runs.
+/// The node that leads now.
 pub(crate) fn leader(session: &Session<'_>) -> Result<Option<NodeName>> {
     let Term { node, ends_at, .. } = term(session)?;
     Ok(node.filter(|_| ends_at > session.now))
 }
 
-/// How often leadership has changed hands.
+/// The epoch of the current or latest term.
 pub(crate) fn epoch(session: &Session<'_>) -> Result<Epoch> {
     Ok(term(session)?.epoch)
 }
 
 impl Transaction<'_> {
-    /// Refuses what is done in the name of a leader that was deposed. Nobody can take over before the commit.
-    pub(crate) fn check(&self, fence: Fence) -> Result<()> {
+    /// Refuses a write of a deposed leader. No other node can take over before the commit.
+    pub(crate) fn check_fence(&self, fence: Fence) -> Result<()> {
         if fence.epoch().is_some() {
             fence.check(term(self)?.epoch)?;
         }
         Ok(())
     }
 
-    pub(crate) fn campaign(&mut self, node: &NodeName, length: Duration, held: Option<Epoch>) -> Result<Leadership> {
+    pub(crate) fn campaign_for_leadership(
+        &mut self,
+        node: &NodeName,
+        length: Duration,
+        held: Option<Epoch>,
+    ) -> Result<Leadership> {
         let Term { epoch, node: leader, ends_at } = term(self)?;
         let runs = ends_at > self.now;
         if runs && (leader.as_ref() != Some(node) || held != Some(epoch)) {
@@ -64,18 +77,18 @@ impl Transaction<'_> {
         }
         let epoch = Epoch(epoch.0 + i64::from(!runs));
         let ends_at = micros(later(self.now, length));
-        self.write_one(LEAD, params![epoch.0, node.as_str(), ends_at])?;
+        self.write_one(SET_TERM, params![epoch.0, node.as_str(), ends_at])?;
         Ok(Leadership::Leading(epoch))
     }
 
-    pub(crate) fn resign(&mut self, node: &NodeName, epoch: Epoch) -> Result<bool> {
+    pub(crate) fn resign_leadership(&mut self, node: &NodeName, epoch: Epoch) -> Result<bool> {
         let current = term(self)?;
-        let own = current.epoch == epoch && current.node.as_ref() == Some(node) && current.ends_at > self.now;
-        if own {
+        let leads = current.epoch == epoch && current.node.as_ref() == Some(node) && current.ends_at > self.now;
+        if leads {
             let now = micros(self.now);
-            self.write_one(LEAD, params![epoch.0, node.as_str(), now])?;
+            self.write_one(SET_TERM, params![epoch.0, node.as_str(), now])?;
         }
-        Ok(own)
+        Ok(leads)
     }
 
     pub(crate) fn heartbeat_node(&mut self, node: &NodeInfo) -> Result<()> {
@@ -94,17 +107,25 @@ impl Transaction<'_> {
     }
 }
 
-pub(crate) fn nodes(session: &Session<'_>, page: &PageRequest<NodeName>) -> Result<Page<NodeStatus, NodeName>> {
+columns! {
+    mod node_columns of LIST_NODES { name, address, roles, started_at, last_seen_at, leads }
+}
+
+pub(crate) fn list_nodes(session: &Session<'_>, page: &PageRequest<NodeName>) -> Result<Page<NodeStatus, NodeName>> {
     let after = page.cursor.as_ref().map_or("", NodeName::as_str);
     let params = params![after, page.limit + 1, micros(session.now)];
-    let mut items = session.all(NODES, params, |row| {
+    let mut items = session.all(LIST_NODES, params, |row| {
         let row = Columns(row);
-        let roles = serde_json::from_str(row.text(2)?).map_err(|error| corrupt("roles", error))?;
+        let roles = serde_json::from_str(row.text(node_columns::roles)?).map_err(|error| corrupt("roles", error))?;
         Ok(NodeStatus {
-            info: NodeInfo { name: NodeName::trusted(row.text(0)?), address: row.get(1)?, roles },
-            started_at: row.time(3)?,
-            last_seen_at: row.time(4)?,
-            leads: row.get(5)?,
+            info: NodeInfo {
+                name: NodeName::trusted(row.text(node_columns::name)?),
+                address: row.get(node_columns::address)?,
+                roles,
+            },
+            started_at: row.time(node_columns::started_at)?,
+            last_seen_at: row.time(node_columns::last_seen_at)?,
+            leads: row.get(node_columns::leads)?,
         })
     })?;
     let more = items.len() > page.limit;
@@ -113,16 +134,16 @@ pub(crate) fn nodes(session: &Session<'_>, page: &PageRequest<NodeName>) -> Resu
     Ok(Page { items, next })
 }
 
-/// A file has always been up; what was away is whoever could not read it.
-pub(crate) fn agenda(session: &Session<'_>) -> Result<SweepTimes> {
+/// When each sweep is due next. `up` stays empty: a file has no uptime.
+pub(crate) fn next_sweep_times(session: &Session<'_>) -> Result<SweepTimes> {
     let next = |statement: Statement| -> Result<Option<Duration>> {
         let time = session.first(statement, (), |row| Columns(row).time(0))?;
         Ok(time.map(|time| until(session.now, time)))
     };
     Ok(SweepTimes {
-        promote: next(NEXT_DUE)?,
+        promote: next(NEXT_PROMOTION)?,
         expire: next(NEXT_EXPIRY)?,
-        reap: next(NEXT_LEASE)?,
+        reap: next(NEXT_LEASE_EXPIRY)?,
         time_out: next(NEXT_TIMEOUT)?,
         unblock: session.first(NEXT_SETTLED, (), |_| Ok(Duration::ZERO))?,
         fire: fire::next_in(session)?,

@@ -1,7 +1,8 @@
-//! A look at a file by somebody who wants to know what is wrong with it.
+//! Examines a file for `orchestrix doctor` without changing it.
 //!
-//! Nothing is changed. Where a log stands beside the file it is opened for reading only, and the log is left to whoever wrote
-//! it; where none does, a connection that could write takes its own away when it closes, which one that only reads cannot.
+//! If a write-ahead log exists beside the file, the file is opened read-only, and the log is left to its owner. If
+//! none exists, opening the file creates one. Only a connection that may write removes it when it closes, so the file
+//! is opened for writing and then restricted by `query_only`.
 
 use std::{
     ffi::OsString,
@@ -15,67 +16,71 @@ use orchestrix_store::{PageRequest, Result, StoreSnapshot};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::{
-    SqliteOptions, coordination,
-    error::{self, Fault},
-    inspect, lanes, migrate,
+    SqliteOptions,
+    columns::Columns,
+    coordination,
+    error::{self, Error},
+    lanes, migrate, queue,
     session::Session,
-    statement::DIAGNOSE_DEAD,
+    statement::DIAGNOSE_DEAD_JOBS,
     worker,
 };
 
-/// How long to wait for another process that has the whole file.
-const PATIENCE: Duration = Duration::from_secs(3);
-/// The most faults that are told.
-const FAULTS: usize = 10;
+/// How long to wait while another process holds an exclusive lock.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(3);
+/// The maximum number of reported defects.
+const MAX_DEFECTS: usize = 10;
 
-/// A file that is being looked at. Its methods take as long as they take: not for a thread that others wait for.
+/// An open file. Its methods block.
 #[derive(Debug)]
 pub struct Examination {
     connection: Connection,
     options: SqliteOptions,
 }
 
-/// Whose file it is.
+/// The schema of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Schema {
-    /// Ours, or empty, in this version; 0 where there is none yet.
+    /// The version of our schema, or 0 if the file is empty.
     Version(i32),
-    /// Another program's.
+    /// The file is the database of another program.
     Foreign,
 }
 
-/// What a search for damage found.
+/// The result of an integrity check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Damage {
-    /// None.
+    /// The file is intact.
     None,
-    /// These, and perhaps more.
+    /// Defects that were found. There may be more.
     Found(Vec<String>),
-    /// None within its time.
+    /// The check hit its timeout before it found a defect.
     Unfinished,
 }
 
-/// Where the log of a file is, if it has one.
-pub fn log_of(path: &Path) -> PathBuf {
+/// The path of a file's write-ahead log.
+pub fn wal_path(path: &Path) -> PathBuf {
     let mut name = OsString::from(path);
     name.push("-wal");
     name.into()
 }
 
 impl Examination {
-    /// Opens a file that is there.
+    /// Opens an existing file.
     pub fn begin(options: SqliteOptions) -> Result<Self> {
-        open(&options.path).map_err(|fault| fault.at(&options.path)).map(|connection| Self { connection, options })
+        open(&options.path)
+            .map_err(|error| error.into_store_error(&options.path))
+            .map(|connection| Self { connection, options })
     }
 
-    /// Its journal mode, `wal` where somebody of ours has written it.
+    /// The journal mode. It is `wal` once a store has opened the file.
     pub fn journal_mode(&self) -> Result<String> {
-        self.told(|connection| Ok(connection.query_row("PRAGMA journal_mode", (), |row| row.get(0))?))
+        self.run(|connection| Ok(connection.query_row("PRAGMA journal_mode", (), |row| row.get(0))?))
     }
 
-    /// Whose it is, and in which version.
+    /// The schema version, or that the file belongs to another program.
     pub fn schema(&self) -> Result<Schema> {
-        self.told(|connection| {
+        self.run(|connection| {
             if !migrate::is_ours(connection)? {
                 return Ok(Schema::Foreign);
             }
@@ -83,74 +88,74 @@ impl Examination {
         })
     }
 
-    /// Looks for damage, for as long as this.
-    pub fn damage(&self, patience: Duration) -> Result<Damage> {
+    /// Checks the integrity of the file for at most `timeout`.
+    pub fn damage(&self, timeout: Duration) -> Result<Damage> {
         let interrupt = self.connection.get_interrupt_handle();
         let (done, ended) = mpsc::channel::<()>();
-        let guard = thread::spawn(move || {
-            // Anything but a word in time: the other end is gone when the search has ended.
-            if ended.recv_timeout(patience) == Err(mpsc::RecvTimeoutError::Timeout) {
+        let timer = thread::spawn(move || {
+            // The other end is dropped when the check ends.
+            if ended.recv_timeout(timeout) == Err(mpsc::RecvTimeoutError::Timeout) {
                 interrupt.interrupt();
             }
         });
         let found = quick_check(&self.connection);
         drop(done);
-        // It only waits.
-        let _ = guard.join();
+        // The timer cannot panic.
+        let _ = timer.join();
         match found {
             Ok(lines) if lines == ["ok"] => Ok(Damage::None),
             Ok(lines) => Ok(Damage::Found(lines)),
             Err(error) => match error.sqlite_error_code() {
                 Some(ErrorCode::OperationInterrupted) => Ok(Damage::Unfinished),
-                // Too damaged to be searched.
+                // The file is too damaged to be checked.
                 Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
                     Ok(Damage::Found(vec![error.to_string()]))
                 }
-                _ => Err(Fault::Sqlite(error).at(&self.options.path)),
+                _ => Err(Error::Sqlite(error).into_store_error(&self.options.path)),
             },
         }
     }
 
-    /// Who leads, who works, what waits.
-    pub fn standing(&self) -> Result<StoreSnapshot> {
-        self.told(|connection| {
+    /// The leader, nodes, workers, queues and lanes at one moment.
+    pub fn snapshot(&self) -> Result<StoreSnapshot> {
+        self.run(|connection| {
             connection.execute_batch("BEGIN")?;
             let session = Session::new(connection, self.options.clock.now(), &self.options);
-            let standing = standing(&session);
+            let snapshot = read_snapshot(&session);
             connection.execute_batch("COMMIT")?;
-            standing
+            snapshot
         })
     }
 
-    fn told<T>(&self, work: impl FnOnce(&Connection) -> error::Result<T>) -> Result<T> {
-        work(&self.connection).map_err(|fault| fault.at(&self.options.path))
+    fn run<T>(&self, work: impl FnOnce(&Connection) -> error::Result<T>) -> Result<T> {
+        work(&self.connection).map_err(|error| error.into_store_error(&self.options.path))
     }
 }
 
 fn quick_check(connection: &Connection) -> rusqlite::Result<Vec<String>> {
-    let mut prepared = connection.prepare(&format!("PRAGMA quick_check({FAULTS})"))?;
+    let mut prepared = connection.prepare(&format!("PRAGMA quick_check({MAX_DEFECTS})"))?;
     prepared.query_map((), |row| row.get(0))?.collect()
 }
 
 fn open(path: &Path) -> error::Result<Connection> {
-    let flags = match log_of(path).exists() {
+    let flags = match wal_path(path).exists() {
         true => OpenFlags::SQLITE_OPEN_READ_ONLY,
         false => OpenFlags::SQLITE_OPEN_READ_WRITE,
     };
     let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-    connection.busy_timeout(PATIENCE)?;
+    connection.busy_timeout(LOCK_TIMEOUT)?;
     connection.execute_batch("PRAGMA query_only = 1")?;
     Ok(connection)
 }
 
-fn standing(session: &Session<'_>) -> error::Result<StoreSnapshot> {
-    let dead = session.first(DIAGNOSE_DEAD, [StoreSnapshot::MAX_DEAD], |row| Ok(row.get(0)?))?;
+fn read_snapshot(session: &Session<'_>) -> error::Result<StoreSnapshot> {
+    let dead = session.first(DIAGNOSE_DEAD_JOBS, [StoreSnapshot::MAX_DEAD], |row| Columns(row).get(0))?;
     Ok(StoreSnapshot {
         now: session.now,
         epoch: coordination::epoch(session)?,
-        nodes: coordination::nodes(session, &PageRequest::first(StoreSnapshot::MAX_ROWS))?.items,
+        nodes: coordination::list_nodes(session, &PageRequest::first(StoreSnapshot::MAX_ROWS))?.items,
         workers: worker::list(session, &PageRequest::first(StoreSnapshot::MAX_ROWS))?.items,
-        queues: inspect::depths(session, &PageRequest::first(StoreSnapshot::MAX_ROWS))?.items,
+        queues: queue::depths(session, &PageRequest::first(StoreSnapshot::MAX_ROWS))?.items,
         lanes: lanes::list(session, StoreSnapshot::MAX_ROWS)?,
         dead: dead.unwrap_or(0),
     })

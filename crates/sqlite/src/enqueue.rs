@@ -11,11 +11,19 @@ use rusqlite::params;
 use uuid::Uuid;
 
 use crate::{
+    columns::{Columns, columns},
     error::{Result, corrupt},
-    row::{Columns, Found},
+    row::JobRow,
     session::Transaction,
-    statement::{FIND_KEY, MARK_PARENT, PARENT, RECORD_DEPENDENCY},
+    statement::{FIND_IDEMPOTENCY_KEY, FIND_PARENT, INSERT_DEPENDENCY, MARK_PARENT},
 };
+
+columns! {
+    mod key_columns of FIND_IDEMPOTENCY_KEY { job_id, fingerprint, state }
+}
+columns! {
+    mod parent_columns of FIND_PARENT { state, tenant }
+}
 
 /// A call that was checked before the writer runs it.
 pub(crate) struct Checked {
@@ -54,7 +62,7 @@ impl Transaction<'_> {
             states.insert(job.id, self.record(job.id, &call.jobs[i], job.links)?);
             for dependency in &job.dependencies {
                 let row = params![job.id.as_uuid(), dependency.parent.as_uuid(), dependency.met];
-                self.write_one(RECORD_DEPENDENCY, row)?;
+                self.write_one(INSERT_DEPENDENCY, row)?;
             }
         }
         for (id, _) in parents.iter().filter(|(_, parent)| parent.state == ParentState::Unfinished) {
@@ -62,12 +70,12 @@ impl Transaction<'_> {
         }
         if plan.cancelled().next().is_some() {
             for id in plan.cancelled() {
-                self.give_up(&Found::expect(self, id)?, "dependency_failed")?;
+                self.cancel_unleased(&JobRow::require(self, id)?, "dependency_failed")?;
             }
-            self.tell_now()?;
+            self.resolve_pending_dependents()?;
             // Any new job may depend on one that was just cancelled.
             for (id, state) in &mut states {
-                *state = Found::expect(self, *id)?.lifecycle.state;
+                *state = JobRow::require(self, *id)?.lifecycle.state;
             }
         }
         let answers = plan.answers(|id| states.get(&id).copied());
@@ -92,21 +100,22 @@ impl Transaction<'_> {
     }
 
     fn find_key(&self, key: (&str, &str, &str)) -> Result<Option<KnownKey>> {
-        self.first(FIND_KEY, key, |row| {
+        self.first(FIND_IDEMPOTENCY_KEY, key, |row| {
             let row = Columns(row);
             // Pruning a job keeps its last state, so every key has one.
-            let state = row.text_or_null(2)?.ok_or_else(|| corrupt("key", "its job has no state"))?;
-            let fingerprint = Some(Fingerprint(row.get::<Uuid>(1)?.as_u128()));
-            Ok(KnownKey { job: row.id(0)?, fingerprint, state: crate::row::state(state)? })
+            let state = row.text_or_null(key_columns::state)?.ok_or_else(|| corrupt("key", "its job has no state"))?;
+            let fingerprint = Some(Fingerprint(row.get::<Uuid>(key_columns::fingerprint)?.as_u128()));
+            Ok(KnownKey { job: row.id(key_columns::job_id)?, fingerprint, state: crate::row::state(state)? })
         })
     }
 
     fn find_parents(&self, ids: &BTreeSet<JobId>) -> Result<HashMap<JobId, KnownParent>> {
         let mut found = HashMap::new();
         for id in ids {
-            let parent = self.first(PARENT, [id.as_uuid()], |row| {
+            let parent = self.first(FIND_PARENT, [id.as_uuid()], |row| {
                 let row = Columns(row);
-                Ok(KnownParent { state: row.state(0)?.into(), tenant: Tenant::trusted(row.text(1)?) })
+                let tenant = Tenant::trusted(row.text(parent_columns::tenant)?);
+                Ok(KnownParent { state: row.state(parent_columns::state)?.into(), tenant })
             })?;
             found.extend(parent.map(|parent| (*id, parent)));
         }

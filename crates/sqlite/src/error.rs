@@ -1,4 +1,4 @@
-//! What SQLite reports, in the store's terms.
+//! SQLite's errors as store errors.
 
 use std::path::Path;
 
@@ -7,48 +7,48 @@ use orchestrix_store::StoreError;
 use rusqlite::ErrorCode;
 
 /// A result inside this crate.
-pub(crate) type Result<T, E = Fault> = std::result::Result<T, E>;
+pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why an operation did not succeed: SQLite's word, or the store's.
+/// Why a read or a write failed: SQLite's error, or the store's refusal.
 #[derive(Debug)]
-pub(crate) enum Fault {
+pub(crate) enum Error {
     Sqlite(rusqlite::Error),
     Store(StoreError),
 }
 
-impl From<rusqlite::Error> for Fault {
+impl From<rusqlite::Error> for Error {
     fn from(error: rusqlite::Error) -> Self {
         Self::Sqlite(error)
     }
 }
 
-impl From<StoreError> for Fault {
+impl From<StoreError> for Error {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
     }
 }
 
-impl From<FieldError> for Fault {
+impl From<FieldError> for Error {
     fn from(error: FieldError) -> Self {
         Self::Store(error.into())
     }
 }
 
-impl From<Invalid> for Fault {
+impl From<Invalid> for Error {
     fn from(error: Invalid) -> Self {
         Self::Store(error.into())
     }
 }
 
-impl From<IllegalTransition> for Fault {
+impl From<IllegalTransition> for Error {
     fn from(error: IllegalTransition) -> Self {
         Self::Store(error.into())
     }
 }
 
-impl Fault {
-    /// The same for whoever called, with what can be done about it.
-    pub(crate) fn at(self, path: &Path) -> StoreError {
+impl Error {
+    /// The error for the caller of the store. An error of SQLite gets the path and a hint at what to do.
+    pub(crate) fn into_store_error(self, path: &Path) -> StoreError {
         match self {
             Self::Store(error) => error,
             Self::Sqlite(error) => describe(&error, path),
@@ -56,29 +56,30 @@ impl Fault {
     }
 }
 
+// `Unavailable` where a retry may succeed, `Backend` where it cannot.
 fn describe(error: &rusqlite::Error, path: &Path) -> StoreError {
     let file = path.display();
-    let passing = |hint: &str| StoreError::Unavailable(format!("{file}: {error}: {hint}"));
-    let lasting = |hint: &str| StoreError::Backend(format!("{file}: {error}: {hint}").into());
+    let transient = |hint: &str| StoreError::Unavailable(format!("{file}: {error}: {hint}"));
+    let permanent = |hint: &str| StoreError::Backend(format!("{file}: {error}: {hint}").into());
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed) => {
-            passing("another process has held the file for too long")
+            transient("another process has held the file for too long")
         }
-        Some(ErrorCode::DiskFull) => passing("nothing was written; free some space and try again"),
-        // What SQLite keeps beside the file ends in this too when there is no space for it.
-        Some(ErrorCode::SystemIoFailure) => passing("nothing was written; is the disk full or failing?"),
-        Some(ErrorCode::OutOfMemory) => passing("nothing was written; try again"),
+        Some(ErrorCode::DiskFull) => transient("nothing was written; free some space and try again"),
+        // SQLite also reports this when there is no space for the files that it keeps beside the database.
+        Some(ErrorCode::SystemIoFailure) => transient("nothing was written; is the disk full or failing?"),
+        Some(ErrorCode::OutOfMemory) => transient("nothing was written; try again"),
         Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
-            lasting("the file and its directory must be writable")
+            permanent("the file and its directory must be writable")
         }
-        Some(ErrorCode::CannotOpen) => lasting("does its directory exist, and may this process write there?"),
-        Some(ErrorCode::NotADatabase) => lasting("choose another path; this file was left as it is"),
-        Some(ErrorCode::DatabaseCorrupt) => lasting("restore it from a backup"),
+        Some(ErrorCode::CannotOpen) => permanent("does its directory exist, and may this process write there?"),
+        Some(ErrorCode::NotADatabase) => permanent("choose another path; this file was not changed"),
+        Some(ErrorCode::DatabaseCorrupt) => permanent("restore it from a backup"),
         _ => StoreError::Backend(format!("{file}: {error}").into()),
     }
 }
 
-/// Whether another connection is in the way.
+/// Whether another connection holds the lock that was needed.
 pub(crate) fn is_busy(error: &rusqlite::Error) -> bool {
     matches!(
         error.sqlite_error_code(),
@@ -86,7 +87,7 @@ pub(crate) fn is_busy(error: &rusqlite::Error) -> bool {
     )
 }
 
-/// A row that this program cannot read: written by hand, or by a newer one.
+/// The error for a row that this program cannot read: it was written by hand, or by a newer version.
 pub(crate) fn corrupt(what: &str, error: impl std::fmt::Display) -> StoreError {
-    StoreError::Backend(format!("a row holds what this program does not know: {what}: {error}").into())
+    StoreError::Backend(format!("unreadable row (edited by hand, or by a newer version?): {what}: {error}").into())
 }

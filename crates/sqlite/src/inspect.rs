@@ -1,64 +1,62 @@
-//! Reading jobs, logs and depths.
+//! Reads jobs and their logs.
 
-use std::{collections::BTreeMap, ops::Range};
+use std::ops::Range;
 
-use orchestrix_core::{AttemptRecord, Job, JobId, JobState, Queue, WorkerName};
-use orchestrix_store::{
-    JobFilter, JobSummary, LogEntry, Page, PageRequest, QueueDepth, StoreError, clock::until, inspect::MAX_SCAN,
-};
+use orchestrix_core::{AttemptRecord, Job, JobId, JobState, WorkerName};
+use orchestrix_store::{JobFilter, JobSummary, LogEntry, Page, PageRequest, StoreError, inspect::MAX_SCAN};
 use rusqlite::params;
 
 use crate::{
+    columns::{Columns, columns},
     error::{Result, corrupt},
-    row::{self, Columns, timestamp},
+    row::{self, JobRow, job_columns},
     session::Session,
-    statement::{
-        ATTEMPTS, DEPTH, DEPTHS, FIND, GET, IS_PAUSED, LIST, LIST_DEAD, LOGS, NEXT_PAUSED, OLDEST, PARENTS, SUMMARY,
-        Statement,
-    },
+    statement::{GET_JOB, JOB_LOGS, JOB_SUMMARY, LIST_ATTEMPTS, LIST_DEAD_JOBS, LIST_JOBS, LIST_PARENTS, Statement},
 };
 
-/// The rows in other states that are passed over for one page.
-const MAX_PASSED: usize = 10 * MAX_SCAN;
-/// The lanes and ranks looked at for the age of queues.
-const MAX_HOPS: usize = 10_000;
+/// The maximum number of rows in other states that one page skips.
+const MAX_SKIPPED: usize = 10 * MAX_SCAN;
 
-pub(crate) fn summaries(session: &Session<'_>, ids: &[JobId]) -> Result<Vec<JobSummary>> {
+pub(crate) fn job_summaries(session: &Session<'_>, ids: &[JobId]) -> Result<Vec<JobSummary>> {
     let mut found = Vec::with_capacity(ids.len());
     for id in ids {
-        found.extend(session.first(SUMMARY, [id.as_uuid()], row::summary)?);
+        found.extend(session.first(JOB_SUMMARY, [id.as_uuid()], row::summary)?);
     }
     Ok(found)
 }
 
-pub(crate) fn states(session: &Session<'_>, ids: &[JobId]) -> Result<Vec<(JobId, JobState)>> {
+pub(crate) fn job_states(session: &Session<'_>, ids: &[JobId]) -> Result<Vec<(JobId, JobState)>> {
     let mut states = Vec::with_capacity(ids.len());
     for id in ids {
-        states.extend(session.first(FIND, [id.as_uuid()], |row| Ok((*id, Columns(row).state(0)?)))?);
+        states.extend(JobRow::find_state(session, *id)?.map(|state| (*id, state)));
     }
     Ok(states)
 }
 
-pub(crate) fn get(session: &Session<'_>, id: JobId) -> Result<Option<Job>> {
-    let uuid = id.as_uuid();
-    let attempts = session.all(ATTEMPTS, [uuid], |row| {
-        let row = Columns(row);
-        Ok(AttemptRecord {
-            attempt: row.get(0)?,
-            lease: row.get(1)?,
-            outcome: row.text(2)?.parse().map_err(|error| corrupt("outcome", error))?,
-            led_to: row.state(3)?,
-            worker: row.text_or_null(4)?.map(WorkerName::trusted),
-            started_at: row.time(5)?,
-            ended_at: row.time(6)?,
-            error: row.get(7)?,
-        })
-    })?;
-    let parents = session.all(PARENTS, [uuid], |row| Columns(row).id(0))?;
-    session.first(GET, [uuid], |row| row::job(row, attempts, parents))
+columns! {
+    mod attempt of LIST_ATTEMPTS { attempt, lease, outcome, goes_to, worker, started_at, ended_at, error }
 }
 
-pub(crate) fn list(
+pub(crate) fn job(session: &Session<'_>, id: JobId) -> Result<Option<Job>> {
+    let uuid = id.as_uuid();
+    let attempts = session.all(LIST_ATTEMPTS, [uuid], |row| {
+        let row = Columns(row);
+        Ok(AttemptRecord {
+            attempt: row.get(attempt::attempt)?,
+            lease: row.get(attempt::lease)?,
+            outcome: row.text(attempt::outcome)?.parse().map_err(|error| corrupt("outcome", error))?,
+            led_to: row.state(attempt::goes_to)?,
+            worker: row.text_or_null(attempt::worker)?.map(WorkerName::trusted),
+            started_at: row.time(attempt::started_at)?,
+            ended_at: row.time(attempt::ended_at)?,
+            error: row.get(attempt::error)?,
+        })
+    })?;
+    let parents = session.all(LIST_PARENTS, [uuid], |row| Columns(row).id(0))?;
+    session.first(GET_JOB, [uuid], |row| row::job(row, attempts, parents))
+}
+
+pub(crate) fn list_jobs(
     session: &Session<'_>,
     filter: &JobFilter,
     page: &PageRequest<JobId>,
@@ -66,122 +64,56 @@ pub(crate) fn list(
     let Range { start, end } = filter.id_range(page.cursor);
     let mut items = Vec::new();
     let mut last: Option<JobId> = None;
-    let (mut looked, mut passed) = (0, 0);
+    let (mut scanned, mut skipped) = (0, 0);
     let mut next = None;
-    session.each(source(&filter.states), [end.as_uuid(), start.as_uuid()], |row| {
-        let id = Columns(row).id(0)?;
-        if items.len() == page.limit || looked == MAX_SCAN || passed == MAX_PASSED {
-            // Neither may be one of those that were asked for.
+    session.each(list_statement(&filter.states), [end.as_uuid(), start.as_uuid()], |row| {
+        let columns = Columns(row);
+        let id = columns.id(job_columns::id)?;
+        if items.len() == page.limit || scanned == MAX_SCAN || skipped == MAX_SKIPPED {
+            // The cursor lies between the two ids, so it discloses neither: the filter may exclude both.
             next = last.map(|last| last.cursor_above(id));
             return Ok(false);
         }
         last = Some(id);
-        if !filter.states.is_empty() && !filter.states.contains(&Columns(row).state(1)?) {
-            passed += 1;
+        if !filter.states.is_empty() && !filter.states.contains(&columns.state(job_columns::state)?) {
+            skipped += 1;
             return Ok(true);
         }
-        looked += 1;
+        scanned += 1;
         items.extend(Some(row::summary(row)?).filter(|job| filter.matches(job)));
         Ok(true)
     })?;
     Ok(Page { items, next })
 }
 
-// An index of what is not finished would cost every job more than lists are worth: rows in other states are passed over,
-// which is cheap, and the newest come first. The dead are few, and looked for among all that ever were.
-fn source(states: &[JobState]) -> Statement {
-    if matches!(states, [JobState::Dead]) { LIST_DEAD } else { LIST }
+// There is no index of unfinished jobs: it would cost every job more than lists are worth. Skipping rows in other
+// states is cheap, and the newest jobs come first. Dead jobs are few among all jobs that ever were, so they have an
+// index.
+fn list_statement(states: &[JobState]) -> Statement {
+    if matches!(states, [JobState::Dead]) { LIST_DEAD_JOBS } else { LIST_JOBS }
 }
 
-pub(crate) fn logs(session: &Session<'_>, id: JobId, page: &PageRequest<i64>) -> Result<Page<LogEntry, i64>> {
-    if summaries(session, &[id])?.is_empty() {
+columns! {
+    mod log_line of JOB_LOGS { seq, at, level, attempt, message }
+}
+
+pub(crate) fn job_logs(session: &Session<'_>, id: JobId, page: &PageRequest<i64>) -> Result<Page<LogEntry, i64>> {
+    if job_summaries(session, &[id])?.is_empty() {
         return Err(StoreError::JobNotFound(id).into());
     }
     let params = params![id.as_uuid(), page.cursor.unwrap_or(0), page.limit + 1];
-    let mut items = session.all(LOGS, params, |row| {
+    let mut items = session.all(JOB_LOGS, params, |row| {
         let row = Columns(row);
         Ok(LogEntry {
-            seq: row.get(0)?,
-            at: row.time(1)?,
-            level: row.text(2)?.parse().map_err(|error| corrupt("level", error))?,
-            attempt: row.get(3)?,
-            message: row.get(4)?,
+            seq: row.get(log_line::seq)?,
+            at: row.time(log_line::at)?,
+            level: row.text(log_line::level)?.parse().map_err(|error| corrupt("level", error))?,
+            attempt: row.get(log_line::attempt)?,
+            message: row.get(log_line::message)?,
         })
     })?;
     let more = items.len() > page.limit;
     items.truncate(page.limit);
     let next = items.last().map(|line| line.seq).filter(|_| more);
     Ok(Page { items, next })
-}
-
-pub(crate) fn depths(session: &Session<'_>, page: &PageRequest<Queue>) -> Result<Page<QueueDepth, Queue>> {
-    let after = page.cursor.as_ref().map_or("", Queue::as_str);
-    let mut queues: BTreeMap<Queue, QueueDepth> = BTreeMap::new();
-    session.each(DEPTHS, [after], |row| {
-        let row = Columns(row);
-        let queue = Queue::trusted(row.text(0)?);
-        if queues.len() > page.limit && !queues.contains_key(&queue) {
-            return Ok(false);
-        }
-        count(&mut queues, queue, &row)?;
-        Ok(true)
-    })?;
-    session.each(NEXT_PAUSED, params![after, page.limit + 1], |row| {
-        let queue = Queue::trusted(Columns(row).text(0)?);
-        queues.entry(queue.clone()).or_insert_with(|| empty(queue)).paused = true;
-        Ok(true)
-    })?;
-    let next = match queues.keys().nth(page.limit).cloned() {
-        Some(beyond) => {
-            queues.split_off(&beyond);
-            queues.keys().next_back().cloned()
-        }
-        None => None,
-    };
-    age(session, &mut queues)?;
-    Ok(Page { items: queues.into_values().collect(), next })
-}
-
-pub(crate) fn depth(session: &Session<'_>, queue: &Queue) -> Result<Option<QueueDepth>> {
-    let mut queues: BTreeMap<Queue, QueueDepth> = BTreeMap::new();
-    session.each(DEPTH, [queue.as_str()], |row| {
-        count(&mut queues, queue.clone(), &Columns(row))?;
-        Ok(true)
-    })?;
-    if session.first(IS_PAUSED, [queue.as_str()], |row| Columns(row).get(0))?.unwrap_or(false) {
-        queues.entry(queue.clone()).or_insert_with(|| empty(queue.clone())).paused = true;
-    }
-    age(session, &mut queues)?;
-    Ok(queues.into_values().next())
-}
-
-fn empty(queue: Queue) -> QueueDepth {
-    QueueDepth { queue, paused: false, counts: BTreeMap::new(), oldest: None }
-}
-
-fn count(queues: &mut BTreeMap<Queue, QueueDepth>, queue: Queue, row: &Columns<'_>) -> Result<()> {
-    let depth = queues.entry(queue.clone()).or_insert_with(|| empty(queue));
-    depth.counts.insert(row.state(1)?, row.get(2)?);
-    Ok(())
-}
-
-// The first of every lane and rank is the oldest there, and the index is hopped through from the first of the queues to the last, so
-// the cost grows with lanes and ranks, not with jobs.
-fn age(session: &Session<'_>, queues: &mut BTreeMap<Queue, QueueDepth>) -> Result<()> {
-    let (Some(first), Some(last)) = (queues.keys().next(), queues.keys().next_back().cloned()) else { return Ok(()) };
-    // No type is empty, so this is before the first lane of that queue.
-    let mut at = (first.to_string(), String::new(), i64::MIN);
-    for _ in 0..MAX_HOPS {
-        let found = session.first(OLDEST, (&at.0, &at.1, at.2, last.as_str()), |row| {
-            let row = Columns(row);
-            Ok(((row.get(0)?, row.get(1)?, row.get(2)?), row.get::<i64>(3)?))
-        })?;
-        let Some((place, eligible_at)): Option<((String, String, i64), i64)> = found else { break };
-        if let Some(depth) = queues.get_mut(place.0.as_str()) {
-            let waited = until(timestamp(eligible_at)?, session.now);
-            depth.oldest = Some(depth.oldest.map_or(waited, |longest| longest.max(waited)));
-        }
-        at = place;
-    }
-    Ok(())
 }

@@ -1,5 +1,7 @@
-//! The schema: numbered migrations, never edited once landed, applied in a transaction that keeps every other writer out.
-//! Eight processes that start at once on an empty file queue up; the first migrates and the others find nothing to do.
+//! Schema migrations. They are numbered, applied in order, and never edited once released.
+//!
+//! One transaction applies all of them under SQLite's write lock. When several processes start at once on an empty
+//! file, the first one migrates and the others find nothing to do.
 
 use std::path::Path;
 
@@ -8,7 +10,6 @@ use rusqlite::Connection;
 
 use crate::error::Result;
 
-/// A numbered change of the schema.
 struct Migration {
     version: i32,
     name: &'static str,
@@ -26,17 +27,17 @@ const MIGRATIONS: &[Migration] = &[
     Migration { version: 8, name: "revived", sql: include_str!("../migrations/0008_revived.sql") },
 ];
 
-/// The newest version this program knows.
+/// The newest schema version that this program supports.
 pub const SCHEMA_VERSION: i32 = MIGRATIONS[MIGRATIONS.len() - 1].version;
 
-/// Marks a file as ours: "Orcx" in ASCII.
+/// The `application_id` of our files: "Orcx" in ASCII.
 const APPLICATION_ID: i32 = 0x4f72_6378;
 
-/// Refuses a file that holds something else, or a schema from the future, before anything is changed in it.
+/// Refuses the database of another program and a schema that is newer than this program. Changes nothing.
 pub(crate) fn check(connection: &Connection, path: &Path) -> Result<()> {
     if !is_ours(connection)? {
         return Err(StoreError::Schema(format!(
-            "{} is the database of another program: choose another path; this file was left as it is",
+            "{} is the database of another program: choose another path; this file was not changed",
             path.display()
         ))
         .into());
@@ -52,31 +53,31 @@ pub(crate) fn check(connection: &Connection, path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Whether the file is ours, or empty.
+/// Whether the file was created by this program or is empty.
 pub(crate) fn is_ours(connection: &Connection) -> Result<bool> {
     let marked: i32 = connection.query_row("PRAGMA application_id", (), |row| row.get(0))?;
     let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", (), |row| row.get(0))?;
     Ok(marked == APPLICATION_ID || (marked == 0 && tables == 0))
 }
 
-/// The version of the schema in the file; 0 when there is none.
+/// The schema version of the file, or 0 if it has no schema yet.
 pub(crate) fn version(connection: &Connection) -> Result<i32> {
-    let known: bool =
+    let has_ledger: bool =
         connection
             .query_row("SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'migration')", (), |row| row.get(0))?;
-    if !known {
+    if !has_ledger {
         return Ok(0);
     }
     Ok(connection.query_row("SELECT coalesce(max(version), 0) FROM migration", (), |row| row.get(0))?)
 }
 
-/// Applies what is pending; answers how many were.
+/// Applies pending migrations and returns how many there were.
 pub(crate) fn migrate(connection: &Connection, path: &Path, now: i64) -> Result<usize> {
     if version(connection)? == SCHEMA_VERSION {
         return Ok(0);
     }
     connection.execute_batch("BEGIN IMMEDIATE")?;
-    // Whatever fails, the connection is dropped by the caller and the transaction with it.
+    // On an error the caller drops the connection, which rolls the transaction back.
     check(connection, path)?;
     let version = version(connection)?;
     if version == 0 {
@@ -87,7 +88,7 @@ pub(crate) fn migrate(connection: &Connection, path: &Path, now: i64) -> Result<
     }
     let mut applied = 0;
     for migration in MIGRATIONS.iter().filter(|migration| migration.version > version) {
-        tracing::info!(version = migration.version, name = migration.name, "migrating");
+        tracing::info!(version = migration.version, name = migration.name, "applying a migration");
         connection.execute_batch(migration.sql)?;
         connection.execute(
             "INSERT INTO migration (version, name, applied_at) VALUES (?1, ?2, ?3)",

@@ -1,4 +1,4 @@
-//! Operations on many jobs, as rows.
+//! Bulk operations: one action on many jobs, carried out by the leader step by step.
 
 use orchestrix_core::{JobId, OperationId, Priority, Tenant};
 use orchestrix_store::{
@@ -8,22 +8,27 @@ use rusqlite::{Row, params};
 use uuid::Uuid;
 
 use crate::{
-    error::{Fault, Result, corrupt},
-    row::{self, Columns, micros},
+    columns::{Columns, columns},
+    error::{Error, Result, corrupt},
+    row::{JobRow, micros},
     session::{Session, Transaction},
     statement::{
-        ABORT_OPERATION, ADVANCE_OPERATION, BEGIN_OPERATION, COUNT_OPERATIONS, FIND_OPERATION, LATEST_OPERATION,
-        OPEN_OPERATIONS, OPERATIONS, TENANT_OPERATIONS,
+        ABORT_OPERATION, ADVANCE_OPERATION, BEGIN_OPERATION, COUNT_RUNNING_OPERATIONS, FIND_OPERATION,
+        LATEST_OPERATION, LIST_OPERATIONS, LIST_TENANT_OPERATIONS, OPEN_OPERATIONS,
     },
 };
 
+columns! {
+    mod count of COUNT_RUNNING_OPERATIONS { running, of_tenant }
+}
+
 impl Transaction<'_> {
     pub(crate) fn begin_operation(&mut self, operation: NewOperation) -> Result<Operation> {
-        let counts = |row: &Row<'_>| Ok((Columns(row).get(0)?, Columns(row).get(1)?));
+        let counts = |row: &Row<'_>| Ok((Columns(row).get(count::running)?, Columns(row).get(count::of_tenant)?));
         let tenant = operation.tenant.as_ref().map(Tenant::as_str);
-        let (all, own) = self.first(COUNT_OPERATIONS, [tenant], counts)?.unwrap_or_default();
-        NewOperation::check_open(all, own)?;
-        let latest = self.first(LATEST_OPERATION, [], id)?;
+        let (running, of_tenant) = self.first(COUNT_RUNNING_OPERATIONS, [tenant], counts)?.unwrap_or_default();
+        NewOperation::check_open(running, of_tenant)?;
+        let latest = self.first(LATEST_OPERATION, [], read_id)?;
         let operation = operation.begin(OperationId::after(latest, self.now, rand::random()), self.now);
         self.write_one(
             BEGIN_OPERATION,
@@ -44,15 +49,15 @@ impl Transaction<'_> {
     pub(crate) fn abort_operation(&mut self, id: OperationId) -> Result<Operation> {
         let now = micros(self.now);
         self.write(ABORT_OPERATION, params![id.as_uuid(), now])?;
-        expect(self, id)
+        require(self, id)
     }
 
     pub(crate) fn advance_operation(&mut self, id: OperationId, step: &OperationStep) -> Result<Operation> {
-        let operation = expect(self, id)?;
+        let operation = require(self, id)?;
         if !operation.is_at(step.from_cursor) {
             return Ok(operation);
         }
-        let (changed, refused) = if operation.dry_run { (0, 0) } else { self.act(&operation, &step.jobs)? };
+        let (changed, refused) = if operation.dry_run { (0, 0) } else { self.apply_action(&operation, &step.jobs)? };
         let now = micros(self.now);
         self.write_one(
             ADVANCE_OPERATION,
@@ -68,29 +73,29 @@ impl Transaction<'_> {
                 now,
             ],
         )?;
-        expect(self, id)
+        require(self, id)
     }
 
-    // How many took it, and how many did not.
-    fn act(&mut self, operation: &Operation, jobs: &[JobId]) -> Result<(usize, usize)> {
+    // Returns how many jobs changed and how many were refused.
+    fn apply_action(&mut self, operation: &Operation, jobs: &[JobId]) -> Result<(usize, usize)> {
         let mut changed = 0;
         for id in jobs {
-            if !row::Found::read(self, *id)?.is_some_and(|job| operation.applies_to(job.lifecycle.state)) {
+            if !JobRow::find(self, *id)?.is_some_and(|job| operation.applies_to(job.lifecycle.state)) {
                 continue;
             }
             match operation.action {
-                BulkAction::Retry => self.retry(*id)?,
-                BulkAction::Cancel => self.cancel_untold(*id)?,
-                BulkAction::Priority(priority) => self.reprioritize(*id, priority)?,
+                BulkAction::Retry => self.retry_job(*id)?,
+                BulkAction::Cancel => self.cancel_without_dependents(*id)?,
+                BulkAction::Priority(priority) => self.reprioritize_job(*id, priority)?,
             };
             changed += 1;
         }
-        self.tell_now()?;
+        self.resolve_pending_dependents()?;
         Ok((changed, jobs.len() - changed))
     }
 }
 
-fn expect(session: &Session<'_>, id: OperationId) -> Result<Operation> {
+fn require(session: &Session<'_>, id: OperationId) -> Result<Operation> {
     find(session, id)?.ok_or_else(|| StoreError::OperationNotFound(id).into())
 }
 
@@ -98,61 +103,69 @@ pub(crate) fn find(session: &Session<'_>, id: OperationId) -> Result<Option<Oper
     session.first(FIND_OPERATION, [id.as_uuid()], read)
 }
 
-/// An operation that this program may not be able to read.
-pub(crate) type Found = (OperationId, Result<Operation, StoreError>);
+/// An operation of a list. This program may be unable to read it.
+pub(crate) type ListedOperation = (OperationId, Result<Operation, StoreError>);
 
 pub(crate) fn list(
     session: &Session<'_>,
-    within: TenantScope<'_>,
+    scope: TenantScope<'_>,
     page: &PageRequest<OperationId>,
-) -> Result<(Vec<Found>, Option<OperationId>)> {
+) -> Result<(Vec<ListedOperation>, Option<OperationId>)> {
     let (before, limit) = (page.cursor.map_or(Uuid::max(), |id| id.as_uuid()), page.limit + 1);
-    let mut found = match within {
-        Some(own) => session.all(TENANT_OPERATIONS, params![before, limit, own.as_str()], attempt)?,
-        None => session.all(OPERATIONS, params![before, limit], attempt)?,
+    let mut listed = match scope {
+        Some(tenant) => session.all(LIST_TENANT_OPERATIONS, params![before, limit, tenant.as_str()], read_listed)?,
+        None => session.all(LIST_OPERATIONS, params![before, limit], read_listed)?,
     };
-    let more = found.len() > page.limit;
-    found.truncate(page.limit);
-    let next = found.last().map(|(id, _)| *id).filter(|_| more);
-    Ok((found, next))
+    let more = listed.len() > page.limit;
+    listed.truncate(page.limit);
+    let next = listed.last().map(|(id, _)| *id).filter(|_| more);
+    Ok((listed, next))
 }
 
-/// All that run: of those behind the ones that cannot be read as many may be wanted.
-pub(crate) fn open(session: &Session<'_>) -> Result<Vec<Found>> {
-    session.all(OPEN_OPERATIONS, [NewOperation::MAX_OPEN], attempt)
+/// All running operations. The caller applies its limit to those that can be read.
+pub(crate) fn open(session: &Session<'_>) -> Result<Vec<ListedOperation>> {
+    session.all(OPEN_OPERATIONS, [NewOperation::MAX_OPEN], read_listed)
 }
 
-fn attempt(row: &Row<'_>) -> Result<Found> {
-    match read(row) {
-        Ok(operation) => Ok((operation.id, Ok(operation))),
-        Err(Fault::Store(error @ StoreError::Backend(_))) => Ok((id(row)?, Err(error))),
-        Err(fault) => Err(fault),
+columns! {
+    mod operation_columns of FIND_OPERATION, OPEN_OPERATIONS, LIST_OPERATIONS, LIST_TENANT_OPERATIONS {
+        id, action, priority, filter, dry_run, state, cursor, matched, changed, refused, created_at, updated_at,
+        finished_at, error, actor, tenant,
     }
 }
 
-fn id(row: &Row<'_>) -> Result<OperationId> {
-    Ok(OperationId::from_uuid(Columns(row).get(0)?))
+fn read_listed(row: &Row<'_>) -> Result<ListedOperation> {
+    match read(row) {
+        Ok(operation) => Ok((operation.id, Ok(operation))),
+        Err(Error::Store(error @ StoreError::Backend(_))) => Ok((read_id(row)?, Err(error))),
+        Err(error) => Err(error),
+    }
+}
+
+fn read_id(row: &Row<'_>) -> Result<OperationId> {
+    Ok(OperationId::from_uuid(Columns(row).get(operation_columns::id)?))
 }
 
 fn read(row: &Row<'_>) -> Result<Operation> {
     let row = Columns(row);
-    let priority = row.get::<Option<i64>>(2)?.map(Priority::new).transpose();
-    let action = priority.and_then(|priority| BulkAction::parse(row.text(1).unwrap_or_default(), priority));
+    let priority = row.get::<Option<i64>>(operation_columns::priority)?.map(Priority::new).transpose();
+    let action = priority
+        .and_then(|priority| BulkAction::parse(row.text(operation_columns::action).unwrap_or_default(), priority));
     Ok(Operation {
-        id: OperationId::from_uuid(row.get(0)?),
+        id: OperationId::from_uuid(row.get(operation_columns::id)?),
         action: action.map_err(|error| corrupt("action", error))?,
-        filter: JobFilter::from_json(row.text(3)?).map_err(|error| corrupt("filter", error))?,
-        dry_run: row.get(4)?,
-        state: row.text(5)?.parse().map_err(|error| corrupt("state", error))?,
-        cursor: row.get::<Option<Uuid>>(6)?.map(JobId::from_uuid),
-        matched: row.get(7)?,
-        changed: row.get(8)?,
-        refused: row.get(9)?,
-        created_at: row.time(10)?,
-        updated_at: row.time(11)?,
-        finished_at: row.time_or_null(12)?,
-        error: row.get(13)?,
-        actor: row.get(14)?,
-        tenant: row.text_or_null(15)?.map(Tenant::trusted),
+        filter: JobFilter::from_json(row.text(operation_columns::filter)?).map_err(|error| corrupt("filter", error))?,
+        dry_run: row.get(operation_columns::dry_run)?,
+        state: row.text(operation_columns::state)?.parse().map_err(|error| corrupt("state", error))?,
+        cursor: row.get::<Option<Uuid>>(operation_columns::cursor)?.map(JobId::from_uuid),
+        matched: row.get(operation_columns::matched)?,
+        changed: row.get(operation_columns::changed)?,
+        refused: row.get(operation_columns::refused)?,
+        created_at: row.time(operation_columns::created_at)?,
+        updated_at: row.time(operation_columns::updated_at)?,
+        finished_at: row.time_or_null(operation_columns::finished_at)?,
+        error: row.get(operation_columns::error)?,
+        actor: row.get(operation_columns::actor)?,
+        tenant: row.text_or_null(operation_columns::tenant)?.map(Tenant::trusted),
     })
 }

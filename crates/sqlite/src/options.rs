@@ -1,27 +1,28 @@
-//! Where the file is and how to behave there.
+//! Options of a store in a SQLite file.
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use orchestrix_core::FieldError;
 use orchestrix_store::{Clock, SystemClock};
 
-/// Where the file is and how this process uses it.
+/// The file of a store, and how this process uses it.
 #[derive(Debug, Clone)]
 pub struct SqliteOptions {
-    /// The file; made if there is none, its directory is not. It must not be on a network file system.
+    /// The file. It is created if it does not exist; its directory is not. It must not be on a network file system.
     pub path: PathBuf,
-    /// Whose time it is. Processes that share a file share a machine, so its clock is everybody's.
+    /// The clock. Processes that share a file also share a machine, so the machine's clock suits all of them.
     pub clock: Arc<dyn Clock>,
-    /// The most reads at once.
+    /// The maximum number of concurrent reads.
     pub readers: usize,
-    /// How long to wait for another process that is writing.
+    /// How long to wait for the lock while another process writes.
     pub busy_timeout: Duration,
-    /// Payloads up to this many bytes live in their job's row; larger ones apart, so that they are written once.
+    /// Payloads up to this many bytes are stored in their job's row. Larger ones go to a table of their own, so that
+    /// updates of the row do not write them again.
     pub inline_payload: usize,
 }
 
 impl SqliteOptions {
-    /// The defaults: this machine's clock, 4 readers, 10 s of patience.
+    /// The defaults: the machine's clock, 4 readers, a lock timeout of 10 s.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self {
             path: path.into(),
@@ -32,8 +33,8 @@ impl SqliteOptions {
         }
     }
 
-    /// The same with numbers that can be worked with.
-    pub(crate) fn within_reason(self) -> Self {
+    /// Clamps the options to values that the store can work with.
+    pub(crate) fn clamped(self) -> Self {
         let day = Duration::from_secs(24 * 3600);
         Self { readers: self.readers.clamp(1, 1_000), busy_timeout: self.busy_timeout.min(day), ..self }
     }
@@ -43,7 +44,7 @@ impl SqliteOptions {
         match url.strip_prefix("sqlite:").map(|path| path.strip_prefix("//").unwrap_or(path)) {
             None => Err(FieldError::new("database", "must be sqlite:PATH")),
             Some("") => Err(FieldError::new("database", "sqlite: needs the path of a file, as in sqlite:jobs.db")),
-            Some(":memory:") => Err(FieldError::new("database", "a store in memory is called memory:")),
+            Some(":memory:") => Err(FieldError::new("database", "use memory: for a store in memory")),
             Some(path) => Ok(Self::new(path)),
         }
     }

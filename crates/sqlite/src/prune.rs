@@ -1,83 +1,105 @@
-//! Forgetting what is past its retention, row by row and a bounded number at a time. Pages that fall empty are used again.
+//! Deletes what is past its retention, a bounded number of rows per call. SQLite reuses the pages that become empty.
 
 use orchestrix_core::{JobId, JobState};
 use orchestrix_store::{Pruned, Retention, changes::REDRIVEN_RETENTION, clock::earlier};
 use rusqlite::params;
 
 use crate::{
+    columns::{Columns, columns},
     error::Result,
-    row::{Columns, micros, options},
+    row::{micros, options},
     session::Transaction,
     statement::{
-        FORGET_ATTEMPTS, FORGET_AUDIT, FORGET_CHECKPOINT, FORGET_DEPENDENCIES, FORGET_JOB, FORGET_LOGS,
-        FORGET_OCCURRENCES, FORGET_OPERATIONS, FORGET_PAYLOAD, FORGET_REVIVED, OLD_LOGS, PAST_RETENTION, REMEMBER_KEY,
+        DELETE_ATTEMPTS, DELETE_CHECKPOINT, DELETE_DEPENDENCIES, DELETE_JOB, DELETE_PAYLOAD, LOG_BATCH_END,
+        PAST_RETENTION, PRUNE_AUDIT, PRUNE_LOGS, PRUNE_OCCURRENCES, PRUNE_OPERATIONS, PRUNE_REDRIVEN,
+        REMEMBER_KEY_STATE,
     },
 };
 
+columns! {
+    mod deleted of DELETE_JOB { tenant, job_type, options, payload_apart, has_parents, lease_counter, state }
+}
+
+/// What remains to be done about a job after its row was deleted.
+struct DeletedJob {
+    idempotency_key: Option<(String, String, String)>,
+    payload_apart: bool,
+    has_parents: bool,
+    leases: i32,
+    state: JobState,
+}
+
 impl Transaction<'_> {
-    pub(crate) fn prune(&mut self, retention: &Retention, limit: usize) -> Result<Pruned> {
-        let kept = [
+    pub(crate) fn prune_history(&mut self, retention: &Retention, limit: usize) -> Result<Pruned> {
+        let jobs = [
             (JobState::Completed, retention.completed),
             (JobState::Cancelled, retention.cancelled),
             (JobState::Dead, retention.dead),
         ];
         let mut left = limit;
-        for (state, kept) in kept {
-            let until = micros(earlier(self.now, kept));
+        for (state, retention) in jobs {
+            let until = micros(earlier(self.now, retention));
             let past = self.all(PAST_RETENTION, params![state.as_str(), until, left], |row| Columns(row).id(0))?;
             left -= past.len();
             for id in past {
-                self.forget(id)?;
+                self.delete_job(id)?;
             }
         }
-        left -= self.forget_logs(micros(earlier(self.now, retention.logs)), left)?;
-        for (statement, kept) in [
-            (FORGET_OCCURRENCES, retention.occurrences),
-            (FORGET_AUDIT, retention.audit),
-            (FORGET_OPERATIONS, retention.operations),
-            (FORGET_REVIVED, REDRIVEN_RETENTION),
+        left -= self.prune_logs(micros(earlier(self.now, retention.logs)), left)?;
+        for (statement, retention) in [
+            (PRUNE_OCCURRENCES, retention.occurrences),
+            (PRUNE_AUDIT, retention.audit),
+            (PRUNE_OPERATIONS, retention.operations),
+            (PRUNE_REDRIVEN, REDRIVEN_RETENTION),
         ] {
             if left > 0 {
-                let until = micros(earlier(self.now, kept));
+                let until = micros(earlier(self.now, retention));
                 left -= self.write(statement, params![until, left])?;
             }
         }
-        // A step that was filled may have left something; one that was not has looked everywhere.
+        // A call that stayed under its limit has seen every table.
         Ok(Pruned { count: limit - left, more: left == 0 })
     }
 
-    fn forget(&mut self, id: JobId) -> Result<()> {
+    fn delete_job(&mut self, id: JobId) -> Result<()> {
         let uuid = id.as_uuid();
-        let forgotten = self.first(FORGET_JOB, [uuid], |row| {
+        let deleted = self.first(DELETE_JOB, [uuid], |row| {
             let row = Columns(row);
-            let key = options(row.text_or_null(2)?)?.idempotency_key;
-            let key = key.map(|key| Ok::<_, crate::error::Fault>((row.get::<String>(0)?, row.get::<String>(1)?, key)));
-            let (apart, has_parents, leases): (bool, bool, i32) = (row.get(3)?, row.get(4)?, row.get(5)?);
-            Ok((key.transpose()?, apart, has_parents, leases, row.state(6)?))
+            let idempotency_key = match options(row.text_or_null(deleted::options)?)?.idempotency_key {
+                Some(key) => Some((row.get(deleted::tenant)?, row.get(deleted::job_type)?, key.as_str().to_owned())),
+                None => None,
+            };
+            Ok(DeletedJob {
+                idempotency_key,
+                payload_apart: row.get(deleted::payload_apart)?,
+                has_parents: row.get(deleted::has_parents)?,
+                leases: row.get(deleted::lease_counter)?,
+                state: row.state(deleted::state)?,
+            })
         })?;
-        let Some((key, apart, has_parents, leases, state)) = forgotten else { return Ok(()) };
-        if let Some((tenant, job_type, key)) = key {
-            self.write(REMEMBER_KEY, params![uuid, tenant, job_type, key.as_str(), state.as_str()])?;
+        let Some(job) = deleted else { return Ok(()) };
+        if let Some((tenant, job_type, key)) = job.idempotency_key {
+            self.write(REMEMBER_KEY_STATE, params![uuid, tenant, job_type, key, job.state.as_str()])?;
         }
-        if apart {
-            self.write(FORGET_PAYLOAD, [uuid])?;
+        if job.payload_apart {
+            self.write(DELETE_PAYLOAD, [uuid])?;
         }
-        if has_parents {
-            self.write(FORGET_DEPENDENCIES, [uuid])?;
+        if job.has_parents {
+            self.write(DELETE_DEPENDENCIES, [uuid])?;
         }
-        if leases > 0 {
-            self.write(FORGET_CHECKPOINT, [uuid])?;
-            self.write(FORGET_ATTEMPTS, params![uuid, leases])?;
+        if job.leases > 0 {
+            self.write(DELETE_CHECKPOINT, [uuid])?;
+            self.write(DELETE_ATTEMPTS, params![uuid, job.leases])?;
         }
         Ok(())
     }
 
-    // Lines are numbered as they come, so the lowest numbers are the oldest.
-    fn forget_logs(&mut self, until: i64, limit: usize) -> Result<usize> {
+    // Lines are numbered as they arrive, so the lowest numbers are the oldest.
+    fn prune_logs(&mut self, until: i64, limit: usize) -> Result<usize> {
         if limit == 0 {
             return Ok(0);
         }
-        let after: Option<i64> = self.first(OLD_LOGS, [limit], |row| Columns(row).get(0))?;
-        self.write(FORGET_LOGS, params![after.map_or(i64::MAX, |seq| seq - 1), until])
+        let end: Option<i64> = self.first(LOG_BATCH_END, [limit], |row| Columns(row).get(0))?;
+        self.write(PRUNE_LOGS, params![end.map_or(i64::MAX, |seq| seq - 1), until])
     }
 }

@@ -12,7 +12,7 @@ use crate::{
     error::{Result, corrupt},
     row::{micros, millis},
     session::Transaction,
-    statement::{RECORD, RECORD_KEY, RECORD_PAYLOAD},
+    statement::{ENQUEUE_JOB, INSERT_IDEMPOTENCY_KEY, INSERT_PAYLOAD},
 };
 
 impl Transaction<'_> {
@@ -34,7 +34,7 @@ impl Transaction<'_> {
         let payload = job.payload.as_str();
         let external = payload.len() > self.options.inline_payload;
         self.write_one(
-            RECORD,
+            ENQUEUE_JOB,
             params![
                 id.as_uuid(),
                 state.as_str(),
@@ -59,16 +59,16 @@ impl Transaction<'_> {
             ],
         )?;
         if external {
-            self.write_one(RECORD_PAYLOAD, params![id.as_uuid(), payload])?;
+            self.write_one(INSERT_PAYLOAD, params![id.as_uuid(), payload])?;
         }
         if let Some(key) = &job.idempotency_key {
             let fingerprint = Uuid::from_u128(Fingerprint::of(job).0);
             self.write_one(
-                RECORD_KEY,
+                INSERT_IDEMPOTENCY_KEY,
                 params![job.tenant.as_str(), job.job_type.as_str(), key.as_str(), id.as_uuid(), fingerprint],
             )?;
         }
-        self.moved(&job.queue, None, state);
+        self.state_changed(&job.queue, None, state);
         self.effects.commit.job_enqueued(&job.queue, &job.job_type);
         Ok(state)
     }

@@ -1,28 +1,29 @@
-//! Rows as the domain's types.
+//! Rows of jobs in the domain's types.
 
 use std::time::Duration;
 
 use orchestrix_core::{
-    AttemptRecord, Job, JobId, JobState, JobType, Json, LeaseToken, Lifecycle, LimitKey, Priority, Progress, Queue,
+    AttemptRecord, Job, JobId, JobState, JobType, LeaseToken, Lifecycle, LimitKey, Priority, Progress, Queue,
     RetryPolicy, Tenant, Timestamp, WorkerName,
 };
 use orchestrix_store::{JobOptions, JobSummary, StoreError};
-use rusqlite::{Row, types::FromSql};
+use rusqlite::Row;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::{
+    columns::{Columns, columns},
     error::{Result, corrupt},
     session::Session,
-    statement::FIND,
+    statement::FIND_JOB,
 };
 
-/// A time as the file keeps it.
+/// A time as the file stores it: microseconds since 1970.
 pub(crate) fn micros(time: Timestamp) -> i64 {
     time.as_microsecond()
 }
 
-/// Whole milliseconds.
+/// A duration as the file stores it: whole milliseconds.
 pub(crate) fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
@@ -47,46 +48,16 @@ pub(crate) fn options(column: Option<&str>) -> Result<JobOptions> {
     Ok(JobOptions::read(column).map_err(|error| corrupt("options", error))?)
 }
 
-/// Columns by position, in the domain's types.
-pub(crate) struct Columns<'a>(pub(crate) &'a Row<'a>);
-
-impl<'a> Columns<'a> {
-    pub(crate) fn get<T: FromSql>(&self, column: usize) -> Result<T> {
-        Ok(self.0.get(column)?)
-    }
-
-    pub(crate) fn text(&self, column: usize) -> Result<&'a str> {
-        self.0.get_ref(column)?.as_str().map_err(|error| corrupt("text", error).into())
-    }
-
-    pub(crate) fn text_or_null(&self, column: usize) -> Result<Option<&'a str>> {
-        self.0.get_ref(column)?.as_str_or_null().map_err(|error| corrupt("text", error).into())
-    }
-
-    pub(crate) fn id(&self, column: usize) -> Result<JobId> {
-        self.get(column).map(JobId::from_uuid)
-    }
-
-    pub(crate) fn state(&self, column: usize) -> Result<JobState> {
-        state(self.text(column)?)
-    }
-
-    pub(crate) fn time(&self, column: usize) -> Result<Timestamp> {
-        timestamp(self.get(column)?)
-    }
-
-    pub(crate) fn time_or_null(&self, column: usize) -> Result<Option<Timestamp>> {
-        self.get::<Option<i64>>(column)?.map(timestamp).transpose()
-    }
-
-    pub(crate) fn json_or_null(&self, column: usize) -> Result<Option<Json>> {
-        Ok(self.text_or_null(column)?.map(Json::trusted))
+columns! {
+    mod decision of FIND_JOB {
+        state, queue, attempts, max_attempts, losses, cancel_requested, lease_counter, lease_secret, eligible_at,
+        waits_for, has_dependents, worker, started_at, options, result, job_type,
     }
 }
 
-/// A job as far as decisions about it are concerned.
+/// The columns of a job that decisions about it need.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct JobRow {
     pub(crate) id: JobId,
     pub(crate) queue: Queue,
     pub(crate) job_type: JobType,
@@ -94,6 +65,7 @@ pub(crate) struct Found {
     pub(crate) counter: i32,
     pub(crate) secret: Option<Uuid>,
     pub(crate) eligible_at: Timestamp,
+    /// The number of unfinished parents.
     pub(crate) waits_for: u32,
     pub(crate) has_dependents: bool,
     pub(crate) worker: Option<String>,
@@ -102,56 +74,60 @@ pub(crate) struct Found {
     pub(crate) result: Option<String>,
 }
 
-impl Found {
-    /// Looks a job up.
-    pub(crate) fn read(session: &Session<'_>, id: JobId) -> Result<Option<Self>> {
-        session.first(FIND, [id.as_uuid()], |row| {
+impl JobRow {
+    pub(crate) fn find(session: &Session<'_>, id: JobId) -> Result<Option<Self>> {
+        session.first(FIND_JOB, [id.as_uuid()], |row| {
             let row = Columns(row);
             Ok(Self {
                 id,
                 lifecycle: Lifecycle {
-                    state: row.state(0)?,
-                    attempts: row.get(2)?,
-                    max_attempts: row.get(3)?,
-                    losses: row.get(4)?,
-                    cancel_requested: row.get(5)?,
+                    state: row.state(decision::state)?,
+                    attempts: row.get(decision::attempts)?,
+                    max_attempts: row.get(decision::max_attempts)?,
+                    losses: row.get(decision::losses)?,
+                    cancel_requested: row.get(decision::cancel_requested)?,
                 },
-                queue: Queue::trusted(row.text(1)?),
-                counter: row.get(6)?,
-                secret: row.get(7)?,
-                eligible_at: row.time(8)?,
-                waits_for: row.get(9)?,
-                has_dependents: row.get(10)?,
-                worker: row.get(11)?,
-                started_at: row.get(12)?,
-                options: row.get(13)?,
-                result: row.get(14)?,
-                job_type: JobType::trusted(row.text(15)?),
+                queue: Queue::trusted(row.text(decision::queue)?),
+                counter: row.get(decision::lease_counter)?,
+                secret: row.get(decision::lease_secret)?,
+                eligible_at: row.time(decision::eligible_at)?,
+                waits_for: row.get(decision::waits_for)?,
+                has_dependents: row.get(decision::has_dependents)?,
+                worker: row.get(decision::worker)?,
+                started_at: row.get(decision::started_at)?,
+                options: row.get(decision::options)?,
+                result: row.get(decision::result)?,
+                job_type: JobType::trusted(row.text(decision::job_type)?),
             })
         })
     }
 
-    /// Looks up a job that should be there.
-    pub(crate) fn expect(session: &Session<'_>, id: JobId) -> Result<Self> {
-        Self::read(session, id)?.ok_or_else(|| StoreError::JobNotFound(id).into())
+    /// The row of a job, or `JobNotFound`.
+    pub(crate) fn require(session: &Session<'_>, id: JobId) -> Result<Self> {
+        Self::find(session, id)?.ok_or_else(|| StoreError::JobNotFound(id).into())
     }
 
-    /// Whether `token` is that of its latest lease.
+    /// The state of a job alone.
+    pub(crate) fn find_state(session: &Session<'_>, id: JobId) -> Result<Option<JobState>> {
+        session.first(FIND_JOB, [id.as_uuid()], |row| Columns(row).state(decision::state))
+    }
+
+    /// Whether `token` is the token of the latest lease.
     pub(crate) fn was_leased_to(&self, token: &LeaseToken) -> bool {
         self.counter == token.counter && self.secret == Some(token.secret)
     }
 
-    /// Whether `token` owns it now. An expired lease owns it until somebody takes it back.
+    /// Whether `token` owns the lease now. An expired lease keeps its owner until it is reaped.
     pub(crate) fn is_owned_by(&self, token: &LeaseToken) -> bool {
         self.lifecycle.state.is_leased() && self.was_leased_to(token)
     }
 
-    pub(crate) fn retry(&self) -> Result<RetryPolicy> {
+    pub(crate) fn retry_policy(&self) -> Result<RetryPolicy> {
         Ok(options(self.options.as_deref())?.retry.unwrap_or_default())
     }
 }
 
-/// The column `progress`.
+/// The JSON of the column `progress`.
 #[derive(Serialize, Deserialize)]
 struct StoredProgress {
     percent: Option<f64>,
@@ -163,82 +139,92 @@ pub(crate) fn write_progress(progress: &Progress) -> Result<String> {
     Ok(serde_json::to_string(&stored).map_err(|error| corrupt("progress", error))?)
 }
 
-fn progress(column: Option<&str>) -> Result<Option<Progress>> {
+fn read_progress(column: Option<&str>) -> Result<Option<Progress>> {
     let stored: Option<StoredProgress> =
         column.map(serde_json::from_str).transpose().map_err(|error| corrupt("progress", error))?;
     Ok(stored.map(|StoredProgress { percent, message }| Progress { percent, message }))
 }
 
-/// Reads what `summary.sql` and the lists select.
+columns! {
+    /// All of them in `get_job.sql`; the others end with `options`.
+    pub(crate) mod job_columns of JOB_SUMMARY, LIST_JOBS, LIST_DEAD_JOBS, GET_JOB {
+        id, state, job_type, queue, tenant, rank, attempts, max_attempts, created_at, updated_at, eligible_at, started_at,
+        finished_at, worker, cancel_requested, progress, reason, options,
+        losses, expires_at, lease_expires_at, lease_counter, timeout_ms, lease_ms, payload, result, checkpoint,
+        concurrency_key, rate_limit_key,
+    }
+}
+
+/// Reads a row of `job_summary.sql`, `list_jobs.sql`, `list_dead_jobs.sql` or `get_job.sql`.
 pub(crate) fn summary(row: &Row<'_>) -> Result<JobSummary> {
     let row = Columns(row);
-    let options = options(row.text_or_null(17)?)?;
+    let options = options(row.text_or_null(job_columns::options)?)?;
     Ok(JobSummary {
-        id: row.id(0)?,
-        state: row.state(1)?,
-        job_type: JobType::trusted(row.text(2)?),
-        queue: Queue::trusted(row.text(3)?),
-        tenant: Tenant::trusted(row.text(4)?),
-        priority: priority(row.get(5)?)?,
-        attempts: row.get(6)?,
-        max_attempts: row.get(7)?,
-        created_at: row.time(8)?,
-        updated_at: row.time(9)?,
-        eligible_at: row.time(10)?,
-        started_at: row.time_or_null(11)?,
-        finished_at: row.time_or_null(12)?,
-        worker: row.text_or_null(13)?.map(WorkerName::trusted),
-        cancel_requested: row.get(14)?,
-        progress: progress(row.text_or_null(15)?)?,
-        reason: row.get(16)?,
+        id: row.id(job_columns::id)?,
+        state: row.state(job_columns::state)?,
+        job_type: JobType::trusted(row.text(job_columns::job_type)?),
+        queue: Queue::trusted(row.text(job_columns::queue)?),
+        tenant: Tenant::trusted(row.text(job_columns::tenant)?),
+        priority: priority(row.get(job_columns::rank)?)?,
+        attempts: row.get(job_columns::attempts)?,
+        max_attempts: row.get(job_columns::max_attempts)?,
+        created_at: row.time(job_columns::created_at)?,
+        updated_at: row.time(job_columns::updated_at)?,
+        eligible_at: row.time(job_columns::eligible_at)?,
+        started_at: row.time_or_null(job_columns::started_at)?,
+        finished_at: row.time_or_null(job_columns::finished_at)?,
+        worker: row.text_or_null(job_columns::worker)?.map(WorkerName::trusted),
+        cancel_requested: row.get(job_columns::cancel_requested)?,
+        progress: read_progress(row.text_or_null(job_columns::progress)?)?,
+        reason: row.get(job_columns::reason)?,
         correlation_id: options.correlation_id,
         idempotency_key: options.idempotency_key,
         tags: options.tags,
     })
 }
 
-/// Reads what `get.sql` selects; attempts and parents are in tables of their own.
+/// Reads a row of `get_job.sql`. Attempts and parents come from their own tables.
 pub(crate) fn job(row: &Row<'_>, attempt_log: Vec<AttemptRecord>, depends_on: Vec<JobId>) -> Result<Job> {
-    let short = summary(row)?;
+    let summary = summary(row)?;
     let row = Columns(row);
-    let options = options(row.text_or_null(17)?)?;
+    let options = options(row.text_or_null(job_columns::options)?)?;
     Ok(Job {
-        id: short.id,
-        state: short.state,
-        job_type: short.job_type,
-        queue: short.queue,
-        tenant: short.tenant,
-        priority: short.priority,
-        attempts: short.attempts,
-        max_attempts: short.max_attempts,
-        losses: row.get(18)?,
-        created_at: short.created_at,
-        updated_at: short.updated_at,
-        eligible_at: short.eligible_at,
-        started_at: short.started_at,
-        finished_at: short.finished_at,
-        expires_at: row.time_or_null(19)?,
-        lease_expires_at: row.time_or_null(20)?,
-        worker: short.worker,
-        leases: row.get(21)?,
-        cancel_requested: short.cancel_requested,
-        timeout: row.get::<Option<i64>>(22)?.map(duration),
-        lease: duration(row.get(23)?),
+        id: summary.id,
+        state: summary.state,
+        job_type: summary.job_type,
+        queue: summary.queue,
+        tenant: summary.tenant,
+        priority: summary.priority,
+        attempts: summary.attempts,
+        max_attempts: summary.max_attempts,
+        losses: row.get(job_columns::losses)?,
+        created_at: summary.created_at,
+        updated_at: summary.updated_at,
+        eligible_at: summary.eligible_at,
+        started_at: summary.started_at,
+        finished_at: summary.finished_at,
+        expires_at: row.time_or_null(job_columns::expires_at)?,
+        lease_expires_at: row.time_or_null(job_columns::lease_expires_at)?,
+        worker: summary.worker,
+        leases: row.get(job_columns::lease_counter)?,
+        cancel_requested: summary.cancel_requested,
+        timeout: row.get::<Option<i64>>(job_columns::timeout_ms)?.map(duration),
+        lease: duration(row.get(job_columns::lease_ms)?),
         retry: options.retry.unwrap_or_default(),
-        payload: row.json_or_null(24)?.unwrap_or_default(),
-        result: row.json_or_null(25)?,
-        progress: short.progress,
-        checkpoint: row.json_or_null(26)?,
-        reason: short.reason,
+        payload: row.json_or_null(job_columns::payload)?.unwrap_or_default(),
+        result: row.json_or_null(job_columns::result)?,
+        progress: summary.progress,
+        checkpoint: row.json_or_null(job_columns::checkpoint)?,
+        reason: summary.reason,
         attempt_log,
         depends_on,
         on_dependency_failure: options.on_dependency_failure,
         idempotency_key: options.idempotency_key,
-        concurrency_key: row.text_or_null(27)?.map(LimitKey::trusted),
-        rate_limit_key: row.text_or_null(28)?.map(LimitKey::trusted),
+        concurrency_key: row.text_or_null(job_columns::concurrency_key)?.map(LimitKey::trusted),
+        rate_limit_key: row.text_or_null(job_columns::rate_limit_key)?.map(LimitKey::trusted),
         resources: options.resources,
-        tags: short.tags,
-        correlation_id: short.correlation_id,
+        tags: summary.tags,
+        correlation_id: summary.correlation_id,
         traceparent: options.traceparent,
     })
 }

@@ -1,19 +1,19 @@
-//! One connection in the middle of a transaction: a reader's snapshot, or the writer with what its operations will have
-//! done once it commits.
+//! One connection inside a transaction: a reader's snapshot ([`Session`]) or one operation of the writer
+//! ([`Transaction`]).
 
-use std::{collections::BTreeMap, ops::Deref};
+use std::{mem, ops::Deref};
 
 use orchestrix_core::{JobId, JobIds, JobState, Queue, Timestamp};
-use orchestrix_store::CommitEffects;
 use rusqlite::{Connection, Params, Row};
 
 use crate::{
+    effects::Effects,
     error::{Result, corrupt},
     options::SqliteOptions,
-    statement::{COUNT, FORGET_DEPTH, Statement},
+    statement::Statement,
 };
 
-/// Reads of one moment.
+/// Runs statements inside an open transaction. All of them see the same snapshot and the same time.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Session<'a> {
     connection: &'a Connection,
@@ -53,7 +53,7 @@ impl<'a> Session<'a> {
         Ok(all)
     }
 
-    /// Row by row, until `visit` has seen enough.
+    /// Visits row after row until `visit` returns false.
     pub(crate) fn each(
         &self,
         statement: Statement,
@@ -70,48 +70,19 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    fn execute(&self, statement: Statement, params: impl Params) -> Result<usize> {
+    /// Runs a statement that returns no rows, and returns how many it changed.
+    pub(crate) fn execute(&self, statement: Statement, params: impl Params) -> Result<usize> {
         Ok(self.connection.prepare_cached(statement.sql)?.execute(params)?)
     }
 }
 
-/// What operations did besides writing their rows.
-#[derive(Debug, Default)]
-pub(crate) struct Effects {
-    /// Changes of depth, to be written with the commit.
-    depths: BTreeMap<(Queue, JobState), i64>,
-    /// Published after the commit.
-    pub(crate) commit: CommitEffects,
-}
-
-impl Effects {
-    /// Takes in what a later operation did.
-    pub(crate) fn add(&mut self, other: Self) {
-        for (key, n) in other.depths {
-            *self.depths.entry(key).or_default() += n;
-        }
-        self.commit.merge(other.commit);
-    }
-
-    /// Writes the changes of depth.
-    pub(crate) fn write(&self, session: Session<'_>) -> Result<()> {
-        for ((queue, state), n) in self.depths.iter().filter(|(_, n)| **n != 0) {
-            session.execute(COUNT, (queue.as_str(), state.as_str(), n))?;
-            if *n < 0 {
-                session.execute(FORGET_DEPTH, (queue.as_str(), state.as_str()))?;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// One operation of the writer.
+/// One operation of the writer, inside its savepoint.
 pub(crate) struct Transaction<'a> {
     session: Session<'a>,
     ids: &'a mut JobIds,
     pub(crate) effects: Effects,
-    /// Whether jobs ended whose dependents must be told.
-    pub(crate) to_tell: bool,
+    /// Whether this operation finished jobs whose dependents are not resolved yet.
+    pub(crate) dependents_pending: bool,
 }
 
 impl<'a> Deref for Transaction<'a> {
@@ -124,59 +95,49 @@ impl<'a> Deref for Transaction<'a> {
 
 impl<'a> Transaction<'a> {
     pub(crate) fn new(session: Session<'a>, ids: &'a mut JobIds) -> Self {
-        Self { session, ids, effects: Effects::default(), to_tell: false }
+        Self { session, ids, effects: Effects::default(), dependents_pending: false }
     }
 
-    /// A part of the operation that leaves nothing behind if it fails.
-    pub(crate) fn apart<T>(&mut self, part: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+    /// Runs a part of the operation in a nested savepoint. If it fails, its writes and effects are undone.
+    pub(crate) fn savepoint<T>(&mut self, part: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         self.connection.execute_batch("SAVEPOINT part")?;
-        let before = std::mem::take(&mut self.effects);
-        let to_tell = self.to_tell;
-        let answer = part(self);
-        if answer.is_ok() {
+        let before = mem::take(&mut self.effects);
+        let dependents_pending = self.dependents_pending;
+        let result = part(self);
+        if result.is_ok() {
             self.connection.execute_batch("RELEASE part")?;
-            let done = std::mem::replace(&mut self.effects, before);
-            self.effects.add(done);
-            return answer;
+            let done = mem::replace(&mut self.effects, before);
+            self.effects.merge(done);
+            return result;
         }
-        (self.effects, self.to_tell) = (before, to_tell);
-        // Some errors, such as a full disk, undo all of the transaction: there is nothing left to go back to.
+        (self.effects, self.dependents_pending) = (before, dependents_pending);
+        // Some errors, such as a full disk, roll back the whole transaction, and the savepoint is gone with it.
         if !self.connection.is_autocommit() {
             self.connection.execute_batch("ROLLBACK TO part; RELEASE part")?;
         }
-        answer
+        result
     }
 
-    /// Writes; answers how many rows it were.
+    /// Writes, and returns how many rows changed.
     pub(crate) fn write(&mut self, statement: Statement, params: impl Params) -> Result<usize> {
         self.session.execute(statement, params)
     }
 
-    /// Writes what must be there to be written.
+    /// Writes exactly one row. Any other number is an error.
     pub(crate) fn write_one(&mut self, statement: Statement, params: impl Params) -> Result<()> {
         match self.write(statement, params)? {
             1 => Ok(()),
-            n => Err(corrupt(statement.sql, format!("{n} rows where there must be one")).into()),
+            n => Err(corrupt(statement.sql, format!("changed {n} rows instead of one")).into()),
         }
     }
 
-    /// A fresh id, greater than every other that was made since the file was opened.
+    /// A new job id, greater than every id that this writer made before.
     pub(crate) fn new_id(&mut self) -> JobId {
         self.ids.next(self.session.now, rand::random())
     }
 
-    /// Keeps the books: a job of `queue` has left one state for another. `None`: it was not there before.
-    pub(crate) fn moved(&mut self, queue: &Queue, from: Option<JobState>, to: JobState) {
-        if from == Some(to) {
-            return;
-        }
-        let unfinished = |state: &JobState| !state.is_terminal();
-        if let Some(from) = from.filter(unfinished) {
-            *self.effects.depths.entry((queue.clone(), from)).or_default() -= 1;
-        }
-        if unfinished(&to) {
-            *self.effects.depths.entry((queue.clone(), to)).or_default() += 1;
-        }
-        self.effects.commit.state_entered(queue, to);
+    /// Counts a job of `queue` that moved between states. `from` is `None` for a job that was not counted before.
+    pub(crate) fn state_changed(&mut self, queue: &Queue, from: Option<JobState>, to: JobState) {
+        self.effects.state_changed(queue, from, to);
     }
 }

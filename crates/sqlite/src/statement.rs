@@ -1,10 +1,10 @@
-//! Every statement this store runs, by the name of its file. The text is fixed at compile time; tests prepare each and
-//! look at its plan.
+//! Every SQL statement of this store, named after its file in `queries/`. The text is fixed at compile time. Tests
+//! prepare each statement and check its query plan.
 
-/// The text of a statement.
+/// One statement.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Statement {
-    #[cfg_attr(not(test), expect(dead_code, reason = "for the tests that look at each"))]
+    #[cfg_attr(not(test), expect(dead_code, reason = "only tests report it by name"))]
     pub(crate) name: &'static str,
     pub(crate) sql: &'static str,
 }
@@ -16,7 +16,7 @@ macro_rules! statements {
             sql: include_str!(concat!("../queries/", $file, ".sql")),
         };)*
 
-        /// All of them.
+        /// All statements.
         pub(crate) const ALL: &[Statement] = &[$($constant),*];
     };
 }
@@ -24,130 +24,130 @@ macro_rules! statements {
 statements! {
     ABORT_OPERATION = "abort_operation";
     ADVANCE_OPERATION = "advance_operation";
-    API_KEYS = "api_keys";
+    ADVANCE_SCHEDULE = "advance_schedule";
     APPEND_LOG = "append_log";
-    ATTEMPT = "attempt";
-    ATTEMPTS = "attempts";
-    AUDIT = "audit";
-    AUDIT_PLACE = "audit_place";
-    BEGIN_AUDIT = "begin_audit";
+    AUDIT_ENTRY_TIME = "audit_entry_time";
+    BEGIN_AUDIT_ENTRY = "begin_audit_entry";
     BEGIN_OPERATION = "begin_operation";
-    CHECKPOINT = "checkpoint";
-    CLAIM = "claim";
-    CLAIMABLE = "claimable";
-    COUNT = "count";
-    COUNT_OPERATIONS = "count_operations";
+    CHANGE_DEPTH = "change_depth";
+    CHANGES_ENQUEUED = "changes_enqueued";
+    CHANGES_FINISHED = "changes_finished";
+    CHANGES_IDS = "changes_ids";
+    CHANGES_LEASED = "changes_leased";
+    CHANGES_REDRIVEN = "changes_redriven";
+    CLAIM_JOB = "claim_job";
+    CLAIMABLE_JOBS = "claimable_jobs";
+    COUNT_RUNNING_OPERATIONS = "count_running_operations";
     CREATE_KEY = "create_key";
-    DELETE_LINES = "delete_lines";
+    DELETE_ATTEMPTS = "delete_attempts";
+    DELETE_CHECKPOINT = "delete_checkpoint";
+    DELETE_DEPENDENCIES = "delete_dependencies";
+    DELETE_DEPTH = "delete_depth";
+    DELETE_JOB = "delete_job";
+    DELETE_OCCURRENCE = "delete_occurrence";
+    DELETE_OCCURRENCES = "delete_occurrences";
+    DELETE_PAYLOAD = "delete_payload";
     DELETE_SCHEDULE = "delete_schedule";
     DEPENDENCY_RESULTS = "dependency_results";
-    DEPTH = "depth";
-    DEPTHS = "depths";
-    DIAGNOSE_DEAD = "diagnose_dead";
+    DIAGNOSE_DEAD_JOBS = "diagnose_dead_jobs";
     DIRECT_WORKER = "direct_worker";
-    DUE = "due";
+    DUE_JOBS = "due_jobs";
     DUE_SCHEDULES = "due_schedules";
-    END_AUDIT = "end_audit";
-    EXPIRED = "expired";
-    FIND = "find";
-    FIND_API_KEY = "find_api_key";
+    ENQUEUE_JOB = "enqueue_job";
+    EXPIRED_JOBS = "expired_jobs";
+    EXPIRED_LEASES = "expired_leases";
+    EXTEND_LEASE = "extend_lease";
+    FIND_CHECKPOINT = "find_checkpoint";
+    FIND_ENDED_ATTEMPT = "find_ended_attempt";
+    FIND_IDEMPOTENCY_KEY = "find_idempotency_key";
+    FIND_JOB = "find_job";
     FIND_KEY = "find_key";
+    FIND_OCCURRENCE = "find_occurrence";
     FIND_OPERATION = "find_operation";
+    FIND_PARENT = "find_parent";
+    FIND_PAYLOAD = "find_payload";
     FIND_SCHEDULE = "find_schedule";
-    FORGET_ATTEMPTS = "forget_attempts";
-    FORGET_AUDIT = "forget_audit";
-    FORGET_CHECKPOINT = "forget_checkpoint";
-    FORGET_DEPENDENCIES = "forget_dependencies";
-    FORGET_DEPTH = "forget_depth";
-    FORGET_JOB = "forget_job";
-    FORGET_LOGS = "forget_logs";
+    FINISH_AUDIT_ENTRY = "finish_audit_entry";
     FORGET_NODES = "forget_nodes";
-    FORGET_OCCURRENCE = "forget_occurrence";
-    FORGET_OCCURRENCES = "forget_occurrences";
-    FORGET_OPERATIONS = "forget_operations";
-    FORGET_PAYLOAD = "forget_payload";
-    FORGET_REVIVED = "forget_revived";
-    FORGET_SETTLED = "forget_settled";
+    FORGET_SETTLED_PARENT = "forget_settled_parent";
     FORGET_WORKERS = "forget_workers";
-    GET = "get";
-    HEARTBEAT = "heartbeat";
+    GET_JOB = "get_job";
     HEARTBEAT_NODE = "heartbeat_node";
     HEARTBEAT_WORKER = "heartbeat_worker";
+    INSERT_ATTEMPT = "insert_attempt";
+    INSERT_DEPENDENCY = "insert_dependency";
+    INSERT_IDEMPOTENCY_KEY = "insert_idempotency_key";
+    INSERT_OCCURRENCE = "insert_occurrence";
+    INSERT_PAYLOAD = "insert_payload";
     IS_PAUSED = "is_paused";
-    KEEP_CHECKPOINT = "keep_checkpoint";
-    KEEP_SCHEDULE = "keep_schedule";
-    LANE = "lane";
+    JOB_LOGS = "job_logs";
+    JOB_SUMMARY = "job_summary";
     LATEST_OPERATION = "latest_operation";
-    LEAD = "lead";
-    LEADER = "leader";
-    LIST = "list";
-    LIST_DEAD = "list_dead";
-    LOGS = "logs";
+    LEADER_TERM = "leader_term";
+    LIST_ATTEMPTS = "list_attempts";
+    LIST_AUDIT_ENTRIES = "list_audit_entries";
+    LIST_DEAD_JOBS = "list_dead_jobs";
+    LIST_JOBS = "list_jobs";
+    LIST_KEYS = "list_keys";
+    LIST_NODES = "list_nodes";
+    LIST_OCCURRENCES = "list_occurrences";
+    LIST_OPERATIONS = "list_operations";
+    LIST_PARENTS = "list_parents";
+    LIST_SCHEDULES = "list_schedules";
+    LIST_TENANT_AUDIT_ENTRIES = "list_tenant_audit_entries";
+    LIST_TENANT_OPERATIONS = "list_tenant_operations";
+    LIST_TENANT_SCHEDULES = "list_tenant_schedules";
+    LIST_WORKERS = "list_workers";
+    LOG_BATCH_END = "log_batch_end";
+    MARK_DEPENDENCY_MET = "mark_dependency_met";
     MARK_PARENT = "mark_parent";
-    MOVE_SCHEDULE = "move_schedule";
-    NEXT_DUE = "next_due";
     NEXT_EXPIRY = "next_expiry";
-    NEXT_FIRE = "next_fire";
-    NEXT_LEASE = "next_lease";
-    NEXT_PAUSED = "next_paused";
+    NEXT_FIRING = "next_firing";
+    NEXT_LANE = "next_lane";
+    NEXT_LEASE_EXPIRY = "next_lease_expiry";
+    NEXT_PROMOTION = "next_promotion";
     NEXT_SETTLED = "next_settled";
     NEXT_TIMEOUT = "next_timeout";
-    NODES = "nodes";
-    OCCURRENCE = "occurrence";
-    OCCURRENCES = "occurrences";
-    OLD_LOGS = "old_logs";
-    OLDEST = "oldest";
-    OPEN_EDGES = "open_edges";
+    OLDEST_CLAIMABLE = "oldest_claimable";
+    OPEN_DEPENDENCIES = "open_dependencies";
     OPEN_OPERATIONS = "open_operations";
-    OPERATIONS = "operations";
-    OTHER_ZONES = "other_zones";
     OVERDUE_ATTEMPTS = "overdue_attempts";
-    OVERDUE_LEASES = "overdue_leases";
-    PARENT = "parent";
-    PARENTS = "parents";
     PAST_RETENTION = "past_retention";
     PAUSE_QUEUE = "pause_queue";
-    PAUSED_QUEUES = "paused_queues";
-    PAYLOAD = "payload";
     PAUSE_SCHEDULE = "pause_schedule";
+    PAUSED_QUEUES = "paused_queues";
+    PAUSED_QUEUES_AFTER = "paused_queues_after";
     POSTPONE_SCHEDULE = "postpone_schedule";
-    PROGRESS = "progress";
-    PROMOTE = "promote";
-    RECENT_ENDED = "recent_ended";
-    RECENT_IDS = "recent_ids";
-    RECENT_LEASED = "recent_leased";
-    RECENT_RECORDED = "recent_recorded";
-    RECENT_REVIVED = "recent_revived";
-    RECORD = "record";
-    RECORD_ATTEMPT = "record_attempt";
-    RECORD_DEPENDENCY = "record_dependency";
-    RECORD_KEY = "record_key";
-    RECORD_OCCURRENCE = "record_occurrence";
-    RECORD_PAYLOAD = "record_payload";
-    RECORD_REVIVED = "record_revived";
+    PROMOTE_JOB = "promote_job";
+    PRUNE_AUDIT = "prune_audit";
+    PRUNE_LOGS = "prune_logs";
+    PRUNE_OCCURRENCES = "prune_occurrences";
+    PRUNE_OPERATIONS = "prune_operations";
+    PRUNE_REDRIVEN = "prune_redriven";
+    PUT_CHECKPOINT = "put_checkpoint";
+    PUT_SCHEDULE = "put_schedule";
+    QUEUE_DEPTH = "queue_depth";
+    QUEUE_DEPTHS = "queue_depths";
+    RECORD_PROGRESS = "record_progress";
+    RECORD_REDRIVEN = "record_redriven";
+    RECORD_SETTLED = "record_settled";
     REGISTER_WORKER = "register_worker";
-    REMEMBER_KEY = "remember_key";
+    REMEMBER_KEY_STATE = "remember_key_state";
     REMOVE_NODE = "remove_node";
     REMOVE_WORKER = "remove_worker";
-    REPRIORITIZE = "reprioritize";
+    REPRIORITIZE_JOB = "reprioritize_job";
     REQUEST_CANCEL = "request_cancel";
     RESUME_QUEUE = "resume_queue";
-    RETRY = "retry";
+    RETRY_JOB = "retry_job";
     REVOKE_KEY = "revoke_key";
-    SCHEDULES = "schedules";
-    SETTLE = "settle";
-    SETTLED = "settled";
-    SUMMARY = "summary";
-    TENANT_AUDIT = "tenant_audit";
-    TENANT_OPERATIONS = "tenant_operations";
-    TENANT_SCHEDULES = "tenant_schedules";
-    TURN_EDGE = "turn_edge";
-    UNBLOCK = "unblock";
-    WORKERS = "workers";
+    SET_TERM = "set_term";
+    SETTLE_JOB = "settle_job";
+    STALE_TZDB_SCHEDULES = "stale_tzdb_schedules";
+    UNBLOCK_JOB = "unblock_job";
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::{collections::BTreeSet, fs, path::Path};
 
     use rusqlite::Connection;
@@ -155,23 +155,31 @@ mod tests {
     use super::*;
     use crate::migrate;
 
-    /// Statements that may begin at one end of a table or an index, since they stop early or the table is small.
+    /// Statements that may scan: they stop early, or the table stays small.
     const SCANS: &[(&str, &str)] = &[
-        ("count_operations", "an index of at most a hundred"),
-        ("diagnose_dead", "a limited number of entries of an index that holds nothing else"),
-        ("forget_audit", "a limited number of entries from the oldest on"),
+        ("count_running_operations", "an index of at most a hundred entries"),
+        ("diagnose_dead_jobs", "a limited number of entries of an index that holds nothing else"),
         ("heartbeat_worker", "one row of constants"),
         ("latest_operation", "the last row"),
-        ("next_due", "the first entry of an index that holds nothing else"),
-        ("next_settled", "the first row of a table that is empty but for a moment"),
-        ("old_logs", "a limited number of lines from the oldest on"),
-        ("open_operations", "an index of at most a hundred"),
-        ("paused_queues", "a row per queue that an operator touched"),
+        ("log_batch_end", "a limited number of the oldest lines"),
+        ("next_promotion", "the first entry of an index that holds nothing else"),
+        ("next_settled", "the first row of a table that is almost always empty"),
+        ("open_operations", "an index of at most a hundred entries"),
+        ("paused_queues", "one row per queue that an operator paused"),
+        ("prune_audit", "a limited number of the oldest entries"),
         ("register_worker", "one row of constants"),
     ];
 
-    /// The tables as they are.
-    fn connection() -> Connection {
+    /// Checks that a statement selects the `declared` columns in their order. It may omit trailing ones.
+    pub(crate) fn assert_columns(statement: Statement, declared: &[&str]) {
+        let connection = migrated();
+        let prepared = connection.prepare(statement.sql).unwrap();
+        let selected = prepared.column_names();
+        assert!(declared.starts_with(&selected), "{} selects {selected:?}", statement.name);
+    }
+
+    /// An empty database with the current schema.
+    fn migrated() -> Connection {
         let connection = Connection::open_in_memory().unwrap();
         migrate::migrate(&connection, Path::new("memory"), 0).unwrap();
         connection
@@ -189,7 +197,7 @@ mod tests {
         steps
     }
 
-    /// The indexes that a statement says it relies on, in the comment at its top.
+    /// The indexes that the header comment of a statement names.
     fn relies_on(statement: &Statement) -> Vec<&'static str> {
         let named = statement.sql.split("Relies on ").skip(1);
         named.map(|rest| rest.split('.').next().unwrap()).collect()
@@ -197,11 +205,11 @@ mod tests {
 
     #[test]
     fn every_statement_prepares_against_the_migrated_schema() {
-        let connection = connection();
+        let connection = migrated();
         for statement in ALL {
             let prepared = connection.prepare(statement.sql);
             let prepared = prepared.unwrap_or_else(|error| panic!("{}: {error}", statement.name));
-            // A number that is left out would be a parameter that nobody means.
+            // A gap in the numbers would be a parameter that is never bound.
             for i in 1..=prepared.parameter_count() {
                 assert_eq!(prepared.parameter_name(i), Some(format!("?{i}").as_str()), "{}", statement.name);
             }
@@ -209,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn every_file_is_used() {
+    fn every_query_file_is_a_statement() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/queries");
         let mut files: Vec<String> = fs::read_dir(folder)
             .unwrap()
@@ -222,13 +230,17 @@ mod tests {
     }
 
     #[test]
-    fn no_statement_walks_a_table_or_sorts() {
-        let connection = connection();
+    fn no_statement_scans_a_table_or_sorts() {
+        let connection = migrated();
         let mut scanning = Vec::new();
         for statement in ALL {
             let plan = plan(&connection, statement);
             assert!(plan.iter().all(|step| !step.contains("TEMP B-TREE")), "{} sorts: {plan:?}", statement.name);
-            assert!(plan.iter().all(|step| !step.contains("AUTOMATIC")), "{} makes an index: {plan:?}", statement.name);
+            assert!(
+                plan.iter().all(|step| !step.contains("AUTOMATIC")),
+                "{} builds an index: {plan:?}",
+                statement.name
+            );
             if plan.iter().any(|step| step.starts_with("SCAN")) {
                 scanning.push(statement.name);
             }
@@ -238,15 +250,15 @@ mod tests {
     }
 
     #[test]
-    fn every_statement_uses_the_index_that_it_relies_on() {
-        let connection = connection();
+    fn every_statement_uses_the_index_that_its_header_names() {
+        let connection = migrated();
         for statement in ALL {
             let plan = plan(&connection, statement);
             for index in relies_on(statement) {
                 let uses = |step: &String| step.contains(&format!("INDEX {index}"));
                 assert!(plan.iter().any(uses), "{} does not use {index}: {plan:?}", statement.name);
             }
-            // And says so: those that SQLite makes for primary keys go without saying.
+            // The header also names every index that is used, except those of primary keys.
             let used = plan.iter().filter_map(|step| step.split("INDEX ").nth(1)?.split(' ').next());
             for index in used.filter(|index| !index.starts_with("sqlite_autoindex")) {
                 assert!(relies_on(statement).contains(&index), "{} does not name {index}", statement.name);
@@ -255,8 +267,8 @@ mod tests {
     }
 
     #[test]
-    fn every_index_is_one_that_a_statement_relies_on() {
-        let connection = connection();
+    fn every_index_is_used_by_a_statement() {
+        let connection = migrated();
         let sql = "SELECT name FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL";
         let mut prepared = connection.prepare(sql).unwrap();
         let indexes: BTreeSet<String> = prepared.query_map((), |row| row.get(0)).unwrap().map(Result::unwrap).collect();
@@ -264,12 +276,15 @@ mod tests {
     }
 
     #[test]
-    fn claims_follow_their_index_in_the_order_of_claims() {
-        let connection = connection();
+    fn claims_read_their_index_in_claim_order() {
+        let connection = migrated();
         let step = "SEARCH job USING INDEX job_claim (queue=? AND job_type=? AND (rank,eligible_at,id)>(?,?,?))";
-        assert_eq!(plan(&connection, &CLAIMABLE), [step]);
-        assert_eq!(plan(&connection, &LANE), ["SEARCH job USING COVERING INDEX job_claim ((queue,job_type)>(?,?))"]);
-        for statement in [CLAIM, FIND, HEARTBEAT, SETTLE] {
+        assert_eq!(plan(&connection, &CLAIMABLE_JOBS), [step]);
+        assert_eq!(
+            plan(&connection, &NEXT_LANE),
+            ["SEARCH job USING COVERING INDEX job_claim ((queue,job_type)>(?,?))"]
+        );
+        for statement in [CLAIM_JOB, FIND_JOB, EXTEND_LEASE, SETTLE_JOB] {
             assert_eq!(plan(&connection, &statement), ["SEARCH job USING PRIMARY KEY (id=?)"], "{}", statement.name);
         }
     }

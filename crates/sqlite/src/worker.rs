@@ -1,4 +1,4 @@
-//! Workers as rows.
+//! Workers: registration, heartbeats, directives.
 
 use std::time::Duration;
 
@@ -10,10 +10,11 @@ use orchestrix_store::{
 use rusqlite::params;
 
 use crate::{
+    columns::{Columns, columns},
     error::{Result, corrupt},
-    row::{Columns, duration, micros, millis},
+    row::{duration, micros, millis},
     session::{Session, Transaction},
-    statement::{DIRECT_WORKER, FORGET_WORKERS, HEARTBEAT_WORKER, REGISTER_WORKER, REMOVE_WORKER, WORKERS},
+    statement::{DIRECT_WORKER, FORGET_WORKERS, HEARTBEAT_WORKER, LIST_WORKERS, REGISTER_WORKER, REMOVE_WORKER},
 };
 
 impl Transaction<'_> {
@@ -26,17 +27,18 @@ impl Transaction<'_> {
         let types = worker.job_types.as_ref().map(|types| list(types.iter().map(JobType::as_str).collect()));
         let now = micros(self.now);
         let instance = worker.instance.as_ref().map(Instance::as_str);
-        let (silence, usual) = (worker.silence().map(millis), millis(WorkerInfo::DEAD_AFTER));
+        let (dead_after, default) = (worker.silence().map(millis), millis(WorkerInfo::DEAD_AFTER));
         let types = types.transpose()?;
-        let params = params![worker.name.as_str(), queues, types, worker.concurrency, now, instance, silence, usual];
-        let told = self.first(REGISTER_WORKER, params, |row| directive(Columns(row).text(0)?))?;
-        Ok(told.unwrap_or_default())
+        let params =
+            params![worker.name.as_str(), queues, types, worker.concurrency, now, instance, dead_after, default];
+        let directive = self.first(REGISTER_WORKER, params, |row| parse_directive(Columns(row).text(0)?))?;
+        Ok(directive.unwrap_or_default())
     }
 
     pub(crate) fn heartbeat_worker(&mut self, name: &WorkerName, presence: &Presence) -> Result<Option<Directive>> {
         let instance = presence.instance.as_ref().map(Instance::as_str);
         let params = params![name.as_str(), presence.free_slots, micros(self.now), presence.draining, instance];
-        self.first(HEARTBEAT_WORKER, params, |row| directive(Columns(row).text(0)?))
+        self.first(HEARTBEAT_WORKER, params, |row| parse_directive(Columns(row).text(0)?))
     }
 
     pub(crate) fn direct_worker(&mut self, name: &WorkerName, directive: Directive) -> Result<bool> {
@@ -53,36 +55,43 @@ impl Transaction<'_> {
     }
 }
 
-fn directive(text: &str) -> Result<Directive> {
+fn parse_directive(text: &str) -> Result<Directive> {
     Ok(text.parse().map_err(|error| corrupt("directive", error))?)
 }
 
-fn names(column: Option<&str>) -> Result<Option<Vec<String>>> {
+fn parse_names(column: Option<&str>) -> Result<Option<Vec<String>>> {
     Ok(column.map(serde_json::from_str).transpose().map_err(|error| corrupt("names", error))?)
+}
+
+columns! {
+    mod worker_columns of LIST_WORKERS {
+        name, queues, job_types, concurrency, free_slots, directive, started_at, last_seen_at, instance, dead_after_ms,
+    }
 }
 
 pub(crate) fn list(session: &Session<'_>, page: &PageRequest<WorkerName>) -> Result<Page<WorkerStatus, WorkerName>> {
     let after = page.cursor.as_ref().map_or("", WorkerName::as_str);
-    let mut items = session.all(WORKERS, params![after, page.limit + 1], |row| {
+    let mut items = session.all(LIST_WORKERS, params![after, page.limit + 1], |row| {
         let row = Columns(row);
-        let queues = names(row.text_or_null(1)?)?;
-        let types = names(row.text_or_null(2)?)?;
+        let queues = parse_names(row.text_or_null(worker_columns::queues)?)?;
+        let types = parse_names(row.text_or_null(worker_columns::job_types)?)?;
+        let last_seen_at = row.time(worker_columns::last_seen_at)?;
         Ok(WorkerStatus {
             info: WorkerInfo {
-                name: WorkerName::trusted(row.text(0)?),
+                name: WorkerName::trusted(row.text(worker_columns::name)?),
                 queues: queues.map_or(Queues::All, |names| {
                     Queues::Named(names.iter().map(|name| Queue::trusted(name)).collect())
                 }),
                 job_types: types.map(|names| names.iter().map(|name| JobType::trusted(name)).collect()),
-                concurrency: row.get(3)?,
-                instance: row.text_or_null(8)?.map(Instance::trusted),
-                dead_after: Some(duration(row.get(9)?)),
+                concurrency: row.get(worker_columns::concurrency)?,
+                instance: row.text_or_null(worker_columns::instance)?.map(Instance::trusted),
+                dead_after: Some(duration(row.get(worker_columns::dead_after_ms)?)),
             },
-            free_slots: row.get(4)?,
-            directive: directive(row.text(5)?)?,
-            started_at: row.time(6)?,
-            last_seen_at: row.time(7)?,
-            seen_ago: until(row.time(7)?, session.now),
+            free_slots: row.get(worker_columns::free_slots)?,
+            directive: parse_directive(row.text(worker_columns::directive)?)?,
+            started_at: row.time(worker_columns::started_at)?,
+            last_seen_at,
+            seen_ago: until(last_seen_at, session.now),
         })
     })?;
     let more = items.len() > page.limit;

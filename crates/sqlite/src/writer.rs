@@ -1,102 +1,104 @@
-//! The one writer: a thread that runs operations in the order they come, many in one transaction, each in a savepoint of
-//! its own, and answers all of them after the commit.
+//! The writer thread: it runs operations in the order in which they arrive, many in one transaction, each in a
+//! savepoint of its own, and replies to all of them after the commit (group commit).
 //!
-//! A commit waits for the disk. Whoever calls meanwhile is queued, and the next commit carries all of them: the more
-//! callers, the more operations share one wait, and nobody ever waits for company.
+//! A commit waits for the disk. Operations that arrive meanwhile queue up and share the next commit. The more callers
+//! there are, the more operations share one wait; no operation waits for others to join it.
 
 use std::{
-    fmt, fs, mem, thread,
+    fmt, fs, thread,
     time::{Duration, Instant},
 };
 
 use orchestrix_core::{JobIds, Timestamp};
-use orchestrix_store::{StoreError, clock::until, wakeup::WakeupSender};
+use orchestrix_store::{CommitEffects, StoreError, clock::until, wakeup::WakeupSender};
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::{
-    error::{Fault, Result, is_busy},
+    effects::Effects,
+    error::{Error, Result, is_busy},
     options::SqliteOptions,
-    session::{Effects, Session, Transaction},
+    session::{Session, Transaction},
 };
 
-/// The most operations that wait to be run; whoever comes then waits to get in line.
+/// The maximum number of queued operations. Further callers wait until there is room.
 pub(crate) const MAX_QUEUE: usize = 4_096;
-/// The most operations of one transaction, and how long it takes in more: other processes want to write too, and
-/// whoever is in it waits for its end.
+/// The maximum number of operations in one transaction, and how long it accepts more. Other processes want to write
+/// too, and the callers in the transaction wait for its end.
 const MAX_BATCH: usize = 1_024;
-const MAX_TIME: Duration = Duration::from_millis(20);
-/// The pause between two tries to write while another process does.
-const PAUSE: Duration = Duration::from_millis(1);
-/// By how much the clock may be set back before it is believed.
-const SET_BACK: Duration = Duration::from_secs(1);
-/// How long the log may be, how often that is looked at, and how long readers are waited for when it is too long.
-const MAX_LOG: u64 = 64 * 1024 * 1024;
-const LOOK_AT_LOG: Duration = Duration::from_secs(1);
-const WAIT_FOR_READERS: Duration = Duration::from_millis(200);
-/// How long a process that was seen to write is reckoned with.
-const SHARED: Duration = Duration::from_millis(200);
+const MAX_BATCH_TIME: Duration = Duration::from_millis(20);
+/// The mean pause between two attempts to take the write lock.
+const LOCK_RETRY: Duration = Duration::from_millis(1);
+/// The clock may be set back by less than this without affecting the time of operations.
+const MAX_CLOCK_STEP: Duration = Duration::from_secs(1);
+/// The write-ahead log is truncated when it is longer than this. Its length is checked at this interval, and a
+/// truncation waits this long for readers.
+const MAX_LOG_BYTES: u64 = 64 * 1024 * 1024;
+const LOG_CHECK_INTERVAL: Duration = Duration::from_secs(1);
+const LOG_READER_TIMEOUT: Duration = Duration::from_millis(200);
+/// After another process has written, the writer yields the lock between transactions for this long.
+const YIELD_PERIOD: Duration = Duration::from_millis(200);
 
-/// Something to be done in a transaction and answered after its commit.
-pub(crate) trait Operation: Send {
-    /// Does it; whether it is to stay.
+/// An operation for the writer thread, with its caller.
+pub(crate) trait WriteTask: Send {
+    /// Runs the operation. Returns whether its writes shall stay.
     fn run(&mut self, transaction: &mut Transaction<'_>) -> bool;
 
-    /// What SQLite had against it.
-    fn cause(&self) -> Option<String>;
+    /// The SQLite error that the operation ended with.
+    fn sqlite_error(&self) -> Option<String>;
 
-    /// Answers; with `failure` if the transaction did not commit.
-    fn answer(self: Box<Self>, failure: Option<&StoreError>);
+    /// Replies to the caller. `failure` is set if the transaction did not commit.
+    fn reply(self: Box<Self>, failure: Option<&StoreError>);
 }
 
-/// A closure and whoever waits for its answer.
-pub(crate) struct Call<F, T> {
+/// A closure, and the channel to the caller that waits for its result.
+pub(crate) struct WriteRequest<F, T> {
     work: Option<F>,
-    answer: Option<Result<T>>,
-    reply: oneshot::Sender<Result<T>>,
+    result: Option<Result<T>>,
+    caller: oneshot::Sender<Result<T>>,
 }
 
-impl<F, T> Call<F, T> {
-    pub(crate) fn new(work: F, reply: oneshot::Sender<Result<T>>) -> Self {
-        Self { work: Some(work), answer: None, reply }
+impl<F, T> WriteRequest<F, T> {
+    pub(crate) fn new(work: F, caller: oneshot::Sender<Result<T>>) -> Self {
+        Self { work: Some(work), result: None, caller }
     }
 }
 
-impl<F, T> Operation for Call<F, T>
+impl<F, T> WriteTask for WriteRequest<F, T>
 where
     F: FnOnce(&mut Transaction<'_>) -> Result<T> + Send,
     T: Send,
 {
     fn run(&mut self, transaction: &mut Transaction<'_>) -> bool {
-        // Whoever has gone away meanwhile would never know of what it was given.
-        if self.reply.is_closed() {
+        // A caller that has gone away would never learn of the jobs that it was given.
+        if self.caller.is_closed() {
             return false;
         }
-        self.answer = self.work.take().map(|work| work(transaction));
-        matches!(self.answer, Some(Ok(_)))
+        self.result = self.work.take().map(|work| work(transaction));
+        matches!(self.result, Some(Ok(_)))
     }
 
-    fn cause(&self) -> Option<String> {
-        match &self.answer {
-            Some(Err(Fault::Sqlite(error))) => Some(error.to_string()),
+    fn sqlite_error(&self) -> Option<String> {
+        match &self.result {
+            Some(Err(Error::Sqlite(error))) => Some(error.to_string()),
             _ => None,
         }
     }
 
-    fn answer(self: Box<Self>, failure: Option<&StoreError>) {
-        let answer = match (self.answer, failure) {
-            // Even what was refused: the reason may be something that was undone with the rest.
-            (_, Some(failure)) => Err(Fault::Store(alike(failure))),
-            (Some(answer), None) => answer,
-            (None, None) => Err(StoreError::Unavailable("it was never begun: try again".into()).into()),
+    fn reply(self: Box<Self>, failure: Option<&StoreError>) {
+        let result = match (self.result, failure) {
+            // This replaces refusals too: they may rest on writes that were rolled back.
+            (_, Some(failure)) => Err(Error::Store(duplicate(failure))),
+            (Some(result), None) => result,
+            (None, None) => Err(StoreError::Unavailable("the operation was not started: try again".into()).into()),
         };
-        // A caller that has gone away does not want to know.
-        let _ = self.reply.send(answer);
+        // The caller may have gone away meanwhile.
+        let _ = self.caller.send(result);
     }
 }
 
-// An error of the whole transaction, once more.
-fn alike(error: &StoreError) -> StoreError {
+// The error of a transaction, once per operation in it.
+fn duplicate(error: &StoreError) -> StoreError {
     match error {
         StoreError::Unavailable(text) => StoreError::Unavailable(text.clone()),
         StoreError::Backend(cause) => StoreError::Backend(cause.to_string().into()),
@@ -104,26 +106,26 @@ fn alike(error: &StoreError) -> StoreError {
     }
 }
 
-/// The writing connection and what it needs.
+/// The connection that writes, and its state.
 pub(crate) struct Writer {
     pub(crate) connection: Connection,
     pub(crate) options: SqliteOptions,
     pub(crate) wakeups: WakeupSender,
     pub(crate) ids: JobIds,
-    /// Time does not run backwards between two operations, whatever the clock does.
+    /// The time of the latest operation. Time does not run backwards between operations.
     latest: Timestamp,
-    /// Changes when another process commits.
-    version: i64,
-    /// When another process was last seen to have written.
-    shared: Option<Instant>,
-    /// When the size of the log was last looked at.
-    looked: Instant,
+    /// SQLite's `data_version`: it changes when another process commits.
+    data_version: i64,
+    /// When this writer last noticed a commit of another process.
+    other_writer_seen: Option<Instant>,
+    /// When the length of the log was last checked.
+    log_checked: Instant,
 }
 
 impl Drop for Writer {
     fn drop(&mut self) {
         if thread::panicking() {
-            tracing::error!(path = %self.options.path.display(), "the writer of an SQLite file panicked");
+            tracing::error!(path = %self.options.path.display(), "the writer thread panicked");
         }
     }
 }
@@ -134,112 +136,122 @@ impl fmt::Debug for Writer {
     }
 }
 
-type Inbox = mpsc::Receiver<Box<dyn Operation>>;
+type Inbox = mpsc::Receiver<Box<dyn WriteTask>>;
 
 impl Writer {
     pub(crate) fn new(connection: Connection, options: SqliteOptions, wakeups: WakeupSender) -> Self {
-        let (ids, latest) = (JobIds::new(), Timestamp::MIN);
-        Self { connection, options, wakeups, ids, latest, version: 0, shared: None, looked: Instant::now() }
+        Self {
+            connection,
+            options,
+            wakeups,
+            ids: JobIds::new(),
+            latest: Timestamp::MIN,
+            data_version: 0,
+            other_writer_seen: None,
+            log_checked: Instant::now(),
+        }
     }
 
-    /// Runs until the store is gone and everything is answered.
+    /// Runs until the store is dropped and every operation has its reply.
     pub(crate) fn run(mut self, mut inbox: Inbox) {
         while let Some(first) = inbox.blocking_recv() {
-            self.give_way();
-            self.batch(first, &mut inbox);
-            self.shorten_log();
+            self.yield_to_other_writers();
+            self.run_batch(first, &mut inbox);
+            self.truncate_log();
         }
     }
 
-    // Whoever has just written would be the first to write again: others look only now and then. So while others write
-    // too, everybody leaves them the time to look.
-    fn give_way(&self) {
-        if self.shared.is_some_and(|seen| seen.elapsed() < SHARED) {
-            thread::sleep(2 * PAUSE);
+    // A process that has just released the lock would be the first to take it again, because the others only retry now
+    // and then. So every writer that shares the file pauses for longer than a retry.
+    fn yield_to_other_writers(&self) {
+        if self.other_writer_seen.is_some_and(|seen| seen.elapsed() < YIELD_PERIOD) {
+            thread::sleep(2 * LOCK_RETRY);
         }
     }
 
-    fn batch(&mut self, first: Box<dyn Operation>, inbox: &mut Inbox) {
+    fn run_batch(&mut self, first: Box<dyn WriteTask>, inbox: &mut Inbox) {
         let mut taken = Vec::new();
-        let mut outcome = self.transaction(first, inbox, &mut taken);
-        // Before any caller is answered: a caller that knows of its commit finds it counted.
-        if let Ok(effects) = &mut outcome {
-            mem::take(&mut effects.commit).publish(&self.wakeups);
-        }
-        let failure = outcome.as_ref().err();
-        for operation in taken {
-            operation.answer(failure);
+        let failure = match self.run_transaction(first, inbox, &mut taken) {
+            // Before any reply: a caller that knows of its commit finds it in the metrics.
+            Ok(effects) => {
+                effects.publish(&self.wakeups);
+                None
+            }
+            Err(error) => Some(error),
+        };
+        for task in taken {
+            task.reply(failure.as_ref());
         }
     }
 
-    fn transaction(
+    fn run_transaction(
         &mut self,
-        first: Box<dyn Operation>,
+        first: Box<dyn WriteTask>,
         inbox: &mut Inbox,
-        taken: &mut Vec<Box<dyn Operation>>,
-    ) -> Result<Effects, StoreError> {
+        taken: &mut Vec<Box<dyn WriteTask>>,
+    ) -> Result<CommitEffects, StoreError> {
         taken.push(first);
-        if let Err(fault) = self.begin() {
-            // Whoever waited in line meanwhile has waited long enough.
+        if let Err(error) = self.begin() {
+            // Operations that queued up meanwhile have waited for the lock just as long: they fail with this one.
             while let Ok(next) = inbox.try_recv() {
                 taken.push(next);
             }
-            return Err(self.undo(fault));
+            return Err(self.roll_back(error));
         }
-        let done = self.work(inbox, taken).and_then(|effects| {
-            effects.write(self.session())?;
+        let committed = self.run_operations(inbox, taken).and_then(|effects| {
+            let effects = effects.write_depth_changes(self.session())?;
             self.execute("COMMIT")?;
             Ok(effects)
         });
-        done.map_err(|fault| self.undo(fault))
+        committed.map_err(|error| self.roll_back(error))
     }
 
-    // Whatever went wrong, no transaction is left open behind it.
-    fn undo(&self, fault: Fault) -> StoreError {
+    // Whatever the error, no transaction stays open.
+    fn roll_back(&self, error: Error) -> StoreError {
         if !self.connection.is_autocommit()
             && let Err(error) = self.connection.execute_batch("ROLLBACK")
         {
             tracing::error!(%error, "a transaction could not be rolled back");
         }
-        fault.at(&self.options.path)
+        error.into_store_error(&self.options.path)
     }
 
-    // SQLite would wait by itself, for longer and longer; short random pauses give every process its turn.
+    // SQLite's own busy handler waits longer and longer. Short random pauses give every process its turn.
     fn begin(&mut self) -> Result<()> {
         let begun = Instant::now();
         loop {
             match self.execute("BEGIN IMMEDIATE") {
-                Err(Fault::Sqlite(error)) if is_busy(&error) && begun.elapsed() < self.options.busy_timeout => {
-                    thread::sleep(PAUSE.mul_f64(rand::random_range(0.5..1.5)));
+                Err(Error::Sqlite(error)) if is_busy(&error) && begun.elapsed() < self.options.busy_timeout => {
+                    thread::sleep(LOCK_RETRY.mul_f64(rand::random_range(0.5..1.5)));
                 }
-                answer => {
-                    answer?;
+                result => {
+                    result?;
                     break;
                 }
             }
         }
         let version = self.connection.prepare_cached("PRAGMA data_version")?.query_row((), |row| row.get(0))?;
-        if self.version != version && self.version != 0 {
-            self.shared = Some(Instant::now());
+        if self.data_version != version && self.data_version != 0 {
+            self.other_writer_seen = Some(Instant::now());
         }
-        self.version = version;
+        self.data_version = version;
         Ok(())
     }
 
-    fn work(&mut self, inbox: &mut Inbox, taken: &mut Vec<Box<dyn Operation>>) -> Result<Effects> {
+    fn run_operations(&mut self, inbox: &mut Inbox, taken: &mut Vec<Box<dyn WriteTask>>) -> Result<Effects> {
         let begun = Instant::now();
         let mut effects = Effects::default();
         let mut done = 0;
-        while let Some(operation) = taken.get_mut(done) {
+        while let Some(task) = taken.get_mut(done) {
             self.latest = self.now();
             self.execute("SAVEPOINT operation")?;
             let session = Session::new(&self.connection, self.latest, &self.options);
             let mut transaction = Transaction::new(session, &mut self.ids);
-            if operation.run(&mut transaction) {
-                effects.add(transaction.effects);
+            if task.run(&mut transaction) {
+                effects.merge(transaction.effects);
             } else if self.connection.is_autocommit() {
-                // Some errors, such as a full disk, undo all of the transaction.
-                let cause = operation.cause().unwrap_or_else(|| "the transaction is gone".into());
+                // Some errors, such as a full disk, roll back the whole transaction.
+                let cause = task.sqlite_error().unwrap_or_else(|| "the transaction is gone".into());
                 return Err(StoreError::Unavailable(format!(
                     "{}: {cause}: the disk is full or failing: nothing was written; try again",
                     self.options.path.display()
@@ -250,36 +262,36 @@ impl Writer {
             }
             self.execute("RELEASE operation")?;
             done += 1;
-            if done < MAX_BATCH && begun.elapsed() < MAX_TIME {
+            if done < MAX_BATCH && begun.elapsed() < MAX_BATCH_TIME {
                 taken.extend(inbox.try_recv());
             }
         }
         Ok(effects)
     }
 
-    // A clock that is set back a little stands still instead, so that what happened later is not recorded as earlier. One
-    // that was wrong by more is believed again as soon as it is right.
+    // When the clock is set back a little, time stands still, so that later operations are not recorded as earlier.
+    // After a larger step the clock is trusted: it was wrong before.
     fn now(&self) -> Timestamp {
         let now = self.options.clock.now();
-        if self.latest > now && until(now, self.latest) < SET_BACK { self.latest } else { now }
+        if self.latest > now && until(now, self.latest) < MAX_CLOCK_STEP { self.latest } else { now }
     }
 
-    // While one reader or another is always at work, the log is never begun anew by itself, and grows.
-    fn shorten_log(&mut self) {
-        if self.looked.elapsed() < LOOK_AT_LOG {
+    // SQLite restarts the log only at a moment without readers. With readers at all times it would grow without bound.
+    fn truncate_log(&mut self) {
+        if self.log_checked.elapsed() < LOG_CHECK_INTERVAL {
             return;
         }
-        self.looked = Instant::now();
+        self.log_checked = Instant::now();
         let log = format!("{}-wal", self.options.path.display());
-        if fs::metadata(log).map_or(0, |log| log.len()) <= MAX_LOG {
+        if fs::metadata(log).map_or(0, |log| log.len()) <= MAX_LOG_BYTES {
             return;
         }
-        let shortened = self.connection.busy_timeout(WAIT_FOR_READERS).and_then(|()| {
-            // Whether it came to the end is in the answer; if not, there is a next time.
+        let truncated = self.connection.busy_timeout(LOG_READER_TIMEOUT).and_then(|()| {
+            // The returned row says whether the checkpoint completed. If it did not, the next check tries again.
             self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |_| Ok(()))
         });
-        if let Err(error) = shortened.and_then(|()| self.connection.busy_timeout(Duration::ZERO)) {
-            tracing::warn!(%error, "the log could not be shortened");
+        if let Err(error) = truncated.and_then(|()| self.connection.busy_timeout(Duration::ZERO)) {
+            tracing::warn!(%error, "the write-ahead log could not be truncated");
         }
     }
 
@@ -301,43 +313,43 @@ mod tests {
 
     use super::*;
 
-    fn transaction<T>(test: impl FnOnce(&mut Transaction<'_>) -> T) -> T {
+    fn in_transaction<T>(test: impl FnOnce(&mut Transaction<'_>) -> T) -> T {
         let connection = Connection::open_in_memory().unwrap();
         let (options, mut ids) = (SqliteOptions::new("test.db"), JobIds::new());
         test(&mut Transaction::new(Session::new(&connection, Timestamp::UNIX_EPOCH, &options), &mut ids))
     }
 
     #[test]
-    fn a_refusal_that_rests_on_what_was_undone_is_not_told() {
-        let (reply, mut answer) = oneshot::channel::<Result<()>>();
-        let mut call = Call::new(|_: &mut Transaction<'_>| Err(StoreError::LeaseLost.into()), reply);
-        assert!(!transaction(|transaction| call.run(transaction)));
-        Box::new(call).answer(Some(&StoreError::Unavailable("the disk is full".into())));
-        let told = answer.try_recv().unwrap();
-        assert!(matches!(told, Err(Fault::Store(StoreError::Unavailable(_)))), "{told:?}");
+    fn a_rollback_replaces_the_refusal_of_an_operation() {
+        let (caller, mut result) = oneshot::channel::<Result<()>>();
+        let mut request = WriteRequest::new(|_: &mut Transaction<'_>| Err(StoreError::LeaseLost.into()), caller);
+        assert!(!in_transaction(|transaction| request.run(transaction)));
+        Box::new(request).reply(Some(&StoreError::Unavailable("the disk is full".into())));
+        let result = result.try_recv().unwrap();
+        assert!(matches!(result, Err(Error::Store(StoreError::Unavailable(_)))), "{result:?}");
     }
 
     #[test]
-    fn nothing_is_done_for_whoever_has_gone_away() {
-        let (reply, answer) = oneshot::channel::<Result<()>>();
-        drop(answer);
-        let mut call = Call::new(|_: &mut Transaction<'_>| panic!("nobody would know"), reply);
-        assert!(!transaction(|transaction| call.run(transaction)));
+    fn an_operation_whose_caller_has_gone_away_does_not_run() {
+        let (caller, result) = oneshot::channel::<Result<()>>();
+        drop(result);
+        let mut request = WriteRequest::new(|_: &mut Transaction<'_>| panic!("the caller has gone away"), caller);
+        assert!(!in_transaction(|transaction| request.run(transaction)));
     }
 
     #[derive(Debug)]
-    struct Unsteady(Mutex<Timestamp>);
+    struct SettableClock(Mutex<Timestamp>);
 
-    impl Clock for Unsteady {
+    impl Clock for SettableClock {
         fn now(&self) -> Timestamp {
             *self.0.lock().unwrap()
         }
     }
 
     #[test]
-    fn a_clock_set_back_a_little_stands_still_and_one_that_was_wrong_is_believed_again() {
+    fn time_stands_still_after_a_small_step_back_and_follows_a_large_one() {
         let at = |millis: i64| Timestamp::from_millisecond(millis).unwrap();
-        let clock = Arc::new(Unsteady(Mutex::new(at(10_000))));
+        let clock = Arc::new(SettableClock(Mutex::new(at(10_000))));
         let options = SqliteOptions { clock: clock.clone(), ..SqliteOptions::new("test.db") };
         let mut writer = Writer::new(Connection::open_in_memory().unwrap(), options, WakeupSender::default());
         for (shown, expected) in

@@ -1,7 +1,7 @@
 //! The audit log: which actor performed which action.
 //!
-//! An entry is durable before its action is performed and gets its outcome afterwards. For an entry without an outcome it
-//! is unknown whether the action was performed.
+//! An entry is durable before its action is performed and gets its outcome afterwards. For an entry without an
+//! outcome it is unknown whether the action was performed.
 
 use orchestrix_core::{FieldError, Invalid, Tenant, Timestamp};
 

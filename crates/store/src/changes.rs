@@ -11,8 +11,8 @@ pub const MAX_CHANGES: usize = 10_000;
 
 /// The factor by which the limit is larger for enqueued jobs.
 ///
-/// Jobs are enqueued in batches of up to ten thousand, and a caller that looks back far enough to find slow transactions
-/// sees each batch several times.
+/// Jobs are enqueued in batches of up to ten thousand, and a caller that looks back far enough to find slow
+/// transactions sees each batch several times.
 pub const ENQUEUED_FACTOR: usize = 5;
 
 /// The page size of [`ChangesQuery::ids_after`].
@@ -28,11 +28,11 @@ pub struct ChangesQuery {
     pub enqueued_since: Option<Timestamp>,
     /// Jobs finished since then, in whatever way.
     pub finished_since: Option<Timestamp>,
-    /// Jobs cancelled since then, which may reach back further than `finished_since`: a waiting job may be cancelled in a
-    /// long transaction, and counts as cancelled when that transaction began.
+    /// Jobs cancelled since then, which may reach back further than `finished_since`: a waiting job may be cancelled
+    /// in a long transaction, and counts as cancelled when that transaction began.
     pub cancelled_since: Option<Timestamp>,
-    /// Jobs redriven since then that are unfinished. No other kind covers them: their ids are old and they are not leased
-    /// yet. At most `limit` redrives are examined.
+    /// Jobs redriven since then that are unfinished. No other kind covers them: their ids are old and they are not
+    /// leased yet. At most `limit` redrives are examined.
     pub redriven_since: Option<Timestamp>,
     /// A page of ids of unfinished jobs after this one. A caller that repeatedly scans all recent ids finds jobs whose
     /// transaction took long, or whose id was made by a slow clock.
@@ -65,8 +65,8 @@ impl ChangesQuery {
 
 /// A cursor into leased jobs, which are ordered by when their leases expire.
 ///
-/// A job whose lease is extended moves to the back, so a caller that pages through all of them may see it twice but never
-/// misses it.
+/// A job whose lease is extended moves to the back, so a caller that pages through all of them may see it twice but
+/// never misses it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LeaseCursor {
     /// When the lease expires.

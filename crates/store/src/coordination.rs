@@ -1,8 +1,9 @@
 //! Leadership: nodes, terms, epochs and fences.
 //!
-//! One node leads, for a term by the store's clock. Every takeover begins a new epoch. Every write of a leader carries its
-//! epoch as a [`Fence`], which the store checks in the transaction that writes. So a leader that was suspended or cut off
-//! and does not know that its term has ended does no harm: its writes are refused with [`StoreError::Deposed`].
+//! One node leads, for a term by the store's clock. Every takeover begins a new epoch. Every write of a leader
+//! carries its epoch as a [`Fence`], which the store checks in the transaction that writes. So a leader that was
+//! suspended or cut off and does not know that its term has ended does no harm: its writes are refused with
+//! [`StoreError::Deposed`].
 
 use std::{fmt, time::Duration};
 
@@ -30,8 +31,8 @@ impl Fence {
 
     /// The fence of the leader of `epoch`: its writes are refused once another node leads.
     ///
-    /// A database server aborts a fenced transaction after `patience`, so that a leader that stops halfway does not hold
-    /// locks for longer.
+    /// A database server aborts a fenced transaction after `patience`, so that a leader that stops halfway does not
+    /// hold locks for longer.
     pub const fn of(epoch: Epoch, patience: Duration) -> Self {
         Self(Some((epoch, patience)))
     }

@@ -52,8 +52,8 @@ pub enum Outcome {
     Cancelled,
     /// The worker stopped the handler at the job's timeout.
     ///
-    /// Has the same effect as [`time_out_attempts`](crate::CoordinationStore::time_out_attempts). If that sweep came first,
-    /// the report is answered as a repeat.
+    /// Has the same effect as [`time_out_attempts`](crate::CoordinationStore::time_out_attempts). If that sweep came
+    /// first, the report is answered as a repeat.
     TimedOut,
 }
 

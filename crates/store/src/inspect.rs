@@ -50,8 +50,8 @@ impl JobFilter {
             && self.text.as_ref().is_none_or(|text| job.contains_text(text))
     }
 
-    /// The range of ids before `cursor` in which jobs can match. A list starts at its end and stops at its start, so jobs
-    /// enqueued earlier or later are not scanned.
+    /// The range of ids before `cursor` in which jobs can match. A list starts at its end and stops at its start, so
+    /// jobs enqueued earlier or later are not scanned.
     pub fn id_range(&self, cursor: Option<JobId>) -> Range<JobId> {
         let start = self.from.map_or(JobId::from_uuid(Uuid::nil()), |from| JobId::floor(earlier(from, MAX_SKEW)));
         let newest = self.to.map(|to| JobId::floor(later(to, MAX_SKEW)));
@@ -73,8 +73,8 @@ impl JobFilter {
 /// How far the time in a job's id may be from the time at which the job was enqueued.
 ///
 /// The first comes from the clock of the process that made the id, which ids may exceed by
-/// [`JobIds::MAX_AHEAD`](orchestrix_core::JobIds::MAX_AHEAD); the second from the database, at the start of the transaction.
-/// Lists by time scan this much more on both sides, so it is no longer than clocks and transactions need.
+/// [`JobIds::MAX_AHEAD`](orchestrix_core::JobIds::MAX_AHEAD); the second from the database, at the start of the
+/// transaction. Lists by time scan this much more on both sides, so it is no longer than clocks and transactions need.
 pub const MAX_SKEW: Duration = Duration::from_secs(3600);
 
 /// Which page of a list.

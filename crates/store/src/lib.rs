@@ -1,4 +1,4 @@
-//! The [`Store`] traits: where jobs live, in the domain's verbs.
+//! The [`Store`] traits, which every backend implements.
 //!
 //! A store is the only source of truth about jobs.
 //! It decides with `orchestrix-core` and makes every decision durable before it answers.

@@ -1,19 +1,19 @@
 //! Metrics: the name, labels and buckets of each, in one place.
 //!
 //! Metrics are part of this crate because most of them are counted by stores, after a commit
-//! ([`CommitEffects`](crate::CommitEffects)): enqueued and finished jobs, and occurrences of schedules. Only the committing
-//! code knows the side effects of a call, such as cancelled dependents, and recognises a repeated request.
+//! ([`CommitEffects`](crate::CommitEffects)): enqueued and finished jobs, and occurrences of schedules. Only the
+//! committing code knows the side effects of a call, such as cancelled dependents, and recognises a repeated request.
 //! Claims, rejected writes and run times are counted by the process that claims, writes or runs.
 //! Depths, workers and leadership are counted by the leader.
 //!
-//! Nothing is kept here. Values go to the recorder of the `metrics` facade that the program has installed, if any. Counts
-//! are summed over a commit or a batch before the recorder is called, so that the cost per job is small.
+//! Nothing is kept here. Values go to the recorder of the `metrics` facade that the program has installed, if any.
+//! Counts are summed over a commit or a batch before the recorder is called, so that the cost per job is small.
 //!
 //! Clients choose the names of queues, types and schedules. To bound memory, the first thousand names in a process get
 //! series of their own, and all others are counted together as [`OTHER`].
 //!
-//! Jobs that a program enqueues or completes in a transaction of its own are not counted here, since that commit is not
-//! visible. A worker counts what its handlers completed that way.
+//! Jobs that a program enqueues or completes in a transaction of its own are not counted here, since that commit is
+//! not visible. A worker counts what its handlers completed that way.
 
 mod depth;
 mod run_times;

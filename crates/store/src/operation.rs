@@ -1,9 +1,9 @@
 //! Bulk operations: one action on many jobs, executed by the leader in steps.
 //!
-//! An operation visits the jobs that match its filter, newest first. Its cursor is the last job visited. A step applies
-//! only while the operation is running and its cursor has not moved since the step was prepared. Changes to jobs and to
-//! the operation commit together. So no step is applied twice, by whatever leader, and none after an abort.
-//! Operations take turns: the leader advances the one that has waited longest.
+//! An operation visits the jobs that match its filter, newest first. Its cursor is the last job visited. A step
+//! applies only while the operation is running and its cursor has not moved since the step was prepared. Changes to
+//! jobs and to the operation commit together. So no step is applied twice, by whatever leader, and none after an
+//! abort. Operations take turns: the leader advances the one that has waited longest.
 
 mod action;
 mod unreadable;

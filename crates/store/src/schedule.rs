@@ -1,7 +1,9 @@
-//! Schedules as stores keep them, and what firing one does. Every store decides with this module and only writes the result.
+//! Schedules as stores keep them, and what firing one does. Every store decides with this module and only writes the
+//! result.
 //!
 //! The ledger of a schedule holds its occurrences: one row per nominal time, or one for several that passed together.
-//! Recording an occurrence, enqueuing its job and moving the schedule on is one transaction, fenced by the leader's epoch.
+//! Recording an occurrence, enqueuing its job and moving the schedule on is one transaction, fenced by the leader's
+//! epoch.
 
 mod backfill;
 mod definition;
@@ -31,8 +33,8 @@ pub fn check_put(scope: TenantScope<'_>, definition: &NewSchedule) -> Result<(),
     }
 }
 
-/// Checks a new definition for a schedule of the tenant `owner`. A schedule keeps its tenant, since its ledger and jobs
-/// belong to that tenant. A schedule whose stored definition names no tenant may get any.
+/// Checks a new definition for a schedule of the tenant `owner`. A schedule keeps its tenant, since its ledger and
+/// jobs belong to that tenant. A schedule whose stored definition names no tenant may get any.
 pub fn check_owner(owner: Option<&str>, definition: &NewSchedule) -> Result<(), FieldError> {
     match owner {
         Some(owner) if owner != definition.job.tenant.as_str() => {
@@ -52,8 +54,8 @@ pub struct Schedule {
     pub created_at: Timestamp,
     /// When it was last edited, paused or resumed.
     pub updated_at: Timestamp,
-    /// Nominal times up to this one are processed: the latest of the last nominal time that fired, was skipped or missed, the
-    /// last edit of its times, and the last resume. It never goes back.
+    /// Nominal times up to this one are processed: the latest of the last nominal time that fired, was skipped or
+    /// missed, the last edit of its times, and the last resume. It never goes back.
     pub counted_from: Timestamp,
     /// The next nominal time; `None` while paused or past its end.
     pub next_nominal: Option<Timestamp>,
@@ -69,8 +71,8 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// The most jobs listed as unfinished. Only [`Overlap::Allow`] can produce more; the oldest are dropped, since they
-    /// neither delay nor get cancelled by later occurrences.
+    /// The most jobs listed as unfinished. Only [`Overlap::Allow`] can produce more; the oldest are dropped, since
+    /// they neither delay nor get cancelled by later occurrences.
     pub const MAX_OPEN: usize = 1_000;
     /// If overlaps are allowed, stores check which jobs are finished only when more than this are listed.
     pub const MAX_UNCHECKED: usize = 100;
@@ -98,9 +100,9 @@ impl Schedule {
     ///
     /// A paused schedule stays paused until it is resumed, since programs put their schedules again at every start.
     ///
-    /// If its nominal times and jitter stay the same, the schedule continues where it was. Otherwise the new times count from
-    /// `now`, so that an edit fires nothing by itself. Unprocessed nominal times of the old definition become one occurrence
-    /// for the ledger.
+    /// If its nominal times and jitter stay the same, the schedule continues where it was. Otherwise the new times
+    /// count from `now`, so that an edit fires nothing by itself. Unprocessed nominal times of the old definition
+    /// become one occurrence for the ledger.
     pub fn edit(&mut self, mut definition: NewSchedule, now: Timestamp) -> Option<Option<Occurrence>> {
         let was_paused = self.definition.paused;
         if was_paused {
@@ -125,8 +127,8 @@ impl Schedule {
         Some(passed.map(|span| Occurrence::of_span(span, outcome, reason, now)))
     }
 
-    /// Replaces a schedule whose stored definition this version cannot read, at `now`. `was` holds its columns and the new
-    /// definition. Unprocessed nominal times of the old definition are unknown and lost.
+    /// Replaces a schedule whose stored definition this version cannot read, at `now`. `was` holds its columns and
+    /// the new definition. Unprocessed nominal times of the old definition are unknown and lost.
     #[must_use]
     pub fn replacing_unreadable(was: Self, now: Timestamp) -> Self {
         let mut schedule = Self { updated_at: now, ..was };
@@ -147,7 +149,8 @@ impl Schedule {
         Ok(was_active)
     }
 
-    /// Resumes the schedule from `now`. Returns the nominal times of the pause as one occurrence, or `None` if it was active.
+    /// Resumes the schedule from `now`. Returns the nominal times of the pause as one occurrence, or `None` if it was
+    /// active.
     pub fn resume(&mut self, now: Timestamp) -> Option<Option<Occurrence>> {
         if !self.definition.paused {
             return None;
@@ -188,13 +191,14 @@ impl Schedule {
 
     /// Fires up to `limit` occurrences that are due at `now`.
     ///
-    /// `unfinished` are the unfinished ones of [`open_jobs`](Schedule::open_jobs), oldest first. Occurrences beyond the limit
-    /// wait behind all other schedules that are due now, so a backlog delays no other schedule.
+    /// `unfinished` are the unfinished ones of [`open_jobs`](Schedule::open_jobs), oldest first. Occurrences beyond
+    /// the limit wait behind all other schedules that are due now, so a backlog delays no other schedule.
     pub fn fire(&self, unfinished: &[JobId], now: Timestamp, limit: usize) -> Firing {
         self.fire_unless(|_| false, unfinished, now, limit)
     }
 
-    /// Like [`fire`](Schedule::fire), without nominal times that the ledger already has (`known`), such as those of a backfill.
+    /// Like [`fire`](Schedule::fire), without nominal times that the ledger already has (`known`), such as those of a
+    /// backfill.
     pub fn fire_unless(
         &self,
         known: impl Fn(Timestamp) -> bool,
@@ -223,8 +227,8 @@ impl Schedule {
         firing
     }
 
-    /// The nominal time for a manual trigger: `time`, or a microsecond later if `time` is a nominal time of the schedule,
-    /// whose occurrence the trigger would replace.
+    /// The nominal time for a manual trigger: `time`, or a microsecond later if `time` is a nominal time of the
+    /// schedule, whose occurrence the trigger would replace.
     pub fn off_schedule_time(&self, time: Timestamp) -> Timestamp {
         match self.definition.cadence.contains(time) {
             true => time + Duration::from_micros(1),

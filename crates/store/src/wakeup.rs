@@ -13,8 +13,8 @@ use tokio::sync::broadcast;
 pub enum Wakeup {
     /// A job of this queue became claimable.
     Queue(Queue),
-    /// Check everything: wake-ups were dropped because they came too fast, the connection that carries them was renewed, or
-    /// it is time to poll.
+    /// Check everything: wake-ups were dropped because they came too fast, the connection that carries them was
+    /// renewed, or it is time to poll.
     Anything,
 }
 

@@ -59,8 +59,8 @@ pub struct Presence {
     pub free_slots: Option<u32>,
     /// Whether it drains on its own. That counts like a drain directive.
     pub draining: bool,
-    /// The id of this start of the worker, if it sends one. If another instance has taken its name since, the heartbeat
-    /// changes nothing and returns [`Directive::Run`].
+    /// The id of this start of the worker, if it sends one. If another instance has taken its name since, the
+    /// heartbeat changes nothing and returns [`Directive::Run`].
     pub instance: Option<Instance>,
 }
 

@@ -199,13 +199,13 @@ mod tests {
     fn failed_tests_are_parsed_from_the_output_of_nextest() {
         let output = "
             PASS [   0.010s] (1/3) orchestrix-sqlite::suite crash::a
-            FAIL [   0.169s] (109/206) orchestrix-sqlite::suite conformance::hold::only_a_held_job_can_be_released
-            FAIL [   0.169s] (109/206) orchestrix-sqlite::suite conformance::hold::only_a_held_job_can_be_released
+            FAIL [   0.169s] (109/206) orchestrix-sqlite::suite conformance::held_jobs::only_a_held_job_can_be_released
+            FAIL [   0.169s] (109/206) orchestrix-sqlite::suite conformance::held_jobs::only_a_held_job_can_be_released
          TIMEOUT [  60.001s] (2/3) orchestrix-core lifecycle::tests::b
         ";
         let expected = [
             "orchestrix-core lifecycle::tests::b",
-            "orchestrix-sqlite::suite conformance::hold::only_a_held_job_can_be_released",
+            "orchestrix-sqlite::suite conformance::held_jobs::only_a_held_job_can_be_released",
         ];
         assert_eq!(failures(output), expected);
     }

@@ -4,7 +4,7 @@
 //!
 //! 1. [`check_job`] or [`check_jobs`] validates a call before any I/O and resolves its references to [`Parents`].
 //! 2. The store looks up the idempotency keys of the call.
-//! 3. [`Call::resolve_keys`] tells duplicates from new jobs and refuses a reused key.
+//! 3. [`Call::resolve_keys`] separates duplicates from new jobs and refuses a reused key.
 //! 4. The store looks up [`KeyPlan::existing_parents`] and locks those that are unfinished.
 //! 5. [`KeyPlan::resolve_parents`] refuses unknown parents and returns the [`EnqueuePlan`] that the store writes.
 //!

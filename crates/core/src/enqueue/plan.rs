@@ -146,7 +146,7 @@ enum KeyResolution {
 }
 
 impl<'a> Call<'a> {
-    /// Tells duplicates from new jobs. `ids` holds a fresh id for each job, `known` the known keys by position.
+    /// Separates duplicates from new jobs. `ids` holds a fresh id for each job, `known` the known keys by position.
     ///
     /// Jobs are resolved in order, so of several reused keys the error names the first.
     pub fn resolve_keys(self, mut ids: Vec<JobId>, known: &HashMap<usize, KnownKey>) -> Result<KeyPlan<'a>, KeyReused> {
@@ -286,7 +286,8 @@ impl EnqueuePlan {
         self.new_jobs().filter(|(_, job)| job.cancel).map(|(_, job)| job.id)
     }
 
-    /// The answer for each job, given the states of the new ones. `None` if a new job has no state: it was not written.
+    /// The answer for each job, given the states of the new ones. `None` if a new job has no state: it was not
+    /// written.
     pub fn answers(&self, state: impl Fn(JobId) -> Option<JobState>) -> Option<Vec<Enqueued>> {
         let mut answers: Vec<Enqueued> = Vec::with_capacity(self.jobs.len());
         for job in &self.jobs {

@@ -103,7 +103,8 @@ impl Cadence {
         self.next_after(just_before(time)) == Some(time)
     }
 
-    /// The number of nominal times after `after` and up to and including `until`. Costs a step per month, not per time.
+    /// The number of nominal times after `after` and up to and including `until`. Costs a step per month, not per
+    /// time.
     pub fn count(&self, after: Timestamp, until: Timestamp) -> u64 {
         if until <= after {
             return 0;

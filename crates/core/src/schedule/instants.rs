@@ -1,7 +1,7 @@
 //! Maps wall-clock matches to instants, through skipped and repeated wall-clock times.
 //!
-//! The time of a zone is a sequence of periods with a constant UTC offset. Within a period the wall clock advances evenly,
-//! so matching is a search on the wall clock. Between two periods it jumps ahead (a gap) or back (an overlap):
+//! The time of a zone is a sequence of periods with a constant UTC offset. Within a period the wall clock advances
+//! evenly, so matching is a search on the wall clock. Between two periods it jumps ahead (a gap) or back (an overlap):
 //!
 //! - An expression that follows real time matches what the wall clock shows: nothing in a gap, an overlap twice.
 //! - A fixed expression matches each wall-clock time once. Matches within a gap are due together, at the first instant

@@ -9,8 +9,8 @@ use crate::Timestamp;
 
 /// How long after its nominal time an occurrence is due: uniform over `[0, max)`, in whole microseconds.
 ///
-/// It is a hash of the schedule's name and the nominal time, so a new leader delays an occurrence exactly as the previous
-/// one did.
+/// It is a hash of the schedule's name and the nominal time, so a new leader delays an occurrence exactly as the
+/// previous one did.
 pub fn jitter(schedule: &ScheduleName, nominal: Timestamp, max: Duration) -> Duration {
     let mut hash = Sha256::new();
     hash.update(nominal.as_nanosecond().to_be_bytes());

@@ -1,8 +1,8 @@
 //! Which wall-clock seconds a cron expression matches, without time zones.
 //!
-//! A wall-clock second counts from 1970-01-01 00:00:00 as a clock on the wall shows it. [`instants`](super::instants) maps
-//! it to an instant, if it exists. Searches step by month, day, hour and minute, never by second, so an expression that
-//! matches nothing costs one step per month.
+//! A wall-clock second counts from 1970-01-01 00:00:00 as a clock on the wall shows it. [`instants`](super::instants)
+//! maps it to an instant, if it exists. Searches step by month, day, hour and minute, never by second, so an
+//! expression that matches nothing costs one step per month.
 
 use jiff::{Timestamp, civil::Date, tz::Offset};
 

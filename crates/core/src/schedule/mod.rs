@@ -9,8 +9,8 @@
 //! - [`Overlap`]: what happens while jobs of earlier occurrences are unfinished.
 //! - jitter: how far after its nominal time an occurrence is due, so that schedules do not all fire at once.
 //!
-//! All of it is arithmetic. `now` is passed in, the time zones are compiled in, and [`jitter()`] is a hash, so every node
-//! decides the same way. Storing an occurrence, enqueuing its job and moving the schedule on is up to the stores.
+//! All of it is arithmetic. `now` is passed in, the time zones are compiled in, and [`jitter()`] is a hash, so every
+//! node decides the same way. Storing an occurrence, enqueuing its job and moving the schedule on is up to the stores.
 //!
 //! | module | contents |
 //! |---|---|
@@ -27,8 +27,8 @@
 //!
 //! - If its minute or hour field starts with `*`, it *follows real time*. `*/15 * * * *` fires every 15 minutes that
 //!   pass: through both passes of a repeated hour, and never in a skipped one.
-//! - Any other expression is *fixed* to a time of day. A time that the clocks skip fires once, at the first instant after
-//!   the gap. A time that the clocks repeat fires in the first pass only.
+//! - Any other expression is *fixed* to a time of day. A time that the clocks skip fires once, at the first instant
+//!   after the gap. A time that the clocks repeat fires in the first pass only.
 
 pub mod cadence;
 pub mod cron;

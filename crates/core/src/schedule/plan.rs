@@ -1,13 +1,13 @@
 //! Which occurrences fire now, which were missed, and when to plan again.
 //!
 //! An occurrence is *due* at its nominal time plus its jitter. It is *on time* until a grace period after that, then
-//! *late*. The grace period is half the time to the next nominal time, but at least 5 s, so that a busy leader does not
-//! miss occurrences of a frequent schedule, and at most 60 s, which covers a change of leader.
+//! *late*. The grace period is half the time to the next nominal time, but at least 5 s, so that a busy leader does
+//! not miss occurrences of a frequent schedule, and at most 60 s, which covers a change of leader.
 //!
 //! Every occurrence that is on time fires, whatever the policy. The [`Misfire`] policy decides about late ones.
 //!
-//! Jitter never reaches past the next nominal time. So occurrences are due in order, and of those whose nominal time has
-//! passed only the newest can be not yet due.
+//! Jitter never reaches past the next nominal time. So occurrences are due in order, and of those whose nominal time
+//! has passed only the newest can be not yet due.
 
 use std::time::Duration;
 
@@ -67,7 +67,8 @@ pub struct Plan {
     pub counted_from: Timestamp,
     /// The next nominal time, if any.
     pub next_nominal: Option<Timestamp>,
-    /// When to plan again: the next nominal time plus its jitter. Not after `now` if the limit left occurrences to fire.
+    /// When to plan again: the next nominal time plus its jitter. Not after `now` if the limit left occurrences to
+    /// fire.
     pub next_fire_at: Option<Timestamp>,
 }
 
@@ -172,11 +173,12 @@ impl Timing<'_> {
     }
 }
 
-/// Plans the occurrences after `counted_from` that are due at `now`, firing at most `limit` of them (and at least one).
+/// Plans the occurrences after `counted_from` that are due at `now`, firing at most `limit` of them (and at least
+/// one).
 ///
-/// `counted_from` is the latest of: the last nominal time that was processed, the last edit of the times, the last resume.
-/// The work is bounded, however frequent the schedule and however long no leader was there: missed occurrences are
-/// counted, not enumerated.
+/// `counted_from` is the latest of: the last nominal time that was processed, the last edit of the times, the last
+/// resume. The work is bounded, however frequent the schedule and however long no leader was there: missed
+/// occurrences are counted, not enumerated.
 pub fn plan(timing: &Timing<'_>, counted_from: Timestamp, now: Timestamp, limit: usize) -> Plan {
     let after = timing.not_before_start(counted_from);
     let mut plan = Plan { fire: Vec::new(), missed: Vec::new(), counted_from, next_nominal: None, next_fire_at: None };

@@ -2,7 +2,7 @@
 
 use orchestrix_postgres::{
     SCHEMA_VERSION,
-    diagnose::{Connections, Days, Lack, Listening},
+    diagnose::{Connections, MissingPrivileges, NotifyCheck, Partitions},
 };
 
 use crate::check::{Check, join_first, millis};
@@ -36,9 +36,10 @@ pub(super) fn migrations(version: i32) -> Check {
 
 pub(super) fn connections(found: &Connections) -> Check {
     const NAME: &str = "connections";
-    let usable = found.most.saturating_sub(found.reserved);
-    let free = usable.saturating_sub(found.taken);
-    let detail = format!("{} of {usable} connections are in use, {} of them by Orchestrix", found.taken, found.ours);
+    let usable = found.max.saturating_sub(found.reserved);
+    let free = usable.saturating_sub(found.used);
+    let detail =
+        format!("{} of {usable} connections are in use, {} of them by Orchestrix", found.used, found.orchestrix);
     let advice = format!(
         "raise max_connections, use a pooler for other programs, or run fewer processes: each uses up to {PER_PROCESS}"
     );
@@ -49,16 +50,18 @@ pub(super) fn connections(found: &Connections) -> Check {
     }
 }
 
-pub(super) fn listening(found: Listening) -> Check {
+pub(super) fn listening(found: NotifyCheck) -> Check {
     const NAME: &str = "listen";
     match found {
-        Listening::Hears(after) => Check::ok(NAME, format!("LISTEN works: a notification took {}", millis(after))),
-        Listening::Pooled => Check::warning(
+        NotifyCheck::Delivered(after) => {
+            Check::ok(NAME, format!("LISTEN works: a notification took {}", millis(after)))
+        }
+        NotifyCheck::Pooled => Check::warning(
             NAME,
             "the connection goes through a pooler in transaction mode, without LISTEN: workers find new jobs by polling",
             "if that is too slow, use the database's own address in --database of servers and workers",
         ),
-        Listening::Deaf => Check::warning(
+        NotifyCheck::TimedOut => Check::warning(
             NAME,
             "LISTEN receives nothing, so workers find new jobs by polling",
             "if there is a pooler or a proxy, use the database's own address in --database, or append ?pgbouncer=true",
@@ -67,15 +70,15 @@ pub(super) fn listening(found: Listening) -> Check {
 }
 
 /// Evaluates the privileges that the role lacks. `has_schema` says whether the schema exists.
-pub(super) fn privileges(lacks: &[Lack], has_schema: bool) -> Check {
+pub(super) fn privileges(missing: &[MissingPrivileges], has_schema: bool) -> Check {
     const NAME: &str = "privileges";
-    let describe = |lack: &Lack, privileges: &[&String]| {
+    let describe = |lack: &MissingPrivileges, privileges: &[&String]| {
         let privileges: Vec<&str> = privileges.iter().map(|privilege| privilege.as_str()).collect();
         format!("{} on {} {}", privileges.join(" and "), lack.kind, lack.name)
     };
     // Only migrations and the leader, which creates partitions, need ownership and CREATE.
     let (mut to_work, mut to_lead) = (Vec::new(), Vec::new());
-    for lack in lacks.iter().filter(|lack| !has_schema || lack.kind != "database") {
+    for lack in missing.iter().filter(|lack| !has_schema || lack.kind != "database") {
         let (ddl, dml): (Vec<&String>, Vec<&String>) = lack
             .privileges
             .iter()
@@ -104,12 +107,13 @@ pub(super) fn privileges(lacks: &[Lack], has_schema: bool) -> Check {
     Check::ok(NAME, "this role has all privileges that are needed")
 }
 
-pub(super) fn partitions(days: &[Days]) -> Check {
+pub(super) fn partitions(tables: &[Partitions]) -> Check {
     const NAME: &str = "partitions";
-    let of = |which: fn(&Days) -> bool| -> Vec<String> {
-        days.iter().filter(|days| which(days)).map(|days| days.table.clone()).collect()
+    let of = |which: fn(&Partitions) -> bool| -> Vec<String> {
+        tables.iter().filter(|table| which(table)).map(|table| table.table.clone()).collect()
     };
-    let (today, tomorrow, taken) = (of(|days| !days.today), of(|days| !days.tomorrow), of(|days| days.default_taken));
+    let (today, tomorrow) = (of(|table| !table.today), of(|table| !table.tomorrow));
+    let default_used = of(|table| table.default_used);
     let advice = "the leader creates partitions: check that there is one, that its role owns the tables, and its log";
     if !today.is_empty() {
         let detail = format!(
@@ -122,10 +126,10 @@ pub(super) fn partitions(days: &[Days]) -> Check {
         let detail = format!("{} has no partition for tomorrow yet", join_first(tomorrow));
         return Check::warning(NAME, detail, advice);
     }
-    if !taken.is_empty() {
+    if !default_used.is_empty() {
         return Check::note(
             NAME,
-            format!("the default partition of {} holds rows, from days without a partition", join_first(taken)),
+            format!("the default partition of {} holds rows, from days without a partition", join_first(default_used)),
             "no action needed: retention deletes them row by row",
         );
     }
@@ -153,24 +157,24 @@ mod tests {
 
     #[test]
     fn few_free_connections_are_reported() {
-        let left = |free: u64| connections(&Connections { most: 100, reserved: 3, taken: 97 - free, ours: 5 });
+        let left = |free: u64| connections(&Connections { max: 100, reserved: 3, used: 97 - free, orchestrix: 5 });
         assert_is(&left(17), Status::Ok, "80 of 97 connections are in use, 5 of them by Orchestrix");
         assert_is(&left(16), Status::Warning, "not enough for one more process");
         assert_is(&left(2), Status::Problem, "cannot connect");
-        let over = Connections { most: 10, reserved: 3, taken: 9, ours: 0 };
+        let over = Connections { max: 10, reserved: 3, used: 9, orchestrix: 0 };
         assert_eq!(connections(&over).status, Status::Problem);
     }
 
     #[test]
     fn a_pooler_is_distinguished_from_a_silent_listen() {
-        assert_is(&listening(Listening::Hears(Duration::from_millis(2))), Status::Ok, "took 2.0 ms");
-        assert_is(&listening(Listening::Pooled), Status::Warning, "a pooler in transaction mode");
-        assert_is(&listening(Listening::Deaf), Status::Warning, "receives nothing");
+        assert_is(&listening(NotifyCheck::Delivered(Duration::from_millis(2))), Status::Ok, "took 2.0 ms");
+        assert_is(&listening(NotifyCheck::Pooled), Status::Warning, "a pooler in transaction mode");
+        assert_is(&listening(NotifyCheck::TimedOut), Status::Warning, "receives nothing");
     }
 
     #[test]
     fn privileges_that_only_a_leader_needs_are_a_warning() {
-        let lack = |kind: &str, privileges: &[&str]| Lack {
+        let lack = |kind: &str, privileges: &[&str]| MissingPrivileges {
             kind: kind.into(),
             name: "x".into(),
             privileges: privileges.iter().map(|privilege| (*privilege).to_owned()).collect(),
@@ -186,7 +190,7 @@ mod tests {
 
     #[test]
     fn missing_partitions_are_a_warning() {
-        let table = |today, tomorrow, default_taken| Days { table: "log".into(), today, tomorrow, default_taken };
+        let table = |today, tomorrow, default_used| Partitions { table: "log".into(), today, tomorrow, default_used };
         assert_is(&partitions(&[table(true, true, false)]), Status::Ok, "today and tomorrow");
         assert_is(&partitions(&[table(false, true, false)]), Status::Warning, "log has no partition for today");
         assert_is(&partitions(&[table(true, false, true)]), Status::Warning, "for tomorrow");

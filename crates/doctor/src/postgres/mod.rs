@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use orchestrix_core::Timestamp;
 use orchestrix_postgres::{
     PostgresOptions,
-    diagnose::{Examination, Server},
+    diagnose::{Diagnostics, Server},
 };
 use orchestrix_store::StoreError;
 
@@ -28,8 +28,8 @@ const SLOW_ROUND_TRIP: Duration = Duration::from_millis(20);
 /// connection.
 pub async fn check_postgres(options: PostgresOptions, label: &str, timeout: Duration) -> Report {
     let started = Instant::now();
-    let examination = match tokio::time::timeout(timeout, Examination::begin(options)).await {
-        Ok(Ok(examination)) => examination,
+    let diagnostics = match tokio::time::timeout(timeout, Diagnostics::connect(options)).await {
+        Ok(Ok(diagnostics)) => diagnostics,
         Ok(Err(error)) => return connect_error(label, &error),
         Err(_) => {
             let why = format!("no answer within {} s", timeout.as_secs_f64());
@@ -39,31 +39,33 @@ pub async fn check_postgres(options: PostgresOptions, label: &str, timeout: Dura
     let connect_time = started.elapsed();
     let mut runner = CheckRunner::new("the database");
     runner
-        .run("connection", examination.round_trip(), |round_trip| vec![connection(label, connect_time, *round_trip)])
+        .run("connection", diagnostics.round_trip(), |round_trip| vec![connection(label, connect_time, *round_trip)])
         .await;
     let sent_at = Timestamp::now();
     let server = runner
-        .run("server", examination.server(), |server| {
+        .run("server", diagnostics.server(), |server| {
             let (remote, received_at) = (server.time, Timestamp::now());
             let sample = ClockSample { sent_at, remote, received_at, resolution: Duration::ZERO };
             vec![version(server), clock::evaluate("clock", "the database", &sample)]
         })
         .await;
     let schema =
-        runner.run("migrations", examination.schema_version(), |version| vec![access::migrations(*version)]).await;
+        runner.run("migrations", diagnostics.schema_version(), |version| vec![access::migrations(*version)]).await;
     let size = server.as_ref().map_or(0, |server| server.bytes);
-    runner.run("settings", examination.settings(settings::NAMES), |found| settings::evaluate(found, size)).await;
-    runner.run("connections", examination.connections(), |found| vec![access::connections(found)]).await;
-    runner.run("listen", examination.listening(), |found| vec![access::listening(*found)]).await;
+    runner.run("settings", diagnostics.settings(settings::NAMES), |found| settings::evaluate(found, size)).await;
+    runner.run("connections", diagnostics.connections(), |found| vec![access::connections(found)]).await;
+    runner.run("listen", diagnostics.notify_check(), |found| vec![access::listening(*found)]).await;
     let sees_all = server.as_ref().is_none_or(|server| server.sees_all);
-    runner.run("old-transactions", examination.holders(), |found| vacuum::holders(found, sees_all)).await;
+    runner.run("old-transactions", diagnostics.vacuum_blockers(), |found| vacuum::blockers(found, sees_all)).await;
     // If the version is unknown, the schema probably exists.
     let has_schema = schema != Some(0);
-    runner.run("privileges", examination.lacks(), |found| vec![access::privileges(found, has_schema)]).await;
+    runner
+        .run("privileges", diagnostics.missing_privileges(), |found| vec![access::privileges(found, has_schema)])
+        .await;
     if has_schema {
-        runner.run("dead-rows", examination.tables(), |found| vacuum::tables(found)).await;
-        runner.run("partitions", examination.days(), |found| vec![access::partitions(found)]).await;
-        runner.run("standing", examination.standing(), snapshot::evaluate).await;
+        runner.run("dead-rows", diagnostics.tables(), |found| vacuum::tables(found)).await;
+        runner.run("partitions", diagnostics.partitions(), |found| vec![access::partitions(found)]).await;
+        runner.run("standing", diagnostics.snapshot(), snapshot::evaluate).await;
     }
     Report { checks: runner.checks, unreachable: false }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use orchestrix_postgres::diagnose::{Holder, HolderKind, Table};
+use orchestrix_postgres::diagnose::{BlockerKind, Table, VacuumBlocker};
 
 use crate::check::{Check, brief, bytes, join_first};
 
@@ -37,7 +37,7 @@ pub(super) fn tables(tables: &[Table]) -> Vec<Check> {
 
 fn dead_rows(tables: &[Table]) -> Check {
     const NAME: &str = "dead-rows";
-    let behind = |table: &&Table| table.dead >= FEW && table.dead as f64 > BEHIND_FACTOR * table.begins_at;
+    let behind = |table: &&Table| table.dead >= FEW && table.dead as f64 > BEHIND_FACTOR * table.vacuum_threshold;
     let describe = |table: &Table| {
         let vacuumed = table.vacuumed.map_or_else(|| "never".into(), |ago| format!("{} ago", brief(ago)));
         format!("{} has {} dead and {} live rows (last vacuum: {vacuumed})", table.name, table.dead, table.live)
@@ -55,17 +55,17 @@ fn dead_rows(tables: &[Table]) -> Check {
     )
 }
 
-/// Evaluates what holds vacuum back. Without `sees_all` the holders of other roles are missing.
-pub(super) fn holders(holders: &[Holder], sees_all: bool) -> Vec<Check> {
-    let mut checks = vec![transactions(holders, sees_all)];
-    checks.extend(slots(holders));
+/// Evaluates what holds vacuum back. Without `sees_all` the blockers of other roles are missing.
+pub(super) fn blockers(blockers: &[VacuumBlocker], sees_all: bool) -> Vec<Check> {
+    let mut checks = vec![transactions(blockers, sees_all)];
+    checks.extend(slots(blockers));
     checks
 }
 
-fn transactions(holders: &[Holder], sees_all: bool) -> Check {
+fn transactions(blockers: &[VacuumBlocker], sees_all: bool) -> Check {
     const NAME: &str = "old-transactions";
-    let aged = holders.iter().filter_map(|holder| Some((holder.age?, holder)));
-    let aged: Vec<(Duration, &Holder)> = aged.filter(|(age, _)| *age >= OPEN).collect();
+    let aged = blockers.iter().filter_map(|blocker| Some((blocker.age?, blocker)));
+    let aged: Vec<(Duration, &VacuumBlocker)> = aged.filter(|(age, _)| *age >= OPEN).collect();
     let Some((oldest, first)) = aged.iter().max_by_key(|(age, _)| *age) else {
         return match sees_all {
             true => Check::ok(NAME, "no old transaction holds vacuum back"),
@@ -76,10 +76,10 @@ fn transactions(holders: &[Holder], sees_all: bool) -> Check {
             ),
         };
     };
-    let shown = join_first(aged.iter().map(|(age, holder)| describe(holder, *age)));
+    let shown = join_first(aged.iter().map(|(age, blocker)| describe(blocker, *age)));
     let detail = format!("old transactions keep vacuum from removing dead rows: {shown}");
     let advice = match (first.kind, first.pid) {
-        (HolderKind::Prepared, _) => format!("run COMMIT PREPARED or ROLLBACK PREPARED '{}'", first.name),
+        (BlockerKind::Prepared, _) => format!("run COMMIT PREPARED or ROLLBACK PREPARED '{}'", first.name),
         (_, Some(pid)) => format!("end it in the program that started it, or run SELECT pg_terminate_backend({pid})"),
         _ => "end it in the program that started it".into(),
     };
@@ -89,39 +89,41 @@ fn transactions(holders: &[Holder], sees_all: bool) -> Check {
     }
 }
 
-fn describe(holder: &Holder, age: Duration) -> String {
+fn describe(blocker: &VacuumBlocker, age: Duration) -> String {
     let since = brief(age);
-    match (holder.kind, holder.pid) {
-        (HolderKind::Prepared, _) => format!("prepared transaction {:?} of {}, for {since}", holder.name, holder.owner),
-        (_, Some(pid)) => format!("{} of {} (pid {pid}, {}), for {since}", holder.name, holder.owner, holder.state),
-        _ => format!("{} of {}, for {since}", holder.name, holder.owner),
+    match (blocker.kind, blocker.pid) {
+        (BlockerKind::Prepared, _) => {
+            format!("prepared transaction {:?} of {}, for {since}", blocker.name, blocker.owner)
+        }
+        (_, Some(pid)) => format!("{} of {} (pid {pid}, {}), for {since}", blocker.name, blocker.owner, blocker.state),
+        _ => format!("{} of {}, for {since}", blocker.name, blocker.owner),
     }
 }
 
-fn slots(holders: &[Holder]) -> Vec<Check> {
+fn slots(blockers: &[VacuumBlocker]) -> Vec<Check> {
     let mut checks = Vec::new();
-    for holder in holders {
-        let old = holder.transactions.is_some_and(|n| n >= MANY_TRANSACTIONS);
-        match holder.kind {
-            HolderKind::Slot => {
-                let much_wal = holder.retained.filter(|n| *n >= MUCH_WAL);
-                let inactive = holder.state == "inactive";
-                let Some(why) = slot_problem(holder, old, much_wal, inactive) else { continue };
+    for blocker in blockers {
+        let old = blocker.transactions.is_some_and(|n| n >= MANY_TRANSACTIONS);
+        match blocker.kind {
+            BlockerKind::Slot => {
+                let much_wal = blocker.retained.filter(|n| *n >= MUCH_WAL);
+                let inactive = blocker.state == "inactive";
+                let Some(why) = slot_problem(blocker, old, much_wal, inactive) else { continue };
                 checks.push(Check::warning(
                     "replication-slots",
-                    format!("slot {} ({}) {why}", holder.name, holder.state),
+                    format!("slot {} ({}) {why}", blocker.name, blocker.state),
                     format!(
                         "let its consumer catch up; if it no longer has one, run SELECT pg_drop_replication_slot('{}')",
-                        holder.name
+                        blocker.name
                     ),
                 ));
             }
-            HolderKind::Standby if old => checks.push(Check::warning(
+            BlockerKind::Standby if old => checks.push(Check::warning(
                 "standbys",
                 format!(
                     "the standby {} holds vacuum back by {} transactions",
-                    holder.name,
-                    holder.transactions.unwrap_or(0)
+                    blocker.name,
+                    blocker.transactions.unwrap_or(0)
                 ),
                 "end its long queries, or turn hot_standby_feedback off there",
             )),
@@ -134,7 +136,7 @@ fn slots(holders: &[Holder]) -> Vec<Check> {
     checks
 }
 
-fn slot_problem(slot: &Holder, old: bool, much_wal: Option<u64>, inactive: bool) -> Option<String> {
+fn slot_problem(slot: &VacuumBlocker, old: bool, much_wal: Option<u64>, inactive: bool) -> Option<String> {
     match (much_wal, slot.transactions) {
         (Some(n), _) => Some(format!("retains {} of write-ahead log, which fills the disk", bytes(n))),
         (None, Some(n)) if old => Some(format!("holds vacuum back by {n} transactions")),

@@ -1,136 +1,136 @@
-//! What an examination finds: plain data, without a judgement.
+//! What the diagnostics report: plain data without a judgement.
 
 use std::time::Duration;
 
 use orchestrix_core::Timestamp;
 
-/// The server, and whose session it is.
+/// The server and the role of this session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Server {
-    /// Such as 150008.
+    /// The version as a number, such as 150008.
     pub version_number: i32,
-    /// Such as `15.8`.
+    /// The version, such as `15.8`.
     pub version: String,
-    /// What its clock says.
+    /// The time of the server's clock.
     pub time: Timestamp,
-    /// It follows another server, and takes no writes.
+    /// Whether the server is a standby, which accepts no writes.
     pub in_recovery: bool,
-    /// Whose session this is.
+    /// The role of this session.
     pub role: String,
-    /// Which database.
+    /// The name of the database.
     pub database: String,
-    /// How much of the disk that database takes.
+    /// The size of the database on disk.
     pub bytes: u64,
-    /// Sessions of other roles can be seen.
+    /// Whether this role sees sessions of other roles.
     pub sees_all: bool,
 }
 
-/// A setting as sessions of this role begin with it.
+/// A setting as new sessions of this role get it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its value, in units.
+    /// The value, in units.
     pub value: String,
     /// The unit, such as `8kB` or `ms`.
     pub unit: Option<String>,
 }
 
-/// A table of ours, as vacuum sees it.
+/// The state of a table of Orchestrix with regard to vacuum.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Table {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Rows, as far as the server has counted.
+    /// Live rows, as the server estimates.
     pub live: u64,
-    /// Rows that are gone and still in the way.
+    /// Dead rows that vacuum has not removed yet.
     pub dead: u64,
-    /// When it was last vacuumed.
+    /// The time since the last vacuum.
     pub vacuumed: Option<Duration>,
-    /// Autovacuum may work on it.
+    /// Whether autovacuum is enabled for the table.
     pub autovacuum: bool,
-    /// At how many dead rows autovacuum begins.
-    pub begins_at: f64,
+    /// The number of dead rows at which autovacuum starts.
+    pub vacuum_threshold: f64,
 }
 
-/// What keeps vacuum from removing rows, or the server from removing its log.
+/// What keeps vacuum from removing rows, or the server from removing WAL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HolderKind {
+pub enum BlockerKind {
     /// A session in a transaction.
     Session,
-    /// A transaction that was prepared, and neither committed nor rolled back since.
+    /// A prepared transaction that was neither committed nor rolled back.
     Prepared,
-    /// A standby that tells what it still reads.
+    /// A standby that reports what it still reads.
     Standby,
     /// A replication slot.
     Slot,
 }
 
-/// One of them.
+/// A session, transaction, standby or slot that blocks vacuum or retains WAL.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Holder {
-    /// Which kind.
-    pub kind: HolderKind,
-    /// Its process, if it has one.
+pub struct VacuumBlocker {
+    /// The kind.
+    pub kind: BlockerKind,
+    /// The process id, if there is a process.
     pub pid: Option<i32>,
-    /// What it calls itself.
+    /// The name: the application, the prepared transaction, or the slot.
     pub name: String,
-    /// Whose it is.
+    /// The role or plugin that owns it.
     pub owner: String,
-    /// What it does.
+    /// The state, such as `idle in transaction`.
     pub state: String,
-    /// How long it has been at it.
+    /// How long its transaction has been open.
     pub age: Option<Duration>,
-    /// How many transactions ago what it holds on to was the present; none if it holds on to no row.
+    /// How many transactions old its snapshot is; `None` if it holds back no rows.
     pub transactions: Option<i32>,
-    /// How much of the log it holds back.
+    /// How many bytes of WAL it retains.
     pub retained: Option<u64>,
 }
 
 /// Connections to the whole server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Connections {
-    /// How many there may be.
-    pub most: u64,
-    /// How many of them are kept for others than ordinary roles.
+    /// The server's limit.
+    pub max: u64,
+    /// How many of them are reserved for superusers and special roles.
     pub reserved: u64,
-    /// How many are taken.
-    pub taken: u64,
-    /// How many of those call themselves orchestrix.
-    pub ours: u64,
+    /// How many are in use.
+    pub used: u64,
+    /// How many of those belong to Orchestrix.
+    pub orchestrix: u64,
 }
 
-/// Whether hints from other processes come through.
+/// Whether notifications of other processes are delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Listening {
-    /// They do, after so long.
-    Hears(Duration),
-    /// Two connections were served by one session: a pooler lends sessions by the transaction.
+pub enum NotifyCheck {
+    /// A notification was delivered after this time.
+    Delivered(Duration),
+    /// A pooler in transaction mode lends sessions, so LISTEN cannot work.
     Pooled,
-    /// Nothing was heard in time.
-    Deaf,
+    /// No notification was delivered in time.
+    TimedOut,
 }
 
-/// Something that this role may not do.
+/// Privileges that this role lacks on an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lack {
-    /// `database`, `schema`, `table`, `sequence` or `function`.
+pub struct MissingPrivileges {
+    /// The kind of the object: `database`, `schema`, `table`, `sequence` or `function`.
     pub kind: String,
-    /// Its name.
+    /// The name of the object.
     pub name: String,
-    /// What is lacking, such as `INSERT` or `OWNER`.
+    /// The missing privileges, such as `INSERT` or `OWNER`.
     pub privileges: Vec<String>,
 }
 
-/// A table that is kept by days.
+/// The partitions of a table that is partitioned by day.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Days {
-    /// Its name.
+pub struct Partitions {
+    /// The name of the table.
     pub table: String,
-    /// There is a place for today.
+    /// Whether today's partition exists.
     pub today: bool,
-    /// There is a place for tomorrow.
+    /// Whether tomorrow's partition exists.
     pub tomorrow: bool,
-    /// Rows went where no day is.
-    pub default_taken: bool,
+    /// Whether the default partition holds rows.
+    pub default_used: bool,
 }

@@ -1,4 +1,4 @@
-//! Whether LISTEN works, or a pooler that lends sessions by the transaction is in the way.
+//! Whether notifications are delivered, or a pooler in transaction mode prevents LISTEN.
 
 use std::time::{Duration, Instant};
 
@@ -6,38 +6,38 @@ use futures_util::{StreamExt, stream};
 use orchestrix_store::{Result, StoreError};
 use tokio_postgres::{AsyncMessage, NoTls};
 
-use super::facts::Listening;
+use super::facts::NotifyCheck;
 use crate::{
     database::{Connection, Database, config},
     error::store_error,
 };
 
-/// How long a word may take from one session to another.
-const PATIENCE: Duration = Duration::from_secs(3);
-/// How often it is tried to be given somebody else's session.
+/// How long a notification may take.
+const TIMEOUT: Duration = Duration::from_secs(3);
+/// How often the pooler is tested for lending a session of another client.
 const ROUNDS: usize = 20;
 
-pub(super) async fn listening(database: &Database) -> Result<Listening> {
+pub(super) async fn check(database: &Database) -> Result<NotifyCheck> {
     if is_pooled(database).await? {
-        // To listen would leave a subscription on a session that others are lent.
-        return Ok(Listening::Pooled);
+        // LISTEN would stay on a session that the pooler lends to other clients.
+        return Ok(NotifyCheck::Pooled);
     }
-    match tokio::time::timeout(PATIENCE, hears(database)).await {
-        Ok(heard) => heard,
-        Err(_) => Ok(Listening::Deaf),
+    match tokio::time::timeout(TIMEOUT, notify_self(database)).await {
+        Ok(result) => result,
+        Err(_) => Ok(NotifyCheck::TimedOut),
     }
 }
 
-// A connection of one's own is one session for its whole life, and nobody else's. A pooler gives what one has given back to
-// whoever asks next: us, unless others who go through it are quicker, and those are not quicker every time.
+// A direct connection keeps one session of its own. A pooler lends a returned session to the next client: to this one,
+// unless another client of the pooler is quicker, which does not happen in every round.
 async fn is_pooled(database: &Database) -> Result<bool> {
     let first = database.connection().await?;
     let second = database.connection().await?;
     for _ in 0..ROUNDS {
-        let before = session(&first).await?;
+        let before = session_pid(&first).await?;
         second.begin("").await?;
-        let other = session(&second).await;
-        let after = session(&first).await;
+        let other = session_pid(&second).await;
+        let after = session_pid(&first).await;
         second.rollback().await?;
         if other? == before || after? != before {
             return Ok(true);
@@ -46,12 +46,12 @@ async fn is_pooled(database: &Database) -> Result<bool> {
     Ok(false)
 }
 
-async fn session(connection: &Connection<'_>) -> Result<i32> {
+async fn session_pid(connection: &Connection<'_>) -> Result<i32> {
     let rows = connection.fetch("SELECT pg_backend_pid()").await?;
-    rows.first().map(|row| row.get(0)).ok_or_else(|| StoreError::Backend("a session has no number".into()))
+    rows.first().map(|row| row.get(0)).ok_or_else(|| StoreError::Backend("pg_backend_pid() returned no row".into()))
 }
 
-async fn hears(database: &Database) -> Result<Listening> {
+async fn notify_self(database: &Database) -> Result<NotifyCheck> {
     let channel = format!("orchestrix_doctor_{:016x}", rand::random::<u64>());
     let (client, mut connection) = config(&database.options)?.connect(NoTls).await.map_err(store_error)?;
     let mut messages = stream::poll_fn(move |context| connection.poll_message(context));
@@ -67,12 +67,12 @@ async fn hears(database: &Database) -> Result<Listening> {
                 database.connection().await?.execute(&format!("NOTIFY {channel}")).await?;
             }
             message = messages.next() => match message {
-                Some(Ok(AsyncMessage::Notification(heard))) if heard.channel() == channel => {
-                    return Ok(Listening::Hears(begun.map(|begun| begun.elapsed()).unwrap_or_default()));
+                Some(Ok(AsyncMessage::Notification(received))) if received.channel() == channel => {
+                    return Ok(NotifyCheck::Delivered(begun.map(|begun| begun.elapsed()).unwrap_or_default()));
                 }
                 Some(Ok(_)) => {}
                 Some(Err(error)) => return Err(store_error(error)),
-                None => return Err(StoreError::Unavailable("the connection was closed".into())),
+                None => return Err(StoreError::Unavailable("the server closed the listening connection".into())),
             }
         }
     }

@@ -1,8 +1,7 @@
-//! A look at a database by somebody who wants to know what is wrong with it.
+//! Read-only diagnostics of a database, for `orchestrix doctor`.
 //!
-//! Nothing is changed, and nothing is relied on: every question is a transaction of its own that is read-only, short, and
-//! rolled back, so that one which fails spoils no other, and a pooler may stand between. What is found is plain data; what
-//! to think of it is for whoever asked.
+//! Every query is a short read-only transaction of its own that is rolled back: a failed query does not affect the
+//! others, and a pooler may be in between. The results are plain data; the caller judges them.
 
 mod facts;
 mod listen;
@@ -12,43 +11,47 @@ use std::time::{Duration, Instant};
 use orchestrix_store::{Epoch, Result, StoreError, StoreSnapshot};
 use tokio_postgres::Row;
 
-pub use facts::{Connections, Days, Holder, HolderKind, Lack, Listening, Server, Setting, Table};
+pub use facts::{
+    BlockerKind, Connections, MissingPrivileges, NotifyCheck, Partitions, Server, Setting, Table, VacuumBlocker,
+};
 
 use crate::{
     PostgresOptions, coordination,
     database::{Connection, Database, Params},
-    inspect, migrate,
+    inspect::read_time,
+    migrate, queue,
     statement::{
-        DEPTHS, DIAGNOSE_CONNECTIONS, DIAGNOSE_DEAD, DIAGNOSE_HOLDERS, DIAGNOSE_PARTITIONS, DIAGNOSE_PRIVILEGES,
-        DIAGNOSE_SERVER, DIAGNOSE_SETTINGS, DIAGNOSE_TABLES, LANES, NODES, OLDEST, Statement, TERM, TIME, WORKERS,
+        CLAIMABLE_LANES, CURRENT_TIME, DIAGNOSE_CONNECTIONS, DIAGNOSE_DEAD_JOBS, DIAGNOSE_PARTITIONS,
+        DIAGNOSE_PRIVILEGES, DIAGNOSE_SERVER, DIAGNOSE_SETTINGS, DIAGNOSE_TABLES, DIAGNOSE_VACUUM_BLOCKERS,
+        LEADER_TERM, LIST_NODES, LIST_WORKERS, OLDEST_CLAIMABLE, QUEUE_DEPTHS, Statement,
     },
     worker,
 };
 
-/// How long the server works on one question.
-const PATIENCE: Duration = Duration::from_secs(4);
-/// Round trips of which the quickest counts.
+/// The time limit of one query.
+const TIMEOUT: Duration = Duration::from_secs(4);
+/// The number of round trips measured.
 const ROUND_TRIPS: usize = 5;
-/// The most of anything that is listed.
-const MOST: i64 = 1_000;
-/// Without sequential scans, like every statement of the store: some of them are its own.
-const CAREFULLY: &str = "SET TRANSACTION READ ONLY; SET LOCAL statement_timeout = '4s'; SET LOCAL lock_timeout = '1s'; \
+/// The most rows of a list.
+const MAX_ROWS: i64 = 1_000;
+/// The settings of each transaction. Some queries are the store's own, which rely on disabled sequential scans.
+const READ_ONLY: &str = "SET TRANSACTION READ ONLY; SET LOCAL statement_timeout = '4s'; SET LOCAL lock_timeout = '1s'; \
                          SET LOCAL enable_seqscan = off; SET LOCAL jit = off";
 
-/// A database that is being looked at.
+/// A connection to a database for diagnostics.
 #[derive(Debug)]
-pub struct Examination {
+pub struct Diagnostics {
     database: Database,
 }
 
-impl Examination {
-    /// Connects, once.
-    pub async fn begin(options: PostgresOptions) -> Result<Self> {
+impl Diagnostics {
+    /// Connects. Does not wait for a database that is still starting.
+    pub async fn connect(options: PostgresOptions) -> Result<Self> {
         let options = PostgresOptions {
             connections: 3,
-            statement_timeout: PATIENCE,
-            lock_timeout: PATIENCE,
-            // A pooler may refuse what it would have to remember.
+            statement_timeout: TIMEOUT,
+            lock_timeout: TIMEOUT,
+            // A pooler may refuse prepared statements and session settings.
             prepare: false,
             session_settings: false,
             listen: false,
@@ -60,153 +63,167 @@ impl Examination {
         Ok(Self { database })
     }
 
-    /// How long the quickest of a few round trips took.
+    /// The shortest of a few round trips.
     pub async fn round_trip(&self) -> Result<Duration> {
         let connection = self.database.connection().await?;
-        let mut quickest = Duration::MAX;
+        let mut shortest = Duration::MAX;
         for _ in 0..ROUND_TRIPS {
             let begun = Instant::now();
             connection.execute("").await?;
-            quickest = quickest.min(begun.elapsed());
+            shortest = shortest.min(begun.elapsed());
         }
-        Ok(quickest)
+        Ok(shortest)
     }
 
-    /// What the server is.
+    /// The server and the role of this session.
     pub async fn server(&self) -> Result<Server> {
-        let row = one(self.ask(&DIAGNOSE_SERVER, &[]).await?)?;
+        let row = one(self.query(&DIAGNOSE_SERVER, &[]).await?)?;
         Ok(Server {
-            version_number: row.get(0),
-            version: row.get(1),
-            time: row.get(2),
-            in_recovery: row.get(3),
-            role: row.get(4),
-            database: row.get(5),
-            bytes: count(row.get(6)),
-            sees_all: row.get(7),
+            version_number: row.get("version_number"),
+            version: row.get("version"),
+            time: row.get("time"),
+            in_recovery: row.get("in_recovery"),
+            role: row.get("role"),
+            database: row.get("database"),
+            bytes: count(row.get("bytes")),
+            sees_all: row.get("sees_all"),
         })
     }
 
-    /// The version of the schema; 0 where there is none.
+    /// The schema version; 0 if the database has no schema.
     pub async fn schema_version(&self) -> Result<i32> {
         let connection = self.database.connection().await?;
-        connection.begin(CAREFULLY).await?;
+        connection.begin(READ_ONLY).await?;
         let version = migrate::current_version(&connection).await;
         connection.rollback().await?;
         version
     }
 
-    /// Those of these settings that the server knows.
+    /// Settings by name. Names that the server does not know are left out.
     pub async fn settings(&self, names: &[&str]) -> Result<Vec<Setting>> {
-        let rows = self.ask(&DIAGNOSE_SETTINGS, &[&names]).await?;
-        Ok(rows.iter().map(|row| Setting { name: row.get(0), value: row.get(1), unit: row.get(2) }).collect())
+        let rows = self.query(&DIAGNOSE_SETTINGS, &[&names]).await?;
+        let setting = |row: &Row| Setting { name: row.get("name"), value: row.get("reset_val"), unit: row.get("unit") };
+        Ok(rows.iter().map(setting).collect())
     }
 
-    /// Our tables, those with the most dead rows first.
+    /// The tables of Orchestrix, those with the most dead rows first.
     pub async fn tables(&self) -> Result<Vec<Table>> {
-        let rows = self.ask(&DIAGNOSE_TABLES, &[&MOST]).await?;
+        let rows = self.query(&DIAGNOSE_TABLES, &[&MAX_ROWS]).await?;
         let table = |row: &Row| Table {
-            name: row.get(0),
-            live: count(row.get(1)),
-            dead: count(row.get(2)),
-            vacuumed: row.get::<_, Option<f64>>(3).map(seconds),
-            autovacuum: row.get(4),
-            begins_at: row.get(5),
+            name: row.get("name"),
+            live: count(row.get("live")),
+            dead: count(row.get("dead")),
+            vacuumed: row.get::<_, Option<f64>>("vacuumed_seconds_ago").map(seconds),
+            autovacuum: row.get("autovacuum"),
+            vacuum_threshold: row.get("vacuum_threshold"),
         };
         Ok(rows.iter().map(table).collect())
     }
 
-    /// Who keeps vacuum from its work, the oldest first.
-    pub async fn holders(&self) -> Result<Vec<Holder>> {
-        let rows = self.ask(&DIAGNOSE_HOLDERS, &[&MOST]).await?;
-        let holder = |row: &Row| Holder {
-            kind: match row.get(0) {
-                "session" => HolderKind::Session,
-                "prepared" => HolderKind::Prepared,
-                "standby" => HolderKind::Standby,
-                _ => HolderKind::Slot,
+    /// What blocks vacuum, the oldest first.
+    pub async fn vacuum_blockers(&self) -> Result<Vec<VacuumBlocker>> {
+        let rows = self.query(&DIAGNOSE_VACUUM_BLOCKERS, &[&MAX_ROWS]).await?;
+        let blocker = |row: &Row| VacuumBlocker {
+            kind: match row.get("kind") {
+                "session" => BlockerKind::Session,
+                "prepared" => BlockerKind::Prepared,
+                "standby" => BlockerKind::Standby,
+                _ => BlockerKind::Slot,
             },
-            pid: row.get(1),
-            name: row.get(2),
-            owner: row.get(3),
-            state: row.get(4),
-            age: row.get::<_, Option<f64>>(5).map(seconds),
-            transactions: row.get(6),
-            retained: row.get::<_, Option<i64>>(7).map(count),
+            pid: row.get("pid"),
+            name: row.get("name"),
+            owner: row.get("owner"),
+            state: row.get("state"),
+            age: row.get::<_, Option<f64>>("seconds").map(seconds),
+            transactions: row.get("transactions"),
+            retained: row.get::<_, Option<i64>>("retained").map(count),
         };
-        Ok(rows.iter().map(holder).collect())
+        Ok(rows.iter().map(blocker).collect())
     }
 
-    /// How many connections are taken.
+    /// The server's connections.
     pub async fn connections(&self) -> Result<Connections> {
-        let row = one(self.ask(&DIAGNOSE_CONNECTIONS, &[]).await?)?;
-        let [most, reserved, taken, ours] = [0, 1, 2, 3].map(|column| count(row.get(column)));
-        Ok(Connections { most, reserved, taken, ours })
+        let row = one(self.query(&DIAGNOSE_CONNECTIONS, &[]).await?)?;
+        Ok(Connections {
+            max: count(row.get("max_connections")),
+            reserved: count(row.get("reserved")),
+            used: count(row.get("used")),
+            orchestrix: count(row.get("orchestrix")),
+        })
     }
 
-    /// Whether a process hears what another one says.
-    pub async fn listening(&self) -> Result<Listening> {
-        listen::listening(&self.database).await
+    /// Whether notifications are delivered.
+    pub async fn notify_check(&self) -> Result<NotifyCheck> {
+        listen::check(&self.database).await
     }
 
-    /// What this role may not do.
-    pub async fn lacks(&self) -> Result<Vec<Lack>> {
-        let rows = self.ask(&DIAGNOSE_PRIVILEGES, &[&MOST]).await?;
-        Ok(rows.iter().map(|row| Lack { kind: row.get(0), name: row.get(1), privileges: row.get(2) }).collect())
+    /// The privileges that this role lacks.
+    pub async fn missing_privileges(&self) -> Result<Vec<MissingPrivileges>> {
+        let rows = self.query(&DIAGNOSE_PRIVILEGES, &[&MAX_ROWS]).await?;
+        let missing = |row: &Row| MissingPrivileges {
+            kind: row.get("kind"),
+            name: row.get("name"),
+            privileges: row.get("missing"),
+        };
+        Ok(rows.iter().map(missing).collect())
     }
 
-    /// Whether days have their places.
-    pub async fn days(&self) -> Result<Vec<Days>> {
-        let rows = self.ask(&DIAGNOSE_PARTITIONS, &[]).await?;
-        let days =
-            |row: &Row| Days { table: row.get(0), today: row.get(1), tomorrow: row.get(2), default_taken: row.get(3) };
-        Ok(rows.iter().map(days).collect())
+    /// Whether the daily partitions exist.
+    pub async fn partitions(&self) -> Result<Vec<Partitions>> {
+        let rows = self.query(&DIAGNOSE_PARTITIONS, &[]).await?;
+        let partitions = |row: &Row| Partitions {
+            table: row.get("parent"),
+            today: row.get("today"),
+            tomorrow: row.get("tomorrow"),
+            default_used: row.get("default_used"),
+        };
+        Ok(rows.iter().map(partitions).collect())
     }
 
-    /// Who leads, who works, what waits.
-    pub async fn standing(&self) -> Result<StoreSnapshot> {
+    /// The leader, nodes, workers and queues.
+    pub async fn snapshot(&self) -> Result<StoreSnapshot> {
         let connection = self.database.connection().await?;
-        connection.begin(CAREFULLY).await?;
-        let standing = standing(&connection).await;
+        connection.begin(READ_ONLY).await?;
+        let snapshot = snapshot(&connection).await;
         connection.rollback().await?;
-        standing
+        snapshot
     }
 
-    async fn ask(&self, statement: &Statement, params: Params<'_>) -> Result<Vec<Row>> {
+    async fn query(&self, statement: &Statement, params: Params<'_>) -> Result<Vec<Row>> {
         let connection = self.database.connection().await?;
-        connection.begin(CAREFULLY).await?;
+        connection.begin(READ_ONLY).await?;
         let rows = connection.query(statement, params).await;
         connection.rollback().await?;
         rows
     }
 }
 
-async fn standing(connection: &Connection<'_>) -> Result<StoreSnapshot> {
-    let most = StoreSnapshot::MAX_ROWS as i64;
+async fn snapshot(connection: &Connection<'_>) -> Result<StoreSnapshot> {
+    let limit = StoreSnapshot::MAX_ROWS as i64;
     let none: &[&str] = &[];
-    let now = one(connection.query(&TIME, &[]).await?)?.get(0);
-    let epoch = Epoch(one(connection.query(&TERM, &[]).await?)?.get(0));
-    let nodes = connection.query(&NODES, &[&"", &most]).await?;
-    let workers = connection.query(&WORKERS, &[&"", &most]).await?;
-    let mut queues = inspect::Counted::read(&connection.query(&DEPTHS, &[&"", &most]).await?)?;
-    if let Some([first, last]) = queues.ends() {
-        queues.age(&connection.query(&OLDEST, &[&first, &last, &inspect::MAX_HOPS]).await?);
+    let now = read_time(&connection.query(&CURRENT_TIME, &[]).await?)?;
+    let epoch = Epoch(one(connection.query(&LEADER_TERM, &[]).await?)?.get("epoch"));
+    let nodes = connection.query(&LIST_NODES, &[&"", &limit]).await?;
+    let workers = connection.query(&LIST_WORKERS, &[&"", &limit]).await?;
+    let mut queues = queue::QueueDepths::read(&connection.query(&QUEUE_DEPTHS, &[&"", &limit]).await?)?;
+    if let Some([first, last]) = queues.first_and_last() {
+        queues.set_ages(&connection.query(&OLDEST_CLAIMABLE, &[&first, &last, &queue::MAX_HOPS]).await?);
     }
-    let lanes = connection.query(&LANES, &[&none, &none, &most]).await?;
-    let dead = one(connection.query(&DIAGNOSE_DEAD, &[&(StoreSnapshot::MAX_DEAD as i64)]).await?)?;
+    let lanes = connection.query(&CLAIMABLE_LANES, &[&none, &none, &limit]).await?;
+    let dead = one(connection.query(&DIAGNOSE_DEAD_JOBS, &[&(StoreSnapshot::MAX_DEAD as i64)]).await?)?;
     Ok(StoreSnapshot {
         now,
         epoch,
-        nodes: nodes.iter().map(coordination::status).collect(),
+        nodes: nodes.iter().map(coordination::node_status).collect(),
         workers: workers.iter().map(worker::status).collect::<Result<_>>()?,
-        queues: queues.queues(),
-        lanes: lanes.iter().map(inspect::lane).collect(),
-        dead: count(dead.get(0)),
+        queues: queues.into_vec(),
+        lanes: lanes.iter().map(queue::lane).collect(),
+        dead: count(dead.get("dead")),
     })
 }
 
 fn one(rows: Vec<Row>) -> Result<Row> {
-    rows.into_iter().next().ok_or_else(|| StoreError::Backend("the database answered without a row".into()))
+    rows.into_iter().next().ok_or_else(|| StoreError::Backend("a diagnostic query returned no row".into()))
 }
 
 fn count(n: i64) -> u64 {

@@ -1,4 +1,4 @@
-//! The store's specification, on a clock that the tests set.
+//! The conformance suite, on a clock that the tests set.
 
 use std::sync::Arc;
 

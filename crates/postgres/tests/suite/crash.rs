@@ -1,7 +1,7 @@
-//! Processes and servers that are killed at any moment: what was acknowledged stands, and nothing is lost or done twice.
+//! Processes and servers killed at random moments: acknowledged calls are durable, and no job is lost or done twice.
 //!
-//! The process to be killed is this test binary, started anew to do one thing over and over and to write a line for
-//! every answer it got.
+//! The killed process is this test binary, started again with one task that it repeats. It writes a line for every
+//! answer.
 
 use std::{
     collections::HashSet,
@@ -22,19 +22,19 @@ use orchestrix_testkit::PostgresServer;
 use tokio_postgres::Client;
 
 use crate::{
-    books,
+    invariants,
     jobs::*,
     locks::{LIMIT, until},
     support,
 };
 
 const ROUNDS: usize = 15;
-/// What the process is to do, and where.
+/// The task of the process, and its database.
 const TASK: &str = "ORCHESTRIX_CRASH_TASK";
 const URL: &str = "ORCHESTRIX_CRASH_URL";
 const ACKNOWLEDGED: &str = "acknowledged ";
 
-/// Not a test: the body of the processes that are killed.
+/// Not a test: the body of the processes that the tests kill.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "runs only as the process that other tests start and kill"]
 async fn work_until_killed() {
@@ -66,11 +66,11 @@ async fn work_until_killed() {
                 println!("{ACKNOWLEDGED}{token}");
             }
         },
-        other => panic!("{other} is no task"),
+        other => panic!("unknown task {other}"),
     }
 }
 
-/// Starts a process, kills it after some answers and a moment more, and returns what it had acknowledged by then.
+/// Starts a process, kills it a random moment after a random number of answers, and returns the acknowledged lines.
 fn kill_in_the_middle_of(task: &str, url: &str) -> Vec<String> {
     let mut child = Command::new(env::current_exe().unwrap())
         .args(["--exact", "crash::work_until_killed", "--ignored", "--nocapture"])
@@ -87,7 +87,7 @@ fn kill_in_the_middle_of(task: &str, url: &str) -> Vec<String> {
     let mut acknowledged = Vec::new();
     let mut line = String::new();
     let mut killed = false;
-    // A line that was cut off in the middle was not acknowledged.
+    // A line without its end was not acknowledged.
     while output.read_line(&mut line).unwrap() > 0 && line.ends_with('\n') {
         acknowledged.extend(line.trim_end().strip_prefix(ACKNOWLEDGED).map(str::to_owned));
         line.clear();
@@ -101,16 +101,17 @@ fn kill_in_the_middle_of(task: &str, url: &str) -> Vec<String> {
         }
     }
     child.wait().unwrap();
-    assert!(killed, "the process ended by itself after {} answers", acknowledged.len());
+    assert!(killed, "the process ended before the kill, after {} answers", acknowledged.len());
     acknowledged
 }
 
-/// Kills a process in the middle of `task` and waits until the server has noticed: what was on its way is decided.
+/// Kills a process in the middle of `task` and waits until the server has ended its sessions, so that every open
+/// transaction is decided.
 async fn crash(task: &'static str, url: &str, client: &Client) -> Vec<String> {
     let url = url.to_owned();
     let acknowledged = tokio::task::spawn_blocking(move || kill_in_the_middle_of(task, &url)).await.unwrap();
     let sql = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'crash'";
-    until(client, "the server has ended the sessions of the dead", |n| n == 0, sql).await;
+    until(client, "the server has ended the sessions of the killed process", |n| n == 0, sql).await;
     acknowledged
 }
 
@@ -118,7 +119,7 @@ fn tokens(lines: &[String]) -> Vec<LeaseToken> {
     lines.iter().map(|line| line.parse().unwrap()).collect()
 }
 
-/// The tokens of the jobs in a table, by SQL.
+/// The tokens of the jobs in a table.
 async fn tokens_in(client: &Client, table: &str, state: &str) -> HashSet<LeaseToken> {
     let sql = format!("SELECT id, lease_counter, lease_secret FROM orchestrix.{table} WHERE state = '{state}'");
     let rows = client.query(&sql, &[]).await.unwrap();
@@ -130,17 +131,17 @@ async fn tokens_in(client: &Client, table: &str, state: &str) -> HashSet<LeaseTo
     rows.iter().map(token).collect()
 }
 
-/// Lets every lease run out and takes it back; answers how many.
-async fn take_back(store: &PostgresStore, client: &Client) -> usize {
+/// Expires and reaps every lease; returns how many.
+async fn reap_all(store: &PostgresStore, client: &Client) -> usize {
     let sql = "UPDATE orchestrix.job SET lease_expires_at = now() - interval '1 second' WHERE state = 'running'";
     let expired = client.execute(sql, &[]).await.unwrap();
     let swept = store.reap_leases(Fence::NONE, 10_000, u16::MAX).await.unwrap();
-    assert_eq!(swept.count as u64, expired, "every lease is taken back, and once");
+    assert_eq!(swept.count as u64, expired, "every expired lease should be reaped once");
     swept.count
 }
 
-/// Works off all that is left; every one of the `n` jobs must then have been completed, each once.
-async fn work_off(store: &PostgresStore, client: &Client, n: usize) {
+/// Completes all remaining jobs. Asserts that all `n` jobs are then completed, each once.
+async fn complete_rest(store: &PostgresStore, client: &Client, n: usize) {
     let tokens: Vec<LeaseToken> = claim_all(store).await.into_iter().map(|claimed| claimed.token).collect();
     for some in tokens.chunks(1_000) {
         let items = some.iter().map(|token| OutcomeReport { token: *token, outcome: Outcome::DONE }).collect();
@@ -149,69 +150,69 @@ async fn work_off(store: &PostgresStore, client: &Client, n: usize) {
     let sql = "SELECT count(*), count(*) FILTER (WHERE state = 'completed' AND attempts = lease_counter) FROM orchestrix.jobs";
     let row = client.query_one(sql, &[]).await.unwrap();
     assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (n as i64, n as i64));
-    books::assert_balanced(client).await;
+    invariants::assert_consistent(client).await;
 }
 
-/// A job that any number of crashes does not wear out.
-fn patient() -> NewJob {
+/// A job with enough attempts for any number of crashes.
+fn durable_job() -> NewJob {
     NewJob { max_attempts: NewJob::MAX_ATTEMPTS, ..job("t") }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_enqueue_that_was_acknowledged_before_a_kill_is_there() {
+async fn every_enqueue_acknowledged_before_a_kill_is_durable() {
     let (store, database) = support::store().await;
     let client = support::connect(database.url()).await;
     let mut acknowledged = HashSet::new();
     for _ in 0..ROUNDS {
         for line in crash("enqueue", database.url(), &client).await {
-            assert!(acknowledged.insert(line.parse::<JobId>().unwrap()), "two jobs were given one id");
+            assert!(acknowledged.insert(line.parse::<JobId>().unwrap()), "two jobs have the same id");
         }
     }
     let claimed: Vec<JobId> = claim_all(&store).await.iter().map(|claimed| claimed.id()).collect();
-    let there: HashSet<JobId> = claimed.iter().copied().collect();
-    assert_eq!(there.len(), claimed.len());
-    assert!(acknowledged.is_subset(&there), "an acknowledged job is missing");
-    println!("{} acknowledged, {} there", acknowledged.len(), there.len());
-    books::assert_balanced(&client).await;
+    let existing: HashSet<JobId> = claimed.iter().copied().collect();
+    assert_eq!(existing.len(), claimed.len());
+    assert!(acknowledged.is_subset(&existing), "an acknowledged job is missing");
+    println!("{} acknowledged, {} found", acknowledged.len(), existing.len());
+    invariants::assert_consistent(&client).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_job_whose_worker_was_killed_is_taken_back_and_done_once() {
+async fn every_job_of_a_killed_worker_is_reaped_and_completed_once() {
     let (store, database) = support::store().await;
     let client = support::connect(database.url()).await;
-    store.enqueue_jobs(vec![patient(); 2_000]).await.unwrap();
+    store.enqueue_jobs(vec![durable_job(); 2_000]).await.unwrap();
     let mut lost = 0;
     for _ in 0..ROUNDS {
         let owned = tokens(&crash("claim", database.url(), &client).await);
         let running = tokens_in(&client, "job", "running").await;
-        assert!(owned.iter().all(|token| running.contains(token)), "a claim that was acknowledged is not there");
-        lost += take_back(&store, &client).await;
-        assert_eq!(finish(&store, owned[0], Outcome::DONE).await, Err(FinishError::LeaseLost), "it came too late");
+        assert!(owned.iter().all(|token| running.contains(token)), "an acknowledged claim is missing");
+        lost += reap_all(&store, &client).await;
+        assert_eq!(finish(&store, owned[0], Outcome::DONE).await, Err(FinishError::LeaseLost), "the lease was reaped");
     }
     println!("{lost} leases lost");
-    work_off(&store, &client, 2_000).await;
+    complete_rest(&store, &client, 2_000).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_success_that_was_acknowledged_before_a_kill_stands_and_the_rest_is_done_once() {
+async fn every_completion_acknowledged_before_a_kill_is_durable_and_the_rest_completes_once() {
     let (store, database) = support::store().await;
     let client = support::connect(database.url()).await;
-    store.enqueue_jobs(vec![patient(); 3_000]).await.unwrap();
+    store.enqueue_jobs(vec![durable_job(); 3_000]).await.unwrap();
     let mut acknowledged = HashSet::new();
     for _ in 0..ROUNDS {
         for token in tokens(&crash("finish", database.url(), &client).await) {
             assert!(acknowledged.insert(token.job), "a job was completed twice");
         }
-        take_back(&store, &client).await;
+        reap_all(&store, &client).await;
     }
     let completed: HashSet<JobId> =
         tokens_in(&client, "history", "completed").await.into_iter().map(|token| token.job).collect();
-    assert!(acknowledged.is_subset(&completed), "an acknowledged success is missing");
+    assert!(acknowledged.is_subset(&completed), "an acknowledged completion is missing");
     println!("{} acknowledged, {} completed", acknowledged.len(), completed.len());
-    work_off(&store, &client, 3_000).await;
+    complete_rest(&store, &client, 3_000).await;
 }
 
-/// Calls that go on whatever happens, and what they were told.
+/// Calls that go on through every crash, and their answers.
 #[derive(Default)]
 struct Traffic {
     stopped: AtomicBool,
@@ -223,9 +224,9 @@ struct Traffic {
 impl Traffic {
     async fn produce(self: Arc<Self>, store: PostgresStore) {
         while !self.stopped.load(Ordering::Relaxed) {
-            match store.enqueue_job(patient()).await {
+            match store.enqueue_job(durable_job()).await {
                 Ok(enqueued) => self.enqueued.lock().unwrap().push(enqueued.id),
-                Err(error) => self.note(error).await,
+                Err(error) => self.count_error(error).await,
             }
         }
     }
@@ -233,7 +234,7 @@ impl Traffic {
     async fn work(self: Arc<Self>, store: PostgresStore) {
         while !self.stopped.load(Ordering::Relaxed) {
             if let Err(error) = self.work_once(&store).await {
-                self.note(error).await;
+                self.count_error(error).await;
             }
         }
     }
@@ -250,8 +251,8 @@ impl Traffic {
         Ok(())
     }
 
-    async fn note(&self, error: StoreError) {
-        assert!(matches!(error, StoreError::Unavailable(_)), "not what a caller would wait out: {error:?}");
+    async fn count_error(&self, error: StoreError) {
+        assert!(matches!(error, StoreError::Unavailable(_)), "not a transient error: {error:?}");
         self.errors.fetch_add(1, Ordering::Relaxed);
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
@@ -260,14 +261,14 @@ impl Traffic {
     async fn until_more(&self, what: &str, by: usize, count: impl Fn(&Self) -> usize) {
         let (begun, before) = (Instant::now(), count(self));
         while count(self) < before + by {
-            assert!(begun.elapsed() < LIMIT, "{what}: no more than {} within {LIMIT:?}", count(self));
+            assert!(begun.elapsed() < LIMIT, "{what}: only {} within {LIMIT:?}", count(self));
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_store_outlives_its_server_and_keeps_every_promise_it_made() {
+async fn a_store_survives_crashes_of_its_server_and_keeps_every_acknowledged_call() {
     let mut server = tokio::task::spawn_blocking(|| PostgresServer::builder().start().unwrap()).await.unwrap();
     let url = server.url("postgres");
     let store = PostgresStore::open(PostgresOptions::new(&url)).await.unwrap();
@@ -304,12 +305,12 @@ async fn a_store_outlives_its_server_and_keeps_every_promise_it_made() {
 
     let client = support::connect(&url).await;
     let rows = client.query("SELECT id, state = 'completed' FROM orchestrix.jobs", &[]).await.unwrap();
-    let there: HashSet<JobId> = rows.iter().map(|row| JobId::from_uuid(row.get(0))).collect();
+    let existing: HashSet<JobId> = rows.iter().map(|row| JobId::from_uuid(row.get(0))).collect();
     let completed: HashSet<JobId> =
         rows.iter().filter(|row| row.get(1)).map(|row| JobId::from_uuid(row.get(0))).collect();
-    assert!(traffic.enqueued.lock().unwrap().iter().all(|id| there.contains(id)), "an acknowledged job is missing");
-    assert!(traffic.finished.lock().unwrap().iter().all(|id| completed.contains(id)), "a success is missing");
+    assert!(traffic.enqueued.lock().unwrap().iter().all(|id| existing.contains(id)), "an acknowledged job is missing");
+    assert!(traffic.finished.lock().unwrap().iter().all(|id| completed.contains(id)), "a completion is missing");
     println!("{} enqueued, {} finished, {} errors", enqueued(&traffic), finished(&traffic), errors(&traffic));
-    books::assert_balanced(&client).await;
+    invariants::assert_consistent(&client).await;
     tokio::task::spawn_blocking(move || drop(server)).await.unwrap();
 }

@@ -1,4 +1,4 @@
-//! What is refused leaves nothing behind, and what is taken comes back exactly.
+//! Refused input leaves nothing behind, and accepted input comes back unchanged.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use orchestrix_testkit::TestDatabase;
 use tokio_postgres::Client;
 use uuid::Uuid;
 
-use crate::{books, jobs::*, support};
+use crate::{invariants, jobs::*, support};
 
 async fn scene() -> (PostgresStore, TestDatabase, Client) {
     let (store, database) = support::store().await;
@@ -19,7 +19,7 @@ async fn scene() -> (PostgresStore, TestDatabase, Client) {
     (store, database, client)
 }
 
-/// Everything that a refused call could have written.
+/// The number of rows in every table that a refused call could have written to.
 async fn rows(client: &Client) -> i64 {
     let sql = "SELECT (SELECT count(*) FROM orchestrix.jobs) + (SELECT count(*) FROM orchestrix.payload)
         + (SELECT count(*) FROM orchestrix.idempotency) + (SELECT count(*) FROM orchestrix.dependency)
@@ -31,7 +31,7 @@ async fn rows(client: &Client) -> i64 {
 fn bad_fields<T: std::fmt::Debug>(answer: Result<T>) -> Vec<String> {
     match answer {
         Err(StoreError::Invalid(invalid)) => invalid.errors.into_iter().map(|error| error.field).collect(),
-        other => panic!("not refused as invalid: {other:?}"),
+        other => panic!("expected an invalid-input error: {other:?}"),
     }
 }
 
@@ -48,7 +48,7 @@ fn reference(name: &str) -> DependsOn {
 }
 
 #[tokio::test]
-async fn a_job_with_bad_fields_leaves_nothing() {
+async fn a_job_with_invalid_fields_writes_nothing() {
     let (store, _database, client) = scene().await;
     let large = Json::trusted(&format!("\"{}\"", "x".repeat(Json::MAX_BYTES)));
     let cases: Vec<(&str, NewJob)> = vec![
@@ -68,7 +68,7 @@ async fn a_job_with_bad_fields_leaves_nothing() {
         ("traceparent", NewJob { traceparent: Some("\u{1b}[0m".into()), ..job("t") }),
         ("retry.jitter", NewJob { retry: RetryPolicy { jitter: f64::NAN, ..RetryPolicy::default() }, ..job("t") }),
         ("dependsOn", NewJob { depends_on: vec![DependsOn::Job(unknown())], ..job("t") }),
-        ("dependsOn", NewJob { depends_on: vec![reference("nobody")], ..job("t") }),
+        ("dependsOn", NewJob { depends_on: vec![reference("missing")], ..job("t") }),
     ];
     for (field, bad) in cases {
         assert_eq!(
@@ -85,7 +85,7 @@ async fn a_job_with_bad_fields_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_batch_with_a_cycle_or_an_unknown_parent_leaves_nothing() {
+async fn a_batch_with_a_cycle_or_an_unknown_parent_writes_nothing() {
     let (store, _database, client) = scene().await;
     let named = |name: &str, parents: Vec<DependsOn>| NewJob {
         reference: Some(name.into()),
@@ -97,13 +97,13 @@ async fn a_batch_with_a_cycle_or_an_unknown_parent_leaves_nothing() {
     assert_eq!(bad_fields(store.enqueue_jobs(cycle).await), ["jobs[0].dependsOn"]);
     let itself = vec![named("a", vec![reference("a")])];
     assert_eq!(bad_fields(store.enqueue_jobs(itself).await), ["jobs[0].dependsOn"]);
-    let stranger = vec![named("a", vec![]), named("b", vec![reference("a"), DependsOn::Job(unknown())])];
-    assert_eq!(bad_fields(store.enqueue_jobs(stranger).await), ["jobs[1].dependsOn"]);
+    let unknown_parent = vec![named("a", vec![]), named("b", vec![reference("a"), DependsOn::Job(unknown())])];
+    assert_eq!(bad_fields(store.enqueue_jobs(unknown_parent).await), ["jobs[1].dependsOn"]);
     assert_eq!(rows(&client).await, 0);
 }
 
 #[tokio::test]
-async fn a_key_that_was_used_for_another_request_spoils_its_whole_batch() {
+async fn a_reused_idempotency_key_with_another_request_fails_the_whole_batch() {
     let (store, _database, client) = scene().await;
     let first = enqueue(&store, keyed("k")).await;
     let before = rows(&client).await;
@@ -117,7 +117,7 @@ async fn a_key_that_was_used_for_another_request_spoils_its_whole_batch() {
     assert_eq!(rows(&client).await, before);
 }
 
-/// Tokens that own nothing, each wrong in another part.
+/// Tokens of no lease, each with another wrong part.
 fn foreign(token: LeaseToken) -> Vec<LeaseToken> {
     let nil = JobId::from_uuid(Uuid::nil());
     let mut tokens = vec![
@@ -134,14 +134,14 @@ fn foreign(token: LeaseToken) -> Vec<LeaseToken> {
 }
 
 #[tokio::test]
-async fn a_foreign_token_is_refused_by_every_verb_and_changes_nothing() {
+async fn every_verb_refuses_a_foreign_token_and_changes_nothing() {
     let (store, _database, client) = scene().await;
     let token = start(&store, job("t")).await.token;
     let waiting = enqueue(&store, job("t")).await;
     let everything = "SELECT jsonb_agg(j ORDER BY id)::text FROM orchestrix.job j";
     let before: String = client.query_one(everything, &[]).await.unwrap().get(0);
     let mut tokens = foreign(token);
-    // A job that nobody ever leased has neither a counter nor a secret that anybody could show.
+    // A job that was never leased has no counter or secret that could match.
     tokens.extend([0, 1].map(|counter| LeaseToken { job: waiting, counter, secret: Uuid::nil() }));
     for token in &tokens {
         for outcome in [
@@ -164,7 +164,7 @@ async fn a_foreign_token_is_refused_by_every_verb_and_changes_nothing() {
     assert_eq!(after, before);
     let logs: i64 = client.query_one("SELECT count(*) FROM orchestrix.log", &[]).await.unwrap().get(0);
     assert_eq!(logs, 0);
-    // Among good ones, they cost the good ones nothing.
+    // In a batch with a valid token, they do not affect that one.
     let mut items: Vec<OutcomeReport> =
         tokens.iter().map(|token| OutcomeReport { token: *token, outcome: Outcome::DONE }).collect();
     items.insert(3, OutcomeReport { token, outcome: Outcome::DONE });
@@ -172,11 +172,11 @@ async fn a_foreign_token_is_refused_by_every_verb_and_changes_nothing() {
     for (i, answer) in answers.into_iter().enumerate() {
         assert_eq!(answer, if i == 3 { Ok(JobState::Completed) } else { Err(FinishError::LeaseLost) });
     }
-    books::assert_balanced(&client).await;
+    invariants::assert_consistent(&client).await;
 }
 
 #[tokio::test]
-async fn bad_verdicts_progress_and_lines_change_nothing() {
+async fn invalid_outcomes_progress_and_log_lines_change_nothing() {
     let (store, _database, client) = scene().await;
     let token = start(&store, job("t")).await.token;
     let everything = "SELECT jsonb_agg(j)::text FROM orchestrix.job j";
@@ -185,12 +185,16 @@ async fn bad_verdicts_progress_and_lines_change_nothing() {
     for outcome in [Outcome::Snooze(Duration::MAX), late] {
         assert!(matches!(finish(&store, token, outcome).await, Err(FinishError::Invalid(_))));
     }
-    let said = |percent, message: &str| ProgressUpdate {
+    let progress = |percent, message: &str| ProgressUpdate {
         progress: Some(orchestrix_core::Progress { percent, message: Some(message.into()) }),
         checkpoint: None,
     };
-    for update in [said(Some(f64::NAN), "x"), said(Some(101.0), "x"), said(None, "\0"), said(None, &"x".repeat(1_025))]
-    {
+    for update in [
+        progress(Some(f64::NAN), "x"),
+        progress(Some(101.0), "x"),
+        progress(None, "\0"),
+        progress(None, &"x".repeat(1_025)),
+    ] {
         assert!(matches!(store.record_progress(token, update).await, Err(StoreError::Invalid(_))));
     }
     let line = |message: String| LogLine { at: None, level: LogLevel::Info, message };
@@ -203,7 +207,7 @@ async fn bad_verdicts_progress_and_lines_change_nothing() {
     assert_eq!(after, before);
 }
 
-/// Texts that a database which understood them would change.
+/// JSON texts that a database would change if it parsed them.
 fn exact() -> Vec<String> {
     vec![
         "null".into(),
@@ -243,14 +247,14 @@ async fn payloads_results_and_checkpoints_come_back_byte_for_byte() {
         let done = Outcome::Complete { result: Some(json) };
         assert_eq!(finish(&store, claimed.token, done).await, Ok(JobState::Completed));
         let job = get(&store, claimed.token.job).await;
-        assert_eq!(job.payload.as_str(), text, "kept: {shown}");
+        assert_eq!(job.payload.as_str(), text, "in history: {shown}");
         assert_eq!(job.result.unwrap().as_str(), text, "result: {shown}");
     }
-    books::assert_balanced(&client).await;
+    invariants::assert_consistent(&client).await;
 }
 
 #[tokio::test]
-async fn a_thousand_payloads_of_all_sizes_each_stay_with_their_job() {
+async fn a_thousand_payloads_of_all_sizes_stay_with_their_jobs() {
     let (store, _database, _client) = scene().await;
     let payload = |i: usize| Json::parse("payload", &format!("{{\"i\":{i},\"x\":\"{}\"}}", "x".repeat(i))).unwrap();
     let jobs = (0..1_000).map(|i| NewJob { payload: payload(i), ..job("t") }).collect();
@@ -264,7 +268,7 @@ async fn a_thousand_payloads_of_all_sizes_each_stay_with_their_job() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_job_that_the_database_refuses_fails_alone_among_those_it_came_with() {
+async fn a_job_that_the_database_refuses_does_not_fail_the_others_of_its_batch() {
     let (store, _database, client) = scene().await;
     client
         .batch_execute("ALTER TABLE orchestrix.job ADD CONSTRAINT no_poison CHECK (job_type <> 'poison')")
@@ -282,20 +286,20 @@ async fn one_job_that_the_database_refuses_fails_alone_among_those_it_came_with(
     }));
     for (kind, answer) in answers.await {
         match (kind, answer) {
-            ("t", answer) => drop(answer.expect("a job that is no worse for the company it came in")),
+            ("t", answer) => drop(answer.expect("a valid job is enqueued")),
             (_, Err(error @ StoreError::Backend(_))) => {
-                assert!(error.to_string().contains("no_poison"), "does not say why: {error}");
+                assert!(error.to_string().contains("no_poison"), "the reason is missing: {error}");
             }
             (_, other) => panic!("{other:?}"),
         }
     }
     assert_eq!(claim_all(&store).await.len(), 57);
     let keys: i64 = client.query_one("SELECT count(*) FROM orchestrix.idempotency", &[]).await.unwrap().get(0);
-    assert_eq!(keys, 57, "a refused job keeps no key");
-    // All or nothing, where that is what was asked for.
+    assert_eq!(keys, 57, "a refused job must not keep its key");
+    // A batch call is all or nothing.
     let refused = store.enqueue_jobs(vec![job("t"), job("poison"), job("t")]).await;
     let Err(error @ StoreError::Backend(_)) = refused else { panic!("{refused:?}") };
-    assert!(error.to_string().contains("no_poison"), "does not say why: {error}");
+    assert!(error.to_string().contains("no_poison"), "the reason is missing: {error}");
     assert!(claim(&store, 10).await.is_empty());
-    books::assert_balanced(&client).await;
+    invariants::assert_consistent(&client).await;
 }

@@ -1,4 +1,4 @@
-//! What the tests are written with: stores side by side, short names for jobs, and steps that must succeed.
+//! Test helpers: several stores on one database, short constructors of jobs, and steps that must succeed.
 
 use std::{
     future::Future,
@@ -16,21 +16,21 @@ use tokio::{sync::Barrier, task::JoinSet};
 
 use crate::locks::LIMIT;
 
-/// A store with few connections that waits long for locks: a busy machine must not turn a wait into an error.
+/// A store with few connections and long timeouts, so that a busy machine does not turn a wait into an error.
 pub(crate) async fn open(url: &str) -> PostgresStore {
     PostgresStore::open(options(url)).await.expect("a store")
 }
 
-/// Several stores on one database, each with connections and memories of its own, as several processes have them.
+/// Several stores on one database, each with its own connections and lanes, as in several processes.
 pub(crate) async fn open_many<const N: usize>(url: &str) -> [PostgresStore; N] {
     let mut stores = Vec::with_capacity(N);
     for _ in 0..N {
         stores.push(open(url).await);
     }
-    stores.try_into().expect("as many stores as were opened")
+    stores.try_into().expect("N stores were opened")
 }
 
-/// What [`open`] opens with; nothing is heard from other processes, so that whatever is found is found by looking.
+/// The options of [`open`]. The store does not listen, so it finds jobs of other stores only by polling.
 pub(crate) fn options(url: &str) -> PostgresOptions {
     PostgresOptions {
         connections: 4,
@@ -53,7 +53,7 @@ pub(crate) fn keyed(key: &str) -> NewJob {
     NewJob { idempotency_key: Some(IdempotencyKey::new(key).expect("a valid key")), ..job("keyed") }
 }
 
-/// A job that waits for others.
+/// A job that depends on others.
 pub(crate) fn child_of(parents: &[JobId]) -> NewJob {
     NewJob { depends_on: parents.iter().copied().map(DependsOn::Job).collect(), ..job("child") }
 }
@@ -70,7 +70,7 @@ pub(crate) fn worker(name: &str) -> WorkerName {
     WorkerName::new(name).expect("a valid name")
 }
 
-/// A failure that no further attempt would mend.
+/// A failure that is not retried.
 pub(crate) fn fatal() -> Outcome {
     Outcome::Fail { error: "no use".into(), retryable: false, retry_after: None }
 }
@@ -83,7 +83,7 @@ pub(crate) async fn claim(store: &PostgresStore, limit: usize) -> Vec<ClaimedJob
     store.claim_jobs(&ClaimRequest::any(worker("w"), limit)).await.expect("a valid request")
 }
 
-/// Claims until nothing is found. What was committed late, behind the place reached, may be left.
+/// Claims until nothing is found. Jobs that committed late, behind a lane cursor, may be left.
 pub(crate) async fn claim_all(store: &PostgresStore) -> Vec<ClaimedJob> {
     let mut all = Vec::new();
     loop {
@@ -95,12 +95,12 @@ pub(crate) async fn claim_all(store: &PostgresStore) -> Vec<ClaimedJob> {
     }
 }
 
-/// Claims the only claimable job, which another store may have made claimable: it is found by polling.
+/// Claims the only claimable job, by polling: another store may have made it claimable.
 pub(crate) async fn claim_soon(store: &PostgresStore) -> ClaimedJob {
     let begun = Instant::now();
     loop {
         let mut claimed = claim(store, 10).await;
-        assert!(claimed.len() < 2, "just one job should be claimable");
+        assert!(claimed.len() < 2, "exactly one job should be claimable");
         if let Some(claimed) = claimed.pop() {
             return claimed;
         }
@@ -113,12 +113,12 @@ pub(crate) async fn claim_soon(store: &PostgresStore) -> ClaimedJob {
 pub(crate) async fn start(store: &PostgresStore, job: NewJob) -> ClaimedJob {
     let id = enqueue(store, job).await;
     let mut claimed = claim(store, 10).await;
-    assert_eq!(claimed.len(), 1, "just one job should be claimable");
+    assert_eq!(claimed.len(), 1, "exactly one job should be claimable");
     assert_eq!(claimed[0].id(), id);
     claimed.remove(0)
 }
 
-/// Enqueues many jobs and claims them all; answers with their tokens.
+/// Enqueues many jobs and claims them all; returns their tokens.
 pub(crate) async fn start_many(store: &PostgresStore, job: &NewJob, n: usize) -> Vec<LeaseToken> {
     store.enqueue_jobs(vec![job.clone(); n]).await.expect("valid jobs");
     let claimed = claim_all(store).await;
@@ -131,21 +131,20 @@ pub(crate) async fn finish(
     token: LeaseToken,
     outcome: Outcome,
 ) -> Result<JobState, FinishError> {
-    let mut answers =
-        store.finish_attempts(vec![OutcomeReport { token, outcome }]).await.expect("a store that answers");
+    let mut answers = store.finish_attempts(vec![OutcomeReport { token, outcome }]).await.expect("the store answers");
     assert_eq!(answers.len(), 1);
     answers.remove(0)
 }
 
 pub(crate) async fn get(store: &PostgresStore, id: JobId) -> Job {
-    store.job(id).await.expect("a store that answers").expect("a job that exists")
+    store.job(id).await.expect("the store answers").expect("the job exists")
 }
 
 pub(crate) async fn state(store: &PostgresStore, id: JobId) -> JobState {
     get(store, id).await.state
 }
 
-/// Runs tasks that begin together and answers with what they found, in their order.
+/// Runs tasks that start at the same time; returns their results in order.
 pub(crate) async fn together<T, F>(tasks: impl IntoIterator<Item = F>) -> Vec<T>
 where
     T: Send + 'static,

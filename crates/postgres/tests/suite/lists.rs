@@ -1,4 +1,4 @@
-//! Lists over more jobs than one page looks at.
+//! Lists over more jobs than one page scans.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,19 +15,19 @@ use crate::{
     support,
 };
 
-/// Two jobs that are looked for, and behind them so many that a page from the newest on ends at the second.
-async fn buried(store: &PostgresStore) -> [JobId; 2] {
-    let old = store.enqueue_job(job("wanted")).await.expect("recorded").id;
-    let edge = store.enqueue_job(job("wanted")).await.expect("recorded").id;
+/// Two matching jobs, and enough newer ones that the scan of the first page ends at the second.
+async fn enqueue_below_others(store: &PostgresStore) -> [JobId; 2] {
+    let old = store.enqueue_job(job("wanted")).await.expect("enqueued").id;
+    let edge = store.enqueue_job(job("wanted")).await.expect("enqueued").id;
     let others: Vec<NewJob> = vec![job("other"); MAX_SCAN - 1];
-    store.enqueue_jobs(others).await.expect("recorded");
+    store.enqueue_jobs(others).await.expect("enqueued");
     [old, edge]
 }
 
 #[tokio::test]
-async fn a_page_ends_where_it_has_looked_at_enough_and_the_next_begins_there() {
+async fn a_page_ends_at_its_scan_limit_and_the_next_page_continues_there() {
     let (store, _database) = support::store().await;
-    let [old, edge] = buried(&store).await;
+    let [old, edge] = enqueue_below_others(&store).await;
     let filter = JobFilter { job_type: Some(JobType::trusted("wanted")), ..JobFilter::default() };
     let first = store.list_jobs(&filter, &PageRequest::first(10)).await.expect("a page");
     let ids = |page: &[orchestrix_store::JobSummary]| page.iter().map(|job| job.id).collect::<Vec<_>>();
@@ -39,9 +39,9 @@ async fn a_page_ends_where_it_has_looked_at_enough_and_the_next_begins_there() {
 }
 
 #[tokio::test]
-async fn what_runs_is_on_the_first_page_however_many_wait() {
+async fn running_jobs_are_on_the_first_page_however_many_are_pending() {
     let (store, _database) = support::store().await;
-    let ids = buried(&store).await;
+    let ids = enqueue_below_others(&store).await;
     let request =
         ClaimRequest { job_types: Some(vec![JobType::trusted("wanted")]), ..ClaimRequest::any(worker("w"), 10) };
     assert_eq!(store.claim_jobs(&request).await.expect("a claim").len(), 2);
@@ -57,17 +57,17 @@ async fn what_runs_is_on_the_first_page_however_many_wait() {
 }
 
 #[tokio::test]
-async fn a_job_is_found_by_time_though_the_clock_of_its_maker_is_off() {
+async fn a_job_is_found_by_time_although_the_clock_of_its_producer_is_off() {
     let database = support::database();
     let now = Timestamp::now();
-    let most = MAX_SKEW - Duration::from_secs(60);
-    for clock in [now + most, now - most] {
+    let skew = MAX_SKEW - Duration::from_secs(60);
+    for clock in [now + skew, now - skew] {
         let ids = IdSource::on(Arc::new(ManualClock::new(clock)));
         let options = PostgresOptions { ids, listen: false, ..PostgresOptions::new(database.url()) };
         let store = PostgresStore::open(options).await.expect("a store");
-        let id = store.enqueue_job(job("t")).await.expect("recorded").id;
-        let recorded = store.job(id).await.expect("an answer").expect("it is there").created_at;
-        for (from, to) in [(recorded, None), (recorded, Some(recorded + Duration::from_micros(1)))] {
+        let id = store.enqueue_job(job("t")).await.expect("enqueued").id;
+        let created = store.job(id).await.expect("the store answers").expect("the job exists").created_at;
+        for (from, to) in [(created, None), (created, Some(created + Duration::from_micros(1)))] {
             let filter = JobFilter { from: Some(from), to, ..JobFilter::default() };
             let page = store.list_jobs(&filter, &PageRequest::first(10)).await.expect("a page");
             assert_eq!(

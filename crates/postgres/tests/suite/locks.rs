@@ -1,6 +1,6 @@
-//! Holding a lock that a store needs, and seeing it wait.
+//! Holding a lock that a store needs, and observing that the store waits.
 //!
-//! A race is shown by stopping one side at the very point in question, not by hoping that two sides meet there.
+//! A test of a race stops one side at the critical point instead of hoping that two sides meet there.
 
 use std::time::{Duration, Instant};
 
@@ -9,13 +9,13 @@ use tokio_postgres::Client;
 
 use crate::support::connect;
 
-/// How long anything may take to happen on a machine that is busy with other things.
+/// How long any event may take on a busy machine.
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
-/// A transaction on a connection of its own, which holds whatever its statements lock until it ends.
-pub(crate) struct Holder(Client);
+/// A transaction on its own connection, which holds its locks until it ends.
+pub(crate) struct LockHolder(Client);
 
-impl Holder {
+impl LockHolder {
     pub(crate) async fn begin(url: &str) -> Self {
         let client = connect(url).await;
         client.batch_execute("BEGIN").await.unwrap();
@@ -27,20 +27,20 @@ impl Holder {
         &self.0
     }
 
-    /// Begins a transaction that has done `sql`.
+    /// Begins a transaction and runs `sql` in it.
     pub(crate) async fn with(url: &str, sql: &str) -> Self {
         let holder = Self::begin(url).await;
         holder.0.batch_execute(sql).await.unwrap();
         holder
     }
 
-    /// Begins a transaction that has moved `id` to the history already: whoever ends the job meanwhile gets as far as
-    /// recording its end, with the job's row locked, and waits there.
+    /// Begins a transaction that has inserted `id` into history: another session that completes the job locks its row and
+    /// then waits at the insert.
     pub(crate) async fn with_history_of(url: &str, id: JobId) -> Self {
         Self::with_finished(url, "history", "completed", id).await
     }
 
-    /// The same for jobs that die.
+    /// Like [`with_history_of`](LockHolder::with_history_of), for jobs that die.
     pub(crate) async fn with_dead(url: &str, id: JobId) -> Self {
         Self::with_finished(url, "dead", "dead", id).await
     }
@@ -63,12 +63,12 @@ impl Holder {
     }
 }
 
-/// How many sessions of the database wait for a lock.
+/// How many sessions wait for a lock.
 pub(crate) async fn waiting(watcher: &Client) -> i64 {
     watcher.query_one(WAITING, &[]).await.unwrap().get(0)
 }
 
-/// Returns once `n` sessions of the database wait for a lock.
+/// Waits until `n` sessions wait for a lock.
 pub(crate) async fn until_waiting(watcher: &Client, n: i64) {
     until(watcher, &format!("{n} sessions wait for a lock"), |row| row == n, WAITING).await;
 }
@@ -76,15 +76,15 @@ pub(crate) async fn until_waiting(watcher: &Client, n: i64) {
 const WAITING: &str = "SELECT count(*) FROM pg_stat_activity
     WHERE datname = current_database() AND backend_type = 'client backend' AND wait_event_type = 'Lock'";
 
-/// Looks again and again until the number that `sql` selects is as wanted.
-pub(crate) async fn until(watcher: &Client, what: &str, wanted: impl Fn(i64) -> bool, sql: &str) {
+/// Polls until the number that `sql` selects is as expected.
+pub(crate) async fn until(watcher: &Client, what: &str, expected: impl Fn(i64) -> bool, sql: &str) {
     let begun = Instant::now();
     loop {
         let found: i64 = watcher.query_one(sql, &[]).await.unwrap().get(0);
-        if wanted(found) {
+        if expected(found) {
             return;
         }
-        assert!(begun.elapsed() < LIMIT, "not within {LIMIT:?}: {what}; it is {found}");
+        assert!(begun.elapsed() < LIMIT, "not within {LIMIT:?}: {what}; the number is {found}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }

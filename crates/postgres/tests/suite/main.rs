@@ -1,13 +1,14 @@
 //! The store on real PostgreSQL servers.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod apart;
-mod books;
+mod changes;
 mod conformance;
 mod crash;
+mod dedicated_handle;
 mod input;
+mod invariants;
 mod jobs;
-mod life;
+mod lifecycle;
 mod lists;
 mod locks;
 mod migrations;
@@ -15,7 +16,6 @@ mod operations;
 mod plans;
 mod pooling;
 mod races;
-mod recent;
 mod regressions;
 mod schedule_faults;
 mod schedules;

@@ -1,4 +1,4 @@
-//! Opening a store: on an empty database, beside others, before its server is up, and on a schema it does not know.
+//! Opening a store: on an empty database, concurrently, before the server is up, and on an unknown schema.
 
 use std::{
     env,
@@ -11,7 +11,7 @@ use orchestrix_store::{PageRequest, StoreError, prelude::*};
 use orchestrix_testkit::PostgresServer;
 use tokio_postgres::Client;
 
-use crate::{books, jobs::*, support};
+use crate::{invariants, jobs::*, support};
 
 const URL: &str = "ORCHESTRIX_OPEN_URL";
 
@@ -25,7 +25,7 @@ fn all_versions() -> Vec<i32> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn eight_stores_that_open_at_once_on_an_empty_database_all_work() {
+async fn eight_stores_opened_at_once_on_an_empty_database_all_work() {
     for _ in 0..5 {
         let database = support::database();
         let url = database.url().to_owned();
@@ -38,12 +38,12 @@ async fn eight_stores_that_open_at_once_on_an_empty_database_all_work() {
         }
         let client = support::connect(database.url()).await;
         assert_eq!(versions(&client).await, all_versions());
-        books::assert_balanced(&client).await;
+        invariants::assert_consistent(&client).await;
     }
 }
 
 #[test]
-fn eight_processes_that_open_at_once_on_an_empty_database_all_work() {
+fn eight_processes_opening_at_once_on_an_empty_database_all_work() {
     let database = support::database();
     let open = || {
         Command::new(env::current_exe().unwrap())
@@ -72,7 +72,7 @@ async fn open_and_enqueue() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn opening_waits_for_a_server_that_is_not_up_yet() {
+async fn opening_waits_for_a_server_that_is_not_up() {
     let mut server = tokio::task::spawn_blocking(|| {
         let mut server = PostgresServer::builder().start().unwrap();
         server.stop().unwrap();
@@ -83,7 +83,7 @@ async fn opening_waits_for_a_server_that_is_not_up_yet() {
     let url = server.url("postgres");
     let mut opening = tokio::spawn(async move { PostgresStore::open(PostgresOptions::new(url)).await });
     let early = tokio::time::timeout(Duration::from_secs(1), &mut opening).await;
-    assert!(early.is_err(), "it gave up at once: {early:?}");
+    assert!(early.is_err(), "it should still wait: {early:?}");
     let starting = tokio::task::spawn_blocking(move || {
         server.restart().unwrap();
         server
@@ -95,8 +95,8 @@ async fn opening_waits_for_a_server_that_is_not_up_yet() {
 }
 
 #[tokio::test]
-async fn opening_gives_up_at_its_limit_and_says_why() {
-    // Port 1 has belonged to a service that nobody runs since before there was PostgreSQL.
+async fn opening_fails_at_its_timeout_and_says_why() {
+    // No server listens on port 1.
     let url = "postgres://postgres@127.0.0.1:1/postgres";
     let begun = Instant::now();
     let limit = Duration::from_millis(1500);
@@ -108,7 +108,7 @@ async fn opening_gives_up_at_its_limit_and_says_why() {
 }
 
 #[tokio::test]
-async fn a_url_or_a_database_that_can_never_work_is_refused_at_once() {
+async fn an_invalid_url_or_a_missing_database_fails_at_once() {
     let limit = Duration::from_secs(30);
     let begun = Instant::now();
     let refused = PostgresStore::open(PostgresOptions::new("not a url")).await;
@@ -118,12 +118,12 @@ async fn a_url_or_a_database_that_can_never_work_is_refused_at_once() {
     let refused =
         PostgresStore::open(PostgresOptions { startup_timeout: limit, ..PostgresOptions::new(missing) }).await;
     let Err(error @ StoreError::Backend(_)) = refused else { panic!("{refused:?}") };
-    assert!(error.to_string().contains("there_is_no_such_database"), "does not say why: {error}");
-    assert!(begun.elapsed() < limit, "waited for what does not come: {error}");
+    assert!(error.to_string().contains("there_is_no_such_database"), "the reason is missing: {error}");
+    assert!(begun.elapsed() < limit, "it should not wait: {error}");
 }
 
 #[tokio::test]
-async fn a_schema_that_is_newer_than_the_program_is_refused_and_left_alone() {
+async fn a_newer_schema_is_refused_and_left_unchanged() {
     let (store, database) = support::store().await;
     enqueue(&store, job("t")).await;
     drop(store);
@@ -148,7 +148,7 @@ async fn a_schema_that_is_newer_than_the_program_is_refused_and_left_alone() {
 }
 
 #[tokio::test]
-async fn without_leave_to_migrate_an_empty_database_is_refused_and_left_empty() {
+async fn without_migrate_an_empty_database_is_refused_and_left_empty() {
     let database = support::database();
     let options = PostgresOptions { migrate: false, ..PostgresOptions::new(database.url()) };
     let refused = PostgresStore::open(options.clone()).await;
@@ -161,7 +161,7 @@ async fn without_leave_to_migrate_an_empty_database_is_refused_and_left_empty() 
     let made: bool = client.query_one("SELECT to_regnamespace('orchestrix') IS NOT NULL", &[]).await.unwrap().get(0);
     assert!(!made);
     drop(open(database.url()).await);
-    enqueue(&PostgresStore::open(options).await.expect("a store, now that the schema is there"), job("t")).await;
+    enqueue(&PostgresStore::open(options).await.expect("a store, now that the schema exists"), job("t")).await;
 }
 
 #[tokio::test]
@@ -176,10 +176,10 @@ async fn pending_migrations_are_counted_and_not_applied() {
 }
 
 #[tokio::test]
-async fn a_migration_that_fails_half_way_leaves_nothing_and_can_be_repeated() {
+async fn a_failed_migration_leaves_nothing_and_can_be_repeated() {
     let database = support::database();
     let client = support::connect(database.url()).await;
-    // In the way of a table that comes late in the first migration.
+    // Conflicts with a table that the first migration creates late.
     client.batch_execute("CREATE SCHEMA orchestrix; CREATE TABLE orchestrix.worker ()").await.unwrap();
     let failed = PostgresStore::open(options(database.url())).await;
     assert!(matches!(failed, Err(StoreError::Backend(_))), "{failed:?}");

@@ -1,8 +1,8 @@
-//! How the hot statements find their rows among a million others, whatever the planner knows of them.
+//! The plans of the hot statements on a million jobs, with and without statistics.
 //!
-//! A queue is the planner's worst case: a table that is empty at one moment and full at the next, whose statistics are
-//! of neither. So every plan is looked at with statistics and without, as PostgreSQL makes it for any arguments and for
-//! a thousand of them.
+//! A queue is the planner's worst case: its table is empty at one moment and full at the next, and the statistics fit
+//! neither. So every plan is checked with and without statistics, as a generic plan and as a custom plan for a thousand
+//! arguments.
 
 use orchestrix_store::prelude::*;
 use std::{collections::BTreeMap, fmt::Write};
@@ -17,8 +17,7 @@ use crate::{
     wire::{Message, Recorder},
 };
 
-/// A statement as the store sends it: its text, the types of its parameters, and arguments in SQL. `{ids}` stands for a
-/// thousand ids.
+/// A hot statement of the store, with the types of its parameters and arguments in SQL. `{ids}` stands for a thousand ids.
 struct Hot {
     name: &'static str,
     sql: &'static str,
@@ -28,39 +27,39 @@ struct Hot {
 
 const HOT: [Hot; 9] = [
     Hot {
-        name: "claim",
-        sql: include_str!("../../queries/claim.sql"),
+        name: "claim_jobs",
+        sql: include_str!("../../queries/claim_jobs.sql"),
         types: "text[], text[], int2[], timestamptz[], uuid[], int4[], text, uuid",
         arguments: "ARRAY['q1', 'q2'], ARRAY['t1', 't2'], ARRAY[-32768, 0]::int2[], ARRAY['epoch', now()::text]::timestamptz[],
             ARRAY[md5('')::uuid, md5('')::uuid], ARRAY[1000, 1000], 'w', md5('')::uuid",
     },
     Hot {
-        name: "complete",
-        sql: include_str!("../../queries/complete.sql"),
+        name: "complete_jobs",
+        sql: include_str!("../../queries/complete_jobs.sql"),
         types: "uuid[], int4[], uuid[], text[]",
         arguments: "'{ids}', array_fill(1, ARRAY[1000]), '{ids}', array_fill(NULL::text, ARRAY[1000])",
     },
     Hot {
-        name: "heartbeat",
-        sql: include_str!("../../queries/heartbeat.sql"),
+        name: "extend_leases",
+        sql: include_str!("../../queries/extend_leases.sql"),
         types: "uuid[], int4[], uuid[]",
         arguments: "'{ids}', array_fill(1, ARRAY[1000]), '{ids}'",
     },
     Hot {
-        name: "lanes",
-        sql: include_str!("../../queries/lanes.sql"),
+        name: "claimable_lanes",
+        sql: include_str!("../../queries/claimable_lanes.sql"),
         types: "text[], text[], int8",
         arguments: "'{}', '{}', 10000",
     },
     Hot {
-        name: "promote",
-        sql: include_str!("../../queries/promote.sql"),
+        name: "promote_jobs",
+        sql: include_str!("../../queries/promote_jobs.sql"),
         types: "int8",
         arguments: "1000",
     },
     Hot {
-        name: "settle",
-        sql: include_str!("../../queries/settle.sql"),
+        name: "settle_jobs",
+        sql: include_str!("../../queries/settle_jobs.sql"),
         types: "uuid[], int4[], uuid[], text[], bool[], text[], text[], int8[], int2[], int2[], text[], text[], text[]",
         arguments: "'{ids}', array_fill(1, ARRAY[1000]), '{ids}', array_fill('running'::text, ARRAY[1000]), array_fill(false, ARRAY[1000]),
             array_fill('expired'::text, ARRAY[1000]), array_fill('pending'::text, ARRAY[1000]), array_fill(0::int8, ARRAY[1000]),
@@ -68,8 +67,8 @@ const HOT: [Hot; 9] = [
             array_fill('lost'::text, ARRAY[1000]), array_fill(NULL::text, ARRAY[1000])",
     },
     Hot {
-        name: "overdue_leases",
-        sql: include_str!("../../queries/overdue_leases.sql"),
+        name: "expired_leases",
+        sql: include_str!("../../queries/expired_leases.sql"),
         types: "int8",
         arguments: "1000",
     },
@@ -80,14 +79,14 @@ const HOT: [Hot; 9] = [
         arguments: "1000",
     },
     Hot {
-        name: "expired",
-        sql: include_str!("../../queries/expired.sql"),
+        name: "expired_jobs",
+        sql: include_str!("../../queries/expired_jobs.sql"),
         types: "int8",
         arguments: "1000",
     },
 ];
 
-/// Keeps the server from gathering statistics by itself, so that a test knows what there is.
+/// Disables autovacuum, so that the server gathers no statistics by itself.
 async fn without_statistics(client: &Client) {
     client
         .batch_execute(
@@ -101,10 +100,10 @@ async fn without_statistics(client: &Client) {
         .unwrap();
 }
 
-/// Records pending jobs, as many finished ones, and a tenth as many of each that waits to be found by a sweep: due, with
-/// a lease that ran out and over their time, too late to start. A hundredth has its payload apart.
+/// Inserts pending jobs, as many finished ones, and a tenth as many for each sweep: due, with an expired lease and a
+/// timed-out attempt, and expired. One in a hundred has an external payload.
 async fn fill(client: &Client, jobs: i64) {
-    // As ids go, those of one millisecond.
+    // Ids of one millisecond.
     let id = "(left(orchestrix.id_floor(now())::text, 24) || lpad(to_hex(n), 12, '0'))::uuid";
     let tenth = jobs / 10;
     client
@@ -135,7 +134,7 @@ async fn fill(client: &Client, jobs: i64) {
         .unwrap();
 }
 
-/// The plan of a statement, made in this mode of the planner.
+/// The plan of a statement in this plan cache mode.
 async fn explain(client: &Client, hot: &Hot, ids: &str, mode: &str) -> Value {
     let arguments = hot.arguments.replace("{ids}", ids);
     client.batch_execute(&format!("SET plan_cache_mode = {mode}")).await.unwrap();
@@ -158,7 +157,7 @@ async fn read_plan(client: &Client, sql: &str) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
-/// A connection with the settings that the store gives its own.
+/// A connection with the store's settings.
 pub(crate) async fn connect_like_a_store(database: &TestDatabase) -> Client {
     let server = orchestrix_testkit::test_postgres().unwrap().split_once('@').unwrap().1;
     let recorder = Recorder::start(server);
@@ -172,7 +171,8 @@ pub(crate) async fn connect_like_a_store(database: &TestDatabase) -> Client {
     client
 }
 
-/// Draws a plan as nodes, tables and indexes; an index that is read from end to end is as bad as a table. Days are all alike, and those without a row are left out.
+/// Draws a plan as nodes, tables and indexes. A full index scan is marked, since it is as bad as a sequential scan. Daily
+/// partitions look the same, and empty ones are left out.
 fn draw(node: &Value, depth: usize, filled: &[String], drawing: &mut String) {
     let text = |key: &str| node[key].as_str().unwrap_or_default();
     let relation = text("Relation Name");
@@ -204,7 +204,7 @@ fn draw(node: &Value, depth: usize, filled: &[String], drawing: &mut String) {
     }
     writeln!(drawing, "{}{line}", "  ".repeat(depth)).unwrap();
     for child in node["Plans"].as_array().into_iter().flatten() {
-        // Arrays that are handed in; they find nothing.
+        // Array parameters.
         if child["Node Type"] != "Result" {
             draw(child, depth + 1, filled, drawing);
         }
@@ -217,12 +217,12 @@ async fn filled_partitions(client: &Client) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn lanes_are_found_without_a_walk_through_the_jobs_of_known_ones() {
+async fn the_search_for_new_lanes_does_not_read_the_jobs_of_known_ones() {
     let database = support::database();
     let client = connect_like_a_store(&database).await;
-    let patient = support::connect(database.url()).await;
-    fill(&patient, 50_000).await;
-    patient.batch_execute("VACUUM ANALYZE orchestrix.job").await.unwrap();
+    let direct = support::connect(database.url()).await;
+    fill(&direct, 50_000).await;
+    direct.batch_execute("VACUUM ANALYZE orchestrix.job").await.unwrap();
     let lanes =
         client.query("SELECT DISTINCT queue, job_type FROM orchestrix.job WHERE state = 'pending' ORDER BY 1, 2", &[]);
     let lanes: Vec<(String, String)> = lanes.await.unwrap().iter().map(|row| (row.get(0), row.get(1))).collect();
@@ -230,7 +230,7 @@ async fn lanes_are_found_without_a_walk_through_the_jobs_of_known_ones() {
         let names: Vec<String> = lanes.iter().map(|lane| format!("'{}'", part(lane))).collect();
         format!("ARRAY[{}]", names.join(","))
     };
-    let sql = include_str!("../../queries/lanes.sql")
+    let sql = include_str!("../../queries/claimable_lanes.sql")
         .replace("$1", &list(|lane| &lane.0))
         .replace("$2", &list(|lane| &lane.1))
         .replace("$3", "100");
@@ -258,10 +258,10 @@ mod heavy {
     async fn the_hot_statements_search_their_indexes_among_a_million_jobs() {
         let database = support::database();
         let client = connect_like_a_store(&database).await;
-        // Not that one: the store's own limits are not for this.
-        let patient = support::connect(database.url()).await;
-        without_statistics(&patient).await;
-        fill(&patient, 1_000_000).await;
+        // A connection without the store's timeouts.
+        let direct = support::connect(database.url()).await;
+        without_statistics(&direct).await;
+        fill(&direct, 1_000_000).await;
         let ids: String = client
             .query_one(
                 "SELECT array_agg(id ORDER BY id)::text FROM (SELECT id FROM orchestrix.job LIMIT 1000) AS j",
@@ -285,12 +285,12 @@ mod heavy {
                     }
                 }
             }
-            patient.batch_execute("ANALYZE").await.unwrap();
+            direct.batch_execute("ANALYZE").await.unwrap();
         }
         for (name, variants) in plans {
             let mut text = String::new();
             for (drawing, names) in variants {
-                // Of a bitmap, every row is fetched and sorted before the first is used.
+                // A bitmap scan fetches all rows before it returns the first.
                 let bad = |line: &&str| {
                     let large = ["job", "history", "payload", "dead"]
                         .iter()
@@ -298,7 +298,7 @@ mod heavy {
                     large && ["Seq Scan", "Bitmap Heap Scan", "Whole Index"].iter().any(|scan| line.contains(scan))
                 };
                 let found = drawing.lines().find(bad);
-                assert_eq!(found, None, "{name} reads more than it needs {}:\n{drawing}", names.join(" and "));
+                assert_eq!(found, None, "{name} scans a whole table or index {}:\n{drawing}", names.join(" and "));
                 writeln!(text, "{}\n\n{drawing}", names.join("\n")).unwrap();
             }
             insta::assert_snapshot!(name, text);
@@ -311,12 +311,12 @@ mod heavy {
     const SESSIONS: &str =
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'orchestrix'";
 
-    /// One round of the hot path over what can be claimed, besides tokens that own nothing.
+    /// One round of the hot path over claimable jobs, with some foreign tokens.
     async fn round(store: &PostgresStore, n: usize) -> usize {
         let mut tokens: Vec<LeaseToken> = claim(store, n).await.iter().map(|claimed| claimed.token).collect();
         let claimed = tokens.len();
-        let stranger = || JobId::new(Timestamp::now(), rand::random());
-        tokens.extend((0..4).map(|_| LeaseToken { job: stranger(), counter: 1, secret: Uuid::nil() }));
+        let unknown = || JobId::new(Timestamp::now(), rand::random());
+        tokens.extend((0..4).map(|_| LeaseToken { job: unknown(), counter: 1, secret: Uuid::nil() }));
         store.extend_leases(&tokens).await.unwrap();
         let outcome = |i: usize| if i.is_multiple_of(2) { Outcome::DONE } else { Outcome::fail("again") };
         let items =
@@ -328,15 +328,15 @@ mod heavy {
         store.expire_jobs(Fence::NONE, 100).await.unwrap();
         store.unblock_jobs(Fence::NONE, 100).await.unwrap();
         store.claimable_lanes(100).await.unwrap();
-        assert!(store.job(stranger()).await.unwrap().is_none());
+        assert!(store.job(unknown()).await.unwrap().is_none());
         claimed
     }
 
-    /// Lets a store make its plans while there is next to nothing, then works on 200,000 jobs with the same connection.
+    /// Lets a store plan its statements on almost empty tables, then works on 200,000 jobs with the same connection.
     async fn grow(drained: bool) {
         let database = support::database();
         let client = support::connect(database.url()).await;
-        // One connection, so that every statement has been made ready, and planned for good, where it is used later.
+        // One connection, so that every statement is prepared and planned where it is used later.
         let options = PostgresOptions { connections: 1, listen: false, ..PostgresOptions::new(database.url()) };
         let store = PostgresStore::open(options).await.unwrap();
         without_statistics(&client).await;
@@ -347,7 +347,7 @@ mod heavy {
             round(&store, 3).await;
         }
         if drained {
-            // As it is in the morning, after the server has tidied up: no row, no page, and statistics that say so.
+            // No rows, no pages, and statistics that say so.
             client.batch_execute("DELETE FROM orchestrix.job; DELETE FROM orchestrix.history").await.unwrap();
             client.batch_execute("VACUUM ANALYZE").await.unwrap();
             for _ in 0..10 {
@@ -362,15 +362,15 @@ mod heavy {
             claimed += round(&store, 100).await;
         }
         let took = begun.elapsed();
-        // Sessions report what they have counted at the latest when they end.
+        // Sessions report their statistics when they end at the latest.
         drop(store);
         until(&client, "the store's sessions have ended", |n| n == 0, SESSIONS).await;
         let read = number(&client, READ).await - before.0;
         let indexed = number(&client, INDEXED).await - before.1;
-        println!("{claimed} jobs took {took:?}, {read} rows read in passing and {indexed} entries of indexes");
+        println!("{claimed} jobs in {took:?}: {read} rows by sequential scans, {indexed} index entries");
         assert!(claimed > 0);
-        assert!(read < 50_000, "{read} rows were read in passing: a table was read from end to end");
-        assert!(indexed < 200_000, "{indexed} entries were read: an index was read from end to end");
+        assert!(read < 50_000, "{read} rows by sequential scans: a whole table was read");
+        assert!(indexed < 200_000, "{indexed} index entries: a whole index was read");
     }
 
     async fn number(client: &Client, sql: &str) -> i64 {
@@ -378,12 +378,12 @@ mod heavy {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn plans_made_for_a_new_queue_serve_a_full_one() {
+    async fn plans_of_a_new_queue_serve_a_full_one() {
         grow(false).await;
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn plans_made_for_a_drained_queue_serve_a_full_one() {
+    async fn plans_of_a_drained_queue_serve_a_full_one() {
         grow(true).await;
     }
 }

@@ -1,4 +1,4 @@
-//! Faults that were found once and must not come back, each with the scene that showed it.
+//! Regression tests of fixed bugs.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ fn fatal() -> Outcome {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_that_finishes_while_its_day_is_being_dropped_keeps_the_day() {
+async fn a_job_that_finishes_while_its_day_is_being_dropped_prevents_the_drop() {
     let (store, database) = store().await;
     let mut client = connect(database.url()).await;
     client.batch_execute("SELECT orchestrix.make_partitions(current_date - 20, current_date - 20)").await.unwrap();
@@ -58,7 +58,7 @@ async fn a_job_that_finishes_while_its_day_is_being_dropped_keeps_the_day() {
         let store = store.clone();
         async move { store.prune_history(Fence::NONE, &Retention::default(), 100).await }
     });
-    // The prune has looked at the day, seen nothing worth keeping, and waits for the writer: now the writer is done.
+    // The prune has checked the day, found nothing to retain, and waits for the writer. Now the writer commits.
     let watch = connect(database.url()).await;
     let waiting = "SELECT count(*) > 0 FROM pg_locks WHERE NOT granted AND relation = ('orchestrix.history_' || $1::text)::regclass";
     while !pruning.is_finished() && !watch.query_one(waiting, &[&day]).await.unwrap().get::<_, bool>(0) {}
@@ -66,11 +66,11 @@ async fn a_job_that_finishes_while_its_day_is_being_dropped_keeps_the_day() {
     pruning.await.unwrap().unwrap();
     store.prune_history(Fence::NONE, &Retention::default(), 100).await.unwrap();
     let left = watch.query_one("SELECT count(*) FROM orchestrix.jobs WHERE id = $1", &[&id]).await.unwrap();
-    assert_eq!(left.get::<_, i64>(0), 1, "a job that had just finished was dropped with its day");
+    assert_eq!(left.get::<_, i64>(0), 1, "a job that just finished was dropped with its day");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_payload_outlives_its_day_with_the_job_that_needs_it() {
+async fn a_payload_outlives_its_day_with_an_unfinished_job() {
     let (store, database) = store().await;
     let client = connect(database.url()).await;
     client.batch_execute("SELECT orchestrix.make_partitions(current_date - 20, current_date - 20)").await.unwrap();
@@ -86,16 +86,16 @@ async fn a_payload_outlives_its_day_with_the_job_that_needs_it() {
         .unwrap();
     store.prune_history(Fence::NONE, &Retention::default(), 100).await.unwrap();
     let days = client.query_one("SELECT count(*) FROM pg_class WHERE relname LIKE 'payload_2%' AND relname < 'payload_' || to_char(now() - interval '10 days', 'YYYYMMDD') AND relkind = 'r'", &[]).await.unwrap();
-    assert_eq!(days.get::<_, i64>(0), 0, "the day should be gone");
+    assert_eq!(days.get::<_, i64>(0), 0, "the day should be dropped");
     assert_eq!(claim(&store, 1).await[0].payload.as_str(), payload);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_retried_parent_has_not_finished_although_nobody_was_told_of_its_first_end() {
+async fn a_retried_parent_is_unfinished_although_its_dependents_were_never_resolved() {
     let (store, database) = store().await;
     let parent = store.enqueue_job(job("parent")).await.unwrap().id;
     finish(&store, &claim(&store, 1).await[0], fatal()).await;
-    // What a crash between the end of a job and the telling leaves behind.
+    // The state after a crash between the end of a job and the resolution of its dependents.
     let client = connect(database.url()).await;
     client.execute("INSERT INTO orchestrix.settled VALUES ($1, true)", &[&parent.as_uuid()]).await.unwrap();
     store.retry_job(parent).await.unwrap();
@@ -113,7 +113,7 @@ async fn a_retried_parent_has_not_finished_although_nobody_was_told_of_its_first
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_whose_payload_is_gone_costs_its_neighbours_nothing() {
+async fn a_job_without_its_payload_does_not_affect_the_others_of_its_claim() {
     let (store, database) = store().await;
     let large = Json::parse("payload", &format!("\"{}\"", "x".repeat(5_000))).unwrap();
     let broken = store.enqueue_job(NewJob { payload: large, ..job("t") }).await.unwrap().id;
@@ -127,13 +127,13 @@ async fn a_job_whose_payload_is_gone_costs_its_neighbours_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_that_somebody_holds_on_to_stops_nobody_else() {
+async fn an_idempotency_key_held_by_another_transaction_blocks_no_other_enqueue() {
     let (store, database) = store().await;
     let mut client = connect(database.url()).await;
     let holding = client.transaction().await.unwrap();
     holding.execute("SELECT orchestrix.enqueue('t', idempotency_key => 'k')", &[]).await.unwrap();
     let keyed = |key: &str| NewJob { idempotency_key: Some(IdempotencyKey::new(key).unwrap()), ..job("t") };
-    // It comes last, in a batch with most of the others.
+    // The held key comes last, in a batch with most of the others.
     let waiting = tokio::spawn({
         let store = store.clone();
         let jobs: Vec<_> = (0..20).map(|i| keyed(&format!("beside-{i}"))).chain([keyed("k")]).collect();
@@ -142,7 +142,7 @@ async fn a_key_that_somebody_holds_on_to_stops_nobody_else() {
     let watch = connect(database.url()).await;
     let blocked = "SELECT count(*) > 0 FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'";
     while !watch.query_one(blocked, &[]).await.unwrap().get::<_, bool>(0) {
-        assert!(!waiting.is_finished(), "it should wait for whoever holds the key");
+        assert!(!waiting.is_finished(), "it should wait for the transaction that holds the key");
     }
     let others = async {
         for _ in 0..20 {
@@ -150,7 +150,7 @@ async fn a_key_that_somebody_holds_on_to_stops_nobody_else() {
         }
         store.enqueue_job(keyed("another")).await.unwrap();
     };
-    tokio::time::timeout(Duration::from_secs(8), others).await.expect("nobody else waits for whoever holds the key");
+    tokio::time::timeout(Duration::from_secs(8), others).await.expect("no other enqueue waits for the held key");
     assert!(!waiting.is_finished());
     holding.commit().await.unwrap();
     let mut answers = waiting.await.unwrap();
@@ -159,7 +159,7 @@ async fn a_key_that_somebody_holds_on_to_stops_nobody_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn jobs_that_expired_unswept_take_no_place_from_another_lane() {
+async fn expired_jobs_before_their_sweep_take_no_quota_from_another_lane() {
     let (store, database) = store().await;
     let soon = Timestamp::now() + Duration::from_secs(3600);
     let urgent = Priority::new(5).unwrap();
@@ -173,7 +173,7 @@ async fn jobs_that_expired_unswept_take_no_place_from_another_lane() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn dead_jobs_are_found_beneath_any_number_of_completed_ones() {
+async fn dead_jobs_are_listed_below_any_number_of_completed_ones() {
     let (store, database) = store().await;
     let id = store.enqueue_job(job("t")).await.unwrap().id;
     finish(&store, &claim(&store, 1).await[0], fatal()).await;
@@ -195,7 +195,7 @@ async fn dead_jobs_are_found_beneath_any_number_of_completed_ones() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn plans_made_while_the_table_was_small_search_the_key_when_it_has_grown() {
+async fn plans_of_a_small_table_search_the_key_after_it_has_grown() {
     let database = database();
     let options = PostgresOptions { connections: 1, listen: false, ..PostgresOptions::new(database.url()) };
     let store = PostgresStore::open(options).await.unwrap();
@@ -219,7 +219,7 @@ async fn plans_made_while_the_table_was_small_search_the_key_when_it_has_grown()
     };
     store.enqueue_jobs(vec![job("other"); 10]).await.unwrap();
     client.batch_execute("ANALYZE orchestrix.job").await.unwrap();
-    // Five plans are made for their parameters; the sixth is kept for all that follow.
+    // The first five executions get custom plans; from the sixth on the plan is generic.
     for _ in 0..8 {
         whole_round(2).await;
     }
@@ -230,8 +230,8 @@ async fn plans_made_while_the_table_was_small_search_the_key_when_it_has_grown()
         )
         .await
         .unwrap();
-    // Rows read from the table and its key by scans. A session reports what it did with the first statement after a second's time,
-    // and the store has just one session.
+    // Rows scanned in the table and its key. A session reports its statistics with the first statement after a second, and
+    // the store has one session.
     let rows_scanned = async || {
         tokio::time::sleep(Duration::from_millis(1_100)).await;
         store.paused_queues().await.unwrap();
@@ -241,11 +241,11 @@ async fn plans_made_while_the_table_was_small_search_the_key_when_it_has_grown()
     };
     let before = rows_scanned().await;
     whole_round(20).await;
-    assert!(rows_scanned().await - before < 50_000, "the table was scanned from end to end");
+    assert!(rows_scanned().await - before < 50_000, "the whole table was scanned");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn those_that_wait_are_found_at_once_behind_all_that_is_pending() {
+async fn waiting_jobs_are_on_the_first_page_below_many_pending_ones() {
     let (store, _database) = store().await;
     let later = Timestamp::now() + Duration::from_secs(3_600);
     let mut waiting = Vec::new();
@@ -256,7 +256,7 @@ async fn those_that_wait_are_found_at_once_behind_all_that_is_pending() {
             waiting.push(store.enqueue_job(new).await.unwrap().id);
         }
     }
-    // More than one part of a list looks at.
+    // More than one page scans.
     for _ in 0..3 {
         store.enqueue_jobs((0..5_000).map(|_| job("pending")).collect()).await.unwrap();
     }
@@ -270,7 +270,7 @@ async fn those_that_wait_are_found_at_once_behind_all_that_is_pending() {
     let all = || PageRequest::first(10);
     assert_eq!(list(&[scheduled], None, all()).await, (vec![waiting[2], waiting[0]], None));
     assert_eq!(list(&[created], Some("early"), all()).await, (vec![waiting[1]], None));
-    // Of several states, and one named twice, in one order and page by page.
+    // Several states, one of them twice, in one order and page by page.
     let both = [created, scheduled, created];
     let newest_first: Vec<JobId> = waiting.iter().rev().copied().collect();
     assert_eq!(list(&both, None, all()).await, (newest_first.clone(), None));

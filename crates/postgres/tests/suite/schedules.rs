@@ -1,5 +1,4 @@
-//! Firing at the same time, in the name of somebody who no longer leads, and killed in the middle: one line and one job for every
-//! nominal time, or neither.
+//! Concurrent, fenced and killed firings: every nominal time gets one occurrence and one job, or neither.
 
 use std::{
     sync::Arc,
@@ -18,9 +17,9 @@ use tokio::task::JoinHandle;
 use tokio_postgres::Client;
 
 use crate::{
-    books,
+    invariants,
     jobs::*,
-    locks::{Holder, LIMIT, until_waiting},
+    locks::{LIMIT, LockHolder, until_waiting},
     support,
 };
 
@@ -31,12 +30,12 @@ fn name(text: &str) -> ScheduleName {
     ScheduleName::new(text).unwrap()
 }
 
-/// Every minute.
+/// A schedule that fires every minute.
 fn minutely(text: &str) -> NewSchedule {
     NewSchedule::new(name(text), Cadence::every(MINUTE).unwrap(), job("t"))
 }
 
-/// A database whose clock stands at half past a minute.
+/// A database whose clock is at half a minute.
 struct Scene {
     _database: TestDatabase,
     clock: DatabaseClock,
@@ -55,7 +54,7 @@ impl Scene {
         Self { _database: database, clock, url, client, store }
     }
 
-    /// The same, with one schedule that has just come due.
+    /// A scene with one schedule that has just become due.
     async fn with(schedule: NewSchedule) -> Self {
         let scene = Self::new().await;
         scene.store.put_schedule(None, schedule).await.unwrap();
@@ -67,14 +66,15 @@ impl Scene {
         self.client.query_one(sql, &[]).await.unwrap().get(0)
     }
 
-    /// How many lines and jobs there are; every line has a job of its own.
-    async fn written(&self) -> (i64, i64) {
-        let lines = self.number("SELECT count(DISTINCT job) FROM orchestrix.occurrence WHERE outcome = 'fired'").await;
-        assert_eq!(lines, self.number("SELECT count(*) FROM orchestrix.occurrence").await);
-        (lines, self.number("SELECT count(*) FROM orchestrix.job").await)
+    /// The numbers of occurrences and unfinished jobs. Asserts that every occurrence has its own job.
+    async fn counts(&self) -> (i64, i64) {
+        let occurrences =
+            self.number("SELECT count(DISTINCT job) FROM orchestrix.occurrence WHERE outcome = 'fired'").await;
+        assert_eq!(occurrences, self.number("SELECT count(*) FROM orchestrix.occurrence").await);
+        (occurrences, self.number("SELECT count(*) FROM orchestrix.job").await)
     }
 
-    async fn written_jobs(&self) -> i64 {
+    async fn job_count(&self) -> i64 {
         self.number("SELECT count(*) FROM orchestrix.job").await
     }
 
@@ -82,17 +82,17 @@ impl Scene {
         self.store.schedule(None, &name(text)).await.unwrap().unwrap()
     }
 
-    async fn lines(&self, text: &str) -> Vec<Occurrence> {
+    async fn occurrences(&self, text: &str) -> Vec<Occurrence> {
         self.store.list_occurrences(None, &name(text), &PageRequest::first(1_000)).await.unwrap().items
     }
 
-    /// Begins to fire and stops where the line is written, behind `holder`.
-    async fn firing_stopped(&self, fence: Fence) -> (Holder, JoinHandle<Result<SweepResult, StoreError>>) {
+    /// Begins to fire and stops at the insert of the occurrence, until the holder ends.
+    async fn blocked_firing(&self, fence: Fence) -> (LockHolder, JoinHandle<Result<SweepResult, StoreError>>) {
         let nominal = self.clock.now().await;
         let sql = format!(
             "INSERT INTO orchestrix.occurrence VALUES ('s', '{nominal}', '{nominal}', 1, 'missed', 'late', NULL, '{nominal}')"
         );
-        let holder = Holder::with(&self.url, &sql).await;
+        let holder = LockHolder::with(&self.url, &sql).await;
         let store = self.store.clone();
         let firing = tokio::spawn(async move { store.fire_schedules(fence, 10).await });
         until_waiting(&self.client, 1).await;
@@ -113,7 +113,7 @@ async fn fire(store: &PostgresStore) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_many_who_fire_at_once_one_fires_each_schedule() {
+async fn of_several_concurrent_firings_one_fires_each_schedule() {
     const SCHEDULES: usize = 40;
     let scene = Scene::new().await;
     for i in 0..SCHEDULES {
@@ -124,7 +124,7 @@ async fn of_many_who_fire_at_once_one_fires_each_schedule() {
         scene.clock.advance(MINUTE).await;
         let fired = together(stores.clone().map(|store| async move {
             let mut fired = 0;
-            // As leaders do: until nothing is due. What another has at the moment is due until its commit.
+            // As a leader does, until nothing is due. A schedule that another store is firing is due until its commit.
             loop {
                 let swept = store.fire_schedules(Fence::NONE, 7).await.unwrap();
                 fired += swept.count;
@@ -137,36 +137,36 @@ async fn of_many_who_fire_at_once_one_fires_each_schedule() {
         for claimed in claim_all(&scene.store).await {
             finish(&scene.store, claimed.token, orchestrix_store::Outcome::DONE).await.unwrap();
         }
-        assert_eq!(scene.written().await, ((round * SCHEDULES) as i64, 0));
+        assert_eq!(scene.counts().await, ((round * SCHEDULES) as i64, 0));
     }
     let jobs = scene.number("SELECT count(*) FROM orchestrix.jobs").await;
     assert_eq!(jobs, 10 * SCHEDULES as i64);
-    books::assert_balanced(&scene.client).await;
+    invariants::assert_consistent(&scene.client).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_schedule_that_is_being_fired_is_passed_by() {
+async fn a_schedule_that_is_being_fired_is_skipped() {
     let scene = Scene::with(minutely("s")).await;
-    let (holder, firing) = scene.firing_stopped(Fence::NONE).await;
+    let (holder, firing) = scene.blocked_firing(Fence::NONE).await;
     let other = open(&scene.url).await;
     assert_eq!(fire(&other).await, 0);
     holder.rollback().await;
     assert_eq!(firing.await.unwrap().unwrap().count, 1);
-    assert_eq!(scene.written().await, (1, 1));
+    assert_eq!(scene.counts().await, (1, 1));
     assert_eq!(fire(&other).await, 0);
-    assert_eq!(scene.written().await, (1, 1));
+    assert_eq!(scene.counts().await, (1, 1));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_line_that_somebody_wrote_meanwhile_leaves_no_job() {
+async fn an_occurrence_inserted_meanwhile_leaves_no_job() {
     let scene = Scene::with(minutely("s")).await;
-    let (holder, firing) = scene.firing_stopped(Fence::NONE).await;
+    let (holder, firing) = scene.blocked_firing(Fence::NONE).await;
     holder.commit().await;
-    assert_eq!(firing.await.unwrap().unwrap().count, 1, "it finds the line and moves on");
-    assert_eq!(scene.written_jobs().await, 0);
+    assert_eq!(firing.await.unwrap().unwrap().count, 1, "it finds the occurrence and advances the schedule");
+    assert_eq!(scene.job_count().await, 0);
     assert_eq!(fire(&scene.store).await, 0);
-    assert_eq!(scene.written_jobs().await, 0);
-    assert_eq!(scene.lines("s").await.len(), 1);
+    assert_eq!(scene.job_count().await, 0);
+    assert_eq!(scene.occurrences("s").await.len(), 1);
     assert!(scene.schedule("s").await.next_fire_at.unwrap() > scene.clock.now().await);
 }
 
@@ -179,17 +179,17 @@ async fn a_deposed_leader_is_refused_and_writes_nothing() {
     let next = lead(&scene.store, "b").await;
     let refused = scene.store.fire_schedules(Fence::of(epoch, MINUTE), 10).await;
     assert!(matches!(refused, Err(StoreError::Deposed { current, .. }) if current == next), "{refused:?}");
-    assert_eq!(scene.written().await, (0, 0));
+    assert_eq!(scene.counts().await, (0, 0));
     assert_eq!(scene.schedule("s").await, before);
     assert_eq!(scene.store.fire_schedules(Fence::of(next, MINUTE), 10).await.unwrap().count, 1);
-    assert_eq!(scene.written().await, (1, 1));
+    assert_eq!(scene.counts().await, (1, 1));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_takes_over_waits_for_a_firing_and_finds_it_done() {
+async fn a_takeover_waits_for_an_open_firing_and_finds_it_done() {
     let scene = Scene::with(minutely("s")).await;
     let epoch = lead(&scene.store, "a").await;
-    let (holder, firing) = scene.firing_stopped(Fence::of(epoch, MINUTE)).await;
+    let (holder, firing) = scene.blocked_firing(Fence::of(epoch, MINUTE)).await;
     scene.clock.advance(TERM + Duration::from_millis(1)).await;
     let other = open(&scene.url).await;
     let taking_over = tokio::spawn(async move {
@@ -200,11 +200,11 @@ async fn whoever_takes_over_waits_for_a_firing_and_finds_it_done() {
     holder.rollback().await;
     assert_eq!(firing.await.unwrap().unwrap().count, 1);
     assert_eq!(taking_over.await.unwrap().unwrap().count, 0);
-    assert_eq!(scene.written().await, (1, 1));
+    assert_eq!(scene.counts().await, (1, 1));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_firing_that_is_killed_between_jobs_and_lines_leaves_neither() {
+async fn a_firing_killed_between_jobs_and_occurrences_leaves_neither() {
     let scene = Scene::new().await;
     scene.store.put_schedule(None, NewSchedule { overlap: Overlap::CancelRunning, ..minutely("s") }).await.unwrap();
     let Enqueued { id: running, .. } = scene.store.trigger_schedule(None, &name("s")).await.unwrap();
@@ -214,26 +214,26 @@ async fn a_firing_that_is_killed_between_jobs_and_lines_leaves_neither() {
     let before = scene.schedule("s").await;
     assert_eq!(before.open_jobs, [running, waiting]);
 
-    let (holder, firing) = scene.firing_stopped(Fence::NONE).await;
+    let (holder, firing) = scene.blocked_firing(Fence::NONE).await;
     let sql = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
     let pid: i32 = scene.client.query_one(sql, &[]).await.unwrap().get(0);
     scene.client.execute("SELECT pg_terminate_backend($1, 60000)", &[&pid]).await.unwrap();
     assert!(matches!(firing.await.unwrap(), Err(StoreError::Unavailable(_))));
     holder.rollback().await;
-    assert_eq!(scene.written().await, (2, 2), "only what was triggered");
+    assert_eq!(scene.counts().await, (2, 2), "only the triggered jobs");
     assert_eq!(scene.schedule("s").await, before);
     assert!(!get(&scene.store, running).await.cancel_requested);
     assert_eq!(state(&scene.store, waiting).await, orchestrix_core::JobState::Pending);
 
     assert_eq!(fire(&scene.store).await, 1);
-    assert_eq!(scene.written().await, (3, 2));
+    assert_eq!(scene.counts().await, (3, 2));
     assert!(get(&scene.store, running).await.cancel_requested);
     assert_eq!(state(&scene.store, waiting).await, orchestrix_core::JobState::Cancelled);
-    books::assert_balanced(&scene.client).await;
+    invariants::assert_consistent(&scene.client).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn schedules_that_are_put_at_once_are_created_once() {
+async fn concurrent_puts_of_one_schedule_create_it_once() {
     let scene = Scene::new().await;
     let stores: [PostgresStore; 4] = open_many(&scene.url).await;
     for round in 0..10 {
@@ -248,7 +248,7 @@ async fn schedules_that_are_put_at_once_are_created_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn jobs_that_wait_for_each_other_are_of_their_own_schedule() {
+async fn buffered_jobs_depend_on_jobs_of_their_own_schedule() {
     let scene = Scene::new().await;
     for text in ["a", "b", "c"] {
         let catch_up = orchestrix_core::Misfire::CatchUp;
@@ -258,8 +258,8 @@ async fn jobs_that_wait_for_each_other_are_of_their_own_schedule() {
     scene.clock.advance(MINUTE * 2).await;
     assert_eq!(fire(&scene.store).await, 3);
     let jobs = |text| {
-        let lines = scene.lines(text);
-        async move { lines.await.into_iter().rev().filter_map(|line| line.job).collect::<Vec<_>>() }
+        let occurrences = scene.occurrences(text);
+        async move { occurrences.await.into_iter().rev().filter_map(|occurrence| occurrence.job).collect::<Vec<_>>() }
     };
     for text in ["a", "b", "c"] {
         let jobs = jobs(text).await;
@@ -268,11 +268,11 @@ async fn jobs_that_wait_for_each_other_are_of_their_own_schedule() {
         assert_eq!(state(&scene.store, jobs[1]).await, orchestrix_core::JobState::Blocked);
         assert_eq!(scene.schedule(text).await.open_jobs, jobs);
     }
-    books::assert_balanced(&scene.client).await;
+    invariants::assert_consistent(&scene.client).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_backfill_takes_times_out_of_a_line_over_many_and_leaves_the_rest() {
+async fn a_backfill_splits_an_occurrence_that_covers_many_times() {
     let scene = Scene::new().await;
     let schedule = NewSchedule { overlap: Overlap::Allow, paused: true, ..minutely("s") };
     scene.store.put_schedule(None, schedule).await.unwrap();
@@ -280,8 +280,8 @@ async fn a_backfill_takes_times_out_of_a_line_over_many_and_leaves_the_rest() {
     assert!(scene.store.resume_schedule(None, &name("s")).await.unwrap());
     let time = |minute: u32| format!("2026-01-01T00:{minute:02}:00Z").parse::<Timestamp>().unwrap();
     let shapes = || async {
-        let lines = scene.lines("s").await;
-        lines.iter().rev().map(|line| (line.nominal, line.until, line.count, line.job.is_some())).collect::<Vec<_>>()
+        let occurrences = scene.occurrences("s").await;
+        occurrences.iter().rev().map(|one| (one.nominal, one.until, one.count, one.job.is_some())).collect::<Vec<_>>()
     };
     assert_eq!(shapes().await, [(time(1), time(10), 10, false)]);
     let fill = |from, to| {
@@ -296,11 +296,11 @@ async fn a_backfill_takes_times_out_of_a_line_over_many_and_leaves_the_rest() {
     assert_eq!(shapes().await, [one(1), one(2), one(3), one(4), (time(5), time(10), 6, false)]);
     assert_eq!(fill(1, 7).await, 2);
     assert_eq!(fill(1, 7).await, 0);
-    assert_eq!(scene.written_jobs().await, 6);
+    assert_eq!(scene.job_count().await, 6);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_schedule_that_this_program_cannot_read_keeps_nobody_waiting() {
+async fn an_unreadable_schedule_does_not_delay_others() {
     let scene = Scene::with(minutely("bad")).await;
     scene.store.put_schedule(None, minutely("good")).await.unwrap();
     scene.store.put_schedule(None, NewSchedule { paused: true, ..minutely("paused") }).await.unwrap();
@@ -310,17 +310,17 @@ async fn a_schedule_that_this_program_cannot_read_keeps_nobody_waiting() {
     for step in 0..3 {
         scene.store.fire_schedules(Fence::NONE, 1).await.unwrap();
         if step == 0 {
-            assert_eq!(scene.written().await, (0, 0), "it was due first");
+            assert_eq!(scene.counts().await, (0, 0), "the unreadable one was due first");
         }
     }
-    assert_eq!(scene.written().await, (1, 1));
+    assert_eq!(scene.counts().await, (1, 1));
     let swept = scene.store.fire_schedules(Fence::NONE, 1).await.unwrap();
     assert_eq!(swept.count, 0);
     assert!(swept.next_in.is_some_and(|wait| !wait.is_zero()));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn next_times_of_another_time_zone_database_are_computed_anew() {
+async fn next_times_of_another_time_zone_database_are_recomputed() {
     let scene = Scene::new().await;
     for text in ["older", "newer", "paused", "same"] {
         scene.store.put_schedule(None, NewSchedule { paused: text == "paused", ..minutely(text) }).await.unwrap();
@@ -337,12 +337,12 @@ async fn next_times_of_another_time_zone_database_are_computed_anew() {
     assert_eq!(scene.schedule("older").await, before);
     assert_eq!(scene.schedule("newer").await.next_fire_at, before.next_fire_at);
     assert_eq!(scene.schedule("paused").await.next_fire_at, None);
-    assert_eq!(scene.written().await, (0, 0));
+    assert_eq!(scene.counts().await, (0, 0));
     assert_eq!(scene.store.next_sweep_times().await.unwrap().fire, Some(MINUTE / 2));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn large_payloads_make_pages_and_steps_shorter_and_nothing_is_left_out() {
+async fn large_payloads_shorten_pages_and_steps_without_losing_schedules() {
     const SCHEDULES: usize = 45;
     let scene = Scene::new().await;
     let text = format!("\"{}\"", "x".repeat(1_000_000));
@@ -352,38 +352,38 @@ async fn large_payloads_make_pages_and_steps_shorter_and_nothing_is_left_out() {
         scene.store.put_schedule(None, NewSchedule { job, ..minutely(&format!("s{i:02}")) }).await.unwrap();
     }
     let first = scene.store.list_schedules(None, &PageRequest::first(100)).await.unwrap();
-    assert!(first.items.len() < SCHEDULES, "all at once");
+    assert!(first.items.len() < SCHEDULES, "the page or step should be cut");
     let rest = scene.store.list_schedules(None, &PageRequest { cursor: first.next, limit: 100 }).await.unwrap();
     assert_eq!((first.items.len() + rest.items.len(), rest.next), (SCHEDULES, None));
     scene.clock.advance(MINUTE).await;
     let first = scene.store.fire_schedules(Fence::NONE, 100).await.unwrap();
-    assert!(first.count < SCHEDULES, "all at once");
+    assert!(first.count < SCHEDULES, "the page or step should be cut");
     assert_eq!(first.next_in, Some(Duration::ZERO));
     assert_eq!(first.count + fire(&scene.store).await, SCHEDULES);
-    assert_eq!(scene.written().await, (SCHEDULES as i64, SCHEDULES as i64));
+    assert_eq!(scene.counts().await, (SCHEDULES as i64, SCHEDULES as i64));
 }
 
-/// Lines of a ledger, one for each second, as SQL.
-fn ledger(text: &str, lines: usize) -> String {
+/// SQL that inserts occurrences, one for each second.
+fn insert_occurrences(text: &str, count: usize) -> String {
     format!(
         "INSERT INTO orchestrix.occurrence
          SELECT '{text}', t, t, 1, 'missed', 'late', NULL, t
-         FROM generate_series(1, {lines}) AS n, LATERAL (SELECT timestamptz '2000-01-01' + n * interval '1 second') AS l (t)"
+         FROM generate_series(1, {count}) AS n, LATERAL (SELECT timestamptz '2000-01-01' + n * interval '1 second') AS l (t)"
     )
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_long_ledger_goes_with_its_schedule_and_no_other_does() {
+async fn deleting_a_schedule_deletes_all_its_occurrences_and_no_others() {
     let scene = Scene::with(minutely("s")).await;
-    scene.client.batch_execute(&ledger("s", 25_000)).await.unwrap();
-    scene.client.batch_execute(&ledger("t", 10)).await.unwrap();
+    scene.client.batch_execute(&insert_occurrences("s", 25_000)).await.unwrap();
+    scene.client.batch_execute(&insert_occurrences("t", 10)).await.unwrap();
     assert!(scene.store.delete_schedule(None, &name("s")).await.unwrap());
     assert_eq!(scene.number("SELECT count(*) FROM orchestrix.occurrence").await, 10);
     assert!(!scene.store.delete_schedule(None, &name("s")).await.unwrap());
     assert_eq!(fire(&scene.store).await, 0);
 }
 
-/// The plans of a statement for any arguments and for these, as text.
+/// The generic and the custom plan of a statement, as text.
 async fn plans(client: &Client, types: &str, sql: &str, arguments: &str) -> String {
     let mut text = String::new();
     for mode in ["force_generic_plan", "force_custom_plan"] {
@@ -401,7 +401,7 @@ async fn plans(client: &Client, types: &str, sql: &str, arguments: &str) -> Stri
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_due_is_found_by_an_index_among_a_hundred_thousand() {
+async fn due_schedules_are_found_by_index_among_a_hundred_thousand() {
     let (_store, database) = support::store().await;
     let client = support::connect(database.url()).await;
     let fill = "INSERT INTO orchestrix.schedule
@@ -409,24 +409,24 @@ async fn what_is_due_is_found_by_an_index_among_a_hundred_thousand() {
         FROM generate_series(1, 100000) AS n, LATERAL (SELECT now() + (n - 5) * interval '1 minute') AS l (t)";
     client.batch_execute("ALTER TABLE orchestrix.schedule SET (autovacuum_enabled = false)").await.unwrap();
     client.batch_execute(fill).await.unwrap();
-    client.batch_execute(&ledger("s1", 100_000)).await.unwrap();
+    client.batch_execute(&insert_occurrences("s1", 100_000)).await.unwrap();
     client.batch_execute("SET enable_seqscan = off; SET jit = off").await.unwrap();
     let statements = [
         (
-            include_str!("../../queries/due_schedules.sql"),
+            include_str!("../../queries/lock_due_schedules.sql"),
             "int8, text, int8",
             "500, '2026a', 33554432",
             vec!["schedule_due", "schedule_tzdb"],
         ),
-        (include_str!("../../queries/next_fire.sql"), "text", "'2026a'", vec!["schedule_due", "schedule_tzdb"]),
+        (include_str!("../../queries/next_firing.sql"), "text", "'2026a'", vec!["schedule_due", "schedule_tzdb"]),
         (
-            include_str!("../../queries/known_occurrences.sql"),
+            include_str!("../../queries/find_occurrences.sql"),
             "text[], timestamptz[]",
             "ARRAY['s1'], ARRAY[now()]",
             vec!["occurrence_pkey"],
         ),
         (
-            include_str!("../../queries/move_schedules.sql"),
+            include_str!("../../queries/advance_schedules.sql"),
             "text[], timestamptz[], timestamptz[], timestamptz[], timestamptz[], text[], text[]",
             "ARRAY['s1'], ARRAY[now()], ARRAY[now()], ARRAY[now()], ARRAY[now()], ARRAY['{}'], ARRAY['2026a']",
             vec!["schedule_pkey"],
@@ -449,7 +449,7 @@ mod heavy {
     use super::*;
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn ten_thousand_that_are_due_at_once_are_fired_in_seconds() {
+    async fn ten_thousand_due_schedules_fire_in_seconds() {
         const SCHEDULES: usize = 10_000;
         let scene = Scene::new().await;
         let store = Arc::new(scene.store.clone());
@@ -469,10 +469,10 @@ mod heavy {
             println!("{SCHEDULES} fired in {:?}, with {} jobs of each open", begun.elapsed(), round - 1);
             assert!(begun.elapsed() < LIMIT);
         }
-        // Those of the second round were skipped: the jobs of the first are not finished.
+        // The second round was skipped, since the jobs of the first are unfinished.
         let fired = scene.number("SELECT count(*) FROM orchestrix.occurrence WHERE outcome = 'fired'").await;
         assert_eq!(fired, SCHEDULES as i64);
         assert_eq!(scene.number("SELECT count(*) FROM orchestrix.occurrence").await, 2 * SCHEDULES as i64);
-        assert_eq!(scene.written_jobs().await, SCHEDULES as i64);
+        assert_eq!(scene.job_count().await, SCHEDULES as i64);
     }
 }

@@ -1,4 +1,4 @@
-//! Enqueueing from SQL, in the caller's own transaction.
+//! Enqueueing by the SQL function, in the caller's own transaction.
 
 use orchestrix_core::{JobId, JobState, JobType, Json, Tenant};
 use orchestrix_postgres::PostgresStore;
@@ -6,7 +6,7 @@ use orchestrix_store::{Fence, PageRequest, prelude::*};
 use orchestrix_testkit::TestDatabase;
 use tokio_postgres::{Client, error::SqlState};
 
-use crate::{books, jobs::*, locks::Holder, support};
+use crate::{invariants, jobs::*, locks::LockHolder, support};
 
 async fn scene() -> (PostgresStore, TestDatabase, Client) {
     let (store, database) = support::store().await;
@@ -21,7 +21,7 @@ async fn call(client: &Client, arguments: &str) -> Result<JobId, tokio_postgres:
 }
 
 #[tokio::test]
-async fn a_job_with_every_default_is_as_if_it_came_by_the_api() {
+async fn a_job_with_every_default_equals_one_of_the_api() {
     let (store, _database, client) = scene().await;
     let by_sql = get(&store, call(&client, "'SEND_EMAIL'").await.unwrap()).await;
     let by_api =
@@ -36,32 +36,32 @@ async fn a_job_with_every_default_is_as_if_it_came_by_the_api() {
         ..by_sql
     };
     assert_eq!(same, by_api);
-    books::assert_balanced(&client).await;
+    invariants::assert_consistent(&client).await;
 }
 
 #[tokio::test]
-async fn a_job_is_there_when_its_transaction_commits_and_never_was_when_it_does_not() {
+async fn a_job_exists_if_and_only_if_its_transaction_commits() {
     let (store, database, client) = scene().await;
-    let undone = Holder::begin(database.url()).await;
-    let id = call(undone.client(), "'t', idempotency_key => 'k'").await.unwrap();
-    assert!(store.job(id).await.unwrap().is_none(), "seen before its commit");
+    let rolled_back = LockHolder::begin(database.url()).await;
+    let id = call(rolled_back.client(), "'t', idempotency_key => 'k'").await.unwrap();
+    assert!(store.job(id).await.unwrap().is_none(), "visible before its commit");
     assert!(claim(&store, 10).await.is_empty());
-    undone.rollback().await;
+    rolled_back.rollback().await;
     assert!(store.job(id).await.unwrap().is_none());
     assert!(store.queue_depths(&PageRequest::first(10)).await.unwrap().items.is_empty());
     for table in ["job", "payload", "idempotency", "depth_delta"] {
         let sql = format!("SELECT count(*) FROM orchestrix.{table}");
         assert_eq!(client.query_one(&sql, &[]).await.unwrap().get::<_, i64>(0), 0, "{table}");
     }
-    let kept = Holder::begin(database.url()).await;
-    let id = call(kept.client(), "'t', idempotency_key => 'k'").await.unwrap();
-    kept.commit().await;
+    let committed = LockHolder::begin(database.url()).await;
+    let id = call(committed.client(), "'t', idempotency_key => 'k'").await.unwrap();
+    committed.commit().await;
     assert_eq!(claim_soon(&store).await.id(), id);
-    books::assert_balanced(&client).await;
+    invariants::assert_consistent(&client).await;
 }
 
 #[tokio::test]
-async fn every_argument_is_taken_and_the_most_urgent_job_is_claimed_first() {
+async fn every_argument_is_applied_and_the_highest_priority_is_claimed_first() {
     let (store, _database, client) = scene().await;
     let low = call(&client, "'t', priority => -5").await.unwrap();
     let high = call(&client, "'t', '{\"to\": \"you\"}', 'mail', 9, NULL, 'clé/§✓', 3, 'acme'").await.unwrap();
@@ -69,7 +69,7 @@ async fn every_argument_is_taken_and_the_most_urgent_job_is_claimed_first() {
     assert_eq!((job.queue, job.priority, job.max_attempts), (queue("mail"), priority(9), 3));
     assert_eq!((job.tenant, job.idempotency_key.unwrap().as_str()), (Tenant::new("acme").unwrap(), "clé/§✓"));
     assert_eq!(claim(&store, 10).await.iter().map(|claimed| claimed.id()).collect::<Vec<_>>(), [high, low]);
-    books::assert_balanced(&client).await;
+    invariants::assert_consistent(&client).await;
 }
 
 #[tokio::test]
@@ -79,15 +79,19 @@ async fn a_job_for_later_is_scheduled_and_one_for_the_past_is_pending() {
     let past = call(&client, "'t', run_at => now() - interval '1 hour'").await.unwrap();
     assert_eq!(state(&store, later).await, JobState::Scheduled);
     let past = get(&store, past).await;
-    assert_eq!((past.state, past.eligible_at), (JobState::Pending, past.created_at), "it cannot jump the queue");
+    assert_eq!(
+        (past.state, past.eligible_at),
+        (JobState::Pending, past.created_at),
+        "a past time does not move it ahead"
+    );
     client.execute("UPDATE orchestrix.job SET eligible_at = now() WHERE state = 'scheduled'", &[]).await.unwrap();
     assert_eq!(store.promote_jobs(Fence::NONE, 10).await.unwrap().count, 1);
     assert_eq!(claim(&store, 10).await.len(), 2);
-    books::assert_balanced(&client).await;
+    invariants::assert_consistent(&client).await;
 }
 
 #[tokio::test]
-async fn a_key_means_one_job_and_another_request_under_it_is_refused() {
+async fn an_idempotency_key_means_one_job_and_another_request_with_it_is_refused() {
     let (store, _database, client) = scene().await;
     let arguments = "'t', '{\"a\": 1, \"b\": 2}', idempotency_key => 'k'";
     let first = call(&client, arguments).await.unwrap();
@@ -97,16 +101,16 @@ async fn a_key_means_one_job_and_another_request_under_it_is_refused() {
     let refused = refused.as_db_error().unwrap();
     assert_eq!(refused.code(), &SqlState::UNIQUE_VIOLATION);
     assert_eq!(refused.message(), format!("the idempotency key was used for a different request, job {first}"));
-    // The key is per tenant and type, and stands for its job however that ends.
+    // A key belongs to a tenant and a type, and stays with its job after that ends.
     assert_ne!(call(&client, "'u', idempotency_key => 'k'").await.unwrap(), first);
     assert_ne!(call(&client, "'t', idempotency_key => 'k', tenant => 'x'").await.unwrap(), first);
     store.cancel_job(first).await.unwrap();
     assert_eq!(call(&client, arguments).await.unwrap(), first);
-    books::assert_balanced(&client).await;
+    invariants::assert_consistent(&client).await;
 }
 
 #[tokio::test]
-async fn a_key_is_one_key_whichever_way_the_request_came() {
+async fn sql_and_api_share_idempotency_keys() {
     let (store, _database, client) = scene().await;
     let by_sql = call(&client, "'keyed', idempotency_key => 'a'").await.unwrap();
     let again = store.enqueue_job(keyed("a")).await.unwrap();
@@ -117,7 +121,7 @@ async fn a_key_is_one_key_whichever_way_the_request_came() {
 }
 
 #[tokio::test]
-async fn what_the_api_would_refuse_is_refused_and_leaves_nothing() {
+async fn arguments_that_the_api_refuses_are_refused_and_write_nothing() {
     let (store, _database, client) = scene().await;
     let long = "x".repeat(129);
     let large = "x".repeat(Json::MAX_BYTES);
@@ -179,7 +183,7 @@ async fn payloads_short_and_long_reach_the_worker() {
     call(&client, &format!("'t', '{mixed}'")).await.unwrap();
     assert_eq!(claim_soon(&store).await.payload.as_str(), mixed);
     call(&client, "'t', NULL").await.unwrap();
-    assert_eq!(claim_soon(&store).await.payload, Json::null(), "no payload is null");
+    assert_eq!(claim_soon(&store).await.payload, Json::null(), "a missing payload is null");
 }
 
 #[tokio::test]
@@ -192,5 +196,5 @@ async fn jobs_enqueued_by_sql_are_counted() {
     assert_eq!(depths[0].queue, queue("q"));
     assert_eq!(depths[0].counts, [(JobState::Scheduled, 1), (JobState::Pending, 25)].into());
     assert!(depths[0].oldest.is_some());
-    books::assert_balanced(&client).await;
+    invariants::assert_consistent(&client).await;
 }

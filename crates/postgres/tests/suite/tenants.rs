@@ -1,4 +1,4 @@
-//! One tenant's things among many of others: found by their own indexes, and compared under the lock of the row.
+//! Tenant scopes: lists use the tenant's index, and verbs check the tenant under the row lock.
 
 use std::time::Duration;
 
@@ -8,29 +8,29 @@ use orchestrix_store::{Backfill, PageRequest, PutResult, Result, StoreError, pre
 
 use crate::{
     jobs::job,
-    locks::{Holder, until_waiting},
+    locks::{LockHolder, until_waiting},
     plans::connect_like_a_store,
     support,
 };
 
-/// A statement, the types of its parameters, arguments in SQL, and the index that it relies on.
+/// Statements with the types of their parameters, arguments in SQL, and the index that each relies on.
 const LISTS: [(&str, &str, &str, &str); 5] = [
-    (include_str!("../../queries/tenant_schedules.sql"), "text, int8, text", "'', 101, 'acme'", "schedule_tenant"),
+    (include_str!("../../queries/list_tenant_schedules.sql"), "text, int8, text", "'', 101, 'acme'", "schedule_tenant"),
     (
-        include_str!("../../queries/tenant_operations.sql"),
+        include_str!("../../queries/list_tenant_operations.sql"),
         "uuid, int8, text",
         "'ffffffff-ffff-ffff-ffff-ffffffffffff', 101, 'acme'",
         "operation_tenant",
     ),
     (include_str!("../../queries/open_operations.sql"), "int8", "1", "operation_turn"),
     (
-        include_str!("../../queries/audit.sql"),
+        include_str!("../../queries/list_audit_entries.sql"),
         "timestamptz, int8, timestamptz, int8, text, text, text, int8",
         "now() - interval '5 hours', 7, now() - interval '6 hours', 101, NULL, NULL, NULL, 101",
         "audit_at",
     ),
     (
-        include_str!("../../queries/tenant_audit.sql"),
+        include_str!("../../queries/list_tenant_audit_entries.sql"),
         "timestamptz, int8, timestamptz, int8, text, text, text, int8, text",
         "now() - interval '5 hours', 7, now() - interval '6 hours', 101, NULL, NULL, NULL, 101, 'acme'",
         "audit_tenant",
@@ -51,7 +51,7 @@ const FILL: &str = "
     FROM generate_series(1, 50000) AS n";
 
 #[tokio::test]
-async fn what_is_of_one_tenant_or_time_is_found_by_its_index() {
+async fn lists_by_tenant_or_time_use_their_index() {
     let database = support::database();
     let client = connect_like_a_store(&database).await;
     client.batch_execute(FILL).await.unwrap();
@@ -81,42 +81,60 @@ fn of(owner: &Tenant) -> NewSchedule {
     NewSchedule::new(name(), cadence, NewJob { tenant: owner.clone(), ..job("t") })
 }
 
-/// Calls a verb within `acme` on a schedule that is theirs, and that somebody gives to another tenant while the verb waits for its row.
-async fn given_away<T>(verb: impl AsyncFnOnce(PostgresStore, Tenant) -> Result<T>) -> Result<T> {
+/// Calls a verb in the scope of `acme` on its schedule, which moves to another tenant while the verb waits for the row.
+async fn while_moved_to_another_tenant<T>(verb: impl AsyncFnOnce(PostgresStore, Tenant) -> Result<T>) -> Result<T> {
     let (store, database) = support::store().await;
     let client = support::connect(database.url()).await;
     let acme = Tenant::new("acme").unwrap();
     assert_eq!(store.put_schedule(None, of(&acme)).await.unwrap(), PutResult::Created);
-    let give =
+    let move_tenant =
         "UPDATE orchestrix.schedule SET definition = jsonb_set(definition::jsonb, '{job,tenant}', '\"other\"')::json";
-    let holder = Holder::with(database.url(), give).await;
-    let asked = verb(store.clone(), acme);
-    let (answer, ()) = tokio::join!(asked, async {
+    let holder = LockHolder::with(database.url(), move_tenant).await;
+    let call = verb(store.clone(), acme);
+    let (answer, ()) = tokio::join!(call, async {
         until_waiting(&client, 1).await;
         holder.commit().await;
     });
-    let kept = store.schedule(None, &name()).await.unwrap().expect("it is there");
-    assert_eq!((kept.definition.job.tenant.as_str(), kept.definition.paused), ("other", false));
+    let after = store.schedule(None, &name()).await.unwrap().expect("the schedule exists");
+    assert_eq!((after.definition.job.tenant.as_str(), after.definition.paused), ("other", false));
     assert_eq!(store.list_occurrences(None, &name(), &PageRequest::first(10)).await.unwrap().items, []);
     answer
 }
 
-fn not_there<T: std::fmt::Debug>(answer: &Result<T>) {
+fn assert_not_found<T: std::fmt::Debug>(answer: &Result<T>) {
     assert!(matches!(answer, Err(StoreError::ScheduleNotFound(_))), "{answer:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_becomes_anothers_while_a_verb_waits_for_it_is_left_alone() {
-    not_there(&given_away(async |store, acme| store.put_schedule(Some(&acme), of(&acme)).await).await);
-    not_there(&given_away(async |store, acme| store.pause_schedule(Some(&acme), &name(), None).await).await);
-    not_there(&given_away(async |store, acme| store.resume_schedule(Some(&acme), &name()).await).await);
-    not_there(&given_away(async |store, acme| store.trigger_schedule(Some(&acme), &name()).await).await);
+async fn a_schedule_that_moves_to_another_tenant_during_a_lock_wait_is_not_changed() {
+    assert_not_found(
+        &while_moved_to_another_tenant(async |store, acme| store.put_schedule(Some(&acme), of(&acme)).await).await,
+    );
+    assert_not_found(
+        &while_moved_to_another_tenant(async |store, acme| store.pause_schedule(Some(&acme), &name(), None).await)
+            .await,
+    );
+    assert_not_found(
+        &while_moved_to_another_tenant(async |store, acme| store.resume_schedule(Some(&acme), &name()).await).await,
+    );
+    assert_not_found(
+        &while_moved_to_another_tenant(async |store, acme| store.trigger_schedule(Some(&acme), &name()).await).await,
+    );
     let to = Timestamp::now();
     let range = Backfill { from: to - Duration::from_secs(7200), to, overlap: None };
-    not_there(&given_away(async move |store, acme| store.backfill_schedule(Some(&acme), &name(), &range).await).await);
-    assert!(!given_away(async |store, acme| store.delete_schedule(Some(&acme), &name()).await).await.unwrap());
-    // Nor is it taken back by whoever keeps to none.
-    let refused = given_away(async |store, acme| store.put_schedule(None, of(&acme)).await).await;
+    assert_not_found(
+        &while_moved_to_another_tenant(async move |store, acme| {
+            store.backfill_schedule(Some(&acme), &name(), &range).await
+        })
+        .await,
+    );
+    assert!(
+        !while_moved_to_another_tenant(async |store, acme| store.delete_schedule(Some(&acme), &name()).await)
+            .await
+            .unwrap()
+    );
+    // A caller without a scope cannot change the tenant either.
+    let refused = while_moved_to_another_tenant(async |store, acme| store.put_schedule(None, of(&acme)).await).await;
     assert!(
         matches!(&refused, Err(StoreError::Invalid(invalid)) if invalid.errors[0].field == "job.tenant"),
         "{refused:?}"
@@ -124,7 +142,7 @@ async fn what_becomes_anothers_while_a_verb_waits_for_it_is_left_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_schedule_of_another_that_nobody_can_read_is_not_there() {
+async fn an_unreadable_schedule_of_another_tenant_is_not_found() {
     let (store, database) = support::store().await;
     let (acme, other) = (Tenant::new("acme").unwrap(), Tenant::new("other").unwrap());
     store.put_schedule(None, of(&acme)).await.unwrap();
@@ -133,7 +151,7 @@ async fn a_schedule_of_another_that_nobody_can_read_is_not_there() {
     support::connect(database.url()).await.batch_execute(spoil).await.unwrap();
     assert_eq!(store.schedule(Some(&other), &name()).await.unwrap(), None);
     assert!(matches!(store.schedule(Some(&acme), &name()).await, Err(StoreError::Backend(_))));
-    // Its tenant is known all the same.
+    // The tenant of an unreadable schedule is known.
     let refused = store.put_schedule(None, of(&other)).await;
     assert!(
         matches!(&refused, Err(StoreError::Invalid(invalid)) if invalid.errors[0].field == "job.tenant"),
@@ -143,18 +161,18 @@ async fn a_schedule_of_another_that_nobody_can_read_is_not_there() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_parent_of_another_tenant_is_not_waited_for() {
+async fn an_enqueue_does_not_wait_for_a_locked_parent_of_another_tenant() {
     let (store, database) = support::store().await;
-    let theirs = NewJob { tenant: Tenant::new("other").unwrap(), ..job("t") };
-    let parent = store.enqueue_job(theirs.clone()).await.unwrap().id;
-    let holder = Holder::with(database.url(), "SELECT FROM orchestrix.job FOR UPDATE").await;
+    let of_other = NewJob { tenant: Tenant::new("other").unwrap(), ..job("t") };
+    let parent = store.enqueue_job(of_other.clone()).await.unwrap().id;
+    let holder = LockHolder::with(database.url(), "SELECT FROM orchestrix.job FOR UPDATE").await;
     let depends_on = vec![DependsOn::Job(parent)];
     let child = NewJob { depends_on: depends_on.clone(), ..job("t") };
     let refused =
         tokio::time::timeout(Duration::from_secs(20), store.enqueue_job(child)).await.expect("an answer at once");
     assert!(matches!(&refused, Err(StoreError::Invalid(_))), "{refused:?}");
-    // Whoever may wait for it does.
-    let (own, ()) = tokio::join!(store.enqueue_job(NewJob { depends_on, ..theirs }), async {
+    // A job of the same tenant waits for the lock.
+    let (own, ()) = tokio::join!(store.enqueue_job(NewJob { depends_on, ..of_other }), async {
         until_waiting(&support::connect(database.url()).await, 1).await;
         holder.rollback().await;
     });

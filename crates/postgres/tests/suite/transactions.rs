@@ -1,4 +1,4 @@
-//! Jobs in the caller's own transaction, next to a table of its own.
+//! Jobs in the caller's own transaction, together with a table of the caller.
 
 use orchestrix_core::{DependsOn, JobId, JobState, Json, LeaseToken, NewJob, Queue};
 use orchestrix_postgres::{
@@ -11,13 +11,13 @@ use tokio_postgres::{Client, IsolationLevel, NoTls};
 use uuid::Uuid;
 
 use crate::{
-    books,
+    invariants,
     jobs::*,
-    locks::{Holder, LIMIT, until_waiting},
+    locks::{LIMIT, LockHolder, until_waiting},
     support,
 };
 
-/// A store, a connection of the application with a table of its own, and another to look with.
+/// A store, a connection of the application with its own table, and a second connection that observes.
 pub(crate) struct Scene {
     pub(crate) store: PostgresStore,
     pub(crate) database: TestDatabase,
@@ -50,7 +50,7 @@ impl Scene {
     }
 }
 
-/// Longer than what is kept in the job's own row.
+/// A job whose payload is too long to be stored inline.
 pub(crate) fn large() -> NewJob {
     NewJob { payload: Json::trusted(&format!("\"{}\"", "x".repeat(2_000))), ..job("large") }
 }
@@ -66,39 +66,39 @@ pub(crate) fn named(name: &str, job: NewJob) -> NewJob {
 fn bad_fields(answer: Result<Vec<Enqueued>, StoreError>) -> Vec<String> {
     match answer {
         Err(StoreError::Invalid(invalid)) => invalid.errors.into_iter().map(|error| error.field).collect(),
-        other => panic!("not refused for its fields: {other:?}"),
+        other => panic!("expected an invalid-input error: {other:?}"),
     }
 }
 
 #[tokio::test]
-async fn jobs_are_there_when_the_callers_transaction_commits_and_not_before() {
+async fn jobs_exist_once_the_callers_transaction_commits_and_not_before() {
     let mut s = scene().await;
     let tx = s.client.transaction().await.unwrap();
     tx.batch_execute(ORDER).await.unwrap();
     let jobs = vec![job("plain"), large(), keyed("k")];
-    let recorded = s.store.enqueue_in(&tx, jobs).await.unwrap();
-    assert!(recorded.iter().all(|job| job.state == JobState::Pending && !job.duplicate), "{recorded:?}");
-    assert!(s.store.job(recorded[0].id).await.unwrap().is_none(), "seen before its commit");
+    let enqueued = s.store.enqueue_in(&tx, jobs).await.unwrap();
+    assert!(enqueued.iter().all(|job| job.state == JobState::Pending && !job.duplicate), "{enqueued:?}");
+    assert!(s.store.job(enqueued[0].id).await.unwrap().is_none(), "visible before its commit");
     assert!(claim(&s.store, 10).await.is_empty());
     tx.commit().await.unwrap();
     s.store.notify(&[Queue::default()]);
     let mut claimed: Vec<JobId> = claim(&s.store, 10).await.iter().map(|claimed| claimed.id()).collect();
     claimed.sort_unstable();
-    assert_eq!(claimed, recorded.iter().map(|job| job.id).collect::<Vec<_>>());
-    assert_eq!(get(&s.store, recorded[1].id).await.payload, large().payload);
+    assert_eq!(claimed, enqueued.iter().map(|job| job.id).collect::<Vec<_>>());
+    assert_eq!(get(&s.store, enqueued[1].id).await.payload, large().payload);
     assert_eq!(s.orders().await, 1);
-    books::assert_balanced(&s.watcher).await;
+    invariants::assert_consistent(&s.watcher).await;
 }
 
 #[tokio::test]
-async fn a_rollback_takes_every_trace_of_a_job_back() {
+async fn a_rollback_leaves_no_trace_of_a_job() {
     let mut s = scene().await;
     let parent = enqueue(&s.store, NewJob { hold: true, ..job("parent") }).await;
     s.watcher.batch_execute("DELETE FROM orchestrix.depth_delta").await.unwrap();
     let tx = s.client.transaction().await.unwrap();
     let jobs = vec![named("first", keyed("k")), after("first"), large(), child_of(&[parent])];
-    let recorded = s.store.enqueue_in(&tx, jobs).await.unwrap();
-    assert_eq!(recorded.len(), 4);
+    let enqueued = s.store.enqueue_in(&tx, jobs).await.unwrap();
+    assert_eq!(enqueued.len(), 4);
     tx.rollback().await.unwrap();
     for table in ["payload", "idempotency", "dependency", "depth_delta", "history", "settled"] {
         assert_eq!(s.number(&format!("SELECT count(*) FROM orchestrix.{table}")).await, 0, "{table}");
@@ -109,25 +109,25 @@ async fn a_rollback_takes_every_trace_of_a_job_back() {
 }
 
 #[tokio::test]
-async fn a_key_means_one_job_inside_the_transaction_and_outside() {
+async fn an_idempotency_key_means_one_job_inside_the_transaction_and_outside() {
     let mut s = scene().await;
     let outside = enqueue(&s.store, keyed("outside")).await;
     let tx = s.client.transaction().await.unwrap();
-    let recorded = s.store.enqueue_in(&tx, vec![keyed("outside"), keyed("inside"), keyed("inside")]).await.unwrap();
-    assert_eq!((recorded[0].id, recorded[0].duplicate), (outside, true));
-    assert!(!recorded[1].duplicate);
-    assert_eq!((recorded[2].id, recorded[2].duplicate), (recorded[1].id, true));
+    let enqueued = s.store.enqueue_in(&tx, vec![keyed("outside"), keyed("inside"), keyed("inside")]).await.unwrap();
+    assert_eq!((enqueued[0].id, enqueued[0].duplicate), (outside, true));
+    assert!(!enqueued[1].duplicate);
+    assert_eq!((enqueued[2].id, enqueued[2].duplicate), (enqueued[1].id, true));
     let repeated = s.store.enqueue_in(&tx, vec![keyed("inside")]).await.unwrap();
-    assert_eq!((repeated[0].id, repeated[0].duplicate), (recorded[1].id, true), "in the same transaction");
+    assert_eq!((repeated[0].id, repeated[0].duplicate), (enqueued[1].id, true), "in the same transaction");
     tx.commit().await.unwrap();
     let later = s.store.enqueue_job(keyed("inside")).await.unwrap();
-    assert_eq!((later.id, later.duplicate), (recorded[1].id, true));
+    assert_eq!((later.id, later.duplicate), (enqueued[1].id, true));
     assert_eq!(s.jobs().await, 2);
-    books::assert_balanced(&s.watcher).await;
+    invariants::assert_consistent(&s.watcher).await;
 }
 
 #[tokio::test]
-async fn jobs_wait_for_each_other_and_for_jobs_outside() {
+async fn jobs_depend_on_each_other_and_on_jobs_outside_the_transaction() {
     let mut s = scene().await;
     let done = start(&s.store, job("done")).await;
     finish(&s.store, done.token, Outcome::DONE).await.unwrap();
@@ -141,28 +141,28 @@ async fn jobs_wait_for_each_other_and_for_jobs_outside() {
         named("doomed", child_of(&[failed.id()])),
         after("doomed"),
     ];
-    let recorded = s.store.enqueue_in(&tx, jobs).await.unwrap();
-    let states: Vec<JobState> = recorded.iter().map(|job| job.state).collect();
+    let enqueued = s.store.enqueue_in(&tx, jobs).await.unwrap();
+    let states: Vec<JobState> = enqueued.iter().map(|job| job.state).collect();
     assert_eq!(states, [JobState::Blocked, JobState::Blocked, JobState::Cancelled, JobState::Blocked]);
     tx.commit().await.unwrap();
     s.store.unblock_jobs(Fence::NONE, 100).await.unwrap();
-    assert_eq!(state(&s.store, recorded[3].id).await, JobState::Cancelled, "its parent was cancelled");
+    assert_eq!(state(&s.store, enqueued[3].id).await, JobState::Cancelled, "its parent was cancelled");
     finish(&s.store, running.token, Outcome::DONE).await.unwrap();
     let first = claim_soon(&s.store).await;
-    assert_eq!(first.id(), recorded[0].id);
+    assert_eq!(first.id(), enqueued[0].id);
     finish(&s.store, first.token, Outcome::DONE).await.unwrap();
-    assert_eq!(claim_soon(&s.store).await.id(), recorded[1].id);
-    books::assert_balanced(&s.watcher).await;
+    assert_eq!(claim_soon(&s.store).await.id(), enqueued[1].id);
+    invariants::assert_consistent(&s.watcher).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_parent_outside_finishes_only_after_the_commit_and_then_tells_its_child() {
+async fn a_parent_outside_finishes_only_after_the_commit_and_then_unblocks_its_child() {
     let mut s = scene().await;
     let parent = start(&s.store, job("parent")).await;
     let tx = s.client.transaction().await.unwrap();
     let child = s.store.enqueue_in(&tx, vec![child_of(&[parent.id()])]).await.unwrap()[0].id;
-    let (ours, token) = (s.store.clone(), parent.token);
-    let finishing = tokio::spawn(async move { finish(&ours, token, Outcome::DONE).await });
+    let (store, token) = (s.store.clone(), parent.token);
+    let finishing = tokio::spawn(async move { finish(&store, token, Outcome::DONE).await });
     until_waiting(&s.watcher, 1).await;
     tx.commit().await.unwrap();
     assert_eq!(finishing.await.unwrap(), Ok(JobState::Completed));
@@ -170,7 +170,7 @@ async fn a_parent_outside_finishes_only_after_the_commit_and_then_tells_its_chil
 }
 
 #[tokio::test]
-async fn what_is_refused_leaves_the_transaction_as_it_was() {
+async fn a_refused_call_leaves_the_transaction_unchanged() {
     let mut s = scene().await;
     let other = enqueue(&s.store, keyed("k")).await;
     let unknown = JobId::from_uuid(Uuid::from_u128(7));
@@ -185,13 +185,13 @@ async fn what_is_refused_leaves_the_transaction_as_it_was() {
     let answer = s.store.enqueue_in(&tx, vec![job("t"), reused]).await;
     assert!(matches!(answer, Err(StoreError::IdempotencyKeyReused { existing }) if existing == other), "{answer:?}");
     assert_eq!(s.store.enqueue_in(&tx, Vec::new()).await.unwrap(), []);
-    let recorded = s.store.enqueue_in(&tx, vec![keyed("new")]).await.unwrap();
-    assert!(!recorded[0].duplicate, "the refused call took no key");
-    let patience: String = tx.query_one("SHOW lock_timeout", &[]).await.unwrap().get(0);
-    assert_eq!(patience, "90s", "the caller's settings are its own");
+    let enqueued = s.store.enqueue_in(&tx, vec![keyed("new")]).await.unwrap();
+    assert!(!enqueued[0].duplicate, "the refused call took no key");
+    let lock_timeout: String = tx.query_one("SHOW lock_timeout", &[]).await.unwrap().get(0);
+    assert_eq!(lock_timeout, "90s", "the caller's settings are restored");
     tx.commit().await.unwrap();
     assert_eq!((s.orders().await, s.jobs().await), (1, 2));
-    books::assert_balanced(&s.watcher).await;
+    invariants::assert_consistent(&s.watcher).await;
 }
 
 #[tokio::test]
@@ -206,11 +206,11 @@ async fn a_statement_that_fails_leaves_the_transaction_usable() {
     assert_eq!((s.orders().await, s.jobs().await), (1, 0));
 }
 
-/// Two transactions take one key; the first ends like this while the second waits.
+/// Two transactions insert one key; the first commits or rolls back while the second waits.
 async fn race_for_a_key(committed: bool) {
     let mut s = scene().await;
     let first = s.client.transaction().await.unwrap();
-    let theirs = s.store.enqueue_in(&first, vec![keyed("k")]).await.unwrap()[0];
+    let first_job = s.store.enqueue_in(&first, vec![keyed("k")]).await.unwrap()[0];
     let (store, url) = (s.store.clone(), s.database.url().to_owned());
     let second = tokio::spawn(async move {
         let mut client = support::connect(&url).await;
@@ -227,33 +227,33 @@ async fn race_for_a_key(committed: bool) {
         first.rollback().await.unwrap();
     }
     let answer = second.await.unwrap();
-    assert_eq!((answer[0].id == theirs.id, answer[0].duplicate), (committed, committed));
+    assert_eq!((answer[0].id == first_job.id, answer[0].duplicate), (committed, committed));
     assert_eq!((s.orders().await, s.jobs().await), (1, 2));
-    books::assert_balanced(&s.watcher).await;
+    invariants::assert_consistent(&s.watcher).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_two_transactions_with_one_key_the_second_waits_and_is_told_of_the_first() {
+async fn of_two_transactions_with_one_key_the_second_waits_and_gets_the_job_of_the_first() {
     race_for_a_key(true).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_two_transactions_with_one_key_the_second_records_what_the_first_gave_up() {
+async fn of_two_transactions_with_one_key_the_second_enqueues_after_the_first_rolls_back() {
     race_for_a_key(false).await;
 }
 
 #[tokio::test]
-async fn a_key_that_is_held_for_too_long_is_an_error_and_the_transaction_goes_on() {
+async fn a_key_held_beyond_the_lock_timeout_is_an_error_and_the_transaction_stays_usable() {
     let mut s = scene().await;
-    let holder = Holder::with(s.database.url(), "SELECT orchestrix.enqueue('keyed', idempotency_key => 'k')").await;
+    let holder = LockHolder::with(s.database.url(), "SELECT orchestrix.enqueue('keyed', idempotency_key => 'k')").await;
     let lock_timeout = std::time::Duration::from_millis(100);
     let options = PostgresOptions { lock_timeout, ..options(s.database.url()) };
-    let impatient = PostgresStore::open(options).await.unwrap();
+    let short_timeout = PostgresStore::open(options).await.unwrap();
     let tx = s.client.transaction().await.unwrap();
     tx.batch_execute(ORDER).await.unwrap();
-    let answer = impatient.enqueue_in(&tx, vec![keyed("k")]).await;
+    let answer = short_timeout.enqueue_in(&tx, vec![keyed("k")]).await;
     assert!(matches!(&answer, Err(StoreError::Unavailable(text)) if text.contains("lock timeout")), "{answer:?}");
-    impatient.enqueue_in(&tx, vec![keyed("other")]).await.unwrap();
+    short_timeout.enqueue_in(&tx, vec![keyed("other")]).await.unwrap();
     tx.commit().await.unwrap();
     assert_eq!(s.orders().await, 1);
     holder.commit().await;
@@ -261,24 +261,25 @@ async fn a_key_that_is_held_for_too_long_is_an_error_and_the_transaction_goes_on
 }
 
 #[tokio::test]
-async fn a_key_taken_behind_the_back_of_a_frozen_transaction_is_an_error_and_it_goes_on() {
+async fn a_key_inserted_since_a_repeatable_read_transaction_began_is_an_error_and_the_transaction_stays_usable() {
     let mut s = scene().await;
-    let frozen = s.client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).start().await.unwrap();
-    frozen.batch_execute(ORDER).await.unwrap();
+    let repeatable =
+        s.client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).start().await.unwrap();
+    repeatable.batch_execute(ORDER).await.unwrap();
     enqueue(&s.store, keyed("k")).await;
-    let answer = s.store.enqueue_in(&frozen, vec![keyed("k")]).await;
+    let answer = s.store.enqueue_in(&repeatable, vec![keyed("k")]).await;
     assert!(
         matches!(&answer, Err(StoreError::Unavailable(text)) if text.contains("could not serialize")),
         "{answer:?}"
     );
-    frozen.commit().await.unwrap();
+    repeatable.commit().await.unwrap();
     assert_eq!((s.orders().await, s.jobs().await), (1, 1));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_call_that_is_given_up_half_way_leaves_nothing_in_the_transaction() {
+async fn a_dropped_call_leaves_nothing_in_the_transaction() {
     let mut s = scene().await;
-    let holder = Holder::with(s.database.url(), "SELECT orchestrix.enqueue('keyed', idempotency_key => 'k')").await;
+    let holder = LockHolder::with(s.database.url(), "SELECT orchestrix.enqueue('keyed', idempotency_key => 'k')").await;
     let tx = s.client.transaction().await.unwrap();
     tx.batch_execute(ORDER).await.unwrap();
     tokio::select! {
@@ -288,11 +289,11 @@ async fn a_call_that_is_given_up_half_way_leaves_nothing_in_the_transaction() {
     holder.rollback().await;
     tx.commit().await.unwrap();
     assert_eq!((s.orders().await, s.jobs().await), (1, 0));
-    books::assert_balanced(&s.watcher).await;
+    invariants::assert_consistent(&s.watcher).await;
 }
 
 #[tokio::test]
-async fn a_job_is_completed_when_the_callers_transaction_commits_and_its_dependents_are_told() {
+async fn a_job_completes_when_the_callers_transaction_commits_and_the_sweep_unblocks_its_dependents() {
     let mut s = scene().await;
     let claimed = start(&s.store, job("t")).await;
     let child = enqueue(&s.store, child_of(&[claimed.id()])).await;
@@ -300,12 +301,12 @@ async fn a_job_is_completed_when_the_callers_transaction_commits_and_its_depende
     tx.batch_execute(ORDER).await.unwrap();
     let result = Some(Json::trusted("{\"order\": 1}"));
     s.store.complete_in(&tx, claimed.token, result.clone()).await.unwrap();
-    assert_eq!(state(&s.store, claimed.id()).await, JobState::Running, "seen before its commit");
+    assert_eq!(state(&s.store, claimed.id()).await, JobState::Running, "visible before its commit");
     tx.commit().await.unwrap();
     let done = get(&s.store, claimed.id()).await;
     assert_eq!((done.state, done.result.as_ref(), done.attempts), (JobState::Completed, result.as_ref(), 1));
     assert_eq!(s.orders().await, 1);
-    // A worker that does not know, and says so again.
+    // The worker reports the same outcome again.
     let again = finish(&s.store, claimed.token, Outcome::Complete { result }).await;
     assert_eq!(again, Ok(JobState::Completed));
     assert_eq!(finish(&s.store, claimed.token, Outcome::DONE).await, Err(FinishError::LeaseLost), "another result");
@@ -313,7 +314,7 @@ async fn a_job_is_completed_when_the_callers_transaction_commits_and_its_depende
     assert_eq!(state(&s.store, child).await, JobState::Blocked);
     s.store.unblock_jobs(Fence::NONE, 100).await.unwrap();
     assert_eq!(state(&s.store, child).await, JobState::Pending);
-    books::assert_balanced(&s.watcher).await;
+    invariants::assert_consistent(&s.watcher).await;
 }
 
 #[tokio::test]
@@ -331,7 +332,7 @@ async fn a_rollback_leaves_the_job_to_its_worker() {
 }
 
 #[tokio::test]
-async fn a_lease_that_is_lost_completes_nothing_and_leaves_the_transaction_usable() {
+async fn a_lost_lease_completes_nothing_and_leaves_the_transaction_usable() {
     let mut s = scene().await;
     let lost = start(&s.store, job("t")).await.token;
     finish(&s.store, lost, Outcome::Release).await.unwrap();
@@ -348,18 +349,18 @@ async fn a_lease_that_is_lost_completes_nothing_and_leaves_the_transaction_usabl
     assert!(matches!(twice, Err(StoreError::LeaseLost)), "{twice:?}");
     tx.commit().await.unwrap();
     assert_eq!((state(&s.store, current.job).await, s.orders().await), (JobState::Completed, 1));
-    books::assert_balanced(&s.watcher).await;
+    invariants::assert_consistent(&s.watcher).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_job_that_is_taken_back_while_its_completion_waits_is_lost() {
+async fn a_completion_that_waits_while_its_lease_is_reaped_is_refused() {
     let mut s = scene().await;
     let claimed = start(&s.store, job("t")).await;
     let sql = format!(
         "UPDATE orchestrix.job SET state = 'pending', lease_expires_at = NULL, timeout_at = NULL WHERE id = '{}'",
         claimed.id()
     );
-    let reaping = Holder::with(s.database.url(), &sql).await;
+    let reaping = LockHolder::with(s.database.url(), &sql).await;
     let tx = s.client.transaction().await.unwrap();
     let complete = async {
         let answer = s.store.complete_in(&tx, claimed.token, None).await;
@@ -377,7 +378,7 @@ async fn a_job_that_is_taken_back_while_its_completion_waits_is_lost() {
 }
 
 #[tokio::test]
-async fn a_handlers_writes_and_its_completion_are_one_under_the_death_of_its_connection() {
+async fn a_handlers_writes_and_its_completion_are_atomic_when_its_connection_dies() {
     let mut s = scene().await;
     let claimed = start(&s.store, job("t")).await;
     let pid: i32 = s.client.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
@@ -395,11 +396,11 @@ async fn a_handlers_writes_and_its_completion_are_one_under_the_death_of_its_con
     s.store.complete_in(&tx, claimed.token, None).await.unwrap();
     tx.commit().await.unwrap();
     assert_eq!((state(&s.store, claimed.id()).await, s.orders().await, s.jobs().await), (JobState::Completed, 1, 2));
-    books::assert_balanced(&s.watcher).await;
+    invariants::assert_consistent(&s.watcher).await;
 }
 
 #[tokio::test]
-async fn a_connection_that_is_dead_is_an_error() {
+async fn a_dead_connection_is_an_error() {
     let mut s = scene().await;
     let pid: i32 = s.client.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
     let tx = s.client.transaction().await.unwrap();
@@ -409,10 +410,10 @@ async fn a_connection_that_is_dead_is_an_error() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_notifies_after_the_commit_is_heard_and_its_job_is_found_at_once() {
+async fn notify_after_the_commit_wakes_subscribers_and_the_job_is_claimed_at_once() {
     let mut s = scene().await;
     let mut wakeups = s.store.job_wakeups();
-    // Its time is that of its beginning: others have gone past it by the commit.
+    // Its jobs are eligible from its start, so lane cursors have passed them by the commit.
     let tx = s.client.transaction().await.unwrap();
     tx.batch_execute(ORDER).await.unwrap();
     for _ in 0..3 {
@@ -429,7 +430,7 @@ async fn whoever_notifies_after_the_commit_is_heard_and_its_job_is_found_at_once
 }
 
 #[tokio::test]
-async fn a_transaction_of_a_pool_will_do() {
+async fn a_transaction_of_a_deadpool_connection_is_accepted() {
     let s = scene().await;
     let config = s.database.url().parse().unwrap();
     let pool = Pool::builder(Manager::new(config, NoTls)).build().unwrap();

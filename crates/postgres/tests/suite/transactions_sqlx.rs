@@ -1,4 +1,4 @@
-//! The same in transactions of sqlx.
+//! Jobs in the caller's own sqlx transaction.
 
 use orchestrix_core::{JobId, JobState, Json, NewJob};
 use orchestrix_store::{Fence, Outcome, StoreError, prelude::*};
@@ -6,9 +6,9 @@ use sqlx::{Connection, Executor, PgConnection};
 use uuid::Uuid;
 
 use crate::{
-    books,
+    invariants,
     jobs::*,
-    locks::{Holder, until_waiting},
+    locks::{LockHolder, until_waiting},
     transactions::{ORDER, Scene, after, large, named, scene},
 };
 
@@ -17,7 +17,7 @@ async fn connect(s: &Scene) -> PgConnection {
 }
 
 #[tokio::test]
-async fn jobs_are_there_when_a_transaction_of_sqlx_commits_and_never_were_when_it_does_not() {
+async fn jobs_exist_if_and_only_if_a_sqlx_transaction_commits() {
     let s = scene().await;
     let mut connection = connect(&s).await;
     let mut tx = connection.begin().await.unwrap();
@@ -27,25 +27,25 @@ async fn jobs_are_there_when_a_transaction_of_sqlx_commits_and_never_were_when_i
     let mut tx = connection.begin().await.unwrap();
     tx.execute(ORDER).await.unwrap();
     let jobs = vec![named("first", job("t")), after("first"), large(), keyed("k"), keyed("k")];
-    let recorded = s.store.enqueue_in(&mut tx, jobs).await.unwrap();
-    let states: Vec<JobState> = recorded.iter().map(|job| job.state).collect();
+    let enqueued = s.store.enqueue_in(&mut tx, jobs).await.unwrap();
+    let states: Vec<JobState> = enqueued.iter().map(|job| job.state).collect();
     assert_eq!(states, [JobState::Pending, JobState::Blocked, JobState::Pending, JobState::Pending, JobState::Pending]);
-    assert_eq!((recorded[4].id, recorded[4].duplicate), (recorded[3].id, true));
-    assert_eq!((s.jobs().await, s.orders().await), (0, 0), "seen before the commit");
+    assert_eq!((enqueued[4].id, enqueued[4].duplicate), (enqueued[3].id, true));
+    assert_eq!((s.jobs().await, s.orders().await), (0, 0), "visible before the commit");
     tx.commit().await.unwrap();
     assert_eq!((s.jobs().await, s.orders().await), (4, 1));
     let again = s.store.enqueue_job(keyed("k")).await.unwrap();
-    assert_eq!((again.id, again.duplicate), (recorded[3].id, true));
-    assert_eq!(get(&s.store, recorded[2].id).await.payload, large().payload);
+    assert_eq!((again.id, again.duplicate), (enqueued[3].id, true));
+    assert_eq!(get(&s.store, enqueued[2].id).await.payload, large().payload);
     for claimed in claim_all(&s.store).await {
         finish(&s.store, claimed.token, Outcome::DONE).await.unwrap();
     }
-    assert_eq!(claim_soon(&s.store).await.id(), recorded[1].id);
-    books::assert_balanced(&s.watcher).await;
+    assert_eq!(claim_soon(&s.store).await.id(), enqueued[1].id);
+    invariants::assert_consistent(&s.watcher).await;
 }
 
 #[tokio::test]
-async fn what_is_refused_leaves_a_transaction_of_sqlx_as_it_was() {
+async fn a_refused_call_leaves_a_sqlx_transaction_unchanged() {
     let s = scene().await;
     let other = enqueue(&s.store, keyed("k")).await;
     let failed = start_failed(&s).await;
@@ -59,11 +59,11 @@ async fn what_is_refused_leaves_a_transaction_of_sqlx_as_it_was() {
     assert!(matches!(answer, Err(StoreError::IdempotencyKeyReused { existing }) if existing == other), "{answer:?}");
     let doomed = s.store.enqueue_in(&mut *tx, vec![child_of(&[failed])]).await.unwrap();
     assert_eq!(doomed[0].state, JobState::Cancelled);
-    let patience: (String,) = sqlx::query_as("SHOW lock_timeout").fetch_one(&mut *tx).await.unwrap();
-    assert_eq!(patience.0, "0", "the caller's settings are its own");
+    let lock_timeout: (String,) = sqlx::query_as("SHOW lock_timeout").fetch_one(&mut *tx).await.unwrap();
+    assert_eq!(lock_timeout.0, "0", "the caller's settings are restored");
     tx.commit().await.unwrap();
     assert_eq!((s.orders().await, s.jobs().await), (1, 2));
-    books::assert_balanced(&s.watcher).await;
+    invariants::assert_consistent(&s.watcher).await;
 }
 
 async fn start_failed(s: &Scene) -> JobId {
@@ -75,11 +75,11 @@ async fn start_failed(s: &Scene) -> JobId {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_transaction_of_sqlx_waits_for_a_key_and_is_told_of_the_first() {
+async fn a_sqlx_transaction_waits_for_a_key_and_gets_the_job_of_the_first() {
     let s = scene().await;
-    let holder = Holder::begin(s.database.url()).await;
+    let holder = LockHolder::begin(s.database.url()).await;
     let sql = "SELECT orchestrix.enqueue('keyed', idempotency_key => 'k')";
-    let theirs = JobId::from_uuid(holder.client().query_one(sql, &[]).await.unwrap().get(0));
+    let first_job = JobId::from_uuid(holder.client().query_one(sql, &[]).await.unwrap().get(0));
     let mut connection = connect(&s).await;
     let store = s.store.clone();
     let second = tokio::spawn(async move {
@@ -92,14 +92,14 @@ async fn a_transaction_of_sqlx_waits_for_a_key_and_is_told_of_the_first() {
     until_waiting(&s.watcher, 1).await;
     holder.commit().await;
     let answer = second.await.unwrap();
-    assert_eq!((answer.id, answer.duplicate), (theirs, true));
+    assert_eq!((answer.id, answer.duplicate), (first_job, true));
     assert_eq!((s.orders().await, s.jobs().await), (1, 1));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_call_that_is_given_up_half_way_leaves_nothing_in_a_transaction_of_sqlx() {
+async fn a_dropped_call_leaves_nothing_in_a_sqlx_transaction() {
     let s = scene().await;
-    let holder = Holder::with(s.database.url(), "SELECT orchestrix.enqueue('keyed', idempotency_key => 'k')").await;
+    let holder = LockHolder::with(s.database.url(), "SELECT orchestrix.enqueue('keyed', idempotency_key => 'k')").await;
     let mut connection = connect(&s).await;
     let mut tx = connection.begin().await.unwrap();
     tx.execute(ORDER).await.unwrap();
@@ -113,7 +113,7 @@ async fn a_call_that_is_given_up_half_way_leaves_nothing_in_a_transaction_of_sql
 }
 
 #[tokio::test]
-async fn a_job_is_completed_with_a_transaction_of_sqlx_or_not_at_all() {
+async fn a_job_completes_if_and_only_if_a_sqlx_transaction_commits() {
     let s = scene().await;
     let claimed = start(&s.store, job("t")).await;
     let child = enqueue(&s.store, child_of(&[claimed.id()])).await;
@@ -133,16 +133,16 @@ async fn a_job_is_completed_with_a_transaction_of_sqlx_or_not_at_all() {
     assert_eq!(finish(&s.store, claimed.token, Outcome::Complete { result }).await, Ok(JobState::Completed));
     s.store.unblock_jobs(Fence::NONE, 100).await.unwrap();
     assert_eq!(state(&s.store, child).await, JobState::Pending);
-    books::assert_balanced(&s.watcher).await;
+    invariants::assert_consistent(&s.watcher).await;
 }
 
 #[tokio::test]
-async fn a_connection_of_sqlx_without_a_transaction_is_refused() {
+async fn a_sqlx_connection_without_a_transaction_is_refused() {
     let s = scene().await;
     let mut connection = connect(&s).await;
     let answer = s.store.enqueue_in(&mut connection, vec![job("t")]).await;
     assert!(matches!(answer, Err(StoreError::Backend(_))), "{answer:?}");
-    // One begun by text is not known to sqlx, and must not be committed by it.
+    // sqlx does not know a transaction that was begun by text, and must not commit it.
     connection.execute("BEGIN").await.unwrap();
     let answer = s.store.enqueue_in(&mut connection, vec![job("t")]).await;
     assert!(matches!(answer, Err(StoreError::Backend(_))), "{answer:?}");

@@ -14,10 +14,10 @@
 //! # How a request is authenticated
 //!
 //! 1. The key is parsed: `ox_`, the key's id, and a secret. The store holds only a digest of the secret.
-//! 2. The id is looked up in the **key cache**. An entry is valid for 1.5 s, so a revoked key stops working within 1.5
-//!    s on every server. A key in constant use never waits for the store: from 1 s on, the next request refreshes its
-//!    entry in the background. Ids that do not exist are cached as well, separately, so that made-up ids cannot evict
-//!    valid keys.
+//! 2. The id is looked up in the **key cache**. An entry is valid for 1.5 s, so a revoked key stops working on every
+//!    server within that time. A key in constant use never waits for the store: from 1 s on, the next request
+//!    refreshes its entry in the background. Ids that do not exist are cached as well, separately, so that made-up ids
+//!    cannot evict valid keys.
 //! 3. On a cache miss the **key lookup** reads the key from the store. Concurrent requests with one id share one
 //!    lookup. The number of concurrent lookups is bounded per class: keys that were valid before, new ids, and new ids
 //!    from suspicious addresses. Each class has its own queue, so a flood of made-up ids uses at most a few

@@ -1,4 +1,4 @@
-//! The store's specification, on a clock that the tests set.
+//! The conformance suite of all stores, on a manual clock.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Many calls to a commit, and no answer before it.
+//! Group commit: many calls share one commit, and no call returns before it.
 
 use std::sync::{
     Arc,
@@ -8,21 +8,21 @@ use std::sync::{
 use orchestrix_core::JobState;
 
 use crate::{
-    books,
+    consistency,
     jobs::*,
-    support::{Folder, Holder, connect, number, open},
+    support::{Folder, WriteLock, connect, number, open},
     wal,
 };
 
-// One thread, so that every call has got in line before this test goes on.
+// One thread, so that every call is queued before the test continues.
 #[tokio::test(flavor = "current_thread")]
-async fn two_hundred_enqueues_at_once_share_a_few_commits() {
+async fn two_hundred_concurrent_enqueues_share_a_few_commits() {
     const CALLS: usize = 200;
     let folder = Folder::new();
     let store = open(&folder.file()).await;
     enqueue(&store, job("t")).await;
     let before = wal::commits(&folder.file());
-    let holder = Holder::new(&folder.file());
+    let lock = WriteLock::new(&folder.file());
     let begun = Arc::new(AtomicUsize::new(0));
     let calls: Vec<_> = (0..CALLS)
         .map(|_| {
@@ -36,32 +36,32 @@ async fn two_hundred_enqueues_at_once_share_a_few_commits() {
     while begun.load(Ordering::Relaxed) < CALLS {
         tokio::task::yield_now().await;
     }
-    assert!(calls.iter().all(|call| !call.is_finished()), "the file is held");
-    holder.release();
+    assert!(calls.iter().all(|call| !call.is_finished()), "the file is locked");
+    lock.release();
     for call in calls {
         call.await.unwrap();
     }
     let connection = connect(&folder.file());
     assert_eq!(number(&connection, "SELECT count(*) FROM job"), 201);
-    books::assert_balanced(&connection);
+    consistency::assert_consistent(&connection);
     let commits = wal::commits(&folder.file()) - before;
     println!("{commits} commits");
     assert!((1..=CALLS / 4).contains(&commits), "{commits} commits for {CALLS} calls");
 }
 
 #[tokio::test]
-async fn calls_that_come_one_by_one_have_a_commit_each() {
+async fn sequential_calls_have_one_commit_each() {
     let folder = Folder::new();
     let store = open(&folder.file()).await;
     let before = wal::commits(&folder.file());
     for _ in 0..20 {
         enqueue(&store, job("t")).await;
     }
-    assert_eq!(wal::commits(&folder.file()) - before, 20, "this is how commits are counted");
+    assert_eq!(wal::commits(&folder.file()) - before, 20, "one commit per call");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_has_an_answer_can_read_it_in_the_file() {
+async fn a_write_is_visible_to_other_connections_once_it_returns() {
     let folder = Folder::new();
     let store = open(&folder.file()).await;
     let file = Arc::new(folder.file());
@@ -69,19 +69,19 @@ async fn whoever_has_an_answer_can_read_it_in_the_file() {
         let (store, file) = (store.clone(), file.clone());
         async move {
             for _ in 0..15 {
-                // A connection of its own each time, which has seen nothing yet.
-                let there = |sql: &str| connect(&file).query_row(sql, (), |row| row.get::<_, i64>(0)).unwrap();
+                // A new connection each time, without a snapshot of its own.
+                let count = |sql: &str| connect(&file).query_row(sql, (), |row| row.get::<_, i64>(0)).unwrap();
                 let id = enqueue(&store, job("t")).await.as_uuid().simple();
-                assert_eq!(there(&format!("SELECT count(*) FROM job WHERE id = x'{id}'")), 1, "enqueued");
+                assert_eq!(count(&format!("SELECT count(*) FROM job WHERE id = x'{id}'")), 1, "enqueued");
                 let token = claim(&store, 1).await[0];
                 let (id, secret) = (token.job.as_uuid().simple(), token.secret.simple());
                 let leased =
                     format!("SELECT count(*) FROM job WHERE id = x'{id}' AND lease_secret = x'{secret}' AND state = ");
-                assert_eq!(there(&format!("{leased} 'running'")), 1, "claimed");
+                assert_eq!(count(&format!("{leased} 'running'")), 1, "claimed");
                 assert_eq!(complete(&store, &[token]).await, [Ok(JobState::Completed)]);
-                assert_eq!(there(&format!("{leased} 'completed'")), 1, "completed");
+                assert_eq!(count(&format!("{leased} 'completed'")), 1, "completed");
             }
         }
     };
-    together((0..4).map(call)).await;
+    run_concurrently((0..4).map(call)).await;
 }

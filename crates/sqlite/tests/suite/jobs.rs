@@ -1,4 +1,4 @@
-//! What the tests are written with: short names for jobs, and steps that must succeed.
+//! Shorthand for tests: jobs, and store calls that must succeed.
 
 use std::{collections::HashSet, future::Future, sync::Arc};
 
@@ -15,8 +15,8 @@ pub(crate) fn job(job_type: &str) -> NewJob {
     NewJob::new(JobType::new(job_type).expect("a valid type"))
 }
 
-/// A job that any number of crashes does not wear out.
-pub(crate) fn patient() -> NewJob {
+/// A job with enough attempts to survive any number of crashes.
+pub(crate) fn crash_tolerant() -> NewJob {
     NewJob { max_attempts: NewJob::MAX_ATTEMPTS, ..job("t") }
 }
 
@@ -24,12 +24,12 @@ pub(crate) fn keyed(key: &str) -> NewJob {
     NewJob { idempotency_key: Some(IdempotencyKey::new(key).expect("a valid key")), ..job("keyed") }
 }
 
-/// A job that waits for others.
+/// A job that depends on others.
 pub(crate) fn child_of(parents: &[JobId]) -> NewJob {
     NewJob { depends_on: parents.iter().copied().map(DependsOn::Job).collect(), ..job("child") }
 }
 
-/// A payload of so many bytes.
+/// A payload of this many bytes.
 pub(crate) fn payload(bytes: usize) -> Json {
     Json::trusted(&format!("{:?}", "x".repeat(bytes.saturating_sub(2))))
 }
@@ -51,7 +51,7 @@ pub(crate) async fn claim(store: &SqliteStore, limit: usize) -> Vec<LeaseToken> 
     claimed.iter().map(|claimed: &ClaimedJob| claimed.token).collect()
 }
 
-/// Claims until nothing is found.
+/// Claims until no job is left.
 pub(crate) async fn claim_all(store: &SqliteStore) -> Vec<LeaseToken> {
     let mut all = Vec::new();
     loop {
@@ -65,10 +65,10 @@ pub(crate) async fn claim_all(store: &SqliteStore) -> Vec<LeaseToken> {
 
 pub(crate) async fn complete(store: &SqliteStore, tokens: &[LeaseToken]) -> Vec<Result<JobState, FinishError>> {
     let items = tokens.iter().map(|token| OutcomeReport { token: *token, outcome: Outcome::DONE }).collect();
-    store.finish_attempts(items).await.expect("a store that answers")
+    store.finish_attempts(items).await.expect("a reply")
 }
 
-/// The latest token of every job in `state`, by SQL.
+/// The latest token of every job in `state`, read by SQL.
 pub(crate) fn tokens_in(connection: &Connection, state: &str) -> Vec<LeaseToken> {
     let mut statement = connection.prepare("SELECT id, lease_counter, lease_secret FROM job WHERE state = ?1").unwrap();
     let token = |row: &rusqlite::Row<'_>| {
@@ -77,19 +77,19 @@ pub(crate) fn tokens_in(connection: &Connection, state: &str) -> Vec<LeaseToken>
     statement.query_map([state], token).unwrap().collect::<Result<_, _>>().unwrap()
 }
 
-/// The jobs in the file, by SQL.
+/// The ids of all jobs in the file, read by SQL.
 pub(crate) fn ids(connection: &Connection) -> HashSet<JobId> {
     let mut statement = connection.prepare("SELECT id FROM job").unwrap();
     statement.query_map((), |row| row.get(0).map(JobId::from_uuid)).unwrap().collect::<Result<_, _>>().unwrap()
 }
 
-/// Lets every lease run out, by SQL; answers how many.
+/// Makes every lease expire, by SQL, and returns how many there were.
 pub(crate) fn expire_leases(connection: &Connection) -> usize {
     connection.execute("UPDATE job SET lease_expires_at = 1 WHERE state = 'running'", ()).unwrap()
 }
 
-/// Runs tasks that begin together and answers with what they found, in their order.
-pub(crate) async fn together<T, F>(tasks: impl IntoIterator<Item = F>) -> Vec<T>
+/// Runs tasks that start at the same time and returns their results in order.
+pub(crate) async fn run_concurrently<T, F>(tasks: impl IntoIterator<Item = F>) -> Vec<T>
 where
     T: Send + 'static,
     F: Future<Output = T> + Send + 'static,
@@ -104,7 +104,7 @@ where
             (i, task.await)
         });
     }
-    let mut answers = running.join_all().await;
-    answers.sort_unstable_by_key(|(i, _)| *i);
-    answers.into_iter().map(|(_, answer)| answer).collect()
+    let mut results = running.join_all().await;
+    results.sort_unstable_by_key(|(i, _)| *i);
+    results.into_iter().map(|(_, result)| result).collect()
 }

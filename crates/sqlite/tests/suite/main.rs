@@ -1,10 +1,10 @@
-//! The store on real files.
+//! Tests of the SQLite store on real files.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod apart;
-mod books;
 mod conformance;
+mod consistency;
 mod crash;
+mod dedicated_handle;
 mod faults;
 mod group_commit;
 mod jobs;

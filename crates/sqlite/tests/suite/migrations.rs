@@ -1,4 +1,4 @@
-//! Making the tables, finding them made, and never changing how they were made.
+//! Schema migrations: a new file, an existing file, a failed migration, and that released migrations never change.
 
 use std::{fs, path::Path};
 
@@ -12,9 +12,9 @@ use crate::{
     support::{Folder, close, connect, number, open, options},
 };
 
-/// Every migration that has landed, with the hash of its text. A change of the schema is a new file and a new line here;
-/// a line that is there stays as it is, since files out there were made by that text.
-const LANDED: &[(&str, &str)] = &[
+/// Every released migration with the SHA-256 of its text. A schema change is a new file and a new line here. Existing
+/// lines never change, because existing databases were created from that text.
+const RELEASED: &[(&str, &str)] = &[
     ("0001_engine.sql", "849ddf3acc7661245e218d97a011134c16ae97c66dafc471609b478be5b6bba0"),
     ("0002_coordination.sql", "58db5c76aa0fd9343c2b84cd385bfe529d9faa4c55a362b8251a06c145fbae55"),
     ("0003_schedules.sql", "6bf20b0394eb9c62eab70dce3796f11585dadac5ec95de94876815a56aa8f9cd"),
@@ -25,53 +25,53 @@ const LANDED: &[(&str, &str)] = &[
     ("0008_revived.sql", "393821551302765b7174e9e708213da1dcacfeb9e247d87aeb2d3dc2df2443b7"),
 ];
 
-fn ledger(connection: &Connection) -> Vec<(i32, String, i64)> {
+fn applied(connection: &Connection) -> Vec<(i32, String, i64)> {
     let mut statement = connection.prepare("SELECT version, name, applied_at FROM migration ORDER BY version").unwrap();
     let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
     statement.query_map((), row).unwrap().collect::<Result<_, _>>().unwrap()
 }
 
-/// The definition of everything in the file.
+/// The SQL of every table and index in the file.
 fn schema(connection: &Connection) -> Vec<String> {
     let mut statement = connection.prepare("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY sql").unwrap();
     statement.query_map((), |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap()
 }
 
 #[test]
-fn a_migration_that_has_landed_is_never_edited() {
+fn released_migrations_are_never_edited() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations");
     let mut files: Vec<String> =
         fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     files.sort();
-    let names: Vec<&str> = LANDED.iter().map(|(name, _)| *name).collect();
+    let names: Vec<&str> = RELEASED.iter().map(|(name, _)| *name).collect();
     assert_eq!(files, names, "every migration is listed here");
-    for (i, (name, expected)) in LANDED.iter().enumerate() {
-        assert!(name.starts_with(&format!("{:04}_", i + 1)), "{name} is out of its order");
+    for (i, (name, expected)) in RELEASED.iter().enumerate() {
+        assert!(name.starts_with(&format!("{:04}_", i + 1)), "{name} is out of order");
         let hash = Sha256::digest(fs::read(folder.join(name)).unwrap());
         let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-        assert_eq!(hash, *expected, "{name} was edited: undo that, and make the change in a migration of its own");
+        assert_eq!(hash, *expected, "{name} was edited: undo that and add a new migration instead");
     }
-    assert_eq!(usize::try_from(SCHEMA_VERSION).unwrap(), LANDED.len(), "every migration is applied");
+    assert_eq!(usize::try_from(SCHEMA_VERSION).unwrap(), RELEASED.len(), "every migration is applied");
 }
 
 #[tokio::test]
-async fn an_absent_file_is_made_and_migrated_to_the_newest_version() {
+async fn a_missing_file_is_created_and_migrated_to_the_newest_version() {
     let folder = Folder::new();
     let store = open(&folder.file()).await;
     let connection = connect(&folder.file());
-    let ledger = ledger(&connection);
-    let versions: Vec<i32> = ledger.iter().map(|(version, ..)| *version).collect();
+    let applied = applied(&connection);
+    let versions: Vec<i32> = applied.iter().map(|(version, ..)| *version).collect();
     assert_eq!(versions, (1..=SCHEMA_VERSION).collect::<Vec<_>>());
-    for ((version, name, _), (file, _)) in ledger.iter().zip(LANDED) {
+    for ((version, name, _), (file, _)) in applied.iter().zip(RELEASED) {
         assert_eq!(format!("{version:04}_{name}.sql"), *file);
     }
-    // "Orcx": how other programs, such as file(1), may know it.
+    // "Orcx", by which other programs, such as file(1), recognize the file.
     assert_eq!(number(&connection, "PRAGMA application_id"), 0x4f72_6378);
     enqueue(&store, job("t")).await;
 }
 
 #[tokio::test]
-async fn an_empty_file_is_as_good_as_an_absent_one() {
+async fn an_empty_file_is_migrated_like_a_missing_one() {
     let folder = Folder::new();
     fs::write(folder.file(), "").unwrap();
     let store = open(&folder.file()).await;
@@ -79,31 +79,31 @@ async fn an_empty_file_is_as_good_as_an_absent_one() {
 }
 
 #[tokio::test]
-async fn opening_a_file_again_applies_nothing() {
+async fn reopening_a_file_applies_no_migration() {
     let folder = Folder::new();
     let store = open(&folder.file()).await;
     let id = enqueue(&store, job("t")).await;
-    let before = (ledger(&connect(&folder.file())), schema(&connect(&folder.file())));
+    let before = (applied(&connect(&folder.file())), schema(&connect(&folder.file())));
     close(store, &folder.file()).await;
     let bytes = fs::read(folder.file()).unwrap();
     let store = open(&folder.file()).await;
     assert!(store.job(id).await.unwrap().is_some());
-    assert_eq!((ledger(&connect(&folder.file())), schema(&connect(&folder.file()))), before);
+    assert_eq!((applied(&connect(&folder.file())), schema(&connect(&folder.file()))), before);
     close(store, &folder.file()).await;
-    assert_eq!(fs::read(folder.file()).unwrap(), bytes, "looking at a file does not change it");
+    assert_eq!(fs::read(folder.file()).unwrap(), bytes, "opening and closing a file does not change it");
 }
 
 #[tokio::test]
-async fn a_migration_that_fails_half_way_leaves_nothing_and_can_be_repeated() {
+async fn a_failed_migration_leaves_nothing_and_can_be_repeated() {
     let folder = Folder::new();
     let connection = connect(&folder.file());
-    // Ours, and before its first migration; something is in the way of a table that comes late in it.
+    // The file is marked as ours but has no migration yet, and a table that a migration creates late exists already.
     connection.pragma_update(None, "application_id", 0x4f72_6378).unwrap();
     connection.execute_batch("CREATE TABLE worker (x)").unwrap();
     let failed = SqliteStore::open(options(&folder.file())).await;
-    let error = failed.expect_err("a table is in the way").to_string();
+    let error = failed.expect_err("a table exists already").to_string();
     assert!(error.contains("table worker already exists"), "{error}");
-    assert_eq!(schema(&connection), ["CREATE TABLE worker (x)"], "half a schema was left");
+    assert_eq!(schema(&connection), ["CREATE TABLE worker (x)"], "a part of the schema was left");
     connection.execute_batch("DROP TABLE worker").unwrap();
     let store = open(&folder.file()).await;
     enqueue(&store, job("t")).await;

@@ -1,5 +1,5 @@
-//! Processes beside that of the test. Each is this test binary, started anew to run one ignored test: its body reads
-//! what to do from its environment and its input, and writes a line for every answer it got.
+//! Child processes of tests. Each is this test binary, started again to run one ignored test. That test reads its task
+//! from the environment and from stdin, and prints one line for every reply that it got from the store.
 
 use std::{
     env,
@@ -11,47 +11,46 @@ use std::{
     thread,
 };
 
-use crate::support::LIMIT;
+use crate::support::TIMEOUT;
 
 const TASK: &str = "ORCHESTRIX_TEST_TASK";
 const FILE: &str = "ORCHESTRIX_TEST_FILE";
-/// Begins every line that is meant for the test; the others are the test harness's own.
-const SAID: &str = "said: ";
+/// The prefix of lines for the parent test. Lines without it come from the test harness.
+const PREFIX: &str = "report: ";
 
-/// What the body of a process was started for: a task and a file. `None` when somebody ran it as a test.
+/// The task and the file that this process was started for. `None` if it runs as an ordinary test.
 pub(crate) fn assignment() -> Option<(String, PathBuf)> {
     let task = env::var(TASK).ok()?;
     Some((task, PathBuf::from(env::var_os(FILE)?)))
 }
 
-/// Writes a line to the test that started this process.
-pub(crate) fn say(text: impl std::fmt::Display) {
-    // One call, so that a process that is killed has said all of a line or nothing.
-    println!("{SAID}{text}");
+/// Prints a line for the parent test.
+pub(crate) fn report(text: impl std::fmt::Display) {
+    // One call, so that a killed process has printed a whole line or nothing.
+    println!("{PREFIX}{text}");
 }
 
-/// Waits for the next line from the test that started this process; `None` once it wants no more.
-pub(crate) fn hear() -> Option<String> {
+/// Waits for the next line from the parent test. `None` once it has closed the pipe.
+pub(crate) fn read_line() -> Option<String> {
     let mut line = String::new();
     let read = std::io::stdin().read_line(&mut line).expect("a line");
     (read > 0).then(|| line.trim_end().to_owned())
 }
 
-/// Says that all is prepared and waits for the signal to begin. The process ends when the one that started it does, or
-/// lets go of it.
+/// Reports `ready` and waits for `go`. Afterwards the process exits as soon as the parent closes the pipe or ends.
 pub(crate) fn ready() {
-    // The harness has begun a line of its own.
+    // Ends the line that the harness has begun.
     println!();
-    say("ready");
-    let go = hear();
+    report("ready");
+    let go = read_line();
     assert_eq!(go.as_deref(), Some("go"));
     thread::spawn(|| {
-        while hear().is_some() {}
+        while read_line().is_some() {}
         std::process::exit(0);
     });
 }
 
-/// A process and what it says. Killed with whoever holds it.
+/// A child process and its output. Dropping it kills the process.
 pub(crate) struct Process {
     child: Child,
     input: Option<ChildStdin>,
@@ -59,12 +58,12 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts `body`, the path of an ignored test.
+    /// Starts the ignored test `body`.
     pub(crate) fn start(body: &str, task: &str, file: &Path) -> Self {
         Self::spawn(Command::new(env::current_exe().unwrap()), body, task, file)
     }
 
-    /// Starts `body` by way of another program, which gets its command line as further arguments.
+    /// Starts `body` through another program, which gets the command line as further arguments.
     pub(crate) fn start_by(program: &[&str], body: &str, task: &str, file: &Path) -> Self {
         let mut command = Command::new(program[0]);
         command.args(&program[1..]).arg(env::current_exe().unwrap());
@@ -84,10 +83,10 @@ impl Process {
         let (sender, lines) = mpsc::channel();
         thread::spawn(move || {
             let mut line = String::new();
-            // A line that was cut off in the middle was not said.
+            // Ignores an incomplete last line.
             while output.read_line(&mut line).is_ok_and(|read| read > 0) && line.ends_with('\n') {
-                if let Some(said) = line.trim_end().strip_prefix(SAID)
-                    && sender.send(said.to_owned()).is_err()
+                if let Some(report) = line.trim_end().strip_prefix(PREFIX)
+                    && sender.send(report.to_owned()).is_err()
                 {
                     break;
                 }
@@ -97,17 +96,17 @@ impl Process {
         Self { input: child.stdin.take(), child, lines }
     }
 
-    /// The next line; `None` when the process has ended.
+    /// The next line, or `None` when the process has ended.
     pub(crate) fn next(&self) -> Option<String> {
-        match self.lines.recv_timeout(LIMIT) {
+        match self.lines.recv_timeout(TIMEOUT) {
             Ok(line) => Some(line),
             Err(mpsc::RecvTimeoutError::Disconnected) => None,
-            Err(mpsc::RecvTimeoutError::Timeout) => panic!("not a word within {LIMIT:?}"),
+            Err(mpsc::RecvTimeoutError::Timeout) => panic!("no output within {TIMEOUT:?}"),
         }
     }
 
-    /// What it said that nobody has read yet.
-    pub(crate) fn said(&self) -> Vec<String> {
+    /// The lines that are available now.
+    pub(crate) fn unread_lines(&self) -> Vec<String> {
         self.lines.try_iter().collect()
     }
 
@@ -117,23 +116,23 @@ impl Process {
     }
 
     /// Writes a line to it.
-    pub(crate) fn tell(&mut self, text: &str) {
-        let input = self.input.as_mut().expect("a process that listens");
-        writeln!(input, "{text}").expect("a process that listens");
+    pub(crate) fn send_line(&mut self, text: &str) {
+        let input = self.input.as_mut().expect("an open pipe");
+        writeln!(input, "{text}").expect("an open pipe");
     }
 
-    /// Kills it with SIGKILL; answers with what it said that nobody had read yet.
+    /// Kills it with SIGKILL and returns its remaining lines.
     pub(crate) fn kill(mut self) -> Vec<String> {
         self.child.kill().unwrap();
         self.rest()
     }
 
-    /// Lets it come to its end; answers with what it said until then.
+    /// Waits until it ends successfully and returns its remaining lines.
     pub(crate) fn finish(mut self) -> Vec<String> {
-        let said = self.rest();
+        let lines = self.rest();
         let status = self.wait();
-        assert!(status.success(), "{status}, having said {said:?}");
-        said
+        assert!(status.success(), "{status}, after {lines:?}");
+        lines
     }
 
     fn rest(&self) -> Vec<String> {
@@ -148,20 +147,20 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Starts processes and lets them begin together once all are ready.
-pub(crate) fn start_together(body: &str, tasks: &[&str], file: &Path) -> Vec<Process> {
+/// Starts processes and sends `go` to all of them once all are ready.
+pub(crate) fn start_concurrently(body: &str, tasks: &[&str], file: &Path) -> Vec<Process> {
     let mut processes: Vec<Process> = tasks.iter().map(|task| Process::start(body, task, file)).collect();
     for process in &processes {
         process.expect("ready");
     }
     for process in &mut processes {
-        process.tell("go");
+        process.send_line("go");
     }
     processes
 }

@@ -1,4 +1,4 @@
-//! Files and stores for tests.
+//! Files, stores and connections for tests.
 
 use std::{
     env, fs,
@@ -11,36 +11,36 @@ use std::{
 use orchestrix_sqlite::{SqliteOptions, SqliteStore};
 use rusqlite::Connection;
 
-/// How long anything may take to happen on a machine that is busy with other things.
-pub(crate) const LIMIT: Duration = Duration::from_secs(120);
+/// How long a test waits for anything on a busy machine.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// A store that waits long for others: a busy machine must not turn a wait into an error.
+/// A store with a long lock timeout: a busy machine must not turn a wait into an error.
 pub(crate) async fn open(file: &Path) -> SqliteStore {
     SqliteStore::open(options(file)).await.expect("a store")
 }
 
-/// What [`open`] opens with.
+/// The options of [`open`].
 pub(crate) fn options(file: &Path) -> SqliteOptions {
-    // Whose turn it is among many is chance, and on a slow disk every turn is long.
-    SqliteOptions { busy_timeout: 2 * LIMIT, ..SqliteOptions::new(file) }
+    // Which process gets the lock next is random, and on a slow disk each holds it for long.
+    SqliteOptions { busy_timeout: 2 * TIMEOUT, ..SqliteOptions::new(file) }
 }
 
-/// A plain connection beside the store's.
+/// A plain connection, independent of the store.
 pub(crate) fn connect(file: &Path) -> Connection {
     let connection = Connection::open(file).expect("a connection");
-    connection.busy_timeout(LIMIT).expect("a connection that waits");
+    connection.busy_timeout(TIMEOUT).expect("a busy timeout");
     connection
 }
 
-/// A number, by SQL.
+/// The number that a query returns.
 pub(crate) fn number(connection: &Connection, sql: &str) -> i64 {
     connection.query_row(sql, (), |row| row.get(0)).unwrap_or_else(|error| panic!("{sql}: {error}"))
 }
 
-/// A connection that keeps every other writer out until it is released.
-pub(crate) struct Holder(Connection);
+/// Holds the write lock of a file until it is released.
+pub(crate) struct WriteLock(Connection);
 
-impl Holder {
+impl WriteLock {
     pub(crate) fn new(file: &Path) -> Self {
         let connection = connect(file);
         connection.execute_batch("BEGIN IMMEDIATE").unwrap();
@@ -52,22 +52,22 @@ impl Holder {
     }
 }
 
-/// Waits until a store's connections are gone, with which the log beside the file goes too.
+/// Drops a store and waits until its connections are closed. Closing the last one removes the write-ahead log.
 pub(crate) async fn close(store: SqliteStore, file: &Path) {
     drop(store);
-    until("the store is gone", || !fs::exists(crate::wal::path(file)).unwrap()).await;
+    wait_until("the store is closed", || !fs::exists(crate::wal::path(file)).unwrap()).await;
 }
 
-/// Waits until something is so.
-pub(crate) async fn until(what: &str, so: impl Fn() -> bool) {
+/// Waits until `condition` holds.
+pub(crate) async fn wait_until(what: &str, condition: impl Fn() -> bool) {
     let begun = Instant::now();
-    while !so() {
-        assert!(begun.elapsed() < LIMIT, "not within {LIMIT:?}: {what}");
+    while !condition() {
+        assert!(begun.elapsed() < TIMEOUT, "timed out after {TIMEOUT:?}: {what}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 
-/// A folder of a test's own, gone with it.
+/// A temporary folder of one test, removed when it is dropped.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
@@ -83,7 +83,7 @@ impl Folder {
         &self.0
     }
 
-    /// Where the store's file is, or will be.
+    /// The path of the store's file.
     pub(crate) fn file(&self) -> PathBuf {
         self.0.join("jobs.db")
     }
@@ -91,7 +91,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What is left behind is in the folder for temporary files.
+        // If this fails, the folder stays among the temporary files.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

@@ -1,4 +1,4 @@
-//! Hints within a store, and doing without them between stores.
+//! Wake-ups within one store, and polling between stores.
 
 use std::{future::Future, time::Duration};
 
@@ -8,24 +8,24 @@ use uuid::Uuid;
 
 use crate::{
     jobs::*,
-    support::{Folder, LIMIT, open},
+    support::{Folder, TIMEOUT, open},
 };
 
 async fn soon<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(LIMIT, future).await.expect("something to happen")
+    tokio::time::timeout(TIMEOUT, future).await.expect("an event in time")
 }
 
-/// The hints that have come by now.
-async fn so_far(wakeups: &mut Wakeups) -> Vec<Wakeup> {
-    let mut hints = Vec::new();
-    while let Ok(hint) = tokio::time::timeout(Duration::ZERO, wakeups.next()).await {
-        hints.push(hint);
+/// The wake-ups that have arrived by now.
+async fn received(wakeups: &mut Wakeups) -> Vec<Wakeup> {
+    let mut wakeups_received = Vec::new();
+    while let Ok(wakeup) = tokio::time::timeout(Duration::ZERO, wakeups.next()).await {
+        wakeups_received.push(wakeup);
     }
-    hints
+    wakeups_received
 }
 
 #[tokio::test]
-async fn an_enqueue_wakes_the_subscribers_of_the_same_store_who_find_the_job() {
+async fn an_enqueue_wakes_every_subscriber_of_the_same_store() {
     let folder = Folder::new();
     let store = open(&folder.file()).await;
     let mut wakeups = [store.job_wakeups(), store.clone().job_wakeups()];
@@ -39,18 +39,18 @@ async fn an_enqueue_wakes_the_subscribers_of_the_same_store_who_find_the_job() {
 }
 
 #[tokio::test]
-async fn whatever_makes_a_job_claimable_wakes_and_whatever_does_not_stays_silent() {
+async fn a_wakeup_is_sent_exactly_when_a_job_becomes_claimable() {
     let folder = Folder::new();
     let store = open(&folder.file()).await;
     let mut wakeups = store.job_wakeups();
     let later = Start::After(Duration::from_secs(3600));
     let held = enqueue(&store, NewJob { hold: true, queue: queue("held"), ..job("t") }).await;
     let scheduled = enqueue(&store, NewJob { start: later, queue: queue("later"), ..job("t") }).await;
-    store.enqueue_job(child_of(&[JobId::from_uuid(Uuid::nil())])).await.expect_err("a job that waits for nobody");
+    store.enqueue_job(child_of(&[JobId::from_uuid(Uuid::nil())])).await.expect_err("an unknown parent");
     store.pause_queue(&queue("other")).await.unwrap();
     let q = queue("q");
     let id = enqueue(&store, NewJob { queue: q.clone(), ..job("t") }).await;
-    assert_eq!(soon(wakeups.next()).await, Wakeup::Queue(q.clone()), "the first hint is that of the first pending job");
+    assert_eq!(soon(wakeups.next()).await, Wakeup::Queue(q.clone()), "the first wake-up is for the first pending job");
 
     store.release_held_job(held).await.unwrap();
     assert_eq!(soon(wakeups.next()).await, Wakeup::Queue(queue("held")));
@@ -63,22 +63,22 @@ async fn whatever_makes_a_job_claimable_wakes_and_whatever_does_not_stays_silent
     assert_eq!(soon(wakeups.next()).await, Wakeup::Queue(queue("later")));
     store.resume_queue(&queue("other")).await.unwrap();
     assert_eq!(soon(wakeups.next()).await, Wakeup::Queue(queue("other")));
-    assert_eq!(so_far(&mut wakeups).await, []);
+    assert_eq!(received(&mut wakeups).await, []);
 }
 
 #[tokio::test]
 async fn a_second_store_on_the_same_file_finds_the_job_by_polling() {
     let folder = Folder::new();
-    let (telling, deaf) = (open(&folder.file()).await, open(&folder.file()).await);
-    let mut wakeups = deaf.job_wakeups();
-    let mut polling = PollInterval::default();
-    assert_eq!(claim(&deaf, 1).await, [], "there is nothing yet");
-    let id = enqueue(&telling, job("t")).await;
+    let (writer, poller) = (open(&folder.file()).await, open(&folder.file()).await);
+    let mut wakeups = poller.job_wakeups();
+    let mut poll_interval = PollInterval::default();
+    assert_eq!(claim(&poller, 1).await, [], "no job yet");
+    let id = enqueue(&writer, job("t")).await;
     let found = async {
         loop {
-            let hint = wakeups.next_or_poll(&mut polling).await;
-            assert_eq!(hint, Wakeup::Anything, "nobody could have told it");
-            if let [token] = claim(&deaf, 10).await[..] {
+            let wakeup = wakeups.next_or_poll(&mut poll_interval).await;
+            assert_eq!(wakeup, Wakeup::Anything, "another store sends no wake-ups");
+            if let [token] = claim(&poller, 10).await[..] {
                 return token;
             }
         }

@@ -1,4 +1,4 @@
-//! The write-ahead log as a file. Its format is documented at <https://www.sqlite.org/fileformat2.html#walformat>.
+//! The write-ahead log file. Its format is documented at <https://www.sqlite.org/fileformat2.html#walformat>.
 
 use std::{
     fs,
@@ -15,15 +15,15 @@ use orchestrix_core::NewJob;
 
 use crate::{
     jobs::*,
-    support::{Folder, LIMIT, connect, number, open},
+    support::{Folder, TIMEOUT, connect, number, open},
 };
 
-/// Where the log of `file` is while anybody has it open.
+/// The path of the log of `file`. It exists while the file is open.
 pub(crate) fn path(file: &Path) -> PathBuf {
     PathBuf::from(format!("{}-wal", file.display()))
 }
 
-/// How many commits the log holds since it was last begun anew.
+/// The number of commits in the log since it was last restarted.
 pub(crate) fn commits(file: &Path) -> usize {
     const HEADER: usize = 32;
     const FRAME_HEADER: usize = 24;
@@ -32,19 +32,19 @@ pub(crate) fn commits(file: &Path) -> usize {
     let page = number(8) as usize;
     let salts = (number(16), number(20));
     let frames = (HEADER..).step_by(FRAME_HEADER + page).take_while(|at| at + FRAME_HEADER + page <= log.len());
-    // What lies behind the last frame with the salts of the header is from before.
+    // Frames with other salts are left over from before the restart.
     let current = frames.take_while(|at| (number(at + 8), number(at + 12)) == salts);
-    // Only the last frame of a commit says how large the file is after it.
+    // Only the last frame of a commit holds the size of the file.
     current.filter(|at| number(at + 4) != 0).count()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_log_stays_bounded_though_somebody_reads_at_every_moment() {
+async fn the_log_stays_bounded_while_readers_are_active_at_all_times() {
     const MEGABYTE: u64 = 1024 * 1024;
     let folder = Folder::new();
     let store = open(&folder.file()).await;
     let done = Arc::new(AtomicBool::new(false));
-    // Two readers that relieve each other: the log is in use without a break.
+    // Two readers with overlapping transactions: the log is always in use.
     let readers = {
         let (file, done) = (folder.file(), done.clone());
         thread::spawn(move || {
@@ -68,13 +68,13 @@ async fn the_log_stays_bounded_though_somebody_reads_at_every_moment() {
     let length = || fs::metadata(path(&folder.file())).unwrap().len();
     let begun = Instant::now();
     let mut longest = 0;
-    let mut shortened = false;
-    // Long enough for several looks at it, and until it was once made shorter.
-    while !shortened {
-        assert!(begun.elapsed() < LIMIT, "the log was never made shorter: {longest} bytes");
+    let mut truncated = false;
+    // Writes until the store has truncated the log once.
+    while !truncated {
+        assert!(begun.elapsed() < TIMEOUT, "the log was never truncated: {longest} bytes");
         enqueue(&store, large.clone()).await;
         longest = longest.max(length());
-        shortened = longest > 64 * MEGABYTE && length() < 32 * MEGABYTE;
+        truncated = longest > 64 * MEGABYTE && length() < 32 * MEGABYTE;
     }
     done.store(true, Ordering::Relaxed);
     readers.join().unwrap();

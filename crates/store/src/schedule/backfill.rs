@@ -40,8 +40,8 @@ impl Backfill {
         Ok(Self { to: self.to.min(now), ..self.clone() })
     }
 
-    /// The nominal times of the range, within the schedule's start and end. Unless the schedule is paused, times that it has
-    /// not processed yet are left out: it will fire them itself.
+    /// The nominal times of the range, within the schedule's start and end. Unless the schedule is paused, times that
+    /// it has not processed yet are left out: it will fire them itself.
     pub fn times(&self, schedule: &Schedule) -> Result<Vec<Timestamp>, FieldError> {
         if self.to <= self.from {
             return Err(FieldError::new("to", format!("must be after from, {}", self.from)));

@@ -13,8 +13,8 @@ use crate::{
 pub trait AdminStore: Send + Sync {
     /// Begins a bulk operation on jobs enqueued until now.
     ///
-    /// At most [`NewOperation::MAX_OPEN`] operations run at once, and at most [`NewOperation::MAX_OPEN_EACH`] per tenant.
-    /// Operations of callers that are bound to no tenant share one such quota.
+    /// At most [`NewOperation::MAX_OPEN`] operations run at once, and at most [`NewOperation::MAX_OPEN_EACH`] per
+    /// tenant. Operations of callers that are bound to no tenant share one such quota.
     async fn begin_operation(&self, operation: NewOperation) -> Result<Operation>;
 
     /// Aborts a running operation and returns it. Waits for a step in progress; no step happens after the answer.

@@ -12,7 +12,8 @@ use crate::{
 
 /// Elects a leader among nodes and runs its sweeps.
 ///
-/// A sweep takes a bounded step and carries the leader's [`Fence`], which the store checks in the transaction that writes.
+/// A sweep takes a bounded step and carries the leader's [`Fence`], which the store checks in the transaction that
+/// writes.
 #[async_trait]
 pub trait CoordinationStore: Send + Sync {
     /// Campaigns for leadership, for a term from now by the store's clock.
@@ -76,7 +77,8 @@ pub trait CoordinationStore: Send + Sync {
     /// counts as one row.
     async fn prune_history(&self, fence: Fence, retention: &Retention, limit: usize) -> Result<Pruned>;
 
-    /// Folds up to `limit` appended depth changes into totals. Returns how many. Stores that count in place return zero.
+    /// Folds up to `limit` appended depth changes into totals. Returns how many. Stores that count in place return
+    /// zero.
     ///
     /// Needs no fence: any process may call it at any time.
     async fn fold_depths(&self, limit: usize) -> Result<usize>;

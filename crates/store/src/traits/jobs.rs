@@ -41,7 +41,8 @@ pub trait JobStore: Send + Sync {
     /// Returns one job with its payload, result and attempts.
     async fn job(&self, id: JobId) -> Result<Option<Job>>;
 
-    /// Returns summaries of several jobs, in any order, without payload, result and attempts. Unknown ids are left out.
+    /// Returns summaries of several jobs, in any order, without payload, result and attempts. Unknown ids are left
+    /// out.
     async fn job_summaries(&self, ids: &[JobId]) -> Result<Vec<JobSummary>>;
 
     /// Returns the summary of one job.
@@ -78,8 +79,8 @@ pub trait JobStore: Send + Sync {
         Ok(lines)
     }
 
-    /// Returns jobs that changed recently, for live updates: leased jobs, a page at a time, and jobs that were enqueued
-    /// or finished since the times in the query.
+    /// Returns jobs that changed recently, for live updates: leased jobs, a page at a time, and jobs that were
+    /// enqueued or finished since the times in the query.
     ///
     /// All of it is read in one snapshot, in any order; a job may appear more than once.
     /// Each kind is limited, and the answer says whether a limit cut it.

@@ -39,9 +39,11 @@ pub trait Store:
     /// Subscribes to hints that a job or a schedule began to wait for a time. The leader sleeps on these.
     fn timer_wakeups(&self) -> Wakeups;
 
-    /// Opens a second handle with up to `connections` connections of its own, for a thread that runs its own tokio runtime.
+    /// Opens a second handle with up to `connections` connections of its own, for a thread that runs its own tokio
+    /// runtime.
     ///
     /// Calls through the new handle proceed while the runtime of this store is blocked.
-    /// Call this on the runtime that will use the handle. Wake-ups sent through either handle reach subscribers of both.
+    /// Call this on the runtime that will use the handle. Wake-ups sent through either handle reach subscribers of
+    /// both.
     fn dedicated_handle(&self, connections: usize) -> Result<Arc<dyn Store>>;
 }

@@ -19,14 +19,15 @@ pub trait QueueStore: Send + Sync {
 
     /// Lists queues by name with their job counts by state and the age of their oldest claimable job.
     ///
-    /// Only queues that hold jobs or are paused are listed. A page may hold fewer items than requested and still have a
-    /// next one. The cost grows with the page, not with the backlog or the number of queues.
+    /// Only queues that hold jobs or are paused are listed. A page may hold fewer items than requested and still have
+    /// a next one. The cost grows with the page, not with the backlog or the number of queues.
     async fn queue_depths(&self, page: &PageRequest<Queue>) -> Result<Page<QueueDepth, Queue>>;
 
     /// Returns the depth of one queue, or `None` if it holds nothing and is not paused.
     async fn queue_depth(&self, queue: &Queue) -> Result<Option<QueueDepth>>;
 
-    /// Lists up to `limit` lanes, (queue, job type) pairs with pending jobs, by queue and then type. Includes paused queues.
+    /// Lists up to `limit` lanes, (queue, job type) pairs with pending jobs, by queue and then type. Includes paused
+    /// queues.
     ///
     /// The cost grows with the lanes, not with the backlog.
     async fn claimable_lanes(&self, limit: usize) -> Result<Vec<(Queue, JobType)>>;

@@ -25,7 +25,8 @@ pub trait ScheduleStore: Send + Sync {
     /// Pauses a schedule, with a note for operators. Returns whether it was active.
     async fn pause_schedule(&self, scope: TenantScope<'_>, name: &ScheduleName, note: Option<String>) -> Result<bool>;
 
-    /// Resumes a schedule from now on. Returns whether it was paused. Nominal times of the pause become one occurrence.
+    /// Resumes a schedule from now on. Returns whether it was paused. Nominal times of the pause become one
+    /// occurrence.
     async fn resume_schedule(&self, scope: TenantScope<'_>, name: &ScheduleName) -> Result<bool>;
 
     /// Enqueues one job of a schedule now, whether or not the schedule is paused and whatever its overlap policy.

@@ -15,10 +15,12 @@ pub trait WorkerStore: Send + Sync {
     /// Any other call is an update, which keeps the directive, the free slots and the start time.
     async fn register_worker(&self, worker: &WorkerInfo) -> Result<Directive>;
 
-    /// Records that a worker is alive and returns its directive. Returns `None` if it is not registered or counts as dead.
+    /// Records that a worker is alive and returns its directive. Returns `None` if it is not registered or counts as
+    /// dead.
     async fn heartbeat_worker(&self, name: &WorkerName, presence: Presence) -> Result<Option<Directive>>;
 
-    /// Removes a worker, unless another instance has taken its name. Returns whether it was removed. Its leases expire by themselves.
+    /// Removes a worker, unless another instance has taken its name. Returns whether it was removed. Its leases
+    /// expire by themselves.
     async fn remove_worker(&self, name: &WorkerName, instance: Option<&Instance>) -> Result<bool>;
 
     /// Sets the directive that the worker's next heartbeat returns. Returns whether the worker is registered.

@@ -1,4 +1,4 @@
-//! Bugs in the store on PostgreSQL, and in what all stores share.
+//! Bugs in the PostgreSQL store and in the rules that all stores share.
 
 use super::{Mutant, edit};
 
@@ -7,7 +7,7 @@ const POSTGRES: &[&str] = &["orchestrix-postgres"];
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "core-attempt-counted-twice",
-        bug: "the end of an attempt uses up two of the budget",
+        bug: "the end of an attempt counts as two attempts",
         edits: &[edit(
             "crates/core/src/lifecycle.rs",
             "let attempts = self.attempts + u16::from(costs);",
@@ -17,15 +17,15 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "postgres-token-predicate-dropped",
-        bug: "a completion does not look at the token's secret",
-        edits: &[edit("crates/postgres/queries/complete.sql", " AND j.lease_secret = i.secret", "")],
+        bug: "a completion does not check the token's secret",
+        edits: &[edit("crates/postgres/queries/complete_jobs.sql", " AND j.lease_secret = i.secret", "")],
         packages: POSTGRES,
     },
     Mutant {
         name: "postgres-completion-by-id",
-        bug: "a completion looks at the job's id alone",
+        bug: "a completion checks the job's id only",
         edits: &[edit(
-            "crates/postgres/queries/complete.sql",
+            "crates/postgres/queries/complete_jobs.sql",
             " AND j.lease_counter = i.counter AND j.lease_secret = i.secret",
             "",
         )],
@@ -33,11 +33,11 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "postgres-reap-without-expiry-check",
-        bug: "leases are taken back whether or not they ran out",
+        bug: "leases are reaped before they expire",
         edits: &[
-            edit("crates/postgres/queries/overdue_leases.sql", " AND j.lease_expires_at <= now()", ""),
+            edit("crates/postgres/queries/expired_leases.sql", " AND j.lease_expires_at <= now()", ""),
             edit(
-                "crates/postgres/queries/settle.sql",
+                "crates/postgres/queries/settle_jobs.sql",
                 "AND (i.guard <> 'expired' OR j.lease_expires_at <= now()) ",
                 "",
             ),
@@ -46,9 +46,9 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "postgres-reap-does-not-look-again",
-        bug: "a lease that was extended between the look and the reaping is taken back all the same",
+        bug: "a lease that is extended between the reaper's read and write is reaped",
         edits: &[edit(
-            "crates/postgres/queries/settle.sql",
+            "crates/postgres/queries/settle_jobs.sql",
             "AND (i.guard <> 'expired' OR j.lease_expires_at <= now()) ",
             "",
         )],
@@ -56,7 +56,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "postgres-answer-before-commit",
-        bug: "enqueue is answered while the commit is still on its way to the disk",
+        bug: "an enqueue returns before its commit is durable",
         edits: &[edit(
             "crates/postgres/src/database.rs",
             "-c jit=off \\\n",
@@ -66,10 +66,14 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "postgres-dependency-unblocked-early",
-        bug: "the first parent that finishes lets its child go",
+        bug: "the first parent that finishes unblocks its child",
         edits: &[
-            edit("crates/postgres/queries/unblock.sql", "l.waits_for - c.n AS waits_for", "0 AS waits_for"),
-            edit("crates/postgres/queries/unblock.sql", "WHEN l.waits_for > c.n THEN", "WHEN l.waits_for < 0 THEN"),
+            edit("crates/postgres/queries/unblock_jobs.sql", "l.waits_for - c.n AS waits_for", "0 AS waits_for"),
+            edit(
+                "crates/postgres/queries/unblock_jobs.sql",
+                "WHEN l.waits_for > c.n THEN",
+                "WHEN l.waits_for < 0 THEN",
+            ),
         ],
         packages: POSTGRES,
     },
@@ -77,7 +81,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "postgres-attempt-counted-twice",
         bug: "a completed attempt counts twice",
         edits: &[edit(
-            "crates/postgres/queries/complete.sql",
+            "crates/postgres/queries/complete_jobs.sql",
             "attempts + 1, max_attempts",
             "attempts + 2, max_attempts",
         )],
@@ -85,31 +89,31 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "postgres-cursor-never-rescanned",
-        bug: "what lands behind a lane's cursor is never looked at again",
+        bug: "jobs that land behind a lane's cursor are never found",
         edits: &[edit(
             "crates/postgres/src/lanes.rs",
-            "lane.head_scan.is_none_or(|(at, took)| now.duration_since(at) >= (took * HEAD_SHARE).min(MAX_STALE))",
-            "lane.head_scan.is_none()",
+            "cursor.head_scan.is_none_or(|(at, took)| now.duration_since(at) >= (took * HEAD_SHARE).min(MAX_STALE))",
+            "cursor.head_scan.is_none()",
         )],
         packages: POSTGRES,
     },
     Mutant {
         name: "postgres-idempotency-checked-in-memory",
-        bug: "a key is known to the process that saw it, not to the database",
+        bug: "an idempotency key is known only to the process that saw it",
         edits: &[
             edit(
-                "crates/postgres/queries/record.sql",
+                "crates/postgres/queries/enqueue_jobs.sql",
                 "ON CONFLICT DO NOTHING",
                 "ON CONFLICT (tenant, job_type, key) DO UPDATE SET job_id = excluded.job_id, fingerprint = excluded.fingerprint",
             ),
             edit(
-                "crates/postgres/src/lib.rs",
+                "crates/postgres/src/job.rs",
                 "        let parents = check_job(&job)?;\n",
                 r#"        let parents = check_job(&job)?;
         type Seen = (usize, String, orchestrix_core::Fingerprint, JobId);
         static SEEN: std::sync::Mutex<Vec<Seen>> = std::sync::Mutex::new(Vec::new());
         let name = job.idempotency_key.as_ref().map(|key| format!("{} {} {key}", job.tenant, job.job_type));
-        let here = Arc::as_ptr(&self.0) as usize;
+        let here = std::sync::Arc::as_ptr(&self.0) as usize;
         let print = orchestrix_core::Fingerprint::of(&job);
         let find = |name: &String| {
             let seen = SEEN.lock().expect("no poison");
@@ -119,13 +123,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
             if first != print {
                 return Err(orchestrix_store::StoreError::IdempotencyKeyReused { existing: id });
             }
-            let state = self.summary(id).await?.map_or(JobState::Completed, |job| job.state);
+            let state = self.job_summary(id).await?.map_or(JobState::Completed, |job| job.state);
             return Ok(Enqueued { id, state, duplicate: true });
         }
         if let Some(name) = name {
-            let recorded = self.0.coalescer.record(job).await?;
-            SEEN.lock().expect("no poison").push((here, name, print, recorded.id));
-            return Ok(recorded);
+            let enqueued = self.0.coalescer.enqueue(job).await?;
+            SEEN.lock().expect("no poison").push((here, name, print, enqueued.id));
+            return Ok(enqueued);
         }
 "#,
             ),
@@ -135,22 +139,22 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "postgres-fence-not-checked",
         bug: "a deposed leader's writes are accepted",
-        edits: &[edit("crates/postgres/src/work.rs", "fence.check(Epoch(row.get(0)))?;", "let _ = Epoch(row.get(0));")],
+        edits: &[edit("crates/postgres/src/fenced_tx.rs", "fence.check(Epoch(row.get(\"epoch\")))?;", "let _ = row;")],
         packages: POSTGRES,
     },
     Mutant {
         name: "postgres-fence-without-lock",
         bug: "another node may take over while a leader's transaction is open",
-        edits: &[edit("crates/postgres/queries/fence.sql", " FOR SHARE", "")],
+        edits: &[edit("crates/postgres/queries/lock_epoch.sql", " FOR SHARE", "")],
         packages: &["orchestrix-coordinator"],
     },
     Mutant {
         name: "postgres-leader-without-timeouts",
-        bug: "a leader that was stopped in the middle of a transaction keeps everybody from taking over",
+        bug: "a leader stopped in the middle of a transaction prevents every takeover",
         edits: &[edit(
-            "crates/postgres/src/work.rs",
-            "let patience = millis(patience).max(1);",
-            "let patience = 0 * millis(patience);",
+            "crates/postgres/src/fenced_tx.rs",
+            "let timeout = millis(patience).max(1);",
+            "let timeout = 0 * millis(patience);",
         )],
         packages: &["orchestrix-coordinator"],
     },

@@ -1,4 +1,4 @@
-//! Bugs in the store on SQLite.
+//! Bugs in the SQLite store.
 
 use super::{Mutant, edit};
 
@@ -17,7 +17,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "sqlite-token-predicate-dropped",
-        bug: "no write looks at the token's secret",
+        bug: "writes do not check the secret of the lease token",
         edits: &[edit(
             "crates/sqlite/src/row.rs",
             "self.counter == token.counter && self.secret == Some(token.secret)",
@@ -27,7 +27,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "sqlite-completion-by-id",
-        bug: "a verdict looks at the job's id alone",
+        bug: "an outcome is accepted by job id alone",
         edits: &[edit(
             "crates/sqlite/src/row.rs",
             "self.counter == token.counter && self.secret == Some(token.secret)",
@@ -37,9 +37,9 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "sqlite-reap-without-expiry-check",
-        bug: "leases are taken back whether or not they ran out",
+        bug: "leases are reaped before they expire",
         edits: &[edit(
-            "crates/sqlite/queries/overdue_leases.sql",
+            "crates/sqlite/queries/expired_leases.sql",
             "AND lease_expires_at <= ?1 ",
             "AND ?1 IS NOT NULL ",
         )],
@@ -47,34 +47,34 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "sqlite-answer-before-commit",
-        bug: "operations are answered as soon as they are done, before the commit",
+        bug: "operations get their reply before the commit",
         edits: &[edit(
             "crates/sqlite/src/writer.rs",
             "            done += 1;\n",
-            "            taken.remove(done).answer(None);\n",
+            "            taken.remove(done).reply(None);\n",
         )],
         packages: SQLITE,
     },
     Mutant {
         name: "sqlite-dependency-unblocked-early",
-        bug: "the first parent that finishes lets its child go",
+        bug: "a child is unblocked when its first parent finishes",
         edits: &[
-            edit("crates/sqlite/src/settle.rs", "_ if blocked && job.waits_for == 1 =>", "_ if blocked =>"),
-            edit("crates/sqlite/src/settle.rs", "job.waits_for.saturating_sub(1)", "0"),
+            edit("crates/sqlite/src/dependents.rs", "_ if blocked && job.waits_for == 1 =>", "_ if blocked =>"),
+            edit("crates/sqlite/src/dependents.rs", "job.waits_for.saturating_sub(1)", "0"),
         ],
         packages: SQLITE,
     },
     Mutant {
         name: "sqlite-attempt-counted-twice",
-        bug: "the end of an attempt is counted twice",
-        edits: &[edit("crates/sqlite/queries/settle.sql", "attempts = ?8,", "attempts = ?8 + (?8 - attempts),")],
+        bug: "an ended attempt is counted twice",
+        edits: &[edit("crates/sqlite/queries/settle_job.sql", "attempts = ?8,", "attempts = ?8 + (?8 - attempts),")],
         packages: SQLITE,
     },
     Mutant {
         name: "sqlite-idempotency-checked-in-memory",
-        bug: "a key is known to the process that saw it, not to the file",
+        bug: "idempotency keys are remembered by the process, not by the file",
         edits: &[
-            edit("crates/sqlite/queries/record_key.sql", "INSERT INTO", "INSERT OR REPLACE INTO"),
+            edit("crates/sqlite/queries/insert_idempotency_key.sql", "INSERT INTO", "INSERT OR REPLACE INTO"),
             edit(
                 "crates/sqlite/src/enqueue.rs",
                 "/// A call that was checked before the writer runs it.\n",

@@ -75,7 +75,7 @@ mod tests {
         let (action, filter, actor) = (BulkAction::Cancel, JobFilter::default(), "ann".into());
         let wanted = NewOperation { action, filter, dry_run: false, actor, tenant: None };
         let id = OperationId::after(None, Timestamp::UNIX_EPOCH, [n; 10]);
-        wanted.begun(id, Timestamp::UNIX_EPOCH)
+        wanted.begin(id, Timestamp::UNIX_EPOCH)
     }
 
     fn moved(operation: &Operation, n: u8) -> Operation {

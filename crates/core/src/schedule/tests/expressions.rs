@@ -74,7 +74,7 @@ fn equivalent_spellings_match_the_same_times() {
         let times = |cron: &Cron| {
             let mut times = Vec::new();
             while times.len() < 200 {
-                times.extend(cron.face().next(times.last().map_or(0, |last| last + 1), i64::MAX));
+                times.extend(cron.matcher().next(times.last().map_or(0, |last| last + 1), i64::MAX));
             }
             times
         };

@@ -165,9 +165,9 @@ fn start_is_included_and_end_is_not() {
     assert_eq!(fired(&over), [(clock("08:00:00"), true), (clock("09:00:00"), true)]);
     assert_eq!((over.next_nominal, over.next_fire_at), (None, None));
     assert_eq!(timing.upcoming(clock("00:00:00"), 10), [clock("08:00:00"), clock("09:00:00")]);
-    let paused = timing.passed_over(clock("00:00:00"), clock("23:00:00"));
+    let paused = timing.span_between(clock("00:00:00"), clock("23:00:00"));
     assert_eq!(paused, Some(Span { from: clock("08:00:00"), to: clock("09:00:00"), count: 2 }));
-    assert_eq!(timing.passed_over(clock("08:00:00"), clock("08:30:00")), None);
+    assert_eq!(timing.span_between(clock("08:00:00"), clock("08:30:00")), None);
 }
 
 #[test]
@@ -219,8 +219,8 @@ fn names_parse_and_an_unknown_name_is_refused_with_the_allowed_ones() {
 }
 
 proptest! {
-    // For any policy, jitter, batch size, start and end: each due nominal time is processed once and in order, and no other.
-    // No more late occurrences fire than the policy allows.
+    // For any policy, jitter, batch size, start and end: each due nominal time is processed once and in order, and no
+    // other. No more late occurrences fire than the policy allows.
     #[test]
     fn every_occurrence_is_fired_or_missed_once(
         expression in prop::sample::select(vec!["* * * * *", "*/20 * * * * *", "0,1,30 * * * *", "0 */3 * * *", "0 0 * * *"]),
@@ -241,7 +241,7 @@ proptest! {
             end_at: end.map(|seconds| start_at.unwrap_or(begin) + Duration::from_secs(seconds)),
             ..case.timing(misfire)
         };
-        let (mut now, mut counted_from, mut dealt) = (begin, begin, begin);
+        let (mut now, mut counted_from, mut processed) = (begin, begin, begin);
         let mut seen = 0;
         for (seconds, limit) in steps {
             now += Duration::from_secs(seconds.unsigned_abs());
@@ -251,17 +251,17 @@ proptest! {
                 prop_assert!(plan.fire.len() <= limit);
                 prop_assert!(plan.missed.len() as u64 <= 1 + Plan::MISSED_LISTED);
                 for span in &plan.missed {
-                    prop_assert_eq!(timing.passed_over(dealt, span.to), Some(*span), "no time is lost before it");
-                    (seen, dealt) = (seen + span.count, span.to);
+                    prop_assert_eq!(timing.span_between(processed, span.to), Some(*span), "no time is lost before it");
+                    (seen, processed) = (seen + span.count, span.to);
                 }
                 for firing in &plan.fire {
-                    prop_assert_eq!(timing.upcoming(dealt, 1), [firing.nominal]);
+                    prop_assert_eq!(timing.upcoming(processed, 1), [firing.nominal]);
                     prop_assert!(timing.due(firing.nominal) <= now);
-                    (seen, dealt) = (seen + 1, firing.nominal);
+                    (seen, processed) = (seen + 1, firing.nominal);
                     late += u32::from(firing.reason.is_some());
                 }
                 counted_from = plan.counted_from;
-                prop_assert_eq!(counted_from, dealt);
+                prop_assert_eq!(counted_from, processed);
                 prop_assert_eq!(plan.next_fire_at, plan.next_nominal.map(|nominal| timing.due(nominal)));
                 if plan.next_fire_at.is_none_or(|next| next > now) {
                     break;
@@ -275,8 +275,8 @@ proptest! {
             };
             prop_assert!(late <= most, "{late} late ones were fired at once under {misfire}, {catch_up_limit}");
         }
-        prop_assert_eq!(seen, timing.passed_over(begin, dealt).map_or(0, |span| span.count));
-        let ahead = timing.upcoming(dealt, 1).pop();
+        prop_assert_eq!(seen, timing.span_between(begin, processed).map_or(0, |span| span.count));
+        let ahead = timing.upcoming(processed, 1).pop();
         prop_assert!(ahead.is_none_or(|next| timing.due(next) > now), "{ahead:?} is due and was left");
     }
 }

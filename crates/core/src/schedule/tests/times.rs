@@ -192,7 +192,7 @@ proptest! {
             prop_assert_eq!(cadence.count(after, until), times.len() as u64);
             prop_assert!(times.iter().all(|time| *time > after) && times.is_sorted_by(|a, b| a < b));
             for keep in [0, 1, 7] {
-                let bound = cadence.before_last(after, until, keep);
+                let bound = cadence.start_of_last(after, until, keep);
                 let kept: Vec<Timestamp> = cadence.after(bound).take_while(|time| *time <= until).collect();
                 prop_assert_eq!(&kept[..], &times[times.len().saturating_sub(usize::try_from(keep).expect("small"))..]);
             }

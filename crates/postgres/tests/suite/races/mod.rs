@@ -1,4 +1,4 @@
-//! Two or more at once, from stores with connections of their own: what each is told, and what stands in the end.
+//! Concurrent calls from several stores: the answer that each gets, and the final state.
 
 mod cancel;
 mod claims;

@@ -236,7 +236,7 @@ fn unfinished_jobs_that_no_poll_returned_are_read_one_page_at_a_time() {
     let (_, lookups) = tracker.apply_changes(&query, page(&ids[2..], None));
     assert_eq!(lookups, ids[2..]);
     assert_eq!(next_unfinished_scan(&mut tracker).ids_after, Some(JobId::floor(at(-59))), "and starts over");
-    // If the buffer lacks older waiting jobs, they cannot be told from new ones, so the scan skips them.
+    // If the buffer lacks older waiting jobs, they cannot be distinguished from new ones, so the scan skips them.
     let mut tracker = JobTracker::default();
     let query = begin_first_poll(&mut tracker);
     let many = ids[1..].iter().map(|id| change(*id, JobState::Pending)).collect();

@@ -1,2 +1,0 @@
--- Where a job stands. $1 id. Relies on the primary keys.
-SELECT state::text, lease_counter, attempts, losses FROM orchestrix.jobs WHERE id = $1

@@ -1,6 +1,0 @@
--- Drops finished parents all of whose children know. $1 how many. Relies on dependency_open.
-DELETE FROM orchestrix.settled
-WHERE id = ANY (ARRAY(
-    SELECT s.id FROM orchestrix.settled s
-    WHERE NOT EXISTS (SELECT FROM orchestrix.dependency d WHERE d.parent = s.id AND NOT d.met)
-    LIMIT $1 FOR UPDATE SKIP LOCKED))

@@ -1,2 +1,0 @@
--- The same as hold_jobs.sql for those that nobody else has: it waits for none. $1 ids. Relies on the primary key.
-SELECT id, state::text, lease_counter, attempts, losses FROM orchestrix.job WHERE id = ANY ($1::uuid[]) ORDER BY id FOR UPDATE SKIP LOCKED

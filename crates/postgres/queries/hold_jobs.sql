@@ -1,2 +1,0 @@
--- Keeps unfinished jobs as they are until the end of this transaction, in the order of their ids. $1 ids. Relies on the primary key.
-SELECT id, state::text, lease_counter, attempts, losses FROM orchestrix.job WHERE id = ANY ($1::uuid[]) ORDER BY id FOR UPDATE

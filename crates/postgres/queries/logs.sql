@@ -1,2 +1,0 @@
--- A page of a job's log. $1 id, $2 after which line, $3 how many. Relies on log_by_job.
-SELECT seq, at, level, attempt, message FROM orchestrix.log WHERE job_id = $1 AND seq > $2 ORDER BY seq LIMIT $3

@@ -1,2 +1,0 @@
--- Milliseconds until the next job is due here. Relies on job_lease.
-SELECT (extract(epoch FROM lease_expires_at - now()) * 1000)::float8 FROM orchestrix.job WHERE lease_expires_at IS NOT NULL ORDER BY lease_expires_at LIMIT 1

@@ -1,2 +1,0 @@
--- Where unfinished jobs stand. $1 ids. Relies on the primary key.
-SELECT id, state::text FROM orchestrix.job WHERE id = ANY ($1::uuid[])

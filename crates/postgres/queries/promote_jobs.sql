@@ -1,0 +1,19 @@
+-- Makes due jobs pending, the longest due first. $1 limit. Relies on job_due.
+-- The limit is a sub-select: a planner that knows it and lacks statistics prefers to sort all due jobs.
+WITH due AS MATERIALIZED (
+    SELECT ctid AS place, id, queue, job_type, rank, eligible_at, state FROM orchestrix.job
+    WHERE state IN ('scheduled', 'retrying') AND eligible_at <= now()
+    ORDER BY eligible_at LIMIT (SELECT $1::bigint)
+    FOR NO KEY UPDATE SKIP LOCKED
+), promoted AS (
+    UPDATE orchestrix.job SET state = 'pending', updated_at = now()
+    WHERE ctid = ANY (ARRAY(SELECT place FROM due))
+    RETURNING id
+), moved AS (
+    SELECT due.queue, due.job_type, due.rank, due.eligible_at, due.state FROM due JOIN promoted USING (id)
+), counted AS (
+    INSERT INTO orchestrix.depth_delta
+    SELECT queue, state, -count(*) FROM moved GROUP BY queue, state
+    UNION ALL SELECT queue, 'pending', count(*) FROM moved GROUP BY queue
+)
+SELECT count(*) AS promoted, queue, job_type, min(rank) AS rank, min(eligible_at) AS eligible_at FROM moved GROUP BY queue, job_type

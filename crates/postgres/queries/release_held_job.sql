@@ -1,0 +1,11 @@
+-- Releases a held job. $1 id. Relies on the primary key.
+WITH released AS (
+    UPDATE orchestrix.job
+    SET state = CASE WHEN waits_for > 0 THEN 'blocked' WHEN eligible_at > now() THEN 'scheduled' ELSE 'pending' END::orchestrix.job_state,
+        eligible_at = CASE WHEN waits_for > 0 THEN eligible_at ELSE greatest(eligible_at, now()) END, updated_at = now()
+    WHERE id = $1 AND state = 'created'
+    RETURNING queue, job_type, rank, eligible_at, state
+), counted AS (
+    INSERT INTO orchestrix.depth_delta SELECT queue, 'created', -1 FROM released UNION ALL SELECT queue, state, 1 FROM released
+)
+SELECT state::text, queue, job_type, rank, eligible_at FROM released

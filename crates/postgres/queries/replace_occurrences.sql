@@ -1,2 +1,0 @@
--- Takes lines out of a ledger that others are to replace. $1 schedule, $2 nominal times. Relies on the primary key.
-DELETE FROM orchestrix.occurrence WHERE schedule = $1 AND nominal = ANY ($2::timestamptz[])

@@ -1,2 +1,0 @@
--- Changes how urgent unfinished jobs are. $1 ids, whose rows this transaction holds, $2 rank. Relies on the primary key.
-UPDATE orchestrix.job SET rank = $2 WHERE id = ANY ($1::uuid[]) RETURNING state::text, queue, job_type, rank, eligible_at

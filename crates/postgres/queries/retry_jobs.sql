@@ -1,0 +1,25 @@
+-- Redrives dead and cancelled jobs with at least one attempt left. $1 ids (sorted). Relies on the primary keys.
+WITH risen AS (
+    DELETE FROM orchestrix.dead WHERE id = ANY ($1::uuid[]) RETURNING *
+), recalled AS (
+    DELETE FROM orchestrix.history WHERE id = ANY ($1::uuid[]) AND state = 'cancelled' RETURNING *
+), again AS (
+    INSERT INTO orchestrix.job (
+        id, created_at, updated_at, eligible_at, started_at, timeout_ms, lease_secret, state, lease_counter, lease_ms, rank, attempts,
+        max_attempts, has_parents, has_dependents, payload_apart, queue, job_type, tenant, worker, concurrency_key, rate_limit_key, options,
+        attempt_log, checkpoint, payload)
+    SELECT id, created_at, now(), now(), started_at, timeout_ms, lease_secret, 'pending', lease_counter, lease_ms, rank, attempts,
+        greatest(max_attempts, attempts + 1), has_parents, has_dependents, payload_apart, queue, job_type, tenant, worker, concurrency_key,
+        rate_limit_key, options, attempt_log, checkpoint, payload
+    FROM (SELECT * FROM risen UNION ALL SELECT * FROM recalled) AS f
+    RETURNING id, queue, job_type, rank, eligible_at
+), unsettled AS (
+    -- The job is unfinished again: dependents that were not resolved yet wait for its next end.
+    DELETE FROM orchestrix.settled WHERE id IN (SELECT id FROM again)
+), counted AS (
+    INSERT INTO orchestrix.depth_delta SELECT queue, 'pending', count(*) FROM again GROUP BY queue
+), remembered AS (
+    -- A job redriven twice in the same microsecond has one note.
+    INSERT INTO orchestrix.revived (at, id) SELECT now(), id FROM again ORDER BY id ON CONFLICT DO NOTHING
+)
+SELECT id, queue, job_type, rank, eligible_at FROM again

@@ -1,2 +1,0 @@
--- Where jobs stand. $1 ids. Relies on the primary keys.
-SELECT id, state::text FROM orchestrix.jobs WHERE id = ANY ($1::uuid[])

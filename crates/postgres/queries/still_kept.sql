@@ -1,8 +1,0 @@
--- Whether a day of history holds a job that is not past its retention. $1 day, $2 milliseconds for completed jobs,
--- $3 for cancelled ones. The first condition on the time is for history_finished, which cannot use the second.
-SELECT EXISTS (
-    SELECT FROM orchestrix.history
-    WHERE id >= orchestrix.id_floor($1::text::date::timestamp AT TIME ZONE 'UTC')
-      AND id < orchestrix.id_floor(($1::text::date + 1)::timestamp AT TIME ZONE 'UTC')
-      AND finished_at > now() - greatest($2::bigint, $3::bigint) * interval '1 millisecond'
-      AND finished_at > now() - CASE state WHEN 'completed' THEN $2::bigint ELSE $3::bigint END * interval '1 millisecond')

@@ -1,0 +1,150 @@
+//! What a transaction publishes after its commit.
+//!
+//! A transaction gathers [`Effects`] while it writes. After the commit the store publishes them once: it records the
+//! metrics, moves lane cursors back to new jobs, wakes subscribers of this process, notifies other processes, and
+//! resolves the dependents of jobs that finished. A transaction that rolls back drops its effects.
+
+use std::sync::Arc;
+
+use orchestrix_core::{JobId, JobState, JobType, NewJob, Queue, ScheduleName, schedule::OccurrenceOutcome};
+use orchestrix_store::{CommitEffects, Enqueued, Fence, wakeup::WakeupSender};
+
+use crate::{
+    PostgresStore,
+    database::Database,
+    lanes::{LaneHint, LanePosition, LaneTracker},
+    wakeup::Notifier,
+};
+
+/// The effects of one transaction outside the database.
+#[derive(Debug, Default)]
+#[must_use = "effects must be published after the commit"]
+pub(crate) struct Effects {
+    commit: CommitEffects,
+    lanes: Vec<LaneHint>,
+    finished_parents: Vec<JobId>,
+}
+
+impl Effects {
+    /// The effects of an enqueue. Duplicates have none.
+    pub(crate) fn of_enqueued<'a>(jobs: impl Iterator<Item = (&'a NewJob, &'a Enqueued)>) -> Self {
+        let mut effects = Self::default();
+        for (job, enqueued) in jobs.filter(|(_, enqueued)| !enqueued.duplicate) {
+            effects.commit.job_enqueued(&job.queue, &job.job_type);
+            effects.commit.jobs_finished(&job.queue, &job.job_type, enqueued.state, 1);
+            effects.commit.state_entered(&job.queue, enqueued.state);
+            if enqueued.state == JobState::Pending {
+                effects.add_hint(LaneHint::enqueued(&job.queue, &job.job_type, -job.priority.get()));
+            }
+        }
+        effects
+    }
+
+    /// Notes that a job entered `state`, or stands at another position in its lane.
+    pub(crate) fn job_moved(&mut self, state: JobState, queue: Queue, job_type: JobType, position: LanePosition) {
+        self.commit.state_entered(&queue, state);
+        if state == JobState::Pending {
+            self.add_hint(LaneHint::claimable(queue, job_type, position));
+        }
+    }
+
+    /// Counts `n` jobs that finished in `state`.
+    pub(crate) fn jobs_finished(&mut self, queue: &Queue, job_type: &JobType, state: JobState, n: u64) {
+        self.commit.jobs_finished(queue, job_type, state, n);
+    }
+
+    /// Notes a finished job that has dependents.
+    pub(crate) fn parent_finished(&mut self, id: JobId) {
+        self.finished_parents.push(id);
+    }
+
+    /// Counts `n` nominal times of a schedule that ended in `outcome`.
+    pub(crate) fn schedule_fired(&mut self, schedule: &ScheduleName, outcome: OccurrenceOutcome, n: u64) {
+        self.commit.schedule_fired(schedule, outcome, n);
+    }
+
+    /// Wakes workers that wait for jobs of `queue`.
+    pub(crate) fn queue_claimable(&mut self, queue: Queue) {
+        self.commit.queue_claimable(queue);
+    }
+
+    /// Wakes the leader's timers.
+    pub(crate) fn timer_set(&mut self) {
+        self.commit.timer_set();
+    }
+
+    /// Adds the effects of a later part of the same transaction.
+    pub(crate) fn merge(&mut self, later: Self) {
+        self.commit.merge(later.commit);
+        self.lanes.extend(later.lanes);
+        self.finished_parents.extend(later.finished_parents);
+    }
+
+    /// Takes the finished jobs that have dependents.
+    pub(crate) fn take_finished_parents(&mut self) -> Vec<JobId> {
+        std::mem::take(&mut self.finished_parents)
+    }
+
+    // Jobs of one call mostly share a lane: one hint stands for a run of them.
+    fn add_hint(&mut self, hint: LaneHint) {
+        match self.lanes.last_mut() {
+            Some(last) if last.covers(&hint) => {}
+            _ => self.lanes.push(hint),
+        }
+    }
+}
+
+/// Publishes effects to lanes, subscribers and other processes. Clones share all three.
+#[derive(Debug, Clone)]
+pub(crate) struct Publisher {
+    lanes: Arc<LaneTracker>,
+    wakeups: WakeupSender,
+    notifier: Notifier,
+}
+
+impl Publisher {
+    /// A publisher that notifies other processes through `database`.
+    pub(crate) fn start(database: &Database, lanes: Arc<LaneTracker>, wakeups: WakeupSender) -> Self {
+        Self { lanes, wakeups, notifier: Notifier::start(database.clone()) }
+    }
+
+    /// A publisher of another pool with the same lanes and subscribers.
+    pub(crate) fn for_database(&self, database: &Database) -> Self {
+        Self::start(database, Arc::clone(&self.lanes), self.wakeups.clone())
+    }
+
+    /// Records metrics, moves lane cursors, and wakes subscribers here and in other processes. Dependents of finished
+    /// jobs are not resolved: that is [`PostgresStore::publish`].
+    pub(crate) fn publish(&self, effects: Effects) {
+        self.lanes.apply(effects.lanes);
+        for queue in effects.commit.claimable() {
+            self.notifier.notify_queue(queue);
+        }
+        if effects.commit.sets_timer() {
+            self.notifier.notify_timers();
+        }
+        effects.commit.publish(&self.wakeups);
+    }
+
+    pub(crate) fn lanes(&self) -> &LaneTracker {
+        &self.lanes
+    }
+
+    pub(crate) fn wakeups(&self) -> &WakeupSender {
+        &self.wakeups
+    }
+
+    /// Waits until other processes were notified of everything published so far.
+    pub(crate) async fn flush(&self) {
+        self.notifier.flush().await;
+    }
+}
+
+impl PostgresStore {
+    /// Publishes the effects of a committed transaction, then resolves the dependents of the jobs that finished in it.
+    pub(crate) async fn publish(&self, fence: Fence, mut effects: Effects) {
+        let parents = effects.take_finished_parents();
+        self.publisher().publish(effects);
+        self.resolve_dependents(fence, parents).await;
+    }
+}

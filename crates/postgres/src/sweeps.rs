@@ -1,0 +1,88 @@
+//! Bounded sweeps of the leader: jobs that are due, expired, timed out, or whose lease expired.
+
+use std::time::Duration;
+
+use orchestrix_core::{AttemptOutcome, JobState, LeaseToken};
+use orchestrix_store::{EndedAttempt, Fence, Result, SweepResult};
+
+use crate::{
+    PostgresStore,
+    effects::Effects,
+    fenced_tx::FencedTx,
+    row::sweep_limit,
+    settle::{Guard, GuardedTransition, JobSnapshot, note_moved, settle},
+    statement::{
+        EXPIRED_JOBS, EXPIRED_LEASES, NEXT_EXPIRY, NEXT_LEASE_EXPIRY, NEXT_PROMOTION, NEXT_TIMEOUT, OVERDUE_ATTEMPTS,
+        PROMOTE_JOBS, Statement,
+    },
+};
+
+pub(crate) async fn promote_jobs(store: &PostgresStore, fence: Fence, limit: usize) -> Result<SweepResult> {
+    let limit = sweep_limit(limit)?;
+    let mut effects = Effects::default();
+    let tx = store.database().fenced(fence).await?;
+    let rows = tx.query(&PROMOTE_JOBS, &[&limit]).await?;
+    let next_in = next_in(&tx, &NEXT_PROMOTION).await?;
+    tx.commit().await?;
+    let mut count = 0;
+    for row in &rows {
+        note_moved(JobState::Pending, row, &mut effects);
+        count += usize::try_from(row.get::<_, i64>("promoted")).unwrap_or(0);
+    }
+    store.publish(fence, effects).await;
+    Ok(SweepResult { count, next_in })
+}
+
+pub(crate) async fn reap_leases(
+    store: &PostgresStore,
+    fence: Fence,
+    limit: usize,
+    crash_loop: u16,
+) -> Result<SweepResult> {
+    let end = EndedAttempt::lost(crash_loop);
+    let decide = |job: &JobSnapshot| GuardedTransition::of_attempt(job, &end, Guard::Expired);
+    sweep(store, fence, &EXPIRED_LEASES, &NEXT_LEASE_EXPIRY, limit, decide).await
+}
+
+pub(crate) async fn time_out_attempts(store: &PostgresStore, fence: Fence, limit: usize) -> Result<SweepResult> {
+    let end = EndedAttempt::plain(AttemptOutcome::TimedOut);
+    let decide = |job: &JobSnapshot| GuardedTransition::of_attempt(job, &end, Guard::Overdue);
+    sweep(store, fence, &OVERDUE_ATTEMPTS, &NEXT_TIMEOUT, limit, decide).await
+}
+
+pub(crate) async fn expire_jobs(store: &PostgresStore, fence: Fence, limit: usize) -> Result<SweepResult> {
+    let decide = |job: &JobSnapshot| {
+        let JobSnapshot { token: LeaseToken { job: id, counter, .. }, lifecycle, .. } = *job;
+        let (attempts, losses) = (lifecycle.attempts, lifecycle.losses);
+        Some(GuardedTransition::cancel_waiting(id, lifecycle.state, counter, attempts, losses, "expired"))
+    };
+    sweep(store, fence, &EXPIRED_JOBS, &NEXT_EXPIRY, limit, decide).await
+}
+
+// Reads candidates, decides, and writes the transitions that still apply.
+async fn sweep(
+    store: &PostgresStore,
+    fence: Fence,
+    find: &Statement,
+    next: &Statement,
+    limit: usize,
+    decide: impl Fn(&JobSnapshot) -> Option<GuardedTransition>,
+) -> Result<SweepResult> {
+    let limit = sweep_limit(limit)?;
+    let mut effects = Effects::default();
+    let tx = store.database().fenced(fence).await?;
+    let mut transitions = Vec::new();
+    for row in &tx.query(find, &[&limit]).await? {
+        transitions.extend(decide(&JobSnapshot::read(row)?));
+    }
+    let settled = if transitions.is_empty() { Vec::new() } else { settle(&tx, &transitions, &mut effects).await? };
+    let next_in = next_in(&tx, next).await?;
+    tx.commit().await?;
+    store.publish(fence, effects).await;
+    Ok(SweepResult { count: settled.len(), next_in })
+}
+
+async fn next_in(tx: &FencedTx<'_>, next: &Statement) -> Result<Option<Duration>> {
+    let rows = tx.query(next, &[]).await?;
+    Ok(rows.first().map(|row| Duration::from_secs_f64(row.get::<_, f64>("in_ms").max(0.0) / 1000.0)))
+}

@@ -1,3 +1,0 @@
--- A page of API keys. ?1 after which id, ?2 how many.
-SELECT id, name, role, tenant, rate_count, rate_per_ms, rate_burst, created_at, expires_at, revoked_at
-FROM api_key WHERE id > ?1 ORDER BY id LIMIT ?2

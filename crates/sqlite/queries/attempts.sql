@@ -1,2 +1,0 @@
--- How a job's attempts ended, oldest first. ?1 job.
-SELECT attempt, lease, outcome, goes_to, worker, started_at, ended_at, error FROM attempt WHERE job_id = ?1 ORDER BY lease

@@ -1,2 +1,0 @@
--- The time of an entry of the audit, or of the one before it if it is forgotten. ?1 number.
-SELECT at FROM audit WHERE seq <= ?1 ORDER BY seq DESC LIMIT 1

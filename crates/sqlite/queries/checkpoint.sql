@@ -1,2 +1,0 @@
--- What earlier attempts left for the next. ?1 id.
-SELECT body FROM checkpoint WHERE id = ?1

@@ -1,3 +1,0 @@
--- Forgets lines of one ledger, the oldest first. ?1 schedule, ?2 how many.
-DELETE FROM occurrence WHERE schedule = ?1 AND nominal < coalesce(
-    (SELECT o.nominal FROM occurrence o WHERE o.schedule = ?1 ORDER BY o.nominal LIMIT 1 OFFSET ?2), 9223372036854775807)

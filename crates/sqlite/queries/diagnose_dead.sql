@@ -1,2 +1,0 @@
--- How many jobs failed for good, counted up to ?1. Relies on job_dead.
-SELECT count(*) FROM (SELECT 1 FROM job INDEXED BY job_dead WHERE state = 'dead' LIMIT ?1)

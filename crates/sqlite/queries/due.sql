@@ -1,2 +1,0 @@
--- Jobs whose time has come, the longest due first. ?1 now, ?2 how many. Relies on job_due.
-SELECT id FROM job WHERE state IN ('scheduled', 'retrying') AND eligible_at <= ?1 ORDER BY eligible_at, id LIMIT ?2

@@ -1,2 +1,0 @@
--- Records how it went, where nobody has yet. ?1 number, ?2 outcome.
-UPDATE audit SET outcome = ?2 WHERE seq = ?1 AND outcome IS NULL

@@ -1,0 +1,3 @@
+-- The checkpoint that earlier attempts left. ?1 job.
+-- Uses the primary key.
+SELECT body FROM checkpoint WHERE id = ?1

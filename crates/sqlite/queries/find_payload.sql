@@ -1,0 +1,3 @@
+-- A payload from the payload table. ?1 job.
+-- Uses the primary key.
+SELECT body FROM payload WHERE id = ?1

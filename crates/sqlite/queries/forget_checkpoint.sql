@@ -1,2 +1,0 @@
--- Forgets a checkpoint. ?1 id.
-DELETE FROM checkpoint WHERE id = ?1

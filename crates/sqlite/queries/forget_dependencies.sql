@@ -1,2 +1,0 @@
--- Forgets whom a job waited for. ?1 child.
-DELETE FROM dependency WHERE child = ?1

@@ -1,2 +1,0 @@
--- The first lane that has claimable jobs, at or after a queue and type. ?1 queue, ?2 type. Relies on job_claim.
-SELECT queue, job_type FROM job WHERE state = 'pending' AND (queue, job_type) >= (?1, ?2) ORDER BY queue, job_type LIMIT 1

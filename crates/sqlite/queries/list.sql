@@ -1,4 +1,0 @@
--- Jobs, newest first; read row by row until there are enough. ?1 before which id, ?2 from which id on.
-SELECT id, state, job_type, queue, tenant, rank, attempts, max_attempts, created_at, updated_at, eligible_at, started_at, finished_at, worker,
-       cancel_requested, progress, reason, options
-FROM job WHERE id < ?1 AND id >= ?2 ORDER BY id DESC

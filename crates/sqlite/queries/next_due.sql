@@ -1,2 +1,0 @@
--- When the next job is due. Relies on job_due.
-SELECT eligible_at FROM job WHERE state IN ('scheduled', 'retrying') ORDER BY eligible_at LIMIT 1

@@ -1,4 +1,0 @@
--- The first claimable job after a lane and rank, which is the oldest of its lane and rank. ?1 queue, ?2 type, ?3 rank, ?4 the last queue that
--- is of interest. Relies on job_claim.
-SELECT queue, job_type, rank, eligible_at FROM job
-WHERE state = 'pending' AND (queue, job_type, rank) > (?1, ?2, ?3) AND queue <= ?4 ORDER BY queue, job_type, rank, eligible_at LIMIT 1

@@ -1,3 +1,0 @@
--- What is leased, in the order in which leases run out. ?1 and ?2 behind which time and id, ?3 how many. Relies on job_lease.
-SELECT id, state, job_type, queue, tenant, updated_at, lease_expires_at FROM job
-WHERE lease_expires_at >= ?1 AND (lease_expires_at > ?1 OR id > ?2) ORDER BY lease_expires_at, id LIMIT ?3

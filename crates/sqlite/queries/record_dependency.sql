@@ -1,2 +1,0 @@
--- Who waits for whom. ?1 child, ?2 parent, ?3 whether the parent has finished.
-INSERT INTO dependency (child, parent, met) VALUES (?1, ?2, ?3)

@@ -1,2 +1,0 @@
--- Takes an idempotency key. ?1 tenant, ?2 type, ?3 key, ?4 job, ?5 fingerprint.
-INSERT INTO idempotency (tenant, job_type, key, job_id, fingerprint) VALUES (?1, ?2, ?3, ?4, ?5)

@@ -1,2 +1,0 @@
--- Keeps a large payload. ?1 id, ?2 body.
-INSERT INTO payload (id, body) VALUES (?1, ?2)

@@ -1,3 +1,0 @@
--- Writes down what is left to wait for. ?1 id, ?2 state, ?3 waits for, ?4 eligible at, ?5 updated at.
-UPDATE job SET state = ?2, waits_for = ?3, eligible_at = ?4, updated_at = coalesce(?5, updated_at)
-WHERE id = ?1 AND state IN ('created', 'blocked')
