@@ -9,6 +9,8 @@ mod crates;
 mod help;
 mod interrupt;
 mod mutants;
+#[cfg(test)]
+mod prose;
 mod step;
 mod test;
 mod tools;
