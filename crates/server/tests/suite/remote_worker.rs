@@ -70,7 +70,7 @@ async fn jobs_complete_and_failures_are_retried(cluster: TestCluster) {
     let listed = cluster.store().list_workers(&PageRequest::first(10)).await.unwrap().items;
     assert_eq!((listed[0].info.name.as_str(), listed[0].info.concurrency), ("remote", 10));
     assert_eq!(listed[0].info.job_types.as_ref().unwrap()[0].as_str(), "task");
-    assert_eq!(worker.shutdown().await.untold, 0);
+    assert_eq!(worker.shutdown().await.unreported, 0);
     assert!(cluster.store().list_workers(&PageRequest::first(10)).await.unwrap().items.is_empty(), "the worker left");
     cluster.shutdown().await;
 }
@@ -179,7 +179,7 @@ async fn a_restart_of_the_server_costs_no_attempts(mut cluster: TestCluster) {
     }
     let stats = worker.stats();
     assert_eq!((stats.leases_lost, stats.stale_rejected), (0, 0), "{stats:?}");
-    assert_eq!(worker.shutdown().await.untold, 0);
+    assert_eq!(worker.shutdown().await.unreported, 0);
     cluster.shutdown().await;
 }
 
@@ -188,7 +188,7 @@ async fn an_unreadable_outcome_does_not_affect_the_others(cluster: TestCluster) 
     for n in 0..9 {
         cluster.enqueue(Task { n }).await;
     }
-    let jobs = source.lease(&ClaimRequest::any(WorkerName::new("hand").unwrap(), 9)).await.unwrap();
+    let jobs = source.claim_jobs(&ClaimRequest::any(WorkerName::new("hand").unwrap(), 9)).await.unwrap();
     let nested = |depth: usize| Json::trusted(&format!("{}1{}", "[".repeat(depth), "]".repeat(depth)));
     let outcome = |n: usize| Outcome::Complete { result: Some(nested(if n == 3 { 200 } else { 2 })) };
     let mut items: Vec<OutcomeReport> =
@@ -196,7 +196,7 @@ async fn an_unreadable_outcome_does_not_affect_the_others(cluster: TestCluster) 
     // A token that owns no job, which does not affect the others either.
     items[5].token.counter += 1;
     for again in [false, true] {
-        let results = source.report(items.clone()).await.unwrap();
+        let results = source.finish_attempts(items.clone()).await.unwrap();
         for (n, result) in results.into_iter().enumerate() {
             match n {
                 3 => assert!(matches!(&result, Err(FinishError::Invalid(error)) if error.message.contains("deep"))),

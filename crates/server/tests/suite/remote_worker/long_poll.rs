@@ -95,7 +95,7 @@ async fn an_idle_worker_long_polls_and_shuts_down_without_waiting_for_the_poll(c
     wait_until("the worker long-polls again", async || requests.waiting() == 1).await;
     assert!(requests.count.load(Ordering::SeqCst) <= 6, "{:?}", requests.count);
     let started = Instant::now();
-    assert_eq!(worker.shutdown().await.untold, 0);
+    assert_eq!(worker.shutdown().await.unreported, 0);
     assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
     wait_until("the server noticed the disconnect", async || requests.waiting() == 0).await;
     cluster.shutdown().await;

@@ -143,7 +143,7 @@ impl Drop for TestCluster {
 
 pub(crate) fn worker(server: String) -> WorkerBuilder {
     let source = HttpSource::new(HttpOptions::new(server)).unwrap();
-    Worker::over(Arc::new(source))
+    Worker::with_source(Arc::new(source))
         .name("remote")
         .heartbeat_interval(Duration::from_millis(50))
         .poll_interval(Duration::from_secs(1))
