@@ -142,7 +142,7 @@ impl Cluster {
     pub(crate) async fn wait_for_leader_work(&self) {
         let now = "SELECT clock_timestamp()::text";
         let now: String = self.client.query_one(now, &[]).await.unwrap().get(0);
-        let sql = format!("SELECT FROM audit.line WHERE kind = 'promoted' AND at > '{now}' TIMEOUT 1");
+        let sql = format!("SELECT FROM audit.line WHERE kind = 'promoted' AND at > '{now}' LIMIT 1");
         wait_for("jobs are promoted", async || self.client.query_opt(&sql, &[]).await.unwrap()).await;
     }
 

@@ -91,7 +91,7 @@ fn everything_that_no_fault_explains_is_a_violation() {
     assert_violation("did not end", |case| case.faults.clear());
     // The kill comes after the lease was reaped.
     assert_violation("has no explanation", |case| case.faults = vec![killed("a", 6)]);
-    assert_violation("not every lease ended once", |case| drop(case.row.leases.remove(0)));
+    assert_violation("not every lease ended exactly once", |case| drop(case.row.leases.remove(0)));
     assert_violation("attempts do not add up", |case| case.row.attempts = 1);
     assert_violation("attempts do not add up", |case| case.row.max_attempts = 1);
     assert_violation("is not that of its last lease", |case| case.row.done_by = Some(1));

@@ -152,7 +152,7 @@ impl Fleet {
         let from = now();
         let sql = "SELECT count(pg_terminate_backend(pid)) FROM (
                        SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'worker%' AND datname = current_database()
-                       ORDER BY random() TIMEOUT $1) AS chosen";
+                       ORDER BY random() LIMIT $1) AS chosen";
         let ended = self.store.connect().await.query_one(sql, &[&connections]).await.unwrap().get(0);
         self.record_fault(FaultKind::Disconnected, None, from);
         ended

@@ -100,7 +100,7 @@ impl Scenario {
         let (successor, later) = self.cluster.leader_after(epoch).await;
         let successor = &self.cluster.members[successor].node;
         successor.signal("STOP");
-        let due = "SELECT FROM orchestrix.schedule WHERE next_fire_at < clock_timestamp() TIMEOUT 1";
+        let due = "SELECT FROM orchestrix.schedule WHERE next_fire_at < clock_timestamp() LIMIT 1";
         wait_for("a schedule is due", async || self.cluster.client().query_opt(due, &[]).await.unwrap()).await;
         proxy.restore();
         node.wait_for("the node follows", |now| !now.leading && now.epoch >= later).await;
@@ -155,7 +155,7 @@ impl Scenario {
     pub(crate) async fn finish(self) -> ScenarioReport {
         let closed = self.now().await;
         let client = self.cluster.client();
-        let behind = "SELECT name FROM orchestrix.schedule WHERE next_nominal <= $1 TIMEOUT 1";
+        let behind = "SELECT name FROM orchestrix.schedule WHERE next_nominal <= $1 LIMIT 1";
         let caught_up = async || client.query_opt(behind, &[&closed]).await.unwrap().is_none().then_some(());
         wait_for("every schedule has caught up", caught_up).await;
         // The tables are new and have no statistics for the planner.
