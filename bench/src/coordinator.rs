@@ -107,7 +107,7 @@ pub(crate) async fn wait_for_sweep(
 ) -> Result<SweepTiming> {
     let done = |coordinator: &Coordinator| {
         let status = service(coordinator, name);
-        (status.moved >= before.moved + jobs as u64).then_some(status)
+        (status.affected >= before.affected + jobs as u64).then_some(status)
     };
     let status = wait_for(coordinator, name, done).await?;
     let took = Timestamp::now().duration_since(due).unsigned_abs();
@@ -202,7 +202,7 @@ async fn drained(server: &Server, scale: Scale, quiet: Option<Duration>, progres
     // A store of its own, as on another node.
     let coordinating = backend::open(&database.url).await?;
     let coordinator = started(&coordinating).await?;
-    let before = service(&coordinator, "promote");
+    let before = service(&coordinator, "promote_jobs");
 
     let drained = if let Some(window) = quiet {
         let (jobs_per_second, window, ()) = drain_during(&store, async {
@@ -213,7 +213,7 @@ async fn drained(server: &Server, scale: Scale, quiet: Option<Duration>, progres
         DrainRate { jobs_per_second, window, promoted: None }
     } else {
         sleep_until(at).await;
-        let sweep = wait_for_sweep(&coordinator, "promote", &before, scale.of(DUE), at);
+        let sweep = wait_for_sweep(&coordinator, "promote_jobs", &before, scale.of(DUE), at);
         let (jobs_per_second, window, promoted) = drain_during(&store, sweep).await?;
         DrainRate { jobs_per_second, window, promoted: Some(promoted) }
     };
@@ -418,9 +418,9 @@ async fn reaped(database: &Database, leases: usize) -> Result<SweepTiming> {
     };
     let expiry = claim("dead").await?;
     let coordinator = started(&store).await?;
-    let before = service(&coordinator, "reap");
+    let before = service(&coordinator, "reap_leases");
     sleep_until(expiry).await;
-    let reaped = wait_for_sweep(&coordinator, "reap", &before, leases, expiry).await?;
+    let reaped = wait_for_sweep(&coordinator, "reap_leases", &before, leases, expiry).await?;
     // They are really claimable, not only counted.
     claim("successor").await?;
     coordinator.shutdown().await;

@@ -94,7 +94,7 @@ pub(crate) async fn load(server: &Server, request: &Request, progress: &Progress
     let seconds = clock.elapsed().as_secs_f64();
     let percent = (cpu_time("self")? - cpu).as_secs_f64() / seconds * 100.0;
     let served = server.cpu_time(&database).await?.saturating_sub(backends).as_secs_f64() / seconds * 100.0;
-    let status = service(&coordinator, "fire");
+    let status = service(&coordinator, "fire_schedules");
     ensure!(status.failures == 0, "firing failed {} times", status.failures);
     // Any 60 seconds contain the start of one minute.
     let fired = jobs(&store).await? - before;
@@ -122,9 +122,9 @@ pub(crate) async fn burst(server: &Server, request: &Request, progress: &Progres
         create_schedules(&store, count, |_| cron.clone()).await?;
         let coordinator = started(&store).await?;
         ensure!(Timestamp::now() < due, "creating them took longer than expected");
-        let before = service(&coordinator, "fire");
+        let before = service(&coordinator, "fire_schedules");
         sleep_until(due).await;
-        let fired = wait_for_sweep(&coordinator, "fire", &before, count, due).await?;
+        let fired = wait_for_sweep(&coordinator, "fire_schedules", &before, count, due).await?;
         let found = jobs(&store).await.context("cannot count the jobs")?;
         ensure!(found == count as u64, "{found} jobs for {count} schedules");
         coordinator.shutdown().await;

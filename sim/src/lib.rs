@@ -19,8 +19,8 @@
 //! A failed sequence is first shrunk to the few steps that still show the difference. The report then contains:
 //!
 //! 1. the seed;
-//! 2. the remaining steps, numbered. A job is `Recent(n)`, the n-th newest at that moment. A lease token is named by its
-//!    `age`, because ids differ between stores;
+//! 2. the remaining steps, numbered. A job is `Recent(n)`, the n-th newest at that moment. A lease token is named by
+//!    its `age`, because ids differ between stores;
 //! 3. the last step or the part of the state in which the answers differ, and the answer of each store around the first
 //!    difference. Ids are shown as `#n`, the n-th job of the sequence;
 //! 4. the command that repeats the run.

@@ -106,7 +106,8 @@ pub struct Postgres {
 /// Empties every table except the migrations, resets leadership, and returns the names of all tables.
 const EMPTY: &str = "
     DO $$ DECLARE name text; BEGIN
-        FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = 'orchestrix' AND tablename NOT IN ('migration', 'leader', 'leader_term') LOOP
+        FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = 'orchestrix'
+            AND tablename NOT IN ('migration', 'leader', 'leader_term') LOOP
             EXECUTE format('DELETE FROM orchestrix.%I', name);
         END LOOP;
     END $$;

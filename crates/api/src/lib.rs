@@ -1,31 +1,34 @@
-//! The words of the HTTP API, as both sides of the wire read them.
+//! Request and response types of the HTTP API, shared by the server and its clients.
 //!
-//! | module | what it owns |
+//! | module | contents |
 //! |---|---|
-//! | [`object`] | reading a JSON object field by field, so that everything wrong with it is told at once |
-//! | [`job`] | `POST /jobs` and what is answered about jobs |
-//! | [`schedule`] | schedules and their ledger |
-//! | [`worker`] | what workers of any language ask and say |
-//! | [`admin`] | what operators ask and are told |
-//! | [`list`] | parts of lists |
+//! | [`object_reader`] | reads a JSON object field by field and collects every error |
+//! | [`request_error`] | why a request body or query was rejected |
+//! | [`job`] | `POST /jobs` and the client's view of a job |
+//! | [`schedule`] | schedules and their occurrences |
+//! | [`worker`] | the worker API |
+//! | [`admin`] | the admin API |
+//! | [`list`] | pages of lists |
 //! | [`seconds`] | durations as numbers of seconds |
-//! | [`problem`] | errors, and the codes that programs go by |
-//! | `schema` | with the feature `openapi`: schemas that many fields share |
+//! | [`problem`] | RFC 9457 problems and their stable codes |
+//! | `schema` | with the feature `openapi`: schemas shared by many fields |
 //!
-//! It does no input or output. Requests become the types of `core`, which keep the rules; what they break is named as the
-//! outside spells it.
+//! The crate performs no I/O. Parsers turn requests into `orchestrix_core` types, which enforce the rules.
+//! Errors name the fields as the JSON spells them.
 
 pub mod admin;
 pub mod job;
 pub mod list;
-pub mod object;
+pub mod object_reader;
 pub mod problem;
+pub mod request_error;
 pub mod schedule;
 #[cfg(feature = "openapi")]
 pub mod schema;
 pub mod seconds;
 pub mod worker;
 
-pub use list::Listed;
-pub use object::{Malformed, Object};
+pub use list::ListResponse;
+pub use object_reader::{MalformedJson, ObjectReader};
 pub use problem::{Code, Problem};
+pub use request_error::RequestError;

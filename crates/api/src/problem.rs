@@ -1,65 +1,65 @@
-//! Errors as RFC 9457 problems, and the codes that programs go by.
+//! Errors as RFC 9457 problems, with stable codes for programs.
 
 use orchestrix_core::{FieldError, Invalid, JobId};
 use serde::{Deserialize, Serialize};
 
-use crate::object::MAX_ERRORS;
+use crate::object_reader::MAX_ERRORS;
 
-/// What went wrong, in a word that never changes.
+/// The stable code of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum Code {
-    /// The body is not JSON, or not of the kind that is read here.
+    /// The body or query cannot be parsed.
     MalformedRequest,
-    /// Fields break rules; `errors` names them all.
+    /// One or more fields are invalid. `errors` lists them all.
     ValidationFailed,
-    /// The key was used for a different request.
+    /// The idempotency key was used for a different request.
     IdempotencyKeyReused,
-    /// Nobody knows who asks.
+    /// The API key is missing or not valid.
     Unauthenticated,
-    /// It is not for whoever asks.
+    /// The API key does not permit the request.
     Forbidden,
-    /// No job has this id.
+    /// The job does not exist.
     JobNotFound,
-    /// No schedule has this name.
+    /// The schedule does not exist.
     ScheduleNotFound,
-    /// No API key has this id.
+    /// The API key does not exist.
     KeyNotFound,
-    /// No operation has this id.
+    /// The operation does not exist.
     OperationNotFound,
-    /// No worker has this name.
+    /// The worker does not exist.
     WorkerNotFound,
-    /// As many operations are under way as may be.
+    /// The limit of concurrent operations is reached.
     TooManyOperations,
-    /// There is nothing at this path.
+    /// The path does not exist.
     NotFound,
-    /// The path does not take this method.
+    /// The path does not support the method.
     MethodNotAllowed,
-    /// The body is not said to be JSON.
+    /// The content type of the body is not JSON.
     UnsupportedMediaType,
-    /// The body is over its limit.
+    /// The body exceeds its size limit.
     PayloadTooLarge,
-    /// The job is not over yet.
+    /// The job has not finished.
     NotFinished,
-    /// The job is over.
+    /// The job has finished.
     JobFinished,
-    /// The job failed, so it has no result.
+    /// The job failed and has no result.
     JobFailed,
-    /// The job was cancelled, so it has no result.
+    /// The job was cancelled and has no result.
     JobCancelled,
-    /// The token does not own its job any more; nothing was changed.
+    /// The lease token no longer owns the job. Nothing was changed.
     LeaseLost,
-    /// Too many requests at once; try again.
+    /// Too many requests. Retry after the delay in `Retry-After`.
     RateLimited,
-    /// The database is away or too slow; try again.
+    /// The database is unavailable. Retry after the delay in `Retry-After`.
     Unavailable,
-    /// A fault of ours.
+    /// An internal error.
     Internal,
 }
 
 impl Code {
-    /// The status that it comes with.
+    /// The HTTP status of the code.
     pub const fn status(self) -> u16 {
         match self {
             Self::MalformedRequest => 400,
@@ -87,74 +87,74 @@ impl Code {
         }
     }
 
-    /// What it says to a person.
+    /// A summary for people.
     pub const fn title(self) -> &'static str {
         match self {
-            Self::MalformedRequest => "The request cannot be read",
-            Self::ValidationFailed => "The request breaks a rule",
+            Self::MalformedRequest => "The request is malformed",
+            Self::ValidationFailed => "The request is invalid",
             Self::IdempotencyKeyReused => "The idempotency key was used for a different request",
-            Self::Unauthenticated => "A valid key is needed",
-            Self::Forbidden => "This is not allowed",
-            Self::JobNotFound => "There is no such job",
-            Self::ScheduleNotFound => "There is no such schedule",
-            Self::KeyNotFound => "There is no such key",
-            Self::OperationNotFound => "There is no such operation",
-            Self::WorkerNotFound => "There is no such worker",
-            Self::TooManyOperations => "Too many operations are under way",
-            Self::NotFound => "There is nothing here",
-            Self::MethodNotAllowed => "The method is not allowed here",
+            Self::Unauthenticated => "A valid API key is required",
+            Self::Forbidden => "The API key does not permit this",
+            Self::JobNotFound => "Job not found",
+            Self::ScheduleNotFound => "Schedule not found",
+            Self::KeyNotFound => "API key not found",
+            Self::OperationNotFound => "Operation not found",
+            Self::WorkerNotFound => "Worker not found",
+            Self::TooManyOperations => "Too many concurrent operations",
+            Self::NotFound => "Not found",
+            Self::MethodNotAllowed => "Method not allowed",
             Self::UnsupportedMediaType => "The body must be JSON",
             Self::PayloadTooLarge => "The body is too large",
-            Self::NotFinished => "The job is not over yet",
-            Self::JobFinished => "The job is over",
+            Self::NotFinished => "The job has not finished",
+            Self::JobFinished => "The job has finished",
             Self::JobFailed => "The job failed",
             Self::JobCancelled => "The job was cancelled",
             Self::LeaseLost => "The lease is lost",
             Self::RateLimited => "Too many requests",
-            Self::Unavailable => "The database is away",
-            Self::Internal => "Something went wrong here",
+            Self::Unavailable => "The database is unavailable",
+            Self::Internal => "Internal error",
         }
     }
 
-    /// The code as it is spelled.
+    /// The code as the API spells it.
     pub fn as_str(self) -> String {
         serde_json::to_value(self).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
     }
 }
 
-/// An error as it is answered.
+/// An error response (RFC 9457).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Problem {
-    /// A URI that stands for the kind of problem.
+    /// A URI that identifies the kind of problem.
     pub r#type: String,
-    /// What it says to a person.
+    /// A summary of the kind of problem.
     pub title: String,
     /// The HTTP status.
     pub status: u16,
-    /// What happened this time.
+    /// A description of this occurrence of the problem.
     pub detail: String,
-    /// What happened, for programs.
+    /// The stable error code.
     pub code: Code,
-    /// The request, to be found in the logs.
+    /// The request id, which also appears in the server's log.
     pub request_id: String,
-    /// Every bad field.
+    /// The invalid fields.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<BadField>,
-    /// The job that the idempotency key stands for.
+    /// With `idempotency_key_reused`: the job that the key belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = "uuid"))]
     pub job_id: Option<JobId>,
 }
 
-/// One field of a request and what is wrong with it.
+/// An invalid field of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct BadField {
-    /// The field, such as `maxAttempts` or `jobs[3].queue`.
+    /// The path of the field, such as `maxAttempts` or `jobs[3].queue`.
     pub field: String,
-    /// What is wrong, and what would be right.
+    /// What is wrong with the field.
     pub message: String,
 }
 
@@ -165,7 +165,7 @@ impl From<FieldError> for BadField {
 }
 
 impl Problem {
-    /// A problem of this kind.
+    /// Creates a problem.
     pub fn new(code: Code, detail: impl Into<String>) -> Self {
         Self {
             r#type: format!("urn:orchestrix:problem:{}", code.as_str()),
@@ -179,12 +179,12 @@ impl Problem {
         }
     }
 
-    /// A request whose fields break rules.
+    /// Creates a problem of invalid fields.
     pub fn invalid(invalid: Invalid) -> Self {
         let n = invalid.errors.len();
         let detail = match n {
             1 => invalid.errors[0].to_string(),
-            _ => format!("{n} fields break a rule"),
+            _ => format!("{n} fields are invalid"),
         };
         let errors = invalid.errors.into_iter().take(MAX_ERRORS).map(BadField::from).collect();
         Self { errors, ..Self::new(Code::ValidationFailed, detail) }

@@ -1,4 +1,4 @@
-//! Schedules and their ledger.
+//! Schedules and their occurrences.
 
 use orchestrix_core::{
     FieldError, Invalid, JobId, Tenant, Timestamp,
@@ -10,102 +10,102 @@ use serde_json::value::RawValue;
 
 #[cfg(feature = "openapi")]
 use crate::schema::{
-    CronText, Id, MisfirePolicy, Note, OccurrenceOutcome as OccurrenceOutcomeSchema, OccurrenceReason, OverlapPolicy,
-    ScheduleId, Time, TimeNearNow, Zone,
+    CronExpression, Id, MisfirePolicy, Note, OccurrenceOutcome as OccurrenceOutcomeSchema, OccurrenceReason,
+    OverlapPolicy, ScheduleId, Time, TimeNearNow, TimeZone,
 };
 use crate::{
-    Object,
-    job::{self, JobRequest, Refusal},
+    ObjectReader, RequestError,
+    job::{self, JobRequest},
 };
 
-/// A schedule as it is asked for; its name stands in the path.
+/// The definition of a schedule. Its name is in the path.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[cfg_attr(feature = "openapi", schema(examples(json!({"cron": "0 9 * * *", "timezone": "Europe/Berlin", "job": {"jobType": "REPORT"}}))))]
 pub struct ScheduleRequest {
-    /// When it is due: five fields, six with seconds first, or a name such as `@daily`. Excludes `everySeconds`.
+    /// The cron expression: five fields, six with seconds first, or a name such as `@daily`.
+    /// Mutually exclusive with `everySeconds`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<CronText>))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<CronExpression>))]
     pub cron: Option<String>,
-    /// The IANA zone of `cron`; `UTC` unless told otherwise.
+    /// The IANA time zone of `cron`. Defaults to `UTC`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<Zone>))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<TimeZone>))]
     pub timezone: Option<String>,
-    /// When it is due: so often, counted from 1970. Excludes `cron`.
+    /// The interval in seconds, aligned to 1970-01-01T00:00:00Z. Mutually exclusive with `cron`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 316224000))]
     pub every_seconds: Option<f64>,
-    /// What it creates each time, as in `POST /jobs`.
+    /// The job that each occurrence enqueues, as in `POST /jobs`.
     pub job: JobRequest,
-    /// What happens while earlier jobs of it are unfinished: `skip` (unless told otherwise), `allow`, `buffer_one` or
-    /// `cancel_running`.
+    /// What happens when an occurrence is due while jobs of earlier occurrences are unfinished: `skip` (default),
+    /// `allow`, `buffer_one` or `cancel_running`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<OverlapPolicy>))]
     pub overlap: Option<Overlap>,
-    /// What happens to late occurrences: `skip`, `fire_once` (unless told otherwise) or `catch_up`.
+    /// What happens to late occurrences: `skip`, `fire_once` (default) or `catch_up`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<MisfirePolicy>))]
     pub misfire: Option<Misfire>,
-    /// How many late ones `catch_up` fires.
+    /// The most late occurrences that `catch_up` fires.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 10000))]
     pub catch_up_limit: Option<u32>,
-    /// How far occurrences are spread.
+    /// The largest random delay of an occurrence, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 86400))]
     pub jitter_seconds: Option<f64>,
-    /// No occurrence before this.
+    /// No occurrence fires before this time.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<TimeNearNow>))]
     pub start_at: Option<Timestamp>,
-    /// No occurrence at or after this.
+    /// No occurrence fires at or after this time.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<TimeNearNow>))]
     pub end_at: Option<Timestamp>,
-    /// Set up, but not fired until resumed. What an operator paused stays so when it is left out.
+    /// Whether the schedule is paused. If omitted, an existing schedule keeps its paused state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paused: Option<bool>,
-    /// A remark for people.
+    /// A note for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Note>))]
     pub note: Option<String>,
 }
 
-/// What a schedule shows of itself and nobody sets.
-const SHOWN: [&str; 7] =
+/// Read-only fields of [`ScheduleView`]. A `PUT` accepts and ignores them, so that a response can be sent back.
+const READ_ONLY: [&str; 7] =
     ["nextTime", "nextFireAt", "lastFiredAt", "unfinishedJobs", "createdAt", "updatedAt", "tzdbVersion"];
 
-/// Reads a schedule, and whether it is said to be not paused: left out, what an operator paused stays so.
-/// A job that names no tenant is of `home`.
-pub fn read(name: ScheduleName, text: &str, home: &Tenant) -> Result<(NewSchedule, bool), Refusal> {
-    let mut object = Object::read(text)?;
-    // The name may be repeated in the body, as in what was answered; it must be the same.
+/// Parses a schedule. The flag is true if the request says `"paused": false`, which resumes a paused schedule.
+///
+/// A job without a tenant gets `default_tenant`.
+pub fn parse(name: ScheduleName, text: &str, default_tenant: &Tenant) -> Result<(NewSchedule, bool), RequestError> {
+    let mut object = ObjectReader::parse(text)?;
     if let Some(repeated) = object.get::<String>("name", "a string")
         && repeated != name.as_str()
     {
-        object.bad("name", "is not the one in the path");
+        object.add_error("name", "must equal the name in the path");
     }
-    // What was answered may be put again.
-    for shown in SHOWN {
-        object.take(shown);
+    for field in READ_ONLY {
+        object.take(field);
     }
     let cadence = take_cadence(&mut object);
     let job = object.object("job").map(|mut inner| {
-        let job = job::take(&mut inner, home);
-        (job, inner.end())
+        let job = job::take_job(&mut inner, default_tenant);
+        (job, inner.finish())
     });
     let job = match job {
-        Some((job, ended)) => {
-            object.take_in("job", ended);
+        Some((job, finished)) => {
+            object.add_nested_errors("job", finished);
             job
         }
         None => object.required("job", None),
     };
-    let overlap = object.text("overlap", |text| text.parse::<Overlap>()).unwrap_or_default();
-    let misfire = object.text("misfire", |text| text.parse::<Misfire>()).unwrap_or_default();
-    let limit = object.whole("catchUpLimit");
-    // One that does not fit is out of range in any case.
+    let overlap = object.string("overlap", |text| text.parse::<Overlap>()).unwrap_or_default();
+    let misfire = object.string("misfire", |text| text.parse::<Misfire>()).unwrap_or_default();
+    let limit = object.integer("catchUpLimit");
+    // A value that does not fit is out of range, and validation rejects 0.
     let catch_up_limit = limit.map_or(NewSchedule::DEFAULT_CATCH_UP, |n| u32::try_from(n).unwrap_or(0));
     let jitter = object.seconds("jitterSeconds").unwrap_or_default();
     let (start_at, end_at) = (object.time("startAt"), object.time("endAt"));
@@ -124,40 +124,40 @@ pub fn read(name: ScheduleName, text: &str, home: &Tenant) -> Result<(NewSchedul
     });
     if let Some(Err(invalid)) = schedule.as_ref().map(NewSchedule::validate) {
         for error in invalid.errors {
-            object.bad(&error.field, error.message);
+            object.add_error(&error.field, error.message);
         }
     }
-    object.end()?;
+    object.finish()?;
     let schedule = schedule.ok_or_else(|| Invalid::from(FieldError::new("cron", "or everySeconds is required")))?;
     Ok((schedule, paused == Some(false)))
 }
 
-fn take_cadence(object: &mut Object<'_>) -> Option<Cadence> {
+fn take_cadence(object: &mut ObjectReader<'_>) -> Option<Cadence> {
     let cron: Option<String> = object.get("cron", "a string");
     let zone: Option<String> = object.get("timezone", "a string");
     let every = object.seconds("everySeconds");
     match (cron, every) {
         (Some(_), Some(_)) => {
-            object.bad("everySeconds", "excludes cron");
+            object.add_error("everySeconds", "cannot be combined with cron");
             None
         }
         (Some(cron), None) => match Cadence::cron(&cron, zone.as_deref().unwrap_or("UTC")) {
             Ok(cadence) => Some(cadence),
             Err(invalid) => {
                 for error in invalid.errors {
-                    object.bad(&error.field, error.message);
+                    object.add_error(&error.field, error.message);
                 }
                 None
             }
         },
         (None, Some(interval)) => {
             if zone.is_some_and(|zone| zone != "UTC") {
-                object.bad("timezone", "belongs to cron: an interval knows no zone");
+                object.add_error("timezone", "cannot be combined with everySeconds: an interval has no time zone");
             }
-            object.keep("everySeconds", Cadence::every(interval))
+            object.record("everySeconds", Cadence::every(interval))
         }
         (None, None) => {
-            if !object.is_bad("everySeconds") {
+            if !object.has_error("everySeconds") {
                 object.required::<()>("cron", None);
             }
             None
@@ -165,77 +165,77 @@ fn take_cadence(object: &mut Object<'_>) -> Option<Cadence> {
     }
 }
 
-/// A schedule as it stands.
+/// A schedule.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ScheduleView {
-    /// What it is called.
+    /// The name.
     #[cfg_attr(feature = "openapi", schema(value_type = ScheduleId))]
     pub name: ScheduleName,
-    /// What was asked for.
+    /// The definition.
     #[serde(flatten)]
     pub request: ScheduleRequest,
-    /// Where that has led.
+    /// The current status.
     #[serde(flatten)]
-    pub standing: ScheduleStanding,
+    pub status: ScheduleStatus,
 }
 
-/// Where a schedule stands.
+/// The current status of a schedule.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct ScheduleStanding {
-    /// Of one that was just put: `created`, `updated` or `unchanged`.
+pub struct ScheduleStatus {
+    /// In the response to `PUT`: `created`, `updated` or `unchanged`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub put: Option<String>,
-    /// Of one that was just paused or resumed: whether it was not so before.
+    /// In the response to pause and resume: whether the request changed the paused state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub changed: Option<bool>,
-    /// The nominal time that comes next.
+    /// The next nominal time.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
     pub next_time: Option<Timestamp>,
-    /// The same with its jitter.
+    /// The next nominal time plus jitter.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
     pub next_fire_at: Option<Timestamp>,
-    /// When it last fired.
+    /// When the schedule last fired.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
     pub last_fired_at: Option<Timestamp>,
-    /// Jobs of it that are not over, as far as they are remembered; in a list, those that may not be.
+    /// The unfinished jobs of the schedule. In a list, the latest jobs, some of which may have finished.
     #[cfg_attr(feature = "openapi", schema(value_type = Vec<Id>))]
     pub unfinished_jobs: Vec<JobId>,
-    /// When it was first put.
+    /// When the schedule was created.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// When the schedule last changed.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub updated_at: Timestamp,
-    /// By which time zones its next time was computed.
+    /// The version of the time zone database that computed the next time.
     pub tzdb_version: String,
 }
 
-// By hand: a payload inside of what is flattened would not come back as it was given.
+// Implemented by hand because `serde(flatten)` would not preserve the text of the payload.
 impl<'de> Deserialize<'de> for ScheduleView {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
-        struct Named {
+        struct NameOnly {
             name: ScheduleName,
         }
         let raw = Box::<RawValue>::deserialize(deserializer)?;
-        let Named { name } = serde_json::from_str(raw.get()).map_err(D::Error::custom)?;
+        let NameOnly { name } = serde_json::from_str(raw.get()).map_err(D::Error::custom)?;
         Ok(Self {
             name,
             request: serde_json::from_str(raw.get()).map_err(D::Error::custom)?,
-            standing: serde_json::from_str(raw.get()).map_err(D::Error::custom)?,
+            status: serde_json::from_str(raw.get()).map_err(D::Error::custom)?,
         })
     }
 }
 
-/// What became of a schedule that was put, in a word.
-pub const fn put_word(put: PutResult) -> &'static str {
+/// Names the result of a `PUT` as the API spells it.
+pub const fn put_result_name(put: PutResult) -> &'static str {
     match put {
         PutResult::Created => "created",
         PutResult::Updated => "updated",
@@ -271,7 +271,7 @@ impl From<&Schedule> for ScheduleView {
         Self {
             name: schedule.definition.name.clone(),
             request: ScheduleRequest::from(&schedule.definition),
-            standing: ScheduleStanding {
+            status: ScheduleStatus {
                 put: None,
                 changed: None,
                 next_time: schedule.next_nominal,
@@ -286,147 +286,147 @@ impl From<&Schedule> for ScheduleView {
     }
 }
 
-/// A pause, and why.
+/// Pauses a schedule.
 #[derive(Debug, Clone, Default, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PauseRequest {
-    /// A remark for people.
+    /// A note for people, such as the reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Note>))]
     pub note: Option<String>,
 }
 
-/// Reads why a schedule is paused; an empty body says nothing.
-pub fn read_pause(text: &str) -> Result<Option<String>, Refusal> {
-    let mut object = Object::read(if text.trim().is_empty() { "{}" } else { text })?;
+/// Parses the note of a [`PauseRequest`]. The body may be empty.
+pub fn parse_pause(text: &str) -> Result<Option<String>, RequestError> {
+    let mut object = ObjectReader::parse(if text.trim().is_empty() { "{}" } else { text })?;
     let note: Option<String> = object.get("note", "a string");
-    object.end()?;
+    object.finish()?;
     Ok(note)
 }
 
-/// Times that are to be made up for.
+/// A range of past nominal times to fire.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[cfg_attr(feature = "openapi", schema(examples(json!({"from": "2026-01-01T00:00:00Z", "to": "2026-01-08T00:00:00Z", "overlap": "allow"}))))]
 pub struct BackfillRequest {
-    /// From this time on.
+    /// The start of the range, inclusive.
     #[cfg_attr(feature = "openapi", schema(value_type = TimeNearNow))]
     pub from: Timestamp,
-    /// Before this time.
+    /// The end of the range, exclusive.
     #[cfg_attr(feature = "openapi", schema(value_type = Time))]
     pub to: Timestamp,
-    /// What happens while earlier jobs of it are unfinished; as the schedule says, unless told otherwise.
+    /// The overlap policy of the backfill. Defaults to that of the schedule.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<OverlapPolicy>))]
     pub overlap: Option<Overlap>,
-    /// Only say what would be done.
+    /// If true, returns the plan and enqueues nothing.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<bool>))]
     pub dry_run: bool,
 }
 
-/// Reads a [`BackfillRequest`]: which times, and whether only to say what would be done.
-pub fn read_backfill(text: &str) -> Result<(Backfill, bool), Refusal> {
-    let mut object = Object::read(text)?;
+/// Parses a [`BackfillRequest`] into its range and whether it is a dry run.
+pub fn parse_backfill(text: &str) -> Result<(Backfill, bool), RequestError> {
+    let mut object = ObjectReader::parse(text)?;
     let from = object.time("from");
     let from = object.required("from", from);
     let to = object.time("to");
     let to = object.required("to", to);
-    let overlap = object.text("overlap", |text| text.parse::<Overlap>());
+    let overlap = object.string("overlap", |text| text.parse::<Overlap>());
     let dry_run = object.get("dryRun", "true or false").unwrap_or_default();
-    object.end()?;
+    object.finish()?;
     match from.zip(to) {
         Some((from, to)) => Ok((Backfill { from, to, overlap }, dry_run)),
         None => Err(Invalid::from(FieldError::new("from", "is required")).into()),
     }
 }
 
-/// How many times were made up for, or would be.
+/// The result or plan of a backfill.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct Backfilled {
-    /// By which rule for overlaps.
+pub struct BackfillResponse {
+    /// The overlap policy that applied.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub overlap: Overlap,
-    /// So many jobs were created.
+    /// The number of jobs enqueued.
     pub fired: usize,
-    /// So many times were left out by that rule.
+    /// The number of times that the overlap policy skipped.
     pub skipped: usize,
-    /// Whether nothing was done.
+    /// Whether this is a plan only.
     pub dry_run: bool,
-    /// What would be done, of a dry run.
+    /// The plan. Present in a dry run only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub items: Option<Vec<OccurrenceView>>,
 }
 
-/// Times that come.
+/// Upcoming nominal times.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct Times {
-    /// Nominal times, without jitter.
+pub struct UpcomingTimesResponse {
+    /// The nominal times, without jitter.
     #[cfg_attr(feature = "openapi", schema(value_type = Vec<Time>))]
     pub times: Vec<Timestamp>,
 }
 
-/// A line of the ledger.
+/// An occurrence of a schedule, or a range of missed occurrences.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct OccurrenceView {
-    /// The time it stands for, or the first of several that were passed over together.
+    /// The nominal time. In a range, the first.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub nominal_time: Timestamp,
-    /// What became of it.
+    /// The outcome.
     #[cfg_attr(feature = "openapi", schema(value_type = OccurrenceOutcomeSchema))]
     pub outcome: OccurrenceOutcome,
-    /// Why.
+    /// The reason for the outcome.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<OccurrenceReason>))]
     pub reason: Option<Reason>,
-    /// The job it created.
+    /// The job that the occurrence enqueued.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = "uuid"))]
     pub job_id: Option<JobId>,
-    /// When it fired.
+    /// When the occurrence fired.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
     pub fired_at: Option<Timestamp>,
-    /// The last of several that were passed over together.
+    /// In a range, the last nominal time.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
     pub until_time: Option<Timestamp>,
-    /// How many they are.
+    /// In a range, the number of occurrences.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
 }
 
 impl From<Occurrence> for OccurrenceView {
-    fn from(line: Occurrence) -> Self {
-        let several = line.count > 1;
+    fn from(occurrence: Occurrence) -> Self {
+        let is_range = occurrence.count > 1;
         Self {
-            nominal_time: line.nominal,
-            outcome: line.outcome,
-            reason: line.reason,
-            job_id: line.job,
-            fired_at: (line.outcome == OccurrenceOutcome::Fired).then_some(line.at),
-            until_time: several.then_some(line.until),
-            count: several.then_some(line.count),
+            nominal_time: occurrence.nominal,
+            outcome: occurrence.outcome,
+            reason: occurrence.reason,
+            job_id: occurrence.job,
+            fired_at: (occurrence.outcome == OccurrenceOutcome::Fired).then_some(occurrence.at),
+            until_time: is_range.then_some(occurrence.until),
+            count: is_range.then_some(occurrence.count),
         }
     }
 }
 
-/// The longest list of times that come.
-pub const MAX_TIMES: usize = 1_000;
+/// The most upcoming times in one response.
+pub const MAX_UPCOMING_TIMES: usize = 1_000;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn fields(text: &str) -> Vec<String> {
-        let Err(Refusal::Invalid(invalid)) = read(ScheduleName::trusted("s"), text, &Tenant::default()) else {
-            panic!("taken: {text}")
+    fn invalid_fields(text: &str) -> Vec<String> {
+        let Err(RequestError::Invalid(invalid)) = parse(ScheduleName::trusted("s"), text, &Tenant::default()) else {
+            panic!("accepted: {text}")
         };
         let mut fields: Vec<String> = invalid.errors.into_iter().map(|error| error.field).collect();
         fields.sort_unstable();
@@ -434,31 +434,36 @@ mod tests {
     }
 
     #[test]
-    fn a_schedule_is_written_and_read_alike() {
+    fn a_schedule_round_trips() {
         let text = r#"{"cron": "0 9 * * *", "timezone": "Europe/Berlin", "job": {"jobType": "report", "payload": {"a": 1.0}},
             "overlap": "buffer_one", "misfire": "catch_up", "catchUpLimit": 7, "jitterSeconds": 1.5,
             "startAt": "2027-01-01T00:00:00Z", "endAt": "2028-01-01T00:00:00Z", "paused": true, "note": "why"}"#;
-        let (schedule, _) = read(ScheduleName::trusted("s"), text, &Tenant::default()).unwrap();
+        let (schedule, _) = parse(ScheduleName::trusted("s"), text, &Tenant::default()).unwrap();
         let written = serde_json::to_string(&ScheduleRequest::from(&schedule)).unwrap();
-        assert_eq!(read(ScheduleName::trusted("s"), &written, &Tenant::default()), Ok((schedule.clone(), false)));
+        assert_eq!(parse(ScheduleName::trusted("s"), &written, &Tenant::default()), Ok((schedule.clone(), false)));
         let view = ScheduleView::from(&Schedule::new(schedule, "2026-01-01T00:00:00Z".parse().unwrap()));
-        let shown = serde_json::to_string(&view).unwrap();
-        assert!(shown.contains(r#"{"a": 1.0}"#), "{shown}");
-        let again: ScheduleView = serde_json::from_str(&shown).unwrap();
-        assert_eq!(serde_json::to_string(&again).unwrap(), shown);
+        let json = serde_json::to_string(&view).unwrap();
+        assert!(json.contains(r#"{"a": 1.0}"#), "{json}");
+        let again: ScheduleView = serde_json::from_str(&json).unwrap();
+        assert_eq!(serde_json::to_string(&again).unwrap(), json);
     }
 
     #[test]
-    fn everything_wrong_is_named() {
-        assert_eq!(fields("{}"), ["cron", "job"]);
+    fn every_invalid_field_is_reported() {
+        assert_eq!(invalid_fields("{}"), ["cron", "job"]);
         assert_eq!(
-            fields(r#"{"cron": "x", "timezone": "Mars/Olympus", "job": {"queue": "a b"}, "overlap": "y", "x": 1}"#),
+            invalid_fields(
+                r#"{"cron": "x", "timezone": "Mars/Olympus", "job": {"queue": "a b"}, "overlap": "y", "x": 1}"#
+            ),
             ["cron", "job.jobType", "job.queue", "overlap", "timezone", "x"]
         );
-        assert_eq!(fields(r#"{"cron": "@daily", "everySeconds": 5, "job": {"jobType": "t"}}"#), ["everySeconds"]);
-        assert_eq!(fields(r#"{"everySeconds": 0.5, "job": {"jobType": "t"}}"#), ["everySeconds"]);
         assert_eq!(
-            fields(
+            invalid_fields(r#"{"cron": "@daily", "everySeconds": 5, "job": {"jobType": "t"}}"#),
+            ["everySeconds"]
+        );
+        assert_eq!(invalid_fields(r#"{"everySeconds": 0.5, "job": {"jobType": "t"}}"#), ["everySeconds"]);
+        assert_eq!(
+            invalid_fields(
                 r#"{"everySeconds": 5, "job": {"jobType": "t"}, "startAt": "2027-01-01T00:00:00Z", "endAt": "2026-01-01T00:00:00Z"}"#
             ),
             ["endAt"]

@@ -1,7 +1,7 @@
 //! `orchestrix.fail {message, retryable, untilAttempt}`: fails as its payload says. For testing retries and the
 //! dead-letter queue.
 
-use orchestrix_worker::{Answer, Call, JobError};
+use orchestrix_worker::{HandlerResult, JobCall, JobError};
 use serde::Deserialize;
 
 use crate::payload;
@@ -23,7 +23,7 @@ impl Default for Fail {
     }
 }
 
-pub(crate) async fn run(call: Call) -> Answer {
+pub(crate) async fn run(call: JobCall) -> HandlerResult {
     let Fail { message, retryable, until_attempt } = payload::read(&call.payload)?;
     match until_attempt {
         Some(attempt) if call.context.attempt() >= attempt => Ok(None),

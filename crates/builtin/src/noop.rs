@@ -1,9 +1,9 @@
 //! `orchestrix.noop`: does nothing and completes, whatever its payload. For testing a deployment.
 
-use orchestrix_worker::{Answer, Call};
+use orchestrix_worker::{HandlerResult, JobCall};
 
 pub(crate) const TYPE: &str = "orchestrix.noop";
 
-pub(crate) async fn run(_: Call) -> Answer {
+pub(crate) async fn run(_: JobCall) -> HandlerResult {
     Ok(None)
 }

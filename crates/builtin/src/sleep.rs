@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use orchestrix_worker::{Answer, Call, JobError};
+use orchestrix_worker::{HandlerResult, JobCall, JobError};
 use serde::{Deserialize, Deserializer, de::Error};
 
 use crate::{INTERRUPTED, payload};
@@ -21,7 +21,7 @@ fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Er
         .map_err(|_| D::Error::custom("must be a number of seconds, zero or more"))
 }
 
-pub(crate) async fn run(call: Call) -> Answer {
+pub(crate) async fn run(call: JobCall) -> HandlerResult {
     let Sleep { seconds } = payload::read(&call.payload)?;
     tokio::select! {
         () = tokio::time::sleep(seconds) => Ok(None),

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::Subcommand;
-use orchestrix_api::admin::audit::{AuditRequest, AuditView};
+use orchestrix_api::admin::audit::{AuditEntryView, AuditFilterRequest};
 use orchestrix_core::{Tenant, Timestamp};
 
 use crate::{
@@ -48,12 +48,12 @@ pub(crate) enum Command {
 
 pub(crate) async fn run(command: Command, api: &ApiClient, output: &Output) -> Result<ExitStatus> {
     let Command::List { actor, tenant, action, target, from, to, limit, cursor } = command;
-    let params = AuditRequest { actor, tenant: tenant.map(Into::into), action, target, from, to };
+    let params = AuditFilterRequest { actor, tenant: tenant.map(Into::into), action, target, from, to };
     let list = Request::get("/admin/audit").query_params(&params)?;
     let page = api.collect_pages(&list, cursor.map(|seq| seq.to_string()), limit).await?;
     let now = Timestamp::now();
     output.page(&page, |entries| {
-        let row = |entry: &AuditView| {
+        let row = |entry: &AuditEntryView| {
             let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".into());
             [
                 entry.seq.to_string(),

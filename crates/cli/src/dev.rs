@@ -81,7 +81,7 @@ pub(crate) async fn run(arguments: &Arguments, global: &Global) -> Result<ExitSt
     };
     // Separate from the worker, because a drained worker would end its own coordinator.
     let node = NodeInfo {
-        name: NodeName::trusted(orchestrix_worker::fresh_name().as_str()),
+        name: NodeName::trusted(orchestrix_worker::default_worker_name().as_str()),
         address: Some(address.to_string()),
         roles: vec!["api".into(), "coordinator".into(), "worker".into()],
     };

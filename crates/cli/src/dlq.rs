@@ -5,10 +5,10 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::Subcommand;
 use orchestrix_api::admin::{
-    dlq::{MAX_REDRIVE, PurgeRequest, Purged, RedriveRequest, Redriven},
-    filter::FilterRequest,
-    job::JobItem,
-    standing::Standing,
+    dlq::{MAX_REDRIVE, PurgeRequest, PurgeResponse, RedriveRequest, RedriveResponse},
+    filter::{JobCriteria, JobFilterRequest},
+    job::JobSummaryView,
+    job_state::JobStateView,
 };
 use orchestrix_core::{JobId, JobState, Timestamp};
 use serde::Serialize;
@@ -77,7 +77,7 @@ pub(crate) async fn run(command: Command, api: &ApiClient, output: &Output) -> R
             let page = find_jobs(api, DEAD_JOBS, &filter.request(), page.cursor, page.limit).await?;
             output.page(&page, |jobs| {
                 let now = Timestamp::now();
-                let row = |job: &JobItem| {
+                let row = |job: &JobSummaryView| {
                     [
                         job.job_id.to_string(),
                         job.job_type.to_string(),
@@ -112,12 +112,12 @@ pub(crate) async fn run(command: Command, api: &ApiClient, output: &Output) -> R
 }
 
 // Rejects a job that is not dead: `jobs retry` is for cancelled jobs.
-async fn redrive_one(id: JobId, api: &ApiClient) -> Result<Standing> {
+async fn redrive_one(id: JobId, api: &ApiClient) -> Result<JobStateView> {
     let request = RedriveRequest { job_ids: Some(vec![id]), ..RedriveRequest::default() };
-    let response: Redriven = api.call(Request::post("/admin/dlq/redrive").json(&request)?).await?;
+    let response: RedriveResponse = api.call(Request::post("/admin/dlq/redrive").json(&request)?).await?;
     match response.refused.into_iter().next() {
         Some(refused) => Err(ApiError::from(Rejection::of_item(refused.code, refused.detail)).into()),
-        None => Ok(Standing::of(id, JobState::Pending)),
+        None => Ok(JobStateView::new(id, JobState::Pending)),
     }
 }
 
@@ -132,7 +132,7 @@ fn predict_redrive(state: JobState) -> DryRun {
 const DEAD_JOBS: &str = "/admin/dlq";
 
 async fn redrive_matching(
-    filter: &FilterRequest,
+    filter: &JobFilterRequest,
     limit: usize,
     confirmation: Confirmation,
     api: &ApiClient,
@@ -150,17 +150,17 @@ async fn redrive_matching(
     // The cursor moves from the newest to the oldest, so a job that dies again meanwhile is not redriven twice.
     while redriven.len() < found.items.len() {
         let limit = Some((found.items.len() - redriven.len()).min(MAX_REDRIVE));
-        let filter = Some(filter.clone().into());
-        let request = RedriveRequest { filter, limit, cursor, ..RedriveRequest::default() };
-        let page: Redriven = api.call(Request::post("/admin/dlq/redrive").json(&request)?).await?;
+        let criteria = Some(filter.criteria.clone()).filter(|criteria| *criteria != JobCriteria::default());
+        let request = RedriveRequest { all: criteria.is_none(), filter: criteria, job_ids: None, limit, cursor };
+        let page: RedriveResponse = api.call(Request::post("/admin/dlq/redrive").json(&request)?).await?;
         redriven.extend(page.retried);
         cursor = page.next_cursor;
         if cursor.is_none() {
             break;
         }
     }
-    // Redriven jobs become pending; they may be running by now.
-    let states: Vec<Standing> = redriven.into_iter().map(|id| Standing::of(id, JobState::Pending)).collect();
+    // RedriveResponse jobs become pending; they may be running by now.
+    let states: Vec<JobStateView> = redriven.into_iter().map(|id| JobStateView::new(id, JobState::Pending)).collect();
     job_states::print_states(&states, output)?;
     output.note(&format!("{} redriven", count_jobs(states.len())));
     if found.next_cursor.is_some() {
@@ -185,7 +185,7 @@ async fn purge(
 ) -> Result<ExitStatus> {
     let body = |dry_run| PurgeRequest { older_than_seconds: older_than.as_secs_f64(), dry_run };
     let request = |dry_run| Request::post("/admin/dlq/purge").json(&body(dry_run));
-    let Purged { count, more } = api.call(request(true)?.idempotent()).await?;
+    let PurgeResponse { count, more } = api.call(request(true)?.idempotent()).await?;
     // The server stops counting at some point.
     let at_least = if more { "at least " } else { "" };
     if confirmation.dry_run {
@@ -197,7 +197,7 @@ async fn purge(
     if count > 0 || more {
         confirmation.require(&format!("{at_least}{} would be deleted permanently.", count_jobs(count)), "how many")?;
         loop {
-            let step: Purged = api.call(request(false)?).await?;
+            let step: PurgeResponse = api.call(request(false)?).await?;
             deleted += step.count;
             if !step.more {
                 break;

@@ -202,16 +202,16 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 mod tests {
     use std::time::Duration;
 
-    use orchestrix_client::http::Told;
+    use orchestrix_client::http::ProblemBody;
 
     use super::*;
 
     fn error(status: u16, code: &str) -> anyhow::Error {
-        let problem = Told { code: code.into(), detail: "d".into(), ..Told::default() };
+        let problem = ProblemBody { code: code.into(), detail: "d".into(), ..ProblemBody::default() };
         ApiError::from(rejection(status, problem)).into()
     }
 
-    fn rejection(status: u16, problem: Told) -> Rejection {
+    fn rejection(status: u16, problem: ProblemBody) -> Rejection {
         Rejection {
             status,
             problem,
@@ -255,7 +255,8 @@ mod tests {
     #[test]
     fn the_advice_about_a_key_depends_on_what_is_wrong_with_it() {
         let of = |rejection: Rejection| rejection_advice(&rejection).unwrap_or_default();
-        let no = |status, detail: &str| rejection(status, Told { detail: detail.into(), ..Told::default() });
+        let no =
+            |status, detail: &str| rejection(status, ProblemBody { detail: detail.into(), ..ProblemBody::default() });
         assert!(of(no(401, "")).contains("unknown, expired or revoked"));
         assert!(of(Rejection { has_key: false, ..no(401, "") }).contains("requires a key"));
         let role = "the key's role, operator, does not allow this";
@@ -269,7 +270,7 @@ mod tests {
     #[test]
     fn the_advice_for_429_says_when_to_retry() {
         let of = |retry_after| {
-            rejection_advice(&Rejection { retry_after, ..rejection(429, Told::default()) }).unwrap_or_default()
+            rejection_advice(&Rejection { retry_after, ..rejection(429, ProblemBody::default()) }).unwrap_or_default()
         };
         assert!(of(Some(Duration::from_secs(3))).starts_with("retry in 3 s"));
         assert_eq!(of(None), "retry later");

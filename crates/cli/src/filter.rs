@@ -5,7 +5,10 @@ use clap::{
     Args,
     builder::{PossibleValuesParser, TypedValueParser},
 };
-use orchestrix_api::admin::{filter::FilterRequest, job::JobItem};
+use orchestrix_api::admin::{
+    filter::{JobCriteria, JobFilterRequest},
+    job::JobSummaryView,
+};
 use orchestrix_core::{JobId, JobState, JobType, Queue, Tag, Tenant, Timestamp};
 
 use crate::{
@@ -57,9 +60,8 @@ pub(crate) const ENV_HELP: &str =
 
 impl Filter {
     /// The filter of an API request.
-    pub(crate) fn request(&self) -> FilterRequest {
-        FilterRequest {
-            state: None,
+    pub(crate) fn request(&self) -> JobFilterRequest {
+        let criteria = JobCriteria {
             queue: self.queue.as_ref().map(ToString::to_string),
             job_type: self.job_type.as_ref().map(ToString::to_string),
             tenant: self.tenant.as_ref().map(ToString::to_string),
@@ -67,18 +69,19 @@ impl Filter {
             q: self.text.clone(),
             from: self.from,
             to: self.to,
-        }
+        };
+        JobFilterRequest { state: None, criteria }
     }
 
     /// The filter of an API request, restricted to `states` unless they are empty.
-    pub(crate) fn in_states(&self, states: &[JobState]) -> FilterRequest {
+    pub(crate) fn in_states(&self, states: &[JobState]) -> JobFilterRequest {
         let state = states.iter().map(|state| state.as_str()).collect::<Vec<_>>().join(",");
-        FilterRequest { state: (!state.is_empty()).then_some(state), ..self.request() }
+        JobFilterRequest { state: (!state.is_empty()).then_some(state), ..self.request() }
     }
 
     /// Whether any filter flag is set.
     pub(crate) fn is_set(&self) -> bool {
-        self.request() != FilterRequest::default()
+        self.request() != JobFilterRequest::default()
     }
 }
 
@@ -91,10 +94,10 @@ pub(crate) fn state_parser() -> impl TypedValueParser<Value = JobState> {
 pub(crate) async fn find_jobs(
     api: &ApiClient,
     path: &str,
-    filter: &FilterRequest,
+    filter: &JobFilterRequest,
     cursor: Option<JobId>,
     limit: usize,
-) -> Result<Page<JobItem>> {
+) -> Result<Page<JobSummaryView>> {
     let list = Request::get(path).query_params(filter)?;
     Ok(api.collect_pages(&list, cursor.map(|id| id.to_string()), limit).await?)
 }

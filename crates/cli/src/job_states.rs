@@ -3,10 +3,10 @@
 use anyhow::Result;
 use orchestrix_api::{
     admin::{
-        job::{JobDetails, JobItem},
-        standing::Standing,
+        job::{JobDetails, JobSummaryView},
+        job_state::JobStateView,
     },
-    job::Accepted,
+    job::JobStatusView,
 };
 use orchestrix_core::JobId;
 use serde::Serialize;
@@ -34,7 +34,7 @@ pub(crate) trait JobStateRow: Serialize {
     }
 }
 
-impl JobStateRow for Standing {
+impl JobStateRow for JobStateView {
     const HEADER: &'static str = "STATE";
 
     fn id(&self) -> JobId {
@@ -46,7 +46,7 @@ impl JobStateRow for Standing {
     }
 }
 
-impl JobStateRow for Accepted {
+impl JobStateRow for JobStatusView {
     const HEADER: &'static str = "STATUS";
 
     fn id(&self) -> JobId {
@@ -58,8 +58,8 @@ impl JobStateRow for Accepted {
     }
 }
 
-impl JobStateRow for RoleView<Standing, Accepted> {
-    const HEADER: &'static str = Standing::HEADER;
+impl JobStateRow for RoleView<JobStateView, JobStatusView> {
+    const HEADER: &'static str = JobStateView::HEADER;
 
     fn id(&self) -> JobId {
         match self {
@@ -77,8 +77,8 @@ impl JobStateRow for RoleView<Standing, Accepted> {
 
     fn header(&self) -> &'static str {
         match self {
-            Self::Operator(_) => Standing::HEADER,
-            Self::Client(_) => Accepted::HEADER,
+            Self::Operator(_) => JobStateView::HEADER,
+            Self::Client(_) => JobStatusView::HEADER,
         }
     }
 }
@@ -103,9 +103,9 @@ pub(crate) enum DryRun {
 }
 
 /// The state of a job, for operators.
-pub(crate) async fn job_state(id: JobId, api: &ApiClient) -> Result<Standing> {
+pub(crate) async fn job_state(id: JobId, api: &ApiClient) -> Result<JobStateView> {
     let job: JobDetails = api.call(Request::get(format!("/admin/jobs/{id}"))).await?;
-    Ok(Standing::of(id, job.item.state))
+    Ok(JobStateView::new(id, job.summary.state))
 }
 
 /// Shows what an action would do to these jobs, without doing it. Exits as the action would.
@@ -147,8 +147,8 @@ pub(crate) fn state_lines<T: JobStateRow>(jobs: &[T]) -> String {
 }
 
 /// Prints the jobs that an action would change, without doing it.
-pub(crate) fn print_dry_run(jobs: &[JobItem], output: &Output) -> Result<ExitStatus> {
-    let states: Vec<Standing> = jobs.iter().map(|job| Standing::of(job.job_id, job.state)).collect();
+pub(crate) fn print_dry_run(jobs: &[JobSummaryView], output: &Output) -> Result<ExitStatus> {
+    let states: Vec<JobStateView> = jobs.iter().map(|job| JobStateView::new(job.job_id, job.state)).collect();
     print_states(&states, output)?;
     output.note(&format!("dry run: {} would be changed", count_jobs(states.len())));
     Ok(ExitStatus::SUCCESS)

@@ -7,7 +7,7 @@ use clap::{
     Args, Subcommand,
     builder::{PossibleValuesParser, TypedValueParser},
 };
-use orchestrix_api::admin::key::{KeyMade, KeyRequest, KeyView, RateLimitView};
+use orchestrix_api::admin::key::{CreateKeyRequest, CreateKeyResponse, KeyView, RateLimitView};
 use orchestrix_core::{KeyId, NewJob, Role, Tenant, Timestamp};
 use serde::Serialize;
 
@@ -99,7 +99,7 @@ pub(crate) async fn run(command: Command, api: &ApiClient, output: &Output) -> R
 }
 
 async fn create_key(create: Create, api: &ApiClient, output: &Output) -> Result<()> {
-    let request = KeyRequest {
+    let request = CreateKeyRequest {
         name: create.name.unwrap_or_else(|| create.role.to_string()),
         role: create.role.to_string(),
         tenant: create.tenant.map(|tenant| tenant.to_string()),
@@ -107,7 +107,7 @@ async fn create_key(create: Create, api: &ApiClient, output: &Output) -> Result<
         expires_in_seconds: create.expires.map(|expires| expires.as_secs_f64()),
         rate_limit: create.rate.map(|count| RateLimitView { count, per_seconds: 1.0, burst: None }),
     };
-    let created: KeyMade = api.call(Request::post("/admin/keys").json(&request)?).await?;
+    let created: CreateKeyResponse = api.call(Request::post("/admin/keys").json(&request)?).await?;
     output.note(
         "Store the key now: it is not shown again. Send it as `Authorization: Bearer KEY`, or set ORCHESTRIX_API_KEY.",
     );

@@ -179,12 +179,12 @@ impl Arguments {
             Some(name) => {
                 NodeName::new(name).map_err(|error| CliError::Usage(format!("--node-id {}", error.message)))?
             }
-            None => NodeName::trusted(orchestrix_worker::fresh_name().as_str()),
+            None => NodeName::trusted(orchestrix_worker::default_worker_name().as_str()),
         };
         let roles = self.roles.iter().map(ToString::to_string).collect();
         let info = NodeInfo { name, address: address.map(|address| address.to_string()), roles };
         let mut options = CoordinatorOptions::new(info);
-        options.stands = self.roles.contains(&Role::Coordinator);
+        options.can_lead = self.roles.contains(&Role::Coordinator);
         options.term = self.leader_term;
         options.dead_after = self.dead_node_timeout;
         options.heartbeat = self.heartbeat_interval;

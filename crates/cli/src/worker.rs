@@ -171,7 +171,7 @@ async fn run_on_server(arguments: &Arguments, server: String, global: &Global) -
     };
     let label = options.server.clone();
     let source = HttpSource::new(options)?;
-    let drained = run_worker(arguments, Worker::over(Arc::new(source)), &label).await?;
+    let drained = run_worker(arguments, Worker::with_source(Arc::new(source)), &label).await?;
     Ok(drained.map_or(ExitStatus::FAILED, |drained| exit_status(drained, "server")))
 }
 
@@ -240,11 +240,11 @@ impl Arguments {
 }
 
 fn exit_status(drained: Drained, source: &str) -> ExitStatus {
-    if drained.untold > 0 {
+    if drained.unreported > 0 {
         print_stderr(&format!(
             "error: the {source} was unavailable, so {} outcomes were lost; \
              their jobs run again when their leases expire\n",
-            drained.untold
+            drained.unreported
         ));
         return ExitStatus::FAILED;
     }

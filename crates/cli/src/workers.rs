@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::Subcommand;
-use orchestrix_api::admin::worker::{Directed, LaneView, WorkerView, Workers};
+use orchestrix_api::admin::worker::{DrainResponse, LaneView, WorkerView, WorkersResponse};
 use orchestrix_core::WorkerName;
 use serde::Serialize;
 
@@ -58,10 +58,10 @@ async fn drain(
     let results = PerItem::apply("worker", workers, async |name| {
         // Draining twice is harmless.
         let drain = Request::post(format!("/admin/workers/{}/drain", percent_encode(name.as_str()))).idempotent();
-        Ok(api.call::<Directed>(drain).await?)
+        Ok(api.call::<DrainResponse>(drain).await?)
     });
     results.await.print(output, |workers| {
-        let row = |worker: &Directed| [worker.worker_id.to_string(), worker.directive.clone()];
+        let row = |worker: &DrainResponse| [worker.worker_id.to_string(), worker.directive.clone()];
         table(["WORKER", "DIRECTIVE"], workers.iter().map(row))
     })
 }
@@ -107,7 +107,7 @@ fn describe(workers: &[WorkerView]) -> String {
 
 async fn fetch_workers(api: &ApiClient) -> Result<WorkersOutput> {
     let list = Request::get("/admin/workers");
-    let mut page: Workers = api.call(list.page(None, MAX_PAGE)).await?;
+    let mut page: WorkersResponse = api.call(list.page(None, MAX_PAGE)).await?;
     let mut workers = WorkersOutput { items: page.items, unserved: page.unserved };
     while let Some(cursor) = page.next_cursor {
         page = api.call(list.page(Some(&cursor), MAX_PAGE)).await?;
@@ -122,7 +122,7 @@ fn hints(unserved: &[LaneView]) -> Vec<String> {
 
 fn row(worker: &WorkerView) -> [String; 9] {
     // By the database's clock, from which this machine's may differ.
-    let now = worker.told_at();
+    let now = worker.observed_at();
     let types = worker.job_types.as_ref().map_or_else(|| "any".into(), |types| join_first(types));
     [
         worker.worker_id.to_string(),

@@ -1,4 +1,4 @@
-//! Several jobs at once, all or nothing, that may wait for each other.
+//! Batches: several jobs that may depend on each other, enqueued all or nothing.
 
 use std::{fmt, marker::PhantomData, sync::Arc};
 
@@ -7,25 +7,25 @@ use orchestrix_store::{Enqueued, Store};
 
 use crate::{Job, JobHandle, Request, Result};
 
-/// Jobs of any kinds that are recorded together. Made by [`Client::batch`](crate::Client::batch).
+/// Jobs of any types that are enqueued together. Created by [`Client::batch`](crate::Client::batch).
 pub struct Batch {
     store: Arc<dyn Store>,
-    /// In every reference, so that a ticket of another batch is not taken for one of this.
+    /// Part of every reference, so that an entry of another batch is not mistaken for one of this.
     id: u64,
     jobs: Vec<NewJob>,
     invalid: Vec<Invalid>,
 }
 
-/// The place of one job in its batch: others wait for it by this.
+/// One job of a batch. Other jobs of the batch can depend on it.
 #[derive(Debug)]
-pub struct Ticket<J> {
+pub struct BatchEntry<J> {
     batch: u64,
     position: usize,
     kind: PhantomData<fn() -> J>,
 }
 
-/// What was recorded of a batch.
-pub struct Recorded {
+/// A batch that has been enqueued.
+pub struct EnqueuedBatch {
     store: Arc<dyn Store>,
     id: u64,
     jobs: Vec<Enqueued>,
@@ -40,45 +40,45 @@ impl Batch {
         Self { store, id: rand::random(), jobs: Vec::new(), invalid: Vec::new() }
     }
 
-    /// Adds a job. Nothing is recorded yet.
-    pub fn add<J: Job>(&mut self, request: impl Into<Request<J>>) -> Ticket<J> {
+    /// Adds a job. Nothing is enqueued yet.
+    pub fn add<J: Job>(&mut self, request: impl Into<Request<J>>) -> BatchEntry<J> {
         let position = self.jobs.len() + self.invalid.len();
-        match request.into().named(reference(self.id, position)).build() {
+        match request.into().reference(reference(self.id, position)).build() {
             Ok(job) => self.jobs.push(job),
             Err(invalid) => self.invalid.push(invalid.within(&format!("jobs[{position}]"))),
         }
-        Ticket { batch: self.id, position, kind: PhantomData }
+        BatchEntry { batch: self.id, position, kind: PhantomData }
     }
 
-    /// How many jobs were added.
+    /// The number of jobs in the batch.
     pub fn len(&self) -> usize {
         self.jobs.len() + self.invalid.len()
     }
 
-    /// Whether there is nothing to record.
+    /// Whether the batch has no jobs.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Records all of them or none.
-    pub async fn enqueue(self) -> Result<Recorded> {
+    /// Enqueues all jobs or none.
+    pub async fn enqueue(self) -> Result<EnqueuedBatch> {
         Invalid::check(self.invalid.into_iter().flat_map(|invalid| invalid.errors).collect())?;
         let jobs = self.store.enqueue_jobs(self.jobs).await?;
-        Ok(Recorded { store: self.store, id: self.id, jobs })
+        Ok(EnqueuedBatch { store: self.store, id: self.id, jobs })
     }
 }
 
-impl Recorded {
-    /// The job that got this ticket.
+impl EnqueuedBatch {
+    /// The handle of the job that was added as `entry`.
     ///
     /// # Panics
-    /// If the ticket is of another batch.
-    pub fn handle<J>(&self, ticket: &Ticket<J>) -> JobHandle<J> {
-        assert_eq!(self.id, ticket.batch, "the ticket is of another batch");
-        JobHandle::new(Arc::clone(&self.store), self.jobs[ticket.position])
+    /// If the entry belongs to another batch.
+    pub fn handle<J>(&self, entry: &BatchEntry<J>) -> JobHandle<J> {
+        assert_eq!(self.id, entry.batch, "the entry belongs to another batch");
+        JobHandle::new(Arc::clone(&self.store), self.jobs[entry.position])
     }
 
-    /// All of them, in the order they were added.
+    /// All jobs, in the order in which they were added.
     pub fn jobs(&self) -> &[Enqueued] {
         &self.jobs
     }
@@ -90,14 +90,14 @@ impl fmt::Debug for Batch {
     }
 }
 
-impl fmt::Debug for Recorded {
+impl fmt::Debug for EnqueuedBatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Recorded").field(&self.jobs).finish()
+        f.debug_tuple("EnqueuedBatch").field(&self.jobs).finish()
     }
 }
 
-impl<J> From<&Ticket<J>> for DependsOn {
-    fn from(ticket: &Ticket<J>) -> Self {
-        Self::Reference(reference(ticket.batch, ticket.position))
+impl<J> From<&BatchEntry<J>> for DependsOn {
+    fn from(entry: &BatchEntry<J>) -> Self {
+        Self::Reference(reference(entry.batch, entry.position))
     }
 }

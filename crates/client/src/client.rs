@@ -1,4 +1,4 @@
-//! Recording jobs.
+//! Enqueueing jobs.
 
 use std::{fmt, sync::Arc};
 
@@ -7,7 +7,7 @@ use orchestrix_store::{Enqueued, Store, StoreError};
 
 use crate::{Batch, Job, JobHandle, Request, Result};
 
-/// Records jobs in a store. Clones share it.
+/// Enqueues jobs in a store. Clones share the store.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -30,61 +30,64 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client of this store.
+    /// Creates a client that owns its store.
     pub fn new(store: impl Store) -> Self {
         Self::shared(Arc::new(store))
     }
 
-    /// A client of a store that others use too.
+    /// Creates a client of a shared store.
     pub fn shared(store: Arc<dyn Store>) -> Self {
         Self { store }
     }
 
-    /// The store beneath.
+    /// The client's store.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
     }
 
-    /// Records one job; it is durable when this returns. Calls that come at the same time share a commit.
+    /// Enqueues one job, which is durable when this returns. Concurrent calls share a group commit.
     pub async fn enqueue<J: Job>(&self, request: impl Into<Request<J>>) -> Result<JobHandle<J>> {
         let enqueued = self.store.enqueue_job(request.into().build()?).await?;
-        Ok(self.recorded(enqueued))
+        Ok(self.handle(enqueued))
     }
 
-    /// Records jobs of one kind, all or none, in one go. For several kinds, or jobs that wait for each other, there is
+    /// Enqueues jobs of one type, all or none. For several types, or jobs that depend on each other, use
     /// [`batch`](Client::batch).
     pub async fn enqueue_many<J: Job, R: Into<Request<J>>>(
         &self,
         requests: impl IntoIterator<Item = R>,
     ) -> Result<Vec<JobHandle<J>>> {
         let enqueued = self.store.enqueue_jobs(build_all(requests)?).await?;
-        Ok(enqueued.into_iter().map(|enqueued| self.recorded(enqueued)).collect())
+        Ok(enqueued.into_iter().map(|enqueued| self.handle(enqueued)).collect())
     }
 
-    /// Several jobs of any kinds that may wait for each other.
+    /// Starts a batch of jobs of any types that may depend on each other.
     pub fn batch(&self) -> Batch {
         Batch::new(Arc::clone(&self.store))
     }
 
-    /// The handle of a job that was recorded earlier; `None` if there is no such job.
+    /// The handle of an existing job. `None` if there is no such job.
+    ///
+    /// # Errors
+    /// If the job is of another type.
     pub async fn job<J: Job>(&self, id: JobId) -> Result<Option<JobHandle<J>>> {
         match self.store.job_summary(id).await? {
             None => Ok(None),
             Some(job) if job.job_type.as_str() != J::TYPE => {
-                let text = format!("job {id} is a {}, not a {}", job.job_type, J::TYPE);
+                let text = format!("job {id} is of type {}, not {}", job.job_type, J::TYPE);
                 Err(StoreError::Invalid(Invalid::from(orchestrix_core::FieldError::new("jobType", text))).into())
             }
-            Some(job) => Ok(Some(self.recorded(Enqueued { id, state: job.state, duplicate: true }))),
+            Some(job) => Ok(Some(self.handle(Enqueued { id, state: job.state, duplicate: true }))),
         }
     }
 
-    /// A handle of what a store says it recorded.
-    pub fn recorded<J>(&self, enqueued: Enqueued) -> JobHandle<J> {
+    /// The handle of a job that the store has just enqueued.
+    pub fn handle<J>(&self, enqueued: Enqueued) -> JobHandle<J> {
         JobHandle::new(Arc::clone(&self.store), enqueued)
     }
 }
 
-/// Builds every request; fields of those that are wrong are named with their position.
+/// Builds every request. The errors name the position of the invalid ones.
 pub(crate) fn build_all<J: Job, R: Into<Request<J>>>(
     requests: impl IntoIterator<Item = R>,
 ) -> Result<Vec<NewJob>, Invalid> {

@@ -1,46 +1,46 @@
-//! What can go wrong between a program and its jobs.
+//! The errors of a client.
 
 use orchestrix_core::{Invalid, JobId};
 use orchestrix_store::StoreError;
 use thiserror::Error;
 
-/// A result of the client.
+/// The result of a client operation.
 pub type Result<T, E = ClientError> = std::result::Result<T, E>;
 
-/// Why a client did not get what it asked for.
+/// Why a client operation failed.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// The store refused or did not answer.
+    /// The store refused the request or is unavailable.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The job has not finished yet.
     #[error("job {0} has not finished")]
     NotFinished(JobId),
-    /// The job died.
+    /// The job failed for good: it is dead.
     #[error("job {id} failed ({reason}): {error}")]
     Failed {
-        /// Which job.
+        /// The job's id.
         id: JobId,
-        /// Why it died, in a word.
+        /// The reason code.
         reason: String,
-        /// What its last attempt said.
+        /// The error of its last failed attempt.
         error: String,
     },
     /// The job was cancelled.
     #[error("job {id} was cancelled ({reason})")]
     Cancelled {
-        /// Which job.
+        /// The job's id.
         id: JobId,
-        /// Why, in a word.
+        /// The reason code.
         reason: String,
     },
-    /// What the job left behind is not what this program expects.
-    #[error("the result of job {id} does not fit: {source}")]
+    /// The job's result cannot be deserialized as its `Output`.
+    #[error("the result of job {id} cannot be deserialized: {source}")]
     Output {
-        /// Which job.
+        /// The job's id.
         id: JobId,
-        /// Where it does not fit.
+        /// What is wrong with it.
         source: serde_json::Error,
     },
 }

@@ -1,66 +1,65 @@
-//! One recorded job.
+//! One enqueued job.
 
 use std::{fmt, marker::PhantomData, sync::Arc, time::Duration};
 
-use orchestrix_core::{DependsOn, Job as Record, JobId, JobState, Json};
+use orchestrix_core::{Backoff, DependsOn, Job as Record, JobId, JobState, Json};
 use orchestrix_store::{Enqueued, JobSummary, Store, StoreError};
-use rand::RngExt;
 use serde::de::DeserializeOwned;
 
 use crate::{ClientError, Job, Result};
 
-/// A job that is durably recorded.
+/// A handle to an enqueued job.
 pub struct JobHandle<J> {
     store: Arc<dyn Store>,
     enqueued: Enqueued,
     kind: PhantomData<fn() -> J>,
 }
 
-/// The pauses between looks at a job that is waited for: short at first, for jobs that are done at once.
-const SHORTEST: Duration = Duration::from_millis(5);
-const LONGEST: Duration = Duration::from_millis(500);
+/// The bounds of the pause between polls in [`JobHandle::wait`]. It starts short, for jobs that finish at once.
+const SHORTEST_POLL: Duration = Duration::from_millis(5);
+const LONGEST_POLL: Duration = Duration::from_millis(500);
 
 impl<J> JobHandle<J> {
     pub(crate) fn new(store: Arc<dyn Store>, enqueued: Enqueued) -> Self {
         Self { store, enqueued, kind: PhantomData }
     }
 
-    /// Its id; under an idempotency key, the id of the first.
+    /// The job's id. For a repeated idempotency key, the id of the first job.
     pub fn id(&self) -> JobId {
         self.enqueued.id
     }
 
-    /// Whether its idempotency key was known and nothing new was recorded.
+    /// Whether the idempotency key existed already, so that nothing was enqueued.
     pub fn is_duplicate(&self) -> bool {
         self.enqueued.duplicate
     }
 
-    /// Where it stood when it was recorded.
-    pub fn recorded_as(&self) -> JobState {
+    /// The job's state when it was enqueued.
+    pub fn initial_state(&self) -> JobState {
         self.enqueued.state
     }
 
-    /// Where it stands now.
+    /// The job's current status.
     pub async fn status(&self) -> Result<JobSummary> {
         let id = self.id();
         Ok(self.store.job_summary(id).await?.ok_or(StoreError::JobNotFound(id))?)
     }
 
-    /// Cancels it: at once if it waits, when its worker lets go if it runs. Answers where it stands.
+    /// Cancels the job and returns its state. A running job is cancelled when its worker stops the handler.
     pub async fn cancel(&self) -> Result<JobState> {
         Ok(self.store.cancel_job(self.id()).await?)
     }
 
-    /// Waits until it is over, however long that takes, through any absence of the database; then gives what it
-    /// left behind. Bound it with `tokio::time::timeout`.
+    /// Waits until the job finishes and returns its result. Retries without limit while the database is unavailable:
+    /// bound it with `tokio::time::timeout`.
     pub async fn wait(&self) -> Result<J::Output>
     where
         J: Job,
     {
-        let mut pause = SHORTEST;
+        let mut poll_delay = Backoff::new(SHORTEST_POLL, LONGEST_POLL);
         loop {
             match self.status().await {
-                // Gone away or retried by an operator since: look again.
+                // The database became unavailable, or an operator retried the job: poll again.
                 Ok(job) if job.state.is_terminal() => match self.result().await {
                     Err(ClientError::NotFinished(_) | ClientError::Store(StoreError::Unavailable(_))) => {}
                     result => return result,
@@ -68,13 +67,15 @@ impl<J> JobHandle<J> {
                 Ok(_) | Err(ClientError::Store(StoreError::Unavailable(_))) => {}
                 Err(error) => return Err(error),
             }
-            let jittered = pause.mul_f64(rand::rng().random_range(0.75..=1.0));
-            tokio::time::sleep(jittered).await;
-            pause = (pause * 2).min(LONGEST);
+            let delay = poll_delay.next_jittered(&mut rand::rng());
+            tokio::time::sleep(delay).await;
         }
     }
 
-    /// What it left behind, if it is over.
+    /// The job's result.
+    ///
+    /// # Errors
+    /// If the job has not finished, failed or was cancelled.
     pub async fn result(&self) -> Result<J::Output>
     where
         J: Job,

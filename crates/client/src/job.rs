@@ -1,4 +1,4 @@
-//! What a type says about every job of its kind.
+//! The trait of job types, and their default options.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::Request;
 
-/// A kind of work: the value is the payload, the type says how it is treated.
+/// A type of job. The value is the payload; the type carries the job type's name and default options.
 ///
 /// ```
 /// # use orchestrix_client::{Defaults, Job};
@@ -23,24 +23,24 @@ use crate::Request;
 /// }
 /// ```
 ///
-/// `#[derive(Job)]` writes this from attributes.
+/// `#[derive(Job)]` implements it from attributes.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a job",
     label = "this type does not implement `Job`",
     note = "add `#[derive(serde::Serialize, serde::Deserialize, orchestrix::Job)]` to it"
 )]
 pub trait Job: Serialize + DeserializeOwned + Send + 'static {
-    /// What a finished job leaves behind; `()` for nothing.
+    /// The job's result; `()` for none.
     type Output: Serialize + DeserializeOwned + Send + 'static;
 
-    /// The name it goes by in the database. Jobs that wait there are found by it, so it should outlive the name of the
-    /// Rust type.
+    /// The job type's name in the store. Enqueued jobs are matched to handlers by it, so keep it when the Rust type is
+    /// renamed.
     const TYPE: &'static str;
 
-    /// How jobs of this kind are treated unless a request says otherwise.
+    /// The default options of jobs of this type. A [`Request`] overrides them.
     const DEFAULTS: Defaults = Defaults::NEW;
 
-    /// A request for this job, to say what is special about it.
+    /// Starts a request for this job, to set options.
     fn request(self) -> Request<Self>
     where
         Self: Sized,
@@ -49,22 +49,22 @@ pub trait Job: Serialize + DeserializeOwned + Send + 'static {
     }
 }
 
-/// How jobs of one kind are treated unless a request says otherwise.
+/// The default options of one job type. A [`Request`] overrides them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Defaults {
-    /// Where they wait.
+    /// The queue.
     pub queue: &'static str,
-    /// How urgent they are, −1000 to 1000, higher first.
+    /// The priority, −1000 to 1000. Higher runs first.
     pub priority: i16,
-    /// How often they may be tried.
+    /// The maximum number of attempts.
     pub max_attempts: u16,
-    /// How long one attempt may take.
+    /// The time limit of one attempt.
     pub timeout: Option<Duration>,
-    /// How long a silent worker keeps them.
+    /// How long a worker owns the job without extending its lease.
     pub lease: Duration,
-    /// How long to wait between attempts.
+    /// The back-off between attempts.
     pub retry: RetryPolicy,
-    /// Words to find them by.
+    /// Tags to search jobs by.
     pub tags: &'static [&'static str],
 }
 

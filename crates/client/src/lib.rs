@@ -1,21 +1,21 @@
-//! Recording jobs and following what becomes of them.
+//! Enqueueing jobs and waiting for their results.
 //!
-//! A job is a serde type that implements [`Job`], mostly by `#[derive(Job)]`. A [`Client`] records it, one by one, many at
-//! once or as a graph, and gives back a [`JobHandle`]. What is special about one job, such as a delay or a key, is said
-//! with a [`Request`].
+//! A job is a serde type that implements [`Job`], usually by `#[derive(Job)]`. A [`Client`] enqueues jobs one by one,
+//! many at once or as a dependency graph, and returns a [`JobHandle`] for each. A [`Request`] sets the options of one
+//! job, such as a delay or an idempotency key.
 //!
 //! | module | what it owns |
 //! |---|---|
-//! | `job` | the trait, and what a type says about all jobs of its kind |
-//! | `request` | what is special about one job |
-//! | `client` | recording |
-//! | `batch` | several jobs that wait for each other, all or nothing |
-//! | `handle` | one recorded job: status, wait, result, cancel |
-//! | `recurring` | jobs that are created again and again |
-//! | `error` | what can go wrong |
-//! | `http` | requests to a server, behind the feature of that name |
+//! | `job` | the [`Job`] trait and the default options of a job type |
+//! | `request` | the options of one job |
+//! | `client` | enqueueing |
+//! | `batch` | several jobs that may depend on each other, all or nothing |
+//! | `handle` | one enqueued job: status, wait, result, cancel |
+//! | `recurring` | schedules |
+//! | `error` | the client's errors |
+//! | `http` | an HTTP client of a server's API (feature `http`) |
 //!
-//! What is deliberately absent: knowledge of any backend. A client works on the `Store` trait.
+//! The client knows no backend: it works on the `Store` trait.
 
 mod batch;
 mod client;
@@ -27,10 +27,10 @@ mod job;
 mod recurring;
 mod request;
 
-pub use batch::{Batch, Recorded, Ticket};
+pub use batch::{Batch, BatchEntry, EnqueuedBatch};
 pub use client::Client;
 pub use error::{ClientError, Result};
 pub use handle::JobHandle;
 pub use job::{Defaults, Job};
-pub use recurring::{Recurring, When, cron, every};
+pub use recurring::{Recurring, ScheduleTiming, cron, every};
 pub use request::Request;

@@ -1,4 +1,4 @@
-//! Jobs that are created again and again, by the leader, whoever that is.
+//! Schedules: jobs that the leader enqueues at recurring times.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use orchestrix_store::PutResult;
 
 use crate::{Client, Job, Request, Result};
 
-/// When a schedule is due: a cron expression in a time zone, or an interval.
+/// When a schedule fires: a cron expression in a time zone, or an interval.
 ///
 /// ```
 /// use orchestrix_client::{cron, every};
@@ -20,43 +20,44 @@ use crate::{Client, Job, Request, Result};
 /// let often = every(Duration::from_secs(30));
 /// ```
 #[derive(Debug, Clone)]
-pub struct When(Timing);
+pub struct ScheduleTiming(TimingKind);
 
 #[derive(Debug, Clone)]
-enum Timing {
+enum TimingKind {
     Cron { expression: String, zone: String },
     Every { interval: Duration, zone: Option<String> },
 }
 
-/// By a cron expression of five fields, or six with seconds first, or a name such as `@daily`. In UTC unless told otherwise.
-pub fn cron(expression: impl Into<String>) -> When {
-    When(Timing::Cron { expression: expression.into(), zone: "UTC".into() })
+/// Fires by a cron expression: five fields, six with seconds first, or a name such as `@daily`. The time zone defaults
+/// to UTC.
+pub fn cron(expression: impl Into<String>) -> ScheduleTiming {
+    ScheduleTiming(TimingKind::Cron { expression: expression.into(), zone: "UTC".into() })
 }
 
-/// At equal intervals, counted from the beginning of 1970: restarts and failovers do not shift them.
-pub fn every(interval: Duration) -> When {
-    When(Timing::Every { interval, zone: None })
+/// Fires at equal intervals, counted from the Unix epoch, so that restarts and failovers do not shift them.
+pub fn every(interval: Duration) -> ScheduleTiming {
+    ScheduleTiming(TimingKind::Every { interval, zone: None })
 }
 
-impl When {
-    /// In this time zone, by its IANA name. Intervals have none, and are refused with one.
+impl ScheduleTiming {
+    /// Sets the time zone by its IANA name. Only for cron expressions: an interval with a time zone is invalid.
     #[must_use]
     pub fn in_tz(mut self, name: impl Into<String>) -> Self {
         match &mut self.0 {
-            Timing::Cron { zone, .. } => *zone = name.into(),
-            Timing::Every { zone, .. } => *zone = Some(name.into()),
+            TimingKind::Cron { zone, .. } => *zone = name.into(),
+            TimingKind::Every { zone, .. } => *zone = Some(name.into()),
         }
         self
     }
 
-    // What it says, and all that is wrong with it.
+    /// The cadence, and every error in it.
     fn cadence(&self) -> (Option<Cadence>, Vec<FieldError>) {
         match &self.0 {
-            Timing::Cron { expression, zone } => match Cadence::cron(expression, zone) {
+            TimingKind::Cron { expression, zone } => match Cadence::cron(expression, zone) {
                 Ok(cadence) => (Some(cadence), Vec::new()),
                 Err(invalid) => (None, invalid.errors),
             },
-            Timing::Every { interval, zone } => {
+            TimingKind::Every { interval, zone } => {
                 let message = "must be absent: an interval is the same in every zone";
                 let errors = zone.iter().map(|_| FieldError::new("timezone", message)).collect();
                 (Some(Cadence::Every { interval: *interval }), errors)
@@ -65,13 +66,13 @@ impl When {
     }
 }
 
-/// A schedule that is being described. Nothing is recorded before [`put`](Recurring::put).
+/// Configures a schedule. Nothing is stored before [`put`](Recurring::put).
 #[derive(Debug)]
 #[must_use]
 pub struct Recurring<'a> {
     client: &'a Client,
     name: String,
-    when: When,
+    timing: ScheduleTiming,
     job: Result<NewJob, Invalid>,
     overlap: Overlap,
     misfire: Misfire,
@@ -82,33 +83,33 @@ pub struct Recurring<'a> {
 }
 
 impl Client {
-    /// A job that is created again and again. Declaring the same at every start of a program is fine: it changes nothing, and its
-    /// history stays.
+    /// Configures a schedule that enqueues a job at recurring times. Putting the same schedule at every start of a
+    /// program changes nothing and keeps its history.
     ///
     /// ```
     /// # use orchestrix_client::{Client, Job, cron};
     /// # use orchestrix_memory::MemoryStore;
-    /// # use orchestrix_store::{Put};
+    /// # use orchestrix_store::PutResult;
     /// # #[derive(serde::Serialize, serde::Deserialize)] struct DailyReport {}
     /// # impl Job for DailyReport { type Output = (); const TYPE: &'static str = "daily-report"; }
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let client = Client::new(MemoryStore::new());
     /// let put = client.recurring("daily-report", cron("0 9 * * *").in_tz("Europe/Berlin"), DailyReport {}).put().await?;
-    /// assert_eq!(put, Put::Created);
+    /// assert_eq!(put, PutResult::Created);
     /// # Ok(())
     /// # }
     /// ```
     pub fn recurring<J: Job>(
         &self,
         name: impl Into<String>,
-        when: When,
+        timing: ScheduleTiming,
         request: impl Into<Request<J>>,
     ) -> Recurring<'_> {
         Recurring {
             client: self,
             name: name.into(),
-            when,
+            timing,
             job: request.into().build(),
             overlap: Overlap::default(),
             misfire: Misfire::default(),
@@ -121,31 +122,32 @@ impl Client {
 }
 
 impl Recurring<'_> {
-    /// What to do while earlier jobs of it are unfinished; by default the new one is skipped.
+    /// Sets what happens if an earlier job of the schedule is unfinished. By default the new occurrence is skipped.
     pub fn overlap(mut self, overlap: Overlap) -> Self {
         self.overlap = overlap;
         self
     }
 
-    /// What to do about times that nobody was there for; by default the latest fires, once.
+    /// Sets what happens to occurrences that were missed because no leader was running. By default only the latest
+    /// fires.
     pub fn misfire(mut self, misfire: Misfire) -> Self {
         self.misfire = misfire;
         self
     }
 
-    /// Fires late times in order, the latest `limit` of them.
+    /// Fires missed occurrences in order, at most the latest `limit`.
     pub fn catch_up(mut self, limit: u32) -> Self {
         (self.misfire, self.catch_up_limit) = (Misfire::CatchUp, limit);
         self
     }
 
-    /// Spreads firings over so long after their time, the same on every node.
+    /// Delays each occurrence by up to `jitter`, the same on every node.
     pub fn jitter(mut self, jitter: Duration) -> Self {
         self.jitter = jitter;
         self
     }
 
-    /// Each job starts so long after it was created.
+    /// Delays the start of each job after it is enqueued.
     pub fn delay(mut self, delay: Duration) -> Self {
         if let Ok(job) = &mut self.job {
             job.start = Start::After(delay);
@@ -153,25 +155,28 @@ impl Recurring<'_> {
         self
     }
 
-    /// Nothing before this time.
+    /// Fires nothing before this time.
     pub fn start_at(mut self, time: Timestamp) -> Self {
         self.start_at = Some(time);
         self
     }
 
-    /// Nothing at or after this time.
+    /// Fires nothing at or after this time.
     pub fn end_at(mut self, time: Timestamp) -> Self {
         self.end_at = Some(time);
         self
     }
 
-    /// The schedule, or everything that is wrong with it.
+    /// Builds the schedule.
+    ///
+    /// # Errors
+    /// Lists every invalid setting.
     pub fn build(self) -> Result<NewSchedule, Invalid> {
-        let (cadence, mut errors) = self.when.cadence();
+        let (cadence, mut errors) = self.timing.cadence();
         let name = ScheduleName::new(&self.name).map_err(|error| errors.insert(0, error)).ok();
         let job = self.job.map_err(|invalid| errors.extend(invalid.within("job").errors)).ok();
-        let whole = errors.is_empty();
-        // What cannot be read is stood in for by something that is right, so that the rest is looked at all the same.
+        let parts_are_valid = errors.is_empty();
+        // Valid placeholders replace the invalid parts, so that the rest is validated too.
         let schedule = NewSchedule {
             overlap: self.overlap,
             misfire: self.misfire,
@@ -182,18 +187,18 @@ impl Recurring<'_> {
             ..NewSchedule::new(
                 name.unwrap_or_else(|| ScheduleName::trusted("unnamed")),
                 cadence.unwrap_or(Cadence::Every { interval: Cadence::MAX_INTERVAL }),
-                job.unwrap_or_else(|| NewJob::new(JobType::trusted("unreadable"))),
+                job.unwrap_or_else(|| NewJob::new(JobType::trusted("invalid"))),
             )
         };
         if let Err(invalid) = schedule.validate() {
             errors.extend(invalid.errors);
-        } else if whole {
+        } else if parts_are_valid {
             return Ok(schedule);
         }
         Err(Invalid { errors })
     }
 
-    /// Records it, or changes the one of that name.
+    /// Creates the schedule, or updates the one with its name.
     pub async fn put(self) -> Result<PutResult> {
         let client = self.client;
         Ok(client.store().put_schedule(None, self.build()?).await?)

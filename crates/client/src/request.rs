@@ -1,4 +1,4 @@
-//! What is special about one job.
+//! The options of one job.
 
 use std::{fmt, marker::PhantomData, time::Duration};
 
@@ -9,7 +9,7 @@ use orchestrix_core::{
 
 use crate::Job;
 
-/// A job with what is special about it. Whatever is wrong with it is said when it is recorded, all at once.
+/// A job and its options. Invalid options are reported together when the job is enqueued.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -29,8 +29,8 @@ pub struct Request<J> {
 }
 
 impl<J: Job> Request<J> {
-    /// A request with the defaults of its kind.
-    #[allow(clippy::needless_pass_by_value, reason = "a request stands for the job, which has no further use")]
+    /// Creates a request with the default options of the job type.
+    #[allow(clippy::needless_pass_by_value, reason = "a request replaces the job, which has no further use")]
     pub fn new(job: J) -> Self {
         let mut request = Self {
             job: NewJob {
@@ -43,8 +43,8 @@ impl<J: Job> Request<J> {
             errors: Vec::new(),
             kind: PhantomData,
         };
-        request.job.job_type = request.take(JobType::new(J::TYPE), JobType::trusted(J::TYPE));
-        request.job.payload = request.take(Json::of("payload", &job), Json::null());
+        request.job.job_type = request.check(JobType::new(J::TYPE), JobType::trusted(J::TYPE));
+        request.job.payload = request.check(Json::of("payload", &job), Json::null());
         request = request.priority(J::DEFAULTS.priority);
         request = request.queue(J::DEFAULTS.queue);
         J::DEFAULTS.tags.iter().fold(request, |request, tag| request.tag(tag))
@@ -52,156 +52,162 @@ impl<J: Job> Request<J> {
 }
 
 impl<J> Request<J> {
-    fn take<T>(&mut self, value: Result<T, FieldError>, otherwise: T) -> T {
+    /// Returns the value, or notes its error and returns the fallback.
+    fn check<T>(&mut self, value: Result<T, FieldError>, fallback: T) -> T {
         value.unwrap_or_else(|error| {
             self.errors.push(error);
-            otherwise
+            fallback
         })
     }
 
-    /// Makes a repeat of the same request the same job, per tenant and type, for ever.
+    /// Sets the idempotency key. Enqueueing the same key again returns the same job, per tenant and job type, without
+    /// expiry.
     #[must_use]
     pub fn idempotency_key(mut self, key: impl AsRef<str>) -> Self {
-        self.job.idempotency_key = self.take(IdempotencyKey::new(key).map(Some), None);
+        self.job.idempotency_key = self.check(IdempotencyKey::new(key).map(Some), None);
         self
     }
 
-    /// Where it waits.
+    /// Sets the queue.
     #[must_use]
     pub fn queue(mut self, queue: impl AsRef<str>) -> Self {
-        self.job.queue = self.take(Queue::new(queue), Queue::default());
+        self.job.queue = self.check(Queue::new(queue), Queue::default());
         self
     }
 
-    /// How urgent it is: −1000 to 1000, higher first.
+    /// Sets the priority, −1000 to 1000. Higher runs first.
     #[must_use]
     pub fn priority(mut self, priority: i16) -> Self {
-        self.job.priority = self.take(Priority::new(priority.into()), Priority::default());
+        self.job.priority = self.check(Priority::new(priority.into()), Priority::default());
         self
     }
 
-    /// Starts so long after it was recorded, by the database's clock.
+    /// Delays the start after enqueueing, by the store's clock.
     #[must_use]
     pub fn delay(mut self, delay: Duration) -> Self {
         self.job.start = Start::After(delay);
         self
     }
 
-    /// Starts at this time; at once if it has passed.
+    /// Starts the job at this time, or at once if it has passed.
     #[must_use]
     pub fn run_at(mut self, time: Timestamp) -> Self {
         self.job.start = Start::At(time);
         self
     }
 
-    /// How often it may be tried.
+    /// Sets the maximum number of attempts.
     #[must_use]
     pub fn max_attempts(mut self, attempts: u16) -> Self {
         self.job.max_attempts = attempts;
         self
     }
 
-    /// How long one attempt may take.
+    /// Sets the time limit of one attempt.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.job.timeout = Some(timeout);
         self
     }
 
-    /// How long a silent worker keeps it.
+    /// Sets how long a worker owns the job without extending its lease.
     #[must_use]
     pub fn lease(mut self, lease: Duration) -> Self {
         self.job.lease = lease;
         self
     }
 
-    /// How long to wait between attempts.
+    /// Sets the back-off between attempts.
     #[must_use]
     pub fn retry(mut self, retry: RetryPolicy) -> Self {
         self.job.retry = retry;
         self
     }
 
-    /// Waits for another job of the same tenant: its id, its handle, or its ticket in the same batch. May be said several times.
+    /// Makes the job depend on another job of the same tenant, given by its id, its handle or its entry in the same
+    /// batch. Can be called repeatedly.
     #[must_use]
     pub fn depends_on(mut self, parent: impl Into<DependsOn>) -> Self {
         self.job.depends_on.push(parent.into());
         self
     }
 
-    /// What becomes of it when a job it waits for died or was cancelled.
+    /// Sets what happens if a job that it depends on is dead or cancelled.
     #[must_use]
     pub fn on_dependency_failure(mut self, policy: OnDependencyFailure) -> Self {
         self.job.on_dependency_failure = policy;
         self
     }
 
-    /// Whose job it is.
+    /// Sets the tenant.
     #[must_use]
     pub fn tenant(mut self, tenant: impl AsRef<str>) -> Self {
-        self.job.tenant = self.take(Tenant::new(tenant), Tenant::default());
+        self.job.tenant = self.check(Tenant::new(tenant), Tenant::default());
         self
     }
 
     /// Shares a concurrency limit with every job of this key.
     #[must_use]
     pub fn concurrency_key(mut self, key: impl AsRef<str>) -> Self {
-        self.job.concurrency_key = self.take(LimitKey::new(key).map(Some), None);
+        self.job.concurrency_key = self.check(LimitKey::new(key).map(Some), None);
         self
     }
 
     /// Shares a rate limit with every job of this key.
     #[must_use]
     pub fn rate_limit_key(mut self, key: impl AsRef<str>) -> Self {
-        self.job.rate_limit_key = self.take(LimitKey::new(key).map(Some), None);
+        self.job.rate_limit_key = self.check(LimitKey::new(key).map(Some), None);
         self
     }
 
-    /// What it needs of its worker.
+    /// Sets the resources that the job needs.
     #[must_use]
     pub fn resources(mut self, resources: Resources) -> Self {
         self.job.resources = resources;
         self
     }
 
-    /// A word to find it by. May be said several times.
+    /// Adds a tag to search the job by. Can be called repeatedly.
     #[must_use]
     pub fn tag(mut self, tag: impl AsRef<str>) -> Self {
-        if let Some(tag) = self.take(Tag::new(tag).map(Some), None) {
+        if let Some(tag) = self.check(Tag::new(tag).map(Some), None) {
             self.job.tags.push(tag);
         }
         self
     }
 
-    /// Your id for the larger whole; on every log line of the job.
+    /// Sets the application's id for the larger unit of work. It appears on every log event of the job.
     #[must_use]
     pub fn correlation_id(mut self, id: impl Into<String>) -> Self {
         self.job.correlation_id = Some(id.into());
         self
     }
 
-    /// The W3C trace context it belongs to.
+    /// Sets the W3C trace context that the job belongs to.
     #[must_use]
     pub fn traceparent(mut self, traceparent: impl Into<String>) -> Self {
         self.job.traceparent = Some(traceparent.into());
         self
     }
 
-    /// Cancelled if it has not started by then.
+    /// Cancels the job if it has not started by this time.
     #[must_use]
     pub fn expires_at(mut self, time: Timestamp) -> Self {
         self.job.expires_at = Some(time);
         self
     }
 
-    /// Recorded, but not run until it is released.
+    /// Enqueues the job on hold: it does not run until it is released.
     #[must_use]
     pub fn hold(mut self) -> Self {
         self.job.hold = true;
         self
     }
 
-    /// The plain job, ready to be recorded; or everything that is wrong with it.
+    /// Builds the untyped job.
+    ///
+    /// # Errors
+    /// Lists every invalid option.
     pub fn build(self) -> Result<NewJob, Invalid> {
         let mut errors = self.errors;
         if let Err(invalid) = self.job.validate() {
@@ -211,7 +217,7 @@ impl<J> Request<J> {
         Ok(self.job)
     }
 
-    pub(crate) fn named(mut self, reference: String) -> Self {
+    pub(crate) fn reference(mut self, reference: String) -> Self {
         self.job.reference = Some(reference);
         self
     }

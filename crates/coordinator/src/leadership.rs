@@ -1,8 +1,8 @@
-//! Who leads: a candidacy repeated for ever.
+//! Campaigning for leadership.
 //!
-//! A node that leads renews at a third of its term. It counts the term from the moment it asked, on its own monotonic
-//! clock, and stops a little before the end: by then it has either been answered again or must assume that somebody
-//! else leads. What it may still have under way is refused by the store, which knows the epoch.
+//! The leader renews its term after a third of it. It counts the term from the moment it sent the request, on its own
+//! monotonic clock, and stops a little before the end: by then it has renewed the term or must assume that another node
+//! leads. The store refuses writes that a former leader still has in flight, because they carry an old epoch.
 
 use std::time::{Duration, Instant};
 
@@ -12,61 +12,61 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::{options::CoordinatorOptions, pace::jittered, status::Board};
+use crate::{jitter::jittered, options::CoordinatorOptions, status::StatusRecorder};
 
-/// The right to lead, until when this node may rely on it.
+/// A term for which this node leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Reign {
+pub(crate) struct LeadershipTerm {
     pub(crate) epoch: Epoch,
-    pub(crate) until: Instant,
+    /// Until when this node may act as the leader.
+    pub(crate) valid_until: Instant,
 }
 
-impl Reign {
-    /// Whether this node may still act on it.
-    pub(crate) fn is_current(&self) -> bool {
-        Instant::now() < self.until
+impl LeadershipTerm {
+    pub(crate) fn is_valid(&self) -> bool {
+        Instant::now() < self.valid_until
     }
 }
 
-/// How often a node that follows looks whether somebody has resigned.
-const LOOK: Duration = Duration::from_millis(600);
-/// How soon a candidacy that was not answered is repeated.
-const AGAIN: Duration = Duration::from_millis(250);
-/// The part of a term that is given up to be safe from clocks that run unevenly: one in this many.
-const MARGIN: u32 = 10;
+/// How often a follower campaigns, to notice that the leader has resigned.
+const FOLLOWER_INTERVAL: Duration = Duration::from_millis(600);
+/// The pause after a campaign that failed.
+const RETRY: Duration = Duration::from_millis(250);
+/// The fraction of a term (one in this many) that the leader gives up, to tolerate clocks that run at different speeds.
+const SAFETY_FRACTION: u32 = 10;
 
-/// A candidacy and what came of it.
-pub(crate) struct Candidate<'a> {
+/// Campaigns for leadership and publishes the current term.
+pub(crate) struct Campaign<'a> {
     store: &'a dyn Store,
     options: &'a CoordinatorOptions,
-    board: &'a Board,
-    reign: &'a watch::Sender<Option<Reign>>,
-    /// The latest epoch in which the store refused something that this node did.
+    status: &'a StatusRecorder,
+    term: &'a watch::Sender<Option<LeadershipTerm>>,
+    /// The latest epoch in which the store refused a step because another node leads.
     deposed: watch::Receiver<Option<Epoch>>,
 }
 
-impl<'a> Candidate<'a> {
+impl<'a> Campaign<'a> {
     pub(crate) fn new(
         store: &'a dyn Store,
         options: &'a CoordinatorOptions,
-        board: &'a Board,
-        reign: &'a watch::Sender<Option<Reign>>,
+        status: &'a StatusRecorder,
+        term: &'a watch::Sender<Option<LeadershipTerm>>,
         deposed: watch::Receiver<Option<Epoch>>,
     ) -> Self {
-        Self { store, options, board, reign, deposed }
+        Self { store, options, status, term, deposed }
     }
 
-    /// Stands again and again; ends only by being dropped.
+    /// Campaigns repeatedly. Never returns.
     pub(crate) async fn run(&self) {
         let mut deposed = self.deposed.clone();
         loop {
-            let pause = self.stand().await;
+            let pause = self.campaign_once().await;
             tokio::select! {
                 () = sleep(pause) => {}
-                // It may come late, when this node leads anew: then it says nothing about the epoch that is.
+                // The report may be late, after this node was elected again: it concerns only its own epoch.
                 Ok(()) = deposed.changed() => {
-                    let refused = *deposed.borrow_and_update();
-                    if self.held().is_some_and(|reign| Some(reign.epoch) == refused) {
+                    let deposed_epoch = *deposed.borrow_and_update();
+                    if self.current_term().is_some_and(|term| Some(term.epoch) == deposed_epoch) {
                         self.step_down();
                     }
                 }
@@ -74,69 +74,72 @@ impl<'a> Candidate<'a> {
         }
     }
 
-    /// Stands once; answers how long to wait before the next time.
-    async fn stand(&self) -> Duration {
-        let term = self.options.term;
-        let begun = Instant::now();
-        let held = self.held();
-        let limit = held.map_or(term, |reign| reign.until.saturating_duration_since(begun)).max(AGAIN);
-        let asked = self.store.campaign_for_leadership(self.options.name(), term, held.map(|reign| reign.epoch));
-        let answer = timeout(limit, asked)
+    /// Campaigns once. Returns the pause before the next campaign.
+    async fn campaign_once(&self) -> Duration {
+        let duration = self.options.term;
+        let started = Instant::now();
+        let current = self.current_term();
+        let limit = current.map_or(duration, |term| term.valid_until.saturating_duration_since(started)).max(RETRY);
+        let campaign =
+            self.store.campaign_for_leadership(self.options.name(), duration, current.map(|term| term.epoch));
+        let result = timeout(limit, campaign)
             .await
             .unwrap_or_else(|_| Err(StoreError::Unavailable("the store did not answer in time".into())));
-        self.board.contact(answer.as_ref().map(drop));
-        let pause = match answer {
+        self.status.record_contact(result.as_ref().map(drop));
+        let pause = match result {
             Ok(Leadership::Leading(epoch)) => {
-                self.lead(Reign { epoch, until: begun + (term - term / MARGIN) });
-                jittered(term / 3).saturating_sub(begun.elapsed())
+                let valid_until = started + (duration - duration / SAFETY_FRACTION);
+                self.lead(LeadershipTerm { epoch, valid_until });
+                jittered(duration / 3).saturating_sub(started.elapsed())
             }
             Ok(Leadership::Following { leader, epoch, ends_in }) => {
                 self.step_down();
-                self.board.follows(leader.filter(|_| !ends_in.is_zero()), epoch);
-                jittered(LOOK).min(ends_in + jittered(Duration::from_millis(50)))
+                self.status.following(leader.filter(|_| !ends_in.is_zero()), epoch);
+                jittered(FOLLOWER_INTERVAL).min(ends_in + jittered(Duration::from_millis(50)))
             }
             Err(error) => {
-                tracing::warn!(node = %self.options.name(), %error, "a candidacy was not answered");
-                if !self.held().is_some_and(|reign| reign.is_current()) {
+                tracing::warn!(node = %self.options.name(), %error, "campaign for leadership failed");
+                if !self.current_term().is_some_and(|term| term.is_valid()) {
                     self.step_down();
-                    self.board.unled();
+                    self.status.no_leader();
                 }
-                jittered(AGAIN)
+                jittered(RETRY)
             }
         };
-        // Again and again, whether or not it is news: what nobody says any more is forgotten.
-        metrics::leads(self.options.name(), self.held().is_some());
+        // Set the gauge every time: the exporter drops series that are not updated.
+        metrics::leads(self.options.name(), self.current_term().is_some());
         pause
     }
 
-    fn held(&self) -> Option<Reign> {
-        *self.reign.borrow()
+    fn current_term(&self) -> Option<LeadershipTerm> {
+        *self.term.borrow()
     }
 
-    fn lead(&self, reign: Reign) {
-        let begins = self.held().is_none_or(|held| held.epoch != reign.epoch);
-        self.reign.send_replace(Some(reign));
-        if begins {
-            tracing::info!(node = %self.options.name(), epoch = %reign.epoch, "leads");
-            self.board.leads(self.options.name(), reign.epoch);
+    /// Publishes a new or renewed term.
+    fn lead(&self, term: LeadershipTerm) {
+        let is_new = self.current_term().is_none_or(|current| current.epoch != term.epoch);
+        self.term.send_replace(Some(term));
+        if is_new {
+            tracing::info!(node = %self.options.name(), epoch = %term.epoch, "became leader");
+            self.status.leading(self.options.name(), term.epoch);
         }
     }
 
     fn step_down(&self) {
-        if let Some(reign) = self.reign.send_replace(None) {
-            tracing::info!(node = %self.options.name(), epoch = %reign.epoch, "leads no longer");
+        if let Some(term) = self.term.send_replace(None) {
+            tracing::info!(node = %self.options.name(), epoch = %term.epoch, "stepped down");
             metrics::leads(self.options.name(), false);
         }
     }
 
-    /// Gives up what is held, so that another can lead at once.
+    /// Resigns a held term, so that another node can lead at once.
     pub(crate) async fn resign(&self) {
-        let Some(reign) = self.reign.send_replace(None) else { return };
+        let Some(term) = self.term.send_replace(None) else { return };
         metrics::leads(self.options.name(), false);
-        match timeout(self.options.term, self.store.resign_leadership(self.options.name(), reign.epoch)).await {
-            Ok(Ok(_)) => tracing::info!(node = %self.options.name(), epoch = %reign.epoch, "resigned"),
-            Ok(Err(error)) => tracing::warn!(%error, "could not resign; the term runs out by itself"),
-            Err(_) => tracing::warn!("could not resign in time; the term runs out by itself"),
+        match timeout(self.options.term, self.store.resign_leadership(self.options.name(), term.epoch)).await {
+            Ok(Ok(_)) => tracing::info!(node = %self.options.name(), epoch = %term.epoch, "resigned"),
+            Ok(Err(error)) => tracing::warn!(%error, "resignation failed; the term expires on its own"),
+            Err(_) => tracing::warn!("resignation timed out; the term expires on its own"),
         }
     }
 }

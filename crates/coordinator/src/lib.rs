@@ -1,22 +1,24 @@
-//! One leader among all nodes of a database, and the work that must be done exactly once or at least always.
+//! Leader election among the nodes of a database, and the leader's services.
 //!
-//! Every process that has the database may run a [`Coordinator`], be it only to be listed. They agree through the store
-//! alone on who leads, for a term by the store's clock. The leader promotes due jobs, takes back expired leases, ends
-//! attempts that run over, expires, unblocks, forgets and prunes; each is a small service of its own, and one that fails
-//! stops no other. A leader that is stopped, cut off or slow can do no harm: all it writes is fenced by its epoch.
+//! Every process with access to the database may run a [`Coordinator`]. The coordinators elect a leader through the
+//! store, for a term by the store's clock. The leader runs the services: it promotes due jobs, fires schedules, reaps
+//! expired leases, times out attempts, expires and unblocks jobs, advances bulk operations and prunes history. A
+//! service that fails stops no other. A leader that is suspended, disconnected or slow does no harm, because every
+//! write is fenced by its epoch.
 //!
 //! | module | what it owns |
 //! |---|---|
-//! | `leadership` | the candidacy, the term on this node's own clock |
-//! | `membership` | showing that this node lives |
-//! | `service` | the loop around every piece of leader's work, and the agenda that wakes it |
-//! | `services` | the pieces |
-//! | `status` | what health checks and metrics read |
+//! | `leadership` | campaigning, and this node's view of its term |
+//! | `membership` | node heartbeats |
+//! | `service` | the loop that runs a service, and the sweep times that wake it |
+//! | `services` | the services |
+//! | `status` | the status for health checks and metrics |
 
+mod jitter;
 mod leadership;
 mod membership;
 mod options;
-mod pace;
+
 mod service;
 mod services;
 mod status;
@@ -30,50 +32,53 @@ use tokio::{
     time::timeout,
 };
 
-use crate::{leadership::Candidate, service::Context, status::Board};
+use crate::{leadership::Campaign, service::ServiceContext, status::StatusRecorder};
 pub use crate::{
     options::CoordinatorOptions,
     status::{CoordinatorStatus, ServiceStatus},
 };
 
-/// This node's part in the coordination. Dropped without [`shutdown`](Coordinator::shutdown) it stops at once, and
-/// others notice at the end of its term.
+/// A running coordinator.
+///
+/// Call [`shutdown`](Coordinator::shutdown) to end it gracefully. Dropping it stops it at once; another node leads when
+/// its term has expired.
 #[derive(Debug)]
 pub struct Coordinator {
-    board: Arc<Board>,
+    status: Arc<StatusRecorder>,
     stop: watch::Sender<bool>,
     running: Option<JoinHandle<()>>,
 }
 
-/// How long services get to end the step they are in.
-const LAST_STEPS: Duration = Duration::from_secs(5);
+/// The time limit for the running steps of services at shutdown.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Coordinator {
-    /// Begins to take part. Stands for leadership at once, if it is to, and goes on through every failure of the store.
+    /// Starts a coordinator. It campaigns for leadership at once, unless the options forbid it, and retries through
+    /// every failure of the store.
     pub fn start(store: Arc<dyn Store>, options: CoordinatorOptions) -> Result<Self> {
         options.validate()?;
-        let board = Arc::new(Board::default());
+        let status = Arc::new(StatusRecorder::default());
         let (stop, stopped) = watch::channel(false);
         let options = Arc::new(options);
-        let running = match options.stands {
-            true => tokio::spawn(run(store, options, Arc::clone(&board), stopped)),
-            false => tokio::spawn(belong(store, options, Arc::clone(&board), stopped)),
+        let running = match options.can_lead {
+            true => tokio::spawn(run(store, options, Arc::clone(&status), stopped)),
+            false => tokio::spawn(run_member(store, options, Arc::clone(&status), stopped)),
         };
-        Ok(Self { board, stop, running: Some(running) })
+        Ok(Self { status, stop, running: Some(running) })
     }
 
-    /// How this node stands now.
+    /// The current status.
     pub fn status(&self) -> CoordinatorStatus {
-        self.board.status()
+        self.status.status()
     }
 
-    /// Ends the steps under way, resigns and leaves. Others lead within a second.
+    /// Finishes the running steps, resigns and removes the node's registration. Another node leads within a second.
     pub async fn shutdown(mut self) {
         self.stop.send_replace(true);
         if let Some(running) = self.running.take()
             && let Err(error) = running.await
         {
-            tracing::error!(%error, "the coordinator did not end well");
+            tracing::error!(%error, "coordinator task panicked");
         }
     }
 }
@@ -86,15 +91,15 @@ impl Drop for Coordinator {
     }
 }
 
-// Shows that this node is there, and never asks to lead.
-async fn belong(
+/// Sends heartbeats without campaigning.
+async fn run_member(
     store: Arc<dyn Store>,
     options: Arc<CoordinatorOptions>,
-    board: Arc<Board>,
+    status: Arc<StatusRecorder>,
     mut stopped: watch::Receiver<bool>,
 ) {
     tokio::select! {
-        () = membership::run(&*store, &options, &board) => {}
+        () = membership::run(&*store, &options, &status) => {}
         _ = stopped.wait_for(|stop| *stop) => {}
     }
     membership::leave(&*store, &options).await;
@@ -103,41 +108,41 @@ async fn belong(
 async fn run(
     store: Arc<dyn Store>,
     options: Arc<CoordinatorOptions>,
-    board: Arc<Board>,
+    status: Arc<StatusRecorder>,
     mut stopped: watch::Receiver<bool>,
 ) {
-    let (reign, reigns) = watch::channel(None);
-    let (agenda, agendas) = watch::channel(None);
-    let (deposed, refused) = watch::channel(None);
-    let context = Context {
+    let (term, current_term) = watch::channel(None);
+    let (sweep_times, current_sweep_times) = watch::channel(None);
+    let (deposed, deposed_epoch) = watch::channel(None);
+    let context = ServiceContext {
         store: Arc::clone(&store),
         options: Arc::clone(&options),
-        board: Arc::clone(&board),
-        reign: reigns,
-        agenda: agendas,
+        status: Arc::clone(&status),
+        term: current_term,
+        sweep_times: current_sweep_times,
         deposed,
     };
-    // Ends with this function, however it ends.
+    // Dropping the set aborts its tasks, however this function ends.
     let mut tasks = JoinSet::new();
-    tasks.spawn(service::read_agenda(context.clone(), agenda));
+    tasks.spawn(service::watch_sweep_times(context.clone(), sweep_times));
     for service in services::all() {
         let context = context.clone();
         tasks.spawn(async move { service::run(&*service, context).await });
     }
     drop(context);
-    let candidate = Candidate::new(&*store, &options, &board, &reign, refused);
+    let campaign = Campaign::new(&*store, &options, &status, &term, deposed_epoch);
     tokio::select! {
-        () = candidate.run() => {}
-        () = membership::run(&*store, &options, &board) => {}
+        () = campaign.run() => {}
+        () = membership::run(&*store, &options, &status) => {}
         _ = stopped.wait_for(|stop| *stop) => {}
     }
-    candidate.resign().await;
-    board.unled();
-    drop(reign);
-    // Services end when there is no reign to wait for any more.
+    campaign.resign().await;
+    status.no_leader();
+    drop(term);
+    // The loops of services end when the sender of terms is gone.
     let ended = async { while tasks.join_next().await.is_some() {} };
-    if timeout(LAST_STEPS, ended).await.is_err() {
-        tracing::warn!("some steps did not end in time; the store decides what became of them");
+    if timeout(SHUTDOWN_TIMEOUT, ended).await.is_err() {
+        tracing::warn!("services did not finish their steps in time");
     }
     membership::leave(&*store, &options).await;
 }

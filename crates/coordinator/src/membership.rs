@@ -1,4 +1,4 @@
-//! Being known: a node shows that it lives, so that operators see who is there.
+//! Node heartbeats, which keep this node in the list of nodes that operators see.
 
 use std::time::Duration;
 
@@ -6,39 +6,39 @@ use orchestrix_store::Store;
 use tokio::time::{sleep, timeout};
 
 use crate::{
+    jitter::{jittered, retry_backoff},
     options::CoordinatorOptions,
-    pace::{BackOff, jittered},
-    status::Board,
+    status::StatusRecorder,
 };
 
-/// Shows it again and again; ends only by being dropped.
-pub(crate) async fn run(store: &dyn Store, options: &CoordinatorOptions, board: &Board) {
-    let mut back_off = BackOff::new();
+/// Sends heartbeats repeatedly. Never returns.
+pub(crate) async fn run(store: &dyn Store, options: &CoordinatorOptions, status: &StatusRecorder) {
+    let mut backoff = retry_backoff();
     loop {
-        let answer = store.heartbeat_node(&options.node).await;
-        board.contact(answer.as_ref().map(|_| ()));
-        let pause = match answer {
+        let result = store.heartbeat_node(&options.node).await;
+        status.record_contact(result.as_ref().map(|_| ()));
+        let pause = match result {
             Ok(()) => {
-                back_off.succeeded();
+                backoff.reset();
                 jittered(options.heartbeat)
             }
             Err(error) => {
-                tracing::warn!(node = %options.name(), %error, "a heartbeat was not heard");
-                back_off.failed()
+                tracing::warn!(node = %options.name(), %error, "node heartbeat failed");
+                jittered(backoff.next_delay())
             }
         };
         sleep(pause).await;
     }
 }
 
-/// How long a node that stops tries to say so.
-const GOODBYE: Duration = Duration::from_secs(2);
+/// The time limit for removing the node's registration.
+const REMOVE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Says that this node stops.
+/// Removes the node's registration.
 pub(crate) async fn leave(store: &dyn Store, options: &CoordinatorOptions) {
-    match timeout(GOODBYE, store.remove_node(options.name())).await {
+    match timeout(REMOVE_TIMEOUT, store.remove_node(options.name())).await {
         Ok(Ok(_)) => {}
-        Ok(Err(error)) => tracing::warn!(%error, "could not say that this node stops; it will be forgotten"),
-        Err(_) => tracing::warn!("could not say in time that this node stops; it will be forgotten"),
+        Ok(Err(error)) => tracing::warn!(%error, "node registration was not removed; the leader removes it later"),
+        Err(_) => tracing::warn!("node registration was not removed in time; the leader removes it later"),
     }
 }

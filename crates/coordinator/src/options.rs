@@ -1,4 +1,4 @@
-//! How a node takes part.
+//! The settings of a coordinator.
 
 use std::time::Duration;
 
@@ -8,48 +8,48 @@ use orchestrix_store::{
     coordination::{TERMS, check_term},
 };
 
-/// What a node says of itself, and the times it goes by. All nodes of a database should use the same.
+/// The settings of a coordinator. All nodes of a database should use the same durations.
 #[derive(Debug, Clone)]
 pub struct CoordinatorOptions {
-    /// Who this is.
+    /// How the node registers.
     pub node: NodeInfo,
-    /// Whether it stands for leadership. One that does not is listed with the others, and that is all it does.
-    pub stands: bool,
-    /// How long a leader leads without renewing; renewed at a third of it.
+    /// Whether the node campaigns for leadership. One that does not only sends heartbeats.
+    pub can_lead: bool,
+    /// How long a leader leads without renewing its term. It renews after a third.
     pub term: Duration,
-    /// How often a node shows that it lives. Also how long holders of leases get after the database was away.
+    /// The interval of node heartbeats. After an outage of the database, workers get as long to extend their leases.
     pub heartbeat: Duration,
-    /// How long a silent node or worker is still listed.
+    /// How long a node or a worker stays registered without heartbeats.
     pub dead_after: Duration,
-    /// Lost leases in a row that kill a job.
-    pub crash_loop: u16,
-    /// How often in a row one page of an operation on many jobs may be refused, while the database answers, before the operation has failed.
-    pub bulk_tries: u32,
+    /// How many leases in a row a job may lose before it becomes dead.
+    pub crash_loop_limit: u16,
+    /// How many times in a row an available database may refuse a page of a bulk operation before the operation fails.
+    pub max_operation_refusals: u32,
     /// How long finished jobs and logs are kept.
     pub retention: Retention,
 }
 
 impl CoordinatorOptions {
-    /// The defaults: stands for leadership, terms of 10 s, heartbeats every 10 s, dead after 30 s.
+    /// The defaults: campaigns for leadership, terms of 10 s, heartbeats every 10 s, dead after 30 s.
     pub fn new(node: NodeInfo) -> Self {
         Self {
             node,
-            stands: true,
+            can_lead: true,
             term: Duration::from_secs(10),
             heartbeat: Duration::from_secs(10),
             dead_after: Duration::from_secs(30),
-            crash_loop: Lifecycle::CRASH_LOOP,
-            bulk_tries: 10,
+            crash_loop_limit: Lifecycle::CRASH_LOOP,
+            max_operation_refusals: 10,
             retention: Retention::default(),
         }
     }
 
-    /// Checks that the times fit together.
+    /// Checks the node's name and that the durations are consistent.
     pub fn validate(&self) -> Result<(), FieldError> {
         self.node.validate()?;
         check_term(self.term)?;
         if self.heartbeat.is_zero() || self.heartbeat > *TERMS.end() {
-            return Err(FieldError::new("heartbeatInterval", "must be more than nothing and at most 1 h"));
+            return Err(FieldError::new("heartbeatInterval", "must be more than 0 and at most 1 h"));
         }
         if self.dead_after < self.heartbeat {
             return Err(FieldError::new("deadNodeTimeout", "must not be shorter than the heartbeat interval"));
@@ -57,9 +57,9 @@ impl CoordinatorOptions {
         Ok(())
     }
 
-    /// How long a leader's transaction may take: far less than a term, so that one that was stopped in the middle of it
-    /// keeps nobody from taking over.
-    pub(crate) fn patience(&self) -> Duration {
+    /// The time limit of a leader's transaction. It is far shorter than a term, so that a leader that hangs in a
+    /// transaction does not block its successor.
+    pub(crate) fn transaction_timeout(&self) -> Duration {
         self.term / 4
     }
 

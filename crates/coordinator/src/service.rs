@@ -1,4 +1,4 @@
-//! One piece of leader's work, and the loop that does it step by step while this node leads.
+//! The services of the leader, and the loop that runs a service step by step while this node leads.
 
 use std::{
     sync::Arc,
@@ -10,140 +10,141 @@ use orchestrix_store::{Epoch, Fence, Result, Store, StoreError, SweepTimes};
 use tokio::{sync::watch, time::sleep_until};
 
 use crate::{
-    leadership::Reign,
+    jitter::{jittered, retry_backoff},
+    leadership::LeadershipTerm,
     options::CoordinatorOptions,
-    pace::{BackOff, jittered},
-    status::Board,
+    status::StatusRecorder,
 };
 
-/// What a step came to.
+/// The result of one step of a service.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Step {
-    /// How many it moved.
-    pub(crate) moved: usize,
-    /// How long until the next step; `None` waits for the agenda.
-    pub(crate) next: Option<Duration>,
+pub(crate) struct StepResult {
+    /// How many rows the step changed.
+    pub(crate) affected: usize,
+    /// How long until the next step. `None` waits for the sweep times.
+    pub(crate) next_in: Option<Duration>,
 }
 
-/// What tells a service when to begin.
+/// What starts a service's steps.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum When {
-    /// The agenda, by this line of it.
-    SweepTimes(fn(&SweepTimes) -> Option<Duration>),
-    /// Itself: at the beginning of a reign, and then as each step says.
-    Period,
+pub(crate) enum Trigger {
+    /// A due row, whose time this function reads from the sweep times.
+    WhenDue(fn(&SweepTimes) -> Option<Duration>),
+    /// The service itself: at the beginning of a term, then as each step says.
+    Periodic,
 }
 
-/// A bounded piece of work, repeated.
+/// A piece of the leader's work, done in bounded steps.
 #[async_trait]
 pub(crate) trait Service: Send + Sync {
-    /// What it is called in status and metrics.
+    /// The service's name in the status and in logs.
     fn name(&self) -> &'static str;
 
-    /// What tells it when to begin.
-    fn when(&self) -> When;
+    fn trigger(&self) -> Trigger;
 
-    /// Does a bounded part.
-    async fn step(&self, leader: &Leader<'_>) -> Result<Step>;
+    async fn step(&self, leader: &LeaderContext<'_>) -> Result<StepResult>;
 
-    /// This node leads no longer.
-    fn rest(&self) {}
+    /// Called when this node stops leading.
+    fn stopped_leading(&self) {}
 }
 
 /// What a step works with.
-pub(crate) struct Leader<'a> {
+pub(crate) struct LeaderContext<'a> {
     pub(crate) store: &'a dyn Store,
     pub(crate) options: &'a CoordinatorOptions,
-    pub(crate) board: &'a Board,
+    pub(crate) status: &'a StatusRecorder,
     pub(crate) fence: Fence,
 }
 
-/// What all services share.
+/// What the loops of all services share.
 #[derive(Clone)]
-pub(crate) struct Context {
+pub(crate) struct ServiceContext {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) options: Arc<CoordinatorOptions>,
-    pub(crate) board: Arc<Board>,
-    pub(crate) reign: watch::Receiver<Option<Reign>>,
-    pub(crate) agenda: watch::Receiver<Option<(Instant, SweepTimes)>>,
-    /// Tells the candidacy in which epoch the store refused something that this node did.
+    pub(crate) status: Arc<StatusRecorder>,
+    pub(crate) term: watch::Receiver<Option<LeadershipTerm>>,
+    pub(crate) sweep_times: watch::Receiver<Option<(Instant, SweepTimes)>>,
+    /// The epoch in which the store refused a step because another node leads. The campaign then steps down.
     pub(crate) deposed: watch::Sender<Option<Epoch>>,
 }
 
-impl Context {
-    /// Waits until this node leads.
-    pub(crate) async fn reign(&mut self) -> Option<Reign> {
-        let reign = self.reign.wait_for(|reign| reign.is_some_and(|reign| reign.is_current())).await;
-        reign.ok().and_then(|reign| *reign)
+impl ServiceContext {
+    /// Waits until this node leads. `None` if the coordinator ends.
+    pub(crate) async fn leading(&mut self) -> Option<LeadershipTerm> {
+        let term = self.term.wait_for(|term| term.is_some_and(|term| term.is_valid())).await;
+        term.ok().and_then(|term| *term)
     }
 
-    fn current(&self) -> Option<Reign> {
-        (*self.reign.borrow()).filter(Reign::is_current)
+    fn leads_in(&self, epoch: Epoch) -> bool {
+        self.term.borrow().is_some_and(|term| term.is_valid() && term.epoch == epoch)
     }
 }
 
-/// Runs `service` whenever this node leads; ends when the coordinator does.
-pub(crate) async fn run(service: &dyn Service, mut context: Context) {
-    while let Some(reign) = context.reign().await {
-        reigning(service, &mut context, reign).await;
-        service.rest();
-        // Whatever ended it here, it is over when the candidacy says so.
-        let over = |now: &Option<Reign>| now.is_none_or(|now| now.epoch != reign.epoch || !now.is_current());
-        if context.reign.wait_for(over).await.is_err() {
+/// Runs `service` whenever this node leads. Returns when the coordinator ends.
+pub(crate) async fn run(service: &dyn Service, mut context: ServiceContext) {
+    while let Some(term) = context.leading().await {
+        run_while_leading(service, &mut context, term.epoch).await;
+        service.stopped_leading();
+        // The service may have stopped before the campaign stepped down: wait for it.
+        let is_over = |now: &Option<LeadershipTerm>| now.is_none_or(|now| now.epoch != term.epoch || !now.is_valid());
+        if context.term.wait_for(is_over).await.is_err() {
             return;
         }
-        context.board.rests(service.name());
+        context.status.clear_failures(service.name());
     }
 }
 
-// From the beginning of a reign to its end.
-async fn reigning(service: &dyn Service, context: &mut Context, reign: Reign) {
-    let mut back_off = BackOff::new();
-    let when = service.when();
-    let mut due = matches!(when, When::Period).then(Instant::now);
+/// Runs the steps of one service from the beginning of a leadership to its end.
+async fn run_while_leading(service: &dyn Service, context: &mut ServiceContext, epoch: Epoch) {
+    let mut backoff = retry_backoff();
+    let trigger = service.trigger();
+    let mut due = matches!(trigger, Trigger::Periodic).then(Instant::now);
     loop {
         tokio::select! {
             () = sleep_until_due(due) => {}
-            changed = context.agenda.changed() => {
+            changed = context.sweep_times.changed() => {
                 if changed.is_err() {
                     return;
                 }
-                if let (When::SweepTimes(line), Some((at, agenda))) = (when, *context.agenda.borrow_and_update()) {
-                    due = earlier(due, line(&agenda).map(|wait| at + wait));
+                let sweep_times = *context.sweep_times.borrow_and_update();
+                if let (Trigger::WhenDue(due_in), Some((read_at, times))) = (trigger, sweep_times) {
+                    due = earlier(due, due_in(&times).map(|wait| read_at + wait));
                 }
                 continue;
             }
-            changed = context.reign.changed() => {
-                if changed.is_err() || context.current().is_none_or(|current| current.epoch != reign.epoch) {
+            changed = context.term.changed() => {
+                if changed.is_err() || !context.leads_in(epoch) {
                     return;
                 }
                 continue;
             }
         }
-        // The end of a term is not announced to a node that was stopped: look before every step.
-        if context.current().is_none_or(|current| current.epoch != reign.epoch) {
+        // Check before every step: a suspended process is not notified when its term ends.
+        if !context.leads_in(epoch) {
             return;
         }
-        let begun = Instant::now();
-        let lag = due.map_or(Duration::ZERO, |due| begun.saturating_duration_since(due));
-        let fence = Fence::of(reign.epoch, context.options.patience());
-        let leader = Leader { store: &*context.store, options: &context.options, board: &context.board, fence };
-        let answer = service.step(&leader).await;
-        context.board.contact(answer.as_ref().map(drop));
-        context.board.ran(service.name(), lag, begun.elapsed(), answer.as_ref().map(|step| step.moved));
-        due = match answer {
+        let started = Instant::now();
+        let lag = due.map_or(Duration::ZERO, |due| started.saturating_duration_since(due));
+        let fence = Fence::of(epoch, context.options.transaction_timeout());
+        let leader =
+            LeaderContext { store: &*context.store, options: &context.options, status: &context.status, fence };
+        let result = service.step(&leader).await;
+        context.status.record_contact(result.as_ref().map(drop));
+        let affected = result.as_ref().map(|step| step.affected);
+        context.status.record_step(service.name(), lag, started.elapsed(), affected);
+        due = match result {
             Ok(step) => {
-                back_off.succeeded();
-                step.next.map(|wait| Instant::now() + wait)
+                backoff.reset();
+                step.next_in.map(|wait| Instant::now() + wait)
             }
             Err(StoreError::Deposed { .. }) => {
-                tracing::warn!(service = service.name(), epoch = %reign.epoch, "refused: another node leads");
-                context.deposed.send_replace(Some(reign.epoch));
+                tracing::warn!(service = service.name(), %epoch, "step was fenced: another node leads");
+                context.deposed.send_replace(Some(epoch));
                 return;
             }
             Err(error) => {
-                let pause = back_off.failed();
-                tracing::warn!(service = service.name(), %error, retry_in = ?pause, "a step failed");
+                let pause = jittered(backoff.next_delay());
+                tracing::warn!(service = service.name(), %error, retry_in = ?pause, "step failed");
                 Some(Instant::now() + pause)
             }
         };
@@ -161,37 +162,41 @@ async fn sleep_until_due(due: Option<Instant>) {
     }
 }
 
-/// How often the agenda is read when nothing says that it changed: a job put off by a second is still known in time.
-const LOOK: Duration = Duration::from_millis(900);
+/// How often the sweep times are read without a wake-up. Less than a second, so that a job with a delay of one second
+/// is found in time.
+const READ_INTERVAL: Duration = Duration::from_millis(900);
 
-/// How long hints gather: however many jobs begin to wait, the agenda is not read more often than this.
-const GATHER: Duration = Duration::from_millis(20);
+/// How long wake-ups are collected: the sweep times are not read more often, however many jobs are scheduled.
+const COLLECT_WAKEUPS: Duration = Duration::from_millis(20);
 
-/// Reads the agenda while this node leads: often enough, and at once when a hint says that something was put on it.
-pub(crate) async fn read_agenda(mut context: Context, agenda: watch::Sender<Option<(Instant, SweepTimes)>>) {
+/// Reads the sweep times while this node leads: periodically, and at once after a wake-up.
+pub(crate) async fn watch_sweep_times(
+    mut context: ServiceContext,
+    sweep_times: watch::Sender<Option<(Instant, SweepTimes)>>,
+) {
     let store = Arc::clone(&context.store);
-    let mut timers = store.timer_wakeups();
-    let mut back_off = BackOff::new();
-    while context.reign().await.is_some() {
-        let begun = Instant::now();
-        let answer = store.next_sweep_times().await;
-        context.board.contact(answer.as_ref().map(drop));
-        let pause = match answer {
-            Ok(read) => {
-                back_off.succeeded();
-                context.board.up(read.up);
-                agenda.send_replace(Some((begun, read)));
-                jittered(LOOK)
+    let mut wakeups = store.timer_wakeups();
+    let mut backoff = retry_backoff();
+    while context.leading().await.is_some() {
+        let read_at = Instant::now();
+        let result = store.next_sweep_times().await;
+        context.status.record_contact(result.as_ref().map(drop));
+        let pause = match result {
+            Ok(times) => {
+                backoff.reset();
+                context.status.record_uptime(times.up);
+                sweep_times.send_replace(Some((read_at, times)));
+                jittered(READ_INTERVAL)
             }
             Err(error) => {
-                tracing::warn!(%error, "could not read the agenda");
-                back_off.failed()
+                tracing::warn!(%error, "reading the sweep times failed");
+                jittered(backoff.next_delay())
             }
         };
-        // A hint that came while the agenda was read is kept; several at once are one.
-        if tokio::time::timeout(pause, timers.next()).await.is_ok() {
-            tokio::time::sleep(GATHER).await;
-            timers.drain();
+        // A wake-up during the read is kept; several are handled as one.
+        if tokio::time::timeout(pause, wakeups.next()).await.is_ok() {
+            tokio::time::sleep(COLLECT_WAKEUPS).await;
+            wakeups.drain();
         }
     }
 }

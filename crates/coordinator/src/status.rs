@@ -1,4 +1,4 @@
-//! What a node knows of itself, for health checks and metrics.
+//! The status of a node's coordinator, for health checks and metrics.
 
 use std::{
     collections::BTreeMap,
@@ -9,65 +9,66 @@ use std::{
 use orchestrix_core::NodeName;
 use orchestrix_store::{Epoch, StoreError, metrics};
 
-/// How a node stands, at one moment. Counts grow for as long as the process lives.
+/// The status of a coordinator at one moment. Counters grow until the process ends.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CoordinatorStatus {
-    /// Who leads, as far as this node knows.
+    /// The current leader, as far as this node knows.
     pub leader: Option<NodeName>,
-    /// In which epoch.
+    /// The leader's epoch.
     pub epoch: Option<Epoch>,
-    /// Whether it is this node.
+    /// Whether this node leads.
     pub leading: bool,
-    /// How often the leader has changed, as far as this node saw.
+    /// How many changes of leadership this node has seen.
     pub leader_changes: u64,
-    /// What the services did here, by name. Empty before this node first led.
+    /// The status of each service by name. Empty until this node has led.
     pub services: BTreeMap<&'static str, ServiceStatus>,
 }
 
-/// What one service did on this node.
+/// The status of one service on this node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ServiceStatus {
-    /// Steps taken, those that failed included.
+    /// Steps run, including failed ones.
     pub runs: u64,
-    /// Jobs, workers or rows that it moved or removed.
-    pub moved: u64,
+    /// Jobs, workers or rows that the steps changed or removed.
+    pub affected: u64,
     /// Steps that failed.
     pub failures: u64,
-    /// Steps that the store refused, because another node led by then. No failure: it is what the fence is for.
-    pub refused: u64,
-    /// Failures since the last step that did not fail; more than none is worth a look. None while another node leads.
-    pub failing: u64,
-    /// What the last failure was, while it lasts.
+    /// Steps that the store fenced because another node led. These are not failures.
+    pub fenced: u64,
+    /// Failures since the last successful step. Zero while another node leads.
+    pub consecutive_failures: u64,
+    /// The latest error, while the service keeps failing.
     pub error: Option<String>,
-    /// How late the latest step began.
+    /// How late the latest step started.
     pub lag: Duration,
-    /// The longest that one began late.
+    /// The largest lag of any step.
     pub max_lag: Duration,
-    /// How long all steps took together.
-    pub took: Duration,
+    /// The total duration of all steps.
+    pub total_time: Duration,
 }
 
 impl CoordinatorStatus {
-    /// Whether somebody leads and no service of this node keeps failing.
+    /// Whether there is a leader and no service of this node keeps failing.
     pub fn is_healthy(&self) -> bool {
-        self.leader.is_some() && self.services.values().all(|service| service.failing == 0)
+        self.leader.is_some() && self.services.values().all(|service| service.consecutive_failures == 0)
     }
 }
 
-/// Where the parts of a node write down how they do.
+/// Records the status that [`Coordinator::status`](crate::Coordinator::status) returns, and the availability of the
+/// store.
 #[derive(Debug, Default)]
-pub(crate) struct Board(Mutex<Inner>);
+pub(crate) struct StatusRecorder(Mutex<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
     status: CoordinatorStatus,
-    /// The store did not answer the last time it was asked.
-    away: bool,
-    /// Since when it can be reached, if there was a time when it could not.
-    back: Option<Instant>,
+    /// Whether the latest call found the store unavailable.
+    unavailable: bool,
+    /// When the latest outage ended, if there was one.
+    available_since: Option<Instant>,
 }
 
-impl Board {
+impl StatusRecorder {
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -76,15 +77,15 @@ impl Board {
         self.lock().status.clone()
     }
 
-    pub(crate) fn leads(&self, node: &NodeName, epoch: Epoch) {
-        self.led_by(Some(node.clone()), epoch, true);
+    pub(crate) fn leading(&self, node: &NodeName, epoch: Epoch) {
+        self.set_leader(Some(node.clone()), epoch, true);
     }
 
-    pub(crate) fn follows(&self, leader: Option<NodeName>, epoch: Epoch) {
-        self.led_by(leader, epoch, false);
+    pub(crate) fn following(&self, leader: Option<NodeName>, epoch: Epoch) {
+        self.set_leader(leader, epoch, false);
     }
 
-    fn led_by(&self, leader: Option<NodeName>, epoch: Epoch, leading: bool) {
+    fn set_leader(&self, leader: Option<NodeName>, epoch: Epoch, leading: bool) {
         let status = &mut self.lock().status;
         if status.epoch != Some(epoch) {
             status.leader_changes += 1;
@@ -95,66 +96,71 @@ impl Board {
         status.leading = leading;
     }
 
-    /// Nobody leads, as far as this node knows.
-    pub(crate) fn unled(&self) {
+    /// Records that no leader is known.
+    pub(crate) fn no_leader(&self) {
         let status = &mut self.lock().status;
         status.leader = None;
         status.leading = false;
     }
 
-    /// Takes note of a step.
-    pub(crate) fn ran(&self, service: &'static str, lag: Duration, took: Duration, answer: Result<usize, &StoreError>) {
+    pub(crate) fn record_step(
+        &self,
+        service: &'static str,
+        lag: Duration,
+        took: Duration,
+        result: Result<usize, &StoreError>,
+    ) {
         let mut inner = self.lock();
         let status = inner.status.services.entry(service).or_default();
         status.runs += 1;
         status.lag = lag;
         status.max_lag = status.max_lag.max(lag);
-        status.took += took;
-        match answer {
-            Ok(moved) => {
-                status.moved += moved as u64;
-                status.failing = 0;
+        status.total_time += took;
+        match result {
+            Ok(affected) => {
+                status.affected += affected as u64;
+                status.consecutive_failures = 0;
                 status.error = None;
             }
-            Err(StoreError::Deposed { .. }) => status.refused += 1,
+            Err(StoreError::Deposed { .. }) => status.fenced += 1,
             Err(error) => {
                 status.failures += 1;
-                status.failing += 1;
+                status.consecutive_failures += 1;
                 status.error = Some(error.to_string());
             }
         }
     }
 
-    /// A service has nothing to do here any more: what made it fail is not this node's to mend.
-    pub(crate) fn rests(&self, service: &'static str) {
+    /// Clears a service's failures when this node stops leading: its health no longer depends on them.
+    pub(crate) fn clear_failures(&self, service: &'static str) {
         if let Some(status) = self.lock().status.services.get_mut(service) {
-            status.failing = 0;
+            status.consecutive_failures = 0;
             status.error = None;
         }
     }
 
-    /// Takes note of whether the store can be reached.
-    pub(crate) fn contact(&self, answer: Result<(), &StoreError>) {
+    /// Records whether a call found the store available.
+    pub(crate) fn record_contact(&self, result: Result<(), &StoreError>) {
         let mut inner = self.lock();
-        match answer {
-            Err(StoreError::Unavailable(_)) => inner.away = true,
-            _ if inner.away => {
-                inner.away = false;
-                inner.back = Some(Instant::now());
+        match result {
+            Err(StoreError::Unavailable(_)) => inner.unavailable = true,
+            _ if inner.unavailable => {
+                inner.unavailable = false;
+                inner.available_since = Some(Instant::now());
             }
             _ => {}
         }
     }
 
-    /// Takes note of how long the database has been up, if it says.
-    pub(crate) fn up(&self, up: Option<Duration>) {
-        let since = up.and_then(|up| Instant::now().checked_sub(up));
+    /// Records how long the database has been running, if the store knows.
+    pub(crate) fn record_uptime(&self, uptime: Option<Duration>) {
+        let since = uptime.and_then(|uptime| Instant::now().checked_sub(uptime));
         let mut inner = self.lock();
-        inner.back = inner.back.max(since);
+        inner.available_since = inner.available_since.max(since);
     }
 
-    /// How long the store can have been reached without a break, as far as anybody knows of one.
-    pub(crate) fn reachable_for(&self) -> Option<Duration> {
-        self.lock().back.map(|back| back.elapsed())
+    /// How long the store has been available since its latest known outage. `None` if no outage is known.
+    pub(crate) fn available_for(&self) -> Option<Duration> {
+        self.lock().available_since.map(|since| since.elapsed())
     }
 }

@@ -106,7 +106,7 @@ fn paused_queues(queues: &[QueueDepth]) -> Check {
 fn unserved_jobs(snapshot: &StoreSnapshot) -> Check {
     const NAME: &str = "unserved-jobs";
     let workers: Vec<WorkerView> = snapshot.workers.iter().cloned().map(WorkerView::from).collect();
-    let is_unserved = |queue, job_type| !workers.iter().any(|worker| worker.takes(queue, job_type));
+    let is_unserved = |queue, job_type| !workers.iter().any(|worker| worker.serves(queue, job_type));
     let lanes = snapshot.lanes.iter().filter(|(queue, job_type)| is_unserved(queue, job_type));
     let lanes: Vec<String> = lanes.map(|(queue, job_type)| format!("{job_type} in {queue}")).collect();
     if lanes.is_empty() {

@@ -1,4 +1,4 @@
-//! Everything that `#[job(…)]` can say, read and checked.
+//! Parses and validates the arguments of `#[job(…)]`.
 
 use std::ops::RangeInclusive;
 
@@ -9,10 +9,10 @@ use syn::{
 };
 
 use crate::{
+    arguments::{self, Argument, ArgumentList},
     duration::DAY,
-    items::{self, Item, Items},
+    errors::Errors,
     name::Alphabet,
-    problems::Problems,
     retry::{self, Retry},
     value::{self, Bounds, Millis},
 };
@@ -31,17 +31,17 @@ enum Key {
     Crate,
 }
 
-const KEYS: &[Item<Key>] = &[
-    Item { key: Key::Type, name: "type", form: r#"type = "send-email""# },
-    Item { key: Key::Queue, name: "queue", form: r#"queue = "mail""# },
-    Item { key: Key::Priority, name: "priority", form: "priority = 5" },
-    Item { key: Key::MaxAttempts, name: "max_attempts", form: "max_attempts = 3" },
-    Item { key: Key::Timeout, name: "timeout", form: r#"timeout = "30s""# },
-    Item { key: Key::Lease, name: "lease", form: r#"lease = "1m""# },
-    Item { key: Key::Retry, name: "retry", form: retry::FORM },
-    Item { key: Key::Tags, name: "tags", form: r#"tags = ["a", "b"]"# },
-    Item { key: Key::Output, name: "output", form: "output = Report" },
-    Item { key: Key::Crate, name: "crate", form: "crate = path" },
+const KEYS: &[Argument<Key>] = &[
+    Argument { key: Key::Type, name: "type", form: r#"type = "send-email""# },
+    Argument { key: Key::Queue, name: "queue", form: r#"queue = "mail""# },
+    Argument { key: Key::Priority, name: "priority", form: "priority = 5" },
+    Argument { key: Key::MaxAttempts, name: "max_attempts", form: "max_attempts = 3" },
+    Argument { key: Key::Timeout, name: "timeout", form: r#"timeout = "30s""# },
+    Argument { key: Key::Lease, name: "lease", form: r#"lease = "1m""# },
+    Argument { key: Key::Retry, name: "retry", form: retry::FORM },
+    Argument { key: Key::Tags, name: "tags", form: r#"tags = ["a", "b"]"# },
+    Argument { key: Key::Output, name: "output", form: "output = Report" },
+    Argument { key: Key::Crate, name: "crate", form: "crate = path" },
 ];
 
 pub(crate) const PRIORITY: RangeInclusive<i16> = -1000..=1000;
@@ -50,7 +50,7 @@ pub(crate) const TIMEOUT: Bounds = Bounds { range: 1..=30 * DAY, text: "from 1ms
 pub(crate) const LEASE: Bounds = Bounds { range: 1000..=DAY, text: "from 1s to 1d" };
 pub(crate) const MAX_TAGS: usize = 32;
 
-/// What was given.
+/// The parsed arguments.
 #[derive(Default)]
 pub(crate) struct Attributes {
     pub(crate) job_type: Option<LitStr>,
@@ -66,25 +66,25 @@ pub(crate) struct Attributes {
 }
 
 impl Attributes {
-    /// Reads every `#[job(…)]` among the attributes of a type, as if they were one.
-    pub(crate) fn read(attributes: &[Attribute], problems: &mut Problems) -> Self {
-        let mut given = Self::default();
-        let mut items = Items::new(KEYS);
+    /// Parses every `#[job(…)]` of a type, as if they were one.
+    pub(crate) fn parse(attributes: &[Attribute], errors: &mut Errors) -> Self {
+        let mut parsed = Self::default();
+        let mut arguments = ArgumentList::new(KEYS);
         for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("job")) {
-            let mut inside = Problems::default();
+            let mut list_errors = Errors::default();
             let list = attribute.parse_args_with(|input: ParseStream<'_>| {
-                items.read(input, &mut inside, |item, input| given.read_item(item, input));
+                arguments.read(input, &mut list_errors, |argument, input| parsed.parse_argument(argument, input));
                 Ok(())
             });
-            problems.keep(inside.finish());
-            problems.keep(list);
+            errors.ok(list_errors.finish());
+            errors.ok(list);
         }
-        given
+        parsed
     }
 
-    fn read_item(&mut self, item: &Item<Key>, input: ParseStream<'_>) -> Result<()> {
-        let name = item.name;
-        match item.key {
+    fn parse_argument(&mut self, argument: &Argument<Key>, input: ParseStream<'_>) -> Result<()> {
+        let name = argument.name;
+        match argument.key {
             Key::Type => self.job_type = Some(value::name(name, input, Alphabet::WithColon)?),
             Key::Queue => self.queue = Some(value::name(name, input, Alphabet::Plain)?),
             Key::Priority => self.priority = Some(value::integer(name, input, &PRIORITY)?),
@@ -94,18 +94,18 @@ impl Attributes {
             Key::Retry => {
                 let parts;
                 parenthesized!(parts in input);
-                self.retry = Some(Retry::read(&parts)?);
+                self.retry = Some(Retry::parse(&parts)?);
             }
             Key::Tags => self.tags = Some(tags(input)?),
-            Key::Output => self.output = Some(or_expected("a type", input, Type::parse)?),
-            Key::Crate => self.krate = Some(or_expected("a path", input, Path::parse_mod_style)?),
+            Key::Output => self.output = Some(parse_or_expect("a type", input, Type::parse)?),
+            Key::Crate => self.krate = Some(parse_or_expect("a path", input, Path::parse_mod_style)?),
         }
         Ok(())
     }
 }
 
-// Where there is none at all, the parser would list the twenty tokens that it may begin with.
-fn or_expected<T>(what: &str, input: ParseStream<'_>, parse: fn(ParseStream<'_>) -> Result<T>) -> Result<T> {
+/// Parses a type or a path. If there is none, reports `expected …` instead of the twenty tokens that could start one.
+fn parse_or_expect<T>(what: &str, input: ParseStream<'_>, parse: fn(ParseStream<'_>) -> Result<T>) -> Result<T> {
     if input.is_empty() || input.peek(Lit) || input.peek(Token![,]) {
         return Err(Error::new(input.span(), format!("expected {what}")));
     }
@@ -119,18 +119,19 @@ fn tags(input: ParseStream<'_>) -> Result<Vec<LitStr>> {
     let list;
     bracketed!(list in input);
     let mut tags: Vec<LitStr> = Vec::new();
-    let mut problems = Problems::default();
-    items::each(&list, &mut problems, |input, problems| {
+    let mut errors = Errors::default();
+    arguments::for_each_value(&list, &mut errors, |input, errors| {
         let tag = value::name("tags", input, Alphabet::WithColon)?;
-        if tags.iter().any(|known| known.value() == tag.value()) {
-            problems.add(Error::new(tag.span(), format!("the tag {:?} is given twice", tag.value())));
+        if tags.iter().any(|other| other.value() == tag.value()) {
+            errors.add(Error::new(tag.span(), format!("the tag {:?} is given twice", tag.value())));
         }
         tags.push(tag);
         Ok(())
     });
-    if let Some(over) = tags.get(MAX_TAGS) {
-        problems.add(Error::new(over.span(), format!("`tags` may hold at most {MAX_TAGS}, holds {}", tags.len())));
+    if let Some(excess) = tags.get(MAX_TAGS) {
+        errors
+            .add(Error::new(excess.span(), format!("`tags` must have at most {MAX_TAGS} entries, has {}", tags.len())));
     }
-    problems.finish()?;
+    errors.finish()?;
     Ok(tags)
 }

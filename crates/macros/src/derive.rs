@@ -1,4 +1,4 @@
-//! From the tokens of a type to its `impl Job`, or to everything that is wrong with it.
+//! Turns the tokens of a type into its `impl Job`, or into all errors.
 
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
@@ -8,22 +8,22 @@ use syn::{
 
 use crate::{
     attributes::Attributes,
+    errors::Errors,
     name::{self, Alphabet},
-    problems::Problems,
 };
 
 /// Expands the derive.
 pub(crate) fn expand(input: TokenStream) -> Result<TokenStream> {
     let input: DeriveInput = syn::parse2(input)?;
-    let mut problems = Problems::default();
-    check_shape(&input, &mut problems);
-    let given = Attributes::read(&input.attrs, &mut problems);
-    let job_type = given.job_type.clone().unwrap_or_else(|| own_name(&input.ident, &mut problems));
-    problems.finish()?;
-    Ok(implementation(&input, &given, &job_type))
+    let mut errors = Errors::default();
+    check_shape(&input, &mut errors);
+    let attributes = Attributes::parse(&input.attrs, &mut errors);
+    let job_type = attributes.job_type.clone().unwrap_or_else(|| default_job_type(&input.ident, &mut errors));
+    errors.finish()?;
+    Ok(implementation(&input, &attributes, &job_type))
 }
 
-fn check_shape(input: &DeriveInput, problems: &mut Problems) {
+fn check_shape(input: &DeriveInput, errors: &mut Errors) {
     for parameter in &input.generics.params {
         let name = match parameter {
             GenericParam::Type(parameter) => parameter.ident.to_string(),
@@ -31,62 +31,63 @@ fn check_shape(input: &DeriveInput, problems: &mut Problems) {
             GenericParam::Const(_) => continue,
         };
         let message =
-            format!("a job cannot be generic over `{name}`: one job type is one kind of payload, which owns its data");
-        problems.add(Error::new_spanned(parameter, message));
+            format!("a job cannot be generic over `{name}`: a job type has one payload type, which owns its data");
+        errors.add(Error::new_spanned(parameter, message));
     }
     match &input.data {
-        Data::Struct(data) => check_fields(&data.fields, problems),
+        Data::Struct(data) => check_fields(&data.fields, errors),
         Data::Enum(data) => {
             for variant in &data.variants {
-                check_place(&variant.attrs, "variant", problems);
-                check_fields(&variant.fields, problems);
+                reject_job_attribute(&variant.attrs, "variant", errors);
+                check_fields(&variant.fields, errors);
             }
         }
-        Data::Union(data) => problems.add(Error::new(
+        Data::Union(data) => errors.add(Error::new(
             data.union_token.span,
-            "a union cannot be a job: nothing says which of its fields is the payload; use a struct or an enum",
+            "a union cannot be a job, because it does not say which field is the payload; use a struct or an enum",
         )),
     }
 }
 
-fn check_fields(fields: &Fields, problems: &mut Problems) {
+fn check_fields(fields: &Fields, errors: &mut Errors) {
     for field in fields {
-        check_place(&field.attrs, "field", problems);
+        reject_job_attribute(&field.attrs, "field", errors);
     }
 }
 
-// The compiler lets the attribute stand anywhere inside the type, where it would be passed over in silence.
-fn check_place(attributes: &[Attribute], place: &str, problems: &mut Problems) {
+/// Rejects `#[job(…)]` inside the type. The compiler would accept it there and the derive would ignore it.
+fn reject_job_attribute(attributes: &[Attribute], place: &str, errors: &mut Errors) {
     for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("job")) {
-        problems.add(Error::new_spanned(attribute, format!("`#[job(...)]` belongs on the type, not on a {place}")));
+        errors.add(Error::new_spanned(attribute, format!("`#[job(...)]` belongs on the type, not on a {place}")));
     }
 }
 
-fn own_name(ident: &Ident, problems: &mut Problems) -> LitStr {
+fn default_job_type(ident: &Ident, errors: &mut Errors) -> LitStr {
     let name = ident.unraw().to_string();
     if let Err(problem) = name::check(&name, Alphabet::WithColon) {
         let message =
-            format!("this name cannot be the job type, which {problem}; give another with `#[job(type = \"...\")]`");
-        problems.add(Error::new(ident.span(), message));
+            format!("this name cannot be the job type, which {problem}; set another with `#[job(type = \"...\")]`");
+        errors.add(Error::new(ident.span(), message));
     }
     LitStr::new(&name, ident.span())
 }
 
-fn implementation(input: &DeriveInput, given: &Attributes, job_type: &LitStr) -> TokenStream {
-    let krate = given.krate.clone().unwrap_or_else(|| parse_quote!(::orchestrix));
-    let output = given.output.clone().unwrap_or_else(|| parse_quote!(()));
+fn implementation(input: &DeriveInput, attributes: &Attributes, job_type: &LitStr) -> TokenStream {
+    let krate = attributes.krate.clone().unwrap_or_else(|| parse_quote!(::orchestrix));
+    let output = attributes.output.clone().unwrap_or_else(|| parse_quote!(()));
     let ident = &input.ident;
     let (parameters, arguments, bounds) = input.generics.split_for_impl();
 
-    let queue = given.queue.as_ref().map(|queue| quote!(queue: #queue,));
-    let priority = given.priority.map(Literal::i16_unsuffixed).map(|priority| quote!(priority: #priority,));
-    let max_attempts = given.max_attempts.map(Literal::u16_unsuffixed).map(|attempts| quote!(max_attempts: #attempts,));
-    let timeout = given.timeout.as_ref().map(|timeout| quote!(timeout: ::core::option::Option::Some(#timeout),));
-    let lease = given.lease.as_ref().map(|lease| quote!(lease: #lease,));
-    let retry = given.retry.as_ref().map(|retry| retry.expression(&krate)).map(|retry| quote!(retry: #retry,));
-    let tags = given.tags.as_ref().map(|tags| quote!(tags: &[#(#tags),*],));
+    let queue = attributes.queue.as_ref().map(|queue| quote!(queue: #queue,));
+    let priority = attributes.priority.map(Literal::i16_unsuffixed).map(|priority| quote!(priority: #priority,));
+    let max_attempts =
+        attributes.max_attempts.map(Literal::u16_unsuffixed).map(|attempts| quote!(max_attempts: #attempts,));
+    let timeout = attributes.timeout.as_ref().map(|timeout| quote!(timeout: ::core::option::Option::Some(#timeout),));
+    let lease = attributes.lease.as_ref().map(|lease| quote!(lease: #lease,));
+    let retry = attributes.retry.as_ref().map(|retry| retry.expression(&krate)).map(|retry| quote!(retry: #retry,));
+    let tags = attributes.tags.as_ref().map(|tags| quote!(tags: &[#(#tags),*],));
 
-    // Whoever gives everything leaves nothing to the rest, which clippy would hold against the caller.
+    // If every field is given, clippy would warn the caller about `..NEW`.
     quote! {
         #[automatically_derived]
         #[allow(clippy::needless_update)]

@@ -1,6 +1,6 @@
-//! Durations as people write them: `30s`, `1.5h`, `250ms`. Exact, in whole milliseconds; nothing is rounded.
+//! Parses durations such as `30s`, `1.5h` and `250ms` into whole milliseconds, without rounding.
 
-/// What may follow the number, and how many milliseconds it stands for.
+/// The units and their milliseconds.
 const UNITS: [(&str, u64); 5] = [("ms", 1), ("s", 1000), ("m", 60 * 1000), ("h", HOUR), ("d", DAY)];
 
 /// An hour in milliseconds.
@@ -8,25 +8,25 @@ pub(crate) const HOUR: u64 = 3600 * 1000;
 /// A day in milliseconds.
 pub(crate) const DAY: u64 = 24 * HOUR;
 
-// No unit has more than ten factors of two or of five, so a fraction with more digits (its last not 0) is never whole.
+// No unit has more than ten factors of two or of five, so a longer fraction (without trailing zeros) is never whole.
 const MAX_FRACTION: usize = 10;
 
-/// Why a text is no duration; the end of a sentence that begins with the text.
+/// Why a text is no duration. The message continues a sentence that starts with the text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum DurationError {
-    #[error("is no duration: write a number and one of ms, s, m, h, d, such as \"30s\"")]
+    #[error("is not a duration: write a number and a unit (ms, s, m, h, d), such as \"30s\"")]
     NoNumber,
-    #[error("lacks a unit: one of ms, s, m, h, d")]
+    #[error("has no unit: add one of ms, s, m, h, d")]
     NoUnit,
-    #[error("has an unknown unit `{0}`: it must be one of ms, s, m, h, d")]
+    #[error("has the unknown unit `{0}`: use one of ms, s, m, h, d")]
     UnknownUnit(String),
-    #[error("does not come to whole milliseconds")]
+    #[error("is not a whole number of milliseconds")]
     NotWhole,
     #[error("is too long")]
     TooLong,
 }
 
-/// The milliseconds that a text stands for.
+/// Parses a duration into milliseconds.
 pub(crate) fn millis(text: &str) -> Result<u64, DurationError> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
@@ -65,7 +65,7 @@ mod tests {
     use super::{DurationError::*, *};
 
     #[test]
-    fn every_unit_counts_in_milliseconds() {
+    fn every_unit_converts_to_milliseconds() {
         let read = ["7ms", "7s", "7m", "7h", "7d", "0s", "007s"].map(|text| millis(text).unwrap());
         assert_eq!(read, [7, 7_000, 420_000, 25_200_000, 604_800_000, 0, 7_000]);
     }
@@ -78,20 +78,20 @@ mod tests {
             read,
             [1500, 1, 15_000, 1, 1500, 100].map(Ok).into_iter().chain([Err(NotWhole)]).collect::<Vec<_>>()[..]
         );
-        // 1/1024 of a day ends in the tenth digit, the longest fraction that is whole.
+        // 1/1024 of a day has ten decimal digits, the longest fraction that is whole.
         assert_eq!(millis("0.0009765625d"), Ok(84_375));
         assert_eq!(millis("0.9990234375d"), Ok(DAY - 84_375));
     }
 
     #[test]
-    fn what_is_not_whole_is_refused_and_not_rounded() {
+    fn fractions_of_a_millisecond_are_errors_and_not_rounded() {
         for text in ["0.5ms", "1.0005s", "0.00000000001d", "0.3333333333h", "1.99999999999999999999999999s"] {
             assert_eq!(millis(text), Err(NotWhole), "{text}");
         }
     }
 
     #[test]
-    fn what_is_no_duration_says_why() {
+    fn invalid_durations_report_the_reason() {
         for text in ["", "s", ".5s", "1.s", "1..5s", "1.2.3s", "-1s", "+1s", " 1s", ".", "abc"] {
             assert_eq!(millis(text), Err(NoNumber), "{text:?}");
         }
@@ -112,12 +112,12 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_text_overflows_nothing() {
+    fn large_numbers_do_not_overflow() {
         assert_eq!(millis("18446744073709551615ms"), Ok(u64::MAX));
         for text in ["18446744073709551616ms", "18446744073709551615s", "99999999999999999999999d"] {
             assert_eq!(millis(text), Err(TooLong), "{text}");
         }
-        // The whole part fits, and the fraction is what takes it over.
+        // The whole part fits and the fraction overflows.
         assert_eq!(millis("18446744073709551.615s"), Ok(u64::MAX));
         assert_eq!(millis("18446744073709551.616s"), Err(TooLong));
     }

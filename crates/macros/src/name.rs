@@ -1,9 +1,9 @@
-//! The rules for names, as `orchestrix-core` has them.
+//! The rules for names, as in `orchestrix-core`.
 
 /// The longest name, in characters.
 pub(crate) const MAX: usize = 128;
 
-/// What a name may be made of.
+/// The characters that a name may contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Alphabet {
     /// Queues.
@@ -13,7 +13,7 @@ pub(crate) enum Alphabet {
 }
 
 impl Alphabet {
-    fn holds(self, c: char) -> bool {
+    fn contains(self, c: char) -> bool {
         c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-') || (self == Self::WithColon && c == ':')
     }
 
@@ -25,13 +25,13 @@ impl Alphabet {
     }
 }
 
-/// Says what is wrong with a name, as the end of a sentence that begins with what it names.
+/// Validates a name. The message continues a sentence that starts with the field.
 pub(crate) fn check(text: &str, alphabet: Alphabet) -> Result<(), String> {
     let length = text.chars().count();
     if length == 0 || length > MAX {
         return Err(format!("must have 1 to {MAX} characters, has {length}"));
     }
-    match text.chars().find(|c| !alphabet.holds(*c)) {
+    match text.chars().find(|c| !alphabet.contains(*c)) {
         Some(bad) => Err(format!("may hold only {}, not {bad:?}", alphabet.text())),
         None => Ok(()),
     }
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_judged_as_the_core_judges_them() {
+    fn names_are_validated_like_in_the_core() {
         let ascii = (0u8..128).map(|byte| char::from(byte).to_string());
         let others = ["", "a", "é", "名", "mail-1_x.y", "billing:eu", "two words", "a\u{200b}"].map(String::from);
         let lengths = [MAX - 1, MAX, MAX + 1].map(|length| "x".repeat(length));

@@ -1,4 +1,4 @@
-//! `retry(…)`: what `RetryPolicy::check` of `orchestrix-core` demands, with its defaults for the parts not given.
+//! Parses and validates `retry(…)` by the rules and defaults of `RetryPolicy` in `orchestrix-core`.
 
 use std::ops::RangeInclusive;
 
@@ -7,13 +7,13 @@ use quote::{ToTokens, quote};
 use syn::{Path, Result, parse::ParseStream};
 
 use crate::{
+    arguments::{Argument, ArgumentList},
     duration::{DAY, HOUR},
-    items::{Item, Items},
-    problems::Problems,
+    errors::Errors,
     value::{self, Bounds, Millis},
 };
 
-/// How `retry` is written.
+/// An example of `retry(…)`.
 pub(crate) const FORM: &str = r#"retry(base = "1s", multiplier = 2.0, max = "1h", jitter = 0.1)"#;
 
 enum Part {
@@ -23,22 +23,22 @@ enum Part {
     Jitter,
 }
 
-const PARTS: &[Item<Part>] = &[
-    Item { key: Part::Base, name: "base", form: r#"base = "1s""# },
-    Item { key: Part::Multiplier, name: "multiplier", form: "multiplier = 2.0" },
-    Item { key: Part::Max, name: "max", form: r#"max = "1h""# },
-    Item { key: Part::Jitter, name: "jitter", form: "jitter = 0.1" },
+const PARTS: &[Argument<Part>] = &[
+    Argument { key: Part::Base, name: "base", form: r#"base = "1s""# },
+    Argument { key: Part::Multiplier, name: "multiplier", form: "multiplier = 2.0" },
+    Argument { key: Part::Max, name: "max", form: r#"max = "1h""# },
+    Argument { key: Part::Jitter, name: "jitter", form: "jitter = 0.1" },
 ];
 
 const DELAY: Bounds = Bounds { range: 0..=30 * DAY, text: "at most 30d" };
 const MULTIPLIER: RangeInclusive<f64> = 1.0..=100.0;
 const JITTER: RangeInclusive<f64> = 0.0..=1.0;
 
-// What the other of the two is compared with when only one is given.
+// The default that `base` or `max` is compared with if only the other is given.
 const DEFAULT_BASE: u64 = 1000;
 const DEFAULT_MAX: u64 = HOUR;
 
-/// The parts that were given.
+/// The parsed parts.
 #[derive(Default)]
 pub(crate) struct Retry {
     base: Option<Millis>,
@@ -48,17 +48,17 @@ pub(crate) struct Retry {
 }
 
 impl Retry {
-    /// Reads what stands between the parentheses.
-    pub(crate) fn read(input: ParseStream<'_>) -> Result<Self> {
+    /// Parses the input between the parentheses.
+    pub(crate) fn parse(input: ParseStream<'_>) -> Result<Self> {
         let mut retry = Self::default();
-        let mut problems = Problems::default();
-        Items::new(PARTS).read(input, &mut problems, |part, input| retry.read_part(part, input));
-        problems.finish()?;
+        let mut errors = Errors::default();
+        ArgumentList::new(PARTS).read(input, &mut errors, |part, input| retry.parse_part(part, input));
+        errors.finish()?;
         retry.check()?;
         Ok(retry)
     }
 
-    fn read_part(&mut self, part: &Item<Part>, input: ParseStream<'_>) -> Result<()> {
+    fn parse_part(&mut self, part: &Argument<Part>, input: ParseStream<'_>) -> Result<()> {
         match part.key {
             Part::Base => self.base = Some(value::millis(part.name, input, &DELAY)?),
             Part::Multiplier => self.multiplier = Some(value::number(part.name, input, &MULTIPLIER)?),
@@ -74,16 +74,16 @@ impl Retry {
                 Err(max.error(format!("`max` must be at least `base`, which is {}", base.literal.value())))
             }
             (Some(base), None) if base.value > DEFAULT_MAX => {
-                Err(base.error("`base` must be at most `max`, which is 1h unless given"))
+                Err(base.error("`base` must be at most `max`, which defaults to 1h"))
             }
             (None, Some(max)) if max.value < DEFAULT_BASE => {
-                Err(max.error("`max` must be at least `base`, which is 1s unless given"))
+                Err(max.error("`max` must be at least `base`, which defaults to 1s"))
             }
             _ => Ok(()),
         }
     }
 
-    /// The policy as an expression.
+    /// The policy as an expression of the generated code.
     pub(crate) fn expression(&self, krate: &Path) -> TokenStream {
         let millis = |part: &Option<Millis>| part.as_ref().map(ToTokens::to_token_stream);
         let number = |part: Option<f64>| part.map(|number| Literal::f64_unsuffixed(number).into_token_stream());
@@ -109,17 +109,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_core_has_the_same_limits_and_defaults() {
+    fn limits_and_defaults_equal_those_of_the_core() {
         let default = RetryPolicy::default();
         assert_eq!(u128::from(DEFAULT_BASE), default.base.as_millis());
         assert_eq!(u128::from(DEFAULT_MAX), default.max.as_millis());
         assert_eq!(u128::from(*DELAY.range.end()), RetryPolicy::MAX_DELAY.as_millis());
 
-        let taken = |retry| NewJob { retry, ..NewJob::new(JobType::new("t").unwrap()) }.validate().is_ok();
+        let is_valid = |retry| NewJob { retry, ..NewJob::new(JobType::new("t").unwrap()) }.validate().is_ok();
         let edges =
             |range: &RangeInclusive<f64>| [range.start() - 0.01, *range.start(), *range.end(), range.end() + 0.01];
-        let multipliers = edges(&MULTIPLIER).map(|multiplier| taken(RetryPolicy { multiplier, ..default }));
-        let jitters = edges(&JITTER).map(|jitter| taken(RetryPolicy { jitter, ..default }));
+        let multipliers = edges(&MULTIPLIER).map(|multiplier| is_valid(RetryPolicy { multiplier, ..default }));
+        let jitters = edges(&JITTER).map(|jitter| is_valid(RetryPolicy { jitter, ..default }));
         assert_eq!((multipliers, jitters), ([false, true, true, false], [false, true, true, false]));
     }
 }

@@ -1,4 +1,4 @@
-//! Single values, checked as they are read. An error stands at the literal.
+//! Parses and validates single values. Errors point at the literal.
 
 use std::{any::type_name, fmt::Display, ops::RangeInclusive, str::FromStr};
 
@@ -11,26 +11,26 @@ use crate::{
     name::{self, Alphabet},
 };
 
-/// The bounds of a duration, in milliseconds and in words.
+/// The bounds of a duration, in milliseconds and as text.
 pub(crate) struct Bounds {
     pub(crate) range: RangeInclusive<u64>,
     pub(crate) text: &'static str,
 }
 
-/// A duration and where it was written.
+/// A duration and its literal.
 pub(crate) struct Millis {
     pub(crate) value: u64,
     pub(crate) literal: LitStr,
 }
 
 impl Millis {
-    /// An error at the literal.
+    /// An error that points at the literal.
     pub(crate) fn error(&self, message: impl Display) -> Error {
         Error::new(self.literal.span(), message)
     }
 }
 
-/// As an expression of the generated code.
+// The duration as an expression of the generated code.
 impl ToTokens for Millis {
     fn to_tokens(&self, tokens: &mut TokenStream) {
         let millis = Literal::u64_unsuffixed(self.value);
@@ -38,7 +38,7 @@ impl ToTokens for Millis {
     }
 }
 
-/// A string literal that keeps the rules for names.
+/// Parses a string literal that is a valid name.
 pub(crate) fn name(field: &str, input: ParseStream<'_>, alphabet: Alphabet) -> Result<LitStr> {
     let literal = string(input)?;
     match name::check(&literal.value(), alphabet) {
@@ -47,7 +47,7 @@ pub(crate) fn name(field: &str, input: ParseStream<'_>, alphabet: Alphabet) -> R
     }
 }
 
-/// A string literal that is a duration within bounds.
+/// Parses a string literal that is a duration within bounds.
 pub(crate) fn millis(field: &str, input: ParseStream<'_>, bounds: &Bounds) -> Result<Millis> {
     let literal = string(input)?;
     let text = literal.value();
@@ -59,46 +59,46 @@ pub(crate) fn millis(field: &str, input: ParseStream<'_>, bounds: &Bounds) -> Re
     Ok(Millis { value, literal })
 }
 
-/// An integer literal within a range, negative ones too.
+/// Parses an integer literal within a range, with an optional minus.
 pub(crate) fn integer<T>(field: &str, input: ParseStream<'_>, range: &RangeInclusive<T>) -> Result<T>
 where
     T: FromStr + PartialOrd + Display,
 {
     const EXPECTED: &str = "expected an integer";
-    let signed = Signed::read(input, EXPECTED)?;
+    let signed = Signed::parse(input, EXPECTED)?;
     match &signed.literal {
-        Lit::Int(digits) => signed.within(field, digits.base10_digits(), type_name::<T>(), range),
+        Lit::Int(digits) => signed.parse_in_range(field, digits.base10_digits(), type_name::<T>(), range),
         _ => Err(signed.error(EXPECTED)),
     }
 }
 
-/// A number within a range, with or without a decimal point.
+/// Parses a number within a range, with or without a decimal point.
 pub(crate) fn number(field: &str, input: ParseStream<'_>, range: &RangeInclusive<f64>) -> Result<f64> {
     const EXPECTED: &str = "expected a number";
-    let signed = Signed::read(input, EXPECTED)?;
+    let signed = Signed::parse(input, EXPECTED)?;
     match &signed.literal {
-        Lit::Int(digits) => signed.within(field, digits.base10_digits(), "f64", range),
-        Lit::Float(digits) => signed.within(field, digits.base10_digits(), "f64", range),
+        Lit::Int(digits) => signed.parse_in_range(field, digits.base10_digits(), "f64", range),
+        Lit::Float(digits) => signed.parse_in_range(field, digits.base10_digits(), "f64", range),
         _ => Err(signed.error(EXPECTED)),
     }
 }
 
-// A literal that holds its own sign would be underlined at the sign only.
+/// A number with its sign. An error must span both: the compiler would underline only the sign of a negative literal.
 struct Signed {
     minus: Option<Token![-]>,
     literal: Lit,
 }
 
 impl Signed {
-    fn read(input: ParseStream<'_>, expected: &str) -> Result<Self> {
+    fn parse(input: ParseStream<'_>, expected: &str) -> Result<Self> {
         Ok(Self { minus: input.parse()?, literal: literal(input, expected)? })
     }
 
-    fn within<T>(&self, field: &str, digits: &str, kind: &str, range: &RangeInclusive<T>) -> Result<T>
+    fn parse_in_range<T>(&self, field: &str, digits: &str, kind: &str, range: &RangeInclusive<T>) -> Result<T>
     where
         T: FromStr + PartialOrd + Display,
     {
-        suffix(&self.literal, kind)?;
+        check_suffix(&self.literal, kind)?;
         let text = format!("{}{digits}", if self.minus.is_some() { "-" } else { "" });
         text.parse().ok().filter(|value| range.contains(value)).ok_or_else(|| {
             self.error(format!("`{field}` must be from {} to {}, not {text}", range.start(), range.end()))
@@ -111,11 +111,11 @@ impl Signed {
     }
 }
 
-/// A string literal.
+/// Parses a string literal without a suffix.
 pub(crate) fn string(input: ParseStream<'_>) -> Result<LitStr> {
     const EXPECTED: &str = "expected a string literal";
     let literal = literal(input, EXPECTED)?;
-    suffix(&literal, "")?;
+    check_suffix(&literal, "")?;
     match literal {
         Lit::Str(text) => Ok(text),
         other => Err(Error::new(other.span(), EXPECTED)),
@@ -127,7 +127,7 @@ fn literal(input: ParseStream<'_>, expected: &str) -> Result<Lit> {
     input.parse().map_err(|_| Error::new(span, expected))
 }
 
-fn suffix(literal: &Lit, allowed: &str) -> Result<()> {
+fn check_suffix(literal: &Lit, allowed: &str) -> Result<()> {
     let suffix = match literal {
         Lit::Str(text) => text.suffix(),
         Lit::Int(digits) => digits.suffix(),
@@ -137,5 +137,5 @@ fn suffix(literal: &Lit, allowed: &str) -> Result<()> {
     if suffix.is_empty() || suffix == allowed {
         return Ok(());
     }
-    Err(Error::new(literal.span(), format!("the suffix `{suffix}` does not belong here")))
+    Err(Error::new(literal.span(), format!("the suffix `{suffix}` is not allowed here")))
 }

@@ -1,10 +1,11 @@
-//! The generated code compiles without a warning and means what the attributes say, beside a trait of the same shape.
+//! The generated code compiles without warnings and sets what the attributes say, tested with a trait of the same
+//! shape.
 
 use std::time::Duration;
 
 use orchestrix_macros::Job;
 
-/// What the facade offers to the derive.
+/// A copy of the items that the derive uses.
 mod facade {
     use std::time::Duration;
 
@@ -86,14 +87,14 @@ fn output<J: Job>() -> &'static str {
 }
 
 #[test]
-fn nothing_given_is_all_defaults() {
+fn without_arguments_everything_is_default() {
     assert_eq!(Plain::TYPE, "Plain");
     assert_eq!(Plain::DEFAULTS, Defaults::NEW);
     assert_eq!(output::<Plain>(), "()");
 }
 
 #[test]
-fn everything_given_arrives() {
+fn all_arguments_are_applied() {
     assert_eq!(Everything::TYPE, "everything");
     assert_eq!(
         Everything::DEFAULTS,
@@ -123,7 +124,7 @@ fn a_type_with_const_parameters_is_one_job_type() {
 }
 
 #[test]
-fn a_macro_by_example_may_write_the_derive() {
+fn a_declarative_macro_can_write_the_derive() {
     assert_eq!((Made::TYPE, Made::DEFAULTS.queue, Made::DEFAULTS.priority), ("Made", "made", -3));
     assert_eq!(output::<Made>(), std::any::type_name::<Option<u8>>());
 }

@@ -1,4 +1,4 @@
-//! E-mail with retries: a mail server that is busy, a full mailbox, an address that does not exist.
+//! E-mail with retries: a busy mail server, a full mailbox and an address that does not exist.
 //!
 //! ```text
 //! cargo run --example email
@@ -25,7 +25,7 @@ struct SendEmail {
     subject: String,
 }
 
-/// The application's own; shared with all handlers.
+/// The application's mail client, shared by all handlers.
 struct MailServer {
     calls: AtomicU32,
 }
@@ -56,13 +56,13 @@ impl Run for SendEmail {
         let server = ctx.state::<MailServer>()?;
         ctx.info(format_args!("attempt {} of {}", ctx.attempt(), ctx.max_attempts()));
         match server.deliver(&self).await {
-            // The job's own back-off decides when to try again.
+            // Retried after the job's back-off.
             Err(error @ MailError::Busy) => Err(error.into()),
-            // We know better when it makes sense. Give up in the end, without asking a person.
+            // Retried after our own delay, and cancelled after three attempts.
             Err(MailError::Full) if ctx.attempt() == 3 => Err(JobError::cancel()),
             Err(error @ MailError::Full) => Err(JobError::retry_after(Duration::from_millis(50), error)),
-            // Trying again will not mend it.
-            answer => answer.fatal(),
+            // A retry would fail again: the job becomes dead.
+            result => result.fatal(),
         }
     }
 }
@@ -77,8 +77,8 @@ async fn main() -> anyhow::Result<()> {
         .job::<SendEmail>()
         .start()?;
     let mut jobs = Vec::new();
-    for to in ["ada@example.com", "full@example.com", "nobody"] {
-        // Sent once, however often the request is repeated.
+    for to in ["ada@example.com", "full@example.com", "no-address"] {
+        // Enqueued once, however often the request is repeated.
         let request =
             SendEmail { to: to.into(), subject: "Hello".into() }.request().idempotency_key(format!("hello-{to}"));
         jobs.push((to, client.enqueue(request).await?));

@@ -1,4 +1,4 @@
-//! Jobs that wait for each other: two extracts, a join of both, two reports. All or nothing is recorded.
+//! Jobs that depend on each other: two extracts, a join of both, two reports. The batch is enqueued all or nothing.
 //!
 //! ```text
 //! cargo run --example graph
@@ -32,7 +32,7 @@ impl Run for Extract {
 
 impl Run for Join {
     async fn run(self, ctx: Context) -> JobResult<u64> {
-        // What the jobs it waited for left behind.
+        // The results of the jobs that it depends on.
         let rows: Result<Vec<u64>, _> = ctx.dependency_results().iter().map(|(_, json)| json.to()).collect();
         let rows = rows?;
         println!("join    {rows:?}");
@@ -59,14 +59,14 @@ async fn main() -> anyhow::Result<()> {
     let users = graph.add(Extract { table: "users".into() });
     let join = graph.add(Join.request().depends_on(&orders).depends_on(&users));
     let daily = graph.add(Report { name: "daily".into() }.request().depends_on(&join));
-    // Runs even if the join fails, and not before the daily report is over.
+    // Runs after the daily report and the join have finished, even if they failed.
     let ops = Report { name: "ops".into() }.request().depends_on(&daily).depends_on(&join);
     let ops = graph.add(ops.on_dependency_failure(OnDependencyFailure::Run));
-    let recorded = graph.enqueue().await?;
+    let enqueued = graph.enqueue().await?;
 
     let worker = Worker::builder(&client).job::<Extract>().job::<Join>().job::<Report>().start()?;
-    println!("\n{}", recorded.handle(&daily).wait().await?);
-    println!("{}", recorded.handle(&ops).wait().await.unwrap_or_else(|error| error.to_string()));
+    println!("\n{}", enqueued.handle(&daily).wait().await?);
+    println!("{}", enqueued.handle(&ops).wait().await.unwrap_or_else(|error| error.to_string()));
     let _ = worker.shutdown().await;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! A long import that shows its progress and goes on where it was interrupted.
+//! A long import that reports progress and resumes from a checkpoint after a failure.
 //!
 //! ```text
 //! cargo run --example import
@@ -21,25 +21,25 @@ struct Summary {
     attempts: u16,
 }
 
-/// What an interrupted attempt leaves for the next.
+/// The checkpoint that a failed attempt leaves for the next.
 #[derive(Serialize, Deserialize)]
-struct Done {
+struct Checkpoint {
     rows: u64,
 }
 
 impl Run for Import {
     async fn run(self, ctx: Context) -> JobResult<Summary> {
-        let mut done = ctx.checkpoint::<Done>()?.map_or(0, |done| done.rows);
+        let mut done = ctx.checkpoint::<Checkpoint>()?.map_or(0, |checkpoint| checkpoint.rows);
         ctx.info(format_args!("starting at row {done}"));
         while done < self.rows {
             if ctx.is_cancelled() {
-                // Somebody wants us to stop. What was saved is not lost.
+                // The job was cancelled, or the worker shuts down. The checkpoint is kept.
                 return Err("interrupted".into());
             }
-            // A batch of rows, written to wherever they go.
+            // Stands for writing a batch of rows.
             tokio::time::sleep(Duration::from_millis(2)).await;
             done += 100;
-            ctx.save_checkpoint(&Done { rows: done }).await?;
+            ctx.save_checkpoint(&Checkpoint { rows: done }).await?;
             ctx.progress_with(100.0 * done as f64 / self.rows as f64, format_args!("{done} of {} rows", self.rows));
             if done == self.rows / 2 && ctx.attempt() == 1 {
                 ctx.log_with(LogLevel::Warn, "the disk is full", &serde_json::json!({ "row": done }));
@@ -65,7 +65,7 @@ async fn main() -> anyhow::Result<()> {
             }
         }
     };
-    println!("done: {summary:?}\n\nits log:");
+    println!("done: {summary:?}\n\nlog:");
     for line in client.store().job_logs(job.id(), &PageRequest::first(100)).await?.items {
         println!("  attempt {}  {:<5} {}", line.attempt, line.level, line.message);
     }

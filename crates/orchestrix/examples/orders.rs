@@ -1,5 +1,5 @@
-//! An order and the job that confirms it, in one PostgreSQL transaction; and a handler that completes its job in the
-//! transaction that marks the order as confirmed. There is never one without the other.
+//! One PostgreSQL transaction inserts an order and enqueues the job that confirms it. The handler's transaction marks
+//! the order as confirmed and completes the job. Neither happens without the other.
 //!
 //! ```text
 //! DATABASE_URL=postgres://localhost/shop cargo run --example orders --features postgres
@@ -20,7 +20,7 @@ struct ConfirmOrder {
     order: i64,
 }
 
-/// Where handlers find their own database; a real one would be a pool.
+/// The application's database. A real application would use a connection pool.
 struct Shop {
     url: String,
 }
@@ -36,7 +36,7 @@ impl Run for ConfirmOrder {
         let mut database = connect(&ctx.state::<Shop>()?.url).await?;
         let tx = database.transaction().await?;
         tx.execute("UPDATE shop_order SET confirmed = true WHERE id = $1", &[&self.order]).await?;
-        // Refused if another worker owns the job by now; then the update is rolled back too.
+        // Fails if the lease is lost; the update is then rolled back too.
         ctx.complete_in(&tx, &()).await?;
         tx.commit().await?;
         Ok(())
@@ -45,7 +45,7 @@ impl Run for ConfirmOrder {
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    let url = env::var("DATABASE_URL").context("DATABASE_URL names the PostgreSQL database to use")?;
+    let url = env::var("DATABASE_URL").context("set DATABASE_URL to the URL of a PostgreSQL database")?;
     let client = Client::new(PostgresStore::open(PostgresOptions::new(&url)).await?);
     let mut database = connect(&url).await?;
     database
@@ -56,18 +56,18 @@ async fn main() -> anyhow::Result<()> {
 
     let worker = Worker::builder(&client).queue("orders").state(Shop { url }).job::<ConfirmOrder>().start()?;
 
-    // A customer who changes her mind: no order, no job.
+    // A rollback: no order and no job.
     let tx = database.transaction().await?;
     tx.execute("INSERT INTO shop_order VALUES (1, false)", &[]).await?;
     client.enqueue_in(&tx, ConfirmOrder { order: 1 }).await?;
     tx.rollback().await?;
 
-    // One who does not: both.
+    // A commit: both.
     let tx = database.transaction().await?;
     tx.execute("INSERT INTO shop_order VALUES (2, false)", &[]).await?;
     let job = client.enqueue_in(&tx, ConfirmOrder { order: 2 }).await?;
     tx.commit().await?;
-    // Found within a second anyway; now at once.
+    // Wakes the workers now. Without it they find the job within a second.
     client.notify(&["orders".parse()?]);
 
     job.wait().await?;

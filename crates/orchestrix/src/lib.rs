@@ -1,7 +1,7 @@
-//! Orchestrix: work done later, surely, and visibly.
+//! Orchestrix: a durable job queue with workers, schedules and a coordinator, on SQLite or PostgreSQL.
 //!
-//! A job is a struct and an async function. It is recorded in a database, leased to one worker at a time, tried again when it
-//! fails or its worker dies, and kept where a person can see what became of it.
+//! A job is a struct and an async function. The client enqueues it in a database, one worker at a time owns it through
+//! a lease, and it is retried if it fails or its worker dies. Operators can see every attempt and its outcome.
 //!
 //! ```
 //! use orchestrix::{Client, Context, Job, JobResult, MemoryStore, Run, Worker};
@@ -22,41 +22,45 @@
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! // A store on SQLite or PostgreSQL keeps jobs; this one is for tests.
+//! // In memory, for tests. `SqliteStore` and `PostgresStore` are durable.
 //! let client = Client::new(MemoryStore::new());
 //! let worker = Worker::builder(&client).job::<SendEmail>().start()?;
 //!
 //! let job = client.enqueue(SendEmail { to: "ada@example.com".into() }).await?;
 //! assert_eq!(job.wait().await?, "sent to ada@example.com");
 //!
-//! let _ = worker.shutdown().await; // or `.run().await` above, until SIGTERM
+//! let _ = worker.shutdown().await; // `.run().await` instead of `.start()` runs until SIGTERM
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! | what you want to do | what you need |
+//! # Where to find what
+//!
+//! | task | items |
 //! |---|---|
-//! | describe a kind of job | [`Job`] (derive it), [`Run`] or [`RunBlocking`] |
-//! | record jobs and follow them | [`Client`], [`Request`], [`Batch`], [`JobHandle`] |
-//! | create them again and again | [`Client::recurring`], [`cron`], [`every`] |
-//! | record them in a transaction of your own | `EnqueueIn` (features `postgres`, `sqlx`) |
-//! | work on them | [`Worker`], [`Context`], [`JobError`], [`ResultExt`] |
-//! | finish one in a transaction of your own | `CompleteIn` (features `postgres`, `sqlx`) |
-//! | wrap middleware around handlers | [`WorkerBuilder::layer`], [`Call`] |
+//! | define a job type | [`Job`] (derive it), [`Run`] or [`RunBlocking`] |
+//! | enqueue jobs and wait for results | [`Client`], [`Request`], [`Batch`], [`JobHandle`] |
+//! | run jobs on a schedule | [`Client::recurring`], [`cron`], [`every`] |
+//! | enqueue jobs in your own transaction | `EnqueueIn` (features `postgres`, `sqlx`) |
+//! | run jobs | [`Worker`], [`Context`], [`JobError`], [`ResultExt`] |
+//! | complete a job in your own transaction | `CompleteIn` (features `postgres`, `sqlx`) |
+//! | add middleware to handlers | [`WorkerBuilder::layer`], [`JobCall`] |
 //! | run the job types that come with Orchestrix | `builtin` (feature `builtin`) |
 //! | test your jobs | [`testing`], [`assert_enqueued!`] |
-//! | keep jobs in one file | `SqliteStore` (feature `sqlite`, on by default) |
-//! | keep jobs in PostgreSQL | `PostgresStore` (feature `postgres`) |
-//! | keep them nowhere | [`MemoryStore`] |
-//! | keep time, take back what dead workers held | [`Coordinator`]; every [`Worker`] carries one |
-//! | see what became of them | [`JobSummary`], [`JobRecord`], [`JobState`], [`AttemptRecord`] |
-//! | work without types | [`NewJob`], [`Json`], [`Store`] |
-//! | write a store or a source of your own | [`store`], [`JobSource`], and the conformance suite |
+//! | store jobs in a file | `SqliteStore` (feature `sqlite`, on by default) |
+//! | store jobs in PostgreSQL | `PostgresStore` (feature `postgres`) |
+//! | store jobs in memory | [`MemoryStore`] |
+//! | promote, schedule and reap jobs | [`Coordinator`]; every [`Worker`] runs one |
+//! | inspect jobs | [`JobSummary`], [`JobRecord`], [`JobState`], [`AttemptRecord`] |
+//! | enqueue and read jobs without Rust types | [`NewJob`], [`Json`], [`Store`] |
+//! | write your own store or job source | [`store`], [`JobSource`], and the conformance suite |
 //!
-//! The examples: `quickstart`, `email` (retries), `import` (progress and checkpoints), `graph` (dependencies), `orders`
-//! (transactions), `service` (a worker inside an axum service). `cargo run --example quickstart` takes a second.
+//! # Examples
+//!
+//! `quickstart`, `email` (retries), `import` (progress and checkpoints), `graph` (dependencies), `orders`
+//! (transactions) and `service` (a worker inside an axum service). `cargo run --example quickstart` takes a second.
 
-// The first page that people read must work as it stands.
+// Compiles and runs the examples of the README.
 #[cfg(all(doctest, feature = "sqlite"))]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
@@ -65,8 +69,11 @@ pub mod testing;
 #[cfg(feature = "postgres")]
 mod transaction;
 
+#[cfg(feature = "builtin")]
+pub use orchestrix_builtin as builtin;
 pub use orchestrix_client::{
-    Batch, Client, ClientError, Defaults, Job, JobHandle, Recorded, Recurring, Request, Ticket, When, cron, every,
+    Batch, BatchEntry, Client, ClientError, Defaults, EnqueuedBatch, Job, JobHandle, Recurring, Request,
+    ScheduleTiming, cron, every,
 };
 pub use orchestrix_coordinator::{Coordinator, CoordinatorOptions, CoordinatorStatus, ServiceStatus};
 pub use orchestrix_core as model;
@@ -74,12 +81,11 @@ pub use orchestrix_core::{Misfire, NewSchedule, Overlap};
 pub use orchestrix_macros::Job;
 pub use orchestrix_store as store;
 pub use orchestrix_worker::{
-    Answer, Call, Completion, Context, Drained, Handlers, JobError, JobResult, JobSource, ResultExt, Run, RunBlocking,
-    Stack, StopReason, StoreSource, Worker, WorkerBuilder, WorkerError, WorkerHandle, WorkerStats,
+    Completion, Context, Drained, HandlerRegistry, HandlerResult, HandlerService, JobCall, JobError, JobResult,
+    JobSource, ResultExt, Run, RunBlocking, StopReason, StoreSource, Worker, WorkerBuilder, WorkerError, WorkerHandle,
+    WorkerStats,
 };
 
-#[cfg(feature = "builtin")]
-pub use orchestrix_builtin as builtin;
 #[cfg(feature = "sqlx")]
 pub use orchestrix_postgres::sqlx;
 #[cfg(feature = "postgres")]

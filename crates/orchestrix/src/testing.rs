@@ -1,4 +1,5 @@
-//! For tests of your own jobs: run one in place, run all that wait, look at what was recorded, move time.
+//! Helpers for tests of your own jobs: run one job inline, drain all claimable jobs, list enqueued jobs, advance the
+//! clock.
 //!
 //! ```
 //! use orchestrix::{Client, Context, Job, JobResult, JobState, Run, Worker, assert_enqueued, testing};
@@ -37,18 +38,18 @@
 //! assert_enqueued!(client, FollowUp, FollowUp { name } if name == "Ada");
 //!
 //! clock.advance(std::time::Duration::from_secs(86_400));
-//! let ran = worker().drain().await?;
-//! assert_eq!(ran[0].state, JobState::Completed);
+//! let attempts = worker().drain().await?;
+//! assert_eq!(attempts[0].state, JobState::Completed);
 //! assert_enqueued!(client, FollowUp, none);
 //! # Ok(())
 //! # }
 //! ```
 
 pub use orchestrix_store::ManualClock;
-pub use orchestrix_worker::testing::{Inline, Ran, enqueued, memory, run};
+pub use orchestrix_worker::testing::{DrainedAttempt, Inline, enqueued, memory, run};
 
-/// Asserts, in an async test, that a job of this type waits or runs; with a pattern, that one of them matches it; with
-/// `none`, that there is none.
+/// Asserts in an async test that an unfinished job of this type exists. With a pattern, one of them must match it. With
+/// `none`, none may exist.
 ///
 /// ```
 /// # use orchestrix::{Job, assert_enqueued, testing};
@@ -68,19 +69,19 @@ macro_rules! assert_enqueued {
     ($client:expr, $job:ty $(,)?) => {
         assert!(
             !$crate::testing::enqueued::<$job>(&$client).await.is_empty(),
-            "no job of type {:?} waits",
+            "no unfinished job of type {:?}",
             <$job as $crate::Job>::TYPE
         )
     };
     ($client:expr, $job:ty, none $(,)?) => {{
         let jobs = $crate::testing::enqueued::<$job>(&$client).await;
-        assert!(jobs.is_empty(), "{} jobs of type {:?} wait", jobs.len(), <$job as $crate::Job>::TYPE)
+        assert!(jobs.is_empty(), "{} unfinished jobs of type {:?}", jobs.len(), <$job as $crate::Job>::TYPE)
     }};
     ($client:expr, $job:ty, $pattern:pat $(if $guard:expr)? $(,)?) => {{
         let jobs = $crate::testing::enqueued::<$job>(&$client).await;
         assert!(
             jobs.iter().any(|job| matches!(job, $pattern $(if $guard)?)),
-            "of {} jobs of type {:?} that wait none matches {}",
+            "none of {} unfinished jobs of type {:?} matches {}",
             jobs.len(),
             <$job as $crate::Job>::TYPE,
             stringify!($pattern $(if $guard)?)

@@ -1,4 +1,4 @@
-//! Jobs in a PostgreSQL transaction of the application's own.
+//! Enqueueing and completing jobs in the application's own PostgreSQL transaction.
 
 use std::{any::Any, future::Future};
 
@@ -9,30 +9,30 @@ use orchestrix_store::{Store, StoreError};
 use orchestrix_worker::{Context, JobError, JobResult};
 use serde::Serialize;
 
-/// Recording jobs in a transaction of the caller's own: they are there if and only if it commits.
+/// Enqueues jobs in the caller's own transaction: the jobs exist if and only if it commits.
 ///
-/// A transaction is `&tokio_postgres::Transaction`, `&deadpool_postgres::Transaction`, or with the feature `sqlx` a
-/// `&mut sqlx::Transaction`. The jobs are found within a second of the commit, or at once after
+/// A transaction is `&tokio_postgres::Transaction`, `&deadpool_postgres::Transaction`, or with the feature `sqlx`
+/// `&mut sqlx::Transaction`. Workers find the jobs within a second of the commit, or at once after
 /// [`notify`](EnqueueIn::notify).
 ///
 /// # Errors
-/// Besides those of any enqueue: if the client is not on PostgreSQL.
+/// The errors of any enqueue, and an error if the client's store is not on PostgreSQL.
 pub trait EnqueueIn {
-    /// Records one job.
+    /// Enqueues one job.
     fn enqueue_in<'t, J: Job>(
         &self,
         tx: impl Into<CallerTransaction<'t>> + Send,
         request: impl Into<Request<J>> + Send,
     ) -> impl Future<Output = Result<JobHandle<J>, ClientError>> + Send;
 
-    /// Records several jobs, all or none; they may wait for each other. Build them with [`Request::build`].
+    /// Enqueues all jobs or none. They may depend on each other. Build them with [`Request::build`].
     fn enqueue_all_in<'t>(
         &self,
         tx: impl Into<CallerTransaction<'t>> + Send,
         jobs: Vec<NewJob>,
     ) -> impl Future<Output = Result<Vec<orchestrix_store::Enqueued>, ClientError>> + Send;
 
-    /// After the commit: tells workers to look at once.
+    /// Wakes the workers of these queues. Call it after the commit.
     fn notify(&self, queues: &[Queue]);
 }
 
@@ -51,9 +51,9 @@ impl EnqueueIn for Client {
         request: impl Into<Request<J>> + Send,
     ) -> Result<JobHandle<J>, ClientError> {
         let job = request.into().build()?;
-        let recorded = self.enqueue_all_in(tx, vec![job]).await?;
-        let recorded = recorded.first().ok_or_else(|| StoreError::Backend("the job was not recorded".into()))?;
-        Ok(self.recorded(*recorded))
+        let enqueued = self.enqueue_all_in(tx, vec![job]).await?;
+        let missing = || StoreError::Backend("the store returned no id for the enqueued job".into());
+        Ok(self.handle(*enqueued.first().ok_or_else(missing)?))
     }
 
     async fn enqueue_all_in<'t>(
@@ -72,7 +72,7 @@ impl EnqueueIn for Client {
     }
 }
 
-/// Completing a job in a transaction of its handler's own: what the handler wrote and the end of the job are one.
+/// Completes a job in its handler's own transaction, so that the handler's writes and the completion commit together.
 ///
 /// ```no_run
 /// use orchestrix::{CompleteIn, Context, JobResult, tokio_postgres::Client};
@@ -80,17 +80,17 @@ impl EnqueueIn for Client {
 /// async fn pay(ctx: &Context, client: &mut Client, order: i64) -> JobResult {
 ///     let tx = client.transaction().await?;
 ///     tx.execute("UPDATE orders SET paid = true WHERE id = $1", &[&order]).await?;
-///     ctx.complete_in(&tx, &()).await?; // refused if another worker owns the job by now
+///     ctx.complete_in(&tx, &()).await?; // fails if the lease is lost
 ///     tx.commit().await?;
 ///     Ok(())
 /// }
 /// ```
 pub trait CompleteIn {
-    /// Completes the job with `output`, which should also be what the handler returns. From here on its lease is not
-    /// renewed, and its row is locked until the transaction ends: call it last, then commit.
+    /// Completes the job with `output`, which the handler should also return. The job's row is locked until the
+    /// transaction ends, so its lease cannot be extended meanwhile: call this last, then commit.
     ///
     /// # Errors
-    /// If the lease is lost, in which case roll back; and if the worker is not in touch with PostgreSQL.
+    /// If the lease is lost: roll back. If the worker's store is not on PostgreSQL.
     fn complete_in<'t>(
         &self,
         tx: impl Into<CallerTransaction<'t>> + Send,
@@ -105,7 +105,7 @@ impl CompleteIn for Context {
         output: &(impl Serialize + Sync),
     ) -> JobResult {
         let tx = tx.into();
-        let store = self.store().ok_or_else(|| JobError::new("this worker is not in touch with a database"))?;
+        let store = self.store().ok_or_else(|| JobError::new("this worker has no direct access to a database"))?;
         let store = postgres(&**store)?;
         let completion = self.completing(output)?;
         Ok(store.complete_in(tx, completion.token, completion.result).await?)

@@ -1,7 +1,7 @@
 //! How many schedules one firing step handles: fewer after a timeout, more again after a run of successes.
 //!
-//! A step that is too large for its time limit would be too large the next time as well. So each timeout halves the next
-//! step, down to one occurrence of one schedule, and each run of successes doubles it.
+//! A step that is too large for its time limit would be too large the next time as well. So each timeout halves the
+//! next step, down to one occurrence of one schedule, and each run of successes doubles it.
 
 use std::sync::{Mutex, PoisonError};
 

@@ -1,7 +1,7 @@
 //! What one step of a bulk operation does to jobs, in the transaction that advances the operation.
 //!
-//! A job that another transaction has locked does not delay the others: the step ends before it. A step that begins with
-//! a locked job waits for that job alone, for as long as a leader's transaction may wait.
+//! A job that another transaction has locked does not delay the others: the step ends before it. A step that begins
+//! with a locked job waits for that job alone, for as long as a leader's transaction may wait.
 
 use std::collections::HashSet;
 

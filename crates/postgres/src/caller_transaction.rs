@@ -1,12 +1,12 @@
 //! Enqueuing and completing jobs in the caller's own transaction, atomically with the caller's other writes.
 //!
 //! The store never commits the transaction or rolls it back. It works behind a savepoint, so a refused job, an
-//! idempotency key that another transaction holds, or a lost lease leaves the transaction unchanged and usable. A call
-//! that is dropped before it returns is undone as well. Lock waits are limited by [`PostgresOptions::lock_timeout`], or
-//! by the transaction's own limit where that is shorter.
+//! idempotency key that another transaction holds, or a lost lease leaves the transaction unchanged and usable. A
+//! call that is dropped before it returns is undone as well. Lock waits are limited by
+//! [`PostgresOptions::lock_timeout`], or by the transaction's own limit where that is shorter.
 //!
-//! The transaction contains no NOTIFY, which would serialize its commit with every other notifying transaction. Workers
-//! find the jobs by polling within a second of the commit, or at once if the caller then calls
+//! The transaction contains no NOTIFY, which would serialize its commit with every other notifying transaction.
+//! Workers find the jobs by polling within a second of the commit, or at once if the caller then calls
 //! [`notify`](PostgresStore::notify).
 
 use std::time::Duration;
@@ -79,15 +79,15 @@ impl<'t> From<&'t mut sqlx::Transaction<'_, sqlx::Postgres>> for CallerTransacti
 }
 
 impl PostgresStore {
-    /// Enqueues all of `jobs` in the caller's transaction, or none. Either way the transaction stays usable. The jobs exist
-    /// and are claimable once it commits.
+    /// Enqueues all of `jobs` in the caller's transaction, or none. Either way the transaction stays usable. The jobs
+    /// exist and are claimable once it commits.
     ///
-    /// Idempotency keys and dependencies work as in
-    /// [`enqueue_jobs`](orchestrix_store::JobStore::enqueue_jobs). The call waits for a key that another transaction is
-    /// inserting, and returns [`StoreError::Unavailable`] after [`PostgresOptions::lock_timeout`]. A transaction that is not
-    /// READ COMMITTED gets the same error for a key inserted since it began, and must be retried. Unfinished parents stay
-    /// locked, and cannot finish, until the transaction ends. A job whose parent is cancelled in this call, because that
-    /// parent's own parent failed, is returned as enqueued and cancelled soon after the commit.
+    /// Idempotency keys and dependencies work as in [`enqueue_jobs`](orchestrix_store::JobStore::enqueue_jobs). The
+    /// call waits for a key that another transaction is inserting, and returns [`StoreError::Unavailable`] after
+    /// [`PostgresOptions::lock_timeout`]. A transaction that is not READ COMMITTED gets the same error for a key
+    /// inserted since it began, and must be retried. Unfinished parents stay locked, and cannot finish, until the
+    /// transaction ends. A job whose parent is cancelled in this call, because that parent's own parent failed, is
+    /// returned as enqueued and cancelled soon after the commit.
     ///
     /// ```no_run
     /// # use orchestrix_core::{JobType, NewJob};
@@ -138,13 +138,13 @@ impl PostgresStore {
     /// Completes the job of `token` in the caller's transaction: the job is completed if and only if the transaction
     /// commits.
     ///
-    /// Returns [`StoreError::LeaseLost`] if the token is no longer current. The transaction stays usable, but a caller that
-    /// wrote on behalf of the job should roll it back. After the commit,
-    /// [`finish_attempts`](orchestrix_store::LeaseStore::finish_attempts) accepts the same result as a repeat. The leader
-    /// resolves the job's dependents soon after the commit.
+    /// Returns [`StoreError::LeaseLost`] if the token is no longer current. The transaction stays usable, but a
+    /// caller that wrote on behalf of the job should roll it back. After the commit,
+    /// [`finish_attempts`](orchestrix_store::LeaseStore::finish_attempts) accepts the same result as a repeat. The
+    /// leader resolves the job's dependents soon after the commit.
     ///
-    /// The job's row stays locked until the transaction ends, and its lease cannot be extended meanwhile. So complete the
-    /// job last, then commit.
+    /// The job's row stays locked until the transaction ends, and its lease cannot be extended meanwhile. So complete
+    /// the job last, then commit.
     pub async fn complete_in<'t>(
         &self,
         tx: impl Into<CallerTransaction<'t>>,
@@ -163,8 +163,9 @@ impl PostgresStore {
         }
     }
 
-    /// Wakes workers, here and in other processes, after the caller committed jobs in `queues` by itself. Also wakes the
-    /// leader, for jobs that wait for a time or a parent. Without this call, polling finds the jobs within a second.
+    /// Wakes workers, here and in other processes, after the caller committed jobs in `queues` by itself. Also wakes
+    /// the leader, for jobs that wait for a time or a parent. Without this call, polling finds the jobs within a
+    /// second.
     pub fn notify(&self, queues: &[Queue]) {
         let mut effects = Effects::default();
         for queue in queues {

@@ -23,7 +23,8 @@ use crate::{
 const MAX_BATCH: usize = 1_000;
 /// The payload bytes after which a batch takes no further job.
 const MAX_BYTES: usize = 8 * 1024 * 1024;
-/// How long a batch may take before it stops setting the minimum size of the next: it may wait for another transaction.
+/// How long a batch may take before it stops setting the minimum size of the next: it may wait for another
+/// transaction.
 const SLOW: Duration = Duration::from_millis(25);
 /// The most jobs that wait for a batch. Further callers wait for a permit.
 const MAX_WAITING: usize = 4 * MAX_BATCH;
@@ -79,8 +80,9 @@ struct QueueState {
 }
 
 impl QueueState {
-    // Two batches are in flight at most: one is written while the other waits for the disk. The second must be at least
-    // as large as the first, so that more jobs share the cost of a transaction. Jobs left behind join the next batch.
+    // Two batches are in flight at most: one is written while the other waits for the disk. The second must be at
+    // least as large as the first, so that more jobs share the cost of a transaction. Jobs left behind join the next
+    // batch.
     fn may_start(&self) -> bool {
         match self.in_flight[..] {
             [] => !self.waiting.is_empty(),

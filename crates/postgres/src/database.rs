@@ -28,9 +28,9 @@ pub(crate) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
 /// How often a statement is sent again after it lost a conflict.
 const CONFLICT_RETRIES: usize = 5;
 
-/// How long a connection keeps its cached plans. A queue is empty at one moment and full at the next, and the server keeps
-/// a plan until it has new statistics, a minute later at best: a plan for an empty table would scan the full one in every
-/// statement. Planning every time would cost more than most statements.
+/// How long a connection keeps its cached plans. A queue is empty at one moment and full at the next, and the server
+/// keeps a plan until it has new statistics, a minute later at best: a plan for an empty table would scan the full
+/// one in every statement. Planning every time would cost more than most statements.
 const PLAN_LIFE: Duration = Duration::from_secs(1);
 
 /// How long the server gets to cancel an abandoned statement.

@@ -33,8 +33,13 @@ impl Effects {
             effects.commit.job_enqueued(&job.queue, &job.job_type);
             effects.commit.jobs_finished(&job.queue, &job.job_type, enqueued.state, 1);
             effects.commit.state_entered(&job.queue, enqueued.state);
-            if enqueued.state == JobState::Pending {
-                effects.add_hint(LaneHint::enqueued(&job.queue, &job.job_type, -job.priority.get()));
+            match enqueued.state {
+                JobState::Pending => {
+                    effects.add_hint(LaneHint::enqueued(&job.queue, &job.job_type, -job.priority.get()));
+                }
+                // Cancelled at once because a parent had failed. It may have dependents in the same call.
+                JobState::Cancelled => effects.finished_parents.push(enqueued.id),
+                _ => {}
             }
         }
         effects

@@ -128,12 +128,9 @@ async fn enqueue_in_transaction(store: &PostgresStore, call: Call<'_>) -> Result
         let inserted = connection.attempt(enqueue_call(runner, options, call)).await?;
         if let Some(mut inserted) = inserted {
             drop(connection);
-            store.publisher().publish(Effects::of_enqueued(call.jobs.iter().zip(&inserted)));
-            // A job that was cancelled at once because a parent had failed may have dependents of its own.
-            let cancelled = inserted.iter().filter(|job| job.state == JobState::Cancelled && !job.duplicate);
-            let cancelled: Vec<JobId> = cancelled.map(|job| job.id).collect();
-            if !cancelled.is_empty() {
-                store.resolve_dependents(Fence::NONE, cancelled).await;
+            store.publish(Fence::NONE, Effects::of_enqueued(call.jobs.iter().zip(&inserted))).await;
+            // Publishing cancels the dependents of a job that was cancelled at once because a parent had failed.
+            if inserted.iter().any(|job| job.state == JobState::Cancelled && !job.duplicate) {
                 let ids: Vec<Uuid> = inserted.iter().map(|job| job.id.as_uuid()).collect();
                 for row in store.database().query(&JOB_STATES, &[&ids]).await? {
                     let (id, now) = (row.get::<_, Uuid>("id"), state(row.get("state"))?);
@@ -159,7 +156,7 @@ async fn enqueue_plain(store: &PostgresStore, jobs: &[NewJob]) -> Result<Vec<Enq
         Ok(Enqueued { id, state: *state, duplicate: false })
     };
     let enqueued = ids.into_iter().map(enqueued).collect::<Result<Vec<_>>>()?;
-    store.publisher().publish(Effects::of_enqueued(jobs.iter().zip(&enqueued)));
+    store.publish(Fence::NONE, Effects::of_enqueued(jobs.iter().zip(&enqueued))).await;
     Ok(enqueued)
 }
 

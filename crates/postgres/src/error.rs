@@ -38,7 +38,8 @@ pub(crate) fn is_conflict(error: &tokio_postgres::Error) -> bool {
         .is_some_and(|code| *code == SqlState::T_R_DEADLOCK_DETECTED || *code == SqlState::T_R_SERIALIZATION_FAILURE)
 }
 
-/// Whether a single job of the statement may be the cause: a value that the server refused, or a locked idempotency key.
+/// Whether a single job of the statement may be the cause: a value that the server refused, or a locked idempotency
+/// key.
 pub(crate) fn is_of_one_job(error: &tokio_postgres::Error) -> bool {
     error
         .code()

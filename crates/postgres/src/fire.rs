@@ -194,8 +194,8 @@ impl Step<'_> {
         Ok(valid)
     }
 
-    // Locks the jobs that the firings require. Postpones schedules whose jobs another transaction has locked: it may hold
-    // them for long, for example a caller's transaction that completes one.
+    // Locks the jobs that the firings require. Postpones schedules whose jobs another transaction has locked: it may
+    // hold them for long, for example a caller's transaction that completes one.
     async fn unlocked(&self, planned: Vec<PlannedFiring>) -> Result<(Vec<PlannedFiring>, Vec<Row>)> {
         let rows = lock_required_jobs(self.tx, &planned, &LOCK_JOBS_SKIP_LOCKED).await?;
         let locked_here: HashSet<Uuid> = rows.iter().map(|row| row.get("id")).collect();
@@ -222,8 +222,8 @@ async fn postpone(tx: &FencedTx<'_>, names: &[&str], delay: Duration) -> Result<
     tx.query(&POSTPONE_SCHEDULES, &[&names, &millis(delay), &tzdb_version()]).await.map(drop)
 }
 
-// Reads each schedule once, with next times by this program's time-zone database. Postpones schedules that this version
-// cannot read, since a newer one may have written them, and returns how many.
+// Reads each schedule once, with next times by this program's time-zone database. Postpones schedules that this
+// version cannot read, since a newer one may have written them, and returns how many.
 async fn read_or_postpone(tx: &FencedTx<'_>, rows: &[Row]) -> Result<(Vec<Schedule>, usize)> {
     let mut schedules = Vec::with_capacity(rows.len());
     let mut unreadable = Vec::new();

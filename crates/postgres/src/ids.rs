@@ -7,8 +7,8 @@ use orchestrix_store::{Clock, SystemClock};
 
 /// Generates job ids, each greater than all ids that this source and its clones generated before.
 ///
-/// The time in an id comes from a clock of this process. It chooses the partition and lets lists by time find their range.
-/// All other times of a job come from the database.
+/// The time in an id comes from a clock of this process. It chooses the partition and lets lists by time find their
+/// range. All other times of a job come from the database.
 #[derive(Debug, Clone)]
 pub struct IdSource {
     clock: Arc<dyn Clock>,

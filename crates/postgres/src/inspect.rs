@@ -45,9 +45,9 @@ pub(crate) async fn job_states(store: &PostgresStore, ids: &[JobId]) -> Result<V
     rows.iter().map(|row| Ok((JobId::from_uuid(row.get("id")), state(row.get("state"))?))).collect()
 }
 
-// Most requested jobs are unfinished, and searching every partition of history for each of them costs more than all the
-// rest. Ids not found there are searched in all tables, the unfinished jobs included: an operator may have redriven one
-// meanwhile.
+// Most requested jobs are unfinished, and searching every partition of history for each of them costs more than all
+// the rest. Ids not found there are searched in all tables, the unfinished jobs included: an operator may have
+// redriven one meanwhile.
 async fn find(store: &PostgresStore, unfinished: &Statement, all: &Statement, ids: &[JobId]) -> Result<Vec<Row>> {
     let mut ids: Vec<Uuid> = ids.iter().map(JobId::as_uuid).collect();
     let mut rows = store.database().query(unfinished, &[&ids]).await?;

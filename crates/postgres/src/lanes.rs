@@ -1,10 +1,10 @@
 //! Where claims start: the lanes that hold jobs, and a cursor into each.
 //!
-//! A lane is a queue and a job type. PostgreSQL keeps claimed rows in the index until no old transaction can see them,
-//! so a scan from the head of a lane may walk a million dead entries. The cursor is where the last claim ended; the next
-//! claim starts there. It is only a hint: a transaction that commits late, a job of higher priority or a reprioritized
-//! job lands behind it. So every lane is also scanned from its head: often while that is cheap, and at least every
-//! [`MAX_STALE`]. New lanes are searched for as often, in the gaps between the known ones.
+//! A lane is a queue and a job type. PostgreSQL keeps claimed rows in the index until no old transaction can see
+//! them, so a scan from the head of a lane may walk a million dead entries. The cursor is where the last claim ended;
+//! the next claim starts there. It is only a hint: a transaction that commits late, a job of higher priority or a
+//! reprioritized job lands behind it. So every lane is also scanned from its head: often while that is cheap, and at
+//! least every [`MAX_STALE`]. New lanes are searched for as often, in the gaps between the known ones.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -152,7 +152,8 @@ impl LaneTracker {
         Some(inner.cursors.keys().cloned().collect())
     }
 
-    /// Adds the new lanes of a search that took this long. After a failed search, `None`, the next claim searches again.
+    /// Adds the new lanes of a search that took this long. After a failed search, `None`, the next claim searches
+    /// again.
     pub(crate) fn end_search(&self, lanes: Option<Vec<(Queue, JobType)>>, took: Duration) {
         let mut inner = self.lock();
         let Some(lanes) = lanes else {

@@ -1,9 +1,9 @@
 //! The Orchestrix store on PostgreSQL 15 and later.
 //!
-//! Every unfinished job is one narrow row that is updated in place. Finished jobs move to history, which is partitioned
-//! by day and dropped by day. Statements are static text, one file per verb in `queries/`. Most verbs are a single
-//! statement. The others read, let `core` decide, and write only if nothing has changed since. Only calls that write
-//! several things at once use an explicit transaction.
+//! Every unfinished job is one narrow row that is updated in place. Finished jobs move to history, which is
+//! partitioned by day and dropped by day. Statements are static text, one file per verb in `queries/`. Most verbs are
+//! a single statement. The others read, let `core` decide, and write only if nothing has changed since. Only calls
+//! that write several things at once use an explicit transaction.
 //!
 //! No call relies on state that another call left on a connection: with [`PostgresOptions::pooled`] the store works
 //! behind a pooler in transaction mode.
@@ -140,7 +140,8 @@ impl PostgresStore {
         Ok(Self(inner))
     }
 
-    // The schema was checked when `self` was opened. Only `self` listens; both handles share its lanes and subscribers.
+    // The schema was checked when `self` was opened. Only `self` listens; both handles share its lanes and
+    // subscribers.
     fn with_own_connections(&self, connections: usize) -> Result<Self> {
         if let Err(error) = tokio::runtime::Handle::try_current() {
             return Err(StoreError::Backend(Box::new(error)));
@@ -170,8 +171,8 @@ impl PostgresStore {
         Ok(())
     }
 
-    /// Waits until other processes were notified of the jobs enqueued so far. Call it before a program exits right after
-    /// an enqueue; without it other processes find the jobs by polling.
+    /// Waits until other processes were notified of the jobs enqueued so far. Call it before a program exits right
+    /// after an enqueue; without it other processes find the jobs by polling.
     pub async fn flush(&self) {
         self.publisher().flush().await;
     }

@@ -67,7 +67,8 @@ pub(crate) async fn find(
     rows.iter().map(|row| Ok((ScheduleName::trusted(row.get("schedule")), read(row)?))).collect()
 }
 
-/// Drops the first nominal times of an occurrence while they have an occurrence of their own. Returns `None` if all have.
+/// Drops the first nominal times of an occurrence while they have an occurrence of their own. Returns `None` if all
+/// have.
 pub(crate) async fn skip_existing(
     tx: &FencedTx<'_>,
     schedule: &Schedule,
@@ -100,7 +101,8 @@ pub(crate) async fn insert_passed(tx: &FencedTx<'_>, schedule: &Schedule, passed
     }
 }
 
-/// Deletes the existing occurrences that `new` replaces. Adds to `new` what is left of those that covered several times.
+/// Deletes the existing occurrences that `new` replaces. Adds to `new` what is left of those that covered several
+/// times.
 pub(crate) async fn replace(
     tx: &FencedTx<'_>,
     schedule: &Schedule,

@@ -20,8 +20,8 @@ use crate::{
     },
 };
 
-/// Begins an operation with an id greater than all others. Concurrent calls wait for each other, so that none exceeds the
-/// limit of running operations.
+/// Begins an operation with an id greater than all others. Concurrent calls wait for each other, so that none exceeds
+/// the limit of running operations.
 pub(crate) async fn begin(store: &PostgresStore, operation: NewOperation) -> Result<Operation> {
     operation.validate()?;
     let tx = store.database().fenced_transaction(Fence::NONE).await?;

@@ -81,8 +81,8 @@ impl FiringResult {
     }
 }
 
-/// Locks the earlier jobs that the firings require, by `lock_jobs.sql` or `lock_jobs_skip_locked.sql`. Ids are sorted, so
-/// that two transactions that require the same jobs do not deadlock.
+/// Locks the earlier jobs that the firings require, by `lock_jobs.sql` or `lock_jobs_skip_locked.sql`. Ids are
+/// sorted, so that two transactions that require the same jobs do not deadlock.
 pub(crate) async fn lock_required_jobs(
     tx: &FencedTx<'_>,
     planned: &[PlannedFiring],
@@ -94,8 +94,8 @@ pub(crate) async fn lock_required_jobs(
     if required.is_empty() { Ok(Vec::new()) } else { tx.query(statement, &[&required]).await }
 }
 
-/// Writes the jobs, cancellations and occurrences of firings, and advances their schedules. `locked` are the rows of the
-/// required jobs.
+/// Writes the jobs, cancellations and occurrences of firings, and advances their schedules. `locked` are the rows of
+/// the required jobs.
 pub(crate) async fn write(
     tx: &FencedTx<'_>,
     options: &PostgresOptions,

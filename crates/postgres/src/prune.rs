@@ -1,9 +1,10 @@
 //! Retention: daily partitions are dropped whole; rows outside them are deleted one by one.
 //!
-//! A day is dropped when every row in it is past its retention. Data that outlives the day is saved first: idempotency
-//! keys note how their jobs ended, and unfinished or dead jobs get their payloads inlined. The last check and the drop are
-//! one transaction that locks out writers of that day, so a job that finishes late prevents the drop. Each step can be
-//! repeated, so a crash in between does no harm. A day that is in use, or too large for one call, is left for the next.
+//! A day is dropped when every row in it is past its retention. Data that outlives the day is saved first:
+//! idempotency keys note how their jobs ended, and unfinished or dead jobs get their payloads inlined. The last check
+//! and the drop are one transaction that locks out writers of that day, so a job that finishes late prevents the
+//! drop. Each step can be repeated, so a crash in between does no harm. A day that is in use, or too large for one
+//! call, is left for the next.
 
 use orchestrix_store::{Fence, Pruned, Result, Retention, StoreError, changes::REDRIVEN_RETENTION};
 use uuid::Uuid;
@@ -25,8 +26,8 @@ const STEP: i64 = 5_000;
 const PAYLOAD_STEP: i64 = 100;
 /// Statements that one call spends on preparing days.
 const MAX_STEPS: usize = 500;
-/// How long single jobs may delay the drop of a day past its retention before its other jobs are deleted row by row. With
-/// less than a day, jobs that finish past midnight would prevent every drop.
+/// How long single jobs may delay the drop of a day past its retention before its other jobs are deleted row by row.
+/// With less than a day, jobs that finish past midnight would prevent every drop.
 const GRACE_MS: i64 = 24 * 3600 * 1000;
 /// Days of partitions kept ready ahead.
 const DAYS_AHEAD: i32 = 3;
@@ -52,8 +53,8 @@ pub(crate) async fn prune_history(
 ) -> Result<Pruned> {
     let limit = sweep_limit(limit)?;
     let database = store.database();
-    // Partitions are created and dropped outside the fence, which must not be held while DDL waits: two leaders doing it do
-    // no harm. But a deposed leader should not begin.
+    // Partitions are created and dropped outside the fence, which must not be held while DDL waits: two leaders doing
+    // it do no harm. But a deposed leader should not begin.
     database.fenced(fence).await?.commit().await?;
     let connection = database.connection().await?;
     let mut prune = Prune { database, fence, connection, retention, steps: MAX_STEPS, pruned: Pruned::default() };

@@ -1,7 +1,7 @@
 //! What runs a statement: the pool, a connection of the store in a transaction, or a caller's transaction.
 //!
-//! Enqueuing and finishing jobs is written once, against [`Runner`]. The types of parameters and values are few and plain,
-//! so that other drivers can carry them too.
+//! Enqueuing and finishing jobs is written once, against [`Runner`]. The types of parameters and values are few and
+//! plain, so that other drivers can carry them too.
 
 use std::fmt::Display;
 

@@ -1,7 +1,7 @@
 //! The store's verbs on schedules.
 //!
-//! A verb that changes a schedule locks its row from the read to the commit. Firing locks it too, and skips rows that are
-//! locked.
+//! A verb that changes a schedule locks its row from the read to the commit. Firing locks it too, and skips rows that
+//! are locked.
 
 use async_trait::async_trait;
 use orchestrix_core::{JobId, NewSchedule, ScheduleName, Tenant, Timestamp};

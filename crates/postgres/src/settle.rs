@@ -1,7 +1,8 @@
 //! Writing transitions: every end of an attempt except a success, and every end without an attempt.
 //!
 //! The store reads what a transition depends on, `core` decides it, and one statement writes it for each job that is
-//! still as it was read. No lock is held in between. A job that changed meanwhile is not written; the caller reads again.
+//! still as it was read. No lock is held in between. A job that changed meanwhile is not written; the caller reads
+//! again.
 
 use orchestrix_core::{AttemptOutcome, JobId, JobState, JobType, LeaseToken, Lifecycle, Queue, RetryPolicy};
 use orchestrix_store::{EndedAttempt, Fence, Result, Transition};
@@ -49,8 +50,8 @@ pub(crate) struct JobSnapshot {
 }
 
 impl JobSnapshot {
-    /// Reads a row of `read_attempts.sql`, `expired_leases.sql`, `overdue_attempts.sql` or `expired_jobs.sql`. The secret
-    /// is nil for a job that was never leased.
+    /// Reads a row of `read_attempts.sql`, `expired_leases.sql`, `overdue_attempts.sql` or `expired_jobs.sql`. The
+    /// secret is nil for a job that was never leased.
     pub(crate) fn read(row: &Row) -> Result<Self> {
         Ok(Self {
             token: LeaseToken {

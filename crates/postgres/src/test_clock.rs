@@ -1,8 +1,8 @@
 //! A clock that tests set, for suites on virtual time (feature `test-clock`).
 //!
-//! The store's statements read the time only by `now()` and, after a lock wait, by `statement_timestamp()`. So the clock is
-//! a schema with its own functions of these names, which comes before `pg_catalog` in the search path. The store itself
-//! does not know about it.
+//! The store's statements read the time only by `now()` and, after a lock wait, by `statement_timestamp()`. So the
+//! clock is a schema with its own functions of these names, which comes before `pg_catalog` in the search path. The
+//! store itself does not know about it.
 
 use std::{sync::Arc, time::Duration};
 

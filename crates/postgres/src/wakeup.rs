@@ -1,8 +1,8 @@
 //! NOTIFY to other processes, and LISTEN for theirs.
 //!
 //! NOTIFY takes a lock that all notifying transactions share at commit, so it is never part of a producer's
-//! transaction: a task of its own sends what has gathered, at most every [`MIN_INTERVAL`]. LISTEN needs a connection of
-//! its own. Without one, or while it is down, workers find jobs by polling.
+//! transaction: a task of its own sends what has gathered, at most every [`MIN_INTERVAL`]. LISTEN needs a connection
+//! of its own. Without one, or while it is down, workers find jobs by polling.
 
 use std::{collections::BTreeSet, sync::Weak, time::Duration};
 

@@ -6,7 +6,7 @@ use axum::{
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use orchestrix_api::{Code, Problem, job};
+use orchestrix_api::{Code, Problem, RequestError};
 use orchestrix_core::{Event, IllegalTransition};
 use orchestrix_store::StoreError;
 
@@ -42,16 +42,16 @@ impl From<Problem> for ApiError {
     }
 }
 
-impl From<job::Refusal> for ApiError {
-    fn from(refusal: job::Refusal) -> Self {
-        Problem::from(refusal).into()
+impl From<RequestError> for ApiError {
+    fn from(error: RequestError) -> Self {
+        Problem::from(error).into()
     }
 }
 
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::Invalid(invalid) => job::Refusal::from(invalid).into(),
+            StoreError::Invalid(invalid) => RequestError::from(invalid).into(),
             StoreError::JobNotFound(id) => Self::new(Code::JobNotFound, format!("there is no job {id}")),
             StoreError::ScheduleNotFound(name) => {
                 Self::new(Code::ScheduleNotFound, format!("there is no schedule {name}"))

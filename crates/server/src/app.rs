@@ -16,7 +16,7 @@ use crate::{
     reader::JobReader,
     readiness::Readiness,
     watcher::StatusWatcher,
-    workers::Roster,
+    workers::RegistrationCache,
 };
 
 /// The server without its socket. Its background tasks end when it is dropped.
@@ -33,7 +33,7 @@ pub struct App {
     pub(crate) watcher: StatusWatcher,
     pub(crate) change_feed: ChangeFeed,
     pub(crate) lease_hub: LongPollHub,
-    pub(crate) roster: Roster,
+    pub(crate) registrations: RegistrationCache,
     /// The body of `GET /openapi.json`. Set when the router is built.
     pub(crate) document: OnceLock<Document>,
     /// One permit per long poll that may still begin.
@@ -58,7 +58,7 @@ impl App {
             watcher: StatusWatcher::new(Arc::clone(&store), options.watch_interval),
             change_feed: ChangeFeed::new(Arc::clone(&store), options.watch_interval, options.subscription_buffer),
             lease_hub: LongPollHub::new(Arc::clone(&store), options.poll_interval),
-            roster: Roster::default(),
+            registrations: RegistrationCache::default(),
             document: OnceLock::new(),
             long_polls: Semaphore::new(options.max_long_polls),
             subscription_quota: SubscriptionQuota::new(Arc::clone(&authenticator), &options),

@@ -7,7 +7,7 @@ use axum::{
     extract::FromRequestParts,
     http::{HeaderMap, header, request::Parts},
 };
-use orchestrix_api::{Code, Object, job};
+use orchestrix_api::{Code, ObjectReader, RequestError};
 use orchestrix_store::StoreError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -36,7 +36,7 @@ impl JsonBody {
     /// Parses the body. A large one is parsed on a blocking thread, so that it delays no other request.
     pub(crate) async fn read<T: Send + 'static>(
         self,
-        parse: impl FnOnce(&str) -> Result<T, job::Refusal> + Send + 'static,
+        parse: impl FnOnce(&str) -> Result<T, RequestError> + Send + 'static,
     ) -> Result<T, ApiError> {
         let inline = self.0.len() <= PARSE_INLINE;
         let work = move || Ok(parse(self.as_str()?)?);
@@ -61,8 +61,8 @@ pub(crate) fn ensure_empty(bytes: &[u8]) -> Result<(), ApiError> {
     if text.trim().is_empty() {
         return Ok(());
     }
-    let object = Object::read(text).map_err(job::Refusal::from)?;
-    Ok(object.end().map_err(job::Refusal::from)?)
+    let object = ObjectReader::parse(text).map_err(RequestError::from)?;
+    Ok(object.finish().map_err(RequestError::from)?)
 }
 
 /// A body that the middleware has read, stored in the request's extensions.

@@ -17,7 +17,7 @@ use crate::{
     App,
     api_error::{ApiError, ProblemBody},
     health,
-    openapi::{OPERATIONS, problems::NotKept},
+    openapi::{OPERATIONS, problems::NoMetrics},
 };
 
 /// Renders all metrics of the process as text.
@@ -52,7 +52,7 @@ impl fmt::Debug for Metrics {
             status = 200, content_type = "text/plain", body = String,
             description = "All metrics, in the Prometheus text format.",
         ),
-        (status = 404, response = NotKept),
+        (status = 404, response = NoMetrics),
     ),
 )]
 pub(crate) async fn get_metrics(State(app): State<Arc<App>>) -> Result<Response, ApiError> {

@@ -31,7 +31,7 @@ use crate::{
     host,
     live::extract_key,
     metrics,
-    openapi::takes::{Described, Takes},
+    openapi::accepted_input::{AcceptedInput, OperationLookup},
     params::QueryParams,
     route_policy::{AllowedRoles, RoutePolicy, route_policy},
     trace::RequestTrace,
@@ -87,10 +87,10 @@ async fn admit(
     let caller = authorize(app, policy, &parts).await?;
     let accepted = match described(app, &parts) {
         // The router answers 405. The request does nothing, so it is not audited.
-        Described::NoSuchMethod => None,
+        OperationLookup::MethodNotDocumented => None,
         // A documentation page, which ignores its query and body.
-        Described::Nothing => Some(Takes { query: true, body: true }),
-        Described::Operation(takes) => Some(takes),
+        OperationLookup::NotDocumented => Some(AcceptedInput { query: true, body: true }),
+        OperationLookup::Operation(input) => Some(input),
     };
     let Some((accepted, max_body)) = accepted.zip(policy.max_body) else {
         let request = Request::from_parts(parts, body);
@@ -130,10 +130,12 @@ async fn admit(
     Ok(AdmittedRequest { request, audit_entry, _permit: Some(permit), _body_share: body_share })
 }
 
-fn described(app: &App, parts: &Parts) -> Described {
+fn described(app: &App, parts: &Parts) -> OperationLookup {
     let route = parts.extensions.get::<MatchedPath>();
     let known = app.document.get().zip(route);
-    known.map_or(Described::Nothing, |(document, route)| document.operations.find(&parts.method, route.as_str()))
+    known.map_or(OperationLookup::NotDocumented, |(document, route)| {
+        document.operations.find(&parts.method, route.as_str())
+    })
 }
 
 // Authenticates the caller, and checks that the caller may use this route.

@@ -7,8 +7,8 @@ use axum::{
     http::{Uri, request::Parts},
 };
 use orchestrix_api::{
-    Code, Object, Problem, job,
-    object::{MAX_FIELDS, shortened},
+    Code, ObjectReader, Problem, RequestError,
+    object_reader::{MAX_FIELDS, truncate_name},
 };
 use orchestrix_core::{FieldError, Invalid};
 use serde_json::{Map, Value};
@@ -63,7 +63,7 @@ impl QueryParams {
                 Some(_) => drop(repeated.insert(name)),
             }
         }
-        let errors = repeated.iter().map(|name| FieldError::new(shortened(name), "must not be repeated"));
+        let errors = repeated.iter().map(|name| FieldError::new(truncate_name(name), "must not be repeated"));
         Invalid::check(errors.collect()).map_err(Problem::invalid)?;
         Ok(Self(Value::from(object).to_string()))
     }
@@ -74,8 +74,8 @@ impl QueryParams {
             return Ok(());
         }
         let Self(text) = Self::parse(uri)?;
-        let object = Object::read(&text).map_err(job::Refusal::from)?;
-        Ok(object.end().map_err(job::Refusal::from)?)
+        let object = ObjectReader::parse(&text).map_err(RequestError::from)?;
+        Ok(object.finish().map_err(RequestError::from)?)
     }
 }
 

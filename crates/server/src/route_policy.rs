@@ -2,7 +2,7 @@
 
 use axum::http::Method;
 use orchestrix_api::{
-    admin::{dlq, key, operation, queue, standing},
+    admin::{dlq, job_state, key, operation, queue},
     schedule,
 };
 use orchestrix_core::{Role, Timestamp};
@@ -148,14 +148,14 @@ pub(crate) fn route_policy(method: &Method, route: Option<&str>) -> RoutePolicy 
 // Bodies of all other routes are not recorded: a schedule's definition, for one, contains a payload.
 fn body_filter(method: &Method, route: &str) -> Option<BodyFilter> {
     let filter: BodyFilter = match (method.as_str(), route) {
-        ("PUT", "/admin/queues/{name}") => |text| queue::read(text).is_ok(),
-        ("POST", "/admin/jobs/{jobId}/priority") => |text| standing::read_priority(text).is_ok(),
-        ("POST", "/admin/jobs/bulk") => |text| operation::read(text).is_ok(),
-        ("POST", "/admin/dlq/redrive") => |text| dlq::read_redrive(text).is_ok(),
-        ("POST", "/admin/dlq/purge") => |text| dlq::read_purge(text).is_ok(),
-        ("POST", "/admin/keys") => |text| key::read(text, Timestamp::now()).is_ok(),
-        ("POST", "/schedules/{name}/pause") => |text| schedule::read_pause(text).is_ok(),
-        ("POST", "/schedules/{name}/backfill") => |text| schedule::read_backfill(text).is_ok(),
+        ("PUT", "/admin/queues/{name}") => |text| queue::parse_queue(text).is_ok(),
+        ("POST", "/admin/jobs/{jobId}/priority") => |text| job_state::parse_priority(text).is_ok(),
+        ("POST", "/admin/jobs/bulk") => |text| operation::parse_bulk(text).is_ok(),
+        ("POST", "/admin/dlq/redrive") => |text| dlq::parse_redrive(text).is_ok(),
+        ("POST", "/admin/dlq/purge") => |text| dlq::parse_purge(text).is_ok(),
+        ("POST", "/admin/keys") => |text| key::parse_key(text, Timestamp::now()).is_ok(),
+        ("POST", "/schedules/{name}/pause") => |text| schedule::parse_pause(text).is_ok(),
+        ("POST", "/schedules/{name}/backfill") => |text| schedule::parse_backfill(text).is_ok(),
         _ => return None,
     };
     Some(filter)

@@ -18,7 +18,7 @@ use axum::{
 use tracing::{Span, field::Empty};
 use uuid::Uuid;
 
-use crate::{TracePropagator, api_error::ProblemBody, jobs::create::traceparent};
+use crate::{TracePropagator, api_error::ProblemBody, jobs::traceparent::traceparent};
 
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");

@@ -72,7 +72,9 @@ pub(crate) fn list(
 }
 
 columns! {
-    mod entry of LIST_AUDIT_ENTRIES, LIST_TENANT_AUDIT_ENTRIES { seq, at, actor, tenant, action, target, detail, request_id, outcome }
+    mod entry of LIST_AUDIT_ENTRIES, LIST_TENANT_AUDIT_ENTRIES {
+        seq, at, actor, tenant, action, target, detail, request_id, outcome,
+    }
 }
 
 fn read(row: &Row<'_>) -> Result<AuditEntry> {

@@ -148,8 +148,8 @@ fn read_progress(column: Option<&str>) -> Result<Option<Progress>> {
 columns! {
     /// All of them in `get_job.sql`; the others end with `options`.
     pub(crate) mod job_columns of JOB_SUMMARY, LIST_JOBS, LIST_DEAD_JOBS, GET_JOB {
-        id, state, job_type, queue, tenant, rank, attempts, max_attempts, created_at, updated_at, eligible_at, started_at,
-        finished_at, worker, cancel_requested, progress, reason, options,
+        id, state, job_type, queue, tenant, rank, attempts, max_attempts, created_at, updated_at, eligible_at,
+        started_at, finished_at, worker, cancel_requested, progress, reason, options,
         losses, expires_at, lease_expires_at, lease_counter, timeout_ms, lease_ms, payload, result, checkpoint,
         concurrency_key, rate_limit_key,
     }

@@ -29,8 +29,8 @@ const ID_BYTES: usize = 16;
 
 columns! {
     mod schedule_columns of FIND_SCHEDULE, LIST_SCHEDULES, LIST_TENANT_SCHEDULES {
-        name, created_at, updated_at, counted_from, next_nominal, next_fire_at, last_fired_at, tzdb, open_jobs, definition,
-        paused, tenant,
+        name, created_at, updated_at, counted_from, next_nominal, next_fire_at, last_fired_at, tzdb, open_jobs,
+        definition, paused, tenant,
     }
 }
 

@@ -1,4 +1,4 @@
-//! Putting a worker together.
+//! Configuring and starting a worker.
 
 use std::{collections::BTreeMap, future::Future, io, sync::Arc, time::Duration};
 
@@ -14,78 +14,89 @@ use tokio::{
 use tower::{Layer, Service, ServiceExt, util::BoxCloneSyncService};
 
 use crate::{
-    Answer, Call, Context, Drained, Handlers, JobError, JobResult, JobSource, Run, RunBlocking, StoreSource, Worker,
-    blocking::Pool,
-    complete::Completer,
-    execute::Stack,
-    fetch::Demand,
-    floor::Floor,
+    Context, Drained, HandlerRegistry, HandlerResult, HandlerService, JobCall, JobError, JobResult, JobSource, Run,
+    RunBlocking, Worker,
+    blocking_pool::BlockingPool,
+    context::ContextShared,
+    control_thread::{ControlThread, Registration},
+    fetch::ClaimPlanner,
     handler::{self, Handler},
-    keeper::{Keeper, Role},
-    lease::Leases,
+    lease::LeaseTable,
     options::{TraceTie, WorkerOptions},
-    report::Desk,
-    state::States,
+    outcome_reporter::OutcomeQueue,
+    shared_state::SharedState,
+    slot_pool::SlotPool,
+    source::JobBackend,
     stats::Counters,
-    worker::{Parts, Shop},
+    worker::{ControlInputs, WorkerShared},
 };
 
 /// Why a worker could not start.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum WorkerError {
-    /// A setting breaks a rule; every bad one is named.
+    /// Some settings are invalid. Lists all of them.
     #[error("the worker cannot start: {0}")]
     Invalid(#[from] Invalid),
-    /// The store refused.
+    /// The store refused or is unavailable.
     #[error("the worker cannot start: {0}")]
     Store(#[from] StoreError),
-    /// The system refused a thread or a signal.
+    /// The operating system refused a thread or a signal handler, or there is no Tokio runtime.
     #[error("the worker cannot start: {0}")]
     System(#[from] io::Error),
 }
 
-type Blocking = fn(Arc<Pool>) -> Handler;
-type Change = Box<dyn FnOnce(&mut CoordinatorOptions) + Send>;
-type Wrap = Box<dyn FnOnce(Stack) -> Stack + Send>;
+type BlockingHandler = fn(Arc<BlockingPool>) -> Handler;
+type ConfigureCoordinator = Box<dyn FnOnce(&mut CoordinatorOptions) + Send>;
+type ApplyLayer = Box<dyn FnOnce(HandlerService) -> HandlerService + Send>;
 
-/// Puts a worker together. Made by [`Worker::builder`].
+/// Configures and starts a [`Worker`]. Created by [`Worker::builder`].
 pub struct WorkerBuilder {
-    source: Arc<dyn JobSource>,
+    backend: JobBackend,
     options: WorkerOptions,
     handlers: BTreeMap<JobType, Handler>,
-    blocking: Vec<(JobType, Blocking)>,
-    layers: Vec<Wrap>,
-    states: States,
-    coordinator: Option<Change>,
+    blocking_handlers: Vec<(JobType, BlockingHandler)>,
+    layers: Vec<ApplyLayer>,
+    state: SharedState,
+    coordinator: Option<ConfigureCoordinator>,
     errors: Vec<FieldError>,
 }
 
 impl Worker {
-    /// A worker on the store of this client. It also takes part in leading, unless told otherwise.
+    /// Configures a worker on the client's store. It also runs a coordinator, unless
+    /// [disabled](WorkerBuilder::no_coordinator).
     pub fn builder(client: &Client) -> WorkerBuilder {
-        Self::over(Arc::new(StoreSource::new(Arc::clone(client.store()))))
+        WorkerBuilder::new(JobBackend::Store(Arc::clone(client.store())))
     }
 
-    /// A worker over any source of jobs.
-    pub fn over(source: Arc<dyn JobSource>) -> WorkerBuilder {
-        WorkerBuilder {
-            source,
-            options: WorkerOptions::new(),
-            handlers: BTreeMap::new(),
-            blocking: Vec::new(),
-            layers: Vec::new(),
-            states: States::default(),
-            coordinator: Some(Box::new(|_| {})),
-            errors: Vec::new(),
-        }
+    /// Configures a worker on any job source, such as a server. It runs no coordinator, because a source gives no
+    /// access to the store.
+    pub fn with_source(source: Arc<dyn JobSource>) -> WorkerBuilder {
+        WorkerBuilder::new(JobBackend::Source(source))
     }
 }
 
 impl WorkerBuilder {
-    fn know(&mut self, job_type: &str) -> Option<JobType> {
+    fn new(backend: JobBackend) -> Self {
+        Self {
+            backend,
+            options: WorkerOptions::new(),
+            handlers: BTreeMap::new(),
+            blocking_handlers: Vec::new(),
+            layers: Vec::new(),
+            state: SharedState::default(),
+            coordinator: Some(Box::new(|_| {})),
+            errors: Vec::new(),
+        }
+    }
+
+    /// Parses a job type that gets a handler. Notes an error if it is invalid or has a handler already.
+    fn new_job_type(&mut self, job_type: &str) -> Option<JobType> {
+        let is_taken = |name: &JobType| {
+            self.handlers.contains_key(name) || self.blocking_handlers.iter().any(|(taken, _)| taken == name)
+        };
         match JobType::new(job_type) {
-            Ok(name) if self.handlers.contains_key(&name) || self.blocking.iter().any(|(known, _)| *known == name) => {
+            Ok(name) if is_taken(&name) => {
                 self.errors.push(FieldError::new("jobType", format!("{name} has two handlers")));
                 None
             }
@@ -103,16 +114,16 @@ impl WorkerBuilder {
         self.handler(|job: J, ctx| job.run(ctx))
     }
 
-    /// Runs jobs of type `J`, whose work blocks, on threads of their own.
+    /// Runs jobs of type `J`, whose handler blocks, on a separate thread pool.
     #[must_use]
     pub fn blocking_job<J: RunBlocking>(mut self) -> Self {
-        if let Some(name) = self.know(J::TYPE) {
-            self.blocking.push((name, handler::blocking::<J>));
+        if let Some(name) = self.new_job_type(J::TYPE) {
+            self.blocking_handlers.push((name, handler::blocking_handler::<J>));
         }
         self
     }
 
-    /// Runs jobs of type `J` with a function, where the type itself does not say how.
+    /// Runs jobs of type `J` with a function instead of a [`Run`] implementation.
     #[must_use]
     pub fn handler<J, F, W>(mut self, function: F) -> Self
     where
@@ -120,48 +131,47 @@ impl WorkerBuilder {
         F: Fn(J, Context) -> W + Send + Sync + 'static,
         W: Future<Output = JobResult<J::Output>> + Send + 'static,
     {
-        if let Some(name) = self.know(J::TYPE) {
-            self.handlers.insert(name, handler::of_function(function));
+        if let Some(name) = self.new_job_type(J::TYPE) {
+            self.handlers.insert(name, handler::async_handler(function));
         }
         self
     }
 
-    /// Runs jobs of the named type with a function of their plain payload.
+    /// Runs jobs of the named type with a function that gets the payload as JSON.
     #[must_use]
     pub fn raw_handler<F, W>(mut self, job_type: &str, function: F) -> Self
     where
-        F: Fn(Call) -> W + Send + Sync + 'static,
-        W: Future<Output = Answer> + Send + 'static,
+        F: Fn(JobCall) -> W + Send + Sync + 'static,
+        W: Future<Output = HandlerResult> + Send + 'static,
     {
-        if let Some(name) = self.know(job_type) {
-            self.handlers.insert(name, handler::raw(function));
+        if let Some(name) = self.new_job_type(job_type) {
+            self.handlers.insert(name, handler::raw_handler(function));
         }
         self
     }
 
-    /// Shares a value with all handlers, which find it by its type with [`Context::state`].
+    /// Shares a value with all handlers. They look it up by its type with [`Context::state`].
     #[must_use]
     pub fn state<T: Send + Sync + 'static>(mut self, value: T) -> Self {
-        self.states.put(value);
+        self.state.insert(value);
         self
     }
 
-    /// Wraps middleware around every handler. What is added later is further outside; leases, outcomes and the catching of
-    /// panics are outside of all.
+    /// Wraps every handler in middleware. Layers added later are further outside. Panics are caught outside all layers.
     #[must_use]
     pub fn layer<L, S>(mut self, layer: L) -> Self
     where
-        L: Layer<Stack, Service = S> + Send + 'static,
-        S: Service<Call, Response = Option<Json>> + Clone + Send + Sync + 'static,
+        L: Layer<HandlerService, Service = S> + Send + 'static,
+        S: Service<JobCall, Response = Option<Json>> + Clone + Send + Sync + 'static,
         S::Error: Into<JobError>,
         S::Future: Send + 'static,
     {
-        self.layers.push(Box::new(move |stack| BoxCloneSyncService::new(layer.layer(stack).map_err(Into::into))));
+        self.layers.push(Box::new(move |service| BoxCloneSyncService::new(layer.layer(service).map_err(Into::into))));
         self
     }
 
-    /// Its name in the list of workers; by default the machine's and something random. Of two live workers with one name
-    /// each counts as the other.
+    /// Sets the worker's name. Defaults to the host name and a random suffix. Two live workers must not share a name:
+    /// the store would treat them as one.
     #[must_use]
     pub fn name(mut self, name: impl AsRef<str>) -> Self {
         match WorkerName::new(name) {
@@ -171,15 +181,16 @@ impl WorkerBuilder {
         self
     }
 
-    /// Serves this queue. Said of none, it serves all; said of several, the most urgent job of all goes first.
+    /// Serves this queue. Without any named queue the worker serves all. With several it runs the job with the highest
+    /// priority across all of them first.
     #[must_use]
     pub fn queue(mut self, queue: impl AsRef<str>) -> Self {
         self.serve(queue, None);
         self
     }
 
-    /// Serves this queue with a weight: while all have jobs, each gets a share by its weight, whatever is more urgent. What one
-    /// does not need goes to the others. A queue without a weight counts as one of 1 beside others that have one.
+    /// Serves this queue with a weight. While all queues have jobs, each gets a share by its weight, regardless of
+    /// priorities across queues. Unused shares go to the other queues. A queue without a weight counts as weight 1.
     #[must_use]
     pub fn weighted_queue(mut self, queue: impl AsRef<str>, weight: u32) -> Self {
         self.serve(queue, Some(weight));
@@ -189,97 +200,99 @@ impl WorkerBuilder {
     fn serve(&mut self, queue: impl AsRef<str>, weight: Option<u32>) {
         match Queue::new(queue) {
             Ok(queue) => {
-                self.options.queues.retain(|(known, _)| *known != queue);
+                self.options.queues.retain(|(served, _)| *served != queue);
                 self.options.queues.push((queue, weight));
             }
             Err(error) => self.errors.push(error),
         }
     }
 
-    /// How many jobs run at once; 10 by default.
+    /// Sets how many jobs run concurrently. Defaults to 10.
     #[must_use]
     pub fn concurrency(mut self, jobs: usize) -> Self {
         self.options.concurrency = jobs;
         self
     }
 
-    /// The most jobs that are held ready beyond those that run. Only as many are held as will be begun within a tenth of a
-    /// second at the present pace.
+    /// Sets the maximum number of jobs to prefetch. The worker prefetches only as many as it expects to start within
+    /// 100 ms.
     #[must_use]
     pub fn prefetch(mut self, jobs: usize) -> Self {
         self.options.prefetch = jobs;
         self
     }
 
-    /// How often the worker shows that it lives, and at least how often it renews leases; 10 s by default. Leases shorter
-    /// than three times this are renewed in time too.
+    /// Sets how often the worker sends heartbeats, and at least how often it extends leases. Defaults to 10 s. Leases
+    /// shorter than three times this are extended more often.
     #[must_use]
     pub fn heartbeat_interval(mut self, interval: Duration) -> Self {
         self.options.heartbeat_interval = interval;
         self
     }
 
-    /// The longest it waits before it looks for jobs without a hint; 1 s by default.
+    /// Sets the longest pause between claims without a wake-up. Defaults to 1 s.
     #[must_use]
     pub fn poll_interval(mut self, interval: Duration) -> Self {
         self.options.poll_interval = interval;
         self
     }
 
-    /// How long handlers may go on after a shutdown has begun; 30 s by default. What follows, telling the last outcomes and taking
-    /// leave, takes a moment if the database is there, and some seconds more if it is not.
+    /// Sets how long handlers may run after a shutdown began. Defaults to 30 s. Reporting the last outcomes and
+    /// removing the registration come on top: a moment, or a few seconds if the database is unavailable.
     #[must_use]
     pub fn drain_timeout(mut self, timeout: Duration) -> Self {
         self.options.drain_timeout = timeout;
         self
     }
 
-    /// Ties the spans of jobs to their traces, for whoever exports them; by default the spans are only there for logs.
+    /// Connects the spans of jobs to their traces, for trace exporters. By default spans serve only logs.
     #[must_use]
     pub fn trace_tie(mut self, tie: TraceTie) -> Self {
         self.options.trace_tie = Some(tie);
         self
     }
 
-    /// How long a handler that was asked to stop gets before it is dropped; 5 s by default. A handler that never awaits
-    /// cannot be dropped: it keeps its slot until it returns.
+    /// Sets the grace period between requesting a handler to stop and dropping it. Defaults to 5 s. A handler that
+    /// never awaits cannot be dropped: it keeps its slot until it returns.
     #[must_use]
     pub fn cancel_grace(mut self, grace: Duration) -> Self {
         self.options.cancel_grace = grace;
         self
     }
 
-    /// Takes no part in leading. Then somebody else must: without a leader nothing is retried, delayed or taken back.
+    /// Runs no coordinator. Another node must run one: without a leader, jobs are not retried or promoted, and expired
+    /// leases are not reaped.
     #[must_use]
     pub fn no_coordinator(mut self) -> Self {
         self.coordinator = None;
         self
     }
 
-    /// Changes the settings of the coordinator within.
+    /// Configures the worker's coordinator. No effect on a worker [over a source](Worker::with_source).
     #[must_use]
-    pub fn coordinator(mut self, change: impl FnOnce(&mut CoordinatorOptions) + Send + 'static) -> Self {
-        self.coordinator = Some(Box::new(change));
+    pub fn coordinator(mut self, configure: impl FnOnce(&mut CoordinatorOptions) + Send + 'static) -> Self {
+        self.coordinator = Some(Box::new(configure));
         self
     }
 
-    /// Starts to work; handlers run on the runtime of whoever calls. The source need not be there yet: it is waited for.
+    /// Starts the worker. Handlers run on the current Tokio runtime. The source may be unavailable: the worker retries
+    /// until it answers.
     pub fn start(mut self) -> Result<Worker, WorkerError> {
         let coordinator = self.coordinator_options()?;
-        let (shop, parts, mut info) = self.build()?;
-        // Whoever set how long a silent one is still listed meant this one too.
+        let (shared, inputs, mut info) = self.build()?;
+        // The coordinator's setting applies to this worker's own registration too.
         info.dead_after = coordinator.as_ref().map(|options| options.dead_after).or(info.dead_after);
-        let keeper = Keeper::start(Arc::clone(&shop), parts, Role { info, coordinator })?;
-        Ok(Worker { shop, keeper: Some(keeper) })
+        let control = ControlThread::start(Arc::clone(&shared), inputs, Registration { info, coordinator })?;
+        Ok(Worker { shared, control: Some(control) })
     }
 
-    /// Starts, works until SIGTERM or SIGINT, and shuts down. `None` after a second signal.
+    /// Starts the worker, runs it until SIGTERM or SIGINT, and shuts it down. Returns `None` after a second signal.
     pub async fn run(self) -> Result<Option<Drained>, WorkerError> {
         Ok(self.start()?.run_until_signal().await?)
     }
 
     fn coordinator_options(&mut self) -> Result<Option<CoordinatorOptions>, WorkerError> {
-        let Some(change) = self.coordinator.take() else { return Ok(None) };
+        let Some(configure) = self.coordinator.take() else { return Ok(None) };
         let node = NodeInfo {
             name: NodeName::new(self.options.name.as_str()).map_err(Invalid::from)?,
             address: None,
@@ -288,67 +301,67 @@ impl WorkerBuilder {
         let mut options = CoordinatorOptions::new(node);
         options.heartbeat = self.options.heartbeat_interval;
         options.dead_after = options.dead_after.max(3 * options.heartbeat);
-        change(&mut options);
+        configure(&mut options);
         options.validate().map_err(Invalid::from)?;
         Ok(Some(options))
     }
 
-    pub(crate) fn build(mut self) -> Result<(Arc<Shop>, Parts, WorkerInfo), WorkerError> {
+    pub(crate) fn build(mut self) -> Result<(Arc<WorkerShared>, ControlInputs, WorkerInfo), WorkerError> {
         let mut errors = std::mem::take(&mut self.errors);
         if let Err(invalid) = self.options.check() {
             errors.extend(invalid.errors);
         }
-        let known = self.handlers.len() + self.blocking.len();
-        if known == 0 {
+        let job_types = self.handlers.len() + self.blocking_handlers.len();
+        if job_types == 0 {
             errors.push(FieldError::new("jobTypes", "a worker needs at least one handler, as in .job::<SendEmail>()"));
         }
-        if known > ClaimRequest::MAX_NAMES {
-            errors.push(FieldError::new("jobTypes", format!("may be at most {}", ClaimRequest::MAX_NAMES)));
+        if job_types > ClaimRequest::MAX_NAMES {
+            errors.push(FieldError::new(
+                "jobTypes",
+                format!("a worker may have handlers for at most {} job types", ClaimRequest::MAX_NAMES),
+            ));
         }
         Invalid::check(errors)?;
-        if !self.blocking.is_empty() {
-            let pool = Arc::new(Pool::new(self.options.concurrency)?);
-            for (name, handler) in self.blocking {
+        if !self.blocking_handlers.is_empty() {
+            let pool = Arc::new(BlockingPool::new(self.options.concurrency)?);
+            for (name, handler) in self.blocking_handlers {
                 self.handlers.insert(name, handler(Arc::clone(&pool)));
             }
         }
-        let handlers = Handlers::new(self.handlers);
+        let handlers = HandlerRegistry::new(self.handlers);
         let job_types: Vec<JobType> = handlers.job_types().cloned().collect();
         let info = WorkerInfo {
             name: self.options.name.clone(),
-            queues: self.options.served(),
+            queues: self.options.served_queues(),
             job_types: Some(job_types.clone()),
             concurrency: u32::try_from(self.options.concurrency).unwrap_or(u32::MAX),
             instance: Some(Instance::trusted(&format!("{:032x}", rand::random::<u128>()))),
             dead_after: Some(WorkerInfo::dead_after(self.options.heartbeat_interval)),
         };
-        let stack = self.layers.into_iter().fold(BoxCloneSyncService::new(handlers), |stack, wrap| wrap(stack));
-        let (desk, announcements) = Desk::new(Arc::clone(&self.source));
-        let (completer, outcomes) = Completer::new();
-        let completer = Arc::new(completer);
-        let leases = Arc::new(Leases::new(self.options.heartbeat_interval));
-        let counters = Arc::new(Counters::default());
-        let demand = Demand::new(&self.options, job_types);
-        // Subscribed before the first look, so that no hint is lost in between.
-        let wakeups = self.source.wakeups();
+        let innermost = BoxCloneSyncService::new(handlers);
+        let service = self.layers.into_iter().fold(innermost, |service, apply| apply(service));
+        let (contexts, flush_requests) = ContextShared::new(&self.backend, self.state);
+        let (outcome_queue, outcomes) = OutcomeQueue::new();
+        let planner = ClaimPlanner::new(&self.options, job_types);
+        // Subscribe before the first claim, so that no wake-up is lost in between.
+        let wakeups = contexts.source.job_wakeups();
         let application = Handle::try_current().map_err(io::Error::other)?;
-        let shop = Arc::new(Shop {
-            source: self.source,
-            floor: Floor::new(self.options.concurrency),
-            leases,
-            completer,
-            counters,
-            desk: Arc::new(desk),
-            states: Arc::new(self.states),
-            stack,
-            news: Notify::new(),
+        let shared = Arc::new(WorkerShared {
+            backend: self.backend,
+            slots: SlotPool::new(self.options.concurrency),
+            leases: Arc::new(LeaseTable::new(self.options.heartbeat_interval)),
+            outcomes: Arc::new(outcome_queue),
+            counters: Arc::new(Counters::default()),
+            contexts: Arc::new(contexts),
+            service,
+            heartbeat_now: Notify::new(),
             directive: watch::Sender::new(Directive::Run),
-            told_to_stop: watch::Sender::new(false),
+            stop_requested: watch::Sender::new(false),
             ended: watch::Sender::new(false),
             application,
             options: self.options,
         });
-        Ok((shop, Parts { outcomes, announcements, demand, wakeups }, info))
+        Ok((shared, ControlInputs { outcomes, flush_requests, planner, wakeups }, info))
     }
 }
 

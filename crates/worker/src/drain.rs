@@ -1,4 +1,4 @@
-//! Winding a worker down.
+//! Draining a worker: a graceful shutdown.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,85 +8,89 @@ use tokio::{
     time::{Instant, timeout, timeout_at},
 };
 
-use crate::{stop::StopReason, worker::Shop};
+use crate::{stop_signal::StopReason, worker::WorkerShared};
 
-/// How long the last outcomes may take to be told once all handlers are done.
-pub(crate) const LAST_WORDS: Duration = Duration::from_secs(5);
-/// How long handlers whose grace is over may take to be dropped.
-const CUT: Duration = Duration::from_millis(500);
+/// The time limit for reporting the last outcomes once all handlers have ended.
+pub(crate) const FINAL_REPORT_TIMEOUT: Duration = Duration::from_secs(5);
+/// The time limit for dropping handlers whose grace period is over.
+const DROP_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// What was left when a worker had shut down.
+/// The result of a worker's shutdown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[must_use]
 pub struct Drained {
-    /// Jobs that were handed back, begun or not. They cost no attempt.
+    /// Jobs that the worker released, started or not. A released job costs no attempt.
     pub released: u64,
-    /// Outcomes that could not be told: the source was away. Their leases run out and the jobs run again.
-    pub untold: usize,
+    /// Outcomes that the worker could not report because the source was unavailable. The leases of these jobs expire
+    /// and the jobs run again.
+    pub unreported: usize,
 }
 
-/// Takes nothing new, hands back what no slot has begun, and lets handlers finish: for as long as they take, until `hurry` becomes true, and
-/// from then on until the drain timeout. Those that are left are asked to stop in time for their grace, dropped at the end of it, and their
-/// jobs handed back. Whoever calls keeps the leases all the while.
+/// Drains the worker: stops fetching, releases jobs that no slot has started, and waits for running handlers.
+///
+/// Handlers have no time limit until `shutdown` becomes true, and the drain timeout from then on. Handlers that still
+/// run near its end are cancelled, dropped after their grace period, and their jobs released. The caller extends leases
+/// meanwhile.
 pub(crate) async fn drain(
-    shop: &Arc<Shop>,
+    shared: &Arc<WorkerShared>,
     stop_fetching: &watch::Sender<bool>,
     fetcher: JoinHandle<()>,
-    mut hurry: watch::Receiver<bool>,
+    mut shutdown: watch::Receiver<bool>,
 ) -> Drained {
-    let released = shop.counters.read().released;
+    let released_before = shared.counters.read().released;
     stop_fetching.send_replace(true);
-    let unbegun = shop.floor.close();
-    // Those who look at the list should see it now, and not only with the next heartbeat.
-    shop.news.notify_one();
-    // A claim under way is waited for: the floor is closed, so what it gives is handed back.
-    let quiet = async { drop(tokio::join!(fetcher, shop.release(unbegun), shop.floor.idle())) };
-    tokio::pin!(quiet);
-    let mut is_quiet = false;
+    let queued = shared.slots.close();
+    // Shows the worker as draining now rather than at the next heartbeat.
+    shared.heartbeat_now.notify_one();
+    // Waits for a claim in flight: the pool is closed, so its jobs are released.
+    let handlers_done = async { drop(tokio::join!(fetcher, shared.release_jobs(queued), shared.slots.wait_idle())) };
+    tokio::pin!(handlers_done);
+    let mut handlers_are_done = false;
     let all_done = async {
-        quiet.as_mut().await;
-        is_quiet = true;
-        shop.completer.all_told().await;
+        handlers_done.as_mut().await;
+        handlers_are_done = true;
+        shared.outcomes.wait_reported().await;
     };
-    let hurried = tokio::select! {
+    let shutdown_requested = tokio::select! {
         biased;
         () = all_done => Ok(false),
-        told = hurry.wait_for(|hurry| *hurry) => told.map(|_| true),
+        requested = shutdown.wait_for(|shutdown| *shutdown) => requested.map(|_| true),
     };
-    let untold = match hurried {
+    let unreported = match shutdown_requested {
         Ok(false) => 0,
         Ok(true) => {
-            let deadline = Instant::now() + shop.options.drain_timeout;
-            if !is_quiet {
-                hurry_up(shop, quiet, deadline).await;
+            let deadline = Instant::now() + shared.options.drain_timeout;
+            if !handlers_are_done {
+                stop_handlers(shared, handlers_done, deadline).await;
             }
-            match timeout(LAST_WORDS, shop.completer.all_told()).await {
+            match timeout(FINAL_REPORT_TIMEOUT, shared.outcomes.wait_reported()).await {
                 Ok(()) => 0,
-                Err(_) => shop.completer.open(),
+                Err(_) => shared.outcomes.unreported(),
             }
         }
-        // The worker was dropped: at once.
+        // The `Worker` was dropped: stop at once.
         Err(_) => return Drained::default(),
     };
-    if untold > 0 {
-        tracing::warn!(outcomes = untold, "outcomes could not be told; their leases run out");
+    if unreported > 0 {
+        tracing::warn!(unreported, "shut down with unreported outcomes; their leases expire and the jobs run again");
     }
-    Drained { released: shop.counters.read().released - released, untold }
+    Drained { released: shared.counters.read().released - released_before, unreported }
 }
 
-async fn hurry_up(shop: &Shop, quiet: impl Future<Output = ()>, deadline: Instant) {
-    let grace = shop.options.cancel_grace.min(shop.options.drain_timeout / 2);
-    if timeout_at(deadline - grace, quiet).await.is_ok() {
+/// Waits for handlers until `deadline` minus the grace period, then cancels them and releases their jobs.
+async fn stop_handlers(shared: &WorkerShared, handlers_done: impl Future<Output = ()>, deadline: Instant) {
+    let grace = shared.options.cancel_grace.min(shared.options.drain_timeout / 2);
+    if timeout_at(deadline - grace, handlers_done).await.is_ok() {
         return;
     }
-    tracing::info!(running = shop.floor.busy(), "asking handlers to stop");
-    shop.leases.stop_all(StopReason::Shutdown);
-    let _ = timeout_at(deadline, shop.floor.idle()).await;
-    // A job is handed back when its handler is gone, not before: others may begin it at once.
-    shop.leases.cut_all();
-    if timeout(CUT, shop.floor.idle()).await.is_err() {
-        // They block their thread: nothing can take it from them but the end of the process.
-        tracing::warn!(running = shop.floor.busy(), "handlers do not stop; their jobs are handed back");
-        let _ = timeout(LAST_WORDS, shop.release(shop.leases.contexts())).await;
+    tracing::info!(running = shared.slots.busy(), "cancelling handlers: the drain timeout is near");
+    shared.leases.stop_all(StopReason::Shutdown);
+    let _ = timeout_at(deadline, shared.slots.wait_idle()).await;
+    // A job is released only after its handler is dropped: another worker may start it at once.
+    shared.leases.end_grace_periods();
+    if timeout(DROP_TIMEOUT, shared.slots.wait_idle()).await.is_err() {
+        // These handlers block their threads and cannot be dropped before the process ends.
+        tracing::warn!(running = shared.slots.busy(), "handlers ignored cancellation; releasing their jobs");
+        let _ = timeout(FINAL_REPORT_TIMEOUT, shared.release_jobs(shared.leases.contexts())).await;
     }
 }

@@ -1,4 +1,4 @@
-//! How a handler says that it did not succeed, and what should happen then.
+//! The errors of handlers, and the outcome that each requests.
 
 use std::{error::Error, fmt, time::Duration};
 
@@ -9,20 +9,20 @@ pub type JobResult<T = ()> = Result<T, JobError>;
 
 type Cause = Box<dyn Error + Send + Sync>;
 
-/// Why an attempt did not complete its job. Any error becomes one by `?`, and is then tried again.
+/// Why an attempt did not complete its job. `?` converts any error into a retryable one.
 ///
 /// ```
 /// use std::time::Duration;
 /// use orchestrix_worker::{JobError, JobResult, ResultExt};
 ///
 /// fn charge(card: &str, amount: &str) -> JobResult<u32> {
-///     let amount: u32 = amount.parse().fatal()?; // trying again will not mend it
+///     let amount: u32 = amount.parse().fatal()?; // a retry would fail again
 ///     if card.is_empty() {
 ///         return Err(JobError::fatal("there is no card"));
 ///     }
-///     let text = std::fs::read_to_string("/proc/loadavg")?; // any error: tried again
+///     let text = std::fs::read_to_string("/proc/loadavg")?; // any error: retried
 ///     if text.is_empty() {
-///         return Err(JobError::snooze(Duration::from_secs(60))); // later, at no cost
+///         return Err(JobError::snooze(Duration::from_secs(60))); // later, costs no attempt
 ///     }
 ///     Ok(amount)
 /// }
@@ -41,37 +41,37 @@ enum Kind {
 }
 
 impl JobError {
-    /// Worth another try, after the job's own back-off.
+    /// A retryable failure. The job is retried after its back-off.
     pub fn new(cause: impl Into<Cause>) -> Self {
         Self { kind: Kind::Retry(None), cause: cause.into() }
     }
 
-    /// Not worth another try: the job dies and waits for a person.
+    /// A permanent failure. The job becomes dead, and only an operator can retry it.
     pub fn fatal(cause: impl Into<Cause>) -> Self {
         Self { kind: Kind::Fatal, cause: cause.into() }
     }
 
-    /// Worth another try after this long, instead of the job's own back-off.
+    /// A retryable failure with its own delay instead of the job's back-off.
     pub fn retry_after(delay: Duration, cause: impl Into<Cause>) -> Self {
         Self { kind: Kind::Retry(Some(delay)), cause: cause.into() }
     }
 
-    /// Not now: the job comes back after this long, and no attempt is spent.
+    /// Postpones the job by `delay`. Costs no attempt.
     pub fn snooze(delay: Duration) -> Self {
         Self { kind: Kind::Snooze(delay), cause: "snoozed".into() }
     }
 
-    /// Nobody needs this any more: the job is cancelled.
+    /// Cancels the job.
     pub fn cancel() -> Self {
         Self { kind: Kind::Cancel, cause: "cancelled by its handler".into() }
     }
 
-    /// Whether it was said that trying again will not help.
+    /// Whether the failure is permanent.
     pub fn is_fatal(&self) -> bool {
         self.kind == Kind::Fatal
     }
 
-    /// Whether anything was said beyond "it failed".
+    /// Whether it is a retryable failure without its own delay.
     pub(crate) fn is_plain(&self) -> bool {
         self.kind == Kind::Retry(None)
     }
@@ -87,7 +87,7 @@ impl JobError {
     }
 }
 
-// What went wrong and all that caused it, in one line: this is what operators read.
+// The error and all its sources in one line, for operators.
 impl fmt::Display for JobError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.cause)?;
@@ -112,12 +112,12 @@ impl<E: Into<Cause>> From<E> for JobError {
     }
 }
 
-/// Says of any error what should happen to the job.
+/// Converts the error of any `Result` into a [`JobError`] of a given kind.
 pub trait ResultExt<T> {
-    /// Trying again will not help: the job dies.
+    /// Makes the failure permanent: the job becomes dead.
     fn fatal(self) -> JobResult<T>;
 
-    /// Try again after this long.
+    /// Retries the job after `delay`.
     fn retry_after(self, delay: Duration) -> JobResult<T>;
 }
 
@@ -145,13 +145,13 @@ mod tests {
     }
 
     #[test]
-    fn any_error_is_tried_again_with_all_its_causes_named() {
+    fn any_error_is_retryable_and_lists_its_sources() {
         assert!(matches!(read().unwrap_err().outcome(), Outcome::Fail { retryable: true, retry_after: None, .. }));
         assert_eq!(from_anyhow().unwrap_err().to_string(), "saving: the disk");
     }
 
     #[test]
-    fn what_is_said_of_an_error_becomes_the_verdict() {
+    fn each_kind_of_error_maps_to_its_outcome() {
         let delay = Duration::from_secs(7);
         assert!(matches!(read().fatal().unwrap_err().outcome(), Outcome::Fail { retryable: false, .. }));
         let after = read().retry_after(delay).unwrap_err().outcome();

@@ -1,4 +1,4 @@
-//! One attempt: from a leased job to an outcome.
+//! One attempt: from a claimed job to its outcome.
 
 use std::{
     any::Any,
@@ -12,45 +12,51 @@ use orchestrix_store::Outcome;
 use tower::{ServiceExt, util::BoxCloneSyncService};
 use tracing::{Instrument, Span, field::Empty};
 
-use crate::{Answer, Call, Context, JobError, TraceTie, options::WorkerOptions, stats::Counters, stop::StopReason};
+use crate::{
+    Context, HandlerResult, JobCall, JobError, TraceTie, options::WorkerOptions, stats::Counters,
+    stop_signal::StopReason,
+};
 
-/// A handler with all that is wrapped around it: what a [layer](crate::WorkerBuilder::layer) is given.
-pub type Stack = BoxCloneSyncService<Call, Option<Json>, JobError>;
+/// The Tower service that runs jobs: the handlers inside the middleware added so far. A
+/// [layer](crate::WorkerBuilder::layer) wraps it.
+pub type HandlerService = BoxCloneSyncService<JobCall, Option<Json>, JobError>;
 
-/// Runs the handler to its end, or until it was asked to stop and a grace has passed. `None` when the lease is lost:
-/// there is nothing to say about a job that is somebody else's. Also tells how long it took, if it was begun.
+/// Runs the handler until it returns, or until it was requested to stop and its grace period is over.
+///
+/// Returns the outcome, or `None` if the lease is lost: another worker may own the job. Also returns how long the
+/// handler ran, if it was started.
 pub(crate) async fn execute(
-    stack: &Stack,
+    service: &HandlerService,
     context: &Context,
     options: &WorkerOptions,
     counters: &Counters,
 ) -> (Option<Outcome>, Option<Duration>) {
-    // It waited for its slot and was asked to stop meanwhile, or its time was up: it is not begun at all.
+    // A job that was stopped or timed out while it waited for a slot is not started.
     if context.stop().reason().is_some() {
-        return (decide(context, None), None);
+        return (outcome_of(context, None), None);
     }
     if context.deadline().is_some_and(|deadline| deadline <= Instant::now()) {
         return (Some(Outcome::Release), None);
     }
     counters.add_started(1);
-    let span = span_of(context, options.trace_tie);
-    span.in_scope(|| tracing::debug!(queue = %context.queue(), "begins"));
-    let begun = Instant::now();
-    // All that is the application's own: layers, handlers, what they leave behind to be dropped, texts of errors. Whatever
-    // panics there is this attempt's failure, and the slot works on.
-    let outcome =
-        match AssertUnwindSafe(run(stack, context, options.cancel_grace).instrument(span.clone())).catch_unwind().await
-        {
-            Ok(outcome) => outcome,
-            Err(panic) => {
-                counters.add_panicked(1);
-                decide(context, Some(Err(JobError::new(format!("the handler panicked: {}", message(&*panic))))))
-            }
-        };
-    let took = begun.elapsed();
+    let span = attempt_span(context, options.trace_tie);
+    span.in_scope(|| tracing::debug!(queue = %context.queue(), "attempt started"));
+    let started = Instant::now();
+    // Everything inside is application code: layers, handlers, drops, the text of errors. A panic there fails this
+    // attempt and leaves the slot working.
+    let attempt = run(service, context, options.cancel_grace).instrument(span.clone());
+    let outcome = match AssertUnwindSafe(attempt).catch_unwind().await {
+        Ok(outcome) => outcome,
+        Err(panic) => {
+            counters.add_panicked(1);
+            let error = JobError::new(format!("the handler panicked: {}", panic_message(&*panic)));
+            outcome_of(context, Some(Err(error)))
+        }
+    };
+    let took = started.elapsed();
     let label = outcome_label(outcome.as_ref());
-    // Without the text of an error, which may repeat what is in the payload: it is kept with the job.
-    span.in_scope(|| tracing::debug!(outcome = label, ?took, "ended"));
+    // Without the error text, which may quote the payload. The store keeps it with the job.
+    span.in_scope(|| tracing::debug!(outcome = label, ?took, "attempt ended"));
     span.record("outcome", label);
     if matches!(label, "failed" | "timed_out") {
         span.record("otel.status_code", "error");
@@ -58,8 +64,9 @@ pub(crate) async fn execute(
     (outcome, Some(took))
 }
 
-// What stands in it is on every line about the job. Names with a dot are for whoever exports traces.
-fn span_of(context: &Context, tie: Option<TraceTie>) -> Span {
+/// The span of one attempt. Its fields appear on every log event of the job; the `otel.*` fields are for trace
+/// exporters.
+fn attempt_span(context: &Context, tie: Option<TraceTie>) -> Span {
     let span = tracing::info_span!(
         "job",
         job_id = %context.id(),
@@ -72,8 +79,8 @@ fn span_of(context: &Context, tie: Option<TraceTie>) -> Span {
         otel.kind = "consumer",
         otel.status_code = Empty,
     );
-    if let Some(own) = tie.and_then(|tie| tie(&span, context.traceparent())) {
-        context.belongs_to(own);
+    if let Some(traceparent) = tie.and_then(|tie| tie(&span, context.traceparent())) {
+        context.set_span_traceparent(traceparent);
     }
     if let Some(trace_id) = context.trace_id() {
         span.record("trace_id", trace_id);
@@ -81,64 +88,67 @@ fn span_of(context: &Context, tie: Option<TraceTie>) -> Span {
     span
 }
 
-async fn run(stack: &Stack, context: &Context, grace: Duration) -> Option<Outcome> {
-    let call = Call { context: context.clone(), payload: context.payload().clone() };
-    let work = stack.clone().oneshot(call);
-    let answer = {
+async fn run(service: &HandlerService, context: &Context, grace: Duration) -> Option<Outcome> {
+    let call = JobCall { context: context.clone(), payload: context.payload().clone() };
+    let work = service.clone().oneshot(call);
+    let result = {
         tokio::pin!(work);
         tokio::select! {
             biased;
-            answer = &mut work => Some(answer),
-            () = overdue(context) => {
-                context.stop().ask(StopReason::TimedOut);
+            result = &mut work => Some(result),
+            () = deadline_passed(context) => {
+                context.stop().request(StopReason::TimedOut);
                 within_grace(work, context, grace).await
             }
             () = context.cancelled() => within_grace(work, context, grace).await,
         }
     };
-    decide(context, answer)
+    outcome_of(context, result)
 }
 
 async fn within_grace<T>(mut work: impl Future<Output = T> + Unpin, context: &Context, grace: Duration) -> Option<T> {
     tokio::select! {
         biased;
-        ended = &mut work => return Some(ended),
-        () = context.stop().cut().cancelled() => {}
+        result = &mut work => return Some(result),
+        () = context.stop().grace_ended().cancelled() => {}
         () = tokio::time::sleep(grace) => {}
     }
-    // Nothing takes a thread from whoever blocks it: until it returns the job is being worked on, and nobody is told otherwise.
+    // A blocking handler cannot be dropped. Until it returns it still works on the job, so the outcome waits for it.
     if context.is_blocking() { Some(work.await) } else { None }
 }
 
-async fn overdue(context: &Context) {
+async fn deadline_passed(context: &Context) {
     match context.deadline() {
         Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
         None => std::future::pending().await,
     }
 }
 
-// `None` for an answer means that the handler was not begun, or did not end in its grace and was dropped.
-fn decide(context: &Context, answer: Option<Answer>) -> Option<Outcome> {
+/// The outcome of an attempt. No `result` means that the handler was not started, or was dropped after its grace
+/// period.
+fn outcome_of(context: &Context, result: Option<HandlerResult>) -> Option<Outcome> {
     let reason = context.stop().reason();
     if reason == Some(StopReason::LeaseLost) {
         return None;
     }
-    // Written in the handler's own transaction: saying the same again is answered as the first time if that was committed.
-    if let (Some(Ok(_)), Some(completion)) = (&answer, context.completion()) {
+    // The handler completed the job in its own transaction. Reporting the same outcome again is accepted if that
+    // committed.
+    if let (Some(Ok(_)), Some(completion)) = (&result, context.completion()) {
         return Some(Outcome::Complete { result: completion.result });
     }
-    Some(match (reason, answer) {
-        // Done is done, even if somebody wanted it to stop.
+    Some(match (reason, result) {
+        // Work that is done counts, even if the handler was requested to stop.
         (_, Some(Ok(result))) => Outcome::Complete { result },
         (None, Some(Err(error))) => error.outcome(),
         (Some(StopReason::Cancelled), _) => Outcome::Cancelled,
         (Some(StopReason::TimedOut), _) => Outcome::TimedOut,
-        // What a handler says on purpose counts; a failure that may come from being stopped costs no attempt.
+        // An explicit outcome counts. A plain failure may stem from the stop request, so it costs no attempt.
         (Some(_), Some(Err(error))) if !error.is_plain() => error.outcome(),
         (Some(_) | None, _) => Outcome::Release,
     })
 }
 
+/// The outcome's name in logs and traces.
 fn outcome_label(outcome: Option<&Outcome>) -> &'static str {
     match outcome {
         None => "lost",
@@ -151,7 +161,7 @@ fn outcome_label(outcome: Option<&Outcome>) -> &'static str {
     }
 }
 
-fn message(panic: &(dyn Any + Send)) -> &str {
+fn panic_message(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("(no message)")
 }

@@ -1,4 +1,4 @@
-//! From a job's type to the function that does its work.
+//! HandlerRegistry, and the registry from job type to handler.
 
 use std::{
     collections::BTreeMap,
@@ -14,9 +14,9 @@ use orchestrix_core::{JobType, Json};
 use serde::de::DeserializeOwned;
 use tower::Service;
 
-use crate::{Context, JobError, JobResult, blocking::Pool, context::result_of};
+use crate::{Context, JobError, JobResult, blocking_pool::BlockingPool, context::serialize_output};
 
-/// A job that knows how to do its own work.
+/// A job with an async handler.
 ///
 /// ```
 /// # use orchestrix_client::Job;
@@ -32,134 +32,134 @@ use crate::{Context, JobError, JobResult, blocking::Pool, context::result_of};
 /// }
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` does not say how it is run",
+    message = "`{Self}` has no handler: it does not implement `Run`",
     label = "this job has no `run`",
     note = "write `impl Run for {Self} {{ async fn run(self, ctx: Context) -> JobResult {{ … }} }}`",
-    note = "the work may also stand apart from the type: `.handler(|job: {Self}, ctx: Context| async move {{ … }})`"
+    note = "or register a function: `.handler(|job: {Self}, ctx: Context| async move {{ … }})`"
 )]
 pub trait Run: Job {
-    /// Does the work. May run more than once for one job: when it failed, or when a worker died before it could say that
-    /// it was done.
+    /// Does the job's work. May run more than once for one job: after a failure, or after a worker died before it
+    /// reported the outcome.
     fn run(self, ctx: Context) -> impl Future<Output = JobResult<Self::Output>> + Send;
 }
 
-/// A job whose work blocks its thread: long computations, synchronous IO. It runs on a pool of its own.
+/// A job with a handler that blocks its thread: long computations, synchronous I/O. It runs on a separate thread pool.
 ///
-/// It cannot be stopped from outside: look at [`Context::is_cancelled`] now and then. Until it returns it keeps its
-/// slot, and its job is not handed on. [`Context::block_on`] waits for what is async.
+/// The worker cannot interrupt it: check [`Context::is_cancelled`] regularly. Until it returns it keeps its slot, and
+/// no other worker gets the job. [`Context::block_on`] runs async code.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` does not say how it is run",
+    message = "`{Self}` has no handler: it does not implement `RunBlocking`",
     label = "this job has no blocking `run`",
     note = "write `impl RunBlocking for {Self} {{ fn run(self, ctx: Context) -> JobResult {{ … }} }}`"
 )]
 pub trait RunBlocking: Job {
-    /// Does the work.
+    /// Does the job's work.
     fn run(self, ctx: Context) -> JobResult<Self::Output>;
 }
 
-/// One job on its way to its handler, as middleware sees it.
+/// One call of a handler: the request type of the [handler service](crate::HandlerService).
 #[derive(Debug, Clone)]
-pub struct Call {
-    /// The job.
+pub struct JobCall {
+    /// The attempt.
     pub context: Context,
-    /// What it works on.
+    /// The job's payload.
     pub payload: Json,
 }
 
-/// What a handler leaves behind, as middleware sees it.
-pub type Answer = JobResult<Option<Json>>;
+/// The result of a handler, with its output serialized: the response type of the handler service.
+pub type HandlerResult = JobResult<Option<Json>>;
 
-pub(crate) type Work = Pin<Box<dyn Future<Output = Answer> + Send>>;
+pub(crate) type HandlerFuture = Pin<Box<dyn Future<Output = HandlerResult> + Send>>;
 
-pub(crate) type Handler = Arc<dyn Fn(Call) -> Work + Send + Sync>;
+pub(crate) type Handler = Arc<dyn Fn(JobCall) -> HandlerFuture + Send + Sync>;
 
-/// The handlers of a worker, by type. The innermost service; middleware is wrapped around it.
+/// The handlers of a worker by job type. It is the innermost service; middleware wraps it.
 #[derive(Clone, Default)]
-pub struct Handlers(Arc<BTreeMap<JobType, Handler>>);
+pub struct HandlerRegistry(Arc<BTreeMap<JobType, Handler>>);
 
-impl Handlers {
+impl HandlerRegistry {
     pub(crate) fn new(handlers: BTreeMap<JobType, Handler>) -> Self {
         Self(Arc::new(handlers))
     }
 
-    /// The types that are known.
+    /// The job types that have a handler.
     pub fn job_types(&self) -> impl Iterator<Item = &JobType> {
         self.0.keys()
     }
 }
 
-impl fmt::Debug for Handlers {
+impl fmt::Debug for HandlerRegistry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.0.keys()).finish()
     }
 }
 
-impl Service<Call> for Handlers {
+impl Service<JobCall> for HandlerRegistry {
     type Response = Option<Json>;
     type Error = JobError;
-    type Future = Work;
+    type Future = HandlerFuture;
 
     fn poll_ready(&mut self, _: &mut Poller<'_>) -> Poll<Result<(), JobError>> {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, call: Call) -> Work {
+    fn call(&mut self, call: JobCall) -> HandlerFuture {
         match self.0.get(call.context.job_type()) {
             Some(handler) => handler(call),
-            // A worker asks for the types it knows; whoever gives it another is told.
+            // A worker claims only job types that it has handlers for, so a source that gives it another is faulty.
             None => {
-                let text = format!("this worker does not know jobs of type {}", call.context.job_type());
+                let text = format!("this worker has no handler for jobs of type {}", call.context.job_type());
                 Box::pin(async { Err(JobError::new(text)) })
             }
         }
     }
 }
 
-pub(crate) fn of_function<J, F, W>(function: F) -> Handler
+pub(crate) fn async_handler<J, F, W>(function: F) -> Handler
 where
     J: Job,
     F: Fn(J, Context) -> W + Send + Sync + 'static,
     W: Future<Output = JobResult<J::Output>> + Send + 'static,
 {
     let function = Arc::new(function);
-    Arc::new(move |call: Call| -> Work {
+    Arc::new(move |call: JobCall| -> HandlerFuture {
         let function = Arc::clone(&function);
         Box::pin(async move {
-            let job = read(&call.payload)?;
+            let job = parse_payload(&call.payload)?;
             drop(call.payload);
-            result_of(&function(job, call.context).await?)
+            serialize_output(&function(job, call.context).await?)
         })
     })
 }
 
-pub(crate) fn blocking<J: RunBlocking>(pool: Arc<Pool>) -> Handler {
-    Arc::new(move |call: Call| -> Work {
+pub(crate) fn blocking_handler<J: RunBlocking>(pool: Arc<BlockingPool>) -> Handler {
+    Arc::new(move |call: JobCall| -> HandlerFuture {
         let pool = Arc::clone(&pool);
         Box::pin(async move {
-            let job: J = read(&call.payload)?;
-            pool.run(call.context, move |context| result_of(&job.run(context)?)).await
+            let job: J = parse_payload(&call.payload)?;
+            pool.run(call.context, move |context| serialize_output(&job.run(context)?)).await
         })
     })
 }
 
-pub(crate) fn raw<F, W>(function: F) -> Handler
+pub(crate) fn raw_handler<F, W>(function: F) -> Handler
 where
-    F: Fn(Call) -> W + Send + Sync + 'static,
-    W: Future<Output = Answer> + Send + 'static,
+    F: Fn(JobCall) -> W + Send + Sync + 'static,
+    W: Future<Output = HandlerResult> + Send + 'static,
 {
-    Arc::new(move |call: Call| -> Work { Box::pin(function(call)) })
+    Arc::new(move |call: JobCall| -> HandlerFuture { Box::pin(function(call)) })
 }
 
-/// Reads a payload as a `T`. One that does not fit never will: the error is fatal, and names the place.
-pub(crate) fn read<T: DeserializeOwned>(payload: &Json) -> JobResult<T> {
-    // The way that knows where it is costs more, so it is taken only to say what is wrong.
+/// Deserializes a payload as a `T`. The error is fatal, because retrying cannot help, and names the field.
+pub(crate) fn parse_payload<T: DeserializeOwned>(payload: &Json) -> JobResult<T> {
+    // Tracking the path costs more, so it is done only to describe an error.
     payload.to().map_err(|plain| {
         let mut reader = serde_json::Deserializer::from_str(payload.as_str());
         match serde_path_to_error::deserialize::<_, T>(&mut reader) {
             Err(error) if error.path().iter().next().is_some() => {
-                JobError::fatal(format!("the payload does not fit at `{}`: {}", error.path(), error.inner()))
+                JobError::fatal(format!("the payload is invalid at `{}`: {}", error.path(), error.inner()))
             }
-            _ => JobError::fatal(format!("the payload does not fit: {plain}")),
+            _ => JobError::fatal(format!("the payload is invalid: {plain}")),
         }
     })
 }
@@ -181,13 +181,13 @@ mod tests {
     }
 
     fn refused(payload: &str) -> String {
-        let error = read::<Mail>(&Json::trusted(payload)).unwrap_err();
+        let error = parse_payload::<Mail>(&Json::trusted(payload)).unwrap_err();
         assert!(error.is_fatal());
         error.to_string()
     }
 
     #[test]
-    fn a_payload_that_does_not_fit_is_fatal_and_names_the_field() {
+    fn an_invalid_payload_is_fatal_and_the_error_names_the_field() {
         let text = refused(r#"{"to": [{"name": "Ada"}, {"name": 7}]}"#);
         assert!(text.contains("`to[1].name`") && text.contains("expected a string"), "{text}");
         assert!(refused(r#"{"too": []}"#).contains("missing field `to`"));

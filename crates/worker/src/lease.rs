@@ -1,7 +1,7 @@
-//! The leases that this worker holds, and keeping them.
+//! The leases that this worker holds, and extending them.
 //!
-//! A lease is renewed after a third of it, or after the heartbeat interval if that comes first, until its outcome is
-//! reported. Whatever happens here happens on a thread of its own: handlers that block theirs lose no lease.
+//! A lease is extended after a third of its duration, or after the heartbeat interval if that is shorter, until its
+//! outcome is reported. This runs on the control thread, so handlers that block their threads lose no lease.
 
 use std::{
     collections::HashMap,
@@ -13,56 +13,58 @@ use orchestrix_core::LeaseToken;
 use orchestrix_store::{LeaseStatus, claim::MAX_TOKENS};
 use tokio::sync::Notify;
 
-use crate::{Context, JobSource, guard::guarded, line::about_job, stats::Counters, stop::StopReason};
+use crate::{
+    Context, JobSource, catch_panic::catch_panic, job_event::job_event, stats::Counters, stop_signal::StopReason,
+};
 
-/// How soon a renewal that failed is tried again.
-const TRY_AGAIN: Duration = Duration::from_millis(300);
-/// How long a renewal may take before it is tried again on another connection.
-const PATIENCE: Duration = Duration::from_secs(5);
-const LEAST_PATIENCE: Duration = Duration::from_millis(200);
+/// The pause after an extension that failed.
+const RETRY: Duration = Duration::from_millis(300);
+/// The bounds of the time limit of one call, after which it is tried again on another connection.
+const MAX_CALL_TIMEOUT: Duration = Duration::from_secs(5);
+const MIN_CALL_TIMEOUT: Duration = Duration::from_millis(200);
 
-pub(crate) struct Leases {
-    held: Mutex<Held>,
-    /// Told when a lease was added that is due before the next look.
-    sooner: Notify,
+pub(crate) struct LeaseTable {
+    held: Mutex<LeaseEntries>,
+    /// Notified when a lease is added that is due before `next_extension`.
+    earlier_due: Notify,
     interval: Duration,
 }
 
-struct Held {
+struct LeaseEntries {
     leases: HashMap<LeaseToken, Lease>,
-    next_look: Instant,
+    next_extension: Instant,
 }
 
 struct Lease {
     context: Context,
-    /// When the request that last renewed it was sent.
-    renewed: Instant,
+    /// When the request that last extended the lease was sent.
+    extended_at: Instant,
 }
 
-impl Leases {
+impl LeaseTable {
     pub(crate) fn new(interval: Duration) -> Self {
-        let held = Held { leases: HashMap::new(), next_look: Instant::now() };
-        Self { held: Mutex::new(held), sooner: Notify::new(), interval }
+        let held = LeaseEntries { leases: HashMap::new(), next_extension: Instant::now() };
+        Self { held: Mutex::new(held), earlier_due: Notify::new(), interval }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Held> {
+    fn lock(&self) -> MutexGuard<'_, LeaseEntries> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn due(&self, lease: &Lease) -> Instant {
-        lease.renewed + self.interval.min(lease.context.lease() / 3)
+        lease.extended_at + self.interval.min(lease.context.lease() / 3)
     }
 
     pub(crate) fn add(&self, contexts: &[Context]) {
         let mut held = self.lock();
-        let mut earliest = held.next_look;
+        let mut earliest = held.next_extension;
         for context in contexts {
-            let lease = Lease { context: context.clone(), renewed: context.begun() };
+            let lease = Lease { context: context.clone(), extended_at: context.claimed_at() };
             earliest = earliest.min(self.due(&lease));
             held.leases.insert(context.lease_token(), lease);
         }
-        if earliest < held.next_look {
-            self.sooner.notify_one();
+        if earliest < held.next_extension {
+            self.earlier_due.notify_one();
         }
     }
 
@@ -73,26 +75,27 @@ impl Leases {
         }
     }
 
-    /// Asks every handler to stop.
+    /// Requests every handler to stop.
     pub(crate) fn stop_all(&self, reason: StopReason) {
         for lease in self.lock().leases.values() {
-            lease.context.stop().ask(reason);
+            lease.context.stop().request(reason);
         }
     }
 
-    /// Gives handlers that were asked to stop no more time.
-    pub(crate) fn cut_all(&self) {
+    /// Ends the grace period of every handler that was requested to stop.
+    pub(crate) fn end_grace_periods(&self) {
         for lease in self.lock().leases.values() {
-            lease.context.stop().cut().cancel();
+            lease.context.stop().grace_ended().cancel();
         }
     }
 
-    /// What is still held.
+    /// The jobs whose leases are held.
     pub(crate) fn contexts(&self) -> Vec<Context> {
         self.lock().leases.values().map(|lease| lease.context.clone()).collect()
     }
 
-    // Those that are due, or soon will be, so that one call renews many; and when to look again.
+    /// Returns the leases that are due or nearly due, so that one call extends many; a third of the shortest of them;
+    /// and when to extend next.
     fn take_due(&self, now: Instant) -> (Vec<LeaseToken>, Duration, Instant) {
         let mut held = self.lock();
         let horizon = now + self.interval / 8;
@@ -104,93 +107,92 @@ impl Leases {
             if due <= horizon.min(now + lease.context.lease() / 8) && tokens.len() < MAX_TOKENS {
                 tokens.push(*token);
                 shortest = shortest.min(lease.context.lease() / 3);
-                // Due again a third of the lease from now.
                 next = next.min(now + self.interval.min(lease.context.lease() / 3));
             } else {
                 next = next.min(due);
             }
         }
-        held.next_look = next;
+        held.next_extension = next;
         (tokens, shortest, next)
     }
 
-    // Whether some could not be renewed and should be tried again soon.
-    fn learn(
+    /// Applies the statuses of extended leases. Returns whether some were locked and should be retried soon.
+    fn apply_statuses(
         &self,
         sent: Instant,
-        answers: impl Iterator<Item = (LeaseToken, LeaseStatus)>,
+        statuses: impl Iterator<Item = (LeaseToken, LeaseStatus)>,
         counters: &Counters,
     ) -> bool {
         let mut held = self.lock();
-        let mut again = false;
-        for (token, status) in answers {
-            // Reported meanwhile: nobody is interested any more.
+        let mut retry = false;
+        for (token, status) in statuses {
+            // The outcome was reported meanwhile.
             let Some(lease) = held.leases.get_mut(&token) else { continue };
             match status {
-                LeaseStatus::Held(_) => lease.renewed = sent,
-                // A transaction has the row, perhaps the handler's own.
-                LeaseStatus::Locked(_) => again = true,
+                LeaseStatus::Held(_) => lease.extended_at = sent,
+                // A transaction has locked the row, perhaps the handler's own.
+                LeaseStatus::Locked(_) => retry = true,
                 LeaseStatus::Cancel(_) => {
-                    lease.renewed = sent;
-                    lease.context.stop().ask(StopReason::Cancelled);
+                    lease.extended_at = sent;
+                    lease.context.stop().request(StopReason::Cancelled);
                 }
-                // Its outcome is on its way: accepted already, which also ends a lease, or about to be refused.
+                // The outcome is being reported: it was accepted, which ends the lease, or it will be refused.
                 LeaseStatus::Lost if lease.context.has_ended() => drop(held.leases.remove(&token)),
                 LeaseStatus::Lost => {
-                    counters.lost();
-                    about_job!(warn, &lease.context, "the lease is lost");
-                    lease.context.stop().ask(StopReason::LeaseLost);
+                    counters.add_leases_lost(1);
+                    job_event!(warn, &lease.context, "lease is lost");
+                    lease.context.stop().request(StopReason::LeaseLost);
                     held.leases.remove(&token);
                 }
             }
         }
-        again
+        retry
     }
 
-    /// Whether the lease of a job that waited for its slot still holds, as far as this node's clock can tell.
-    pub(crate) fn holds(&self, context: &Context) -> bool {
-        // Most wait for no time at all.
-        context.begun().elapsed() < context.lease() / 2
+    /// Whether the lease of a job that waited for a slot is still valid, by this machine's clock.
+    pub(crate) fn is_valid(&self, context: &Context) -> bool {
+        // The common case, without the lock: the job hardly waited.
+        context.claimed_at().elapsed() < context.lease() / 2
             || self
                 .lock()
                 .leases
                 .get(&context.lease_token())
-                .is_some_and(|lease| lease.renewed.elapsed() < context.lease())
+                .is_some_and(|lease| lease.extended_at.elapsed() < context.lease())
     }
 
-    /// Keeps the leases, for ever.
-    pub(crate) async fn keep(&self, source: &dyn JobSource, counters: &Counters) {
+    /// Extends leases when they are due. Never returns.
+    pub(crate) async fn keep_extending(&self, source: &dyn JobSource, counters: &Counters) {
         let mut failing = false;
         loop {
             let now = Instant::now();
             let (tokens, shortest, mut next) = self.take_due(now);
             if !tokens.is_empty() {
-                // Short enough for another try while the shortest lease lasts.
-                let patience = shortest.clamp(LEAST_PATIENCE, PATIENCE);
-                match tokio::time::timeout(patience, guarded(source.extend(&tokens))).await {
-                    Ok(Ok(answers)) => {
+                // Short enough for a retry before the shortest lease expires.
+                let call_timeout = shortest.clamp(MIN_CALL_TIMEOUT, MAX_CALL_TIMEOUT);
+                match tokio::time::timeout(call_timeout, catch_panic(source.extend_leases(&tokens))).await {
+                    Ok(Ok(statuses)) => {
                         failing = false;
-                        if self.learn(now, tokens.into_iter().zip(answers), counters) {
-                            next = next.min(Instant::now() + TRY_AGAIN);
-                            self.lock().next_look = next;
+                        if self.apply_statuses(now, tokens.into_iter().zip(statuses), counters) {
+                            next = next.min(Instant::now() + RETRY);
+                            self.lock().next_extension = next;
                         }
                     }
-                    answer => {
-                        let error = answer.map_or_else(
-                            |_| format!("no answer within {patience:?}"),
-                            |answer| answer.err().map(|error| error.to_string()).unwrap_or_default(),
+                    failed => {
+                        let error = failed.map_or_else(
+                            |_| format!("no answer within {call_timeout:?}"),
+                            |result| result.err().map(|error| error.to_string()).unwrap_or_default(),
                         );
                         if !std::mem::replace(&mut failing, true) {
-                            tracing::warn!(%error, leases = tokens.len(), "leases could not be renewed; trying on");
+                            tracing::warn!(%error, leases = tokens.len(), "extending leases failed; retrying");
                         }
-                        next = Instant::now() + TRY_AGAIN;
-                        self.lock().next_look = next;
+                        next = Instant::now() + RETRY;
+                        self.lock().next_extension = next;
                     }
                 }
             }
             tokio::select! {
                 () = tokio::time::sleep_until(next.into()) => {}
-                () = self.sooner.notified() => {}
+                () = self.earlier_due.notified() => {}
             }
         }
     }

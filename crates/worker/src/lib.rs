@@ -1,60 +1,74 @@
-//! The runtime that works on jobs.
+//! The worker runtime: claims jobs, runs their handlers and reports the outcomes.
 //!
-//! A [`Worker`] leases jobs from a [`JobSource`], runs the handlers of the types it knows, keeps the leases while they run and
-//! tells how they ended. Everything else here is about what may go wrong meanwhile: handlers that fail, panic, hang, block
-//! their thread or are cancelled; a source that goes away; a process that is told to end.
+//! # How a job moves through a worker
 //!
-//! One way through: `fetch` → `floor` (slots) → `execute` → `complete`. Only `execute` is on the application's runtime; the rest is on
-//! the thread of `keeper`.
+//! 1. **Fetch** (`fetch`). The fetcher claims jobs from a [`JobSource`] when slots are free. It claims after a wake-up,
+//!    after the poll interval, or through a long poll if the source supports one. It prefetches a few jobs if the
+//!    running ones are short.
+//! 2. **Slots** (`slot_pool`). At most `concurrency` jobs run at the same time. Each busy slot is one task on the
+//!    application's runtime. Prefetched jobs queue for a slot.
+//! 3. **Handler** (`execute`). A slot runs the handler inside its middleware, with a timeout. It turns the handler's
+//!    result, a panic, a cancellation or a shutdown into an outcome.
+//! 4. **Outcome** (`outcome_reporter`). The reporter sends outcomes in batches. If the source is unavailable it keeps
+//!    them and retries with the same lease tokens.
+//!
+//! **The control thread** (`control_thread`) does everything except step 3: it fetches, reports, extends leases, sends
+//! worker heartbeats, runs the coordinator and drains the worker. It has its own Tokio runtime and its own connections,
+//! so handlers that block every application thread cannot cost a lease or stall a shutdown.
+//!
+//! # Modules
 //!
 //! | module | what it owns |
 //! |---|---|
-//! | `builder` | putting a worker together |
-//! | `worker` | a running worker and how it ends |
-//! | `source` | where jobs come from |
-//! | `http` | jobs from a server, over its HTTP API (feature `http`) |
-//! | `fetch` | when to ask for jobs, and for how many |
-//! | `floor` | the slots, and the jobs that wait for one |
-//! | `execute` | one attempt, from a leased job to an outcome |
-//! | `complete` | telling outcomes, many at a time, through any absence of the source |
-//! | `keeper` | the thread that does all of this but the handlers' own work, and also shows the worker, and leads |
-//! | `drain` | winding down |
-//! | `lease` | the leases that are held |
-//! | `context` | what a handler knows and can say |
-//! | `notes`, `report` | lines and progress, gathered and written |
-//! | `handler` | from a type to a function |
-//! | `guard` | panics of a source are errors |
-//! | `blocking` | threads for handlers that block |
-//! | [`testing`] | for tests of an application's own jobs |
-//! | `error` | how a handler fails, and what should happen then |
+//! | `builder` | configuring and starting a worker |
+//! | `worker` | a running worker, its handle and its shared state |
+//! | `source` | the [`JobSource`] trait, and the source that reads a store |
+//! | `http` | the source that calls a server's HTTP API (feature `http`) |
+//! | `fetch` | when to claim jobs, and how many |
+//! | `slot_pool` | the slots, and the prefetched jobs that wait for one |
+//! | `execute` | one attempt, from a claimed job to its outcome |
+//! | `outcome_reporter` | reporting outcomes in batches, across outages of the source |
+//! | `control_thread` | the thread that runs everything but handlers |
+//! | `drain` | graceful shutdown |
+//! | `lease` | the leases that the worker holds, and extending them |
+//! | `context` | the handler's view of its job |
+//! | `log_buffer`, `log_writer` | buffering and writing a job's log lines and progress |
+//! | `handler` | the registry from job type to handler |
+//! | `catch_panic` | turning a panicking source into an error |
+//! | `blocking_pool` | threads for handlers that block |
+//! | [`testing`] | helpers for tests of an application's own jobs |
+//! | `error` | how a handler fails, and what happens then |
 //!
-//! What is deliberately absent: retries (the store decides them), knowledge of any backend, and the promise to run a handler
-//! only once. A job is owned by one worker at a time, but a worker may die after its work and before its word.
+//! # What the runtime does not do
+//!
+//! It does not decide retries: the store does. It knows no backend. It does not guarantee that a handler runs only
+//! once: one worker owns a job at a time, but a worker may die after the handler's work and before it reports the
+//! outcome.
 
-mod blocking;
+mod blocking_pool;
 mod builder;
-mod complete;
+mod catch_panic;
 mod context;
+mod control_thread;
 mod drain;
 mod error;
 mod execute;
 mod fetch;
-mod floor;
-mod guard;
 mod handler;
 #[cfg(feature = "http")]
 mod http;
-mod keeper;
+mod job_event;
 mod lease;
-mod line;
-mod notes;
+mod log_buffer;
+mod log_writer;
 mod options;
-mod report;
+mod outcome_reporter;
+mod shared_state;
 mod signal;
+mod slot_pool;
 mod source;
-mod state;
 mod stats;
-mod stop;
+mod stop_signal;
 pub mod testing;
 mod worker;
 
@@ -62,12 +76,12 @@ pub use builder::{WorkerBuilder, WorkerError};
 pub use context::{Completion, Context};
 pub use drain::Drained;
 pub use error::{JobError, JobResult, ResultExt};
-pub use execute::Stack;
-pub use handler::{Answer, Call, Handlers, Run, RunBlocking};
+pub use execute::HandlerService;
+pub use handler::{HandlerRegistry, HandlerResult, JobCall, Run, RunBlocking};
 #[cfg(feature = "http")]
 pub use http::{HttpOptions, HttpSource};
-pub use options::{TraceTie, fresh_name};
+pub use options::{TraceTie, default_worker_name};
 pub use source::{JobSource, StoreSource};
 pub use stats::WorkerStats;
-pub use stop::StopReason;
+pub use stop_signal::StopReason;
 pub use worker::{Worker, WorkerHandle};

@@ -1,15 +1,17 @@
-//! How a worker behaves.
+//! The settings of a worker.
 
 use std::time::Duration;
 
 use orchestrix_core::{FieldError, Invalid, Queue, WorkerName};
 use orchestrix_store::{ClaimRequest, PollInterval, Queues};
 
-/// Ties the span of a job to a trace: is given the span and the W3C trace context that came with the job, and answers with
-/// the context of the span itself, which is then what the handler and the jobs that it records belong to.
+/// Connects the span of a job to a trace.
+///
+/// Gets the span and the W3C trace context of the enqueue request. Returns the trace context of the span, which the
+/// handler and its child jobs then propagate.
 pub type TraceTie = fn(&tracing::Span, Option<&str>) -> Option<String>;
 
-/// Settings of a worker; every one has a default.
+/// The settings of a worker. Every setting has a default.
 #[derive(Debug, Clone)]
 pub(crate) struct WorkerOptions {
     pub(crate) name: WorkerName,
@@ -24,12 +26,12 @@ pub(crate) struct WorkerOptions {
 }
 
 impl WorkerOptions {
-    /// The most jobs that one worker runs at once.
+    /// The maximum number of concurrent jobs of one worker.
     const MAX_CONCURRENCY: usize = 10_000;
 
     pub(crate) fn new() -> Self {
         Self {
-            name: fresh_name(),
+            name: default_worker_name(),
             queues: Vec::new(),
             concurrency: 10,
             prefetch: 4_000,
@@ -41,7 +43,7 @@ impl WorkerOptions {
         }
     }
 
-    pub(crate) fn served(&self) -> Queues {
+    pub(crate) fn served_queues(&self) -> Queues {
         match self.queues.is_empty() {
             true => Queues::All,
             false => Queues::Named(self.queues.iter().map(|(queue, _)| queue.clone()).collect()),
@@ -75,8 +77,8 @@ impl WorkerOptions {
     }
 }
 
-/// A name of its own for every start: the machine's and a random end.
-pub fn fresh_name() -> WorkerName {
+/// Generates a worker name: the host name and a random suffix.
+pub fn default_worker_name() -> WorkerName {
     let host = std::fs::read_to_string("/etc/hostname").or_else(|_| std::env::var("HOSTNAME")).unwrap_or_default();
     let host: String =
         host.trim().chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_')).take(64).collect();
@@ -89,9 +91,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_defaults_are_valid_and_every_bad_setting_is_named() {
+    fn the_defaults_are_valid_and_every_invalid_setting_is_reported() {
         assert_eq!(WorkerOptions::new().check(), Ok(()));
-        assert!(WorkerName::new(fresh_name().as_str()).is_ok());
+        assert!(WorkerName::new(default_worker_name().as_str()).is_ok());
         let bad = WorkerOptions {
             concurrency: 0,
             queues: vec![(Queue::default(), Some(0))],

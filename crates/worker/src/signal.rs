@@ -1,4 +1,4 @@
-//! The signals that end a worker.
+//! The operating system signals that end a worker.
 
 use std::io;
 
@@ -10,13 +10,13 @@ pub(crate) struct Signals {
 
 #[cfg(unix)]
 impl Signals {
-    /// From now on the signals are ours: they no longer end the process by themselves.
+    /// Installs handlers for SIGTERM and SIGINT, which then no longer kill the process.
     pub(crate) fn new() -> io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
         Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
     }
 
-    /// Waits for the next one and names it.
+    /// Waits for the next signal and returns its name.
     pub(crate) async fn next(&mut self) -> &'static str {
         tokio::select! {
             _ = self.terminate.recv() => "SIGTERM",
@@ -35,7 +35,7 @@ impl Signals {
     }
 
     pub(crate) async fn next(&mut self) -> &'static str {
-        // Without a way to be told there is nothing to wait for.
+        // If the handler cannot be installed, no signal will ever arrive.
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }

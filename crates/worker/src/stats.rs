@@ -1,10 +1,10 @@
-//! What a worker has done so far, for metrics and tests.
+//! A worker's counters.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident, $add:ident;)+) => {
-        /// What a worker has done since it started, as far as it knows.
+        /// What a worker has done since its start.
         #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
         #[non_exhaustive]
         pub struct WorkerStats {
@@ -29,24 +29,18 @@ macro_rules! counters {
 }
 
 counters! {
-    /// Jobs that it was given.
+    /// Jobs that the worker claimed.
     claimed, add_claimed;
-    /// Attempts that its handlers began.
+    /// Handlers that were started.
     started, add_started;
-    /// Outcomes that were accepted.
+    /// Outcomes that the source accepted.
     reported, add_reported;
-    /// Jobs that were handed back, at no cost.
+    /// Jobs that were released, which costs no attempt.
     released, add_released;
-    /// Outcomes that were refused because the lease was lost.
+    /// Outcomes that the source refused because the lease is lost.
     stale_rejected, add_stale_rejected;
-    /// Leases that a heartbeat found lost.
+    /// Leases that turned out lost when the worker extended them.
     leases_lost, add_leases_lost;
     /// Handlers that panicked.
     panicked, add_panicked;
-}
-
-impl Counters {
-    pub(crate) fn lost(&self) {
-        self.add_leases_lost(1);
-    }
 }

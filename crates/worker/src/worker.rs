@@ -1,4 +1,4 @@
-//! A worker that runs, and how it ends.
+//! A running worker, and the state that its parts share.
 
 use std::{fmt, sync::Arc, time::Instant};
 
@@ -11,246 +11,248 @@ use tokio::{
 };
 
 use crate::{
-    Context, Drained, JobSource, WorkerStats,
-    complete::{Completer, FinishedAttempt},
-    execute::{Stack, execute},
-    fetch::Demand,
-    floor::Floor,
-    keeper::Keeper,
-    lease::Leases,
+    Context, Drained, WorkerStats,
+    context::ContextShared,
+    control_thread::ControlThread,
+    execute::{HandlerService, execute},
+    fetch::ClaimPlanner,
+    lease::LeaseTable,
     options::WorkerOptions,
-    report::Desk,
-    state::States,
+    outcome_reporter::{FinishedAttempt, OutcomeQueue},
+    slot_pool::SlotPool,
+    source::JobBackend,
     stats::Counters,
-    stop::StopReason,
+    stop_signal::StopReason,
 };
 
-/// What the parts of one worker share.
-pub(crate) struct Shop {
-    pub(crate) source: Arc<dyn JobSource>,
+/// The state that all parts of one worker share.
+pub(crate) struct WorkerShared {
+    pub(crate) backend: JobBackend,
     pub(crate) options: WorkerOptions,
-    pub(crate) floor: Floor,
-    pub(crate) leases: Arc<Leases>,
-    pub(crate) completer: Arc<Completer>,
+    pub(crate) slots: SlotPool,
+    pub(crate) leases: Arc<LeaseTable>,
+    pub(crate) outcomes: Arc<OutcomeQueue>,
     pub(crate) counters: Arc<Counters>,
-    pub(crate) desk: Arc<Desk>,
-    pub(crate) states: Arc<States>,
-    pub(crate) stack: Stack,
-    /// Told when the list of workers should show something else of it at once.
-    pub(crate) news: Notify,
-    /// What an operator last said.
+    pub(crate) contexts: Arc<ContextShared>,
+    pub(crate) service: HandlerService,
+    /// Makes the control thread send a worker heartbeat at once.
+    pub(crate) heartbeat_now: Notify,
+    /// The operator's latest directive.
     pub(crate) directive: watch::Sender<Directive>,
-    /// Whether whoever runs it should shut it down: it was told to stop, or is gone.
-    pub(crate) told_to_stop: watch::Sender<bool>,
-    /// Whether it has ended: it holds nothing, and is off the list.
+    /// Whether the owner of the worker should shut it down: an operator stopped it, or it has ended.
+    pub(crate) stop_requested: watch::Sender<bool>,
+    /// Whether the worker has ended: it holds no job and is no longer registered.
     pub(crate) ended: watch::Sender<bool>,
-    /// Where handlers run.
+    /// The runtime that handlers run on.
     pub(crate) application: Handle,
 }
 
-impl Shop {
-    /// Takes in jobs that were leased by a request sent at `begun`, and sets slots to work.
-    pub(crate) fn take(self: &Arc<Self>, claimed: Vec<ClaimedJob>, begun: Instant) {
+impl WorkerShared {
+    /// Queues claimed jobs for the slots, and starts idle slots. `claimed_at` is when the claim request was sent.
+    pub(crate) fn accept_jobs(self: &Arc<Self>, claimed: Vec<ClaimedJob>, claimed_at: Instant) {
         if claimed.is_empty() {
             return;
         }
         self.counters.add_claimed(claimed.len() as u64);
-        let contexts: Vec<Context> = claimed
-            .into_iter()
-            .map(|job| Context::new(job, begun, Arc::clone(&self.desk), Arc::clone(&self.states)))
-            .collect();
+        let contexts: Vec<Context> =
+            claimed.into_iter().map(|job| Context::new(job, claimed_at, Arc::clone(&self.contexts))).collect();
         self.leases.add(&contexts);
-        match self.floor.take(contexts) {
-            Ok(slots) => {
-                for _ in 0..slots {
-                    self.application.spawn(slot(Arc::clone(self)));
+        match self.slots.push(contexts) {
+            Ok(started) => {
+                for _ in 0..started {
+                    self.application.spawn(run_slot(Arc::clone(self)));
                 }
             }
-            // They came too late, and go back as they came.
+            // The worker began to drain while the claim was in flight.
             Err(contexts) => {
-                let shop = Arc::clone(self);
-                tokio::spawn(async move { shop.release(contexts).await });
+                let shared = Arc::clone(self);
+                tokio::spawn(async move { shared.release_jobs(contexts).await });
             }
         }
     }
 
-    /// Hands back jobs whose end nobody has told yet.
-    pub(crate) async fn release(&self, contexts: impl IntoIterator<Item = Context>) {
+    /// Releases jobs whose outcome no one has submitted yet.
+    pub(crate) async fn release_jobs(&self, contexts: impl IntoIterator<Item = Context>) {
         for context in contexts {
-            if context.end() {
-                self.completer.hand_in(FinishedAttempt { context, outcome: Some(Outcome::Release), ran: None }).await;
+            if context.try_end() {
+                let outcome = Some(Outcome::Release);
+                self.outcomes.submit(FinishedAttempt { context, outcome, ran: None }).await;
             }
         }
     }
 
-    pub(crate) fn direct(&self, directive: Directive) {
-        // A worker that drains of its own accord is told so, too.
-        if self.directive.send_replace(directive) != directive && !self.floor.is_closed() {
-            tracing::info!(%directive, "the worker was told what to do");
+    pub(crate) fn apply_directive(&self, directive: Directive) {
+        // While the worker drains on its own, its heartbeats return `drain` too: that is not an operator's directive.
+        if self.directive.send_replace(directive) != directive && !self.slots.is_closed() {
+            tracing::info!(%directive, "worker received a directive");
         }
         if directive == Directive::Stop {
-            self.told_to_stop.send_replace(true);
+            self.stop_requested.send_replace(true);
         }
     }
 
-    /// Waits until an operator wants it to take nothing new.
-    pub(crate) async fn told_to_drain(&self) {
-        // An error would mean that the sender is gone, which this borrow rules out.
+    /// Waits until an operator drains or stops the worker.
+    pub(crate) async fn drain_requested(&self) {
+        // Cannot fail: `self` keeps the sender alive.
         let _ = self.directive.subscribe().wait_for(|directive| *directive != Directive::Run).await;
     }
 
-    /// Tells whoever waits that it has ended.
-    pub(crate) fn end(&self) {
+    pub(crate) fn mark_ended(&self) {
         self.ended.send_replace(true);
-        self.told_to_stop.send_replace(true);
+        self.stop_requested.send_replace(true);
     }
 }
 
-// Works on one job after the other until none is ready.
-async fn slot(shop: Arc<Shop>) {
-    let mut ended = 0;
-    while let Some(context) = shop.floor.next(ended) {
-        ended = 1;
-        let (outcome, ran) = match shop.leases.holds(&context) {
-            true => execute(&shop.stack, &context, &shop.options, &shop.counters).await,
-            // Somebody else may have it by now; if not, somebody will.
+/// Runs queued jobs one after the other until the queue is empty.
+async fn run_slot(shared: Arc<WorkerShared>) {
+    let mut finished = 0;
+    while let Some(context) = shared.slots.next(finished) {
+        finished = 1;
+        let (outcome, ran) = match shared.leases.is_valid(&context) {
+            true => execute(&shared.service, &context, &shared.options, &shared.counters).await,
+            // The lease ran out while the job waited for its slot: another worker may own the job.
             false => (Some(Outcome::Release), None),
         };
-        if context.end() {
-            shop.completer.hand_in(FinishedAttempt { context, outcome, ran }).await;
+        if context.try_end() {
+            shared.outcomes.submit(FinishedAttempt { context, outcome, ran }).await;
         }
-        // Whoever was just woken waits for this thread: the next handler may block it.
+        // Lets tasks that this attempt woke run on this thread: the next handler may block it.
         tokio::task::yield_now().await;
     }
 }
 
-/// What the keeper is given.
-pub(crate) struct Parts {
+/// The receiving ends that the control thread owns.
+pub(crate) struct ControlInputs {
     pub(crate) outcomes: mpsc::Receiver<FinishedAttempt>,
-    pub(crate) announcements: mpsc::UnboundedReceiver<Context>,
-    pub(crate) demand: Demand,
+    pub(crate) flush_requests: mpsc::UnboundedReceiver<Context>,
+    pub(crate) planner: ClaimPlanner,
     pub(crate) wakeups: Wakeups,
 }
 
-/// A running worker. Dropped without [`shutdown`](Worker::shutdown) it stops at once, and its leases run out.
+/// A running worker.
+///
+/// Call [`shutdown`](Worker::shutdown) to end it gracefully. Dropping it stops it at once; its leases then expire.
 pub struct Worker {
-    pub(crate) shop: Arc<Shop>,
-    pub(crate) keeper: Option<Keeper>,
+    pub(crate) shared: Arc<WorkerShared>,
+    pub(crate) control: Option<ControlThread>,
 }
 
 impl Worker {
-    /// Its name in the list of workers.
+    /// The worker's registered name.
     pub fn name(&self) -> &WorkerName {
-        &self.shop.options.name
+        &self.shared.options.name
     }
 
-    /// What it has done so far.
+    /// The worker's counters since its start.
     pub fn stats(&self) -> WorkerStats {
-        self.shop.counters.read()
+        self.shared.counters.read()
     }
 
-    /// How many handlers run now.
+    /// The number of handlers that are running.
     pub fn running(&self) -> usize {
-        self.shop.floor.busy()
+        self.shared.slots.busy()
     }
 
-    /// How its coordinator stands, if it has one.
+    /// The status of the worker's coordinator, if it runs one.
     pub fn coordinator(&self) -> Option<CoordinatorStatus> {
-        self.keeper.as_ref().and_then(Keeper::coordinator)
+        self.control.as_ref().and_then(ControlThread::coordinator)
     }
 
-    /// Waits until there is a reason to [shut it down](Worker::shutdown): an operator told it to stop, or told it to drain and it has ended.
-    pub async fn told_to_stop(&self) {
-        // An error would mean that the worker is gone, which this borrow rules out.
-        let _ = self.shop.told_to_stop.subscribe().wait_for(|stop| *stop).await;
+    /// Waits until the worker should be [shut down](Worker::shutdown): an operator stopped it, or an operator drained
+    /// it and it has ended.
+    pub async fn stop_requested(&self) {
+        // Cannot fail: `self` keeps the sender alive.
+        let _ = self.shared.stop_requested.subscribe().wait_for(|stop| *stop).await;
     }
 
-    /// Runs until SIGTERM or SIGINT, or until an operator says so, then [shuts down](Worker::shutdown). A second signal
-    /// ends it at once, with `None`.
+    /// Runs until SIGTERM, SIGINT or an operator's stop, then [shuts down](Worker::shutdown). A second signal aborts
+    /// the shutdown and returns `None`.
     ///
-    /// A worker that an operator drains hands back what it has not begun, lets what runs take the time that it takes, and ends by itself; a
-    /// signal meanwhile is a signal as at any other time.
+    /// An operator's drain releases the queued jobs, waits for the running ones without a time limit, and then ends the
+    /// worker. A signal during that drain starts the shutdown.
     pub async fn run_until_signal(self) -> std::io::Result<Option<Drained>> {
         let mut signals = crate::signal::Signals::new()?;
-        let mut more = 1;
+        let mut signals_to_abort = 1;
         tokio::select! {
-            name = signals.next() => tracing::info!(signal = name, "shutting down; once more to stop at once"),
-            () = self.told_to_stop() => {
-                tracing::info!("told to end");
-                more = 2;
+            signal = signals.next() => tracing::info!(signal, "shutting down; send another signal to abort"),
+            () = self.stop_requested() => {
+                tracing::info!("shutting down: stop requested");
+                signals_to_abort = 2;
             }
         }
-        let again = async {
-            for _ in 0..more {
+        let abort = async {
+            for _ in 0..signals_to_abort {
                 let signal = signals.next().await;
-                tracing::warn!(signal, "a signal while shutting down");
+                tracing::warn!(signal, "received a signal during shutdown");
             }
         };
         tokio::select! {
             drained = self.shutdown() => Ok(Some(drained)),
-            () = again => {
-                tracing::warn!("stopped at once; leases run out by themselves");
+            () = abort => {
+                tracing::warn!("shutdown aborted; held leases expire on their own");
                 Ok(None)
             }
         }
     }
 
-    /// Takes nothing new, hands back what no slot has begun, and lets handlers finish until the drain timeout. Those
-    /// that are left are asked to stop in time for their grace, and what is left then is handed back: no attempt is spent.
+    /// Stops claiming, releases jobs that no slot has started, and waits for running handlers up to the drain timeout.
+    ///
+    /// Handlers that are still running near the end are cancelled in time for their grace period. Their jobs are
+    /// released, which costs no attempt.
     pub async fn shutdown(mut self) -> Drained {
-        match self.keeper.take() {
-            Some(keeper) => keeper.drain().await,
+        match self.control.take() {
+            Some(control) => control.drain().await,
             None => Drained::default(),
         }
     }
 
-    /// Waits until it has ended by itself, because an operator drained it: it holds nothing more, is off the list, and takes no part in
-    /// leading. [`shutdown`](Worker::shutdown) then answers at once what was left.
+    /// Waits until the worker has ended because an operator drained it: it holds no job, is no longer registered and no
+    /// longer campaigns for leadership. [`shutdown`](Worker::shutdown) then returns at once.
     pub async fn ended(&self) {
         self.handle().ended().await;
     }
 
-    /// A handle to watch the worker by, and to end it, from elsewhere.
+    /// A handle to observe and stop the worker from elsewhere.
     pub fn handle(&self) -> WorkerHandle {
-        WorkerHandle(Arc::clone(&self.shop))
+        WorkerHandle(Arc::clone(&self.shared))
     }
 }
 
-/// A worker seen from elsewhere. Clones are the same.
+/// A cheap, cloneable handle to a running [`Worker`].
 #[derive(Clone)]
-pub struct WorkerHandle(Arc<Shop>);
+pub struct WorkerHandle(Arc<WorkerShared>);
 
 impl WorkerHandle {
-    /// Its name in the list of workers.
+    /// The worker's registered name.
     pub fn name(&self) -> &WorkerName {
         &self.0.options.name
     }
 
-    /// What it has done so far.
+    /// The worker's counters since its start.
     pub fn stats(&self) -> WorkerStats {
         self.0.counters.read()
     }
 
-    /// How many handlers run now.
+    /// The number of handlers that are running.
     pub fn running(&self) -> usize {
-        self.0.floor.busy()
+        self.0.slots.busy()
     }
 
-    /// Whether it takes nothing new any more, because it shuts down.
-    pub fn is_ending(&self) -> bool {
-        self.0.floor.is_closed()
+    /// Whether the worker has stopped claiming because it drains.
+    pub fn is_draining(&self) -> bool {
+        self.0.slots.is_closed()
     }
 
-    /// Waits until it has ended, whoever ended it.
+    /// Waits until the worker has ended, for any reason.
     pub async fn ended(&self) {
-        // An error would mean that the sender is gone, which this borrow rules out.
+        // Cannot fail: `self` keeps the sender alive.
         let _ = self.0.ended.subscribe().wait_for(|ended| *ended).await;
     }
 
-    /// Makes [`run_until_signal`](Worker::run_until_signal) and [`told_to_stop`](Worker::told_to_stop) end, as a signal or an
-    /// operator would.
+    /// Requests a stop: [`run_until_signal`](Worker::run_until_signal) shuts the worker down, and
+    /// [`stop_requested`](Worker::stop_requested) returns.
     pub fn stop(&self) {
-        self.0.told_to_stop.send_replace(true);
+        self.0.stop_requested.send_replace(true);
     }
 }
 
@@ -262,9 +264,9 @@ impl fmt::Debug for WorkerHandle {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        // Their jobs are not told of any more: handlers would work in vain.
-        drop(self.shop.floor.close());
-        self.shop.leases.stop_all(StopReason::Shutdown);
+        // No one reports outcomes any more, so handlers need not finish.
+        drop(self.shared.slots.close());
+        self.shared.leases.stop_all(StopReason::Shutdown);
     }
 }
 

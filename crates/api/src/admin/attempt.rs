@@ -1,4 +1,4 @@
-//! Attempts at jobs, what lies between them, and what they wrote.
+//! Attempts, their backoff and their log lines.
 
 use std::time::Duration;
 
@@ -6,74 +6,74 @@ use orchestrix_core::{AttemptOutcome, AttemptRecord, JobState, RetryPolicy, Time
 use orchestrix_store::LogEntry;
 use serde::{Deserialize, Serialize};
 
-#[cfg(feature = "openapi")]
-use super::standing::StateWord;
 use crate::seconds::seconds;
 
-/// How long to wait between attempts.
+/// The backoff between attempts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct RetryView {
-    /// After the first attempt.
+pub struct RetryPolicyView {
+    /// The delay after the first attempt, in seconds.
     pub base_seconds: f64,
-    /// So many times longer after each further one.
+    /// The factor by which each further delay grows.
     pub multiplier: f64,
-    /// Never longer than this.
+    /// The longest delay, in seconds.
     pub max_seconds: f64,
-    /// Up to this share of it more, at random.
+    /// The random extra delay, as a fraction of the delay.
     pub jitter: f64,
 }
 
-/// One attempt. One without an outcome and an end is under way.
+/// An attempt to run a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct AttemptView {
-    /// Which one, from 1. Attempts that cost nothing share their number with the next.
+    /// The number of the attempt, starting at 1.
+    /// A released, snoozed or cancelled attempt does not count, so the next one has the same number.
     pub attempt: u16,
-    /// How it ended: `completed`, `failed`, `timed_out`, `lost`, `cancelled`, `released` or `snoozed`; absent while it is under way.
+    /// The outcome: `completed`, `failed`, `timed_out`, `lost`, `cancelled`, `released` or `snoozed`.
+    /// Absent while the attempt runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     pub outcome: Option<AttemptOutcome>,
-    /// Where that left the job.
+    /// The state of the job after the attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<StateWord>))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::schema::JobState>))]
     pub led_to: Option<JobState>,
-    /// Who ran it.
+    /// The worker that ran the attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     pub worker_id: Option<WorkerName>,
-    /// When it began.
+    /// When the attempt started.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub started_at: Timestamp,
-    /// When it ended; absent while it is under way.
+    /// When the attempt ended. Absent while it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
     pub ended_at: Option<Timestamp>,
-    /// What went wrong.
+    /// The error of a failed attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// A line of a job's log.
+/// A log line of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct LineView {
-    /// Grows along the log; a cursor too, for whoever waits for more.
+pub struct LogLineView {
+    /// The sequence number. Increases along the log and serves as a cursor.
     pub seq: i64,
-    /// When it was written.
+    /// When the line was written.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub at: Timestamp,
-    /// `trace`, `debug`, `info`, `warn` or `error`.
+    /// The severity: `trace`, `debug`, `info`, `warn` or `error`.
     pub level: String,
-    /// Which attempt wrote it.
+    /// The attempt that wrote the line.
     pub attempt: u16,
-    /// What it says.
+    /// The message.
     pub message: String,
 }
 
-impl From<RetryPolicy> for RetryView {
+impl From<RetryPolicy> for RetryPolicyView {
     fn from(retry: RetryPolicy) -> Self {
         Self {
             base_seconds: seconds(retry.base),
@@ -99,13 +99,13 @@ impl From<AttemptRecord> for AttemptView {
 }
 
 impl AttemptView {
-    /// How long it took, if it has ended.
-    pub fn took(&self) -> Option<Duration> {
+    /// The duration of the attempt, if it has ended.
+    pub fn duration(&self) -> Option<Duration> {
         Some(Duration::try_from(self.ended_at?.duration_since(self.started_at)).unwrap_or_default())
     }
 }
 
-impl From<LogEntry> for LineView {
+impl From<LogEntry> for LogLineView {
     fn from(entry: LogEntry) -> Self {
         let LogEntry { seq, at, level, attempt, message } = entry;
         Self { seq, at, level: level.as_str().into(), attempt, message }

@@ -1,4 +1,4 @@
-//! The audit: who did what.
+//! Audit entries: who did what.
 
 use orchestrix_core::{FieldError, Tenant, Timestamp};
 use orchestrix_store::{AuditEntry, AuditFilter, NewAuditEntry, PageRequest};
@@ -8,57 +8,57 @@ use serde_json::Value;
 use super::{filter::take_time, page};
 #[cfg(feature = "openapi")]
 use crate::schema::{AuditText, Name, Time};
-use crate::{Object, job::Refusal};
+use crate::{ObjectReader, RequestError};
 
-/// Which entries; all that is given must match.
+/// Selects audit entries. All given criteria must match.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::IntoParams))]
 #[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
-pub struct AuditRequest {
-    /// By this actor.
+pub struct AuditFilterRequest {
+    /// The actor of the entry.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", param(value_type = Option<AuditText>))]
     pub actor: Option<String>,
-    /// By an actor that is bound to this tenant.
+    /// The tenant that the actor is bound to.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", param(value_type = Option<Name>))]
     pub tenant: Option<String>,
-    /// This action.
+    /// The action.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", param(value_type = Option<AuditText>))]
     pub action: Option<String>,
-    /// To this.
+    /// The target of the action.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", param(value_type = Option<AuditText>))]
     pub target: Option<String>,
-    /// At or after this time.
+    /// Entries at or after this time.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", param(value_type = Option<Time>))]
     pub from: Option<Timestamp>,
-    /// Before this time.
+    /// Entries before this time.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", param(value_type = Option<Time>))]
     pub to: Option<Timestamp>,
 }
 
-/// Reads a question for entries, [`AuditRequest`] with a part of the list.
-pub fn read_list(text: &str) -> Result<(AuditFilter, PageRequest<i64>), Refusal> {
-    let mut object = Object::read(text)?;
+/// Parses the query of a list of entries: an [`AuditFilterRequest`] and a page.
+pub fn parse_list(text: &str) -> Result<(AuditFilter, PageRequest<i64>), RequestError> {
+    let mut object = ObjectReader::parse(text)?;
     let filter = AuditFilter {
-        actor: object.text("actor", line),
-        tenant: object.text("tenant", |text| Tenant::new(text)),
-        action: object.text("action", line),
-        target: object.text("target", line),
+        actor: object.string("actor", parse_line),
+        tenant: object.string("tenant", |text| Tenant::new(text)),
+        action: object.string("action", parse_line),
+        target: object.string("target", parse_line),
         from: take_time(&mut object, "from"),
         to: take_time(&mut object, "to"),
     };
-    let page = page::take(&mut object, |text| text.parse().ok());
-    object.end()?;
+    let page = page::take_page(&mut object, |text| text.parse().ok());
+    object.finish()?;
     Ok((filter, page))
 }
 
-fn line(text: &str) -> Result<String, FieldError> {
+fn parse_line(text: &str) -> Result<String, FieldError> {
     match (1..=NewAuditEntry::MAX_TEXT).contains(&text.chars().count()) && !text.contains(char::is_control) {
         true => Ok(text.to_owned()),
         false => {
@@ -69,40 +69,40 @@ fn line(text: &str) -> Result<String, FieldError> {
     }
 }
 
-/// What somebody did, or was about to.
+/// An audit entry. It is written before the action runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct AuditView {
-    /// Its number; they only rise.
+pub struct AuditEntryView {
+    /// The sequence number, which only increases.
     pub seq: i64,
-    /// When it was begun.
+    /// When the action started.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub at: Timestamp,
-    /// Who.
+    /// The actor.
     pub actor: String,
-    /// The tenant that they are bound to.
+    /// The tenant that the actor is bound to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     pub tenant: Option<Tenant>,
-    /// What, in a word.
+    /// The action.
     pub action: String,
-    /// To what.
+    /// The target of the action.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
-    /// The particulars.
+    /// The request body, for routes whose bodies are recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<Value>,
-    /// The request that asked for it.
+    /// The id of the request.
     pub request_id: String,
-    /// How it went; absent if nobody knows, as when the server was killed in the middle.
+    /// The result. Absent if it was not recorded, for example because the server was killed during the action.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<String>,
 }
 
-impl From<AuditEntry> for AuditView {
+impl From<AuditEntry> for AuditEntryView {
     fn from(entry: AuditEntry) -> Self {
-        // What is no JSON is shown as the text that it is.
+        // Text that is not JSON becomes a JSON string.
         let detail = |text: String| serde_json::from_str(&text).unwrap_or(Value::String(text));
         Self {
             seq: entry.seq,
@@ -123,8 +123,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_question_is_written_and_read_alike() {
-        let request = AuditRequest {
+    fn an_audit_query_round_trips() {
+        let request = AuditFilterRequest {
             actor: Some("key:abc".into()),
             tenant: Some("acme".into()),
             action: Some("POST /jobs/{jobId}/cancel".into()),
@@ -132,13 +132,13 @@ mod tests {
             from: Some("2026-01-01T00:00:00Z".parse().unwrap()),
             to: None,
         };
-        let (filter, page) = read_list(&serde_json::to_string(&request).unwrap()).unwrap();
+        let (filter, page) = parse_list(&serde_json::to_string(&request).unwrap()).unwrap();
         assert_eq!((filter.actor, filter.action, filter.target), (request.actor, request.action, request.target));
         assert_eq!((filter.tenant, filter.from, filter.to), (Some(Tenant::trusted("acme")), request.from, None));
-        assert_eq!(page, PageRequest::first(page::LIMIT));
-        assert_eq!(read_list(r#"{"cursor": "7", "limit": "5"}"#).unwrap().1, PageRequest::after(7, 5));
+        assert_eq!(page, PageRequest::first(page::DEFAULT_LIMIT));
+        assert_eq!(parse_list(r#"{"cursor": "7", "limit": "5"}"#).unwrap().1, PageRequest::after(7, 5));
         let text = r#"{"actor": "", "tenant": "a b", "action": "\n", "from": "now", "cursor": "x", "who": "me"}"#;
-        let Err(Refusal::Invalid(invalid)) = read_list(text) else { panic!("taken") };
+        let Err(RequestError::Invalid(invalid)) = parse_list(text) else { panic!("the request was accepted") };
         let fields: Vec<String> = invalid.errors.into_iter().map(|error| error.field).collect();
         assert_eq!(fields, ["actor", "tenant", "action", "from", "cursor", "who"]);
     }

@@ -1,4 +1,4 @@
-//! Which jobs: the same words behind a question mark and in a body.
+//! Filters of jobs, in the query of a list and in the body of a bulk operation.
 
 use orchestrix_core::{FieldError, JobId, JobState, JobType, Queue, Tag, Tenant, Timestamp};
 use orchestrix_store::{JobFilter, PageRequest};
@@ -7,178 +7,160 @@ use serde_json::value::RawValue;
 
 use super::page;
 #[cfg(feature = "openapi")]
-use crate::schema::{Line, Name, States, Time, TypeName};
-use crate::{Object, job::Refusal};
+use crate::schema::{JobStates, Name, SingleLine, Time, TypeName};
+use crate::{ObjectReader, RequestError};
 
-/// Which jobs; all that is given must match.
+/// Selects jobs. All given criteria must match.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct JobFilterRequest {
+    /// Jobs in one of these states, separated by commas: `created`, `blocked`, `scheduled`, `pending`, `dispatched`,
+    /// `running`, `retrying`, `completed`, `dead`, `cancelled`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<JobStates>))]
+    pub state: Option<String>,
+    /// The criteria other than the state.
+    #[serde(flatten)]
+    pub criteria: JobCriteria,
+}
+
+/// Selects jobs by criteria other than their state. All given criteria must match.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema, utoipa::IntoParams))]
 #[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
-pub struct FilterRequest {
-    /// In one of these states, separated by commas: `created`, `blocked`, `scheduled`, `pending`, `dispatched`, `running`,
-    /// `retrying`, `completed`, `dead`, `cancelled`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<States>), param(value_type = Option<States>))]
-    pub state: Option<String>,
-    /// In this queue.
+pub struct JobCriteria {
+    /// Jobs in this queue.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Name>), param(value_type = Option<Name>))]
     pub queue: Option<String>,
-    /// Of this type.
+    /// Jobs of this type.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<TypeName>), param(value_type = Option<TypeName>))]
     pub job_type: Option<String>,
-    /// Of this tenant.
+    /// Jobs of this tenant.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Name>), param(value_type = Option<Name>))]
     pub tenant: Option<String>,
-    /// With this tag.
+    /// Jobs with this tag.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<TypeName>), param(value_type = Option<TypeName>))]
     pub tag: Option<String>,
-    /// Whose type, correlation id, idempotency key or reason holds this text.
+    /// Jobs whose type, correlation id, idempotency key or reason contains this text.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<Line>), param(value_type = Option<Line>))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<SingleLine>), param(value_type = Option<SingleLine>))]
     pub q: Option<String>,
-    /// Recorded at or after this time.
+    /// Jobs enqueued at or after this time.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Time>), param(value_type = Option<Time>))]
     pub from: Option<Timestamp>,
-    /// Recorded before this time.
+    /// Jobs enqueued before this time.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Time>), param(value_type = Option<Time>))]
     pub to: Option<Timestamp>,
 }
 
-/// Which dead jobs; all that is given must match.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema, utoipa::IntoParams))]
-#[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
-pub struct DeadRequest {
-    /// In this queue.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<Name>), param(value_type = Option<Name>))]
-    pub queue: Option<String>,
-    /// Of this type.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<TypeName>), param(value_type = Option<TypeName>))]
-    pub job_type: Option<String>,
-    /// Of this tenant.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<Name>), param(value_type = Option<Name>))]
-    pub tenant: Option<String>,
-    /// With this tag.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<TypeName>), param(value_type = Option<TypeName>))]
-    pub tag: Option<String>,
-    /// Whose type, correlation id, idempotency key or reason holds this text.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<Line>), param(value_type = Option<Line>))]
-    pub q: Option<String>,
-    /// Recorded at or after this time.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<Time>), param(value_type = Option<Time>))]
-    pub from: Option<Timestamp>,
-    /// Recorded before this time.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<Time>), param(value_type = Option<Time>))]
-    pub to: Option<Timestamp>,
-}
-
-impl From<JobFilter> for FilterRequest {
+impl From<JobFilter> for JobFilterRequest {
     fn from(filter: JobFilter) -> Self {
         let state = filter.states.iter().map(|state| state.as_str()).collect::<Vec<_>>().join(",");
         Self {
             state: (!state.is_empty()).then_some(state),
-            queue: filter.queue.map(Into::into),
-            job_type: filter.job_type.map(Into::into),
-            tenant: filter.tenant.map(Into::into),
-            tag: filter.tag.map(Into::into),
-            q: filter.text,
-            from: filter.from,
-            to: filter.to,
+            criteria: JobCriteria {
+                queue: filter.queue.map(Into::into),
+                job_type: filter.job_type.map(Into::into),
+                tenant: filter.tenant.map(Into::into),
+                tag: filter.tag.map(Into::into),
+                q: filter.text,
+                from: filter.from,
+                to: filter.to,
+            },
         }
     }
 }
 
-impl From<FilterRequest> for DeadRequest {
-    /// Whatever states it names.
-    fn from(filter: FilterRequest) -> Self {
-        let FilterRequest { state: _, queue, job_type, tenant, tag, q, from, to } = filter;
-        Self { queue, job_type, tenant, tag, q, from, to }
-    }
-}
-
-/// The longest text to look for.
+/// The longest search text, in characters.
 const MAX_TEXT: usize = 255;
 
-/// Takes a filter out of an object, states and all.
-pub fn take(object: &mut Object<'_>) -> JobFilter {
-    JobFilter { states: take_states(object), ..take_but_states(object) }
+/// Takes the fields of a [`JobFilterRequest`] out of an object.
+pub fn take_filter(object: &mut ObjectReader<'_>) -> JobFilter {
+    JobFilter { states: take_states(object), ..take_criteria(object) }
 }
 
-/// The same where the states are given by what is asked for, so that to name any is a mistake.
-pub fn take_but_states(object: &mut Object<'_>) -> JobFilter {
+/// Takes the fields of [`JobCriteria`] out of an object. A state is then an unknown field.
+pub fn take_criteria(object: &mut ObjectReader<'_>) -> JobFilter {
     JobFilter {
         states: Vec::new(),
-        queue: object.text("queue", |text| Queue::new(text)),
-        job_type: object.text("jobType", |text| JobType::new(text)),
-        tenant: object.text("tenant", |text| Tenant::new(text)),
-        tag: object.text("tag", |text| Tag::new(text)),
-        text: object.text("q", text),
+        queue: object.string("queue", |text| Queue::new(text)),
+        job_type: object.string("jobType", |text| JobType::new(text)),
+        tenant: object.string("tenant", |text| Tenant::new(text)),
+        tag: object.string("tag", |text| Tag::new(text)),
+        text: object.string("q", parse_search_text),
         from: take_time(object, "from"),
         to: take_time(object, "to"),
     }
 }
 
-/// Reads a question for jobs, `FilterRequest` with a part of the list.
-pub fn read_list(text: &str) -> Result<(JobFilter, PageRequest<JobId>), Refusal> {
-    let mut object = Object::read(text)?;
-    let filter = take(&mut object);
-    let page = page::take(&mut object, |text| text.parse().ok());
-    object.end()?;
+/// Records an error unless the request selects jobs explicitly: by a filter with at least one criterion, or by `all`.
+///
+/// A forgotten criterion must not act on every job.
+pub fn check_selection(object: &mut ObjectReader<'_>, filter: Option<&JobFilter>, all: bool) {
+    let narrows = filter.is_some_and(|filter| *filter != JobFilter::default());
+    match (filter.is_some(), narrows, all) {
+        (true, _, true) => object.add_error("all", "cannot be combined with filter"),
+        (_, false, false) => {
+            object.add_error("filter", "must have at least one criterion; use `\"all\": true` to select every job");
+        }
+        _ => {}
+    }
+}
+
+/// Parses the query of a list of jobs: a [`JobFilterRequest`] and a page.
+pub fn parse_list(text: &str) -> Result<(JobFilter, PageRequest<JobId>), RequestError> {
+    let mut object = ObjectReader::parse(text)?;
+    let filter = take_filter(&mut object);
+    let page = page::take_page(&mut object, |text| text.parse().ok());
+    object.finish()?;
     Ok((filter, page))
 }
 
-/// The same for dead jobs: no other state can be asked for.
-pub fn read_dead(text: &str) -> Result<(JobFilter, PageRequest<JobId>), Refusal> {
-    let mut object = Object::read(text)?;
-    let filter = take_but_states(&mut object);
-    let page = page::take(&mut object, |text| text.parse().ok());
-    object.end()?;
+/// Parses the query of a list of dead jobs: [`JobCriteria`] and a page.
+pub fn parse_dead_list(text: &str) -> Result<(JobFilter, PageRequest<JobId>), RequestError> {
+    let mut object = ObjectReader::parse(text)?;
+    let filter = take_criteria(&mut object);
+    let page = page::take_page(&mut object, |text| text.parse().ok());
+    object.finish()?;
     Ok((JobFilter { states: vec![JobState::Dead], ..filter }, page))
 }
 
-// One text as behind a question mark, or an array as one would write it in a body.
-fn take_states(object: &mut Object<'_>) -> Vec<JobState> {
+// Accepts a string of comma-separated states, as in a query, and an array, as in a body.
+fn take_states(object: &mut ObjectReader<'_>) -> Vec<JobState> {
     let Some(raw) = object.take("state") else { return Vec::new() };
-    let Some(words) = words(raw) else {
-        object.bad("state", "must be states separated by commas");
+    let Some(names) = state_names(raw) else {
+        object.add_error("state", "must be job states separated by commas");
         return Vec::new();
     };
     let mut states = Vec::new();
-    for word in words {
-        states.extend(object.keep("state", word.parse::<JobState>().map_err(|_| unknown(&word))));
+    for name in names {
+        states.extend(object.record("state", name.parse::<JobState>().map_err(|_| unknown_state(&name))));
     }
     states
 }
 
-fn words(raw: &RawValue) -> Option<Vec<String>> {
+fn state_names(raw: &RawValue) -> Option<Vec<String>> {
     match serde_json::from_str::<String>(raw.get()) {
         Ok(text) => Some(text.split(',').map(str::to_owned).collect()),
         Err(_) => serde_json::from_str(raw.get()).ok(),
     }
 }
 
-fn unknown(word: &str) -> FieldError {
+fn unknown_state(name: &str) -> FieldError {
     let known: Vec<&str> = JobState::ALL.iter().map(|state| state.as_str()).collect();
-    let word: String = word.chars().take(32).collect();
-    FieldError::new("state", format!("{word:?} is none of {}", known.join(", ")))
+    let name: String = name.chars().take(32).collect();
+    FieldError::new("state", format!("{name:?} is none of {}", known.join(", ")))
 }
 
-fn text(text: &str) -> Result<String, FieldError> {
+fn parse_search_text(text: &str) -> Result<String, FieldError> {
     match (1..=MAX_TEXT).contains(&text.chars().count()) && !text.chars().any(char::is_control) {
         true => Ok(text.to_owned()),
         false => {
@@ -187,14 +169,14 @@ fn text(text: &str) -> Result<String, FieldError> {
     }
 }
 
-// Not every database holds times before our era.
-pub(super) fn take_time(object: &mut Object<'_>, field: &str) -> Option<Timestamp> {
+// PostgreSQL and SQLite do not both support times before the year 1.
+pub(super) fn take_time(object: &mut ObjectReader<'_>, field: &str) -> Option<Timestamp> {
     const YEAR_1: i64 = -62_135_596_800;
     let time = object.time(field)?;
     match time.as_second() >= YEAR_1 {
         true => Some(time),
         false => {
-            object.bad(field, "must not lie before the year 1");
+            object.add_error(field, "must not be before the year 1");
             None
         }
     }
@@ -204,17 +186,16 @@ pub(super) fn take_time(object: &mut Object<'_>, field: &str) -> Option<Timestam
 mod tests {
     use super::*;
 
-    fn fields(text: &str) -> Vec<String> {
-        let Err(Refusal::Invalid(invalid)) = read_list(text) else { panic!("taken: {text}") };
+    fn invalid_fields(text: &str) -> Vec<String> {
+        let Err(RequestError::Invalid(invalid)) = parse_list(text) else { panic!("accepted: {text}") };
         let mut fields: Vec<String> = invalid.errors.into_iter().map(|error| error.field).collect();
         fields.sort_unstable();
         fields
     }
 
     #[test]
-    fn a_filter_is_written_and_read_alike() {
-        let request = FilterRequest {
-            state: Some("dead,running".into()),
+    fn a_filter_round_trips() {
+        let criteria = JobCriteria {
             queue: Some("q".into()),
             job_type: Some("t:1".into()),
             tenant: Some("acme".into()),
@@ -223,31 +204,33 @@ mod tests {
             from: Some("2026-01-01T00:00:00Z".parse().unwrap()),
             to: Some("2026-01-02T00:00:00Z".parse().unwrap()),
         };
-        let (filter, page) = read_list(&serde_json::to_string(&request).unwrap()).unwrap();
+        let (from, to) = (criteria.from, criteria.to);
+        let request = JobFilterRequest { state: Some("dead,running".into()), criteria };
+        let (filter, page) = parse_list(&serde_json::to_string(&request).unwrap()).unwrap();
         assert_eq!(filter.states, [JobState::Dead, JobState::Running]);
         assert_eq!(
             (filter.queue, filter.text, filter.from, filter.to),
-            (Some(Queue::trusted("q")), Some("order 9".into()), request.from, request.to)
+            (Some(Queue::trusted("q")), Some("order 9".into()), from, to)
         );
-        assert_eq!(page, PageRequest::first(page::LIMIT));
-        let (as_array, _) = read_list(r#"{"state": ["dead", "running"], "limit": "7"}"#).unwrap();
+        assert_eq!(page, PageRequest::first(page::DEFAULT_LIMIT));
+        let (as_array, _) = parse_list(r#"{"state": ["dead", "running"], "limit": "7"}"#).unwrap();
         assert_eq!(as_array.states, filter.states);
     }
 
     #[test]
-    fn everything_wrong_is_named_at_once() {
+    fn every_invalid_field_is_reported_at_once() {
         let text = r#"{"state": "dead,asleep,", "queue": "a b", "jobType": "", "tenant": "ä", "tag": "a b", "q": "\u0000",
             "from": "yesterday", "to": "-009999-01-01T00:00:00Z", "cursor": "x", "limit": "1001", "colour": "red"}"#;
         assert_eq!(
-            fields(text),
+            invalid_fields(text),
             ["colour", "cursor", "from", "jobType", "limit", "q", "queue", "state", "state", "tag", "tenant", "to"]
         );
-        assert_eq!(fields(r#"{"state": 3, "limit": "many"}"#), ["limit", "state"]);
+        assert_eq!(invalid_fields(r#"{"state": 3, "limit": "many"}"#), ["limit", "state"]);
     }
 
     #[test]
-    fn dead_jobs_are_dead() {
-        assert_eq!(read_dead("{}").unwrap().0.states, [JobState::Dead]);
-        assert!(matches!(read_dead(r#"{"state": "dead"}"#), Err(Refusal::Invalid(_))));
+    fn a_list_of_dead_jobs_accepts_no_state() {
+        assert_eq!(parse_dead_list("{}").unwrap().0.states, [JobState::Dead]);
+        assert!(matches!(parse_dead_list(r#"{"state": "dead"}"#), Err(RequestError::Invalid(_))));
     }
 }

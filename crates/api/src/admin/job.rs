@@ -1,162 +1,160 @@
-//! Jobs with all that is known of them.
+//! Summaries and details of jobs.
 
 use std::collections::BTreeMap;
 
 use orchestrix_core::{
-    IdempotencyKey, Job, JobId, JobState, JobStatus, JobType, Json, LimitKey, OnDependencyFailure, Priority, Progress,
-    Queue, Tag, Tenant, Timestamp, WorkerName,
+    IdempotencyKey, Job, JobId, JobState, JobStatus, JobType, LimitKey, OnDependencyFailure, Priority, Queue, Tag,
+    Tenant, Timestamp, WorkerName,
 };
 use orchestrix_store::{JobSummary, LogEntry, Page};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-#[cfg(feature = "openapi")]
-use super::standing::StateWord;
 use super::{
-    attempt::{AttemptView, LineView, RetryView},
-    timeline::{self, Transition},
+    attempt::{AttemptView, LogLineView, RetryPolicyView},
+    timeline::{self, TimelineEvent},
 };
-use crate::{Listed, job::ProgressView, seconds::seconds};
+use crate::{ListResponse, job::ProgressView, seconds::seconds, worker::raw};
 
-/// A job in a list.
+/// A summary of a job, as in a list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct JobItem {
-    /// Its id.
+pub struct JobSummaryView {
+    /// The job's id.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = "uuid"))]
     pub job_id: JobId,
-    /// What kind of work it is.
+    /// The type of the job.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub job_type: JobType,
-    /// Where it stands, as clients see it.
-    #[cfg_attr(feature = "openapi", schema(value_type = crate::job::Status))]
+    /// The status that clients see.
+    #[cfg_attr(feature = "openapi", schema(value_type = crate::schema::JobStatus))]
     pub status: JobStatus,
-    /// Where it stands.
-    #[cfg_attr(feature = "openapi", schema(value_type = StateWord))]
+    /// The state.
+    #[cfg_attr(feature = "openapi", schema(value_type = crate::schema::JobState))]
     pub state: JobState,
-    /// Where it waits.
+    /// The queue.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub queue: Queue,
-    /// Whose it is.
+    /// The tenant.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub tenant: Tenant,
-    /// How urgent it is; higher first.
+    /// The priority. Workers claim higher priorities first.
     #[cfg_attr(feature = "openapi", schema(value_type = i16))]
     pub priority: Priority,
-    /// Attempts that are used up.
+    /// The number of attempts used.
     pub attempts_used: u16,
-    /// How many there may be.
+    /// The maximum number of attempts.
     pub max_attempts: u16,
-    /// When it was recorded.
+    /// When the job was enqueued.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub created_at: Timestamp,
-    /// When its state last changed.
+    /// When the job last changed state.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub updated_at: Timestamp,
-    /// When it became, or will become, eligible.
+    /// When the job became or becomes eligible to run.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub eligible_at: Timestamp,
-    /// When its latest attempt began.
+    /// When the latest attempt started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
     pub started_at: Option<Timestamp>,
-    /// When it was over.
+    /// When the job finished.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
     pub finished_at: Option<Timestamp>,
-    /// Who owns it, or ran it last.
+    /// The worker that runs the job or ran it last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     pub worker_id: Option<WorkerName>,
-    /// Whether its owner was asked to stop.
+    /// Whether a cancellation was requested while the job runs.
     pub cancel_requested: bool,
-    /// How far it has come, as its worker last said.
+    /// The progress last reported by the worker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<ProgressView>,
-    /// Why it was cancelled or died, in a word.
+    /// The reason why the job was cancelled or died.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The caller's id for the larger whole.
+    /// The caller's correlation id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub correlation_id: Option<String>,
-    /// The client's name for the request.
+    /// The idempotency key of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     pub idempotency_key: Option<IdempotencyKey>,
-    /// Words to find it by.
+    /// The tags.
     #[cfg_attr(feature = "openapi", schema(value_type = Vec<String>))]
     pub tags: Vec<Tag>,
 }
 
-/// All of one job.
+/// All details of a job.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct JobDetails {
-    /// What a list shows of it.
+    /// The summary.
     #[serde(flatten)]
-    pub item: JobItem,
-    /// What it was handed, exactly as it was given.
+    pub summary: JobSummaryView,
+    /// The payload, byte for byte as the client sent it.
     #[cfg_attr(feature = "openapi", schema(value_type = serde_json::Value))]
     pub payload: Box<RawValue>,
-    /// What it left behind, exactly as its worker gave it.
+    /// The result, byte for byte as the worker reported it.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<serde_json::Value>, required))]
     pub result: Option<Box<RawValue>>,
-    /// What its worker wants back in the next attempt.
+    /// The checkpoint for the next attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<serde_json::Value>))]
     pub checkpoint: Option<Box<RawValue>>,
-    /// Its latest attempts, the oldest first: a hundred that have ended, and the one under way.
+    /// The latest attempts, oldest first: up to 100 that have ended, and the running one.
     pub attempts: Vec<AttemptView>,
-    /// How many came before these and are not kept.
+    /// The number of earlier attempts that are no longer stored.
     pub earlier_attempts: u32,
-    /// What it has gone through, in the order in which it happened, as far as its row and these attempts tell.
-    pub transitions: Vec<Transition>,
-    /// The first lines of its log, the oldest first. `GET /admin/jobs/{jobId}/logs` goes on from the cursor.
-    pub logs: Listed<LineView>,
-    /// How long one attempt may take.
+    /// The history of the job in chronological order, as far as it can be derived from the stored attempts.
+    pub transitions: Vec<TimelineEvent>,
+    /// The first log lines, oldest first. `GET /admin/jobs/{jobId}/logs` continues from the cursor.
+    pub logs: ListResponse<LogLineView>,
+    /// The time limit of one attempt, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<f64>,
-    /// How long a silent worker keeps it.
+    /// The lease duration, in seconds.
     pub lease_seconds: f64,
-    /// Until when its owner may be silent.
+    /// When the current lease expires unless it is extended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
     pub lease_expires_at: Option<Timestamp>,
-    /// Leases it has had.
+    /// The number of times the job was leased.
     pub leases: i32,
-    /// Leases lost in a row.
+    /// The number of leases lost in a row.
     pub leases_lost: u16,
-    /// How long it waits between attempts.
-    pub retry: RetryView,
-    /// Jobs it waits or waited for.
+    /// The backoff between attempts.
+    pub retry: RetryPolicyView,
+    /// The dependencies.
     #[cfg_attr(feature = "openapi", schema(value_type = Vec<String>))]
     pub depends_on: Vec<JobId>,
-    /// What becomes of it when one of those failed.
+    /// What happens to the job when a dependency fails.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub on_dependency_failure: OnDependencyFailure,
-    /// Cancelled if it has not started by then.
+    /// The job is cancelled if it has not started by this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
     pub expires_at: Option<Timestamp>,
-    /// Shares a concurrency limit with every job of this key.
+    /// Jobs with the same key share a concurrency limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     pub concurrency_key: Option<LimitKey>,
-    /// Shares a rate limit with every job of this key.
+    /// Jobs with the same key share a rate limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     pub rate_limit_key: Option<LimitKey>,
-    /// What it needs of its worker.
+    /// The resources the job needs.
     #[cfg_attr(feature = "openapi", schema(value_type = BTreeMap<String, f64>))]
     pub resources: BTreeMap<LimitKey, f64>,
-    /// W3C trace context of the request.
+    /// The W3C trace context of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<String>,
 }
 
-impl From<JobSummary> for JobItem {
+impl From<JobSummary> for JobSummaryView {
     fn from(job: JobSummary) -> Self {
         Self {
             job_id: job.id,
@@ -185,16 +183,17 @@ impl From<JobSummary> for JobItem {
 }
 
 impl JobDetails {
-    /// How many lines of its log are told with a job.
-    pub const LINES: usize = 100;
+    /// The number of log lines in the details.
+    pub const LOG_LINES: usize = 100;
 
-    /// All of a job, with the first lines of its log.
-    pub fn of(job: Job, logs: Page<LogEntry, i64>) -> Self {
+    /// Combines a job with the first page of its log.
+    pub fn new(job: Job, logs: Page<LogEntry, i64>) -> Self {
         Self {
+            summary: JobSummaryView::from(summary(&job)),
             attempts: timeline::attempts(&job),
             earlier_attempts: timeline::earlier_attempts(&job),
-            transitions: timeline::transitions(&job),
-            logs: Listed::of(logs, LineView::from),
+            transitions: timeline::timeline(&job),
+            logs: ListResponse::from_page(logs, LogLineView::from),
             payload: raw(&job.payload),
             result: job.result.as_ref().map(raw),
             checkpoint: job.checkpoint.as_ref().map(raw),
@@ -203,50 +202,41 @@ impl JobDetails {
             lease_expires_at: job.lease_expires_at,
             leases: job.leases,
             leases_lost: job.losses,
-            retry: RetryView::from(job.retry),
+            retry: RetryPolicyView::from(job.retry),
             depends_on: job.depends_on,
             on_dependency_failure: job.on_dependency_failure,
             expires_at: job.expires_at,
             concurrency_key: job.concurrency_key,
             rate_limit_key: job.rate_limit_key,
-            // Kept in thousandths.
+            // Amounts are stored in thousandths.
             resources: job.resources.iter().map(|(name, amount)| (name.clone(), amount as f64 / 1_000.0)).collect(),
             traceparent: job.traceparent,
-            item: JobItem {
-                job_id: job.id,
-                job_type: job.job_type,
-                status: job.state.status(),
-                state: job.state,
-                queue: job.queue,
-                tenant: job.tenant,
-                priority: job.priority,
-                attempts_used: job.attempts,
-                max_attempts: job.max_attempts,
-                created_at: job.created_at,
-                updated_at: job.updated_at,
-                eligible_at: job.eligible_at,
-                started_at: job.started_at,
-                finished_at: job.finished_at,
-                worker_id: job.worker,
-                cancel_requested: job.cancel_requested,
-                progress: job.progress.map(ProgressView::from),
-                reason: job.reason,
-                correlation_id: job.correlation_id,
-                idempotency_key: job.idempotency_key,
-                tags: job.tags,
-            },
         }
     }
 }
 
-// Checked when it was recorded, so it is JSON.
-fn raw(json: &Json) -> Box<RawValue> {
-    RawValue::from_string(json.as_str().to_owned()).unwrap_or_default()
-}
-
-impl From<Progress> for ProgressView {
-    fn from(progress: Progress) -> Self {
-        Self { percent: progress.percent, message: progress.message }
+fn summary(job: &Job) -> JobSummary {
+    JobSummary {
+        id: job.id,
+        state: job.state,
+        job_type: job.job_type.clone(),
+        queue: job.queue.clone(),
+        tenant: job.tenant.clone(),
+        priority: job.priority,
+        attempts: job.attempts,
+        max_attempts: job.max_attempts,
+        created_at: job.created_at,
+        updated_at: job.updated_at,
+        eligible_at: job.eligible_at,
+        started_at: job.started_at,
+        finished_at: job.finished_at,
+        worker: job.worker.clone(),
+        cancel_requested: job.cancel_requested,
+        progress: job.progress.clone(),
+        reason: job.reason.clone(),
+        correlation_id: job.correlation_id.clone(),
+        idempotency_key: job.idempotency_key.clone(),
+        tags: job.tags.clone(),
     }
 }
 
@@ -257,11 +247,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_of_a_job_is_written_and_read_alike_and_its_payload_is_as_it_was_given() {
+    fn job_details_round_trip_byte_for_byte() {
         let text = r#"{"jobId":"0199d0a4-8f3e-7c21-9b1f-2f6a3e1c5d70","jobType":"t","status":"PENDING","state":"retrying","queue":"q","tenant":"default","priority":-7,"attemptsUsed":1,"maxAttempts":3,"createdAt":"2026-01-01T00:00:00Z","updatedAt":"2026-01-01T00:00:01Z","eligibleAt":"2026-01-01T00:00:02Z","cancelRequested":false,"progress":{"percent":1.5},"tags":["x"],"payload":{"b":1.0,  "a":[1e2]},"result":null,"attempts":[{"attempt":1,"outcome":"timed_out","ledTo":"retrying","startedAt":"2026-01-01T00:00:00Z","endedAt":"2026-01-01T00:00:01.5Z","error":"e"},{"attempt":2,"startedAt":"2026-01-01T00:00:03Z"}],"earlierAttempts":7,"transitions":[{"at":"2026-01-01T00:00:00Z","event":"recorded"},{"at":"2026-01-01T00:00:01.5Z","event":"ended","state":"retrying","attempt":1,"outcome":"timed_out","workerId":"w","reason":"r"}],"logs":{"items":[{"seq":1,"at":"2026-01-01T00:00:00Z","level":"info","attempt":1,"message":"m"}],"nextCursor":"1"},"leaseSeconds":30.0,"leases":1,"leasesLost":0,"retry":{"baseSeconds":1.0,"multiplier":2.0,"maxSeconds":3600.0,"jitter":0.1},"dependsOn":[],"onDependencyFailure":"hold","resources":{"cpu":0.5}}"#;
         let job: JobDetails = serde_json::from_str(text).unwrap();
-        assert_eq!(job.attempts[0].took(), Some(Duration::from_millis(1500)));
-        assert_eq!(job.attempts[1].took(), None, "it is under way");
+        assert_eq!(job.attempts[0].duration(), Some(Duration::from_millis(1500)));
+        assert_eq!(job.attempts[1].duration(), None, "the second attempt still runs");
         assert_eq!(serde_json::to_string(&job).unwrap(), text);
     }
 }

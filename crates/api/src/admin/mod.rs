@@ -1,37 +1,37 @@
-//! What operators ask and are told: all of a job, and what it takes to keep the whole going.
+//! The admin API, for operators.
 //!
-//! | module | what it owns |
+//! | module | contents |
 //! |---|---|
-//! | [`filter`] | which jobs, in the same words behind a question mark and in a body |
-//! | [`page`] | which part of a list |
-//! | [`job`] | jobs with all that is known of them |
-//! | [`attempt`] | attempts, and the lines they wrote |
-//! | [`timeline`] | what a job has gone through |
+//! | [`filter`] | selects jobs, by query or body |
+//! | [`page`] | selects a page of a list |
+//! | [`job`] | summaries and details of jobs |
+//! | [`attempt`] | attempts and log lines |
+//! | [`timeline`] | the history of a job |
 //! | [`explain`] | why a job is not running |
-//! | [`standing`] | where a job stands after a change |
-//! | [`dlq`] | giving dead jobs another chance, or forgetting them |
-//! | [`key`] | who may do what |
-//! | [`queue`], [`worker`], [`node`] | where jobs wait, who works, who leads |
-//! | [`operation`] | one action on many jobs |
-//! | [`audit`], [`stats`] | who did what, and how the whole stands |
+//! | [`job_state`] | the state of a job after a change |
+//! | [`dlq`] | redrives and purges dead jobs |
+//! | [`key`] | API keys |
+//! | [`queue`], [`worker`], [`node`] | queues, workers and nodes |
+//! | [`operation`] | bulk operations |
+//! | [`audit`], [`stats`] | audit entries and statistics |
 //!
-//! What stands behind a question mark is read like a body, as one object whose values are texts, so that everything wrong
-//! with it is told at once, names that nobody knows too.
+//! A query string is parsed like a body: as one object of strings. So one response lists every invalid and unknown
+//! parameter.
 
 pub mod attempt;
 pub mod audit;
 pub mod dlq;
 pub mod explain;
 pub mod filter;
+#[cfg(test)]
+mod fixtures;
 pub mod job;
+pub mod job_state;
 pub mod key;
 pub mod node;
 pub mod operation;
 pub mod page;
 pub mod queue;
-#[cfg(test)]
-mod sample;
-pub mod standing;
 pub mod stats;
 pub mod timeline;
 pub mod worker;

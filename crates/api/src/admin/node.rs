@@ -1,27 +1,27 @@
-//! Nodes: who takes part in coordination, and who leads.
+//! Nodes and the leader among them.
 
 use orchestrix_core::{NodeName, Timestamp};
 use orchestrix_store::NodeStatus;
 use serde::{Deserialize, Serialize};
 
-/// A node as it stands.
+/// A node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct NodeView {
-    /// Its name.
+    /// The node's name.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub node_id: NodeName,
-    /// Whether its term runs.
+    /// Whether the node is the leader.
     pub leader: bool,
-    /// Where its API can be reached, if it has one.
+    /// The address of the node's API, if it serves one.
     pub address: Option<String>,
-    /// What it does: `api`, `coordinator`, `worker`.
+    /// The roles of the node: `api`, `coordinator`, `worker`.
     pub roles: Vec<String>,
-    /// When it first showed itself.
+    /// When the node started.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub started_at: Timestamp,
-    /// When it last showed that it lives.
+    /// When the node last sent a heartbeat.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub last_seen_at: Timestamp,
 }

@@ -1,138 +1,133 @@
-//! Operations: one action on many jobs, worked off by the leader.
+//! BulkSpec operations: one action on many jobs, executed by the leader.
 
 use orchestrix_core::{FieldError, Invalid, OperationId, Priority, Tenant, Timestamp};
 use orchestrix_store::{BulkAction, JobFilter, Operation};
 use serde::{Deserialize, Serialize};
 
-use super::filter::{self, FilterRequest};
-use crate::{Object, job::Refusal};
+use super::filter::{self, JobFilterRequest};
+use crate::{ObjectReader, RequestError};
 
-/// One action on all jobs that match.
+/// Starts a bulk operation on all jobs that match.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct BulkRequest {
-    /// What to do: `retry` dead and cancelled jobs, `cancel` unfinished ones, or give unfinished ones a `priority`.
-    #[cfg_attr(feature = "openapi", schema(value_type = crate::schema::ActionWord))]
+    /// The action: `retry` dead and cancelled jobs, `cancel` unfinished jobs, or set the `priority` of unfinished jobs.
+    #[cfg_attr(feature = "openapi", schema(value_type = crate::schema::BulkActionName))]
     pub action: String,
-    /// With the action `priority`, and only with it: how urgent they should be, higher first.
+    /// The new priority. Required with the action `priority`, not allowed otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<i16>, minimum = -1000, maximum = 1000))]
     pub priority: Option<Priority>,
-    /// To which jobs. One that says nothing is a mistake: see `all`.
+    /// Selects the jobs. At least one criterion is required: use `all` to select every job.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub filter: Option<FilterRequest>,
-    /// To every job there is. Excludes `filter`.
+    pub filter: Option<JobFilterRequest>,
+    /// If true, selects every job. Mutually exclusive with `filter`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<bool>))]
     pub all: bool,
-    /// Only count them.
+    /// If true, counts the jobs and changes nothing.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<bool>))]
     pub dry_run: bool,
 }
 
-/// A [`BulkRequest`], read.
+/// A parsed [`BulkRequest`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Bulk {
-    /// What to do.
+pub struct BulkSpec {
+    /// The action.
     pub action: BulkAction,
-    /// To which jobs.
+    /// Selects the jobs.
     pub filter: JobFilter,
-    /// Whether to count only.
+    /// Whether to only count the jobs.
     pub dry_run: bool,
 }
 
-/// Reads a [`BulkRequest`].
-pub fn read(text: &str) -> Result<Bulk, Refusal> {
-    let mut object = Object::read(text)?;
-    let word = object.text("action", |text| Ok(text.to_owned()));
-    let word = object.required("action", word);
-    let number: Option<i64> = object.get("priority", "a whole number from -1000 to 1000");
-    let priority = number.and_then(|number| object.keep("priority", Priority::new(number)));
+/// Parses a [`BulkRequest`].
+pub fn parse_bulk(text: &str) -> Result<BulkSpec, RequestError> {
+    let mut object = ObjectReader::parse(text)?;
+    let name = object.string("action", |text| Ok(text.to_owned()));
+    let name = object.required("action", name);
+    let number: Option<i64> = object.get("priority", "an integer from -1000 to 1000");
+    let priority = number.and_then(|number| object.record("priority", Priority::new(number)));
     let filter = object.object("filter").map(|mut inner| {
-        let filter = filter::take(&mut inner);
-        object.take_in("filter", inner.end());
+        let filter = filter::take_filter(&mut inner);
+        object.add_nested_errors("filter", inner.finish());
         filter
     });
     let all = object.get("all", "true or false").unwrap_or_default();
     let dry_run = object.get("dryRun", "true or false").unwrap_or_default();
-    let narrows = filter.as_ref().is_some_and(|filter| *filter != JobFilter::default());
-    if object.is_good() {
-        match (filter.is_some(), narrows, all) {
-            (true, _, true) => object.bad("all", "excludes filter"),
-            (_, false, false) => object.bad("filter", "says nothing, which is every job: give `all` if that is meant"),
-            _ => {}
-        }
+    if object.is_valid() {
+        filter::check_selection(&mut object, filter.as_ref(), all);
     }
-    let action = match word {
-        Some(_) if object.is_bad("priority") => None,
-        Some(word) => match BulkAction::parse(&word, priority) {
+    let action = match name {
+        Some(_) if object.has_error("priority") => None,
+        Some(name) => match BulkAction::parse(&name, priority) {
             Ok(action) => Some(action),
             Err(error) => {
-                object.bad(&error.field, error.message);
+                object.add_error(&error.field, error.message);
                 None
             }
         },
         None => None,
     };
-    object.end()?;
+    object.finish()?;
     let action = action.ok_or_else(|| Invalid::from(FieldError::new("action", "is required")))?;
-    Ok(Bulk { action, filter: filter.unwrap_or_default(), dry_run })
+    Ok(BulkSpec { action, filter: filter.unwrap_or_default(), dry_run })
 }
 
-/// An operation that was begun.
+/// The response to the start of a bulk operation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct Begun {
-    /// Its id.
+pub struct BulkResponse {
+    /// The operation's id.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = "uuid"))]
     pub operation_id: OperationId,
 }
 
-/// An operation as it stands.
+/// A bulk operation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct OperationView {
-    /// Its id.
+    /// The operation's id.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = "uuid"))]
     pub operation_id: OperationId,
-    /// What is done: `retry`, `cancel` or `priority`.
+    /// The action: `retry`, `cancel` or `priority`.
     pub action: String,
-    /// How urgent jobs are made.
+    /// The new priority.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<i16>))]
     pub priority: Option<Priority>,
-    /// To which jobs; none that was recorded after it was begun.
-    pub filter: FilterRequest,
-    /// Whether it only counts.
+    /// Selects the jobs. Jobs enqueued after the operation started are not affected.
+    pub filter: JobFilterRequest,
+    /// Whether the operation only counts jobs.
     pub dry_run: bool,
-    /// How it stands: `running`, `done`, `aborted` or `failed`.
+    /// The state: `running`, `done`, `aborted` or `failed`.
     pub state: String,
-    /// How many jobs matched so far that could take it.
+    /// The number of matching jobs so far that the action applies to.
     pub matched: u64,
-    /// How many of them were changed.
+    /// The number of jobs changed.
     pub changed: u64,
-    /// How many could not take it any more.
+    /// The number of jobs whose state no longer allowed the action.
     pub refused: u64,
-    /// When it was begun.
+    /// When the operation started.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub created_at: Timestamp,
-    /// When it last had a turn, or was stopped.
+    /// When the operation last progressed or was aborted.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub updated_at: Timestamp,
-    /// When it was over.
+    /// When the operation finished.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
     pub finished_at: Option<Timestamp>,
-    /// Why it failed.
+    /// The error of a failed operation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Who wanted it.
+    /// The actor that started the operation.
     pub actor: String,
-    /// The tenant that they are bound to.
+    /// The tenant that the actor is bound to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     pub tenant: Option<Tenant>,
@@ -144,7 +139,7 @@ impl From<Operation> for OperationView {
             operation_id: operation.id,
             action: operation.action.as_str().into(),
             priority: operation.action.priority(),
-            filter: FilterRequest::from(operation.filter),
+            filter: JobFilterRequest::from(operation.filter),
             dry_run: operation.dry_run,
             state: operation.state.as_str().into(),
             matched: operation.matched,
@@ -166,32 +161,32 @@ mod tests {
 
     use super::*;
 
-    fn fields(text: &str) -> Vec<String> {
-        let Err(Refusal::Invalid(invalid)) = read(text) else { panic!("taken: {text}") };
+    fn invalid_fields(text: &str) -> Vec<String> {
+        let Err(RequestError::Invalid(invalid)) = parse_bulk(text) else { panic!("accepted: {text}") };
         invalid.errors.into_iter().map(|error| error.field).collect()
     }
 
     #[test]
-    fn an_action_is_taken_on_jobs_that_match() {
-        let bulk = read(r#"{"action": "cancel", "filter": {"queue": "q"}, "dryRun": true}"#).unwrap();
+    fn a_bulk_request_is_parsed_and_every_invalid_field_is_reported() {
+        let bulk = parse_bulk(r#"{"action": "cancel", "filter": {"queue": "q"}, "dryRun": true}"#).unwrap();
         let filter = JobFilter { queue: Some(Queue::trusted("q")), ..JobFilter::default() };
-        assert_eq!(bulk, Bulk { action: BulkAction::Cancel, filter, dry_run: true });
-        let urgent = read(r#"{"action": "priority", "priority": 5, "filter": {"tag": "x"}}"#).unwrap();
+        assert_eq!(bulk, BulkSpec { action: BulkAction::Cancel, filter, dry_run: true });
+        let urgent = parse_bulk(r#"{"action": "priority", "priority": 5, "filter": {"tag": "x"}}"#).unwrap();
         assert_eq!(urgent.action, BulkAction::Priority(Priority::new(5).unwrap()));
-        assert_eq!(fields(r#"{"action": "purge", "filter": {"tag": "x"}}"#), ["action"]);
-        assert_eq!(fields(r#"{"action": "priority", "filter": {"tag": "x"}}"#), ["priority"]);
-        assert_eq!(fields(r#"{"action": "cancel", "priority": 5, "filter": {"tag": "x"}}"#), ["priority"]);
+        assert_eq!(invalid_fields(r#"{"action": "purge", "filter": {"tag": "x"}}"#), ["action"]);
+        assert_eq!(invalid_fields(r#"{"action": "priority", "filter": {"tag": "x"}}"#), ["priority"]);
+        assert_eq!(invalid_fields(r#"{"action": "cancel", "priority": 5, "filter": {"tag": "x"}}"#), ["priority"]);
         let text = r#"{"filter": {"queue": "", "x": 1}, "priority": 2000, "dryRun": 1, "x": 1}"#;
-        assert_eq!(fields(text), ["action", "priority", "filter.queue", "filter.x", "dryRun", "x"]);
+        assert_eq!(invalid_fields(text), ["action", "priority", "filter.queue", "filter.x", "dryRun", "x"]);
     }
 
     #[test]
-    fn every_job_is_meant_only_if_it_is_said() {
-        assert_eq!(fields(r#"{"action": "cancel"}"#), ["filter"]);
-        assert_eq!(fields(r#"{"action": "cancel", "filter": {}}"#), ["filter"]);
-        assert_eq!(fields(r#"{"action": "cancel", "filter": {}, "dryRun": true}"#), ["filter"]);
-        assert_eq!(fields(r#"{"action": "cancel", "filter": {"queue": "q"}, "all": true}"#), ["all"]);
-        assert_eq!(fields(r#"{"action": "cancel", "filter": {}, "all": true}"#), ["all"]);
-        assert_eq!(read(r#"{"action": "cancel", "all": true}"#).unwrap().filter, JobFilter::default());
+    fn selecting_every_job_requires_all() {
+        assert_eq!(invalid_fields(r#"{"action": "cancel"}"#), ["filter"]);
+        assert_eq!(invalid_fields(r#"{"action": "cancel", "filter": {}}"#), ["filter"]);
+        assert_eq!(invalid_fields(r#"{"action": "cancel", "filter": {}, "dryRun": true}"#), ["filter"]);
+        assert_eq!(invalid_fields(r#"{"action": "cancel", "filter": {"queue": "q"}, "all": true}"#), ["all"]);
+        assert_eq!(invalid_fields(r#"{"action": "cancel", "filter": {}, "all": true}"#), ["all"]);
+        assert_eq!(parse_bulk(r#"{"action": "cancel", "all": true}"#).unwrap().filter, JobFilter::default());
     }
 }

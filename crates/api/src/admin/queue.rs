@@ -1,4 +1,4 @@
-//! Queues: what they hold, and whether claims from them are stopped.
+//! Queues: their depth and whether they are paused.
 
 use std::collections::BTreeMap;
 
@@ -6,28 +6,28 @@ use orchestrix_core::{JobState, Queue};
 use orchestrix_store::QueueDepth;
 use serde::{Deserialize, Serialize};
 
-use crate::{Object, job::Refusal, seconds::seconds};
+use crate::{ObjectReader, RequestError, seconds::seconds};
 
-/// A queue as it stands.
+/// A queue.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct QueueView {
-    /// What it is called.
+    /// The name.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub name: Queue,
-    /// Whether claims from it are stopped.
+    /// Whether the queue is paused.
     pub paused: bool,
-    /// Jobs by state; unfinished ones, and only states that have any.
+    /// The number of unfinished jobs by state. States without jobs are omitted.
     #[cfg_attr(feature = "openapi", schema(value_type = BTreeMap<String, u64>))]
     pub counts: BTreeMap<JobState, u64>,
-    /// How long its oldest claimable job has waited.
+    /// How long the oldest claimable job has waited, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oldest_seconds: Option<f64>,
 }
 
 impl QueueView {
-    /// A queue that nothing is known of.
+    /// A queue without jobs.
     pub const fn empty(name: Queue) -> Self {
         Self { name, paused: false, counts: BTreeMap::new(), oldest_seconds: None }
     }
@@ -44,19 +44,19 @@ impl From<QueueDepth> for QueueView {
     }
 }
 
-/// What a queue should be.
+/// Pauses or resumes a queue.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct QueueRequest {
-    /// Whether claims from it are stopped. What runs goes on.
+    /// Whether the queue is paused. Workers claim no jobs from a paused queue; running jobs continue.
     pub paused: bool,
 }
 
-/// Reads a [`QueueRequest`].
-pub fn read(text: &str) -> Result<QueueRequest, Refusal> {
-    let mut object = Object::read(text)?;
+/// Parses a [`QueueRequest`].
+pub fn parse_queue(text: &str) -> Result<QueueRequest, RequestError> {
+    let mut object = ObjectReader::parse(text)?;
     let paused: Option<bool> = object.get("paused", "true or false");
     let paused = object.required("paused", paused);
-    object.end()?;
+    object.finish()?;
     Ok(QueueRequest { paused: paused.unwrap_or_default() })
 }

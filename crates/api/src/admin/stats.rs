@@ -1,58 +1,58 @@
-//! How the whole stands, in a few numbers.
+//! Statistics of the whole system.
 
 use std::collections::BTreeMap;
 
 use orchestrix_core::{JobState, NodeName};
 use serde::{Deserialize, Serialize};
 
-/// How the whole stands.
+/// Statistics of the whole system.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Stats {
-    /// What waits and runs.
+    /// Statistics of the queues.
     pub queues: QueueStats,
-    /// Who works.
+    /// Statistics of the workers.
     pub workers: WorkerStats,
-    /// How many nodes take part in coordination; at most 1000 are counted.
+    /// The number of nodes. At most 1000 are counted.
     pub nodes: usize,
-    /// Which of them leads; null while nobody does.
+    /// The leader. `null` if there is none.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, required))]
     pub leader: Option<NodeName>,
-    /// How many operations on many jobs are under way.
+    /// The number of running bulk operations.
     pub open_operations: usize,
 }
 
-/// What waits and runs, of the first thousand queues by name.
+/// Statistics of the first 1000 queues by name.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct QueueStats {
-    /// How many queues hold jobs or are paused.
+    /// The number of queues that have jobs or are paused.
     pub count: usize,
-    /// Whether there are more, which are not counted.
+    /// Whether there are more queues, which are not counted.
     pub more: bool,
-    /// How many are paused.
+    /// The number of paused queues.
     pub paused: usize,
-    /// Jobs by state; unfinished ones, and only states that have any.
+    /// The number of unfinished jobs by state. States without jobs are omitted.
     #[cfg_attr(feature = "openapi", schema(value_type = BTreeMap<String, u64>))]
     pub counts: BTreeMap<JobState, u64>,
-    /// How long the oldest claimable job has waited.
+    /// How long the oldest claimable job has waited, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oldest_seconds: Option<f64>,
 }
 
-/// Workers by how they are, of the first ten thousand by name.
+/// Statistics of the first 10,000 workers by name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct WorkerStats {
-    /// They take jobs.
+    /// Live workers that claim jobs.
     pub live: usize,
-    /// They were told to take no more.
+    /// Live workers that are draining.
     pub draining: usize,
-    /// They were told to stop.
+    /// Live workers that are stopping.
     pub stopping: usize,
-    /// They were not heard of lately.
+    /// Workers without a recent heartbeat.
     pub silent: usize,
 }

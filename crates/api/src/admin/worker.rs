@@ -1,41 +1,41 @@
-//! Workers, and which jobs none of them takes.
+//! Workers, and the lanes that no worker serves.
 
 use std::time::Duration;
 
 use orchestrix_core::{JobType, Queue, Timestamp, WorkerName};
-use orchestrix_store::{Queues, WorkerStatus};
+use orchestrix_store::WorkerStatus;
 use serde::{Deserialize, Serialize};
 
-use crate::seconds::seconds;
+use crate::{seconds::seconds, worker::queue_names};
 
-/// A worker as it stands.
+/// A worker.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct WorkerView {
-    /// Its name.
+    /// The worker's name.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub worker_id: WorkerName,
-    /// `live`, or `silent` if it was not heard of for longer than it may be silent by its own word.
+    /// `live`, or `silent` if the last heartbeat is older than the worker's own limit.
     pub state: String,
-    /// From which queues it takes jobs; `["*"]` is all of them.
+    /// The queues the worker claims from. `["*"]` means all queues.
     pub queues: Vec<String>,
-    /// The types it knows; null takes any.
+    /// The job types the worker handles. `null` means all types.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Vec<String>>, required))]
     pub job_types: Option<Vec<JobType>>,
-    /// How many jobs it runs at once.
+    /// The number of jobs the worker runs concurrently.
     pub concurrency: u32,
-    /// How many more it could run, as it last said.
+    /// The number of free slots in the last heartbeat.
     pub free_slots: u32,
-    /// What it is told to do: `run`, `drain` or `stop`. `drain` also if it takes nothing new of its own accord, because it ends.
+    /// The directive: `run`, `drain` or `stop`. Also `drain` if the worker drains on its own.
     pub directive: String,
-    /// When it made itself known.
+    /// When the worker registered.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub started_at: Timestamp,
-    /// When it last showed that it lives.
+    /// When the worker last sent a heartbeat.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub last_seen_at: Timestamp,
-    /// How long ago that was, by the clock of the database.
+    /// The age of the last heartbeat in seconds, by the clock of the database.
     #[serde(default)]
     pub silent_seconds: f64,
 }
@@ -45,10 +45,7 @@ impl From<WorkerStatus> for WorkerView {
         Self {
             state: if worker.is_live() { "live" } else { "silent" }.into(),
             worker_id: worker.info.name,
-            queues: match worker.info.queues {
-                Queues::All => vec!["*".into()],
-                Queues::Named(names) => names.iter().map(ToString::to_string).collect(),
-            },
+            queues: queue_names(&worker.info.queues),
             job_types: worker.info.job_types,
             concurrency: worker.info.concurrency,
             free_slots: worker.free_slots,
@@ -61,14 +58,14 @@ impl From<WorkerStatus> for WorkerView {
 }
 
 impl WorkerView {
-    /// When this was told, by the clock of the database.
-    pub fn told_at(&self) -> Timestamp {
+    /// When this view was taken, by the clock of the database.
+    pub fn observed_at(&self) -> Timestamp {
         let silent = Duration::try_from_secs_f64(self.silent_seconds).unwrap_or_default();
         self.last_seen_at.checked_add(silent).unwrap_or(self.last_seen_at)
     }
 
-    /// Whether it lives and takes new jobs of this kind.
-    pub fn takes(&self, queue: &Queue, job_type: &JobType) -> bool {
+    /// Whether the worker is live and claims jobs of this lane.
+    pub fn serves(&self, queue: &Queue, job_type: &JobType) -> bool {
         self.state == "live"
             && self.directive == "run"
             && self.queues.iter().any(|name| name == "*" || name == queue.as_str())
@@ -76,60 +73,60 @@ impl WorkerView {
     }
 }
 
-/// What a worker is told to do from now on.
+/// The directive to a worker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct Directed {
-    /// Its name.
+pub struct DrainResponse {
+    /// The worker's name.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub worker_id: WorkerName,
-    /// `run`, `drain` or `stop`; it hears of it with its next heartbeat.
+    /// The directive: `run`, `drain` or `stop`. The worker receives it with its next heartbeat.
     pub directive: String,
 }
 
-/// A kind of jobs.
+/// A lane: a queue and a job type.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct LaneView {
-    /// Where they wait.
+    /// The queue.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub queue: Queue,
-    /// Of which type they are.
+    /// The job type.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub job_type: JobType,
 }
 
-/// A part of the list of workers.
+/// A page of the list of workers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct Workers {
-    /// Workers by name.
+pub struct WorkersResponse {
+    /// The workers, ordered by name.
     pub items: Vec<WorkerView>,
-    /// Where the next part begins; null when nothing more follows.
+    /// Pass this as `cursor` to get the next page. `null` on the last page.
     #[cfg_attr(feature = "openapi", schema(required))]
     pub next_cursor: Option<String>,
-    /// Kinds of jobs that could be claimed and that no living worker takes. Told with the first part alone.
+    /// Lanes with claimable jobs that no live worker serves. On the first page only.
     #[serde(default)]
     pub unserved: Vec<LaneView>,
 }
 
 #[cfg(test)]
 mod tests {
-    use orchestrix_store::{Directive, WorkerInfo};
+    use orchestrix_store::{Directive, Queues, WorkerInfo};
 
     use super::*;
 
     #[test]
-    fn a_worker_takes_what_it_serves_while_it_lives_and_is_not_told_to_end() {
+    fn a_worker_serves_its_lanes_while_it_is_live_and_not_draining() {
         let now: Timestamp = "2026-01-01T00:10:00Z".parse().unwrap();
-        let (queue, kind) = (Queue::trusted("q"), JobType::trusted("t"));
+        let (queue, job_type) = (Queue::trusted("q"), JobType::trusted("t"));
         let status = WorkerStatus {
             info: WorkerInfo {
                 queues: Queues::Named(vec![queue.clone()]),
-                job_types: Some(vec![kind.clone()]),
+                job_types: Some(vec![job_type.clone()]),
                 dead_after: Some(Duration::from_secs(90)),
                 ..WorkerInfo::any(WorkerName::trusted("w"))
             },
@@ -144,13 +141,13 @@ mod tests {
             change(&mut status);
             WorkerView::from(status)
         };
-        assert!(view(&|_| {}).takes(&queue, &kind));
-        assert_eq!(view(&|_| {}).told_at(), now + Duration::from_secs(90));
-        assert!(!view(&|_| {}).takes(&Queue::trusted("other"), &kind));
-        assert!(!view(&|_| {}).takes(&queue, &JobType::trusted("other")));
-        assert!(!view(&|worker| worker.seen_ago = Duration::from_secs(91)).takes(&queue, &kind));
-        assert!(!view(&|worker| worker.directive = Directive::Drain).takes(&queue, &kind));
+        assert!(view(&|_| {}).serves(&queue, &job_type));
+        assert_eq!(view(&|_| {}).observed_at(), now + Duration::from_secs(90));
+        assert!(!view(&|_| {}).serves(&Queue::trusted("other"), &job_type));
+        assert!(!view(&|_| {}).serves(&queue, &JobType::trusted("other")));
+        assert!(!view(&|worker| worker.seen_ago = Duration::from_secs(91)).serves(&queue, &job_type));
+        assert!(!view(&|worker| worker.directive = Directive::Drain).serves(&queue, &job_type));
         let any = view(&|worker| (worker.info.queues, worker.info.job_types) = (Queues::All, None));
-        assert!(any.takes(&Queue::trusted("other"), &JobType::trusted("other")));
+        assert!(any.serves(&Queue::trusted("other"), &JobType::trusted("other")));
     }
 }

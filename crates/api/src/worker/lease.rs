@@ -1,4 +1,4 @@
-//! Asking for jobs, and being given them.
+//! Leasing jobs.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -8,77 +8,77 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::{Capacity, raw, take_queues, take_slots};
-use crate::{Object, job::Refusal, seconds::seconds};
+use crate::{ObjectReader, RequestError, seconds::seconds};
 
-/// How long one may ask to wait: for jobs, or for a job to change.
+/// The longest `waitSeconds` of a long poll.
 pub const MAX_WAIT: Duration = Duration::from_secs(60);
 
-/// A request for jobs.
+/// A request to lease jobs.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[cfg_attr(feature = "openapi", schema(examples(json!({"workerId": "host-1", "queues": ["mail"], "max": 10, "waitSeconds": 0}))))]
 pub struct LeaseRequest {
-    /// Who asks: a name of its own.
+    /// The worker's name. Each running worker needs its own.
     #[cfg_attr(feature = "openapi", schema(value_type = crate::schema::WorkerId))]
     pub worker_id: String,
-    /// From which queues; `["*"]`, the default, is all of them.
+    /// The queues to claim from. `["*"]`, the default, means all queues.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Vec<crate::schema::QueueOrAll>>, max_items = 1000))]
     pub queues: Vec<String>,
-    /// How many jobs at most; 1 unless told otherwise.
+    /// The most jobs to lease. Defaults to 1.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<u32>, minimum = 1, maximum = 10000))]
     pub max: usize,
-    /// How long to wait for the first; not at all unless told otherwise.
+    /// How long to wait for the first job, in seconds. Defaults to 0.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<f64>, minimum = 0, maximum = 60))]
     pub wait_seconds: f64,
-    /// Only these types; all unless told otherwise.
+    /// The job types to claim. Defaults to all types.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Vec<crate::schema::TypeName>>, max_items = 1000))]
     pub job_types: Option<Vec<String>>,
-    /// How many jobs it runs at once in all.
+    /// The worker's capacity.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Capacity>))]
     pub capacity: Option<Capacity>,
 }
 
-/// A request for jobs, read.
+/// A parsed [`LeaseRequest`].
 #[derive(Debug, Clone, PartialEq)]
-pub struct Ask {
-    /// What is asked for.
+pub struct LeasePoll {
+    /// The claim to make.
     pub claim: ClaimRequest,
-    /// How long to wait.
+    /// How long to wait for the first job.
     pub wait: Duration,
-    /// How many jobs the worker runs at once, if it says so.
+    /// The worker's total number of slots, if given.
     pub slots: Option<u32>,
 }
 
-impl Ask {
-    /// Reads a [`LeaseRequest`].
-    pub fn read(text: &str) -> Result<Self, Refusal> {
-        let mut object = Object::read(text)?;
-        let worker = object.text("workerId", |text| WorkerName::new(text));
+impl LeasePoll {
+    /// Parses a [`LeaseRequest`].
+    pub fn parse(text: &str) -> Result<Self, RequestError> {
+        let mut object = ObjectReader::parse(text)?;
+        let worker = object.string("workerId", |text| WorkerName::new(text));
         let worker = object.required("workerId", worker);
         let queues = take_queues(&mut object);
-        let limit = object.whole("max").map_or(1, |n| usize::try_from(n).unwrap_or(0));
+        let limit = object.integer("max").map_or(1, |n| usize::try_from(n).unwrap_or(0));
         let wait = object.seconds("waitSeconds").unwrap_or_default();
         if wait > MAX_WAIT {
-            object.bad("waitSeconds", format!("must be at most {}", MAX_WAIT.as_secs()));
+            object.add_error("waitSeconds", format!("must be at most {}", MAX_WAIT.as_secs()));
         }
-        let job_types = object.texts("jobTypes", ClaimRequest::MAX_NAMES, |text| JobType::new(text));
+        let job_types = object.strings("jobTypes", ClaimRequest::MAX_NAMES, |text| JobType::new(text));
         let slots = take_slots(&mut object);
         let claim = worker.map(|worker| ClaimRequest { worker, queues, job_types, limit });
         if let Some(Err(invalid)) = claim.as_ref().map(ClaimRequest::validate) {
             for error in invalid.errors {
-                object.bad(&error.field, error.message);
+                object.add_error(&error.field, error.message);
             }
         }
-        object.end()?;
+        object.finish()?;
         let claim = claim.ok_or_else(|| Invalid::from(FieldError::new("workerId", "is required")))?;
         Ok(Self { claim, wait, slots })
     }
 }
 
-/// A job that a worker now owns.
+/// A leased job.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -86,50 +86,50 @@ pub struct LeaseView {
     /// The job's id.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = "uuid"))]
     pub job_id: JobId,
-    /// What kind of work it is.
+    /// The type of the job.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub job_type: JobType,
-    /// What to work on.
+    /// The input of the handler.
     #[cfg_attr(feature = "openapi", schema(value_type = serde_json::Value))]
     pub payload: Box<RawValue>,
-    /// Which attempt this is, from 1.
+    /// The number of this attempt, starting at 1.
     pub attempt: u16,
-    /// How many there may be.
+    /// The maximum number of attempts.
     pub max_attempts: u16,
-    /// Proof of ownership, for every call about the job.
+    /// The lease token, required in every call about this job.
     pub lease_token: String,
-    /// Until when the worker may be silent.
+    /// When the lease expires unless a heartbeat extends it.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub lease_expires_at: Timestamp,
-    /// How long that was from the claim, for the worker's own clock.
+    /// The lease duration in seconds, for workers whose clock differs from the server's.
     pub lease_seconds: f64,
-    /// How long the attempt may take.
+    /// The time limit of the attempt, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<f64>,
-    /// What the previous attempt left for this one.
+    /// The checkpoint that the previous attempt saved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<serde_json::Value>))]
     pub checkpoint: Option<Box<RawValue>>,
-    /// What the jobs it waited for left behind, by their ids.
+    /// The results of the job's dependencies, by job id.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[cfg_attr(feature = "openapi", schema(value_type = BTreeMap<String, serde_json::Value>))]
     pub dependency_results: BTreeMap<String, Box<RawValue>>,
-    /// The caller's id for the larger whole.
+    /// The caller's correlation id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub correlation_id: Option<String>,
-    /// W3C trace context of the request.
+    /// The W3C trace context of the request that enqueued the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<String>,
-    /// Whose it is.
+    /// The tenant of the job.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub tenant: Tenant,
-    /// Where it waited.
+    /// The queue of the job.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub queue: Queue,
-    /// How urgent it is.
+    /// The priority of the job.
     #[cfg_attr(feature = "openapi", schema(value_type = i16))]
     pub priority: Priority,
-    /// When it became eligible.
+    /// When the job became eligible to run.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub eligible_at: Timestamp,
 }
@@ -163,10 +163,10 @@ impl TryFrom<LeaseView> for ClaimedJob {
 
     fn try_from(view: LeaseView) -> Result<Self, FieldError> {
         let seconds = |field: &str, value: f64| {
-            Duration::try_from_secs_f64(value).map_err(|_| FieldError::new(field, "is not a number of seconds"))
+            Duration::try_from_secs_f64(value).map_err(|_| FieldError::new(field, "is not a valid number of seconds"))
         };
         let dependency = |(id, json): (String, Box<RawValue>)| {
-            let id = id.parse().map_err(|_| FieldError::new("dependencyResults", "has a key that is no id"))?;
+            let id = id.parse().map_err(|_| FieldError::new("dependencyResults", "has a key that is not a job id"))?;
             Ok((id, Json::trusted(json.get())))
         };
         Ok(Self {
@@ -190,14 +190,14 @@ impl TryFrom<LeaseView> for ClaimedJob {
     }
 }
 
-/// Jobs that a worker now owns.
+/// The leased jobs.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct Leases {
-    /// None after the wait, if there were none.
+pub struct LeaseResponse {
+    /// The leases. Empty if no job became claimable within the wait.
     pub leases: Vec<LeaseView>,
-    /// How long the request had waited when they were leased: the leases run from then on, not from when it was sent.
+    /// How long the request had waited when the jobs were leased, in seconds. The leases run from that moment.
     #[serde(default)]
     pub waited_seconds: f64,
 }
@@ -209,22 +209,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_for_jobs_has_defaults() {
-        let ask = Ask::read(r#"{"workerId": "w"}"#).unwrap();
-        assert_eq!(ask.claim, ClaimRequest { limit: 1, ..ClaimRequest::any(WorkerName::trusted("w"), 1) });
-        assert_eq!((ask.wait, ask.slots), (Duration::ZERO, None));
-        let ask = Ask::read(
+    fn a_lease_request_has_defaults() {
+        let poll = LeasePoll::parse(r#"{"workerId": "w"}"#).unwrap();
+        assert_eq!(poll.claim, ClaimRequest { limit: 1, ..ClaimRequest::any(WorkerName::trusted("w"), 1) });
+        assert_eq!((poll.wait, poll.slots), (Duration::ZERO, None));
+        let poll = LeasePoll::parse(
             r#"{"workerId": "w", "queues": ["a"], "max": 5, "waitSeconds": 2.5, "jobTypes": ["t"], "capacity": {"slots": 9}}"#,
         );
-        let ask = ask.unwrap();
-        assert_eq!(ask.claim.queues, Queues::Named(vec![Queue::trusted("a")]));
-        assert_eq!((ask.claim.limit, ask.wait, ask.slots), (5, Duration::from_millis(2500), Some(9)));
+        let poll = poll.unwrap();
+        assert_eq!(poll.claim.queues, Queues::Named(vec![Queue::trusted("a")]));
+        assert_eq!((poll.claim.limit, poll.wait, poll.slots), (5, Duration::from_millis(2500), Some(9)));
     }
 
     #[test]
-    fn what_is_wrong_with_a_request_is_named() {
+    fn every_invalid_field_is_reported() {
         let text = r#"{"queues": ["a b"], "max": 0, "waitSeconds": 61, "jobTypes": [" "], "capacity": {"x": 1}}"#;
-        let Err(Refusal::Invalid(invalid)) = Ask::read(text) else { panic!("taken") };
+        let Err(RequestError::Invalid(invalid)) = LeasePoll::parse(text) else { panic!("the request was accepted") };
         let mut fields: Vec<&str> = invalid.errors.iter().map(|error| error.field.as_str()).collect();
         fields.sort_unstable();
         assert_eq!(fields, ["capacity.x", "jobTypes[0]", "queues[0]", "waitSeconds", "workerId"]);

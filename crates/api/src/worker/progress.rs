@@ -1,4 +1,4 @@
-//! How far a running job has come.
+//! Progress of running jobs.
 
 use orchestrix_core::Progress;
 use orchestrix_store::ProgressUpdate;
@@ -6,21 +6,21 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::{raw, take_json};
-use crate::{Object, job::Refusal};
+use crate::{ObjectReader, RequestError};
 
-/// How far a running job has come.
+/// The progress of a running job.
 #[derive(Debug, Default, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ProgressRequest {
-    /// From 0 to 100.
+    /// The percentage, from 0 to 100.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 100))]
     pub percent: Option<f64>,
-    /// In words.
+    /// A message for people.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::schema::Message>))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::schema::ProgressMessage>))]
     pub message: Option<String>,
-    /// What the next attempt should get back.
+    /// A checkpoint that the next attempt receives: any JSON of at most 1 MiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<serde_json::Value>))]
     pub checkpoint: Option<Box<RawValue>>,
@@ -36,18 +36,18 @@ impl From<&ProgressUpdate> for ProgressRequest {
     }
 }
 
-/// Reads how far a job has come.
-pub fn read_progress(text: &str) -> Result<ProgressUpdate, Refusal> {
-    let mut object = Object::read(text)?;
-    // No store keeps the sign of nothing.
+/// Parses a [`ProgressRequest`].
+pub fn parse_progress(text: &str) -> Result<ProgressUpdate, RequestError> {
+    let mut object = ObjectReader::parse(text)?;
+    // Normalizes -0.0, whose sign the databases do not preserve.
     let percent = object.get::<f64>("percent", "a number").map(|percent| percent + 0.0);
     let message = object.get("message", "a string");
     let checkpoint = take_json(&mut object, "checkpoint");
-    let said = percent.is_some() || message.is_some();
-    let update = ProgressUpdate { progress: said.then_some(Progress { percent, message }), checkpoint };
+    let has_progress = percent.is_some() || message.is_some();
+    let update = ProgressUpdate { progress: has_progress.then_some(Progress { percent, message }), checkpoint };
     if let Err(error) = update.validate() {
-        object.bad(&error.field, error.message);
+        object.add_error(&error.field, error.message);
     }
-    object.end()?;
+    object.finish()?;
     Ok(update)
 }

@@ -23,7 +23,7 @@ use std::{
 
 use orchestrix_core::Json;
 use orchestrix_store::LogLevel;
-use orchestrix_worker::{Answer, Call, Context, JobError, JobResult};
+use orchestrix_worker::{Context, HandlerResult, JobCall, JobError, JobResult};
 use rustix::process::Signal;
 use serde::Serialize;
 use tokio::{io::AsyncWriteExt, process::ChildStdin, sync::watch, time::Instant};
@@ -56,7 +56,7 @@ struct CommandResult {
     stdout: String,
 }
 
-pub(crate) async fn run(call: Call, allowlist: Arc<Allowlist>) -> Answer {
+pub(crate) async fn run(call: JobCall, allowlist: Arc<Allowlist>) -> HandlerResult {
     let request: CommandRequest = crate::payload::read(&call.payload)?;
     let path = allowlist.find_program(&request)?;
     let ctx = &call.context;

@@ -22,7 +22,7 @@ mod tests;
 use std::{error::Error, future::Future, sync::Arc, time::Duration};
 
 use orchestrix_core::Json;
-use orchestrix_worker::{Answer, Call, JobError, JobResult};
+use orchestrix_worker::{HandlerResult, JobCall, JobError, JobResult};
 use reqwest::{Client, ClientBuilder, Response, redirect};
 
 use self::{
@@ -40,7 +40,7 @@ const MAX_REDIRECTS: usize = 5;
 /// The time limit for the response head, and then for the body, of a job without a timeout of its own.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
-pub(crate) async fn run(call: Call, client: Arc<GuardedClient>) -> Answer {
+pub(crate) async fn run(call: JobCall, client: Arc<GuardedClient>) -> HandlerResult {
     let request = Request::read(&call.payload)?;
     let timeout = call.context.deadline().is_none().then_some(DEFAULT_TIMEOUT);
     tokio::select! {
@@ -81,7 +81,7 @@ impl GuardedClient {
     }
 
     /// Sends the request, follows redirects and reads the response.
-    async fn execute(&self, request: &Request, timeout: Option<Duration>) -> Answer {
+    async fn execute(&self, request: &Request, timeout: Option<Duration>) -> HandlerResult {
         let client = self
             .client
             .as_ref()

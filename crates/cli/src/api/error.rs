@@ -3,7 +3,7 @@
 use std::{fmt, time::Duration};
 
 use orchestrix_api::Code;
-use orchestrix_client::http::{Answer, Told};
+use orchestrix_client::http::{ApiResponse, ProblemBody};
 use orchestrix_doctor::ConnectFailure;
 use thiserror::Error;
 
@@ -43,7 +43,7 @@ impl From<Rejection> for ApiError {
 #[derive(Debug, Error)]
 pub(crate) struct Rejection {
     pub(crate) status: u16,
-    pub(crate) problem: Told,
+    pub(crate) problem: ProblemBody,
     /// Whether a server sent it, rather than the API in this process.
     pub(crate) is_remote: bool,
     /// Whether the request carried an API key.
@@ -57,10 +57,10 @@ pub(crate) struct Rejection {
 }
 
 impl Rejection {
-    pub(super) fn new(answer: &Answer, request: &Request, transport: &Transport) -> Self {
+    pub(super) fn new(answer: &ApiResponse, request: &Request, transport: &Transport) -> Self {
         Self {
             status: answer.status.as_u16(),
-            problem: Told::read(&answer.body),
+            problem: ProblemBody::parse(&answer.body),
             is_remote: transport.is_remote(),
             has_key: transport.has_key(),
             required_role: request.required_role(),
@@ -71,7 +71,7 @@ impl Rejection {
 
     /// The rejection of one item in a request about several. Nothing was done to that item.
     pub(crate) fn of_item(code: Code, detail: String) -> Self {
-        let problem = Told { code: code.as_str(), detail, ..Told::default() };
+        let problem = ProblemBody { code: code.as_str(), detail, ..ProblemBody::default() };
         Self {
             status: code.status(),
             problem,
@@ -87,7 +87,7 @@ impl Rejection {
 // Several invalid fields get a line each; a single one is already in the detail.
 impl fmt::Display for Rejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Told { code, detail, errors, .. } = &self.problem;
+        let ProblemBody { code, detail, errors, .. } = &self.problem;
         match (code.as_str(), detail.as_str()) {
             ("", _) => return write!(f, "the server answered with status {}", self.status),
             (code, "") => write!(f, "{code}")?,

@@ -18,8 +18,8 @@ mod transport;
 
 use std::time::{Duration, Instant};
 
-use orchestrix_api::Listed;
-use orchestrix_client::http::{Answer, CallError};
+use orchestrix_api::ListResponse;
+use orchestrix_client::http::{ApiResponse, HttpError};
 use orchestrix_core::Backoff;
 use orchestrix_doctor::ConnectFailure;
 use orchestrix_store::PageRequest;
@@ -96,7 +96,7 @@ impl ApiClient {
         let mut collected = Page { items: Vec::new(), next_cursor: cursor };
         loop {
             let left = (limit - collected.items.len()).min(MAX_PAGE);
-            let page: Listed<T> = self.call(list.page(collected.next_cursor.as_deref(), left)).await?;
+            let page: ListResponse<T> = self.call(list.page(collected.next_cursor.as_deref(), left)).await?;
             collected.items.extend(page.items);
             collected.next_cursor = page.next_cursor;
             if collected.next_cursor.is_none() || collected.items.len() >= limit {
@@ -122,13 +122,13 @@ impl ApiClient {
         }
     }
 
-    fn read(&self, answer: Result<Answer, CallError>, request: &Request) -> Result<Vec<u8>> {
+    fn read(&self, answer: Result<ApiResponse, HttpError>, request: &Request) -> Result<Vec<u8>> {
         let target = || self.transport.to_string();
         match answer {
             Ok(answer) if answer.status.is_success() => Ok(answer.body),
             Ok(answer) => Err(Rejection::new(&answer, request, &self.transport).into()),
-            Err(CallError::Unwritable(error)) => Err(ApiError::InvalidResponse { target: target(), error }),
-            Err(CallError::Broken(error)) if let Some(uncertainty) = request.uncertainty() => {
+            Err(HttpError::InvalidRequest(error)) => Err(ApiError::InvalidResponse { target: target(), error }),
+            Err(HttpError::Interrupted(error)) if let Some(uncertainty) = request.uncertainty() => {
                 Err(ApiError::NoResponse { target: target(), error, uncertainty })
             }
             Err(error) => Err(ApiError::Unreachable { target: target(), error: error.to_string() }),
@@ -138,18 +138,20 @@ impl ApiClient {
 
 /// Whether to retry: `Some` with the server's `Retry-After`, if it sent one. A request that may have taken effect is
 /// retried only if it is idempotent.
-fn retry(answer: &Result<Answer, CallError>, request: &Request) -> Option<Option<Duration>> {
+fn retry(answer: &Result<ApiResponse, HttpError>, request: &Request) -> Option<Option<Duration>> {
     let is_idempotent = request.uncertainty().is_none();
     match answer {
         // Rejected by admission, before it was processed.
         Ok(answer) if answer.status == 429 => Some(answer.retry_after),
         Ok(answer) if is_idempotent && matches!(answer.status.as_u16(), 502..=504) => Some(answer.retry_after),
         // A handshake that fails once fails every time.
-        Err(CallError::NotSent(error) | CallError::Broken(error)) if ConnectFailure::from_error(error).is_some() => {
+        Err(HttpError::NotSent(error) | HttpError::Interrupted(error))
+            if ConnectFailure::from_error(error).is_some() =>
+        {
             None
         }
-        Err(CallError::NotSent(_)) => Some(None),
-        Err(CallError::Broken(_)) if is_idempotent => Some(None),
+        Err(HttpError::NotSent(_)) => Some(None),
+        Err(HttpError::Interrupted(_)) if is_idempotent => Some(None),
         _ => None,
     }
 }
@@ -162,7 +164,7 @@ mod tests {
 
     #[test]
     fn a_request_that_may_have_taken_effect_is_not_retried_unless_idempotent() {
-        let answer = |status: StatusCode| Ok(Answer { status, retry_after: None, body: Vec::new() });
+        let answer = |status: StatusCode| Ok(ApiResponse { status, retry_after: None, body: Vec::new() });
         let (get, post) = (Request::get("/"), Request::post("/"));
         for (answer, retries_get, retries_post) in [
             (answer(StatusCode::OK), false, false),
@@ -171,10 +173,10 @@ mod tests {
             (answer(StatusCode::TOO_MANY_REQUESTS), true, true),
             (answer(StatusCode::SERVICE_UNAVAILABLE), true, false),
             (answer(StatusCode::BAD_GATEWAY), true, false),
-            (Err(CallError::NotSent(String::new())), true, true),
-            (Err(CallError::Broken(String::new())), true, false),
-            (Err(CallError::Unwritable(String::new())), false, false),
-            (Err(CallError::NotSent("invalid peer certificate: UnknownIssuer".into())), false, false),
+            (Err(HttpError::NotSent(String::new())), true, true),
+            (Err(HttpError::Interrupted(String::new())), true, false),
+            (Err(HttpError::InvalidRequest(String::new())), false, false),
+            (Err(HttpError::NotSent("invalid peer certificate: UnknownIssuer".into())), false, false),
         ] {
             let retries = (retry(&answer, &get).is_some(), retry(&answer, &post).is_some());
             assert_eq!(retries, (retries_get, retries_post), "{answer:?}");

@@ -155,7 +155,7 @@ fn push_encoded(text: &str, into: &mut String) {
 
 #[cfg(test)]
 mod tests {
-    use orchestrix_api::admin::filter::FilterRequest;
+    use orchestrix_api::admin::filter::{JobCriteria, JobFilterRequest};
 
     use super::*;
 
@@ -176,7 +176,8 @@ mod tests {
 
     #[test]
     fn query_parameters_are_percent_encoded() {
-        let filter = FilterRequest { queue: Some("q".into()), q: Some("a&b=c é+".into()), ..FilterRequest::default() };
+        let criteria = JobCriteria { queue: Some("q".into()), q: Some("a&b=c é+".into()), ..JobCriteria::default() };
+        let filter = JobFilterRequest { state: None, criteria };
         let request = Request::get("/admin/jobs").query_params(&filter).unwrap().page(Some("x"), 5);
         assert_eq!(request.path(), "/admin/jobs?q=a%26b%3Dc%20%C3%A9%2B&queue=q&limit=5&cursor=x");
         assert_eq!(Request::get("/jobs/1").long_poll(Duration::ZERO).path(), "/jobs/1");

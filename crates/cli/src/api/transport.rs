@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use anyhow::Result;
-use orchestrix_client::http::{Answer, Call, CallError, Caller, Server};
+use orchestrix_client::http::{ApiRequest, ApiResponse, HttpClient, HttpError, ServerEndpoint};
 use orchestrix_server::InProcessApi;
 
 use super::Request;
@@ -18,7 +18,7 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(super) enum Transport {
     Database { local: InProcessApi, database: OpenDatabase, label: String },
-    Server { caller: Caller, has_key: bool },
+    Server { caller: HttpClient, has_key: bool },
 }
 
 // Never shows a password or a key.
@@ -26,7 +26,7 @@ impl fmt::Display for Transport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Database { label, .. } => f.write_str(label),
-            Self::Server { caller, .. } => write!(f, "the server at {}", caller.place()),
+            Self::Server { caller, .. } => write!(f, "the server at {}", caller.base_url()),
         }
     }
 }
@@ -41,13 +41,13 @@ fn local_actor() -> String {
 impl Transport {
     pub(super) async fn open(global: &Global, creates_file: bool) -> Result<Self> {
         if let Some(server) = global.server()? {
-            let server = Server {
+            let server = ServerEndpoint {
                 api_key: global.api_key(),
-                connect_timeout: global.connect_timeout.min(Server::new("").connect_timeout),
+                connect_timeout: global.connect_timeout.min(ServerEndpoint::new("").connect_timeout),
                 call_timeout: CALL_TIMEOUT,
-                ..Server::new(server)
+                ..ServerEndpoint::new(server)
             };
-            let caller = Caller::new(&server).map_err(|invalid| CliError::Usage(format!("--{invalid}")))?;
+            let caller = HttpClient::new(&server).map_err(|invalid| CliError::Usage(format!("--{invalid}")))?;
             return Ok(Self::Server { caller, has_key: server.api_key.is_some() });
         }
         let database = Database::from_arguments(global)?;
@@ -72,17 +72,20 @@ impl Transport {
         matches!(self, Self::Server { has_key: true, .. })
     }
 
-    pub(super) async fn send(&self, request: &Request) -> Result<Answer, CallError> {
+    pub(super) async fn send(&self, request: &Request) -> Result<ApiResponse, HttpError> {
         match self {
             Self::Server { caller, .. } => {
-                let call =
-                    Call { body: request.body(), wait: request.wait(), ..Call::new(request.method(), request.path()) };
-                caller.call(call).await
+                let call = ApiRequest {
+                    body: request.body(),
+                    wait: request.wait(),
+                    ..ApiRequest::new(request.method(), request.path())
+                };
+                caller.send(call).await
             }
             Self::Database { local, .. } => {
                 let result = local.call(request.method(), request.path(), request.body()).await;
-                let (status, body) = result.map_err(|error| CallError::Unwritable(error.to_string()))?;
-                Ok(Answer { status, retry_after: None, body: body.into() })
+                let (status, body) = result.map_err(|error| HttpError::InvalidRequest(error.to_string()))?;
+                Ok(ApiResponse { status, retry_after: None, body: body.into() })
             }
         }
     }

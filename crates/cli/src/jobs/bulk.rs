@@ -6,8 +6,8 @@ use clap::{
     builder::{PossibleValuesParser, TypedValueParser},
 };
 use orchestrix_api::admin::{
-    filter::FilterRequest,
-    operation::{Begun, BulkRequest, OperationView},
+    filter::JobFilterRequest,
+    operation::{BulkRequest, BulkResponse, OperationView},
 };
 use orchestrix_core::{JobState, Priority};
 use serde_json::Value;
@@ -76,7 +76,7 @@ pub(crate) async fn run(arguments: &Arguments, api: &ApiClient, output: &Output)
     if action != "priority" && priority.is_some() {
         return Err(CliError::Usage("--priority requires the action priority".into()).into());
     }
-    let filter: Option<FilterRequest> = (!all).then(|| filter.in_states(states));
+    let filter: Option<JobFilterRequest> = (!all).then(|| filter.in_states(states));
     let request = |dry_run| BulkRequest {
         action: action.clone(),
         priority: *priority,
@@ -101,7 +101,7 @@ pub(crate) async fn run(arguments: &Arguments, api: &ApiClient, output: &Output)
         confirmation.require(&format!("{} would be {change}.", count_jobs(n)), "how many")?;
     }
     if *detach {
-        let begun: Begun = api.call(Request::post("/admin/jobs/bulk").json(&request(false))?).await?;
+        let begun: BulkResponse = api.call(Request::post("/admin/jobs/bulk").json(&request(false))?).await?;
         let operation: OperationView =
             api.call(Request::get(format!("/admin/operations/{}", begun.operation_id))).await?;
         return operations::print(&operation, output);
@@ -111,7 +111,7 @@ pub(crate) async fn run(arguments: &Arguments, api: &ApiClient, output: &Output)
 
 // Starts an operation and waits for its end.
 async fn run_operation(request: &BulkRequest, api: &ApiClient, output: &Output) -> Result<OperationView> {
-    let begun: Begun = api.call(Request::post("/admin/jobs/bulk").json(request)?).await?;
+    let begun: BulkResponse = api.call(Request::post("/admin/jobs/bulk").json(request)?).await?;
     wait_until_ended(begun.operation_id, api, output).await
 }
 

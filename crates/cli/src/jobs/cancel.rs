@@ -3,8 +3,8 @@
 use anyhow::Result;
 use clap::Args;
 use orchestrix_api::{
-    admin::{job::JobDetails, standing::Standing},
-    job::{Accepted, JobView},
+    admin::{job::JobDetails, job_state::JobStateView},
+    job::{JobStatusView, JobView},
 };
 use orchestrix_core::{Event, JobId, JobState, JobStatus};
 
@@ -58,8 +58,9 @@ pub(crate) async fn run(arguments: &Arguments, api: &ApiClient, output: &Output)
     }
     // Cancelling twice is harmless.
     let request = |base: &str, id| Request::post(format!("{base}/{id}/cancel")).idempotent();
-    let cancel =
-        async |id| api.call_by_role::<Standing, Accepted>(request("/admin/jobs", id), request("/jobs", id)).await;
+    let cancel = async |id| {
+        api.call_by_role::<JobStateView, JobStatusView>(request("/admin/jobs", id), request("/jobs", id)).await
+    };
     if !ids.is_empty() {
         if confirmation.dry_run {
             return dry_run_jobs(ids, output, async |id| fetch_state(id, api).await, predict_cancel).await;
@@ -87,23 +88,23 @@ pub(crate) async fn run(arguments: &Arguments, api: &ApiClient, output: &Output)
 }
 
 // The state of a job, or its status for a client.
-async fn fetch_state(id: JobId, api: &ApiClient) -> Result<RoleView<Standing, Accepted>> {
+async fn fetch_state(id: JobId, api: &ApiClient) -> Result<RoleView<JobStateView, JobStatusView>> {
     let request = |base: &str| Request::get(format!("{base}/{id}"));
     Ok(match api.call_by_role::<JobDetails, JobView>(request("/admin/jobs"), request("/jobs")).await? {
-        RoleView::Operator(job) => RoleView::Operator(Standing::of(id, job.item.state)),
-        RoleView::Client(job) => RoleView::Client(Accepted { job_id: id, status: job.status }),
+        RoleView::Operator(job) => RoleView::Operator(JobStateView::new(id, job.summary.state)),
+        RoleView::Client(job) => RoleView::Client(JobStatusView { job_id: id, status: job.status }),
     })
 }
 
-fn predict_cancel(job: &RoleView<Standing, Accepted>) -> DryRun {
+fn predict_cancel(job: &RoleView<JobStateView, JobStatusView>) -> DryRun {
     let reject = |state: &str| DryRun::Reject(format!("the job is {state} and can no longer be cancelled"));
     match job {
-        RoleView::Operator(Standing { state, .. }) => match state.next(Event::Cancel) {
+        RoleView::Operator(JobStateView { state, .. }) => match state.next(Event::Cancel) {
             Ok(JobState::Cancelled) if *state == JobState::Cancelled => DryRun::NoChange,
             Ok(_) => DryRun::Change,
             Err(_) => reject(state.as_str()),
         },
-        RoleView::Client(Accepted { status, .. }) => match status {
+        RoleView::Client(JobStatusView { status, .. }) => match status {
             JobStatus::Cancelled => DryRun::NoChange,
             JobStatus::Pending | JobStatus::Running => DryRun::Change,
             JobStatus::Completed | JobStatus::Failed => reject(&status.as_str().to_lowercase()),

@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::Result;
 use clap::{ArgGroup, Args, ValueEnum};
-use orchestrix_api::job::{Accepted, BatchAccepted, BatchRequest, JobRequest};
+use orchestrix_api::job::{BatchRequest, BatchResponse, JobRequest, JobStatusView};
 use orchestrix_core::{DependsOn, IdempotencyKey, JobId, JobType, NewJob, OnDependencyFailure, Tenant, Timestamp};
 
 use crate::{
@@ -118,18 +118,18 @@ pub(crate) async fn run(arguments: Arguments, api: &ApiClient, output: &Output) 
     Ok(status)
 }
 
-async fn enqueue(job: &NewJob, api: &ApiClient) -> Result<Accepted> {
+async fn enqueue(job: &NewJob, api: &ApiClient) -> Result<JobStatusView> {
     let request = Request::post("/jobs").json(&job_request(job))?;
     Ok(api.call(mark_idempotent(request, std::slice::from_ref(job))).await?)
 }
 
-async fn enqueue_many(jobs: &[NewJob], api: &ApiClient) -> Result<Vec<Accepted>> {
+async fn enqueue_many(jobs: &[NewJob], api: &ApiClient) -> Result<Vec<JobStatusView>> {
     if jobs.is_empty() {
         return Ok(Vec::new());
     }
     let batch = BatchRequest { jobs: jobs.iter().map(job_request).collect() };
     let request = Request::post("/jobs/batch").json(&batch)?;
-    Ok(api.call::<BatchAccepted>(mark_idempotent(request, jobs)).await?.jobs)
+    Ok(api.call::<BatchResponse>(mark_idempotent(request, jobs)).await?.jobs)
 }
 
 // Only jobs with an idempotency key may be sent twice.

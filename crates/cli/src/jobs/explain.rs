@@ -29,7 +29,7 @@ fn text(explanation: &Explanation) -> String {
 }
 
 fn related_jobs(reason: &ReasonView) -> String {
-    let row = |job: &orchestrix_api::admin::standing::Standing| [job.job_id.to_string(), job.state.to_string()];
+    let row = |job: &orchestrix_api::admin::job_state::JobStateView| [job.job_id.to_string(), job.state.to_string()];
     // Says how these jobs relate to the explained one.
     let header = match reason.code.as_str() {
         "blocked" => "WAITS FOR",

@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 use orchestrix_api::{
-    admin::{attempt::AttemptView, job::JobDetails, timeline::Transition},
-    job::{JobView, ProgressView, ResultView},
+    admin::{attempt::AttemptView, job::JobDetails, timeline::TimelineEvent},
+    job::{JobResultView, JobView, ProgressView},
 };
 use orchestrix_core::{JobId, JobStatus, Timestamp};
 use serde::Serialize;
@@ -41,14 +41,14 @@ pub(crate) async fn run(id: JobId, api: &ApiClient, output: &Output) -> Result<E
     let request = |base: &str| Request::get(format!("{base}/{id}"));
     match api.call_by_role::<JobDetails, JobView>(request("/admin/jobs"), request("/jobs")).await? {
         RoleView::Operator(job) => {
-            let note = no_worker_hint::for_job(&job.item, api).await;
+            let note = no_worker_hint::for_job(&job.summary, api).await;
             let job = OperatorJobOutput { job, note };
             output.item(&job, || operator_text(&job, Timestamp::now()))?;
         }
         RoleView::Client(job) => {
             let result = match job.status {
                 JobStatus::Completed => {
-                    Some(api.call::<ResultView>(Request::get(format!("/jobs/{id}/result"))).await?.result)
+                    Some(api.call::<JobResultView>(Request::get(format!("/jobs/{id}/result"))).await?.result)
                 }
                 _ => None,
             };
@@ -113,12 +113,12 @@ fn attempt_row(attempt: &AttemptView) -> [String; 7] {
         or_dash(attempt.worker_id.as_ref()),
         attempt.started_at.to_string(),
         or_dash(attempt.ended_at.as_ref()),
-        attempt.took().map_or_else(|| "-".into(), |took| format!("{:.3}s", took.as_secs_f64())),
+        attempt.duration().map_or_else(|| "-".into(), |took| format!("{:.3}s", took.as_secs_f64())),
         or_dash(attempt.error.as_ref()),
     ]
 }
 
-fn transition_row(transition: &Transition) -> [String; 7] {
+fn transition_row(transition: &TimelineEvent) -> [String; 7] {
     [
         transition.at.to_string(),
         transition.event.as_str().into(),
@@ -136,7 +136,7 @@ fn or_dash<T: ToString>(value: Option<&T>) -> String {
 
 // Only the fields that are set.
 fn operator_fields(job: &JobDetails, now: Timestamp) -> Vec<(&'static str, String)> {
-    let summary = &job.item;
+    let summary = &job.summary;
     let at = |time: Timestamp| at(time, now);
     let mut fields = Vec::new();
     let mut add = |name, value: Option<String>| fields.extend(value.map(|value| (name, value)));

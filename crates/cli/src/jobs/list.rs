@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::{Args, builder::TypedValueParser};
-use orchestrix_api::admin::job::JobItem;
+use orchestrix_api::admin::job::JobSummaryView;
 use orchestrix_core::{JobId, JobState, Timestamp};
 
 use crate::{
@@ -56,7 +56,7 @@ pub(crate) async fn run(arguments: &Arguments, api: &ApiClient, output: &Output)
     let page = find_jobs(api, JOBS, &filter.in_states(states), page.cursor, page.limit).await?;
     let now = Timestamp::now();
     output.page(&page, |jobs| {
-        let row = |job: &JobItem| {
+        let row = |job: &JobSummaryView| {
             [
                 job.job_id.to_string(),
                 job.state.to_string(),

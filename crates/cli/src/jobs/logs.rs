@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
-use orchestrix_api::{Listed, admin::attempt::LineView, job::JobView};
+use orchestrix_api::{ListResponse, admin::attempt::LogLineView, job::JobView};
 use orchestrix_core::JobId;
 
 use crate::{
@@ -44,7 +44,7 @@ pub(crate) async fn run(arguments: &Arguments, api: &ApiClient, output: &Output)
         };
         found = true;
         loop {
-            let page: Listed<LineView> = match api.call(log.page(cursor.as_deref(), MAX_PAGE)).await {
+            let page: ListResponse<LogLineView> = match api.call(log.page(cursor.as_deref(), MAX_PAGE)).await {
                 Err(error) if is_not_found(&error) => break,
                 page => page?,
             };
@@ -74,6 +74,6 @@ fn is_not_found(error: &ApiError) -> bool {
     matches!(error, ApiError::Rejected(rejection) if rejection.problem.code == "job_not_found")
 }
 
-fn text(line: &LineView) -> String {
+fn text(line: &LogLineView) -> String {
     format!("{} {:<5} [{}] {}\n", line.at, line.level, line.attempt, escape_control(&line.message))
 }

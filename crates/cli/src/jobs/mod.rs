@@ -13,7 +13,7 @@ mod wait;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use orchestrix_api::{admin::standing::Standing, job::Accepted};
+use orchestrix_api::{admin::job_state::JobStateView, job::JobStatusView};
 use orchestrix_core::JobId;
 
 use crate::{
@@ -69,11 +69,11 @@ pub(crate) async fn run(command: Command, api: &ApiClient, output: &Output) -> R
         Command::Bulk(arguments) => bulk::run(&arguments, api, output).await,
         Command::Cancel(arguments) => cancel::run(&arguments, api, output).await,
         Command::Retry(Ids { ids }) => {
-            let retry = async |id| api.call::<Standing>(Request::post(format!("/admin/jobs/{id}/retry"))).await;
+            let retry = async |id| api.call::<JobStateView>(Request::post(format!("/admin/jobs/{id}/retry"))).await;
             apply_to_jobs(&ids, output, retry).await
         }
         Command::Release(Ids { ids }) => {
-            let release = async |id| api.call::<Accepted>(Request::post(format!("/jobs/{id}/release"))).await;
+            let release = async |id| api.call::<JobStatusView>(Request::post(format!("/jobs/{id}/release"))).await;
             apply_to_jobs(&ids, output, release).await
         }
         Command::Logs(arguments) => logs::run(&arguments, api, output).await,

@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use orchestrix_api::job::{self, Refusal};
+use orchestrix_api::{RequestError, job};
 use orchestrix_core::{NewJob, Start, Tenant, Timestamp};
 
 /// Parses one line.
 pub(crate) fn parse(line: &str) -> Result<NewJob, String> {
-    job::read(line, &Tenant::default()).map_err(|refusal| match refusal {
+    job::parse(line, &Tenant::default()).map_err(|refusal| match refusal {
         // The caller adds the number of the line; the column remains.
-        Refusal::Malformed(malformed) => malformed.to_string().replace(" line 1", ""),
-        Refusal::TooLarge(error) => error.to_string(),
-        Refusal::Invalid(invalid) => invalid.to_string(),
+        RequestError::Malformed(malformed) => malformed.to_string().replace(" line 1", ""),
+        RequestError::TooLarge(error) => error.to_string(),
+        RequestError::Invalid(invalid) => invalid.to_string(),
     })
 }
 

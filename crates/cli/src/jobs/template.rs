@@ -96,12 +96,12 @@ impl Template {
     /// The job of this type, starting at once.
     pub(crate) fn into_job(self, job_type: JobType) -> Result<NewJob> {
         let payload = match self.payload {
-            Some(text) => Json::parse("--payload", &read_payload(text)?).map_err(invalid_flag)?,
+            Some(text) => Json::parse("--payload", &read_payload(text)?).map_err(|error| invalid_flag(&error))?,
             None => Json::null(),
         };
         let mut resources = Resources::default();
         for (name, amount) in self.resources {
-            resources.set(name, amount).map_err(invalid_flag)?;
+            resources.set(name, amount).map_err(|error| invalid_flag(&error))?;
         }
         let retry = RetryPolicy::default();
         let default = NewJob::new(job_type);
@@ -130,7 +130,7 @@ impl Template {
     }
 }
 
-fn invalid_flag(error: FieldError) -> CliError {
+fn invalid_flag(error: &FieldError) -> CliError {
     CliError::Usage(error.to_string())
 }
 

@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::Args;
 use orchestrix_api::{
     admin::job::JobDetails,
-    job::{Accepted, JobView},
+    job::{JobStatusView, JobView},
 };
 use orchestrix_core::{JobId, JobStatus};
 
@@ -45,7 +45,7 @@ pub(crate) async fn run(arguments: &Arguments, api: &ApiClient, output: &Output)
 }
 
 /// The exit code of a command that waited for these jobs.
-pub(crate) fn exit_status(jobs: &[Accepted]) -> ExitStatus {
+pub(crate) fn exit_status(jobs: &[JobStatusView]) -> ExitStatus {
     if jobs.iter().all(|job| job.status == JobStatus::Completed) { ExitStatus::SUCCESS } else { ExitStatus::FAILED }
 }
 
@@ -55,7 +55,7 @@ pub(crate) async fn wait_until_finished(
     timeout: Option<Duration>,
     api: &ApiClient,
     output: &Output,
-) -> Result<Vec<Accepted>> {
+) -> Result<Vec<JobStatusView>> {
     let started = Instant::now();
     let mut finished = Vec::new();
     let mut hint_shown = false;
@@ -65,7 +65,7 @@ pub(crate) async fn wait_until_finished(
             let sent = Instant::now();
             let job: JobView = api.call(Request::get(format!("/jobs/{id}")).long_poll(wait)).await?;
             if job.status.is_terminal() {
-                finished.push(Accepted { job_id: *id, status: job.status });
+                finished.push(JobStatusView { job_id: *id, status: job.status });
                 break;
             }
             let waited = started.elapsed();
@@ -94,5 +94,5 @@ pub(crate) async fn wait_until_finished(
 // `None` for clients, who may not list workers.
 async fn fetch_hint(id: JobId, api: &ApiClient) -> Option<String> {
     let job: JobDetails = api.call(Request::get(format!("/admin/jobs/{id}"))).await.ok()?;
-    no_worker_hint::for_job(&job.item, api).await
+    no_worker_hint::for_job(&job.summary, api).await
 }

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::Args;
-use orchestrix_api::schedule::{BackfillRequest, Backfilled};
+use orchestrix_api::schedule::{BackfillRequest, BackfillResponse};
 use orchestrix_core::{Overlap, ScheduleName, Timestamp};
 use serde::Serialize;
 
@@ -56,7 +56,7 @@ struct BackfillOutput {
     from: Timestamp,
     to: Timestamp,
     #[serde(flatten)]
-    result: Backfilled,
+    result: BackfillResponse,
 }
 
 pub(crate) async fn run(arguments: &Arguments, api: &ApiClient, output: &Output) -> Result<ExitStatus> {
@@ -71,7 +71,7 @@ pub(crate) async fn run(arguments: &Arguments, api: &ApiClient, output: &Output)
 }
 
 fn print(document: &BackfillOutput, output: &Output) -> Result<()> {
-    let Backfilled { overlap, fired, skipped, dry_run, items } = &document.result;
+    let BackfillResponse { overlap, fired, skipped, dry_run, items } = &document.result;
     let summary = format!("{} {}created", count_jobs(*fired), if *dry_run { "would be " } else { "" });
     match items {
         Some(items) => {

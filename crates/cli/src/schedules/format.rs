@@ -16,7 +16,7 @@ pub(crate) fn cadence(schedule: &ScheduleRequest) -> String {
 
 /// `active`, `paused` or `ended`.
 pub(crate) fn state(schedule: &ScheduleView) -> &'static str {
-    match (is_paused(schedule), schedule.standing.next_time) {
+    match (is_paused(schedule), schedule.status.next_time) {
         (true, _) => "paused",
         (false, Some(_)) => "active",
         (false, None) => "ended",

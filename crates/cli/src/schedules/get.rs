@@ -21,7 +21,7 @@ pub(crate) async fn run(name: &ScheduleName, api: &ApiClient, output: &Output) -
     let schedule = fetch(name, api).await?;
     let now = Timestamp::now();
     output.item(&schedule, || pairs(fields(&schedule, now)))?;
-    if schedule.standing.next_fire_at.is_some_and(|due| times::since(due, now) > OVERDUE) {
+    if schedule.status.next_fire_at.is_some_and(|due| times::since(due, now) > OVERDUE) {
         output.note("the schedule is overdue: check with `orchestrix nodes list` whether there is a leader to fire it");
     }
     Ok(ExitStatus::SUCCESS)
@@ -29,7 +29,7 @@ pub(crate) async fn run(name: &ScheduleName, api: &ApiClient, output: &Output) -
 
 // Only the fields that are set.
 fn fields(schedule: &ScheduleView, now: Timestamp) -> Vec<(&'static str, String)> {
-    let ScheduleView { name, request, standing } = schedule;
+    let ScheduleView { name, request, status: standing } = schedule;
     let at = |time: Timestamp| format!("{time} ({})", times::relative(time, now));
     let mut fields = Vec::new();
     let mut add = |name, value: Option<String>| fields.extend(value.map(|value| (name, value)));

@@ -3,7 +3,7 @@
 
 use anyhow::Result;
 use orchestrix_api::{
-    job::Accepted,
+    job::JobStatusView,
     schedule::{PauseRequest, ScheduleView},
 };
 use orchestrix_core::{ScheduleName, Timestamp};
@@ -65,7 +65,7 @@ pub(crate) async fn resume(names: &[ScheduleName], api: &ApiClient, output: &Out
 }
 
 pub(crate) async fn trigger(name: &ScheduleName, api: &ApiClient, output: &Output) -> Result<ExitStatus> {
-    let job: Accepted = api.call(Request::post(format!("{}/trigger", path(name)))).await?;
+    let job: JobStatusView = api.call(Request::post(format!("{}/trigger", path(name)))).await?;
     output.item(&job, || state_lines(std::slice::from_ref(&job)))?;
     Ok(ExitStatus::SUCCESS)
 }
@@ -109,9 +109,9 @@ impl From<ScheduleView> for ScheduleOutput {
         Self {
             paused: is_paused(&schedule),
             name: schedule.name,
-            changed: schedule.standing.changed.unwrap_or_default(),
+            changed: schedule.status.changed.unwrap_or_default(),
             note: schedule.request.note,
-            next_time: schedule.standing.next_time,
+            next_time: schedule.status.next_time,
         }
     }
 }

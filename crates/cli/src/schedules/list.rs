@@ -53,7 +53,7 @@ pub(crate) async fn run(arguments: &Arguments, api: &ApiClient, output: &Output)
 
 fn row(schedule: &ScheduleView, now: Timestamp) -> [String; 7] {
     let none = || "-".to_owned();
-    let ScheduleView { name, request, standing } = schedule;
+    let ScheduleView { name, request, status: standing } = schedule;
     [
         name.to_string(),
         format::cadence(request),

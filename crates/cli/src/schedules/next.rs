@@ -113,7 +113,7 @@ pub(crate) async fn upcoming(
         Some(after) => next.query("after", after),
         None => next,
     };
-    Ok(api.call::<orchestrix_api::schedule::Times>(next).await?.times)
+    Ok(api.call::<orchestrix_api::schedule::UpcomingTimesResponse>(next).await?.times)
 }
 
 /// The time zone of a schedule.

@@ -148,7 +148,7 @@ impl Arguments {
 }
 
 fn text(document: &PutOutput, clock: Option<&ZoneClock>) -> String {
-    let ScheduleView { name, request, standing } = &document.schedule;
+    let ScheduleView { name, request, status: standing } = &document.schedule;
     let put = standing.put.as_deref().unwrap_or("put");
     let mut text = format!("{name} {put}: {}\n", format::cadence(request));
     if !document.next_times.is_empty() {

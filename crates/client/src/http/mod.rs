@@ -1,19 +1,19 @@
-//! Requests to a server and what it answers, for whoever speaks the HTTP API: workers and the command line.
+//! An HTTP client of a server's API, shared by workers and the command line.
 //!
 //! | module | what it owns |
 //! |---|---|
-//! | `server` | where the server is, and how long to wait for it |
-//! | `call` | one request and its answer; every wait is bounded |
-//! | `told` | what is read of a problem |
+//! | `server_endpoint` | the server's address, the API key and timeouts |
+//! | `http_client` | one request and its response, with every wait bounded |
+//! | `problem_body` | parsing the body of an error response |
 //!
-//! It retries nothing: only whoever asks knows what may be repeated. What it tells is whether a request that failed can have
-//! been carried out.
+//! It retries nothing: only the caller knows which requests are safe to repeat. Its errors say whether the server can
+//! have processed the request.
 
-mod call;
-mod server;
-mod told;
+mod http_client;
+mod problem_body;
+mod server_endpoint;
 
-pub use call::{Answer, Call, CallError, Caller};
+pub use http_client::{ApiRequest, ApiResponse, HttpClient, HttpError};
+pub use problem_body::ProblemBody;
 pub use reqwest::{Method, StatusCode};
-pub use server::Server;
-pub use told::Told;
+pub use server_endpoint::ServerEndpoint;

@@ -1,4 +1,4 @@
-//! What a leader does for the jobs, each on a store in memory and real time.
+//! The leader's services, on an in-memory store in real time.
 
 use std::{sync::Arc, time::Duration};
 
@@ -6,18 +6,18 @@ use orchestrix_core::{JobState, NewJob, Start, Timestamp};
 use orchestrix_memory::MemoryStore;
 use orchestrix_store::{Outcome, OutcomeReport, PageRequest, Retention, Store, WorkerInfo};
 
-use crate::support::{claim, job, leading, options, start, until};
+use crate::support::{claim, job, leading, options, start, wait_for};
 
 fn memory() -> Arc<dyn Store> {
     Arc::new(MemoryStore::new())
 }
 
-async fn in_state(store: &dyn Store, id: orchestrix_core::JobId, state: JobState) {
-    until(state.as_str(), async || store.job_summary(id).await.unwrap().filter(|job| job.state == state)).await;
+async fn wait_for_state(store: &dyn Store, id: orchestrix_core::JobId, state: JobState) {
+    wait_for(state.as_str(), async || store.job_summary(id).await.unwrap().filter(|job| job.state == state)).await;
 }
 
 #[tokio::test]
-async fn a_job_put_off_becomes_claimable_when_its_time_has_come() {
+async fn a_delayed_job_becomes_claimable_at_its_start_time() {
     let store = memory();
     let node = start(&store, "a");
     leading(&node).await;
@@ -25,54 +25,54 @@ async fn a_job_put_off_becomes_claimable_when_its_time_has_come() {
         let delay = Duration::from_millis(delay);
         let enqueued = store.enqueue_job(NewJob { start: Start::After(delay), ..job("later") }).await.unwrap();
         let due = store.job_summary(enqueued.id).await.unwrap().unwrap().eligible_at;
-        let claimed = until("it is claimable", async || claim(&*store).await).await;
-        assert!(Timestamp::now() >= due, "not before its time");
+        let claimed = wait_for("the job is claimable", async || claim(&*store).await).await;
+        assert!(Timestamp::now() >= due, "the job was promoted before its start time");
         store.finish_attempts(vec![OutcomeReport { token: claimed.token, outcome: Outcome::DONE }]).await.unwrap();
     }
-    let promoted = &node.status().services["promote"];
-    assert_eq!((promoted.moved, promoted.failures), (2, 0));
+    let promoted = &node.status().services["promote_jobs"];
+    assert_eq!((promoted.affected, promoted.failures), (2, 0));
 }
 
 #[tokio::test]
-async fn a_failed_attempt_is_tried_again_after_its_back_off() {
+async fn a_failed_attempt_is_retried_after_its_back_off() {
     let store = memory();
     let _node = start(&store, "a");
     store.enqueue_job(job("fails")).await.unwrap();
-    let first = until("it is claimable", async || claim(&*store).await).await;
+    let first = wait_for("the job is claimable", async || claim(&*store).await).await;
     let outcome = Outcome::Fail { error: "no".into(), retryable: true, retry_after: Some(Duration::from_millis(100)) };
     store.finish_attempts(vec![OutcomeReport { token: first.token, outcome }]).await.unwrap();
-    let second = until("it is claimable again", async || claim(&*store).await).await;
+    let second = wait_for("the job is claimable again", async || claim(&*store).await).await;
     assert_eq!(second.attempt, 2);
 }
 
 #[tokio::test]
-async fn a_silent_workers_job_is_taken_back_and_given_to_another() {
+async fn an_expired_lease_is_reaped_and_the_job_is_claimable_again() {
     let store = memory();
     let node = start(&store, "a");
     let lease = Duration::from_secs(1);
     store.enqueue_job(NewJob { lease, ..job("lost") }).await.unwrap();
-    let first = until("it is claimable", async || claim(&*store).await).await;
-    let second = until("it is claimable again", async || claim(&*store).await).await;
+    let first = wait_for("the job is claimable", async || claim(&*store).await).await;
+    let second = wait_for("the job is claimable again", async || claim(&*store).await).await;
     assert_eq!((second.id(), second.attempt), (first.id(), 2));
-    assert_eq!(node.status().services["reap"].moved, 1);
+    assert_eq!(node.status().services["reap_leases"].affected, 1);
 }
 
 #[tokio::test]
-async fn an_attempt_over_its_time_ends_and_a_job_that_came_too_late_is_cancelled() {
+async fn an_attempt_times_out_and_an_expired_job_is_cancelled() {
     let store = memory();
     let _node = start(&store, "a");
     let slow = NewJob { timeout: Some(Duration::from_millis(100)), max_attempts: 1, ..job("slow") };
     let slow = store.enqueue_job(slow).await.unwrap().id;
-    until("it is claimable", async || claim(&*store).await).await;
+    wait_for("the job is claimable", async || claim(&*store).await).await;
     let expires_at = Some(Timestamp::now() + Duration::from_millis(200));
     let start = Start::After(Duration::from_secs(3600));
     let late = store.enqueue_job(NewJob { expires_at, start, ..job("late") }).await.unwrap().id;
-    in_state(&*store, slow, JobState::Dead).await;
-    in_state(&*store, late, JobState::Cancelled).await;
+    wait_for_state(&*store, slow, JobState::Dead).await;
+    wait_for_state(&*store, late, JobState::Cancelled).await;
 }
 
 #[tokio::test]
-async fn what_is_past_its_retention_goes_and_so_do_silent_workers() {
+async fn finished_jobs_past_their_retention_and_dead_workers_are_removed() {
     let store = memory();
     store.enqueue_job(job("done")).await.unwrap();
     let claimed = claim(&*store).await.unwrap();
@@ -84,8 +84,8 @@ async fn what_is_past_its_retention_goes_and_so_do_silent_workers() {
     let options = orchestrix_coordinator::CoordinatorOptions { dead_after: short, retention, ..options("a") };
     tokio::time::sleep(short).await;
     let _node = orchestrix_coordinator::Coordinator::start(Arc::clone(&store), options).unwrap();
-    until("the job is forgotten", async || store.job(claimed.id()).await.unwrap().is_none().then_some(())).await;
-    until("the worker is forgotten", async || {
+    wait_for("the job is removed", async || store.job(claimed.id()).await.unwrap().is_none().then_some(())).await;
+    wait_for("the worker is removed", async || {
         store.list_workers(&PageRequest::first(10)).await.unwrap().items.is_empty().then_some(())
     })
     .await;

@@ -1,4 +1,4 @@
-//! Nodes for tests, with short terms, and patience.
+//! Nodes with short terms, and polling helpers.
 
 use std::{sync::Arc, time::Duration};
 
@@ -6,9 +6,9 @@ use orchestrix_coordinator::{Coordinator, CoordinatorOptions, CoordinatorStatus}
 use orchestrix_core::{JobType, NewJob, NodeName, WorkerName};
 use orchestrix_store::{ClaimRequest, ClaimedJob, NodeInfo, Store};
 
-/// How long to wait for what must come: far longer than it takes.
-pub(crate) const LIMIT: Duration = Duration::from_secs(60);
-/// A term that tests can wait for.
+/// The time limit for events that must happen. Far longer than they take.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
+/// A leadership term that is short enough for tests.
 pub(crate) const TERM: Duration = Duration::from_secs(2);
 
 pub(crate) fn options(name: &str) -> CoordinatorOptions {
@@ -20,21 +20,22 @@ pub(crate) fn start(store: &Arc<dyn Store>, name: &str) -> Coordinator {
     Coordinator::start(Arc::clone(store), options(name)).unwrap()
 }
 
-/// Waits until `found` finds something.
-pub(crate) async fn until<T>(what: &str, mut found: impl AsyncFnMut() -> Option<T>) -> T {
-    let look = async {
+/// Polls until `poll` returns a value.
+pub(crate) async fn wait_for<T>(what: &str, mut poll: impl AsyncFnMut() -> Option<T>) -> T {
+    let polling = async {
         loop {
-            if let Some(found) = found().await {
-                return found;
+            if let Some(value) = poll().await {
+                return value;
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(LIMIT, look).await.unwrap_or_else(|_| panic!("{what}: not within {LIMIT:?}"))
+    tokio::time::timeout(TIMEOUT, polling).await.unwrap_or_else(|_| panic!("{what}: did not happen within {TIMEOUT:?}"))
 }
 
+/// Waits until the node leads.
 pub(crate) async fn leading(node: &Coordinator) -> CoordinatorStatus {
-    until("it leads", async || Some(node.status()).filter(|status| status.leading)).await
+    wait_for("the node leads", async || Some(node.status()).filter(|status| status.leading)).await
 }
 
 pub(crate) fn job(job_type: &str) -> NewJob {

@@ -5,7 +5,7 @@ use orchestrix_core::{JobType, NewJob, Priority};
 use super::*;
 use crate::attributes::{LEASE, MAX_ATTEMPTS, MAX_TAGS, PRIORITY, TIMEOUT};
 
-// Without spaces, which tell only how the tokens came about.
+// Without spaces, which depend on how the tokens were created.
 fn tokens(text: &str) -> String {
     text.parse::<TokenStream>().unwrap().to_string().replace(' ', "")
 }
@@ -14,7 +14,7 @@ fn expanded(input: &str) -> String {
     tokens(&expand(input.parse().unwrap()).unwrap_or_else(|error| panic!("{input}: {error}")).to_string())
 }
 
-/// Every error: the source text that it stands at, and what it says.
+/// Every error: the source text that it points at, and its message.
 fn errors(input: &str) -> Vec<(String, String)> {
     let error = expand(input.parse().unwrap()).expect_err(input);
     error.into_iter().map(|error| (error.span().source_text().unwrap_or_default(), error.to_string())).collect()
@@ -25,7 +25,7 @@ fn attribute_errors(attribute: &str) -> Vec<(String, String)> {
 }
 
 #[track_caller]
-fn refused(attribute: &str, at: &str, message: &str) {
+fn assert_rejected(attribute: &str, at: &str, message: &str) {
     assert_eq!(attribute_errors(attribute), [(at.to_owned(), message.to_owned())], "{attribute}");
 }
 
@@ -45,12 +45,12 @@ fn with_defaults(fields: &str) -> String {
 }
 
 #[track_caller]
-fn sets(attribute: &str, fields: &str) {
+fn assert_sets(attribute: &str, fields: &str) {
     assert_eq!(expanded(&format!("#[job({attribute})] struct Send;")), with_defaults(fields), "{attribute}");
 }
 
 #[test]
-fn without_attributes_all_is_default_and_the_type_is_the_name_as_written() {
+fn without_attributes_everything_is_default_and_the_job_type_is_the_type_name() {
     assert_eq!(expanded("struct Send { to: String }"), with_defaults(""));
     assert_eq!(expanded("#[job()] enum Send { One, Two(u8) }"), with_defaults(""));
     assert!(expanded("struct r#match;").contains("=\"match\""));
@@ -90,27 +90,27 @@ fn everything_at_once_becomes_one_implementation() {
 
 #[test]
 fn each_attribute_sets_its_field_and_no_other() {
-    sets(r#"queue = "mail""#, r#"queue: "mail","#);
-    sets("priority = -1000", "priority: -1000,");
-    sets("priority = 1_000i16", "priority: 1000,");
-    sets("max_attempts = 0x10", "max_attempts: 16,");
-    sets(r#"timeout = "1ms""#, "timeout: ::core::option::Option::Some(::core::time::Duration::from_millis(1)),");
-    sets(r#"lease = "1d""#, "lease: ::core::time::Duration::from_millis(86400000),");
-    sets("tags = []", "tags: &[],");
-    sets(
+    assert_sets(r#"queue = "mail""#, r#"queue: "mail","#);
+    assert_sets("priority = -1000", "priority: -1000,");
+    assert_sets("priority = 1_000i16", "priority: 1000,");
+    assert_sets("max_attempts = 0x10", "max_attempts: 16,");
+    assert_sets(r#"timeout = "1ms""#, "timeout: ::core::option::Option::Some(::core::time::Duration::from_millis(1)),");
+    assert_sets(r#"lease = "1d""#, "lease: ::core::time::Duration::from_millis(86400000),");
+    assert_sets("tags = []", "tags: &[],");
+    assert_sets(
         r#"retry(max = "2h")"#,
         "retry: ::orchestrix::RetryPolicy {
             max: ::core::time::Duration::from_millis(7200000), ..::orchestrix::RetryPolicy::DEFAULT
         },",
     );
-    sets(
+    assert_sets(
         "retry(multiplier = 1, jitter = 1.0f64)",
         "retry: ::orchestrix::RetryPolicy { multiplier: 1.0, jitter: 1.0, ..::orchestrix::RetryPolicy::DEFAULT },",
     );
 }
 
 #[test]
-fn the_crate_may_be_any_path() {
+fn the_crate_can_be_any_path() {
     for path in ["crate", "self::queue", "::other::orchestrix"] {
         let output = expanded(&format!("#[job(crate = {path})] struct Send;"));
         assert!(output.contains(&tokens(&format!("impl {path}::Job for Send"))), "{output}");
@@ -118,12 +118,12 @@ fn the_crate_may_be_any_path() {
 }
 
 #[test]
-fn const_parameters_are_carried_over_and_others_refused() {
+fn const_parameters_are_kept_and_other_parameters_rejected() {
     let output = expanded("struct Batch<const N: usize = 4> where [u8; N]: Sized { rows: [u8; N] }");
     let head = tokens("impl<const N: usize> ::orchestrix::Job for Batch<N> where [u8; N]: Sized {}");
     assert!(output.contains(head.trim_end_matches(['{', '}'])), "{output}");
 
-    let why = "one job type is one kind of payload, which owns its data";
+    let why = "a job type has one payload type, which owns its data";
     assert_eq!(
         errors("struct Send<'a, T: Clone, const N: usize>(&'a [T; N]);"),
         [
@@ -134,14 +134,14 @@ fn const_parameters_are_carried_over_and_others_refused() {
 }
 
 #[test]
-fn unions_are_refused() {
-    let [(at, message)] = &errors("union Send { a: u8, b: i8 }")[..] else { panic!("one error") };
+fn unions_are_rejected() {
+    let [(at, message)] = &errors("union Send { a: u8, b: i8 }")[..] else { panic!("expected exactly one error") };
     assert_eq!(at, "union");
     assert!(message.starts_with("a union cannot be a job"), "{message}");
 }
 
 #[test]
-fn an_attribute_inside_the_type_is_refused_and_not_passed_over() {
+fn a_job_attribute_inside_the_type_is_rejected() {
     let at = |place: &str| {
         ("#[job(queue = \"q\")]".to_owned(), format!("`#[job(...)]` belongs on the type, not on a {place}"))
     };
@@ -153,95 +153,95 @@ fn an_attribute_inside_the_type_is_refused_and_not_passed_over() {
 }
 
 #[test]
-fn a_name_that_cannot_be_a_job_type_needs_one_given() {
-    let rule = "which may hold only A-Z a-z 0-9 _ . - :, not 'ö'; give another with `#[job(type = \"...\")]`";
+fn a_type_name_that_is_no_valid_job_type_needs_an_explicit_one() {
+    let rule = "which may hold only A-Z a-z 0-9 _ . - :, not 'ö'; set another with `#[job(type = \"...\")]`";
     assert_eq!(errors("struct Größe;"), [("Größe".to_owned(), format!("this name cannot be the job type, {rule}"))]);
     assert!(expanded("#[job(type = \"size\")] struct Größe;").contains("\"size\""));
 }
 
 #[test]
-fn bad_names_are_refused_at_the_literal() {
-    refused(r#"type = """#, r#""""#, "`type` must have 1 to 128 characters, has 0");
-    refused(r#"queue = "a:b""#, r#""a:b""#, "`queue` may hold only A-Z a-z 0-9 _ . -, not ':'");
-    refused(r#"type = "two words""#, r#""two words""#, "`type` may hold only A-Z a-z 0-9 _ . - :, not ' '");
-    refused(r#"tags = ["ok", "b/c"]"#, r#""b/c""#, "`tags` may hold only A-Z a-z 0-9 _ . - :, not '/'");
-    refused(r#"tags = ["a", "b", "a"]"#, r#""a""#, "the tag \"a\" is given twice");
+fn invalid_names_are_rejected_at_the_literal() {
+    assert_rejected(r#"type = """#, r#""""#, "`type` must have 1 to 128 characters, has 0");
+    assert_rejected(r#"queue = "a:b""#, r#""a:b""#, "`queue` may hold only A-Z a-z 0-9 _ . -, not ':'");
+    assert_rejected(r#"type = "two words""#, r#""two words""#, "`type` may hold only A-Z a-z 0-9 _ . - :, not ' '");
+    assert_rejected(r#"tags = ["ok", "b/c"]"#, r#""b/c""#, "`tags` may hold only A-Z a-z 0-9 _ . - :, not '/'");
+    assert_rejected(r#"tags = ["a", "b", "a"]"#, r#""a""#, "the tag \"a\" is given twice");
 }
 
 #[test]
-fn the_tag_that_is_one_too_many_is_pointed_at() {
+fn the_first_excess_tag_is_highlighted() {
     let list = |count: usize| (0..count).map(|n| format!("\"t{n}\"")).collect::<Vec<_>>().join(", ");
     expanded(&format!("#[job(tags = [{}])] struct Send;", list(32)));
-    refused(&format!("tags = [{}]", list(34)), "\"t32\"", "`tags` may hold at most 32, holds 34");
+    assert_rejected(&format!("tags = [{}]", list(34)), "\"t32\"", "`tags` must have at most 32 entries, has 34");
 }
 
 #[test]
-fn numbers_out_of_range_are_refused_at_the_literal() {
-    refused("priority = 1001", "1001", "`priority` must be from -1000 to 1000, not 1001");
-    refused("priority = -1001", "-1001", "`priority` must be from -1000 to 1000, not -1001");
-    refused(
+fn numbers_out_of_range_are_rejected_at_the_literal() {
+    assert_rejected("priority = 1001", "1001", "`priority` must be from -1000 to 1000, not 1001");
+    assert_rejected("priority = -1001", "-1001", "`priority` must be from -1000 to 1000, not -1001");
+    assert_rejected(
         "priority = 99999999999999999999",
         "99999999999999999999",
         "`priority` must be from -1000 to 1000, not 99999999999999999999",
     );
-    refused("max_attempts = 0", "0", "`max_attempts` must be from 1 to 10000, not 0");
-    refused("max_attempts = -1", "-1", "`max_attempts` must be from 1 to 10000, not -1");
-    refused("max_attempts = 10_001", "10_001", "`max_attempts` must be from 1 to 10000, not 10001");
-    refused("retry(multiplier = 0.99)", "0.99", "`multiplier` must be from 1 to 100, not 0.99");
-    refused("retry(multiplier = 101)", "101", "`multiplier` must be from 1 to 100, not 101");
-    refused("retry(multiplier = 1e999)", "1e999", "`multiplier` must be from 1 to 100, not 1e999");
-    refused("retry(jitter = -0.1)", "-0.1", "`jitter` must be from 0 to 1, not -0.1");
-    refused("retry(jitter = 1.01)", "1.01", "`jitter` must be from 0 to 1, not 1.01");
+    assert_rejected("max_attempts = 0", "0", "`max_attempts` must be from 1 to 10000, not 0");
+    assert_rejected("max_attempts = -1", "-1", "`max_attempts` must be from 1 to 10000, not -1");
+    assert_rejected("max_attempts = 10_001", "10_001", "`max_attempts` must be from 1 to 10000, not 10001");
+    assert_rejected("retry(multiplier = 0.99)", "0.99", "`multiplier` must be from 1 to 100, not 0.99");
+    assert_rejected("retry(multiplier = 101)", "101", "`multiplier` must be from 1 to 100, not 101");
+    assert_rejected("retry(multiplier = 1e999)", "1e999", "`multiplier` must be from 1 to 100, not 1e999");
+    assert_rejected("retry(jitter = -0.1)", "-0.1", "`jitter` must be from 0 to 1, not -0.1");
+    assert_rejected("retry(jitter = 1.01)", "1.01", "`jitter` must be from 0 to 1, not 1.01");
 }
 
 #[test]
-fn durations_out_of_range_are_refused_at_the_literal() {
-    refused(r#"timeout = "0s""#, r#""0s""#, "`timeout` must be from 1ms to 30d, not 0s");
-    refused(r#"timeout = "30.5d""#, r#""30.5d""#, "`timeout` must be from 1ms to 30d, not 30.5d");
-    refused(r#"lease = "999ms""#, r#""999ms""#, "`lease` must be from 1s to 1d, not 999ms");
-    refused(r#"lease = "25h""#, r#""25h""#, "`lease` must be from 1s to 1d, not 25h");
-    refused(r#"retry(base = "1s", max = "31d")"#, r#""31d""#, "`max` must be at most 30d, not 31d");
-    refused(
+fn durations_out_of_range_are_rejected_at_the_literal() {
+    assert_rejected(r#"timeout = "0s""#, r#""0s""#, "`timeout` must be from 1ms to 30d, not 0s");
+    assert_rejected(r#"timeout = "30.5d""#, r#""30.5d""#, "`timeout` must be from 1ms to 30d, not 30.5d");
+    assert_rejected(r#"lease = "999ms""#, r#""999ms""#, "`lease` must be from 1s to 1d, not 999ms");
+    assert_rejected(r#"lease = "25h""#, r#""25h""#, "`lease` must be from 1s to 1d, not 25h");
+    assert_rejected(r#"retry(base = "1s", max = "31d")"#, r#""31d""#, "`max` must be at most 30d, not 31d");
+    assert_rejected(
         r#"timeout = "5 min""#,
         r#""5 min""#,
-        "\"5 min\" has an unknown unit ` min`: it must be one of ms, s, m, h, d",
+        "\"5 min\" has the unknown unit ` min`: use one of ms, s, m, h, d",
     );
-    refused(r#"lease = "90""#, r#""90""#, "\"90\" lacks a unit: one of ms, s, m, h, d");
-    refused(r#"timeout = "0.5ms""#, r#""0.5ms""#, "\"0.5ms\" does not come to whole milliseconds");
+    assert_rejected(r#"lease = "90""#, r#""90""#, "\"90\" has no unit: add one of ms, s, m, h, d");
+    assert_rejected(r#"timeout = "0.5ms""#, r#""0.5ms""#, "\"0.5ms\" is not a whole number of milliseconds");
 }
 
 #[test]
-fn a_cap_below_the_first_wait_is_refused_whichever_of_them_is_given() {
-    refused(r#"retry(max = "5s", base = "6s")"#, r#""5s""#, "`max` must be at least `base`, which is 6s");
-    refused(r#"retry(base = "2h")"#, r#""2h""#, "`base` must be at most `max`, which is 1h unless given");
-    refused(r#"retry(max = "999ms")"#, r#""999ms""#, "`max` must be at least `base`, which is 1s unless given");
+fn a_max_below_base_is_rejected_also_if_one_of_them_is_a_default() {
+    assert_rejected(r#"retry(max = "5s", base = "6s")"#, r#""5s""#, "`max` must be at least `base`, which is 6s");
+    assert_rejected(r#"retry(base = "2h")"#, r#""2h""#, "`base` must be at most `max`, which defaults to 1h");
+    assert_rejected(r#"retry(max = "999ms")"#, r#""999ms""#, "`max` must be at least `base`, which defaults to 1s");
     for fine in [r#"base = "1h""#, r#"max = "1s""#, r#"base = "0s", max = "0s""#, r#"base = "30d", max = "30d""#] {
         expanded(&format!("#[job(retry({fine}))] struct Send;"));
     }
 }
 
 #[test]
-fn a_bad_part_of_retry_is_not_taken_for_one_that_was_not_given() {
-    refused(
+fn an_invalid_part_of_retry_is_not_treated_as_missing() {
+    assert_rejected(
         r#"retry(base = "1x", max = "5ms")"#,
         r#""1x""#,
-        "\"1x\" has an unknown unit `x`: it must be one of ms, s, m, h, d",
+        "\"1x\" has the unknown unit `x`: use one of ms, s, m, h, d",
     );
 }
 
 #[test]
-fn unknown_names_are_answered_with_the_known_ones() {
+fn an_unknown_name_is_reported_with_the_known_names() {
     let known = "`type`, `queue`, `priority`, `max_attempts`, `timeout`, `lease`, `retry`, `tags`, `output`, `crate`";
-    refused("que = \"mail\"", "que", &format!("unknown name `que`; there are {known}"));
-    refused("\"mail\"", "\"mail\"", &format!("expected a name; there are {known}"));
-    refused("retry(cap = 1)", "cap", "unknown name `cap`; there are `base`, `multiplier`, `max`, `jitter`");
+    assert_rejected("que = \"mail\"", "que", &format!("unknown name `que`; there are {known}"));
+    assert_rejected("\"mail\"", "\"mail\"", &format!("expected a name; there are {known}"));
+    assert_rejected("retry(cap = 1)", "cap", "unknown name `cap`; there are `base`, `multiplier`, `max`, `jitter`");
 }
 
 #[test]
-fn nothing_may_be_given_twice_in_one_attribute_or_in_several() {
-    refused(r#"queue = "a", queue = "b""#, "queue", "`queue` is given twice");
-    refused(r#"retry(jitter = 0, jitter = 0)"#, "jitter", "`jitter` is given twice");
-    refused("retry(jitter = 0), retry(multiplier = 2)", "retry", "`retry` is given twice");
+fn duplicates_are_rejected_within_one_attribute_and_across_several() {
+    assert_rejected(r#"queue = "a", queue = "b""#, "queue", "`queue` is given twice");
+    assert_rejected(r#"retry(jitter = 0, jitter = 0)"#, "jitter", "`jitter` is given twice");
+    assert_rejected("retry(jitter = 0), retry(multiplier = 2)", "retry", "`retry` is given twice");
     assert_eq!(
         errors(r#"#[job(queue = "a")] #[job(lease = "1m", queue = "a")] struct Send;"#),
         [("queue".to_owned(), "`queue` is given twice".to_owned())]
@@ -249,34 +249,34 @@ fn nothing_may_be_given_twice_in_one_attribute_or_in_several() {
 }
 
 #[test]
-fn a_value_of_the_wrong_kind_is_told_what_belongs_there() {
-    refused("queue = 5", "5", "expected a string literal");
-    refused("queue = MAIL", "MAIL", "expected a string literal");
-    refused("queue = \"mail\"x", "\"mail\"x", "the suffix `x` does not belong here");
-    refused("timeout = 30", "30", "expected a string literal");
-    refused("priority = 1.5", "1.5", "expected an integer");
-    refused("priority = \"5\"", "\"5\"", "expected an integer");
-    refused("priority = 5u8", "5u8", "the suffix `u8` does not belong here");
-    refused("retry(jitter = \"0.1\")", "\"0.1\"", "expected a number");
-    refused("tags = \"a\"", "\"a\"", "expected a list, such as [\"a\", \"b\"]");
-    refused("tags = [a]", "a", "expected a string literal");
-    refused("output = \"Report\"", "\"Report\"", "expected a type");
-    refused("output = , priority = 1", ",", "expected a type");
-    refused("output = Vec<u8; 4>", ";", "expected `,`");
-    refused("crate = \"path\"", "\"path\"", "expected a path");
+fn a_value_of_the_wrong_type_is_reported_with_the_expected_type() {
+    assert_rejected("queue = 5", "5", "expected a string literal");
+    assert_rejected("queue = MAIL", "MAIL", "expected a string literal");
+    assert_rejected("queue = \"mail\"x", "\"mail\"x", "the suffix `x` is not allowed here");
+    assert_rejected("timeout = 30", "30", "expected a string literal");
+    assert_rejected("priority = 1.5", "1.5", "expected an integer");
+    assert_rejected("priority = \"5\"", "\"5\"", "expected an integer");
+    assert_rejected("priority = 5u8", "5u8", "the suffix `u8` is not allowed here");
+    assert_rejected("retry(jitter = \"0.1\")", "\"0.1\"", "expected a number");
+    assert_rejected("tags = \"a\"", "\"a\"", "expected a list, such as [\"a\", \"b\"]");
+    assert_rejected("tags = [a]", "a", "expected a string literal");
+    assert_rejected("output = \"Report\"", "\"Report\"", "expected a type");
+    assert_rejected("output = , priority = 1", ",", "expected a type");
+    assert_rejected("output = Vec<u8; 4>", ";", "expected `,`");
+    assert_rejected("crate = \"path\"", "\"path\"", "expected a path");
 }
 
 #[test]
-fn a_name_written_the_wrong_way_is_shown_the_right_one() {
-    refused("queue", "queue", "write it as `queue = \"mail\"`");
-    refused("queue(\"mail\")", "queue", "write it as `queue = \"mail\"`");
-    refused(
+fn a_name_in_the_wrong_form_is_reported_with_the_right_form() {
+    assert_rejected("queue", "queue", "write it as `queue = \"mail\"`");
+    assert_rejected("queue(\"mail\")", "queue", "write it as `queue = \"mail\"`");
+    assert_rejected(
         "retry = \"1s\"",
         "retry",
         "write it as `retry(base = \"1s\", multiplier = 2.0, max = \"1h\", jitter = 0.1)`",
     );
-    refused("retry(base(\"1s\"))", "base", "write it as `base = \"1s\"`");
-    refused("queue = \"a\" lease = \"1m\"", "lease", "expected `,`");
+    assert_rejected("retry(base(\"1s\"))", "base", "write it as `base = \"1s\"`");
+    assert_rejected("queue = \"a\" lease = \"1m\"", "lease", "expected `,`");
     for (attribute, message) in
         [("#[job]", "expected attribute arguments in parentheses"), ("#[job = 1]", "expected parentheses")]
     {
@@ -286,7 +286,7 @@ fn a_name_written_the_wrong_way_is_shown_the_right_one() {
 }
 
 #[test]
-fn all_that_is_wrong_is_reported_at_once() {
+fn all_errors_are_reported_at_once() {
     let found = errors(
         r#"
         #[job(queue = "a b", foo = Map<K, V>, priority = 5000, retry(base = "1", jitter = 2, cap = 1),
@@ -295,17 +295,17 @@ fn all_that_is_wrong_is_reported_at_once() {
         struct Send<T> { #[job()] to: T }
         "#,
     );
-    let places: Vec<&str> = found.iter().map(|(at, _)| at.as_str()).collect();
+    let positions: Vec<&str> = found.iter().map(|(at, _)| at.as_str()).collect();
     assert_eq!(
-        places,
+        positions,
         ["T", "#[job()]", "\"a b\"", "foo", "5000", "\"1\"", "2", "cap", "\"x y\"", "5", "\"1ms\"", "\"31d\""]
     );
 }
 
 #[test]
-fn values_that_a_macro_by_example_passes_on_are_read() {
+fn values_passed_through_a_declarative_macro_are_parsed() {
     use proc_macro2::{Delimiter, Group};
-    // A fragment such as `$queue:literal` arrives in a group that has no brackets.
+    // A fragment such as `$queue:literal` arrives in a group without delimiters.
     let passed = |text: &str| Group::new(Delimiter::None, text.parse().unwrap());
     let (queue, priority, tag) = (passed("\"mail\""), passed("-5"), passed("\"a\""));
     let output = passed("Vec<u8>");
@@ -320,7 +320,7 @@ fn values_that_a_macro_by_example_passes_on_are_read() {
 }
 
 #[test]
-fn the_core_has_the_same_limits() {
+fn limits_equal_those_of_the_core() {
     let job = || NewJob::new(JobType::new("t").unwrap());
     let millis = Duration::from_millis;
     let ok = |change: &dyn Fn(&mut NewJob)| {
@@ -333,14 +333,14 @@ fn the_core_has_the_same_limits() {
         (&LEASE, |job, value| job.lease = value),
     ] {
         let (low, high) = (*bounds.range.start(), *bounds.range.end());
-        let taken = [low - 1, low, high, high + 1].map(|value| ok(&|job| set(job, millis(value))));
-        assert_eq!(taken, [false, true, true, false], "{}", bounds.text);
+        let valid = [low - 1, low, high, high + 1].map(|value| ok(&|job| set(job, millis(value))));
+        assert_eq!(valid, [false, true, true, false], "{}", bounds.text);
     }
-    let taken = [0, *MAX_ATTEMPTS.start(), *MAX_ATTEMPTS.end(), MAX_ATTEMPTS.end() + 1]
+    let valid = [0, *MAX_ATTEMPTS.start(), *MAX_ATTEMPTS.end(), MAX_ATTEMPTS.end() + 1]
         .map(|value| ok(&|job| job.max_attempts = value));
-    assert_eq!(taken, [false, true, true, false]);
-    let taken = [PRIORITY.start() - 1, *PRIORITY.start(), *PRIORITY.end(), PRIORITY.end() + 1]
+    assert_eq!(valid, [false, true, true, false]);
+    let valid = [PRIORITY.start() - 1, *PRIORITY.start(), *PRIORITY.end(), PRIORITY.end() + 1]
         .map(|value| Priority::new(value.into()).is_ok());
-    assert_eq!(taken, [false, true, true, false]);
+    assert_eq!(valid, [false, true, true, false]);
     assert_eq!(MAX_TAGS, NewJob::MAX_TAGS);
 }

@@ -1,4 +1,4 @@
-//! The facade as an application sees it: what the compiler says, what a transaction keeps together.
+//! The facade as an application uses it: compiler errors, schedules and transactions.
 
 mod mistakes;
 mod recurring;

@@ -1,4 +1,4 @@
-//! Jobs that are created again and again, from the declaration to the handler.
+//! Schedules, from the declaration to the handler.
 
 use std::{
     sync::{
@@ -22,14 +22,17 @@ struct Ticks(Arc<AtomicUsize>);
 
 impl Run for Tick {
     async fn run(self, ctx: Context) -> JobResult {
-        assert!(ctx.correlation_id().is_some_and(|id| id.starts_with("ticks@")), "it says which time it stands for");
+        assert!(
+            ctx.correlation_id().is_some_and(|id| id.starts_with("ticks@")),
+            "the correlation id names the occurrence"
+        );
         ctx.state::<Ticks>()?.0.fetch_add(1, Ordering::SeqCst);
         Ok(())
     }
 }
 
 #[tokio::test]
-async fn a_declared_schedule_fires_by_itself_and_declaring_it_again_changes_nothing() {
+async fn a_schedule_fires_and_putting_it_again_changes_nothing() {
     let client = Client::new(MemoryStore::new());
     let ticks = Ticks::default();
     let worker = Worker::builder(&client).state(ticks.clone()).job::<Tick>().start().unwrap();
@@ -40,17 +43,20 @@ async fn a_declared_schedule_fires_by_itself_and_declaring_it_again_changes_noth
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(30), three).await.expect("three ticks");
+    tokio::time::timeout(Duration::from_secs(30), three).await.expect("the schedule fires three times");
     assert_eq!(declare().await.unwrap(), PutResult::Unchanged);
     let name = "ticks".parse().unwrap();
     let ledger = client.store().list_occurrences(None, &name, &PageRequest::first(100)).await.unwrap().items;
     assert!(ledger.len() >= 3 && ledger.iter().all(|line| line.outcome == OccurrenceOutcome::Fired), "{ledger:?}");
-    assert!(ledger.windows(2).all(|pair| pair[0].nominal > pair[1].nominal), "each time once: {ledger:?}");
+    assert!(
+        ledger.windows(2).all(|pair| pair[0].nominal > pair[1].nominal),
+        "each nominal time appears once: {ledger:?}"
+    );
     let _ = worker.shutdown().await;
 }
 
 #[tokio::test]
-async fn whatever_is_wrong_with_a_schedule_is_said_at_once() {
+async fn all_errors_of_a_schedule_are_reported_together() {
     let client = Client::new(MemoryStore::new());
     let bad = client
         .recurring("no good", cron("61 9 * * *").in_tz("Europe/Berln"), Tick.request().queue("a b"))
@@ -58,22 +64,22 @@ async fn whatever_is_wrong_with_a_schedule_is_said_at_once() {
         .jitter(Duration::from_secs(100_000));
     let text = bad.put().await.unwrap_err().to_string();
     for part in ["name:", "cron: minute (character 1)", "timezone", "job.queue", "catchUpLimit", "jitterSeconds"] {
-        assert!(text.contains(part), "nothing of {part} in {text}");
+        assert!(text.contains(part), "{part} is missing in {text}");
     }
 }
 
 #[tokio::test]
-async fn an_interval_has_no_time_zone() {
+async fn an_interval_with_a_time_zone_is_invalid() {
     let client = Client::new(MemoryStore::new());
     let bad = client.recurring("ticks", every(Duration::from_millis(1)).in_tz("Europe/Berlin"), Tick);
     let text = bad.put().await.unwrap_err().to_string();
     for part in ["timezone: must be absent", "everySeconds"] {
-        assert!(text.contains(part), "nothing of {part} in {text}");
+        assert!(text.contains(part), "{part} is missing in {text}");
     }
 }
 
 #[tokio::test]
-async fn a_schedule_is_not_given_to_another_tenant() {
+async fn a_schedule_cannot_change_its_tenant() {
     let client = Client::new(MemoryStore::new());
     let declare =
         |tenant| client.recurring("ticks", every(Duration::from_secs(3600)), Tick.request().tenant(tenant)).put();

@@ -1,4 +1,4 @@
-//! Jobs and an application's own rows, in one PostgreSQL transaction.
+//! Jobs and the application's rows in one PostgreSQL transaction.
 
 use std::{
     sync::{Arc, Mutex},
@@ -14,12 +14,13 @@ use orchestrix_testkit::TestDatabase;
 use serde::{Deserialize, Serialize};
 
 async fn connect(url: &str) -> tokio_postgres::Client {
-    let (client, connection) = tokio_postgres::connect(url, NoTls).await.expect("the test database is there");
+    let (client, connection) =
+        tokio_postgres::connect(url, NoTls).await.expect("the test database accepts connections");
     tokio::spawn(connection);
     client
 }
 
-/// Where handlers connect to, and how often one is to be interrupted between writing and committing.
+/// The application's database, and how many attempts are left until a handler commits.
 #[derive(Clone)]
 struct Shop {
     url: String,
@@ -40,7 +41,7 @@ impl Run for Pay {
         tx.execute("UPDATE shop SET paid = paid + 1 WHERE id = $1", &[&self.order]).await?;
         ctx.complete_in(&tx, &self.order).await?;
         let interrupted = {
-            let mut left = shop.interruptions.lock().expect("nobody panics with it");
+            let mut left = shop.interruptions.lock().expect("no handler panics while it holds the lock");
             *left = left.saturating_sub(1);
             *left > 0
         };
@@ -54,7 +55,7 @@ impl Run for Pay {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_handler_completes_its_job_together_with_what_it_wrote_or_not_at_all() {
+async fn a_handler_commits_its_writes_and_the_completion_together_or_not_at_all() {
     let metrics = metrics_exporter_prometheus::PrometheusBuilder::new().install_recorder().unwrap();
     let database = TestDatabase::create("complete_in").unwrap();
     let client = Client::new(PostgresStore::open(PostgresOptions::new(database.url())).await.unwrap());
@@ -78,28 +79,32 @@ async fn a_handler_completes_its_job_together_with_what_it_wrote_or_not_at_all()
 
     assert_eq!(job.wait().await.unwrap(), 8);
     let ended = client.store().job(job.id()).await.unwrap().unwrap();
-    assert_eq!((ended.state, ended.attempts), (JobState::Completed, 3), "interrupted twice, completed once");
+    assert_eq!(
+        (ended.state, ended.attempts),
+        (JobState::Completed, 3),
+        "two attempts were interrupted and the third completed"
+    );
     let rows = own.query("SELECT id, paid FROM shop", &[]).await.unwrap();
     let rows: Vec<(i64, i32)> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
-    assert_eq!(rows, [(8, 1)], "paid once, and the other was never ordered");
+    assert_eq!(rows, [(8, 1)], "the committed order is paid once and the other does not exist");
     assert!(client.store().job_summary(dropped.id()).await.unwrap().is_none());
     let stats = worker.stats();
     let _ = worker.shutdown().await;
-    assert_eq!(stats.stale_rejected, 0, "the worker's own word is a repeat of what was committed, not stale");
+    assert_eq!(stats.stale_rejected, 0, "the worker's report repeats the committed completion, so it is not stale");
     let counted: Vec<String> = metrics.render().lines().map(str::to_owned).collect();
     let completed =
         format!(r#"orchestrix_jobs_finished_total{{queue="default",type="{}",outcome="completed"}} 1"#, Pay::TYPE);
-    assert!(counted.contains(&completed), "once, though the store was told of it by the handler: {counted:#?}");
+    assert!(counted.contains(&completed), "the completion is counted once: {counted:#?}");
 }
 
 #[tokio::test]
-async fn a_store_that_is_not_on_postgresql_says_so() {
+async fn enqueueing_in_a_transaction_fails_if_the_store_is_not_on_postgresql() {
     let database = TestDatabase::create("elsewhere").unwrap();
     let mut own = connect(database.url()).await;
     let tx = own.transaction().await.unwrap();
     let client = Client::new(MemoryStore::new());
     let Err(ClientError::Store(error)) = client.enqueue_in(&tx, Pay { order: 1 }).await else {
-        panic!("a store in memory has no part in it");
+        panic!("the in-memory store accepted a PostgreSQL transaction");
     };
     assert!(error.to_string().contains("only a store on PostgreSQL"), "{error}");
 }

@@ -2,8 +2,8 @@
 
 use tokio_postgres::Client;
 
-/// Asserts that the depths equal a count, every job is in one table, every job waits for as many parents as it has unmet
-/// dependencies, and no transaction was left open.
+/// Asserts that the depths equal a count, every job is in one table, every job waits for as many parents as it has
+/// unmet dependencies, and no transaction was left open.
 pub(crate) async fn assert_consistent(client: &Client) {
     assert_none(client, "a depth differs from the count of jobs", DEPTHS).await;
     assert_none(

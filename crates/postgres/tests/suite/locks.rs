@@ -34,8 +34,8 @@ impl LockHolder {
         holder
     }
 
-    /// Begins a transaction that has inserted `id` into history: another session that completes the job locks its row and
-    /// then waits at the insert.
+    /// Begins a transaction that has inserted `id` into history: another session that completes the job locks its row
+    /// and then waits at the insert.
     pub(crate) async fn with_history_of(url: &str, id: JobId) -> Self {
         Self::with_finished(url, "history", "completed", id).await
     }

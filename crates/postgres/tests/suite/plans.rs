@@ -1,8 +1,8 @@
 //! The plans of the hot statements on a million jobs, with and without statistics.
 //!
 //! A queue is the planner's worst case: its table is empty at one moment and full at the next, and the statistics fit
-//! neither. So every plan is checked with and without statistics, as a generic plan and as a custom plan for a thousand
-//! arguments.
+//! neither. So every plan is checked with and without statistics, as a generic plan and as a custom plan for a
+//! thousand arguments.
 
 use orchestrix_store::prelude::*;
 use std::{collections::BTreeMap, fmt::Write};
@@ -17,7 +17,8 @@ use crate::{
     wire::{Message, Recorder},
 };
 
-/// A hot statement of the store, with the types of its parameters and arguments in SQL. `{ids}` stands for a thousand ids.
+/// A hot statement of the store, with the types of its parameters and arguments in SQL. `{ids}` stands for a thousand
+/// ids.
 struct Hot {
     name: &'static str,
     sql: &'static str,
@@ -171,8 +172,8 @@ pub(crate) async fn connect_like_a_store(database: &TestDatabase) -> Client {
     client
 }
 
-/// Draws a plan as nodes, tables and indexes. A full index scan is marked, since it is as bad as a sequential scan. Daily
-/// partitions look the same, and empty ones are left out.
+/// Draws a plan as nodes, tables and indexes. A full index scan is marked, since it is as bad as a sequential scan.
+/// Daily partitions look the same, and empty ones are left out.
 fn draw(node: &Value, depth: usize, filled: &[String], drawing: &mut String) {
     let text = |key: &str| node[key].as_str().unwrap_or_default();
     let relation = text("Relation Name");

@@ -230,8 +230,8 @@ async fn plans_of_a_small_table_search_the_key_after_it_has_grown() {
         )
         .await
         .unwrap();
-    // Rows scanned in the table and its key. A session reports its statistics with the first statement after a second, and
-    // the store has one session.
+    // Rows scanned in the table and its key. A session reports its statistics with the first statement after a
+    // second, and the store has one session.
     let rows_scanned = async || {
         tokio::time::sleep(Duration::from_millis(1_100)).await;
         store.paused_queues().await.unwrap();

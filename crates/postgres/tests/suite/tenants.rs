@@ -81,7 +81,8 @@ fn of(owner: &Tenant) -> NewSchedule {
     NewSchedule::new(name(), cadence, NewJob { tenant: owner.clone(), ..job("t") })
 }
 
-/// Calls a verb in the scope of `acme` on its schedule, which moves to another tenant while the verb waits for the row.
+/// Calls a verb in the scope of `acme` on its schedule, which moves to another tenant while the verb waits for the
+/// row.
 async fn while_moved_to_another_tenant<T>(verb: impl AsyncFnOnce(PostgresStore, Tenant) -> Result<T>) -> Result<T> {
     let (store, database) = support::store().await;
     let client = support::connect(database.url()).await;

@@ -1,38 +1,38 @@
-//! `GET /admin/audit`
+//! `/admin/audit`: lists audit entries.
 
 use std::sync::Arc;
 
 use axum::{Json, extract::State};
 use orchestrix_api::{
-    Listed,
+    ListResponse,
     admin::{
-        audit::{self, AuditRequest, AuditView},
-        page::PartRequest,
+        audit::{self, AuditEntryView, AuditFilterRequest},
+        page::PageParams,
     },
 };
 
 use crate::{App, api_error::ApiError, auth::principal::Principal, params::QueryParams};
 
-/// Lists who did what, the newest first.
+/// Lists audit entries, newest first.
 #[utoipa::path(
     get,
     path = "/admin/audit",
     tag = "admin",
     operation_id = "listAudit",
-    params(AuditRequest, PartRequest),
-    responses((status = 200, description = "Entries that match, the newest first.", body = Listed<AuditView>)),
+    params(AuditFilterRequest, PageParams),
+    responses((status = 200, description = "A page of audit entries.", body = ListResponse<AuditEntryView>)),
 )]
-pub(crate) async fn audit(
+pub(crate) async fn list(
     State(app): State<Arc<App>>,
     caller: Principal,
-    asked: QueryParams,
-) -> Result<Json<Listed<AuditView>>, ApiError> {
-    let (mut filter, page) = audit::read_list(&asked.0)?;
-    if let Some(asked) = &filter.tenant {
-        caller.require_tenant(asked)?;
+    query: QueryParams,
+) -> Result<Json<ListResponse<AuditEntryView>>, ApiError> {
+    let (mut filter, page) = audit::parse_list(&query.0)?;
+    if let Some(tenant) = &filter.tenant {
+        caller.require_tenant(tenant)?;
     }
     if let Some(own) = caller.tenant() {
         filter.tenant = Some(own.clone());
     }
-    Ok(Json(Listed::of(app.store.list_audit_entries(&filter, &page).await?, AuditView::from)))
+    Ok(Json(ListResponse::from_page(app.store.list_audit_entries(&filter, &page).await?, AuditEntryView::from)))
 }

@@ -1,15 +1,15 @@
-//! `GET /admin/keys`, `POST /admin/keys` and `DELETE /admin/keys/{keyId}`
+//! `/admin/keys`: creates, lists and revokes API keys.
 
 use std::sync::Arc;
 
 use axum::{Json, extract::State, http::StatusCode};
 use orchestrix_api::{
-    Code, Listed,
+    Code, ListResponse,
     admin::{
-        key::{self, KeyMade, KeyRequest, KeyView, Wanted},
-        page::{self, PartRequest},
+        key::{self, CreateKeyRequest, CreateKeyResponse, KeySpec, KeyView},
+        page::{self, PageParams},
     },
-    schema::KeyText,
+    schema::KeyIdText,
 };
 use orchestrix_core::{KeyId, Timestamp};
 use orchestrix_store::{NewKey, Store, StoreError};
@@ -19,84 +19,95 @@ use crate::{
     api_error::ApiError,
     auth::bearer_key::BearerKey,
     body::JsonBody,
-    openapi::problems::NoSuchKey,
+    openapi::problems::KeyNotFound,
     params::{PathParam, QueryParams},
 };
 
-/// How many ids are drawn at most: that one is taken, of so many, is next to impossible.
-const DRAWS: usize = 3;
+/// The most random ids to try. A collision is next to impossible.
+const MAX_TRIES: usize = 3;
 
-/// Lists keys by id, without their secrets.
+/// Lists API keys without their secrets, ordered by id.
 #[utoipa::path(
     get,
     path = "/admin/keys",
     tag = "admin",
     operation_id = "listKeys",
-    params(PartRequest),
-    responses((status = 200, description = "Keys by id.", body = Listed<KeyView>)),
+    params(PageParams),
+    responses((status = 200, description = "A page of API keys.", body = ListResponse<KeyView>)),
 )]
-pub(crate) async fn list(State(app): State<Arc<App>>, asked: QueryParams) -> Result<Json<Listed<KeyView>>, ApiError> {
-    let page = page::read(&asked.0, |text| KeyId::new(text).ok())?;
-    Ok(Json(Listed::of(app.store.list_keys(&page).await?, KeyView::from)))
+pub(crate) async fn list(
+    State(app): State<Arc<App>>,
+    query: QueryParams,
+) -> Result<Json<ListResponse<KeyView>>, ApiError> {
+    let page = page::parse_page(&query.0, |text| KeyId::new(text).ok())?;
+    Ok(Json(ListResponse::from_page(app.store.list_keys(&page).await?, KeyView::from)))
 }
 
-/// Makes a key. Its secret is in this answer and nowhere else.
+/// Creates an API key.
+///
+/// Only this response contains the secret.
 #[utoipa::path(
     post,
     path = "/admin/keys",
     tag = "admin",
     operation_id = "createKey",
-    request_body = KeyRequest,
-    responses((status = 201, description = "The key.", body = KeyMade)),
+    request_body = CreateKeyRequest,
+    responses((status = 201, description = "The key with its secret.", body = CreateKeyResponse)),
 )]
 pub(crate) async fn create(
     State(app): State<Arc<App>>,
     body: JsonBody,
-) -> Result<(StatusCode, Json<KeyMade>), ApiError> {
-    let wanted = key::read(body.as_str()?, Timestamp::now())?;
-    Ok((StatusCode::CREATED, Json(make(&*app.store, wanted, BearerKey::generate).await?)))
+) -> Result<(StatusCode, Json<CreateKeyResponse>), ApiError> {
+    let spec = key::parse_key(body.as_str()?, Timestamp::now())?;
+    Ok((StatusCode::CREATED, Json(create_key(&*app.store, spec, BearerKey::generate).await?)))
 }
 
-// An id that somebody has already is drawn again.
-async fn make(store: &dyn Store, wanted: Wanted, draw: impl Fn() -> BearerKey) -> Result<KeyMade, StoreError> {
-    let mut draws = 0;
+// Tries another id if the first is taken.
+async fn create_key(
+    store: &dyn Store,
+    spec: KeySpec,
+    generate: impl Fn() -> BearerKey,
+) -> Result<CreateKeyResponse, StoreError> {
+    let mut tries = 0;
     loop {
-        let shown = draw();
+        let secret = generate();
         let key = NewKey {
-            id: shown.id.clone(),
-            digest: shown.digest(),
-            name: wanted.name.clone(),
-            role: wanted.role,
-            tenant: wanted.tenant.clone(),
-            rate_limit: wanted.rate_limit,
-            expires_at: wanted.expires_at,
+            id: secret.id.clone(),
+            digest: secret.digest(),
+            name: spec.name.clone(),
+            role: spec.role,
+            tenant: spec.tenant.clone(),
+            rate_limit: spec.rate_limit,
+            expires_at: spec.expires_at,
         };
-        draws += 1;
+        tries += 1;
         match store.create_key(key).await {
-            Err(StoreError::KeyExists(_)) if draws < DRAWS => {}
-            made => return Ok(KeyMade { key: shown.reveal(), view: made?.into() }),
+            Err(StoreError::KeyExists(_)) if tries < MAX_TRIES => {}
+            created => return Ok(CreateKeyResponse { key: secret.reveal(), view: created?.into() }),
         }
     }
 }
 
-/// Takes a key back. Servers refuse it within two seconds.
+/// Revokes an API key.
+///
+/// All servers reject the key within two seconds.
 #[utoipa::path(
     delete,
     path = "/admin/keys/{keyId}",
     tag = "admin",
     operation_id = "revokeKey",
-    params(("keyId" = KeyText, Path, description = "The key's id.")),
-    responses((status = 204, description = "It is taken back."), (status = 404, response = NoSuchKey)),
+    params(("keyId" = KeyIdText, Path, description = "The key's id.")),
+    responses((status = 204, description = "The key is revoked."), (status = 404, response = KeyNotFound)),
 )]
 pub(crate) async fn revoke(State(app): State<Arc<App>>, PathParam(text): PathParam) -> Result<StatusCode, ApiError> {
-    let unknown = || ApiError::new(Code::KeyNotFound, "there is no such key");
-    let id = KeyId::new(&text).map_err(|_| unknown())?;
-    let known = app.store.revoke_key(&id).await?;
-    // Here it is refused at once.
+    let not_found = || ApiError::new(Code::KeyNotFound, "there is no such key");
+    let id = KeyId::new(&text).map_err(|_| not_found())?;
+    let exists = app.store.revoke_key(&id).await?;
+    // This server rejects the key at once.
     app.authenticator.forget(&id);
-    match known {
+    match exists {
         true => Ok(StatusCode::NO_CONTENT),
-        false => Err(unknown()),
+        false => Err(not_found()),
     }
 }
 
@@ -109,16 +120,16 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn an_id_that_somebody_has_is_drawn_again() {
+    async fn creation_tries_another_id_when_the_first_is_taken() {
         let store = MemoryStore::new();
-        let wanted = || key::read(r#"{"name": "n", "role": "client"}"#, Timestamp::now()).unwrap();
-        let taken = make(&store, wanted(), BearerKey::generate).await.unwrap().key;
+        let spec = || key::parse_key(r#"{"name": "n", "role": "client"}"#, Timestamp::now()).unwrap();
+        let taken = create_key(&store, spec(), BearerKey::generate).await.unwrap().key;
         let again = || BearerKey::parse(&taken).unwrap();
-        let drawn = RefCell::new(vec![BearerKey::generate(), again(), again()]);
-        let made = make(&store, wanted(), || drawn.borrow_mut().pop().unwrap()).await.unwrap();
-        assert_ne!(made.key, taken);
-        assert!(drawn.into_inner().is_empty());
-        let refused = make(&store, wanted(), again).await.map(drop);
-        assert!(matches!(refused, Err(StoreError::KeyExists(_))), "not for ever: {refused:?}");
+        let secrets = RefCell::new(vec![BearerKey::generate(), again(), again()]);
+        let created = create_key(&store, spec(), || secrets.borrow_mut().pop().unwrap()).await.unwrap();
+        assert_ne!(created.key, taken);
+        assert!(secrets.into_inner().is_empty());
+        let refused = create_key(&store, spec(), again).await.map(drop);
+        assert!(matches!(refused, Err(StoreError::KeyExists(_))), "the number of tries is bounded: {refused:?}");
     }
 }

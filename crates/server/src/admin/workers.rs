@@ -1,45 +1,57 @@
-//! `GET /admin/workers`
+//! `/admin/workers`: lists and drains workers.
 
 use std::sync::Arc;
 
-use axum::{Json, extract::State};
-use orchestrix_api::admin::{
-    page::{self, PartRequest},
-    worker::{LaneView, WorkerView, Workers},
+use axum::{Json, extract::State, http::StatusCode};
+use orchestrix_api::{
+    Code,
+    admin::{
+        page::{self, PageParams},
+        worker::{DrainResponse, LaneView, WorkerView, WorkersResponse},
+    },
+    schema::WorkerId,
 };
 use orchestrix_core::WorkerName;
-use orchestrix_store::{PageRequest, Store};
+use orchestrix_store::{Directive, PageRequest, Store};
 
-use crate::{App, api_error::ApiError, params::QueryParams};
+use crate::{
+    App,
+    api_error::ApiError,
+    openapi::problems::WorkerNotFound,
+    params::{PathParam, QueryParams},
+};
 
-/// Lanes that are looked at for jobs that nobody takes, and pages of workers that are looked at for it.
+/// The most lanes checked for missing workers.
 const MAX_LANES: usize = 1_000;
+/// The most pages of workers read for that check.
 const MAX_PAGES: usize = 100;
 
-/// Lists workers by name, and with the first of them the kinds of jobs that no living worker takes.
+/// Lists workers, ordered by name.
+///
+/// The first page also lists the lanes with claimable jobs that no live worker serves.
 #[utoipa::path(
     get,
     path = "/admin/workers",
     tag = "admin",
     operation_id = "listWorkers",
-    params(PartRequest),
-    responses((status = 200, description = "Workers by name.", body = Workers)),
+    params(PageParams),
+    responses((status = 200, description = "A page of workers.", body = WorkersResponse)),
 )]
-pub(crate) async fn workers(State(app): State<Arc<App>>, asked: QueryParams) -> Result<Json<Workers>, ApiError> {
-    let page = page::read(&asked.0, |text| WorkerName::new(text).ok())?;
+pub(crate) async fn list(State(app): State<Arc<App>>, query: QueryParams) -> Result<Json<WorkersResponse>, ApiError> {
+    let page = page::parse_page(&query.0, |text| WorkerName::new(text).ok())?;
     let unserved = match page.cursor {
-        None => unserved(&*app.store).await?,
+        None => unserved_lanes(&*app.store).await?,
         Some(_) => Vec::new(),
     };
-    let found = app.store.list_workers(&page).await?;
-    Ok(Json(Workers {
-        items: found.items.into_iter().map(WorkerView::from).collect(),
-        next_cursor: found.next.map(|name| name.to_string()),
+    let workers = app.store.list_workers(&page).await?;
+    Ok(Json(WorkersResponse {
+        items: workers.items.into_iter().map(WorkerView::from).collect(),
+        next_cursor: workers.next.map(|name| name.to_string()),
         unserved,
     }))
 }
 
-async fn unserved(store: &dyn Store) -> orchestrix_store::Result<Vec<LaneView>> {
+async fn unserved_lanes(store: &dyn Store) -> orchestrix_store::Result<Vec<LaneView>> {
     let lanes = store.claimable_lanes(MAX_LANES).await?;
     let mut lanes: Vec<LaneView> = lanes.into_iter().map(|(queue, job_type)| LaneView { queue, job_type }).collect();
     let mut page = PageRequest::first(PageRequest::<()>::MAX_LIMIT);
@@ -47,14 +59,43 @@ async fn unserved(store: &dyn Store) -> orchestrix_store::Result<Vec<LaneView>> 
         if lanes.is_empty() {
             return Ok(lanes);
         }
-        let found = store.list_workers(&page).await?;
-        let workers: Vec<WorkerView> = found.items.into_iter().map(WorkerView::from).collect();
-        lanes.retain(|lane| !workers.iter().any(|worker| worker.takes(&lane.queue, &lane.job_type)));
-        match found.next {
+        let workers = store.list_workers(&page).await?;
+        let views: Vec<WorkerView> = workers.items.into_iter().map(WorkerView::from).collect();
+        lanes.retain(|lane| !views.iter().any(|worker| worker.serves(&lane.queue, &lane.job_type)));
+        match workers.next {
             Some(cursor) => page.cursor = Some(cursor),
             None => return Ok(lanes),
         }
     }
-    // So many workers that one of the others may take them: nothing is known to be left out.
+    // The workers not read may serve the remaining lanes, so none is reported.
     Ok(Vec::new())
+}
+
+/// Drains a worker.
+///
+/// The worker claims no more jobs and exits when its running jobs are done.
+#[utoipa::path(
+    post,
+    path = "/admin/workers/{workerId}/drain",
+    tag = "admin",
+    operation_id = "drainWorker",
+    params(("workerId" = WorkerId, Path, description = "The worker's name.")),
+    responses(
+        (
+            status = 202, description = "The worker receives the directive with its next heartbeat.",
+            body = DrainResponse
+        ),
+        (status = 404, response = WorkerNotFound),
+    ),
+)]
+pub(crate) async fn drain(
+    State(app): State<Arc<App>>,
+    PathParam(text): PathParam,
+) -> Result<(StatusCode, Json<DrainResponse>), ApiError> {
+    let not_found = || ApiError::new(Code::WorkerNotFound, "there is no such worker");
+    let worker_id = WorkerName::new(&text).map_err(|_| not_found())?;
+    if !app.store.direct_worker(&worker_id, Directive::Drain).await? {
+        return Err(not_found());
+    }
+    Ok((StatusCode::ACCEPTED, Json(DrainResponse { worker_id, directive: Directive::Drain.as_str().into() })))
 }

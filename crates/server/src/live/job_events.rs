@@ -24,8 +24,8 @@ use tokio::time::{Interval, interval};
 
 use super::subscription_quota::SubscriptionPermit;
 use crate::{
-    App, admission::AdmissionPermit, api_error::ApiError, auth::principal::Principal, jobs::id,
-    openapi::problems::NoSuchJob, params::PathParam, watcher::StatusWatch,
+    App, admission::AdmissionPermit, api_error::ApiError, auth::principal::Principal, jobs::parse_id,
+    openapi::problems::JobNotFound, params::PathParam, watcher::StatusWatch,
 };
 
 /// How often the progress and the log of a running job are read.
@@ -59,7 +59,7 @@ const LAST_EVENT_ID: &str = "last-event-id";
                 (`percent`, `message`) and `log` (`seq`, `at`, `level`, `message`). The stream ends after the job's \
                 last log line and its final status, or when the key is revoked or expires.",
         ),
-        (status = 404, response = NoSuchJob),
+        (status = 404, response = JobNotFound),
     ),
 )]
 pub(crate) async fn events(
@@ -70,7 +70,7 @@ pub(crate) async fn events(
     Extension(admission): Extension<AdmissionPermit>,
 ) -> Result<Response, ApiError> {
     let last_seq = last_event_id(&headers)?;
-    let id = id(&text)?;
+    let id = parse_id(&text)?;
     let permit = app.subscription_quota.acquire(&caller)?;
     let job = app.reader.find(id).await?;
     if !caller.may_see(&job.tenant) {

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::subscriber::MAX_JOBS;
-use crate::jobs::id;
+use crate::jobs::parse_id;
 
 /// The longest message of a client, in bytes.
 pub(super) const MAX_MESSAGE_BYTES: usize = 64 * 1024;
@@ -61,7 +61,7 @@ pub(super) fn parse(text: &str) -> Result<ClientMessage, (Code, String)> {
         let RawSubscription { jobs, queues, all, since } = raw.unwrap_or_default();
         let mut ids = Vec::with_capacity(jobs.len());
         for text in jobs {
-            match id(&text) {
+            match parse_id(&text) {
                 Ok(id) => ids.push(id),
                 Err(_) => malformed_ids.push(text),
             }

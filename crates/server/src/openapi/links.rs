@@ -1,26 +1,26 @@
-//! Where an answer leads: which operations take what it holds.
+//! OpenAPI links: which operations accept a value of a response.
 
 use serde_json::{Map, Value, json};
 
-struct Lead {
+struct ResponseLinks {
     from: &'static str,
-    /// The parameter that the operations take, and where it is found.
+    /// The parameter of the linked operations, and the expression of its value.
     parameter: (&'static str, &'static str),
     to: &'static [&'static str],
 }
 
-const LEADS: [Lead; 4] = [
-    Lead {
+const LINKS: [ResponseLinks; 4] = [
+    ResponseLinks {
         from: "createJob",
         parameter: ("jobId", "$response.body#/jobId"),
         to: &["getJob", "getResult", "cancelJob", "releaseJob"],
     },
-    Lead {
+    ResponseLinks {
         from: "beginOperation",
         parameter: ("id", "$response.body#/operationId"),
         to: &["getOperation", "abortOperation"],
     },
-    Lead {
+    ResponseLinks {
         from: "putSchedule",
         parameter: ("name", "$response.body#/name"),
         to: &[
@@ -34,26 +34,26 @@ const LEADS: [Lead; 4] = [
             "listOccurrences",
         ],
     },
-    Lead {
+    ResponseLinks {
         from: "leaseJobs",
         parameter: ("leaseToken", "$response.body#/leases/0/leaseToken"),
-        to: &["completeLease", "failLease", "snoozeLease", "releaseLease", "tellProgress", "appendLogs"],
+        to: &["completeLease", "failLease", "snoozeLease", "releaseLease", "reportProgress", "appendLogs"],
     },
 ];
 
-/// Adds the links to what is answered when all is well.
-pub(super) fn complete(document: &mut Value) {
+/// Adds the links to the success responses.
+pub(super) fn add_links(document: &mut Value) {
     for (_, _, operation) in super::operations(document) {
-        let Some(lead) = LEADS.iter().find(|lead| operation["operationId"] == lead.from) else { continue };
-        let (name, place) = lead.parameter;
-        let links: Map<String, Value> = lead
+        let Some(source) = LINKS.iter().find(|source| operation["operationId"] == source.from) else { continue };
+        let (name, expression) = source.parameter;
+        let links: Map<String, Value> = source
             .to
             .iter()
-            .map(|to| ((*to).to_owned(), json!({"operationId": to, "parameters": {name: place}})))
+            .map(|to| ((*to).to_owned(), json!({"operationId": to, "parameters": {name: expression}})))
             .collect();
-        let answers = operation["responses"].as_object_mut().into_iter().flatten();
-        for (_, answer) in answers.filter(|(status, _)| status.starts_with('2')) {
-            answer["links"] = json!(links);
+        let responses = operation["responses"].as_object_mut().into_iter().flatten();
+        for (_, response) in responses.filter(|(status, _)| status.starts_with('2')) {
+            response["links"] = json!(links);
         }
     }
 }

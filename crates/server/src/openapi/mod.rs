@@ -1,14 +1,14 @@
-//! The description of the API, OpenAPI 3.1, made of what stands beside the handlers and the types.
+//! The OpenAPI 3.1 document, generated from the handlers and the API types.
 //!
-//! Handlers say what is their own: what they take, what they answer when all is well, and which problems only they know.
-//! What follows from how every request is treated is added here, once: see [`problems`], [`requests`] and [`links`].
-//! What they take is held against what is sent: see [`takes`].
+//! A handler documents its own input, success responses and errors. This module adds what all handlers share: common
+//! errors ([`problems`]), constraints between fields ([`schemas`]) and links ([`links`]).
+//! The middleware rejects input that the document does not list: see [`accepted_input`].
 
-pub(crate) mod docs;
+pub(crate) mod accepted_input;
+pub(crate) mod docs_page;
 mod links;
 pub(crate) mod problems;
-mod requests;
-pub(crate) mod takes;
+mod schemas;
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use axum::{
 };
 use orchestrix_api::{
     Problem,
-    schema::{AuditText, KeyText, States, Token},
+    schema::{AuditText, JobStates, KeyIdText, Token},
 };
 use serde_json::{Map, Value, json};
 use utoipa::OpenApi;
@@ -29,68 +29,70 @@ use crate::{
     App,
     route_policy::{AllowedRoles, route_policy},
 };
+use accepted_input::OperationIndex;
 use problems::{
-    Away, Fault, Finished, Invalid, InvalidOrReused, Lost, Malformed, NoKey, NoResult, NoSuchJob, NoSuchKey,
-    NoSuchOperation, NoSuchQueue, NoSuchSchedule, NoSuchWorker, NotForYou, NotJson, NotKept, NotRetryable, Shares,
-    TooLarge, TooMany, TooManyAtOnce,
+    CommonErrors, Forbidden, InternalError, Invalid, InvalidOrKeyReused, JobFinished, JobNotFound, KeyNotFound,
+    LeaseLost, Malformed, NoMetrics, NoResult, NotRetryable, OperationNotFound, QueueNotFound, RateLimited,
+    ScheduleNotFound, TooLarge, TooManyOperations, Unauthenticated, Unavailable, UnsupportedMediaType, WorkerNotFound,
 };
-use takes::Operations;
 
-/// Requests that are about the server itself; they pass the gate by.
+/// The tag of requests about the server itself, which bypass admission.
 pub(crate) const OPERATIONS: &str = "operations";
 
-/// What is said before any operation.
+/// The parts of the document outside the operations.
 #[derive(OpenApi)]
 #[openapi(
     info(
         title = "Orchestrix",
-        description = "Work done later, surely, and visibly. JSON is camelCase, times are RFC 3339 in UTC, durations are seconds. In a \
-            request a field that is null is one that is left out, and a field or a parameter that nobody knows is a mistake; where no body \
-            is described, `{}` may be sent. Every answer carries \
-            `x-request-id`: the one that the request came with, if it is 1 to 128 visible ASCII characters, or one of its own. Whatever \
-            goes wrong is told as a problem (RFC 9457) with a `code` that never changes.",
+        description = "Distributed job orchestration. JSON is camelCase, times are RFC 3339 in UTC, durations are numbers \
+            of seconds. In a request, `null` means absent, and an unknown field or parameter is an error. An operation \
+            without a documented body accepts `{}`. Every response has an `x-request-id` header: the id of the \
+            request if it is 1 to 128 visible ASCII characters, or a generated one. Errors are RFC 9457 problems with \
+            a stable `code`.",
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
     ),
     tags(
-        (name = "jobs", description = "Recording jobs and following them."),
-        (name = "schedules", description = "Jobs that are created again and again."),
-        (name = "workers", description = "Working on jobs, in any language."),
-        (name = "admin", description = "For operators: all of a job, and what can be done about it."),
-        (name = "operations", description = "The server itself."),
+        (name = "jobs", description = "Enqueue jobs and follow their status."),
+        (name = "schedules", description = "Enqueue jobs on a recurring schedule."),
+        (name = "workers", description = "Run jobs, in any language."),
+        (name = "admin", description = "Inspect and operate the system."),
+        (name = "operations", description = "Health, metrics and documentation of the server."),
     ),
     components(
-        schemas(AuditText, KeyText, Problem, States, Token),
+        schemas(AuditText, JobStates, KeyIdText, Problem, Token),
         responses(
-            Away, Fault, Finished, Invalid, InvalidOrReused, Lost, Malformed, NoKey, NoResult, NoSuchJob, NoSuchKey, NoSuchOperation,
-            NoSuchQueue, NoSuchSchedule, NoSuchWorker, NotForYou, NotJson, NotKept, NotRetryable, TooLarge, TooMany, TooManyAtOnce
+            Forbidden, InternalError, Invalid, InvalidOrKeyReused, JobFinished, JobNotFound, KeyNotFound, LeaseLost,
+            Malformed, NoMetrics, NoResult, NotRetryable, OperationNotFound, QueueNotFound, RateLimited,
+            ScheduleNotFound, TooLarge, TooManyOperations, Unauthenticated, Unavailable, UnsupportedMediaType,
+            WorkerNotFound
         ),
     ),
 )]
 pub(crate) struct Api;
 
-/// The description as it is served.
+/// The document as it is served.
 pub(crate) struct Document {
     text: Bytes,
-    pub(crate) operations: Operations,
+    pub(crate) operations: OperationIndex,
 }
 
 impl Document {
-    /// Completes what the routes say of themselves.
-    pub(crate) fn of(api: &utoipa::openapi::OpenApi) -> Self {
-        let mut document = serde_json::to_value(api).expect("a description has string keys only");
+    /// Completes the document that the routes generate.
+    pub(crate) fn new(api: &utoipa::openapi::OpenApi) -> Self {
+        let mut document = serde_json::to_value(api).expect("an OpenAPI document serializes to JSON");
         complete(&mut document);
-        let operations = Operations::of(&mut document);
+        let operations = OperationIndex::new(&mut document);
         Self { text: document.to_string().into(), operations }
     }
 }
 
-/// Describes the API: this document.
+/// Retrieves the OpenAPI document of this API.
 #[utoipa::path(
     get,
     path = "/openapi.json",
     tag = OPERATIONS,
     operation_id = "getDescription",
-    responses((status = 200, description = "The description, OpenAPI 3.1.", body = serde_json::Value)),
+    responses((status = 200, description = "The OpenAPI 3.1 document.", body = serde_json::Value)),
 )]
 pub(crate) async fn openapi(State(app): State<Arc<App>>) -> impl IntoResponse {
     let document = app.document.get().map_or_else(Bytes::new, |document| document.text.clone());
@@ -99,55 +101,59 @@ pub(crate) async fn openapi(State(app): State<Arc<App>>) -> impl IntoResponse {
 
 fn complete(document: &mut Value) {
     let components = &mut document["components"];
-    components["responses"] = Value::Object(problems::described());
+    components["responses"] = Value::Object(problems::responses());
     components["headers"] = json!({
         "x-request-id": {
-            "description": "The id of the request, to be found in the logs.",
+            "description": "The request id, which also appears in the server's log.",
             "required": true,
             "schema": {"type": "string", "minLength": 1, "maxLength": 128},
         },
         "Retry-After": {
-            "description": "After how many seconds to try again.",
+            "description": "The number of seconds to wait before retrying.",
             "required": true,
             "schema": {"type": "integer", "minimum": 0},
         },
     });
-    requests::complete(document);
-    links::complete(document);
-    components_of_keys(document);
+    schemas::complete(document);
+    links::add_links(document);
+    add_security_scheme(document);
     for (path, method, operation) in operations(document) {
         let needs_key = needs_key(path, method);
         if needs_key {
             operation.insert("security".into(), json!([{"key": []}]));
         }
-        let shares = Shares {
+        let common = CommonErrors {
             needs_key,
-            worked_on: operation["tags"] != json!([OPERATIONS]),
+            admitted: operation["tags"] != json!([OPERATIONS]),
             may_have_body: matches!(method.as_str(), "post" | "put" | "delete"),
         };
-        let Some(answers) = operation["responses"].as_object_mut() else { continue };
-        for (status, name) in problems::shared(shares) {
-            let answer = || json!({"$ref": format!("#/components/responses/{name}")});
-            answers.entry(status.as_str()).or_insert_with(answer);
+        let Some(responses) = operation["responses"].as_object_mut() else { continue };
+        for (status, name) in problems::common(common) {
+            let reference = || json!({"$ref": format!("#/components/responses/{name}")});
+            responses.entry(status.as_str()).or_insert_with(reference);
         }
-        answers.values_mut().for_each(add_request_id);
+        responses.values_mut().for_each(add_request_id);
     }
     let problems = document["components"]["responses"].as_object_mut();
     problems.into_iter().flat_map(Map::values_mut).for_each(add_request_id);
 }
 
-// A server that was told to answer whoever asks needs none.
+// Documents the default. A server started with `--no-auth` requires no key.
 fn needs_key(path: &str, method: &str) -> bool {
     route_policy(&self::method(method), Some(path)).roles != AllowedRoles::Public
 }
 
-fn method(word: &str) -> Method {
-    Method::from_bytes(word.to_ascii_uppercase().as_bytes()).unwrap_or_default()
+fn method(name: &str) -> Method {
+    Method::from_bytes(name.to_ascii_uppercase().as_bytes()).unwrap_or_default()
 }
 
-fn components_of_keys(document: &mut Value) {
+fn add_security_scheme(document: &mut Value) {
     document["components"]["securitySchemes"] = json!({
-        "key": {"type": "http", "scheme": "bearer", "description": "An API key. A server that was started with `--no-auth` asks for none."},
+        "key": {
+            "type": "http",
+            "scheme": "bearer",
+            "description": "An API key. A server started with `--no-auth` requires none.",
+        },
     });
 }
 
@@ -159,9 +165,9 @@ fn operations(document: &mut Value) -> impl Iterator<Item = (&String, &String, &
     })
 }
 
-// What a reference points to is dealt with where it lies.
-fn add_request_id(answer: &mut Value) {
-    if answer.get("$ref").is_none() {
-        answer["headers"]["x-request-id"] = json!({"$ref": "#/components/headers/x-request-id"});
+// Adds the header to inline responses. A referenced response gets it in the components.
+fn add_request_id(response: &mut Value) {
+    if response.get("$ref").is_none() {
+        response["headers"]["x-request-id"] = json!({"$ref": "#/components/headers/x-request-id"});
     }
 }

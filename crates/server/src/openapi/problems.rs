@@ -1,4 +1,4 @@
-//! Problems as they are described: an answer for each set of codes that may come with one status.
+//! Error responses of the OpenAPI document: one for each set of codes that share a status.
 
 use axum::http::StatusCode;
 use orchestrix_api::Code;
@@ -14,7 +14,7 @@ macro_rules! problems {
             $(#[doc = $doc])+
             pub(crate) struct $name;
 
-            // What is in it is written by `described`: the builder knows nothing of constants.
+            // `responses` fills in the content, because the builder does not support constants.
             impl<'r> ToResponse<'r> for $name {
                 fn response() -> (&'r str, RefOr<Response>) {
                     (stringify!($name), ResponseBuilder::new().build().into())
@@ -28,70 +28,71 @@ macro_rules! problems {
 }
 
 problems! {
-    /// The request cannot be read.
+    /// The request is malformed.
     Malformed = [MalformedRequest];
-    /// The body, or the payload, the result or the checkpoint in it, is over its limit.
+    /// The body, or a payload, result or checkpoint in it, exceeds its size limit.
     TooLarge = [PayloadTooLarge];
-    /// The body is not said to be JSON.
-    NotJson = [UnsupportedMediaType];
-    /// Fields break rules; all of them are named.
+    /// The content type of the body is not JSON.
+    UnsupportedMediaType = [UnsupportedMediaType];
+    /// One or more fields are invalid. `errors` lists them all.
     Invalid = [ValidationFailed];
-    /// Fields break rules; all of them are named. Or the key was used for a different request, whose job is named.
-    InvalidOrReused = [ValidationFailed, IdempotencyKeyReused];
-    /// No key is shown, or one that is not known here, has expired or was revoked.
-    NoKey = [Unauthenticated];
-    /// The key does not allow this, or another tenant is named. Where there are no keys: the request names another host than the server's address, or
-    /// comes from a page of another place.
-    NotForYou = [Forbidden];
-    /// This server keeps none.
-    NotKept = [NotFound];
-    /// There is no such job.
-    NoSuchJob = [JobNotFound];
-    /// There is no such key.
-    NoSuchKey = [KeyNotFound];
-    /// There is no such schedule.
-    NoSuchSchedule = [ScheduleNotFound];
-    /// There is no such operation.
-    NoSuchOperation = [OperationNotFound];
-    /// There is no such worker.
-    NoSuchWorker = [WorkerNotFound];
-    /// As many operations are under way as may be: wait for one to end, or abort one.
-    TooManyAtOnce = [TooManyOperations];
-    /// The job has no result: it is not over, or it failed, or it was cancelled.
+    /// One or more fields are invalid, or the idempotency key was used for a different request.
+    /// In that case `jobId` is the job of that request.
+    InvalidOrKeyReused = [ValidationFailed, IdempotencyKeyReused];
+    /// The API key is missing, unknown, expired or revoked.
+    Unauthenticated = [Unauthenticated];
+    /// The API key does not permit this request, or the request names another tenant.
+    /// On a server without keys: the `Host` is not the server's address, or the `Origin` is another site.
+    Forbidden = [Forbidden];
+    /// This server does not provide metrics.
+    NoMetrics = [NotFound];
+    /// The job does not exist.
+    JobNotFound = [JobNotFound];
+    /// The API key does not exist.
+    KeyNotFound = [KeyNotFound];
+    /// The schedule does not exist.
+    ScheduleNotFound = [ScheduleNotFound];
+    /// The operation does not exist.
+    OperationNotFound = [OperationNotFound];
+    /// The worker does not exist.
+    WorkerNotFound = [WorkerNotFound];
+    /// The limit of concurrent operations is reached. Wait for one to finish, or abort one.
+    TooManyOperations = [TooManyOperations];
+    /// The job has no result: it has not finished, it failed, or it was cancelled.
     NoResult = [NotFinished, JobFailed, JobCancelled];
-    /// The job is over.
-    Finished = [JobFinished];
-    /// The job completed, or it is not over: only dead and cancelled ones can be retried.
+    /// The job has finished.
+    JobFinished = [JobFinished];
+    /// The job completed or has not finished. Only dead and cancelled jobs can be retried.
     NotRetryable = [JobFinished, NotFinished];
-    /// No queue can be called so.
-    NoSuchQueue = [NotFound];
-    /// The token does not own its job any more; nothing was changed.
-    Lost = [LeaseLost];
-    /// More requests come than can be answered; try again.
-    TooMany = [RateLimited];
-    /// A fault of ours; the log says what.
-    Fault = [Internal];
-    /// The database is away or too slow; try again.
-    Away = [Unavailable];
+    /// The name is not a valid queue name.
+    QueueNotFound = [NotFound];
+    /// The lease token no longer owns the job. Nothing was changed.
+    LeaseLost = [LeaseLost];
+    /// Too many requests. Retry after the delay in `Retry-After`.
+    RateLimited = [RateLimited];
+    /// An internal error. The server log has the details.
+    InternalError = [Internal];
+    /// The database is unavailable. Retry after the delay in `Retry-After`.
+    Unavailable = [Unavailable];
 }
 
-/// Every problem as `components.responses` has it.
-pub(super) fn described() -> Map<String, Value> {
+/// All error responses, for `components.responses`.
+pub(super) fn responses() -> Map<String, Value> {
     ALL.iter().map(|(name, doc, codes)| ((*name).to_owned(), response(doc, codes))).collect()
 }
 
 fn response(doc: &[&str], codes: &[Code]) -> Value {
     let text = doc.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ");
     let status = codes[0].status();
-    let words: Vec<String> = codes.iter().map(|code| code.as_str()).collect();
-    let only = json!({
+    let names: Vec<String> = codes.iter().map(|code| code.as_str()).collect();
+    let constraints = json!({
         "type": "object",
-        "properties": {"status": {"const": status}, "code": {"enum": words}},
+        "properties": {"status": {"const": status}, "code": {"enum": names}},
     });
     let mut response = json!({
         "description": text,
         "content": {
-            "application/problem+json": {"schema": {"allOf": [{"$ref": "#/components/schemas/Problem"}, only]}},
+            "application/problem+json": {"schema": {"allOf": [{"$ref": "#/components/schemas/Problem"}, constraints]}},
         },
     });
     if matches!(status, 429 | 503) {
@@ -100,37 +101,38 @@ fn response(doc: &[&str], codes: &[Code]) -> Value {
     response
 }
 
-/// What an operation shares with others.
+/// Properties of an operation that determine its common error responses.
 #[derive(Clone, Copy)]
-pub(super) struct Shares {
+pub(super) struct CommonErrors {
     pub(super) needs_key: bool,
-    pub(super) worked_on: bool,
+    /// Whether the middleware parses the request and admits it. False for requests about the server itself.
+    pub(super) admitted: bool,
     pub(super) may_have_body: bool,
 }
 
-/// What an operation may answer beside what its handler says.
-pub(super) fn shared(shares: Shares) -> Vec<(StatusCode, &'static str)> {
-    let mut answers = vec![(StatusCode::FORBIDDEN, "NotForYou")];
-    if shares.needs_key {
-        answers.push((StatusCode::UNAUTHORIZED, "NoKey"));
+/// The error responses that follow from the middleware rather than from the handler.
+pub(super) fn common(operation: CommonErrors) -> Vec<(StatusCode, &'static str)> {
+    let mut responses = vec![(StatusCode::FORBIDDEN, "Forbidden")];
+    if operation.needs_key {
+        responses.push((StatusCode::UNAUTHORIZED, "Unauthenticated"));
     }
-    // Whatever comes as a body is taken in: where none is described it must say nothing.
-    if shares.may_have_body {
-        answers.push((StatusCode::PAYLOAD_TOO_LARGE, "TooLarge"));
-        answers.push((StatusCode::UNSUPPORTED_MEDIA_TYPE, "NotJson"));
+    // The middleware reads every body. An operation without a documented body accepts an empty object only.
+    if operation.may_have_body {
+        responses.push((StatusCode::PAYLOAD_TOO_LARGE, "TooLarge"));
+        responses.push((StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType"));
     }
-    if shares.worked_on {
-        // Whatever is asked behind the question mark, where nothing is described, too.
-        answers.push((StatusCode::BAD_REQUEST, "Malformed"));
-        answers.push((StatusCode::UNPROCESSABLE_ENTITY, "Invalid"));
+    if operation.admitted {
+        // The middleware also rejects undocumented query parameters.
+        responses.push((StatusCode::BAD_REQUEST, "Malformed"));
+        responses.push((StatusCode::UNPROCESSABLE_ENTITY, "Invalid"));
     }
-    // A key is looked up, or more than that.
-    if shares.needs_key || shares.worked_on {
-        answers.push((StatusCode::TOO_MANY_REQUESTS, "TooMany"));
-        answers.push((StatusCode::INTERNAL_SERVER_ERROR, "Fault"));
-        answers.push((StatusCode::SERVICE_UNAVAILABLE, "Away"));
+    // The key lookup or the handler uses the store.
+    if operation.needs_key || operation.admitted {
+        responses.push((StatusCode::TOO_MANY_REQUESTS, "RateLimited"));
+        responses.push((StatusCode::INTERNAL_SERVER_ERROR, "InternalError"));
+        responses.push((StatusCode::SERVICE_UNAVAILABLE, "Unavailable"));
     }
-    answers
+    responses
 }
 
 #[cfg(test)]
@@ -138,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_codes_of_one_answer_have_one_status() {
+    fn the_codes_of_one_response_share_a_status() {
         for (name, _, codes) in ALL {
             assert!(codes.iter().all(|code| code.status() == codes[0].status()), "{name}");
         }

@@ -4,7 +4,7 @@ use std::{collections::HashSet, sync::Arc};
 
 use axum::{Json, extract::State, http::StatusCode};
 use orchestrix_api::{
-    schedule::{self, BackfillRequest, Backfilled, OccurrenceView},
+    schedule::{self, BackfillRequest, BackfillResponse, OccurrenceView},
     schema::ScheduleId,
 };
 use orchestrix_core::{
@@ -13,13 +13,15 @@ use orchestrix_core::{
 };
 use orchestrix_store::{Backfill, Occurrence, PageRequest, Schedule, StoreError};
 
-use super::{find, name, unfinished};
+use super::{find, parse_name, unfinished_jobs};
 use crate::{
-    App, api_error::ApiError, auth::principal::Principal, body::JsonBody, openapi::problems::NoSuchSchedule,
+    App, api_error::ApiError, auth::principal::Principal, body::JsonBody, openapi::problems::ScheduleNotFound,
     params::PathParam,
 };
 
-/// Creates jobs for times that have passed, or says which it would create.
+/// Enqueues jobs for past times of a schedule.
+///
+/// Times that have already fired are skipped. With `dryRun`, returns the plan and enqueues nothing.
 #[utoipa::path(
     post,
     path = "/schedules/{name}/backfill",
@@ -28,9 +30,9 @@ use crate::{
     params(("name" = ScheduleId, Path, description = "The schedule's name.")),
     request_body = BackfillRequest,
     responses(
-        (status = 200, description = "What would be done: nothing was.", body = Backfilled),
-        (status = 202, description = "The jobs are durable.", body = Backfilled),
-        (status = 404, response = NoSuchSchedule),
+        (status = 200, description = "The plan of a dry run.", body = BackfillResponse),
+        (status = 202, description = "The jobs are durable.", body = BackfillResponse),
+        (status = 404, response = ScheduleNotFound),
     ),
 )]
 pub(crate) async fn backfill(
@@ -38,25 +40,25 @@ pub(crate) async fn backfill(
     caller: Principal,
     PathParam(text): PathParam,
     body: JsonBody,
-) -> Result<(StatusCode, Json<Backfilled>), ApiError> {
-    let name = name(&text)?;
-    let (range, dry_run) = schedule::read_backfill(body.as_str()?)?;
+) -> Result<(StatusCode, Json<BackfillResponse>), ApiError> {
+    let name = parse_name(&text)?;
+    let (range, dry_run) = schedule::parse_backfill(body.as_str()?)?;
     let schedule = find(&app, &caller, &name).await?;
     let overlap = range.overlap.unwrap_or(schedule.definition.overlap);
     let planned = plan(&app, &caller, &schedule, &range, overlap).await?;
     let (status, fired, items) = match dry_run {
         true => {
-            let fired = planned.iter().filter(|line| line.outcome == OccurrenceOutcome::Fired).count();
+            let fired = planned.iter().filter(|occurrence| occurrence.outcome == OccurrenceOutcome::Fired).count();
             let items = planned.iter().cloned().map(OccurrenceView::from).collect();
             (StatusCode::OK, fired, Some(items))
         }
         false => (StatusCode::ACCEPTED, app.store.backfill_schedule(caller.tenant(), &name, &range).await?, None),
     };
     let skipped = planned.len().saturating_sub(fired);
-    Ok((status, Json(Backfilled { overlap, fired, skipped, dry_run, items })))
+    Ok((status, Json(BackfillResponse { overlap, fired, skipped, dry_run, items })))
 }
 
-// What the store would decide now; it decides anew when it is asked to.
+// Predicts the store's decision. The store decides again when it runs the backfill.
 async fn plan(
     app: &App,
     caller: &Principal,
@@ -66,30 +68,30 @@ async fn plan(
 ) -> Result<Vec<Occurrence>, ApiError> {
     let now = Timestamp::now();
     let mut times = range.until_now(now).map_err(StoreError::from)?.times(schedule).map_err(StoreError::from)?;
-    let fired = fired(app, caller, schedule, range).await?;
+    let fired = fired_times(app, caller, schedule, range).await?;
     times.retain(|time| !fired.contains(time));
-    let unfinished = unfinished(app, schedule).await?;
+    let unfinished = unfinished_jobs(app, schedule).await?;
     Ok(schedule.backfill(&times, overlap, &unfinished, now).lines)
 }
 
-// As many lines as a range may hold times, and as many again for what was done by hand in between.
-async fn fired(
+// Reads at most twice as many occurrences as a range may have: manual triggers add some between the scheduled ones.
+async fn fired_times(
     app: &App,
     caller: &Principal,
     schedule: &Schedule,
     range: &Backfill,
 ) -> Result<HashSet<Timestamp>, ApiError> {
-    let most = 2 * Backfill::MAX / PageRequest::<()>::MAX_LIMIT;
-    let mut fired = HashSet::new();
+    let max_pages = 2 * Backfill::MAX / PageRequest::<()>::MAX_LIMIT;
+    let mut times = HashSet::new();
     let mut page = PageRequest::after(range.to, PageRequest::<()>::MAX_LIMIT);
-    for _ in 0..most {
-        let found = app.store.list_occurrences(caller.tenant(), &schedule.definition.name, &page).await?;
-        let lines = found.items.iter().filter(|line| line.outcome == OccurrenceOutcome::Fired);
-        fired.extend(lines.map(|line| line.nominal));
-        match found.next {
+    for _ in 0..max_pages {
+        let occurrences = app.store.list_occurrences(caller.tenant(), &schedule.definition.name, &page).await?;
+        let fired = occurrences.items.iter().filter(|occurrence| occurrence.outcome == OccurrenceOutcome::Fired);
+        times.extend(fired.map(|occurrence| occurrence.nominal));
+        match occurrences.next {
             Some(cursor) if cursor >= range.from => page.cursor = Some(cursor),
             _ => break,
         }
     }
-    Ok(fired)
+    Ok(times)
 }

@@ -1,31 +1,31 @@
-//! Who may ask what: every route there is, by everybody there is, about their own and about others' things.
+//! Access control: every route, called by every role, on resources of its own tenant and of others.
 
+mod all_routes;
+mod dependencies;
 mod lists;
-mod parents;
 mod table;
-mod walk;
 
 use axum::http::StatusCode;
 use orchestrix_core::JobState;
 use orchestrix_store::{JobFilter, PageRequest};
 use serde_json::{Value, json};
 
-use crate::place::Place;
+use crate::test_server::TestServer;
 
 #[tokio::test]
-async fn who_is_bound_to_a_tenant_acts_in_it_alone() {
-    let place = Place::new();
-    let key = place.key("operator", Some("acme")).await;
+async fn a_key_bound_to_a_tenant_acts_in_that_tenant_only() {
+    let server = TestServer::new();
+    let key = server.create_key("operator", Some("acme")).await;
     let key = Some(key.as_str());
-    let dead = place.dead_job("other").await;
-    place.schedule("theirs", "other").await;
-    let all = async || {
-        let page = place.store.list_jobs(&JobFilter::default(), &PageRequest::first(1_000)).await.unwrap();
+    let dead = server.enqueue_dead_job("other").await;
+    server.create_schedule("theirs", "other").await;
+    let count_jobs = async || {
+        let page = server.store.list_jobs(&JobFilter::default(), &PageRequest::first(1_000)).await.unwrap();
         page.items.len()
     };
-    let before = all().await;
-    // Whatever names another is forbidden, and nothing of it is done.
-    for (what, body) in [
+    let before = count_jobs().await;
+    // A request that names another tenant is forbidden and has no effect.
+    for (request, body) in [
         ("POST /jobs", json!({"jobType": "t", "tenant": "other"})),
         ("POST /jobs", json!({"jobType": "t", "tenant": "default"})),
         ("POST /jobs/batch", json!({"jobs": [{"jobType": "t"}, {"jobType": "t", "tenant": "other"}]})),
@@ -36,55 +36,55 @@ async fn who_is_bound_to_a_tenant_acts_in_it_alone() {
         ("POST /admin/dlq/redrive", json!({"filter": {"tenant": "other"}})),
         ("POST /admin/jobs/bulk", json!({"action": "cancel", "filter": {"tenant": "other"}})),
     ] {
-        let (status, answer) = place.ask(what, key, &body).await;
+        let (status, response) = server.request(request, key, &body).await;
         assert_eq!(
-            (status, answer["code"].as_str()),
+            (status, response["code"].as_str()),
             (StatusCode::FORBIDDEN, Some("forbidden")),
-            "{what} {body}: {answer}"
+            "{request} {body}: {response}"
         );
     }
-    // A job of another is as unknown as one that never was.
+    // A job of another tenant is not found, like one that does not exist.
     let unknown = "0199d0a4-8f3e-7c21-9b1f-2f6a3e1c5d70";
-    let (status, answer) = place.ask("POST /admin/dlq/redrive", key, &json!({"jobIds": [dead, unknown]})).await;
-    assert_eq!(status, StatusCode::OK, "{answer}");
+    let (status, response) = server.request("POST /admin/dlq/redrive", key, &json!({"jobIds": [dead, unknown]})).await;
+    assert_eq!(status, StatusCode::OK, "{response}");
     let codes: Vec<&str> =
-        answer["refused"].as_array().unwrap().iter().map(|job| job["code"].as_str().unwrap()).collect();
-    assert_eq!((codes, &answer["retried"]), (vec!["job_not_found", "job_not_found"], &json!([])));
-    let (_, answer) = place.ask("POST /admin/dlq/redrive", key, &json!({"filter": {}})).await;
-    assert_eq!(answer["retried"], json!([]));
-    assert_eq!((all().await, place.state(&dead).await), (before, JobState::Dead));
-    // What names none is their own, and their own is all they see.
-    let (status, answer) = place.ask("POST /jobs", key, &json!({"jobType": "t"})).await;
-    assert_eq!(status, StatusCode::ACCEPTED, "{answer}");
-    let own = answer["jobId"].as_str().unwrap();
-    assert_eq!(place.store.job_summary(own.parse().unwrap()).await.unwrap().unwrap().tenant.as_str(), "acme");
-    let (status, _) = place.ask(&format!("GET /jobs/{own}"), key, &json!({})).await;
+        response["refused"].as_array().unwrap().iter().map(|job| job["code"].as_str().unwrap()).collect();
+    assert_eq!((codes, &response["retried"]), (vec!["job_not_found", "job_not_found"], &json!([])));
+    let (_, response) = server.request("POST /admin/dlq/redrive", key, &json!({"all": true})).await;
+    assert_eq!(response["retried"], json!([]));
+    assert_eq!((count_jobs().await, server.job_state(&dead).await), (before, JobState::Dead));
+    // A request without a tenant acts in the tenant of the key, and lists show that tenant only.
+    let (status, response) = server.request("POST /jobs", key, &json!({"jobType": "t"})).await;
+    assert_eq!(status, StatusCode::ACCEPTED, "{response}");
+    let own = response["jobId"].as_str().unwrap();
+    assert_eq!(server.store.job_summary(own.parse().unwrap()).await.unwrap().unwrap().tenant.as_str(), "acme");
+    let (status, _) = server.request(&format!("GET /jobs/{own}"), key, &json!({})).await;
     assert_eq!(status, StatusCode::OK);
     let body = json!({"jobType": "t", "dependsOn": [own], "tenant": "acme"});
-    assert_eq!(place.ask("POST /jobs", key, &body).await.0, StatusCode::ACCEPTED);
+    assert_eq!(server.request("POST /jobs", key, &body).await.0, StatusCode::ACCEPTED);
     let body = json!({"everySeconds": 60, "job": {"jobType": "t"}});
-    assert_eq!(place.ask("PUT /schedules/mine", key, &body).await.0, StatusCode::CREATED);
-    let (_, list) = place.ask("GET /admin/jobs", key, &json!({})).await;
+    assert_eq!(server.request("PUT /schedules/mine", key, &body).await.0, StatusCode::CREATED);
+    let (_, list) = server.request("GET /admin/jobs", key, &json!({})).await;
     assert!(
         list["items"].as_array().unwrap().iter().all(|job| job["tenant"] == "acme") && list["items"][1].is_object()
     );
-    // What they begin is done to their own alone, and what others began and did is not there.
+    // Bulk operations affect the tenant of the key only. Operations and audit entries of other tenants are hidden.
     let theirs = json!({"action": "cancel", "filter": {"state": "pending"}});
-    let other = place.key("operator", Some("other")).await;
-    let (status, answer) = place.ask("POST /admin/jobs/bulk", Some(&other), &theirs).await;
-    assert_eq!(status, StatusCode::ACCEPTED, "{answer}");
-    let id = answer["operationId"].as_str().unwrap();
-    let operation = place.store.operation(id.parse().unwrap()).await.unwrap().unwrap();
+    let other = server.create_key("operator", Some("other")).await;
+    let (status, response) = server.request("POST /admin/jobs/bulk", Some(&other), &theirs).await;
+    assert_eq!(status, StatusCode::ACCEPTED, "{response}");
+    let id = response["operationId"].as_str().unwrap();
+    let operation = server.store.operation(id.parse().unwrap()).await.unwrap().unwrap();
     assert_eq!(operation.filter.tenant.unwrap().as_str(), "other");
-    for what in [format!("GET /admin/operations/{id}"), format!("POST /admin/operations/{id}/abort")] {
-        assert_eq!(place.ask(&what, key, &json!({})).await.0, StatusCode::NOT_FOUND, "{what}");
-        assert_ne!(place.ask(&what, Some(&other), &json!({})).await.0, StatusCode::NOT_FOUND, "{what}");
+    for request in [format!("GET /admin/operations/{id}"), format!("POST /admin/operations/{id}/abort")] {
+        assert_eq!(server.request(&request, key, &json!({})).await.0, StatusCode::NOT_FOUND, "{request}");
+        assert_ne!(server.request(&request, Some(&other), &json!({})).await.0, StatusCode::NOT_FOUND, "{request}");
     }
-    assert_eq!(place.ask("GET /admin/operations", key, &json!({})).await.1["items"], json!([]));
-    let (_, list) = place.ask("GET /admin/audit", key, &json!({})).await;
+    assert_eq!(server.request("GET /admin/operations", key, &json!({})).await.1["items"], json!([]));
+    let (_, list) = server.request("GET /admin/audit", key, &json!({})).await;
     let own = |entry: &Value| entry["tenant"] == "acme" && entry["actor"].as_str().unwrap().starts_with("key:");
     assert!(list["items"].as_array().unwrap().iter().all(own) && list["items"][0].is_object(), "{list}");
-    let (_, list) = place.ask("GET /schedules", key, &json!({})).await;
+    let (_, list) = server.request("GET /schedules", key, &json!({})).await;
     let names: Vec<&str> = list["items"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["mine"]);
 }

@@ -1,164 +1,164 @@
-//! What goes into the audit: what operators do, by whichever route, and of what they send only what is worth keeping.
+//! Audit entries: which actions are recorded, and which request bodies.
 
 use orchestrix_store::{AuditEntry, AuditFilter, PageRequest};
 use serde_json::{Value, json};
 
-use crate::place::Place;
+use crate::test_server::TestServer;
 
-/// What is in the audit of what was done by keys, the first deed first.
-async fn deeds(place: &Place) -> Vec<AuditEntry> {
+/// The audit entries of API keys, oldest first.
+async fn entries_of_keys(server: &TestServer) -> Vec<AuditEntry> {
     let mut entries =
-        place.store.list_audit_entries(&AuditFilter::default(), &PageRequest::first(100)).await.unwrap().items;
+        server.store.list_audit_entries(&AuditFilter::default(), &PageRequest::first(100)).await.unwrap().items;
     entries.retain(|entry| entry.actor.starts_with("key:"));
     entries.sort_by_key(|entry| entry.seq);
     entries
 }
 
 #[tokio::test]
-async fn only_what_a_route_understands_and_names_is_kept() {
-    let place = Place::new();
-    let admin = place.key("admin", None).await;
-    let id = place.job("default").await;
-    place.schedule("s", "default").await;
+async fn only_valid_bodies_of_listed_routes_are_recorded() {
+    let server = TestServer::new();
+    let admin = server.create_key("admin", None).await;
+    let id = server.enqueue_job("default").await;
+    server.create_schedule("s", "default").await;
     let job = json!({"jobType": "t", "payload": "sesame"});
-    let kept = |body: Value| (body.clone(), Some(body));
-    let lost = |body: Value| (body, None);
+    let recorded = |body: Value| (body.clone(), Some(body));
+    let omitted = |body: Value| (body, None);
     let cases = [
-        // Worth keeping.
-        ("PUT /admin/queues/q", 200, kept(json!({"paused": true}))),
-        ("POST /admin/jobs/{id}/priority", 200, kept(json!({"priority": 5}))),
-        ("POST /admin/jobs/bulk", 202, kept(json!({"action": "cancel", "filter": {"queue": "q"}, "dryRun": true}))),
-        ("POST /admin/dlq/redrive", 200, kept(json!({"filter": {"queue": "q"}}))),
-        ("POST /admin/dlq/purge", 200, kept(json!({"olderThanSeconds": 60, "dryRun": true}))),
-        ("POST /admin/keys", 201, kept(json!({"name": "n", "role": "client"}))),
-        ("POST /schedules/s/pause", 200, kept(json!({"note": "until tomorrow"}))),
-        // A schedule has a payload in it.
-        ("PUT /schedules/s", 200, lost(json!({"everySeconds": 60, "job": job}))),
-        // Nobody knows what is in these.
-        ("PUT /admin/queues/q", 422, lost(json!({"paused": true, "payload": "sesame"}))),
-        ("POST /admin/jobs/{id}/priority", 422, lost(json!({"priority": "sesame"}))),
+        // Recorded.
+        ("PUT /admin/queues/q", 200, recorded(json!({"paused": true}))),
+        ("POST /admin/jobs/{id}/priority", 200, recorded(json!({"priority": 5}))),
+        ("POST /admin/jobs/bulk", 202, recorded(json!({"action": "cancel", "filter": {"queue": "q"}, "dryRun": true}))),
+        ("POST /admin/dlq/redrive", 200, recorded(json!({"filter": {"queue": "q"}}))),
+        ("POST /admin/dlq/purge", 200, recorded(json!({"olderThanSeconds": 60, "dryRun": true}))),
+        ("POST /admin/keys", 201, recorded(json!({"name": "n", "role": "client"}))),
+        ("POST /schedules/s/pause", 200, recorded(json!({"note": "until tomorrow"}))),
+        // A schedule contains a payload.
+        ("PUT /schedules/s", 200, omitted(json!({"everySeconds": 60, "job": job}))),
+        // Invalid bodies may contain anything.
+        ("PUT /admin/queues/q", 422, omitted(json!({"paused": true, "payload": "sesame"}))),
+        ("POST /admin/jobs/{id}/priority", 422, omitted(json!({"priority": "sesame"}))),
         (
             "POST /admin/jobs/bulk",
             422,
-            lost(json!({"action": "cancel", "filter": {"queue": "q", "payload": "sesame"}})),
+            omitted(json!({"action": "cancel", "filter": {"queue": "q", "payload": "sesame"}})),
         ),
-        ("POST /admin/dlq/redrive", 422, lost(json!({"jobIds": ["sesame"]}))),
-        ("POST /admin/keys", 422, lost(json!({"name": "n", "role": "client", "key": "sesame"}))),
-        ("POST /admin/jobs/{id}/cancel", 202, lost(json!({}))),
+        ("POST /admin/dlq/redrive", 422, omitted(json!({"jobIds": ["sesame"]}))),
+        ("POST /admin/keys", 422, omitted(json!({"name": "n", "role": "client", "key": "sesame"}))),
+        ("POST /admin/jobs/{id}/cancel", 202, omitted(json!({}))),
     ];
-    for (what, status, (body, _)) in &cases {
-        let (answered, answer) = place.ask(&what.replace("{id}", &id), Some(&admin), body).await;
-        assert_eq!(answered.as_u16(), *status, "{what} {body}: {answer}");
+    for (request, status, (body, _)) in &cases {
+        let (actual, response) = server.request(&request.replace("{id}", &id), Some(&admin), body).await;
+        assert_eq!(actual.as_u16(), *status, "{request} {body}: {response}");
     }
-    let entries = deeds(&place).await;
+    let entries = entries_of_keys(&server).await;
     assert_eq!(entries.len(), cases.len(), "{entries:#?}");
-    for ((what, status, (_, kept)), entry) in cases.iter().zip(&entries) {
-        let (method, path) = what.split_once(' ').unwrap();
-        assert!(entry.action.starts_with(&format!("{method} /")), "{what}: {entry:?}");
+    for ((request, status, (_, expected)), entry) in cases.iter().zip(&entries) {
+        let (method, path) = request.split_once(' ').unwrap();
+        assert!(entry.action.starts_with(&format!("{method} /")), "{request}: {entry:?}");
         assert_eq!(entry.target.as_ref(), Some(&path.replace("{id}", &id)));
-        assert!(entry.outcome.as_ref().unwrap().starts_with(&status.to_string()), "{what}: {entry:?}");
+        assert!(entry.outcome.as_ref().unwrap().starts_with(&status.to_string()), "{request}: {entry:?}");
         let detail: Option<Value> = entry.detail.as_ref().map(|text| serde_json::from_str(text).unwrap());
-        assert_eq!(&detail, kept, "{what}");
+        assert_eq!(&detail, expected, "{request}");
     }
     assert!(!format!("{entries:?}").contains("sesame"));
 }
 
 #[tokio::test]
-async fn what_operators_do_by_the_routes_of_clients_is_written_down_too() {
-    let place = Place::new();
+async fn actions_of_operators_on_client_routes_are_recorded() {
+    let server = TestServer::new();
     let mut expected = Vec::new();
     for role in ["client", "operator", "admin"] {
-        let key = place.key(role, None).await;
-        for deed in ["release", "cancel"] {
-            let id = place.job("default").await;
-            let path = format!("/jobs/{id}/{deed}");
-            let (status, answer) = place.ask(&format!("POST {path}"), Some(&key), &json!({})).await;
-            assert_eq!(status.as_u16(), 202, "{answer}");
+        let key = server.create_key(role, None).await;
+        for action in ["release", "cancel"] {
+            let id = server.enqueue_job("default").await;
+            let path = format!("/jobs/{id}/{action}");
+            let (status, response) = server.request(&format!("POST {path}"), Some(&key), &json!({})).await;
+            assert_eq!(status.as_u16(), 202, "{response}");
             if role != "client" {
-                expected.push((format!("POST /jobs/{{jobId}}/{deed}"), Some(path), Some("202".to_owned()), None));
+                expected.push((format!("POST /jobs/{{jobId}}/{action}"), Some(path), Some("202".to_owned()), None));
             }
         }
-        // Recording and looking is no deed.
-        assert_eq!(place.ask("POST /jobs", Some(&key), &json!({"jobType": "t"})).await.0.as_u16(), 202);
-        assert_eq!(place.ask("GET /schedules", Some(&key), &json!({})).await.0.as_u16(), 200);
+        // Enqueueing and reading are not recorded.
+        assert_eq!(server.request("POST /jobs", Some(&key), &json!({"jobType": "t"})).await.0.as_u16(), 202);
+        assert_eq!(server.request("GET /schedules", Some(&key), &json!({})).await.0.as_u16(), 200);
     }
-    let entries = deeds(&place).await.into_iter();
+    let entries = entries_of_keys(&server).await.into_iter();
     let entries: Vec<_> = entries.map(|entry| (entry.action, entry.target, entry.outcome, entry.detail)).collect();
     assert_eq!(entries, expected);
 }
 
-/// Takes the one job there is, and says what became of it, by each of the ways that there are.
-async fn work(place: &Place, key: Option<&str>) -> Vec<(String, String)> {
-    let mut done = Vec::new();
-    let ask = json!({"workerId": "w", "max": 1});
-    let mut deed = async |route: &str, token: &str, body: &Value| {
+/// Leases jobs and reports every outcome. Returns the routes called and their expected audit targets.
+async fn work(server: &TestServer, key: Option<&str>) -> Vec<(String, String)> {
+    let mut calls = Vec::new();
+    let lease_request = json!({"workerId": "w", "max": 1});
+    let mut call = async |route: &str, token: &str, body: &Value| {
         let path = route.replace("{leaseToken}", token);
-        let (status, answer) = match key {
-            Some(_) => place.ask(&format!("POST {path}"), key, body).await,
+        let (status, response) = match key {
+            Some(_) => server.request(&format!("POST {path}"), key, body).await,
             None => {
-                let (status, answer) =
-                    place.local.call("POST".parse().unwrap(), &path, Some(body.to_string())).await.unwrap();
-                (status, serde_json::from_slice(&answer).unwrap_or_default())
+                let (status, response) =
+                    server.local.call("POST".parse().unwrap(), &path, Some(body.to_string())).await.unwrap();
+                (status, serde_json::from_slice(&response).unwrap_or_default())
             }
         };
-        assert!(status.is_success(), "{route}: {answer}");
-        let hidden = token.rsplit_once('.').map_or_else(String::new, |(open, _)| {
-            let (job, counter) = open.split_once('.').unwrap();
+        assert!(status.is_success(), "{route}: {response}");
+        let redacted = token.rsplit_once('.').map_or_else(String::new, |(public, _)| {
+            let (job, counter) = public.split_once('.').unwrap();
             format!("{}.{counter}.…", job.parse::<orchestrix_core::JobId>().unwrap())
         });
-        done.push((format!("POST {route}"), route.replace("{leaseToken}", &hidden)));
-        answer
+        calls.push((format!("POST {route}"), route.replace("{leaseToken}", &redacted)));
+        response
     };
-    deed("/worker/register", "", &json!({"workerId": "w", "instanceId": "i"})).await;
-    for (ending, body) in [
+    call("/worker/register", "", &json!({"workerId": "w", "instanceId": "i"})).await;
+    for (outcome, body) in [
         ("release", json!({})),
         ("snooze", json!({"seconds": 0})),
         ("fail", json!({"error": "sesame", "retryAfterSeconds": 0})),
         ("complete", json!({"result": "sesame"})),
         ("batch", json!({})),
     ] {
-        let id = place.job("default").await;
-        let answer = deed("/worker/leases", "", &ask).await;
-        let token = answer["leases"][0]["leaseToken"].as_str().unwrap().to_owned();
-        deed("/worker/leases/{leaseToken}/progress", &token, &json!({"percent": 1})).await;
-        deed("/worker/leases/{leaseToken}/logs", &token, &json!({"lines": []})).await;
-        deed("/worker/heartbeat", "", &json!({"workerId": "w", "leaseTokens": [token]})).await;
-        match ending {
+        let id = server.enqueue_job("default").await;
+        let response = call("/worker/leases", "", &lease_request).await;
+        let token = response["leases"][0]["leaseToken"].as_str().unwrap().to_owned();
+        call("/worker/leases/{leaseToken}/progress", &token, &json!({"percent": 1})).await;
+        call("/worker/leases/{leaseToken}/logs", &token, &json!({"lines": []})).await;
+        call("/worker/heartbeat", "", &json!({"workerId": "w", "leaseTokens": [token]})).await;
+        match outcome {
             "batch" => {
-                deed("/worker/leases/complete-batch", "", &json!({"items": [{"leaseToken": token}]})).await;
+                call("/worker/leases/complete-batch", "", &json!({"items": [{"leaseToken": token}]})).await;
             }
-            _ => drop(deed(&format!("/worker/leases/{{leaseToken}}/{ending}"), &token, &body).await),
+            _ => drop(call(&format!("/worker/leases/{{leaseToken}}/{outcome}"), &token, &body).await),
         }
-        // Out of the way of the next.
-        let _ = place.store.cancel_job(id.parse().unwrap()).await;
+        // The job must not be leased again by the next iteration.
+        let _ = server.store.cancel_job(id.parse().unwrap()).await;
     }
-    deed("/worker/leave", "", &json!({"workerId": "w"})).await;
-    done
+    call("/worker/leave", "", &json!({"workerId": "w"})).await;
+    calls
 }
 
 #[tokio::test]
-async fn what_operators_do_by_the_routes_of_workers_is_written_down_and_what_workers_do_is_not() {
-    let place = Place::new();
-    let quiet = |route: &str| ["/worker/heartbeat", "/progress", "/logs"].iter().any(|end| route.ends_with(end));
+async fn actions_on_worker_routes_are_recorded_for_operators_and_not_for_workers() {
+    let server = TestServer::new();
+    let is_exempt = |route: &str| ["/worker/heartbeat", "/progress", "/logs"].iter().any(|end| route.ends_with(end));
     let mut expected = Vec::new();
     for role in ["worker", "operator", "admin"] {
-        let key = place.key(role, None).await;
-        let done = work(&place, Some(&key)).await;
+        let key = server.create_key(role, None).await;
+        let calls = work(&server, Some(&key)).await;
         if role != "worker" {
-            expected.extend(done.into_iter().filter(|(route, _)| !quiet(route)));
+            expected.extend(calls.into_iter().filter(|(route, _)| !is_exempt(route)));
         }
     }
-    let entries = deeds(&place).await;
+    let entries = entries_of_keys(&server).await;
     assert!(!format!("{entries:?}").contains("sesame"));
     assert!(entries.iter().all(|entry| entry.outcome.as_deref().is_some_and(|outcome| outcome.starts_with("20"))));
     let entries: Vec<_> = entries.into_iter().map(|entry| (entry.action, entry.target.unwrap())).collect();
     assert_eq!(entries, expected);
 
-    // Where no keys are asked for, workers would fill it.
+    // Without API keys nothing is recorded, because workers would flood the audit.
     let before =
-        place.store.list_audit_entries(&AuditFilter::default(), &PageRequest::first(1_000)).await.unwrap().items.len();
-    work(&place, None).await;
+        server.store.list_audit_entries(&AuditFilter::default(), &PageRequest::first(1_000)).await.unwrap().items.len();
+    work(&server, None).await;
     let after =
-        place.store.list_audit_entries(&AuditFilter::default(), &PageRequest::first(1_000)).await.unwrap().items.len();
+        server.store.list_audit_entries(&AuditFilter::default(), &PageRequest::first(1_000)).await.unwrap().items.len();
     assert_eq!(after, before);
 }

@@ -1,14 +1,14 @@
-//! A real server on real databases, and those who talk to it.
+//! Tests of a real server on real databases.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod access;
 mod audit;
 mod audit_failure;
-mod clocks;
+mod database_outage;
 mod live;
 mod openapi;
-mod outage;
-mod place;
 mod python;
 mod remote_worker;
-mod takes;
+mod store_clock;
+mod test_server;
+mod undocumented_input;

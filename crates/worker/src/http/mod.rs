@@ -1,19 +1,19 @@
-//! Jobs from a server, over its HTTP API.
+//! A [`JobSource`](crate::JobSource) that calls a server's HTTP API.
 //!
 //! | module | what it owns |
 //! |---|---|
-//! | `options` | where the server is, and how long to wait for it |
-//! | `call` | requests and their answers in the terms of the runtime |
-//! | `refusal` | what an answer that is none means for the runtime |
-//! | `source` | the calls of a worker, as requests |
-//! | `parts` | calls that are too large for one request |
+//! | `options` | the server's address, the API key and timeouts |
+//! | `api_client` | requests, with errors mapped to `StoreError` |
+//! | `error_response` | mapping error responses to `StoreError` |
+//! | `source` | the operations of a job source as requests |
+//! | `chunks` | splitting a large call into several requests |
 //!
-//! It retries nothing: the runtime does, and every request may be repeated. It never leads: that is the server's part.
+//! It retries nothing. The runtime does, and every request is safe to repeat. It runs no coordinator: the server does.
 
-mod call;
+mod api_client;
+mod chunks;
+mod error_response;
 mod options;
-mod parts;
-mod refusal;
 mod source;
 
 pub use options::HttpOptions;

@@ -1,28 +1,28 @@
-//! Where the server is, and how long to wait for it.
+//! The server's address, the API key and timeouts.
 
 use std::{fmt, time::Duration};
 
 use orchestrix_api::worker::MAX_WAIT;
-use orchestrix_client::http::Server;
+use orchestrix_client::http::ServerEndpoint;
 use orchestrix_core::{FieldError, Invalid};
 
-/// A server and how to reach it.
+/// How a worker reaches its server.
 #[derive(Clone)]
 pub struct HttpOptions {
-    /// Its address, such as `https://jobs.example.com`; it may have a path.
+    /// The base URL, such as `https://jobs.example.com`. It may have a path.
     pub server: String,
-    /// What it knows the worker by, if it asks.
+    /// The API key, if the server requires one.
     pub api_key: Option<String>,
-    /// How long a connection may take.
+    /// The time limit for opening a connection.
     pub connect_timeout: Duration,
-    /// How long an answer may take, beyond what it was asked to wait; and how long it may pause once it has begun.
+    /// The time limit for a response, beyond the requested long poll, and for each chunk of its body.
     pub call_timeout: Duration,
-    /// How long an idle worker waits at the server for jobs, at most 60 s.
+    /// The duration of a long poll for jobs, at most 60 s.
     pub wait: Duration,
 }
 
 impl HttpOptions {
-    /// A server without a key.
+    /// A server without a key, with default timeouts.
     pub fn new(server: impl Into<String>) -> Self {
         Self {
             server: server.into(),
@@ -33,18 +33,18 @@ impl HttpOptions {
         }
     }
 
-    /// The server alone.
-    pub(super) fn server(&self) -> Server {
-        Server {
+    /// The options of the HTTP client.
+    pub(super) fn server(&self) -> ServerEndpoint {
+        ServerEndpoint {
             api_key: self.api_key.clone(),
             connect_timeout: self.connect_timeout,
             call_timeout: self.call_timeout,
-            agent: concat!("orchestrix-worker/", env!("CARGO_PKG_VERSION")),
-            ..Server::new(&self.server)
+            user_agent: concat!("orchestrix-worker/", env!("CARGO_PKG_VERSION")),
+            ..ServerEndpoint::new(&self.server)
         }
     }
 
-    /// Names everything that is wrong.
+    /// Validates the options. Reports every invalid one.
     pub(super) fn check(&self) -> Result<(), Invalid> {
         let mut errors = self.server().check().err().map_or_else(Vec::new, |invalid| invalid.errors);
         if self.wait > MAX_WAIT {
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_wrong_is_named_and_the_key_is_never_shown() {
+    fn every_error_is_reported_and_debug_output_hides_the_key() {
         let options = HttpOptions {
             api_key: Some("hunter2\n".into()),
             wait: Duration::from_secs(61),

@@ -1,4 +1,4 @@
-//! The calls of a worker, as requests to a server.
+//! The operations of a job source as requests to a server.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -8,40 +8,42 @@ use std::{
 use async_trait::async_trait;
 use orchestrix_api::{
     Code,
-    job::{Accepted, BatchAccepted, BatchRequest, JobRequest},
+    job::{BatchRequest, BatchResponse, JobRequest, JobStatusView},
     worker::{
-        Capacity, HeartbeatAnswer, HeartbeatRequest, LeaseRequest, LeaseState, Leases, LineRequest, MAX_LINES,
-        OutcomeAnswer, OutcomeRequest, OutcomesAnswer, ProgressRequest, queue_names,
-        register::{RegisterRequest, Registered},
+        Capacity, HeartbeatRequest, HeartbeatResponse, LeaseRequest, LeaseResponse, LeaseStatusView, LogLineRequest,
+        MAX_LINES, OutcomeRequest, OutcomeResponse, OutcomesResponse, ProgressRequest, RegisterRequest,
+        RegisterResponse, queue_names,
     },
 };
 use orchestrix_core::{FieldError, JobState, JobStatus, LeaseToken, NewJob, WorkerName};
 use orchestrix_store::{
     ClaimRequest, ClaimedJob, Directive, Enqueued, FinishError, LeaseStatus, LogLine, OutcomeReport, Presence,
-    ProgressUpdate, Result, Store, StoreError, Wakeups, WorkerInfo, wakeup::WakeupSender,
+    ProgressUpdate, Result, StoreError, Wakeups, WorkerInfo, wakeup::WakeupSender,
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{call::Caller, options::HttpOptions, parts::parts};
+use super::{api_client::ApiClient, chunks::split_into_requests, options::HttpOptions};
 use crate::JobSource;
 
-/// The largest body of a request, and of one that carries many outcomes: a little less than the server takes.
-const ONE: usize = 2 * 1024 * 1024 - 1024;
-const MANY: usize = 32 * 1024 * 1024 - 1024;
-/// As much as is lost when a request has to be repeated.
-const CALL: usize = 8 * 1024 * 1024;
+/// The maximum body of a request with log lines: a little less than the server's limit.
+const MAX_LOG_BYTES: usize = 2 * 1024 * 1024 - 1024;
+/// The maximum body of a request with jobs: a little less than the server's limit.
+const MAX_ENQUEUE_BYTES: usize = 32 * 1024 * 1024 - 1024;
+/// The maximum body of a request with outcomes. Smaller than the server's limit, to repeat less after a failure.
+const MAX_OUTCOME_BYTES: usize = 8 * 1024 * 1024;
 
-/// Jobs from a server. A worker over it takes no part in leading.
+/// A [`JobSource`] that calls a server's HTTP API. Its workers run no coordinator.
 pub struct HttpSource {
     options: HttpOptions,
-    caller: Caller,
-    about: Mutex<About>,
+    api: ApiClient,
+    presence: Mutex<LastPresence>,
 }
 
-/// What was last said of the worker. A heartbeat for leases says it again.
+/// The worker's latest registration and heartbeat. A request that extends leases repeats them, because the API has one
+/// heartbeat for both.
 #[derive(Default)]
-struct About {
+struct LastPresence {
     name: Option<WorkerName>,
     slots: Option<u32>,
     presence: Presence,
@@ -58,29 +60,29 @@ struct Lines {
 }
 
 impl HttpSource {
-    /// Jobs from this server. Nothing is sent yet.
+    /// Creates a source. Sends nothing yet.
     ///
     /// # Errors
-    /// If the options make no sense.
+    /// If the options are invalid.
     pub fn new(options: HttpOptions) -> Result<Self> {
-        let caller = Caller::new(&options)?;
-        Ok(Self { options, caller, about: Mutex::default() })
+        let api = ApiClient::new(&options)?;
+        Ok(Self { options, api, presence: Mutex::default() })
     }
 
-    /// Asks whether the server is there and lets this worker in; changes nothing.
+    /// Checks that the server is available and accepts the API key. Changes nothing.
     pub async fn check(&self) -> Result<()> {
-        self.outcomes(Vec::new()).await.map(drop)
+        self.post_outcomes(Vec::new()).await.map(drop)
     }
 
-    fn about(&self) -> MutexGuard<'_, About> {
-        self.about.lock().unwrap_or_else(PoisonError::into_inner)
+    fn presence(&self) -> MutexGuard<'_, LastPresence> {
+        self.presence.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn ask(&self, request: &ClaimRequest, wait: Duration) -> Result<(Vec<ClaimedJob>, Instant)> {
+    async fn post_claim(&self, request: &ClaimRequest, wait: Duration) -> Result<(Vec<ClaimedJob>, Instant)> {
         let slots = {
-            let mut about = self.about();
-            about.name = Some(request.worker.clone());
-            about.slots
+            let mut last = self.presence();
+            last.name = Some(request.worker.clone());
+            last.slots
         };
         let body = LeaseRequest {
             worker_id: request.worker.to_string(),
@@ -91,76 +93,78 @@ impl HttpSource {
             capacity: slots.map(|slots| Capacity { slots: Some(slots) }),
         };
         let sent = Instant::now();
-        let answer: Leases = self.caller.post("/worker/leases", &body, wait).await?;
-        // Not from when it was sent: that may be long ago, and would count against the time of the jobs.
-        let waited = Duration::try_from_secs_f64(answer.waited_seconds).unwrap_or_default().min(sent.elapsed());
-        let mut jobs = Vec::with_capacity(answer.leases.len());
-        for lease in answer.leases {
+        let response: LeaseResponse = self.api.post("/worker/leases", &body, wait).await?;
+        // The leases begin after the long poll. Counting from the request would cut the jobs' timeouts short.
+        let waited = Duration::try_from_secs_f64(response.waited_seconds).unwrap_or_default().min(sent.elapsed());
+        let mut jobs = Vec::with_capacity(response.leases.len());
+        for lease in response.leases {
             match ClaimedJob::try_from(lease) {
                 Ok(job) => jobs.push(job),
-                // Its lease runs out; the others can be worked on.
-                Err(error) => tracing::error!(%error, "a lease cannot be read"),
+                // Its lease expires; the other jobs can run.
+                Err(error) => tracing::error!(%error, "server sent an invalid lease"),
             }
         }
         Ok((jobs, sent + waited))
     }
 
-    async fn beat(&self, tokens: &[LeaseToken]) -> Result<HeartbeatAnswer> {
+    async fn post_heartbeat(&self, tokens: &[LeaseToken]) -> Result<HeartbeatResponse> {
         let body = {
-            let about = self.about();
-            let name = about.name.as_ref().ok_or_else(|| FieldError::new("workerId", "is not known yet"))?;
+            let last = self.presence();
+            let name =
+                last.name.as_ref().ok_or_else(|| FieldError::new("workerId", "the worker is not registered yet"))?;
             HeartbeatRequest {
                 worker_id: name.to_string(),
                 lease_tokens: tokens.iter().map(ToString::to_string).collect(),
-                free_slots: about.presence.free_slots,
-                draining: about.presence.draining,
-                instance_id: about.presence.instance.as_ref().map(ToString::to_string),
-                capacity: about.slots.map(|slots| Capacity { slots: Some(slots) }),
+                free_slots: last.presence.free_slots,
+                draining: last.presence.draining,
+                instance_id: last.presence.instance.as_ref().map(ToString::to_string),
+                capacity: last.slots.map(|slots| Capacity { slots: Some(slots) }),
             }
         };
-        self.caller.post("/worker/heartbeat", &body, Duration::ZERO).await
+        self.api.post("/worker/heartbeat", &body, Duration::ZERO).await
     }
 
-    async fn outcomes(&self, items: Vec<Box<RawValue>>) -> Result<Vec<Result<JobState, FinishError>>> {
+    async fn post_outcomes(&self, items: Vec<Box<RawValue>>) -> Result<Vec<Result<JobState, FinishError>>> {
         let expected = items.len();
-        let answer: OutcomesAnswer =
-            self.caller.post("/worker/leases/complete-batch", &Items { items }, Duration::ZERO).await?;
-        match answer.items.len() == expected {
-            true => Ok(answer.items.into_iter().map(outcome).collect()),
-            false => Err(StoreError::Backend("the server answered about other outcomes".into())),
+        let response: OutcomesResponse =
+            self.api.post("/worker/leases/complete-batch", &Items { items }, Duration::ZERO).await?;
+        match response.items.len() == expected {
+            true => Ok(response.items.into_iter().map(outcome_result).collect()),
+            false => Err(StoreError::Backend("the server returned a different number of outcomes".into())),
         }
     }
 
-    // One that the server will not read spoils the request for all; nothing of it was done then. So it is found by halves.
-    async fn tell(&self, items: Vec<Box<RawValue>>) -> Result<Vec<Result<JobState, FinishError>>> {
-        match self.outcomes(items.clone()).await {
+    /// Posts outcomes. If the server rejects the request as invalid, it has processed none of them: bisects to find the
+    /// invalid one.
+    async fn post_outcomes_bisecting(&self, items: Vec<Box<RawValue>>) -> Result<Vec<Result<JobState, FinishError>>> {
+        match self.post_outcomes(items.clone()).await {
             Err(StoreError::Invalid(mut invalid)) if items.len() == 1 && !invalid.errors.is_empty() => {
                 Ok(vec![Err(FinishError::Invalid(invalid.errors.swap_remove(0)))])
             }
             Err(StoreError::Invalid(_)) if items.len() > 1 => {
                 let mut first = items;
                 let second = first.split_off(first.len() / 2);
-                let mut answers = Box::pin(self.tell(first)).await?;
-                answers.extend(Box::pin(self.tell(second)).await?);
-                Ok(answers)
+                let mut results = Box::pin(self.post_outcomes_bisecting(first)).await?;
+                results.extend(Box::pin(self.post_outcomes_bisecting(second)).await?);
+                Ok(results)
             }
-            answer => answer,
+            result => result,
         }
     }
 
-    async fn say(&self, token: LeaseToken, what: &str, body: String) -> Result<()> {
-        let path = format!("/worker/leases/{token}/{what}");
-        self.caller.send(&path, body, Duration::ZERO, None).await.map(drop)
+    async fn post_to_lease(&self, token: LeaseToken, resource: &str, body: String) -> Result<()> {
+        let path = format!("/worker/leases/{token}/{resource}");
+        self.api.post_raw(&path, body, Duration::ZERO, None).await.map(drop)
     }
 }
 
-fn unwritable(error: serde_json::Error) -> StoreError {
+fn serialization_error(error: serde_json::Error) -> StoreError {
     StoreError::Backend(error.into())
 }
 
-fn outcome(answer: OutcomeAnswer) -> Result<JobState, FinishError> {
+fn outcome_result(answer: OutcomeResponse) -> Result<JobState, FinishError> {
     match (answer.status, answer.code) {
-        (Some(status), None) => Ok(state(status)),
+        (Some(status), None) => Ok(nearest_state(status)),
         (_, Some(Code::LeaseLost) | None) => Err(FinishError::LeaseLost),
         (_, Some(code)) => {
             let message = answer.detail.unwrap_or_else(|| code.title().into());
@@ -169,8 +173,8 @@ fn outcome(answer: OutcomeAnswer) -> Result<JobState, FinishError> {
     }
 }
 
-// Outside there are fewer words than inside; the nearest is meant.
-fn state(status: JobStatus) -> JobState {
+/// The nearest job state: the API has fewer statuses than the store has states.
+fn nearest_state(status: JobStatus) -> JobState {
     match status {
         JobStatus::Pending => JobState::Pending,
         JobStatus::Running => JobState::Running,
@@ -180,54 +184,55 @@ fn state(status: JobStatus) -> JobState {
     }
 }
 
-fn enqueued(job: &Accepted) -> Enqueued {
-    // On purpose nobody is told whether it was there before.
-    Enqueued { id: job.job_id, state: state(job.status), duplicate: false }
+fn enqueued(job: &JobStatusView) -> Enqueued {
+    // The API deliberately does not reveal whether the job existed before.
+    Enqueued { id: job.job_id, state: nearest_state(job.status), duplicate: false }
 }
 
 #[async_trait]
 impl JobSource for HttpSource {
-    async fn lease(&self, request: &ClaimRequest) -> Result<Vec<ClaimedJob>> {
-        Ok(self.ask(request, Duration::ZERO).await?.0)
+    async fn claim_jobs(&self, request: &ClaimRequest) -> Result<Vec<ClaimedJob>> {
+        Ok(self.post_claim(request, Duration::ZERO).await?.0)
     }
 
-    async fn await_jobs(&self, request: &ClaimRequest) -> Result<Option<(Vec<ClaimedJob>, Instant)>> {
-        self.ask(request, self.options.wait).await.map(Some)
+    async fn long_poll_jobs(&self, request: &ClaimRequest) -> Result<Option<(Vec<ClaimedJob>, Instant)>> {
+        self.post_claim(request, self.options.wait).await.map(Some)
     }
 
-    async fn extend(&self, tokens: &[LeaseToken]) -> Result<Vec<LeaseStatus>> {
-        let answer = self.beat(tokens).await?;
-        match answer.leases.len() == tokens.len() {
-            true => Ok(answer.leases.iter().map(LeaseState::status).collect()),
-            false => Err(StoreError::Backend("the server answered about other leases".into())),
+    async fn extend_leases(&self, tokens: &[LeaseToken]) -> Result<Vec<LeaseStatus>> {
+        let response = self.post_heartbeat(tokens).await?;
+        match response.leases.len() == tokens.len() {
+            true => Ok(response.leases.iter().map(LeaseStatusView::status).collect()),
+            false => Err(StoreError::Backend("the server returned a different number of leases".into())),
         }
     }
 
-    async fn report(&self, items: Vec<OutcomeReport>) -> Result<Vec<Result<JobState, FinishError>>> {
-        let mut answers = Vec::with_capacity(items.len());
-        let parts =
-            parts(items.iter().map(OutcomeRequest::from), OutcomeReport::MAX_ITEMS, CALL).map_err(unwritable)?;
-        for part in parts {
-            answers.extend(self.tell(part).await?);
+    async fn finish_attempts(&self, items: Vec<OutcomeReport>) -> Result<Vec<Result<JobState, FinishError>>> {
+        let mut results = Vec::with_capacity(items.len());
+        let requests = items.iter().map(OutcomeRequest::from);
+        let requests = split_into_requests(requests, OutcomeReport::MAX_ITEMS, MAX_OUTCOME_BYTES);
+        for request in requests.map_err(serialization_error)? {
+            results.extend(self.post_outcomes_bisecting(request).await?);
         }
-        Ok(answers)
+        Ok(results)
     }
 
-    async fn progress(&self, token: LeaseToken, update: ProgressUpdate) -> Result<()> {
-        let body = serde_json::to_string(&ProgressRequest::from(&update)).map_err(unwritable)?;
-        self.say(token, "progress", body).await
+    async fn record_progress(&self, token: LeaseToken, update: ProgressUpdate) -> Result<()> {
+        let body = serde_json::to_string(&ProgressRequest::from(&update)).map_err(serialization_error)?;
+        self.post_to_lease(token, "progress", body).await
     }
 
     async fn append_logs(&self, token: LeaseToken, lines: Vec<LogLine>) -> Result<()> {
-        for lines in parts(lines.iter().map(LineRequest::from), MAX_LINES, ONE).map_err(unwritable)? {
-            let body = serde_json::to_string(&Lines { lines }).map_err(unwritable)?;
-            self.say(token, "logs", body).await?;
+        let requests = split_into_requests(lines.iter().map(LogLineRequest::from), MAX_LINES, MAX_LOG_BYTES);
+        for lines in requests.map_err(serialization_error)? {
+            let body = serde_json::to_string(&Lines { lines }).map_err(serialization_error)?;
+            self.post_to_lease(token, "logs", body).await?;
         }
         Ok(())
     }
 
-    async fn enqueue(&self, jobs: Vec<NewJob>) -> Result<Vec<Enqueued>> {
-        // One request is in one trace; jobs of several have to do without.
+    async fn enqueue_jobs(&self, jobs: Vec<NewJob>) -> Result<Vec<Enqueued>> {
+        // A request carries one trace context: it is sent only if all jobs share it.
         let trace = jobs.first().and_then(|job| job.traceparent.as_deref());
         let trace = trace.filter(|trace| jobs.iter().all(|job| job.traceparent.as_deref() == Some(trace)));
         let (path, body) = match &jobs[..] {
@@ -238,57 +243,53 @@ impl JobSource for HttpSource {
                 ("/jobs/batch", serde_json::to_string(&BatchRequest { jobs }))
             }
         };
-        let body = body.map_err(unwritable)?;
-        if body.len() > MANY {
-            let message = format!("are {} bytes together, more than one request may have", body.len());
+        let body = body.map_err(serialization_error)?;
+        if body.len() > MAX_ENQUEUE_BYTES {
+            let message = format!("take {} bytes, over the limit of {MAX_ENQUEUE_BYTES} for one request", body.len());
             return Err(FieldError::new("jobs", message).into());
         }
-        let answer = self.caller.send(path, body, Duration::ZERO, trace).await?;
+        let response = self.api.post_raw(path, body, Duration::ZERO, trace).await?;
         let accepted = match jobs.len() {
-            1 => serde_json::from_slice(&answer).map(|job| vec![job]),
-            _ => serde_json::from_slice::<BatchAccepted>(&answer).map(|answer| answer.jobs),
+            1 => serde_json::from_slice(&response).map(|job| vec![job]),
+            _ => serde_json::from_slice::<BatchResponse>(&response).map(|batch| batch.jobs),
         };
-        Ok(accepted.map_err(unwritable)?.iter().map(enqueued).collect())
+        Ok(accepted.map_err(serialization_error)?.iter().map(enqueued).collect())
     }
 
-    async fn register(&self, worker: &WorkerInfo) -> Result<()> {
+    async fn register_worker(&self, worker: &WorkerInfo) -> Result<()> {
         {
-            let mut about = self.about();
-            about.name = Some(worker.name.clone());
-            about.slots = Some(worker.concurrency);
+            let mut last = self.presence();
+            last.name = Some(worker.name.clone());
+            last.slots = Some(worker.concurrency);
         }
         let body = RegisterRequest::from(worker);
-        self.caller.post::<Registered>("/worker/register", &body, Duration::ZERO).await.map(drop)
+        self.api.post::<RegisterResponse>("/worker/register", &body, Duration::ZERO).await.map(drop)
     }
 
-    async fn show(&self, worker: &WorkerName, presence: Presence) -> Result<Option<Directive>> {
+    async fn heartbeat_worker(&self, worker: &WorkerName, presence: Presence) -> Result<Option<Directive>> {
         {
-            let mut about = self.about();
-            about.name = Some(worker.clone());
-            about.presence = presence;
+            let mut last = self.presence();
+            last.name = Some(worker.clone());
+            last.presence = presence;
         }
-        let answer = self.beat(&[]).await?;
-        // A word that is not known yet changes nothing.
-        Ok(Some(orchestrix_api::worker::directive(&answer.directive).unwrap_or_default()))
+        let response = self.post_heartbeat(&[]).await?;
+        // A directive of a newer server is treated as the default.
+        Ok(Some(orchestrix_api::worker::parse_directive(&response.directive).unwrap_or_default()))
     }
 
-    async fn leave(&self, worker: &WorkerInfo) -> Result<()> {
+    async fn remove_worker(&self, worker: &WorkerInfo) -> Result<()> {
         let instance = worker.instance.as_ref().map(ToString::to_string);
         let body = serde_json::json!({ "workerId": worker.name.as_str(), "instanceId": instance }).to_string();
-        self.caller.send("/worker/leave", body, Duration::ZERO, None).await.map(drop)
+        self.api.post_raw("/worker/leave", body, Duration::ZERO, None).await.map(drop)
     }
 
-    fn wakeups(&self) -> Wakeups {
-        // None come: whoever wants jobs waits at the server.
+    fn job_wakeups(&self) -> Wakeups {
+        // Never sends a wake-up: the source has a long poll.
         WakeupSender::default().subscribe()
     }
 
-    fn apart(&self) -> Result<Arc<dyn JobSource>> {
+    fn dedicated_handle(&self) -> Result<Arc<dyn JobSource>> {
         Ok(Arc::new(Self::new(self.options.clone())?))
-    }
-
-    fn store(&self) -> Option<&Arc<dyn Store>> {
-        None
     }
 }
 

@@ -1,4 +1,4 @@
-//! The worker: in one process, and as many.
+//! Tests of the worker runtime, in one process and as a fleet of processes.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod processes;

@@ -139,7 +139,11 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "postgres-fence-not-checked",
         bug: "a deposed leader's writes are accepted",
-        edits: &[edit("crates/postgres/src/fenced_tx.rs", "fence.check(Epoch(row.get(\"epoch\")))?;", "let _ = row;")],
+        edits: &[edit(
+            "crates/postgres/src/fenced_tx.rs",
+            "fence.check(Epoch(row.get(\"epoch\")))?;",
+            "let _ = Epoch(row.get(\"epoch\"));",
+        )],
         packages: POSTGRES,
     },
     Mutant {

@@ -95,9 +95,9 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "server-drained-worker-stays",
         bug: "a worker that an operator drains never exits",
         edits: &[edit(
-            "crates/worker/src/keeper.rs",
-            "() = shop.told_to_drain() => false,",
-            "() = async { shop.told_to_drain().await; std::future::pending().await } => false,",
+            "crates/worker/src/control_thread.rs",
+            "() = shared.drain_requested() => false,",
+            "() = async { shared.drain_requested().await; std::future::pending().await } => false,",
         )],
         packages: &["orchestrix-worker"],
     },

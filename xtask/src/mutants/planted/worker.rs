@@ -1,4 +1,4 @@
-//! Bugs in the runtime of workers.
+//! Bugs in the worker runtime.
 
 use super::{Mutant, edit};
 
@@ -7,7 +7,7 @@ const WORKER: &[&str] = &["orchestrix-worker"];
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "worker-leases-not-renewed",
-        bug: "no lease is ever due to be renewed",
+        bug: "the worker never extends a lease",
         edits: &[edit(
             "crates/worker/src/lease.rs",
             "if due <= horizon.min(now + lease.context.lease() / 8) && tokens.len() < MAX_TOKENS {",
@@ -17,27 +17,27 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "worker-shares-the-applications-thread",
-        bug: "all that a worker does is on the runtime that handlers may block",
+        bug: "the control thread uses the application's runtime, which handlers may block",
         edits: &[edit(
-            "crates/worker/src/keeper.rs",
-            "let drained = runtime.block_on(keep(",
-            "let drained = shop.application.clone().block_on(keep(",
+            "crates/worker/src/control_thread.rs",
+            "let drained = runtime.block_on(control(",
+            "let drained = shared.application.clone().block_on(control(",
         )],
         packages: WORKER,
     },
     Mutant {
         name: "worker-outcomes-forgotten",
-        bug: "an outcome that cannot be told at once is forgotten",
+        bug: "an outcome that cannot be reported at once is dropped",
         edits: &[edit(
-            "crates/worker/src/complete.rs",
-            "            pause.warn_once(&error, items.len());\n",
-            "            pause.warn_once(&error, items.len());\n            return;\n",
+            "crates/worker/src/outcome_reporter.rs",
+            "            backoff.warn_once(&error, reports.len());\n",
+            "            backoff.warn_once(&error, reports.len());\n            return;\n",
         )],
         packages: WORKER,
     },
     Mutant {
         name: "worker-shutdown-keeps-jobs",
-        bug: "jobs that are left at a shutdown are not handed back",
+        bug: "a shutdown does not release the jobs that still run",
         edits: &[edit(
             "crates/worker/src/execute.rs",
             "        (Some(_) | None, _) => Outcome::Release,",
@@ -47,10 +47,10 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "worker-takes-jobs-of-the-dead",
-        bug: "a handler whose lease was lost tells its outcome all the same, and is not stopped",
+        bug: "a handler whose lease is lost is not stopped and still reports its outcome",
         edits: &[edit(
             "crates/worker/src/lease.rs",
-            "                    lease.context.stop().ask(StopReason::LeaseLost);\n",
+            "                    lease.context.stop().request(StopReason::LeaseLost);\n",
             "",
         )],
         packages: WORKER,

@@ -1,8 +1,8 @@
-//! What stands in a job's way, or became of it, in words for programs.
+//! Stable codes of the reasons.
 
 macro_rules! codes {
     ($($(#[doc = $doc:literal])+ $name:ident = $word:literal,)+) => {
-        /// What stands in a job's way, or became of it, in a word.
+        /// The stable code of a reason.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         #[non_exhaustive]
         pub enum ReasonCode {
@@ -10,10 +10,10 @@ macro_rules! codes {
         }
 
         impl ReasonCode {
-            /// All of them.
+            /// All codes.
             pub const ALL: &[Self] = &[$(Self::$name),+];
 
-            /// The code as APIs spell it.
+            /// The code as the API spells it.
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$name => $word,)+
@@ -24,50 +24,50 @@ macro_rules! codes {
 }
 
 codes! {
-    /// Recorded, and not released yet.
+    /// The job is held until it is released.
     Held = "held",
-    /// Waits for other jobs.
+    /// The job waits for dependencies.
     Blocked = "blocked",
-    /// Waits for a time.
+    /// The job waits for its start time.
     Scheduled = "scheduled",
-    /// Waits out its back-off.
+    /// The job waits for its backoff to pass.
     Retrying = "retrying",
-    /// Claims from its queue are stopped.
+    /// The queue is paused.
     QueuePaused = "queue_paused",
-    /// No worker lives.
+    /// No worker is live.
     NoWorker = "no_worker",
-    /// No living worker takes jobs from its queue.
+    /// No live worker serves the queue.
     NoWorkerForQueue = "no_worker_for_queue",
-    /// No living worker of its queue knows its type.
+    /// No live worker of the queue handles the job type.
     NoWorkerForType = "no_worker_for_type",
-    /// Those that would take it take nothing new.
+    /// All workers that serve the job are draining.
     WorkersDraining = "workers_draining",
-    /// Those that take it are busy.
+    /// All workers that serve the job are busy.
     NoFreeSlot = "no_free_slot",
-    /// Nobody leads, and it takes a leader to move it on.
+    /// The job needs a leader to proceed, and there is none.
     NoLeader = "no_leader",
-    /// Nothing stands in its way.
+    /// The job is claimable and waits for a free slot.
     WaitingTurn = "waiting_turn",
-    /// On its way to a worker.
+    /// The job is leased and has not started.
     Dispatched = "dispatched",
-    /// A worker has it.
+    /// A worker runs the job.
     Running = "running",
-    /// Its worker was asked to stop.
+    /// A cancellation was requested.
     CancelRequested = "cancel_requested",
-    /// Its worker fell silent for too long.
+    /// The lease expired and was not extended.
     LeaseExpired = "lease_expired",
-    /// It did its work.
+    /// The job completed.
     Completed = "completed",
-    /// Dead: it has no attempt left.
+    /// The job died: no attempts are left.
     AttemptsExhausted = "attempts_exhausted",
-    /// Dead: its worker said that no other attempt would help.
+    /// The job died: its error is not retryable.
     Failed = "failed",
-    /// Dead: it took too many workers down.
+    /// The job died: too many workers were lost while running it.
     CrashLoop = "crash_loop",
-    /// Somebody cancelled it.
+    /// The job was cancelled on request.
     Cancelled = "cancelled",
-    /// It did not start in time.
+    /// The job did not start before its expiry time.
     Expired = "expired",
-    /// A job that it depends on did not do its work.
+    /// A dependency did not complete.
     DependencyFailed = "dependency_failed",
 }

@@ -1,13 +1,13 @@
-//! Why a job is not running, or what it does instead: told from facts that somebody gathered, by a function that only computes.
+//! Explains why a job is not running, or how it finished: a pure function of facts that the caller gathers.
 //!
-//! | module | what it owns |
+//! | module | contents |
 //! |---|---|
-//! | [`facts`] | what has to be known, and for which jobs |
-//! | [`code`] | what can be said, in words for programs |
-//! | [`reason`] | the same for people, with what it is about |
+//! | [`facts`] | the facts that an explanation needs, and which jobs need them |
+//! | [`code`] | the stable codes of the reasons |
+//! | [`reason`] | the reasons with their messages |
 //!
-//! Everything that stands in a job's way is told, what decides first. Facts are read one after the other, so what is told was true at
-//! some moment of the question, and not all of it at the same one.
+//! An explanation lists every obstacle, the decisive one first. The caller reads the facts one after the other, so each
+//! was true at some moment during the request, not all at the same moment.
 
 pub mod code;
 pub mod facts;
@@ -18,10 +18,8 @@ mod tests;
 use orchestrix_core::{Job, JobId, JobState, JobStatus};
 use serde::{Deserialize, Serialize};
 
-#[cfg(feature = "openapi")]
-use super::standing::StateWord;
 pub use code::ReasonCode;
-pub use facts::{Facts, Reach};
+pub use facts::{Facts, WorkerAvailability};
 pub use reason::ReasonView;
 
 /// Why a job is not running, or what it does instead.
@@ -29,45 +27,45 @@ pub use reason::ReasonView;
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Explanation {
-    /// Its id.
+    /// The job's id.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = "uuid"))]
     pub job_id: JobId,
-    /// Where it stands.
-    #[cfg_attr(feature = "openapi", schema(value_type = StateWord))]
+    /// The state.
+    #[cfg_attr(feature = "openapi", schema(value_type = crate::schema::JobState))]
     pub state: JobState,
-    /// Where it stands, as clients see it.
-    #[cfg_attr(feature = "openapi", schema(value_type = crate::job::Status))]
+    /// The status that clients see.
+    #[cfg_attr(feature = "openapi", schema(value_type = crate::schema::JobStatus))]
     pub status: JobStatus,
-    /// All reasons in one sentence for people.
+    /// All reasons in one sentence.
     pub summary: String,
-    /// What stands in its way, or became of it: the one that decides first.
+    /// The reasons, the decisive one first.
     #[cfg_attr(feature = "openapi", schema(min_items = 1))]
     pub reasons: Vec<ReasonView>,
 }
 
-/// Explains where a job stands.
+/// Explains the state of a job.
 pub fn explain(job: &Job, facts: &Facts) -> Explanation {
     let reasons = match job.state {
         JobState::Created | JobState::Blocked | JobState::Scheduled | JobState::Pending | JobState::Retrying => {
-            waits(job, facts)
+            why_waiting(job, facts)
         }
-        JobState::Dispatched | JobState::Running => is_owned(job, facts),
-        JobState::Completed | JobState::Dead | JobState::Cancelled => vec![reason::over(job, facts)],
+        JobState::Dispatched | JobState::Running => why_leased(job, facts),
+        JobState::Completed | JobState::Dead | JobState::Cancelled => vec![reason::finished(job, facts)],
     };
     Explanation { job_id: job.id, state: job.state, status: job.state.status(), summary: sentence(&reasons), reasons }
 }
 
-fn waits(job: &Job, facts: &Facts) -> Vec<ReasonView> {
+fn why_waiting(job: &Job, facts: &Facts) -> Vec<ReasonView> {
     let mut reasons = Vec::new();
     let expired = facts::is_expired(job, facts.now);
     if expired {
-        reasons.push(reason::expires(job));
+        reasons.push(reason::expired(job));
     }
     if job.state == JobState::Created {
         reasons.push(reason::held(job, facts));
     }
-    let told_soon = job.state == JobState::Blocked && facts.unfinished().next().is_none();
-    if told_soon || facts.unfinished().next().is_some() {
+    let unblocks_soon = job.state == JobState::Blocked && facts.unfinished().next().is_none();
+    if unblocks_soon || facts.unfinished().next().is_some() {
         reasons.push(reason::blocked(facts));
     }
     let early = job.eligible_at > facts.now;
@@ -77,10 +75,10 @@ fn waits(job: &Job, facts: &Facts) -> Vec<ReasonView> {
         JobState::Created | JobState::Blocked if early => reasons.push(reason::scheduled(job, facts.now)),
         _ => {}
     }
-    // A leader has to act: at once, in which case nothing else matters so much, or when the time comes.
+    // Without a leader, a job that is due now cannot proceed at all: the missing leader is then the decisive reason.
     let timed = matches!(job.state, JobState::Scheduled | JobState::Retrying);
     if !facts.leader {
-        if expired || told_soon || (timed && !early) {
+        if expired || unblocks_soon || (timed && !early) {
             reasons.insert(0, reason::no_leader());
         } else if timed {
             reasons.push(reason::no_leader());
@@ -89,10 +87,10 @@ fn waits(job: &Job, facts: &Facts) -> Vec<ReasonView> {
     if facts.paused {
         reasons.push(reason::queue_paused(job));
     }
-    match facts.reach {
-        // Slots come and go: only whoever could take it now need know.
-        Some(Reach::Busy) if !reasons.is_empty() || job.state != JobState::Pending => {}
-        Some(reach) => reasons.extend(reason::nobody(job, reach)),
+    match facts.availability {
+        // Busy workers matter only to a job that is claimable now: slots become free at any time.
+        Some(WorkerAvailability::Busy) if !reasons.is_empty() || job.state != JobState::Pending => {}
+        Some(availability) => reasons.extend(reason::no_worker(job, availability)),
         None => {}
     }
     if reasons.is_empty() {
@@ -101,19 +99,19 @@ fn waits(job: &Job, facts: &Facts) -> Vec<ReasonView> {
     reasons
 }
 
-fn is_owned(job: &Job, facts: &Facts) -> Vec<ReasonView> {
+fn why_leased(job: &Job, facts: &Facts) -> Vec<ReasonView> {
     let mut reasons = Vec::new();
-    let lost = facts::is_lost(job, facts.now);
-    if lost && !facts.leader {
+    let expired = facts::is_lease_expired(job, facts.now);
+    if expired && !facts.leader {
         reasons.push(reason::no_leader());
     }
-    if lost {
+    if expired {
         reasons.push(reason::lease_expired(job));
     }
     if job.cancel_requested {
         reasons.push(reason::cancel_requested(job));
     }
-    reasons.push(reason::owned(job));
+    reasons.push(reason::leased(job));
     reasons
 }
 

@@ -1,4 +1,4 @@
-//! Every reason, by what it takes to be told.
+//! Every reason and the facts that lead to it.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -6,9 +6,9 @@ use orchestrix_core::{AttemptOutcome, AttemptRecord, Job, JobState, JobType, OnD
 use orchestrix_store::{Directive, Queues, WorkerInfo, WorkerStatus};
 
 use super::*;
-use crate::admin::sample::{at, id, job};
+use crate::admin::fixtures::{at, id, job};
 
-fn ended(outcome: AttemptOutcome, error: &str) -> AttemptRecord {
+fn attempt(outcome: AttemptOutcome, error: &str) -> AttemptRecord {
     AttemptRecord {
         attempt: 1,
         lease: 1,
@@ -21,84 +21,89 @@ fn ended(outcome: AttemptOutcome, error: &str) -> AttemptRecord {
     }
 }
 
-/// Somebody has a free slot, and somebody leads.
+/// A worker has a free slot, and there is a leader.
 fn facts() -> Facts {
-    Facts { reach: Some(Reach::Free), ..Facts::none(at(100)) }
+    Facts { availability: Some(WorkerAvailability::Available), ..Facts::none(at(100)) }
 }
 
 struct Case {
     job: Job,
     facts: Facts,
     codes: &'static [&'static str],
-    says: &'static str,
+    message: &'static str,
 }
 
 fn case(
     state: JobState,
     change: impl FnOnce(&mut Job, &mut Facts),
     codes: &'static [&'static str],
-    says: &'static str,
+    message: &'static str,
 ) -> Case {
     let (mut job, mut facts) = (job(state), facts());
     change(&mut job, &mut facts);
-    Case { job, facts, codes, says }
+    Case { job, facts, codes, message }
 }
 
 fn waiting() -> Vec<Case> {
     use JobState::*;
     vec![
-        case(Created, |_, _| {}, &["held"], "It is held until somebody releases it."),
+        case(Created, |_, _| {}, &["held"], "It is held until it is released."),
         case(
             Created,
             |job, facts| {
                 job.on_dependency_failure = OnDependencyFailure::Hold;
-                facts.parents = vec![(id(1), Dead), (id(2), Completed)];
+                facts.dependencies = vec![(id(1), Dead), (id(2), Completed)];
             },
             &["held"],
             "because 1 job did not complete",
         ),
         case(
             Created,
-            |job, facts| (job.eligible_at, facts.parents) = (at(200), vec![(id(1), Running)]),
+            |job, facts| (job.eligible_at, facts.dependencies) = (at(200), vec![(id(1), Running)]),
             &["held", "blocked", "scheduled"],
-            "it waits for 1 job to finish; it is not to start before",
+            "it waits for 1 job to finish; it cannot start before",
         ),
         case(
             Blocked,
             |_, facts| {
-                facts.parents = vec![(id(1), Running), (id(2), Completed), (id(3), Pending)];
-                (facts.paused, facts.reach, facts.leader) = (true, Some(Reach::Nobody), false);
+                facts.dependencies = vec![(id(1), Running), (id(2), Completed), (id(3), Pending)];
+                (facts.paused, facts.availability, facts.leader) = (true, Some(WorkerAvailability::NoWorker), false);
             },
-            // Whoever ends the last of them moves it on: it takes no leader.
+            // The completion of the last dependency unblocks the job, which needs no leader.
             &["blocked", "queue_paused", "no_worker"],
             "It waits for 2 jobs to finish; its queue q is paused; no worker is alive.",
         ),
-        case(Blocked, |_, facts| facts.parents = vec![(id(1), Completed)], &["blocked"], "is about to move on"),
-        case(Blocked, |_, facts| facts.leader = false, &["no_leader", "blocked"], "No node leads"),
-        case(Scheduled, |job, _| job.eligible_at = at(200), &["scheduled"], "not to start before 2026-01-01T00:03:20Z"),
-        case(Scheduled, |_, _| {}, &["scheduled"], "about to become claimable"),
+        case(
+            Blocked,
+            |_, facts| facts.dependencies = vec![(id(1), Completed)],
+            &["blocked"],
+            "waits for the leader to unblock it",
+        ),
+        case(Blocked, |_, facts| facts.leader = false, &["no_leader", "blocked"], "There is no leader"),
+        case(Scheduled, |job, _| job.eligible_at = at(200), &["scheduled"], "cannot start before 2026-01-01T00:03:20Z"),
+        case(Scheduled, |_, _| {}, &["scheduled"], "waits for the leader to promote it"),
         case(
             Scheduled,
             |job, _| {
                 job.eligible_at = at(200);
-                job.attempt_log = vec![ended(AttemptOutcome::Snoozed, "")];
+                job.attempt_log = vec![attempt(AttemptOutcome::Snoozed, "")];
             },
             &["scheduled"],
-            "Its worker put it off until",
+            "Its worker snoozed it until",
         ),
         case(
             Scheduled,
             |job, facts| (job.eligible_at, facts.leader) = (at(200), false),
             &["scheduled", "no_leader"],
-            "takes a leader",
+            "which the job needs to proceed",
         ),
-        case(Scheduled, |_, facts| facts.leader = false, &["no_leader", "scheduled"], "takes a leader"),
+        case(Scheduled, |_, facts| facts.leader = false, &["no_leader", "scheduled"], "which the job needs to proceed"),
         case(
             Retrying,
             |job, _| {
                 (job.attempts, job.eligible_at) = (1, at(200));
-                let released = ended(AttemptOutcome::Released, "");
-                job.attempt_log = vec![ended(AttemptOutcome::Failed, "\n boom \nat line 1"), released];
+                let released = attempt(AttemptOutcome::Released, "");
+                job.attempt_log = vec![attempt(AttemptOutcome::Failed, "\n boom \nat line 1"), released];
             },
             &["retrying"],
             "Attempt 2 of 3 waits until 2026-01-01T00:03:20Z because attempt 1 failed: boom.",
@@ -107,99 +112,114 @@ fn waiting() -> Vec<Case> {
             Retrying,
             |job, facts| {
                 (job.attempts, facts.leader) = (1, false);
-                job.attempt_log = vec![ended(AttemptOutcome::TimedOut, "")];
+                job.attempt_log = vec![attempt(AttemptOutcome::TimedOut, "")];
             },
             &["no_leader", "retrying"],
-            "because attempt 1 ran out of time",
+            "because attempt 1 timed out",
         ),
-        case(Pending, |_, _| {}, &["waiting_turn"], "Nothing stands in its way"),
-        case(Pending, |_, facts| facts.reach = None, &["waiting_turn"], "Nothing stands in its way"),
-        // A claim needs no leader.
-        case(Pending, |_, facts| facts.leader = false, &["waiting_turn"], "Nothing stands in its way"),
+        case(Pending, |_, _| {}, &["waiting_turn"], "It is claimable"),
+        case(Pending, |_, facts| facts.availability = None, &["waiting_turn"], "It is claimable"),
+        // Claiming needs no leader.
+        case(Pending, |_, facts| facts.leader = false, &["waiting_turn"], "It is claimable"),
         case(Pending, |_, facts| facts.paused = true, &["queue_paused"], "Its queue q is paused."),
         case(
             Pending,
-            |_, facts| (facts.paused, facts.reach) = (true, Some(Reach::Busy)),
+            |_, facts| (facts.paused, facts.availability) = (true, Some(WorkerAvailability::Busy)),
             &["queue_paused"],
             "Its queue q is paused.",
         ),
-        case(Pending, |_, facts| facts.reach = Some(Reach::Nobody), &["no_worker"], "No worker is alive."),
         case(
             Pending,
-            |_, facts| facts.reach = Some(Reach::OtherQueues),
+            |_, facts| facts.availability = Some(WorkerAvailability::NoWorker),
+            &["no_worker"],
+            "No worker is alive.",
+        ),
+        case(
+            Pending,
+            |_, facts| facts.availability = Some(WorkerAvailability::NoWorkerForQueue),
             &["no_worker_for_queue"],
-            "No live worker takes jobs from queue q.",
+            "No live worker serves queue q.",
         ),
         case(
             Pending,
-            |_, facts| facts.reach = Some(Reach::OtherTypes),
+            |_, facts| facts.availability = Some(WorkerAvailability::NoWorkerForType),
             &["no_worker_for_type"],
-            "No live worker of queue q knows t.",
+            "No live worker of queue q handles t.",
         ),
-        case(Pending, |_, facts| facts.reach = Some(Reach::Draining), &["workers_draining"], "is draining"),
-        case(Pending, |_, facts| facts.reach = Some(Reach::Busy), &["no_free_slot"], "takes t from q is busy"),
-        case(Pending, |job, _| job.expires_at = Some(at(100)), &["expired"], "is about to be cancelled"),
+        case(
+            Pending,
+            |_, facts| facts.availability = Some(WorkerAvailability::Draining),
+            &["workers_draining"],
+            "is draining",
+        ),
+        case(
+            Pending,
+            |_, facts| facts.availability = Some(WorkerAvailability::Busy),
+            &["no_free_slot"],
+            "serves t in q is busy",
+        ),
+        case(Pending, |job, _| job.expires_at = Some(at(100)), &["expired"], "waits for the leader to cancel it"),
         case(
             Pending,
             |job, facts| (job.expires_at, facts.leader) = (Some(at(100)), false),
             &["no_leader", "expired"],
-            "No node leads",
+            "There is no leader",
         ),
-        // What has started once does not expire.
+        // A job that has started once does not expire.
         case(
             Pending,
             |job, _| (job.expires_at, job.started_at) = (Some(at(100)), Some(at(1))),
             &["waiting_turn"],
-            "Nothing stands in its way",
+            "It is claimable",
         ),
     ]
 }
 
-fn owned() -> Vec<Case> {
+fn leased() -> Vec<Case> {
     use JobState::*;
-    let own = |job: &mut Job| {
+    let lease = |job: &mut Job| {
         job.worker = Some(WorkerName::trusted("w"));
         (job.started_at, job.lease_expires_at) = (Some(at(90)), Some(at(120)));
     };
     vec![
-        case(Running, |job, _| own(job), &["running"], "Worker w has been running attempt 1 of 3 since"),
-        case(Dispatched, |job, _| own(job), &["dispatched"], "Attempt 1 of 3 was sent to worker w at"),
+        case(Running, |job, _| lease(job), &["running"], "Worker w has been running attempt 1 of 3 since"),
+        case(Dispatched, |job, _| lease(job), &["dispatched"], "Attempt 1 of 3 was dispatched to worker w at"),
         case(
             Running,
             |job, _| {
-                own(job);
+                lease(job);
                 job.cancel_requested = true;
             },
             &["cancel_requested", "running"],
-            "Its worker was asked to stop",
+            "A cancellation was requested",
         ),
         case(
             Running,
             |job, _| {
-                own(job);
+                lease(job);
                 job.lease_expires_at = Some(at(100));
             },
             &["lease_expired", "running"],
-            "about to be taken back",
+            "waits for the leader to reap it",
         ),
         case(
             Running,
             |job, facts| {
-                own(job);
+                lease(job);
                 (job.lease_expires_at, facts.leader) = (Some(at(100)), false);
             },
             &["no_leader", "lease_expired", "running"],
-            "No node leads",
+            "There is no leader",
         ),
     ]
 }
 
-fn over() -> Vec<Case> {
+fn finished() -> Vec<Case> {
     use JobState::*;
-    let why = |job: &mut Job, reason: &str| {
+    let finish = |job: &mut Job, reason: &str| {
         job.reason = Some(reason.to_owned());
         (job.attempts, job.finished_at) = (1, Some(at(50)));
-        job.attempt_log = vec![ended(AttemptOutcome::Failed, &"é".repeat(201))];
+        job.attempt_log = vec![attempt(AttemptOutcome::Failed, &"é".repeat(201))];
     };
     vec![
         case(
@@ -210,67 +230,67 @@ fn over() -> Vec<Case> {
         ),
         case(
             Dead,
-            |job, _| why(job, "attempts_exhausted"),
+            |job, _| finish(job, "attempts_exhausted"),
             &["attempts_exhausted"],
             "after 1 of 3 attempts: attempt 1 failed",
         ),
-        case(Dead, |job, _| why(job, "fatal"), &["failed"], "ééé…."),
+        case(Dead, |job, _| finish(job, "fatal"), &["failed"], "ééé…."),
         case(
             Dead,
             |job, _| {
-                why(job, "crash_loop");
+                finish(job, "crash_loop");
                 job.losses = 3;
             },
             &["crash_loop"],
             "3 workers in a row were lost",
         ),
-        case(Cancelled, |job, _| why(job, "requested"), &["cancelled"], "on request"),
-        case(Cancelled, |job, _| why(job, "expired"), &["expired"], "had not started in time"),
+        case(Cancelled, |job, _| finish(job, "requested"), &["cancelled"], "on request"),
+        case(Cancelled, |job, _| finish(job, "expired"), &["expired"], "did not start before its expiry time"),
         case(
             Cancelled,
             |job, facts| {
-                why(job, "dependency_failed");
-                facts.parents = vec![(id(1), Dead), (id(2), Completed)];
+                finish(job, "dependency_failed");
+                facts.dependencies = vec![(id(1), Dead), (id(2), Completed)];
             },
             &["dependency_failed"],
-            "a job that it depends on did not complete",
+            "a dependency did not complete",
         ),
     ]
 }
 
 #[test]
-fn every_reason_is_told_the_one_that_decides_first() {
-    let mut told = BTreeSet::new();
-    for Case { job, facts, codes, says } in [waiting(), owned(), over()].into_iter().flatten() {
+fn every_reason_is_reported_and_the_decisive_one_comes_first() {
+    let mut reported = BTreeSet::new();
+    for Case { job, facts, codes, message } in [waiting(), leased(), finished()].into_iter().flatten() {
         let explanation = explain(&job, &facts);
         let reasons: Vec<&str> = explanation.reasons.iter().map(|reason| reason.code.as_str()).collect();
         assert_eq!(reasons, codes, "{explanation:?}");
-        assert!(explanation.summary.contains(says), "{says:?}: {explanation:?}");
+        assert!(explanation.summary.contains(message), "{message:?}: {explanation:?}");
         assert_eq!((explanation.state, explanation.status), (job.state, job.state.status()));
-        told.extend(explanation.reasons.into_iter().map(|reason| reason.code));
+        reported.extend(explanation.reasons.into_iter().map(|reason| reason.code));
     }
     let all: BTreeSet<String> = ReasonCode::ALL.iter().map(|code| code.as_str().to_owned()).collect();
-    assert_eq!(told, all);
+    assert_eq!(reported, all);
 }
 
 #[test]
-fn a_hundred_jobs_are_named_and_the_others_counted() {
+fn a_reason_lists_100_jobs_and_counts_the_others() {
     let mut facts = facts();
-    facts.parents = (0..=250).map(|n| (id(n), if n == 0 { JobState::Dead } else { JobState::Pending })).collect();
+    facts.dependencies = (0..=250).map(|n| (id(n), if n == 0 { JobState::Dead } else { JobState::Pending })).collect();
     let reason = explain(&job(JobState::Blocked), &facts).reasons.remove(0);
     assert_eq!((reason.jobs.len(), reason.more, reason.jobs[0].job_id), (100, Some(150), id(1)));
     assert!(reason.message.contains("250 jobs"), "{reason:?}");
-    facts.parents.truncate(101);
+    facts.dependencies.truncate(101);
     assert_eq!(explain(&job(JobState::Blocked), &facts).reasons[0].more, None);
 }
 
 #[test]
-fn workers_come_as_close_as_the_closest_of_them() {
-    let (queue, kind) = (Queue::trusted("q"), JobType::trusted("t"));
+fn worker_availability_is_ordered_from_no_worker_to_a_free_slot() {
+    let (queue, job_type) = (Queue::trusted("q"), JobType::trusted("t"));
     let worker = WorkerStatus {
         info: WorkerInfo {
             queues: Queues::Named(vec![queue.clone()]),
-            job_types: Some(vec![kind.clone()]),
+            job_types: Some(vec![job_type.clone()]),
             ..WorkerInfo::any(WorkerName::trusted("w"))
         },
         directive: Directive::Run,
@@ -279,38 +299,45 @@ fn workers_come_as_close_as_the_closest_of_them() {
         last_seen_at: at(70),
         seen_ago: Duration::from_secs(30),
     };
-    let reach = |change: &dyn Fn(&mut WorkerStatus)| {
+    let availability = |change: &dyn Fn(&mut WorkerStatus)| {
         let mut worker = worker.clone();
         change(&mut worker);
-        Reach::of(&worker, &queue, &kind)
+        WorkerAvailability::of(&worker, &queue, &job_type)
     };
-    let steps = [
-        reach(&|worker| worker.seen_ago = Duration::from_secs(31)),
-        reach(&|worker| worker.info.queues = Queues::Named(vec![Queue::trusted("other")])),
-        reach(&|worker| worker.info.job_types = Some(Vec::new())),
-        reach(&|worker| (worker.directive, worker.free_slots) = (Directive::Stop, 0)),
-        reach(&|worker| worker.free_slots = 0),
-        reach(&|worker| (worker.info.queues, worker.info.job_types) = (Queues::All, None)),
+    let levels = [
+        availability(&|worker| worker.seen_ago = Duration::from_secs(31)),
+        availability(&|worker| worker.info.queues = Queues::Named(vec![Queue::trusted("other")])),
+        availability(&|worker| worker.info.job_types = Some(Vec::new())),
+        availability(&|worker| (worker.directive, worker.free_slots) = (Directive::Stop, 0)),
+        availability(&|worker| worker.free_slots = 0),
+        availability(&|worker| (worker.info.queues, worker.info.job_types) = (Queues::All, None)),
     ];
     assert_eq!(
-        steps,
-        [Reach::Nobody, Reach::OtherQueues, Reach::OtherTypes, Reach::Draining, Reach::Busy, Reach::Free]
+        levels,
+        [
+            WorkerAvailability::NoWorker,
+            WorkerAvailability::NoWorkerForQueue,
+            WorkerAvailability::NoWorkerForType,
+            WorkerAvailability::Draining,
+            WorkerAvailability::Busy,
+            WorkerAvailability::Available
+        ]
     );
-    assert!(steps.is_sorted());
+    assert!(levels.is_sorted());
 }
 
 #[test]
-fn only_what_a_state_asks_for_is_looked_at() {
-    let asks =
-        |job: &Job| (facts::asks_for_parents(job), facts::asks_for_workers(job), facts::asks_for_leader(job, at(100)));
-    let with_parents = |state| Job { depends_on: vec![id(1)], ..job(state) };
-    assert_eq!(asks(&with_parents(JobState::Blocked)), (true, true, true));
-    assert_eq!(asks(&with_parents(JobState::Pending)), (false, true, false));
-    assert_eq!(asks(&job(JobState::Created)), (false, true, false));
-    assert_eq!(asks(&Job { expires_at: Some(at(100)), ..job(JobState::Pending) }), (false, true, true));
-    assert_eq!(asks(&job(JobState::Running)), (false, false, false));
-    assert_eq!(asks(&Job { lease_expires_at: Some(at(100)), ..job(JobState::Running) }), (false, false, true));
-    assert_eq!(asks(&with_parents(JobState::Completed)), (false, false, false));
-    let failed = Job { reason: Some("dependency_failed".into()), ..with_parents(JobState::Cancelled) };
-    assert_eq!(asks(&failed), (true, false, false));
+fn only_the_facts_that_a_state_needs_are_gathered() {
+    let needs =
+        |job: &Job| (facts::needs_dependencies(job), facts::needs_workers(job), facts::needs_leader(job, at(100)));
+    let with_dependencies = |state| Job { depends_on: vec![id(1)], ..job(state) };
+    assert_eq!(needs(&with_dependencies(JobState::Blocked)), (true, true, true));
+    assert_eq!(needs(&with_dependencies(JobState::Pending)), (false, true, false));
+    assert_eq!(needs(&job(JobState::Created)), (false, true, false));
+    assert_eq!(needs(&Job { expires_at: Some(at(100)), ..job(JobState::Pending) }), (false, true, true));
+    assert_eq!(needs(&job(JobState::Running)), (false, false, false));
+    assert_eq!(needs(&Job { lease_expires_at: Some(at(100)), ..job(JobState::Running) }), (false, false, true));
+    assert_eq!(needs(&with_dependencies(JobState::Completed)), (false, false, false));
+    let failed = Job { reason: Some("dependency_failed".into()), ..with_dependencies(JobState::Cancelled) };
+    assert_eq!(needs(&failed), (true, false, false));
 }

@@ -225,8 +225,11 @@ fn dead_jobs_are_listed_and_redriven_in_bounded_steps() {
         assert_eq!(redrive(json!({"jobIds": [c], "filter": {}})).invalid_fields(), ["jobIds"]);
         assert_eq!(redrive(json!({"jobIds": [c], "cursor": cursor})).invalid_fields(), ["cursor"]);
         assert_eq!(redrive(json!({"filter": {}, "cursor": "next"})).invalid_fields(), ["cursor"]);
-        let bad = json!({"filter": {"state": "dead", "queue": "a b"}, "limit": 0, "all": true});
-        assert_eq!(redrive(bad).invalid_fields(), ["all", "filter.queue", "filter.state", "limit"]);
+        let bad = json!({"filter": {"state": "dead", "queue": "a b"}, "limit": 0, "every": true});
+        assert_eq!(redrive(bad).invalid_fields(), ["every", "filter.queue", "filter.state", "limit"]);
+        assert_eq!(redrive(json!({"filter": {}})).invalid_fields(), ["filter"], "every dead job requires `all`");
+        assert_eq!(redrive(json!({"filter": {"queue": "q"}, "all": true})).invalid_fields(), ["all"]);
+        assert_eq!(redrive(json!({"all": true})).json(), json!({"retried": [], "more": false}));
         assert_eq!(redrive(json!({"jobIds": vec![UNKNOWN_ID; 1_001]})).invalid_fields(), ["jobIds"]);
     }
 }

@@ -1,11 +1,11 @@
--- Writes down every lasting step that only a leader takes: which node's connection took it, in which epoch, and when. What is
--- undone leaves no line, for the lines are written in the transactions that they are about.
+-- Records every committed write that only a leader makes: the node of the connection, the epoch and the time. A
+-- rolled-back write leaves no line, because triggers write the lines in the same transaction.
 CREATE SCHEMA audit;
 CREATE TABLE audit.takeover (epoch bigint PRIMARY KEY, node text NOT NULL, at timestamptz NOT NULL DEFAULT clock_timestamp());
 CREATE TABLE audit.line (
     kind    text NOT NULL,
     job     uuid NOT NULL,
-    -- Which lease, of what was taken back; when it was due, of the rest.
+    -- The counter of a reaped lease, or the due time of a job.
     counter integer,
     due     timestamptz,
     epoch   bigint NOT NULL,
@@ -22,7 +22,7 @@ END $$;
 CREATE TRIGGER note_takeover AFTER UPDATE ON orchestrix.leader_term
     FOR EACH ROW WHEN (NEW.epoch <> OLD.epoch) EXECUTE FUNCTION audit.note_takeover();
 
--- VOLATILE, so that it sees the epoch of this moment, and not that of the moment when the statement began.
+-- VOLATILE, so that it reads the current epoch instead of the one at the start of the statement.
 CREATE FUNCTION audit.note_step() RETURNS trigger LANGUAGE plpgsql VOLATILE AS $$
 DECLARE now_in bigint := (SELECT epoch FROM orchestrix.leader);
 BEGIN

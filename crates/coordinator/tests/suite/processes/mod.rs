@@ -1,5 +1,5 @@
-//! Nodes that are processes, and all that can happen to one that leads. Whatever does, another leads soon, at no time do
-//! two write in one epoch, and every job that is due is promoted and every lease that ran out is taken back, once.
+//! Node processes under faults of the leader, its network and the database. Whatever happens, another node leads soon,
+//! no two nodes write in one epoch, every due job is promoted once and every expired lease is reaped once.
 
 mod chaos;
 mod cluster;
@@ -15,43 +15,45 @@ use orchestrix_testkit::Durability;
 
 use self::{
     cluster::Cluster,
-    faults::{Fault, Held},
+    faults::{Fault, HeldLease},
 };
-use crate::support::{TERM, until};
+use crate::support::{TERM, wait_for};
 
-/// What a busy machine gets beyond what is promised.
+/// Extra time for a busy machine.
 const SLACK: Duration = Duration::from_secs(5);
 
-async fn strike(cluster: &mut Cluster, fault: Fault) -> u64 {
-    let outcome = fault.strike(cluster).await;
-    println!("{}: another led after {:?}, {} refused", fault.name(), outcome.took, outcome.refused);
-    assert!(outcome.took < fault.promise(cluster.term) + SLACK, "{} took {:?}", fault.name(), outcome.took);
+/// Injects a fault and checks the time until another node leads. Returns how many steps of the old leader were fenced.
+async fn inject(cluster: &mut Cluster, fault: Fault) -> u64 {
+    let outcome = fault.inject(cluster).await;
+    println!("{}: another node led after {:?}, {} steps fenced", fault.name(), outcome.took, outcome.refused);
+    assert!(outcome.took < fault.recovery_limit(cluster.term) + SLACK, "{} took {:?}", fault.name(), outcome.took);
     outcome.refused
 }
 
-async fn survives(mut cluster: Cluster, faults: &[Fault]) {
+async fn assert_survives(mut cluster: Cluster, faults: &[Fault]) {
     for fault in faults {
-        strike(&mut cluster, *fault).await;
+        inject(&mut cluster, *fault).await;
     }
-    at_peace(cluster).await;
+    finish_without_violations(cluster).await;
 }
 
-/// The same for a fault that comes upon a leader about to write: almost always, so it is tried until it did.
-async fn is_refused(fault: Fault) {
+/// Checks that a write of the old leader is fenced. The fault does not always hit a leader about to write, so it is
+/// repeated.
+async fn assert_fenced(fault: Fault) {
     let mut cluster = Cluster::start(TERM).await;
     let mut refused = 0;
     for _ in 0..5 {
-        refused = strike(&mut cluster, fault).await;
+        refused = inject(&mut cluster, fault).await;
         if refused > 0 {
             break;
         }
     }
-    assert!(refused > 0, "nothing that came too late was refused");
-    at_peace(cluster).await;
+    assert!(refused > 0, "no late write was fenced");
+    finish_without_violations(cluster).await;
 }
 
-/// All comes to its end, and the audit finds nothing.
-async fn at_peace(cluster: Cluster) {
+/// Finishes the workload and checks that the audit finds no violation.
+async fn finish_without_violations(cluster: Cluster) {
     let report = cluster.finish().await;
     println!("{report:?}");
     assert_eq!(report.violations, Vec::<String>::new());
@@ -59,68 +61,72 @@ async fn at_peace(cluster: Cluster) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_leader_that_is_killed_has_a_successor_when_its_term_is_over() {
-    survives(Cluster::start(TERM).await, &[Fault::Killed]).await;
+async fn after_a_leader_is_killed_another_leads_when_the_term_is_over() {
+    assert_survives(Cluster::start(TERM).await, &[Fault::Killed]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_leader_that_is_asked_to_end_has_a_successor_at_once() {
-    // A term that nobody would wait for.
-    survives(Cluster::start(Duration::from_secs(30)).await, &[Fault::Terminated]).await;
+async fn after_a_leader_is_terminated_another_leads_at_once() {
+    // A term longer than the test waits.
+    assert_survives(Cluster::start(Duration::from_secs(30)).await, &[Fault::Terminated]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_leader_that_was_stopped_past_its_term_follows_when_it_goes_on() {
-    survives(Cluster::start(TERM).await, &[Fault::Stopped]).await;
+async fn a_leader_suspended_past_its_term_follows_when_it_resumes() {
+    assert_survives(Cluster::start(TERM).await, &[Fault::Suspended]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_stopped_leader_was_about_to_write_is_refused_when_it_goes_on() {
-    is_refused(Fault::StoppedBeforeWriting).await;
+async fn a_write_of_a_suspended_leader_is_fenced_when_it_resumes() {
+    assert_fenced(Fault::SuspendedBeforeWriting).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_leader_stopped_in_the_middle_of_a_transaction_is_cut_off_by_the_server_and_its_writes_are_undone() {
-    survives(Cluster::start(TERM).await, &[Fault::StoppedWhileWriting]).await;
+async fn the_transaction_of_a_suspended_leader_is_ended_by_the_server_and_rolled_back() {
+    assert_survives(Cluster::start(TERM).await, &[Fault::SuspendedWhileWriting]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_leader_that_is_cut_off_knows_by_itself_when_to_stop_leading() {
-    survives(Cluster::start(TERM).await, &[Fault::Cut]).await;
+async fn a_disconnected_leader_stops_leading_by_its_own_clock() {
+    assert_survives(Cluster::start(TERM).await, &[Fault::Disconnected]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_held_up_on_its_way_until_another_led_is_refused() {
-    is_refused(Fault::Frozen).await;
+async fn a_write_delayed_by_the_network_until_another_node_leads_is_fenced() {
+    assert_fenced(Fault::NetworkFrozen).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_leads_again_soon_after_the_database_was_killed() {
-    let cluster = Cluster::start_apart(Durability::Fast, TERM).await;
-    survives(cluster, &[Fault::DatabaseKilled, Fault::DatabaseKilled]).await;
+async fn a_node_leads_soon_after_the_database_was_killed() {
+    let cluster = Cluster::start_with_own_server(Durability::Fast, TERM).await;
+    assert_survives(cluster, &[Fault::DatabaseKilled, Fault::DatabaseKilled]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_takeover_waits_for_what_is_being_written_in_the_old_leaders_name() {
-    // Transactions may take a quarter of a term: long enough for all that follows.
+async fn a_takeover_waits_for_an_open_transaction_of_the_old_leader() {
+    // The transaction timeout is a quarter of a term: long enough for the steps below.
     let cluster = Cluster::start(Duration::from_secs(20)).await;
     let (leader, epoch) = cluster.leader().await;
-    let held = Held::new(&cluster).await;
+    let held = HeldLease::new(&cluster).await;
     let (lock, holder) = held.lock(&cluster).await;
     let node = &cluster.members[leader].node;
-    let writer = Held::waits(&cluster, &node.name, holder).await;
+    let writer = HeldLease::wait_for_blocked_node(&cluster, &node.name, holder).await;
     node.signal("STOP");
-    // As if the term were over, which it cannot be before the server ends the transaction.
+    // As if the term were over. In reality the server ends the transaction before that.
     cluster.client().batch_execute("UPDATE orchestrix.leader_term SET ends_at = now()").await.unwrap();
     let sql = "SELECT epoch FROM orchestrix.leader WHERE epoch > $1
                UNION ALL SELECT pid FROM pg_stat_activity WHERE $2 = ANY (pg_blocking_pids(pid))";
-    let tried = async || cluster.client().query(sql, &[&epoch, &writer]).await.unwrap().pop();
-    until("another tries to take over", tried).await;
+    let takeover = async || cluster.client().query(sql, &[&epoch, &writer]).await.unwrap().pop();
+    wait_for("another node tries to take over", takeover).await;
     lock.batch_execute("COMMIT").await.unwrap();
     node.signal("CONT");
     cluster.leader_after(epoch).await;
-    let taken_back = held.taken_back(&cluster).await;
-    assert_eq!((taken_back.node, taken_back.epoch), (node.name.clone(), epoch), "written before anybody took over");
+    let reaped = held.wait_until_reaped(&cluster).await;
+    assert_eq!(
+        (reaped.node, reaped.epoch),
+        (node.name.clone(), epoch),
+        "the lease was not reaped by the old leader before the takeover"
+    );
     held.finish(&cluster).await;
     assert_eq!(cluster.finish().await.violations, Vec::<String>::new());
 }

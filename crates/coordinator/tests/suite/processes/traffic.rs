@@ -1,4 +1,4 @@
-//! Jobs that wait for their time, are worked on, fail, and are abandoned, whatever happens to the nodes.
+//! A workload of jobs that are delayed, completed, failed and abandoned while faults hit the nodes.
 
 use std::{
     sync::{
@@ -15,21 +15,21 @@ use tokio::task::JoinSet;
 
 use crate::support::job;
 
-/// The shortest there is.
+/// The shortest possible lease.
 pub(crate) const LEASE: Duration = Duration::from_secs(1);
-/// How often jobs are recorded: there is always one that becomes due soon.
-const PAUSE: Duration = Duration::from_millis(50);
+/// The interval between two enqueues. Short, so that a job becomes due all the time.
+const INTERVAL: Duration = Duration::from_millis(50);
 
-/// Calls that go on until they are stopped.
+/// Tasks that enqueue and run jobs until they are stopped.
 pub(crate) struct Traffic {
     stopped: Arc<AtomicBool>,
-    /// Leases whose holder never said a word again.
+    /// Leases that their worker abandoned.
     abandoned: Arc<Mutex<Vec<LeaseToken>>>,
-    calls: JoinSet<()>,
+    tasks: JoinSet<()>,
 }
 
-/// A job that any number of lost leases does not wear out.
-pub(crate) fn patient() -> NewJob {
+/// A job with the maximum number of attempts, so that lost leases do not make it dead.
+pub(crate) fn retrying_job() -> NewJob {
     NewJob { lease: LEASE, max_attempts: NewJob::MAX_ATTEMPTS, ..job("t") }
 }
 
@@ -41,21 +41,21 @@ impl Traffic {
     pub(crate) async fn start(url: &str) -> Self {
         let store = open(url).await;
         let (stopped, abandoned) = (Arc::<AtomicBool>::default(), Arc::<Mutex<Vec<LeaseToken>>>::default());
-        let mut calls = JoinSet::new();
-        calls.spawn(produce(store.clone(), Arc::clone(&stopped)));
-        calls.spawn(work(store, Arc::clone(&stopped), Arc::clone(&abandoned)));
-        Self { stopped, abandoned, calls }
+        let mut tasks = JoinSet::new();
+        tasks.spawn(produce(store.clone(), Arc::clone(&stopped)));
+        tasks.spawn(work(store, Arc::clone(&stopped), Arc::clone(&abandoned)));
+        Self { stopped, abandoned, tasks }
     }
 
-    /// How many leases were abandoned so far.
+    /// The number of leases that were abandoned so far.
     pub(crate) fn abandoned(&self) -> usize {
         self.abandoned.lock().unwrap().len()
     }
 
-    /// Records no more, abandons no more, and ends once every job is done; answers with the leases that were abandoned.
+    /// Stops enqueueing and abandoning, waits until every job has finished, and returns the abandoned leases.
     pub(crate) async fn finish(self) -> Vec<LeaseToken> {
         self.stopped.store(true, Ordering::Relaxed);
-        self.calls.join_all().await;
+        self.tasks.join_all().await;
         std::mem::take(&mut *self.abandoned.lock().unwrap())
     }
 }
@@ -64,21 +64,21 @@ async fn produce(store: PostgresStore, stopped: Arc<AtomicBool>) {
     while !stopped.load(Ordering::Relaxed) {
         let later = |_| {
             let delay = Duration::from_millis(rand::random_range(30..600));
-            NewJob { start: Start::After(delay), ..patient() }
+            NewJob { start: Start::After(delay), ..retrying_job() }
         };
-        wait_out(store.enqueue_jobs((0..3).map(later).collect()).await).await;
-        tokio::time::sleep(PAUSE).await;
+        tolerate_outage(store.enqueue_jobs((0..3).map(later).collect()).await).await;
+        tokio::time::sleep(INTERVAL).await;
     }
 }
 
 async fn work(store: PostgresStore, stopped: Arc<AtomicBool>, abandoned: Arc<Mutex<Vec<LeaseToken>>>) {
     loop {
         let last = stopped.load(Ordering::Relaxed);
-        let worked = wait_out(work_once(&store, last, &abandoned).await).await;
+        let worked = tolerate_outage(work_once(&store, last, &abandoned).await).await;
         if worked == Some(0) && last && is_empty(&store).await {
             return;
         }
-        tokio::time::sleep(PAUSE / 5).await;
+        tokio::time::sleep(INTERVAL / 5).await;
     }
 }
 
@@ -105,20 +105,20 @@ async fn work_once(store: &PostgresStore, last: bool, abandoned: &Mutex<Vec<Leas
 }
 
 async fn is_empty(store: &PostgresStore) -> bool {
-    let depths = wait_out(store.queue_depths(&PageRequest::first(1_000)).await).await;
+    let depths = tolerate_outage(store.queue_depths(&PageRequest::first(1_000)).await).await;
     depths.is_some_and(|depths| {
         depths.items.iter().filter(|depth| depth.queue == Queue::default()).all(|depth| depth.counts.is_empty())
     })
 }
 
-/// The database may be away; whether what was asked was done is then unknown.
-async fn wait_out<T>(answer: Result<T>) -> Option<T> {
-    match answer {
-        Ok(answer) => Some(answer),
+/// Returns `None` after a pause if the database is unavailable. It is then unknown whether the call took effect.
+async fn tolerate_outage<T>(result: Result<T>) -> Option<T> {
+    match result {
+        Ok(value) => Some(value),
         Err(StoreError::Unavailable(_)) => {
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(INTERVAL).await;
             None
         }
-        Err(error) => panic!("not what a caller would wait out: {error:?}"),
+        Err(error) => panic!("a call failed although the database is available: {error:?}"),
     }
 }

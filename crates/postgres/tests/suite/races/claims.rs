@@ -112,8 +112,8 @@ async fn claim_far(store: &PostgresStore) {
     }
 }
 
-/// Claims one job after the other until it gets `id`, for at most two seconds: a second is promised, and the machine may
-/// be busy.
+/// Claims one job after the other until it gets `id`, for at most two seconds: a second is promised, and the machine
+/// may be busy.
 async fn assert_claimed_soon(store: &PostgresStore, id: JobId, what: &str) {
     let begun = Instant::now();
     let mut others = 0;

@@ -64,8 +64,8 @@ impl Scene {
         self.client.execute(sql, &[]).await.unwrap();
     }
 
-    /// Calls the store while `change` is uncommitted, and commits it once the call waits. Returns the answer of the call and
-    /// the rows that the change alone leaves.
+    /// Calls the store while `change` is uncommitted, and commits it once the call waits. Returns the answer of the
+    /// call and the rows that the change alone leaves.
     async fn call_during<T: Send + 'static>(
         &self,
         change: &str,
@@ -185,8 +185,8 @@ async fn until_stuck_or_done<T>(client: &Client, call: &tokio::task::JoinHandle<
     }
 }
 
-/// Starts a reaper that has found the expired leases and is stopped before it reaps them, by a lock on another table that
-/// it writes to.
+/// Starts a reaper that has found the expired leases and is stopped before it reaps them, by a lock on another table
+/// that it writes to.
 async fn reaping(scene: &Scene) -> (LockHolder, tokio::task::JoinHandle<usize>) {
     scene.expire().await;
     let holder = LockHolder::with(scene.database.url(), "LOCK TABLE orchestrix.depth_delta IN SHARE MODE").await;

@@ -1,4 +1,4 @@
-//! Kinds of jobs, and handlers that write down when they begin and end.
+//! Job types, and handlers that write their start and end to the journal.
 
 use std::{
     future::Future,
@@ -12,11 +12,11 @@ use serde::{Deserialize, Serialize};
 
 use super::journal::Journal;
 
-/// Short enough to be waited for, long enough for a machine that is busy.
+/// Short enough for a test to wait for its expiry, long enough for a busy machine.
 pub(crate) const LEASE: Duration = Duration::from_secs(2);
 
-/// A job that any number of lost leases does not wear out. All its attempts are kept: a hundred are.
-const PATIENT: Defaults = Defaults {
+/// Options of a job that survives many lost leases. The store keeps a record of all of its up to 100 attempts.
+const RETRY_OFTEN: Defaults = Defaults {
     lease: LEASE,
     max_attempts: 100,
     retry: RetryPolicy {
@@ -28,7 +28,7 @@ const PATIENT: Defaults = Defaults {
     ..Defaults::NEW
 };
 
-/// What a handler leaves as the result: by which lease it was done.
+/// The result of a handler: the counter of the lease that completed the job.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Done {
     pub(crate) lease: i32,
@@ -40,7 +40,7 @@ pub(crate) struct Short {
     pub(crate) ms: u64,
 }
 
-/// Takes long, and less if it runs again. Stops when asked to, unless it is stubborn.
+/// Takes long, and less if it runs again. Stops when it is cancelled, unless it is stubborn.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Long {
     pub(crate) ms: u64,
@@ -48,7 +48,7 @@ pub(crate) struct Long {
     pub(crate) stubborn: bool,
 }
 
-/// Fails in so many attempts.
+/// Fails in its first `times` attempts.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Failing {
     pub(crate) times: u16,
@@ -63,45 +63,45 @@ pub(crate) struct Spin {
 impl Job for Short {
     type Output = Done;
     const TYPE: &'static str = "short";
-    const DEFAULTS: Defaults = PATIENT;
+    const DEFAULTS: Defaults = RETRY_OFTEN;
 }
 
 impl Job for Long {
     type Output = Done;
     const TYPE: &'static str = "long";
-    const DEFAULTS: Defaults = PATIENT;
+    const DEFAULTS: Defaults = RETRY_OFTEN;
 }
 
 impl Job for Failing {
     type Output = Done;
     const TYPE: &'static str = "failing";
-    const DEFAULTS: Defaults = PATIENT;
+    const DEFAULTS: Defaults = RETRY_OFTEN;
 }
 
 impl Job for Spin {
     type Output = Done;
     const TYPE: &'static str = "spin";
-    /// The shortest there is.
-    const DEFAULTS: Defaults = Defaults { lease: Duration::from_secs(1), ..PATIENT };
+    /// The shortest possible lease.
+    const DEFAULTS: Defaults = Defaults { lease: Duration::from_secs(1), ..RETRY_OFTEN };
 }
 
 pub(crate) fn handlers(worker: WorkerBuilder) -> WorkerBuilder {
     worker
         .handler(|job: Short, ctx| {
-            written(ctx, async move |_| {
+            journaled(ctx, async move |_| {
                 sleep(job.ms).await;
                 Ok(())
             })
         })
-        .handler(|job: Long, ctx| written(ctx, |ctx| job.run(ctx)))
+        .handler(|job: Long, ctx| journaled(ctx, |ctx| job.run(ctx)))
         .handler(|job: Failing, ctx| {
-            written(ctx, async move |ctx| {
+            journaled(ctx, async move |ctx| {
                 sleep(5).await;
                 if ctx.attempt() <= job.times { Err("not yet".into()) } else { Ok(()) }
             })
         })
         .handler(|job: Spin, ctx| {
-            written(ctx, async move |_| {
+            journaled(ctx, async move |_| {
                 let end = Instant::now() + Duration::from_millis(job.ms);
                 while Instant::now() < end {
                     std::hint::spin_loop();
@@ -120,7 +120,7 @@ impl Long {
         }
         tokio::select! {
             () = work => Ok(()),
-            () = ctx.cancelled() => Err(JobError::new("asked to stop")),
+            () = ctx.cancelled() => Err(JobError::new("cancelled")),
         }
     }
 }
@@ -129,13 +129,14 @@ async fn sleep(ms: u64) {
     tokio::time::sleep(Duration::from_millis(ms)).await;
 }
 
-async fn written<W: Future<Output = JobResult>>(ctx: Context, work: impl FnOnce(Context) -> W) -> JobResult<Done> {
-    let begun = ctx.state::<Journal>()?.begin(&ctx);
-    let answer = work(ctx.clone()).await;
-    begun.end(match &answer {
+/// Runs `work` and writes its start and end to the journal.
+async fn journaled<W: Future<Output = JobResult>>(ctx: Context, work: impl FnOnce(Context) -> W) -> JobResult<Done> {
+    let entry = ctx.state::<Journal>()?.start(&ctx);
+    let result = work(ctx.clone()).await;
+    entry.end(match &result {
         Ok(()) => "done",
-        Err(_) if ctx.is_cancelled() => "stopped",
+        Err(_) if ctx.is_cancelled() => "cancelled",
         Err(_) => "failed",
     });
-    answer.map(|()| Done { lease: ctx.lease_token().counter })
+    result.map(|()| Done { lease: ctx.lease_token().counter })
 }

@@ -1,9 +1,9 @@
-//! What the handlers of one process write down, each line in one write to the end of the process's own file: a process that
-//! is killed leaves what it had done until then.
+//! The journal of one worker process. Handlers append each line in a single write, so a killed process leaves
+//! everything that it did before.
 //!
 //! ```text
 //! start JOB ATTEMPT LEASE PID TIME KIND
-//! end JOB ATTEMPT LEASE PID TIME WORD
+//! end JOB ATTEMPT LEASE PID TIME RESULT
 //! stats STALE LOST
 //! ```
 
@@ -18,7 +18,7 @@ use std::{
 
 use orchestrix_worker::{Context, WorkerStats};
 
-/// Microseconds since 1970, by the clock that all processes of the machine share, the database's too.
+/// Microseconds since the Unix epoch, by the clock of the machine, which the database shares.
 pub(crate) type Time = i64;
 
 pub(crate) fn now() -> Time {
@@ -37,12 +37,12 @@ impl Journal {
         (&*self.0).write_all(line.as_bytes()).unwrap();
     }
 
-    /// Writes that a handler has begun.
-    pub(crate) fn begin(&self, context: &Context) -> Begun {
+    /// Writes that a handler has started.
+    pub(crate) fn start(&self, context: &Context) -> RunningEntry {
         let (id, token) = (context.id().as_uuid().simple(), context.lease_token());
-        let who = format!("{id} {} {} {}", context.attempt(), token.counter, std::process::id());
-        self.write(&format!("start {who} {} {}\n", now(), context.job_type()));
-        Begun { journal: self.clone(), who, ended: false }
+        let run_id = format!("{id} {} {} {}", context.attempt(), token.counter, std::process::id());
+        self.write(&format!("start {run_id} {} {}\n", now(), context.job_type()));
+        RunningEntry { journal: self.clone(), run_id, ended: false }
     }
 
     pub(crate) fn stats(&self, stats: WorkerStats) {
@@ -50,25 +50,25 @@ impl Journal {
     }
 }
 
-/// A handler at work. One that is dropped says so too.
-pub(crate) struct Begun {
+/// The entry of a running handler. Also writes when the handler is dropped.
+pub(crate) struct RunningEntry {
     journal: Journal,
-    who: String,
+    run_id: String,
     ended: bool,
 }
 
-impl Begun {
-    pub(crate) fn end(mut self, word: &str) {
+impl RunningEntry {
+    pub(crate) fn end(mut self, result: &str) {
         self.ended = true;
-        self.write(word);
+        self.write(result);
     }
 
-    fn write(&self, word: &str) {
-        self.journal.write(&format!("end {} {} {word}\n", self.who, now()));
+    fn write(&self, result: &str) {
+        self.journal.write(&format!("end {} {} {result}\n", self.run_id, now()));
     }
 }
 
-impl Drop for Begun {
+impl Drop for RunningEntry {
     fn drop(&mut self) {
         if !self.ended {
             self.write("dropped");
@@ -76,82 +76,83 @@ impl Drop for Begun {
     }
 }
 
-/// How a handler said that it ended.
+/// How a run of a handler ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Word {
-    Done,
+pub(crate) enum RunEnd {
+    Succeeded,
     Failed,
-    /// It was asked to stop, and did.
-    Stopped,
-    /// It was asked to stop, and did not.
+    /// It was cancelled and returned.
+    Cancelled,
+    /// It was cancelled, did not return, and was dropped.
     Dropped,
 }
 
-/// One run of a handler, as its process wrote it down.
+/// One run of a handler, according to the journal.
 #[derive(Debug, Clone)]
 pub(crate) struct Run {
     pub(crate) job: String,
     pub(crate) lease: i32,
     pub(crate) kind: String,
     pub(crate) start: Time,
-    pub(crate) end: Option<(Time, Word)>,
+    pub(crate) end: Option<(Time, RunEnd)>,
 }
 
-/// All that a process wrote down.
+/// The parsed journal of one process.
 #[derive(Debug, Default)]
-pub(crate) struct Written {
+pub(crate) struct JournalContents {
     pub(crate) runs: Vec<Run>,
-    /// Outcomes that were refused, and leases that were found lost.
+    /// Outcomes that were refused because the lease was lost.
     pub(crate) stale: u64,
+    /// Leases that turned out lost when the worker extended them.
     pub(crate) lost: u64,
     pub(crate) violations: Vec<String>,
 }
 
-impl Written {
-    /// Reads what is there so far. A last line that is not complete is not counted.
+impl JournalContents {
+    /// Parses the journal as far as it is written. Ignores an incomplete last line.
     pub(crate) fn read(path: &Path) -> Self {
         let text = std::fs::read_to_string(path).unwrap_or_default();
-        let mut written = Self::default();
+        let mut contents = Self::default();
         let mut open = HashMap::new();
         for line in text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')) {
-            if written.take(line, &mut open).is_none() {
-                written.violations.push(format!("cannot be read: {line}"));
+            if contents.parse_line(line, &mut open).is_none() {
+                contents.violations.push(format!("invalid journal line: {line}"));
             }
         }
-        written
+        contents
     }
 
-    fn take<'a>(&mut self, line: &'a str, open: &mut HashMap<&'a str, usize>) -> Option<()> {
+    fn parse_line<'a>(&mut self, line: &'a str, open: &mut HashMap<&'a str, usize>) -> Option<()> {
         let (event, rest) = line.split_once(' ')?;
         if event == "stats" {
             let (stale, lost) = rest.split_once(' ')?;
             (self.stale, self.lost) = (stale.parse().ok()?, lost.parse().ok()?);
             return Some(());
         }
-        let (rest, word) = rest.rsplit_once(' ')?;
-        let (who, time) = rest.rsplit_once(' ')?;
+        let (rest, last_word) = rest.rsplit_once(' ')?;
+        let (run_id, time) = rest.rsplit_once(' ')?;
         let time = time.parse().ok()?;
         if event == "end" {
-            let word = match word {
-                "done" => Word::Done,
-                "failed" => Word::Failed,
-                "stopped" => Word::Stopped,
-                _ => Word::Dropped,
+            let end = match last_word {
+                "done" => RunEnd::Succeeded,
+                "failed" => RunEnd::Failed,
+                "cancelled" => RunEnd::Cancelled,
+                _ => RunEnd::Dropped,
             };
-            self.runs[open.remove(who)?].end = Some((time, word));
+            self.runs[open.remove(run_id)?].end = Some((time, end));
             return Some(());
         }
-        let mut words = who.split(' ');
+        let mut words = run_id.split(' ');
         let (job, _attempt, lease) = (words.next()?.to_owned(), words.next()?, words.next()?.parse().ok()?);
-        if open.insert(who, self.runs.len()).is_some() {
-            self.violations.push(format!("begun twice: {line}"));
+        if open.insert(run_id, self.runs.len()).is_some() {
+            self.violations.push(format!("started twice: {line}"));
         }
-        self.runs.push(Run { job, lease, kind: word.to_owned(), start: time, end: None });
+        self.runs.push(Run { job, lease, kind: last_word.to_owned(), start: time, end: None });
         Some(())
     }
 
-    /// Runs that have not ended.
-    pub(crate) fn open(&self) -> impl Iterator<Item = &Run> {
+    /// The runs that have not ended.
+    pub(crate) fn running(&self) -> impl Iterator<Item = &Run> {
         self.runs.iter().filter(|run| run.end.is_none())
     }
 }

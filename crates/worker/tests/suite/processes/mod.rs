@@ -1,35 +1,36 @@
-//! Workers that are processes, and all that can happen to them and to their database. Whatever does: every job that was
-//! acknowledged comes to its end, nothing runs twice without a reason, and nobody who lost a job changes it.
+//! A fleet of worker processes under faults of processes, network and database. Whatever happens, every acknowledged
+//! job reaches its final state, no job runs twice without a fault that explains it, and a worker that lost a lease
+//! changes nothing.
 
 mod chaos;
+mod checker;
+mod checker_tests;
 mod fleet;
-mod ground;
 mod jobs;
 mod journal;
-mod judge;
-mod judge_tests;
 mod postgres;
 mod process;
+mod scenarios;
 mod sqlite;
-mod stream;
-mod trials;
+mod test_store;
+mod workload;
 
 use std::time::Duration;
 
-/// How long to wait for what must come: far longer than it takes.
-const LIMIT: Duration = Duration::from_secs(60);
-/// How long a leader leads without renewing.
+/// The time limit for events that must happen. Far longer than they take.
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// The leadership term.
 const TERM: Duration = Duration::from_secs(2);
 
-/// Waits until `found` finds something.
-async fn until<T>(what: &str, mut found: impl AsyncFnMut() -> Option<T>) -> T {
-    let look = async {
+/// Polls until `poll` returns a value.
+async fn wait_for<T>(what: &str, mut poll: impl AsyncFnMut() -> Option<T>) -> T {
+    let polling = async {
         loop {
-            if let Some(found) = found().await {
-                return found;
+            if let Some(value) = poll().await {
+                return value;
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(LIMIT, look).await.unwrap_or_else(|_| panic!("{what}: not within {LIMIT:?}"))
+    tokio::time::timeout(TIMEOUT, polling).await.unwrap_or_else(|_| panic!("{what}: did not happen within {TIMEOUT:?}"))
 }

@@ -1,4 +1,4 @@
-//! On PostgreSQL.
+//! Worker processes on PostgreSQL.
 
 use std::time::Duration;
 
@@ -6,149 +6,155 @@ use orchestrix_client::Job;
 use orchestrix_testkit::Durability;
 
 use super::{
+    checker::CheckReport,
     fleet::Fleet,
-    ground::{Ground, Row},
     jobs::{LEASE, Long},
     journal::now,
-    judge::Judgement,
     process::Setup,
-    stream::Rate,
-    trials::{self, at_peace},
-    until,
+    scenarios::{self, assert_no_violations},
+    test_store::{Row, TestStore},
+    wait_for,
+    workload::Rate,
 };
 
-/// What some workers on a busy machine manage easily.
+/// A rate that a few workers on a busy machine sustain.
 const RATE: Rate = Rate { short: 40.0, long: 4.0, failing: 4.0 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whatever_workers_are_killed_every_job_ends_and_runs_again_only_where_it_was_cut_short() {
-    trials::killed(Fleet::on(Ground::own(Durability::Fast)).await, 8, 30, RATE).await;
+async fn with_killed_workers_every_job_finishes_and_only_interrupted_jobs_run_again() {
+    scenarios::kill_workers(Fleet::on(TestStore::own(Durability::Fast)).await, 8, 30, RATE).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_worker_that_is_asked_to_end_hands_back_what_it_cannot_finish_at_no_cost() {
-    trials::terminated(Fleet::on(Ground::shared()).await).await;
+async fn a_terminated_worker_releases_what_it_cannot_finish_at_no_cost() {
+    scenarios::terminate_worker(Fleet::on(TestStore::shared()).await).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn handlers_that_block_the_only_thread_keep_their_leases() {
-    trials::spinning(Fleet::on(Ground::shared()).await, 1).await;
+    scenarios::block_runtime(Fleet::on(TestStore::shared()).await, 1).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn handlers_that_block_every_thread_keep_their_leases() {
-    trials::spinning(Fleet::on(Ground::shared()).await, 2).await;
+    scenarios::block_runtime(Fleet::on(TestStore::shared()).await, 2).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_worker_holds_no_long_jobs_back_from_others() {
-    let mut fleet = Fleet::on(Ground::shared()).await;
+async fn a_worker_does_not_prefetch_long_jobs() {
+    let mut fleet = Fleet::on(TestStore::shared()).await;
     fleet.add(Setup::default());
     let long = || (Long { ms: 600_000, again_ms: 50, stubborn: false }.request().build().unwrap(), "completed");
-    fleet.record((0..60).map(|_| long()).collect()).await;
-    fleet.workers[0].at_work(10).await;
-    fleet.add(Setup::default()).at_work(10).await;
-    let running = fleet.ground.rows().await.iter().filter(|row| row.state == "running").count();
-    assert_eq!(running, 20, "so many run, and the rest is left to whoever comes");
+    fleet.enqueue((0..60).map(|_| long()).collect()).await;
+    fleet.workers[0].wait_until_running(10).await;
+    fleet.add(Setup::default()).wait_until_running(10).await;
+    let running = fleet.store.rows().await.iter().filter(|row| row.state == "running").count();
+    assert_eq!(running, 20, "each of two workers holds only the jobs that it runs");
 }
 
-/// One worker has begun `n` long jobs; another is there.
-async fn begun(fleet: &mut Fleet, n: usize, ms: u64) {
+/// Makes the first worker start `n` long jobs, then adds a second worker.
+async fn start_long_jobs(fleet: &mut Fleet, n: usize, ms: u64) {
     let long = || (Long { ms, again_ms: 50, stubborn: true }.request().build().unwrap(), "completed");
-    fleet.record((0..n).map(|_| long()).collect()).await;
-    fleet.workers[0].at_work(n).await;
+    fleet.enqueue((0..n).map(|_| long()).collect()).await;
+    fleet.workers[0].wait_until_running(n).await;
     fleet.add(Setup::default());
 }
 
-/// Waits until the other worker has done them.
-async fn done(fleet: &Fleet) -> Vec<Row> {
-    fleet.all_finished().await;
-    fleet.ground.rows().await
+/// Waits until the second worker has finished the jobs.
+async fn finished_rows(fleet: &Fleet) -> Vec<Row> {
+    fleet.wait_until_all_finished().await;
+    fleet.store.rows().await
 }
 
-/// Waits until the first worker knows that it is too late, for each of `n`, and lets all end: nothing may have changed.
-async fn too_late(fleet: Fleet, n: u64, rows: Vec<Row>) -> Judgement {
-    let refused = async || Some(fleet.workers[0].written()).filter(|now| now.stale + now.lost >= n);
-    until("what comes too late is refused", refused).await;
-    assert!(rows.iter().all(|row| row.counter == 2 && row.done_by == Some(2)), "by the other: {rows:?}");
-    assert_eq!(fleet.ground.rows().await, rows, "what was refused changed nothing");
-    let judgement = fleet.finish().await;
-    at_peace(&judgement);
-    assert_eq!(judgement.doubles, rows.len(), "{judgement:?}");
-    judgement
+/// Waits until the first worker has noticed that it lost all `n` leases, and checks that it changed nothing.
+async fn assert_first_worker_was_fenced(fleet: Fleet, n: u64, rows: Vec<Row>) -> CheckReport {
+    let refused =
+        async || Some(fleet.workers[0].journal_contents()).filter(|contents| contents.stale + contents.lost >= n);
+    wait_for("the first worker notices its lost leases", refused).await;
+    assert!(
+        rows.iter().all(|row| row.counter == 2 && row.done_by == Some(2)),
+        "the second worker did not finish every job: {rows:?}"
+    );
+    assert_eq!(fleet.store.rows().await, rows, "a refused outcome changed a job");
+    let report = fleet.finish().await;
+    assert_no_violations(&report);
+    assert_eq!(report.reruns, rows.len(), "{report:?}");
+    report
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_worker_that_was_stopped_for_three_leases_changes_nothing_when_it_goes_on() {
-    let mut fleet = Fleet::on(Ground::shared()).await;
+async fn a_worker_suspended_for_three_leases_changes_nothing_when_it_resumes() {
+    let mut fleet = Fleet::on(TestStore::shared()).await;
     fleet.add(Setup::default());
-    begun(&mut fleet, 6, 2_000).await;
+    start_long_jobs(&mut fleet, 6, 2_000).await;
     let three_leases = tokio::time::Instant::now() + 3 * LEASE;
-    let since = fleet.stop(0);
-    let rows = done(&fleet).await;
+    let since = fleet.suspend(0);
+    let rows = finished_rows(&fleet).await;
     tokio::time::sleep_until(three_leases).await;
-    fleet.go_on(0, since);
-    too_late(fleet, 6, rows).await;
+    fleet.resume(0, since);
+    assert_first_worker_was_fenced(fleet, 6, rows).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_outcome_that_was_held_up_on_its_way_until_another_had_the_job_is_refused() {
-    let mut fleet = Fleet::on(Ground::shared()).await;
-    let line = fleet.add_behind(Setup::default());
-    begun(&mut fleet, 6, 1_500).await;
+async fn an_outcome_delayed_by_the_network_until_another_worker_owns_the_job_is_refused() {
+    let mut fleet = Fleet::on(TestStore::shared()).await;
+    let proxy = fleet.add_behind_proxy(Setup::default());
+    start_long_jobs(&mut fleet, 6, 1_500).await;
     let since = now();
-    line.freeze();
-    let rows = done(&fleet).await;
-    fleet.thaw(0, &line, since);
-    let judgement = too_late(fleet, 6, rows).await;
-    assert!(judgement.stale > 0, "what was on its way arrived: {judgement:?}");
+    proxy.freeze();
+    let rows = finished_rows(&fleet).await;
+    fleet.restore_network(0, &proxy, since);
+    let report = assert_first_worker_was_fenced(fleet, 6, rows).await;
+    assert!(report.stale > 0, "no delayed outcome arrived: {report:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn work_goes_on_by_itself_when_the_database_was_killed_and_came_back() {
+async fn workers_recover_after_the_database_was_killed_and_restarted() {
     const KILLS: u32 = 3;
-    let mut fleet = Fleet::on(Ground::own(Durability::Fast)).await;
+    let mut fleet = Fleet::on(TestStore::own(Durability::Fast)).await;
     for _ in 0..4 {
         fleet.add(Setup::default());
     }
-    fleet.stream(RATE).await;
+    fleet.start_workload(RATE).await;
     let mut survived = 0;
     for n in 0..KILLS {
         let mut running = Vec::new();
         for worker in &fleet.workers {
-            worker.has_begun(1).await;
-            running.extend(worker.written().open().filter(|run| run.kind == "long").cloned());
+            worker.wait_until_started(1).await;
+            running.extend(worker.journal_contents().running().filter(|run| run.kind == "long").cloned());
         }
-        // Shorter than a lease, and longer.
+        // Outages shorter and longer than a lease.
         fleet.kill_database(LEASE.mul_f64(0.1 + 0.6 * f64::from(n)));
-        let back = now();
-        let begins = || fleet.workers.iter().flat_map(|w| w.written().runs).filter(|run| run.start > back).count();
-        until("jobs are begun again", async || (begins() > 50).then_some(())).await;
-        survived += fleet.ended(&running).await;
+        let recovered_at = now();
+        let started = || {
+            fleet.workers.iter().flat_map(|w| w.journal_contents().runs).filter(|run| run.start > recovered_at).count()
+        };
+        wait_for("jobs start again", async || (started() > 50).then_some(())).await;
+        survived += fleet.wait_for_runs(&running).await;
     }
-    let judgement = fleet.finish().await;
-    at_peace(&judgement);
-    println!("{survived} were begun before and completed after");
-    assert!(survived > 0, "what ran went on, and its outcome was told");
-    assert!(judgement.kept > 0 && judgement.forgotten == 0, "what ended meanwhile was told later: {judgement}");
+    let report = fleet.finish().await;
+    assert_no_violations(&report);
+    println!("{survived} runs started before an outage and completed after it");
+    assert!(survived > 0, "no run survived an outage");
+    assert!(report.kept > 0 && report.forgotten == 0, "outcomes of an outage were lost: {report}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn connections_that_the_server_ends_cost_nothing_but_time() {
-    let mut fleet = Fleet::on(Ground::shared()).await;
+async fn closed_connections_cost_no_job_and_no_attempt() {
+    let mut fleet = Fleet::on(TestStore::shared()).await;
     for _ in 0..4 {
         fleet.add(Setup::default());
     }
-    fleet.stream(RATE).await;
+    fleet.start_workload(RATE).await;
     for worker in &fleet.workers {
-        worker.has_begun(1).await;
+        worker.wait_until_started(1).await;
     }
-    let mut ended = 0;
+    let mut closed = 0;
     let mut pauses = tokio::time::interval(Duration::from_millis(50));
-    while ended < 100 {
+    while closed < 100 {
         pauses.tick().await;
-        ended += fleet.disconnect(rand::random_range(1..4)).await;
+        closed += fleet.disconnect(rand::random_range(1..4)).await;
     }
-    let judgement = fleet.finish().await;
-    at_peace(&judgement);
+    let report = fleet.finish().await;
+    assert_no_violations(&report);
 }

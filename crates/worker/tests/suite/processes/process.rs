@@ -1,4 +1,4 @@
-//! A worker that is a process of its own, and does nothing but run the handlers of these tests.
+//! A worker process that runs the handlers of these tests.
 
 use std::{
     env,
@@ -16,10 +16,10 @@ use orchestrix_worker::{Drained, Worker, WorkerBuilder};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{
-    LIMIT, TERM,
+    TERM, TIMEOUT,
     jobs::handlers,
-    journal::{Journal, Run, Written},
-    until,
+    journal::{Journal, JournalContents, Run},
+    wait_for,
 };
 
 const NAME: &str = "ORCHESTRIX_TEST_WORKER";
@@ -29,13 +29,13 @@ const THREADS: &str = "ORCHESTRIX_TEST_WORKER_THREADS";
 const DRAIN_MS: &str = "ORCHESTRIX_TEST_WORKER_DRAIN_MS";
 const PLAIN: &str = "ORCHESTRIX_TEST_WORKER_PLAIN";
 
-/// How a worker's process is set up.
+/// The settings of a worker process.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Setup {
-    /// Threads of the runtime that handlers use.
+    /// The number of threads of the handlers' runtime.
     pub(crate) threads: usize,
     pub(crate) drain: Duration,
-    /// Whether the worker itself waits for signals, as in most programs; then it does not write what it has done.
+    /// Whether the process uses `WorkerBuilder::run`, as most programs do. It then writes no stats to its journal.
     pub(crate) plain: bool,
 }
 
@@ -45,7 +45,7 @@ impl Default for Setup {
     }
 }
 
-/// Not a test: the body of the processes.
+/// Not a test: the body of the worker processes.
 #[test]
 #[ignore = "runs only as the process that other tests start"]
 fn a_worker() {
@@ -67,22 +67,22 @@ fn a_worker() {
             .state(journal.clone())
             .heartbeat_interval(Duration::from_millis(300))
             .poll_interval(Duration::from_millis(300))
-            // Longer than a shutdown waits.
+            // Longer than the drain timeout.
             .cancel_grace(Duration::from_secs(3))
             .drain_timeout(drain)
-            // Jobs of these tests lose many leases, and none of them is to die of it.
-            .coordinator(|options| (options.term, options.crash_loop) = (TERM, u16::MAX));
+            // Jobs of these tests lose many leases, which must not make them dead.
+            .coordinator(|options| (options.term, options.crash_loop_limit) = (TERM, u16::MAX));
         let drained = match setting(PLAIN) == "true" {
-            true => worker.run().await.unwrap().expect("one signal only"),
-            false => work(worker, &journal).await,
+            true => worker.run().await.unwrap().expect("the process got only one signal"),
+            false => run_with_stats(worker, &journal).await,
         };
-        assert_eq!(drained.untold, 0, "the database is there: everything can be told");
+        assert_eq!(drained.unreported, 0, "the database is available, so every outcome can be reported");
     });
 }
 
-// Its own signal beside the worker's, since a worker that has ended can no longer be asked what it did.
-async fn work(worker: WorkerBuilder, journal: &Journal) -> Drained {
-    let mut asked_to_end = signal(SignalKind::terminate()).unwrap();
+/// Runs the worker until SIGTERM and writes its stats whenever they change.
+async fn run_with_stats(worker: WorkerBuilder, journal: &Journal) -> Drained {
+    let mut terminate = signal(SignalKind::terminate()).unwrap();
     let worker = worker.start().unwrap();
     let mut last = worker.stats();
     loop {
@@ -93,7 +93,7 @@ async fn work(worker: WorkerBuilder, journal: &Journal) -> Drained {
         }
         tokio::select! {
             () = tokio::time::sleep(Duration::from_millis(50)) => {}
-            _ = asked_to_end.recv() => break,
+            _ = terminate.recv() => break,
         }
     }
     worker.shutdown().await
@@ -101,18 +101,18 @@ async fn work(worker: WorkerBuilder, journal: &Journal) -> Drained {
 
 pub(crate) async fn open(url: &str) -> Arc<dyn Store> {
     if url.starts_with("sqlite:") {
-        let options = SqliteOptions { busy_timeout: LIMIT, ..SqliteOptions::from_url(url).unwrap() };
+        let options = SqliteOptions { busy_timeout: TIMEOUT, ..SqliteOptions::from_url(url).unwrap() };
         return Arc::new(SqliteStore::open(options).await.unwrap());
     }
-    // Many processes share a server.
+    // Many processes share one server.
     Arc::new(PostgresStore::open(PostgresOptions { connections: 4, ..PostgresOptions::new(url) }).await.unwrap())
 }
 
-/// A worker's process, and where it writes. Killed with whoever holds it.
+/// A worker process and its journal. The process is killed when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Process {
     pub(crate) name: String,
-    twin: TestProcess,
+    process: TestProcess,
     journal: PathBuf,
 }
 
@@ -127,41 +127,46 @@ impl Process {
             (DRAIN_MS, &drain),
             (PLAIN, if setup.plain { "true" } else { "false" }),
         ];
-        let twin = TestProcess::start("processes::process::a_worker", settings).unwrap();
-        Self { name: name.to_owned(), twin, journal }
+        let process = TestProcess::start("processes::process::a_worker", settings).unwrap();
+        Self { name: name.to_owned(), process, journal }
     }
 
-    pub(crate) fn written(&self) -> Written {
-        Written::read(&self.journal)
+    pub(crate) fn journal_contents(&self) -> JournalContents {
+        JournalContents::read(&self.journal)
     }
 
-    /// Whether it is at work on a job of this kind.
-    pub(crate) fn is_at(&self, kind: &str) -> bool {
-        self.written().open().any(|run| run.kind == kind)
+    /// Whether it runs a job of this type.
+    pub(crate) fn is_running(&self, kind: &str) -> bool {
+        self.journal_contents().running().any(|run| run.kind == kind)
     }
 
-    /// Waits until it works on `n` jobs at once.
-    pub(crate) async fn at_work(&self, n: usize) -> Vec<Run> {
-        let open = async || Some(self.written().open().cloned().collect::<Vec<_>>()).filter(|runs| runs.len() >= n);
-        until(&format!("{} works on {n}", self.name), open).await
+    /// Waits until it runs `n` jobs concurrently.
+    pub(crate) async fn wait_until_running(&self, n: usize) -> Vec<Run> {
+        let running = async || {
+            Some(self.journal_contents().running().cloned().collect::<Vec<_>>()).filter(|runs| runs.len() >= n)
+        };
+        wait_for(&format!("{} runs {n} jobs", self.name), running).await
     }
 
-    /// Waits until it has begun `n` runs in all.
-    pub(crate) async fn has_begun(&self, n: usize) {
-        until(&format!("{} begins {n}", self.name), async || (self.written().runs.len() >= n).then_some(())).await;
+    /// Waits until it has started `n` runs in total.
+    pub(crate) async fn wait_until_started(&self, n: usize) {
+        wait_for(&format!("{} starts {n} runs", self.name), async || {
+            (self.journal_contents().runs.len() >= n).then_some(())
+        })
+        .await;
     }
 
     pub(crate) fn signal(&self, name: &str) {
-        self.twin.signal(name).unwrap();
+        self.process.signal(name).unwrap();
     }
 
     pub(crate) fn kill(&mut self) {
-        self.twin.kill().unwrap();
+        self.process.kill().unwrap();
     }
 
-    /// Waits until it has ended by itself; says what is wrong with how, if anything.
-    pub(crate) async fn ended(&mut self) -> Option<String> {
-        let status = until(&format!("{} ends", self.name), async || self.twin.try_wait().unwrap()).await;
-        (!status.success()).then(|| format!("{} ended with {status}", self.name))
+    /// Waits until the process has exited. Returns a violation if it failed.
+    pub(crate) async fn wait_for_exit(&mut self) -> Option<String> {
+        let status = wait_for(&format!("{} exits", self.name), async || self.process.try_wait().unwrap()).await;
+        (!status.success()).then(|| format!("{} exited with {status}", self.name))
     }
 }

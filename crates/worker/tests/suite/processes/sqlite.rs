@@ -1,19 +1,19 @@
-//! On a file of SQLite that all processes share.
+//! Worker processes that share one SQLite file.
 
-use super::{fleet::Fleet, stream::Rate, trials};
+use super::{fleet::Fleet, scenarios, workload::Rate};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whatever_workers_are_killed_every_job_ends_and_runs_again_only_where_it_was_cut_short() {
+async fn with_killed_workers_every_job_finishes_and_only_interrupted_jobs_run_again() {
     let rate = Rate { short: 20.0, long: 3.0, failing: 3.0 };
-    trials::killed(Fleet::on_a_file().await, 3, 8, rate).await;
+    scenarios::kill_workers(Fleet::on_a_file().await, 3, 8, rate).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_worker_that_is_asked_to_end_hands_back_what_it_cannot_finish_at_no_cost() {
-    trials::terminated(Fleet::on_a_file().await).await;
+async fn a_terminated_worker_releases_what_it_cannot_finish_at_no_cost() {
+    scenarios::terminate_worker(Fleet::on_a_file().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn handlers_that_block_every_thread_keep_their_leases() {
-    trials::spinning(Fleet::on_a_file().await, 1).await;
+    scenarios::block_runtime(Fleet::on_a_file().await, 1).await;
 }

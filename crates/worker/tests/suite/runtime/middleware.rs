@@ -1,4 +1,4 @@
-//! Layers around handlers.
+//! Middleware around handlers.
 
 use std::{
     sync::{
@@ -9,10 +9,10 @@ use std::{
 };
 
 use orchestrix_core::{JobState, Json};
-use orchestrix_worker::{Call, JobError, Stack};
+use orchestrix_worker::{HandlerService, JobCall, JobError};
 use tower::{Layer, Service};
 
-use super::{Task, brisk, enqueue, memory, reaches};
+use super::{Task, enqueue, fast_worker, memory_client, wait_for_state};
 
 #[derive(Clone)]
 struct Count(Arc<AtomicUsize>);
@@ -27,26 +27,26 @@ impl<S> Layer<S> for Count {
     }
 }
 
-impl<S: Service<Call, Response = Option<Json>, Error = JobError>> Service<Call> for Counted<S> {
+impl<S: Service<JobCall, Response = Option<Json>, Error = JobError>> Service<JobCall> for Counted<S> {
     type Response = Option<Json>;
     type Error = JobError;
     type Future = S::Future;
     fn poll_ready(&mut self, poller: &mut Poller<'_>) -> Poll<Result<(), JobError>> {
         self.0.poll_ready(poller)
     }
-    fn call(&mut self, call: Call) -> S::Future {
+    fn call(&mut self, call: JobCall) -> S::Future {
         self.1.fetch_add(1, Ordering::SeqCst);
         self.0.call(call)
     }
 }
 
 #[tokio::test]
-async fn layers_see_every_call_and_may_answer_in_place_of_the_handler() {
-    let client = memory();
+async fn layers_see_every_call_and_can_respond_instead_of_the_handler() {
+    let client = memory_client();
     let (inner, outer) = (Count(Arc::default()), Count(Arc::default()));
     let refuse_seven = tower::layer::layer_fn(|inner| {
-        tower::service_fn(move |call: Call| {
-            let inner: Stack = Clone::clone(&inner);
+        tower::service_fn(move |call: JobCall| {
+            let inner: HandlerService = Clone::clone(&inner);
             async move {
                 if call.payload.as_str().contains('7') {
                     return Err(JobError::fatal("not seven"));
@@ -55,7 +55,7 @@ async fn layers_see_every_call_and_may_answer_in_place_of_the_handler() {
             }
         })
     });
-    let worker = brisk(&client)
+    let worker = fast_worker(&client)
         .handler(|task: Task, _| async move {
             assert_ne!(task.n, 13, "unlucky");
             Ok(task.n)
@@ -67,10 +67,10 @@ async fn layers_see_every_call_and_may_answer_in_place_of_the_handler() {
         .unwrap();
     assert_eq!(enqueue(&client, 1).await.wait().await.unwrap(), 1);
     let seven = enqueue(&client, 7).await;
-    reaches(&client, seven.id(), JobState::Dead).await;
-    // A panic goes through the layers and is caught outside of them.
+    wait_for_state(&client, seven.id(), JobState::Dead).await;
+    // A panic unwinds through the layers and is caught outside them.
     let unlucky = enqueue(&client, 13).await;
-    reaches(&client, unlucky.id(), JobState::Retrying).await;
+    wait_for_state(&client, unlucky.id(), JobState::Retrying).await;
     assert_eq!((inner.0.load(Ordering::SeqCst), outer.0.load(Ordering::SeqCst)), (2, 3));
     let _ = worker.shutdown().await;
 }

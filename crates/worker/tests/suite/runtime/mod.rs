@@ -1,14 +1,14 @@
-//! The runtime in one process, step by step: handlers say where they are, tests say when they go on.
+//! The runtime in one process, step by step: handlers wait at a gate, and the test lets them pass.
 
-mod away;
-mod bugs;
+mod cancellation;
+mod context;
 mod drain;
-mod ends;
 mod fetch;
-mod lines;
+mod log_events;
 mod middleware;
-mod says;
-mod stop;
+mod misbehaviour;
+mod outage;
+mod outcomes;
 
 use std::{sync::Arc, time::Duration};
 
@@ -30,14 +30,14 @@ impl Job for Task {
     const TYPE: &'static str = "task";
 }
 
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
 
-pub(crate) fn memory() -> Client {
+pub(crate) fn memory_client() -> Client {
     Client::new(MemoryStore::new())
 }
 
-/// A worker that notices quickly.
-pub(crate) fn brisk(client: &Client) -> WorkerBuilder {
+/// A worker with short intervals.
+pub(crate) fn fast_worker(client: &Client) -> WorkerBuilder {
     Worker::builder(client)
         .heartbeat_interval(Duration::from_millis(50))
         .poll_interval(Duration::from_millis(50))
@@ -45,89 +45,90 @@ pub(crate) fn brisk(client: &Client) -> WorkerBuilder {
         .drain_timeout(Duration::from_secs(5))
 }
 
-pub(crate) async fn record(client: &Client, id: JobId) -> Record {
+pub(crate) async fn job_record(client: &Client, id: JobId) -> Record {
     client.store().job(id).await.unwrap().unwrap()
 }
 
 /// Waits until the job is in this state.
-pub(crate) async fn reaches(client: &Client, id: JobId, state: JobState) -> Record {
-    let looked = tokio::time::timeout(PATIENCE, async {
+pub(crate) async fn wait_for_state(client: &Client, id: JobId, state: JobState) -> Record {
+    let reached = tokio::time::timeout(TIMEOUT, async {
         loop {
-            let job = record(client, id).await;
+            let job = job_record(client, id).await;
             if job.state == state {
                 return job;
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     });
-    match looked.await {
+    match reached.await {
         Ok(job) => job,
-        Err(_) => panic!("not {state} but {:?}", record(client, id).await),
+        Err(_) => panic!("the job did not become {state}: {:?}", job_record(client, id).await),
     }
 }
 
-/// Waits until `done` says so.
-pub(crate) async fn until(what: &str, mut done: impl AsyncFnMut() -> bool) {
-    let looked = tokio::time::timeout(PATIENCE, async {
+/// Waits until `done` returns true.
+pub(crate) async fn wait_until(what: &str, mut done: impl AsyncFnMut() -> bool) {
+    let waited = tokio::time::timeout(TIMEOUT, async {
         while !done().await {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     });
-    assert!(looked.await.is_ok(), "never: {what}");
+    assert!(waited.await.is_ok(), "timed out: {what}");
 }
 
-/// A gate between a test and its handlers: each tells that it has begun and waits to be let through.
+/// The handlers' side of a gate: a handler announces its start and waits until the test lets it pass.
 #[derive(Clone)]
 pub(crate) struct Gate {
-    begun: mpsc::UnboundedSender<(u64, Context)>,
-    through: Arc<tokio::sync::Semaphore>,
+    started: mpsc::UnboundedSender<(u64, Context)>,
+    permits: Arc<tokio::sync::Semaphore>,
 }
 
-pub(crate) struct Keeper {
-    begun: Mutex<mpsc::UnboundedReceiver<(u64, Context)>>,
-    through: Arc<tokio::sync::Semaphore>,
+/// The test's side of a gate.
+pub(crate) struct GateControl {
+    started: Mutex<mpsc::UnboundedReceiver<(u64, Context)>>,
+    permits: Arc<tokio::sync::Semaphore>,
 }
 
-pub(crate) fn gate() -> (Gate, Keeper) {
-    let (begun, received) = mpsc::unbounded_channel();
-    let through = Arc::new(tokio::sync::Semaphore::new(0));
-    (Gate { begun, through: Arc::clone(&through) }, Keeper { begun: Mutex::new(received), through })
+pub(crate) fn gate() -> (Gate, GateControl) {
+    let (started, received) = mpsc::unbounded_channel();
+    let permits = Arc::new(tokio::sync::Semaphore::new(0));
+    (Gate { started, permits: Arc::clone(&permits) }, GateControl { started: Mutex::new(received), permits })
 }
 
 impl Gate {
-    /// Tells that the handler has begun, and waits.
+    /// Announces that the handler has started, and waits.
     pub(crate) async fn pass(&self, n: u64, ctx: &Context) -> JobResult<u64> {
-        self.begun.send((n, ctx.clone()))?;
-        self.through.acquire().await?.forget();
+        self.started.send((n, ctx.clone()))?;
+        self.permits.acquire().await?.forget();
         Ok(n)
     }
 }
 
-impl Keeper {
-    /// The next handler that begins.
-    pub(crate) async fn next(&self) -> (u64, Context) {
-        let next = tokio::time::timeout(PATIENCE, async { self.begun.lock().await.recv().await });
-        next.await.expect("a handler begins").expect("the gate is open")
+impl GateControl {
+    /// Waits for the next handler to start.
+    pub(crate) async fn next_started(&self) -> (u64, Context) {
+        let next = tokio::time::timeout(TIMEOUT, async { self.started.lock().await.recv().await });
+        next.await.expect("no handler started in time").expect("the worker dropped its handlers")
     }
 
-    /// Whether another handler has begun already.
-    pub(crate) async fn nobody(&self) -> bool {
-        self.begun.lock().await.is_empty()
+    /// Whether no further handler has started.
+    pub(crate) async fn none_started(&self) -> bool {
+        self.started.lock().await.is_empty()
     }
 
-    pub(crate) fn let_through(&self, n: usize) {
-        self.through.add_permits(n);
+    pub(crate) fn let_pass(&self, n: usize) {
+        self.permits.add_permits(n);
     }
 }
 
-/// A worker of gated tasks.
-pub(crate) fn gated(client: &Client) -> (WorkerBuilder, Keeper) {
-    let (gate, keeper) = gate();
-    let worker = brisk(client).handler(move |task: Task, ctx: Context| {
-        let gate = gate.clone();
+/// A worker whose handlers wait at a gate.
+pub(crate) fn gated_worker(client: &Client) -> (WorkerBuilder, GateControl) {
+    let (handler_gate, gate) = gate();
+    let worker = fast_worker(client).handler(move |task: Task, ctx: Context| {
+        let gate = handler_gate.clone();
         async move { gate.pass(task.n, &ctx).await }
     });
-    (worker, keeper)
+    (worker, gate)
 }
 
 pub(crate) async fn enqueue(client: &Client, n: u64) -> JobHandle<Task> {

@@ -1,7 +1,7 @@
--- What the test asked for, and who wrote which line of a ledger in which epoch: what the judge knows besides the tables themselves.
+-- The planned schedules, and the node and the epoch that wrote each occurrence.
 CREATE TABLE audit.plan (
     schedule text COLLATE "C" PRIMARY KEY,
-    -- Its nominal times: seconds since 1970 that are so many past a multiple of the period.
+    -- The nominal times are the seconds since the Unix epoch that are `phase` past a multiple of `period`.
     period   integer NOT NULL,
     phase    integer NOT NULL,
     misfire  text NOT NULL,
@@ -18,7 +18,7 @@ CREATE TABLE audit.firing (
 );
 CREATE INDEX ON audit.firing (at);
 
--- VOLATILE, so that it sees the epoch of this moment, and not that of the moment when the statement began.
+-- VOLATILE, so that it reads the current epoch instead of the one at the start of the statement.
 CREATE FUNCTION audit.note_firing() RETURNS trigger LANGUAGE plpgsql VOLATILE AS $$
 DECLARE now_in bigint := (SELECT epoch FROM orchestrix.leader);
 BEGIN

@@ -1,4 +1,4 @@
-//! The same faults for as long as one likes, in random order and at random moments: `cargo xtask chaos schedules`.
+//! The same faults in random order at random times, for a chosen duration: `cargo xtask chaos schedules`.
 
 use std::{
     collections::BTreeMap,
@@ -11,18 +11,18 @@ use orchestrix_testkit::Durability;
 
 use super::{
     super::{cluster::Cluster, faults::Fault},
-    LONG_TERM, TURN,
-    judge::Counts,
+    LONG_TERM, PERIOD,
+    checker::Counts,
     plan,
-    trial::{Outcome, Trial, Written},
+    scenario::{FiringStage, Scenario, ScenarioReport},
 };
 use crate::support::TERM;
 
 const MINUTES: &str = "ORCHESTRIX_CHAOS_MINUTES";
-/// How long one database is used before all is judged and begun anew: what is read does not grow for ever.
+/// How long one database is used before it is checked and replaced, so that the checked data stays bounded.
 const ROUND: Duration = Duration::from_secs(150);
 
-/// Faults by their terms and names, with what is promised, and how long it took each time to the next line of a ledger.
+/// The time limit and the measured times until the next occurrence, by term and fault.
 type Recoveries = BTreeMap<(Duration, &'static str), (Duration, Vec<Duration>)>;
 
 /// Not a test: the body of the command.
@@ -32,44 +32,48 @@ async fn chaos() {
     let Ok(minutes) = env::var(MINUTES) else { return };
     let minutes: f64 = minutes.parse().unwrap();
     let end = Instant::now() + Duration::from_secs_f64(minutes * 60.0);
-    let (mut recoveries, mut found) = (Recoveries::new(), Outcome::default());
-    // With short terms most is on time; with long ones, much is late.
+    let (mut recoveries, mut total) = (Recoveries::new(), ScenarioReport::default());
+    // With short terms most occurrences are on time; with long ones many are late.
     for term in [TERM, LONG_TERM].into_iter().cycle() {
         if Instant::now() >= end {
             break;
         }
-        found.add(round(term, end.min(Instant::now() + ROUND), &mut recoveries).await);
+        total.add(round(term, end.min(Instant::now() + ROUND), &mut recoveries).await);
     }
-    print(&recoveries, &mut found);
-    assert_eq!(found.violations, Vec::<String>::new());
+    print(&recoveries, &mut total);
+    assert_eq!(total.violations, Vec::<String>::new());
 }
 
-async fn round(term: Duration, end: Instant, recoveries: &mut Recoveries) -> Outcome {
-    let cluster = Cluster::start_apart(Durability::Durable, term).await;
+async fn round(term: Duration, end: Instant, recoveries: &mut Recoveries) -> ScenarioReport {
+    let cluster = Cluster::start_with_own_server(Durability::Durable, term).await;
     let rules = [Misfire::CatchUp, Misfire::FireOnce, Misfire::Skip];
-    let planned: Vec<_> = rules.into_iter().flat_map(|rule| [plan::brisk(rule), plan::slow(rule)].concat()).collect();
+    let planned: Vec<_> = rules
+        .into_iter()
+        .flat_map(|rule| [plan::every_second(rule), plan::every_twelve_seconds(rule)].concat())
+        .collect();
     println!("\nThree nodes, terms of {term:?}, {} schedules.", planned.len());
-    let mut trial = Trial::start(cluster, &planned).await;
-    // One at least.
+    let mut scenario = Scenario::start(cluster, &planned).await;
+    // At least one fault.
     loop {
         let fault = Fault::ALL[rand::random_range(0..Fault::ALL.len())];
-        let written = if rand::random() { Written::Jobs } else { Written::Lines };
+        let stage = if rand::random() { FiringStage::Jobs } else { FiringStage::Occurrences };
         let (name, took) = match rand::random_range(0..Fault::ALL.len() + 2) {
-            0 => ("killed while firing", trial.kill_while_firing(written).await),
-            1 => ("stopped while firing", trial.stop_while_firing(written).await),
-            _ => (fault.name(), trial.strike(fault).await),
+            0 => ("killed while firing", scenario.kill_while_firing(stage).await),
+            1 => ("suspended while firing", scenario.suspend_while_firing(stage).await),
+            _ => (fault.name(), scenario.inject(fault).await),
         };
         println!("{name:<24}{:>6.2} s", took.as_secs_f64());
-        let promise = if name == fault.name() { fault.promise(term) } else { Fault::Killed.promise(term) } + TURN;
-        recoveries.entry((term, name)).or_insert((promise, Vec::new())).1.push(took);
+        let limit =
+            if name == fault.name() { fault.recovery_limit(term) } else { Fault::Killed.recovery_limit(term) } + PERIOD;
+        recoveries.entry((term, name)).or_insert((limit, Vec::new())).1.push(took);
         if Instant::now() >= end {
-            return trial.finish().await;
+            return scenario.finish().await;
         }
         tokio::time::sleep(TERM.mul_f64(rand::random_range(0.0..1.5))).await;
     }
 }
 
-impl Outcome {
+impl ScenarioReport {
     fn add(&mut self, other: Self) {
         self.takeovers += other.takeovers;
         self.violations.extend(other.violations);
@@ -91,16 +95,16 @@ impl Counts {
     }
 }
 
-// One that took too long may be the machine's fault; if half of them did, a promise is broken.
-fn print(recoveries: &Recoveries, found: &mut Outcome) {
-    println!("\n{:<6}{:<24}{:>8}{:>10}{:>10}{:>10}{:>8}", "term", "fault", "faults", "p50", "max", "promised", "late");
-    for ((term, name), (promise, took)) in recoveries {
+/// Prints the results. A single slow recovery may be the machine's fault; a median over the limit is a violation.
+fn print(recoveries: &Recoveries, total: &mut ScenarioReport) {
+    println!("\n{:<6}{:<24}{:>8}{:>10}{:>10}{:>10}{:>8}", "term", "fault", "faults", "p50", "max", "limit", "late");
+    for ((term, name), (limit, took)) in recoveries {
         let mut took = took.clone();
         took.sort_unstable();
         let (median, longest) = (took[took.len() / 2], took[took.len() - 1]);
-        let late = took.iter().filter(|took| *took > promise).count();
-        if median > *promise {
-            found.violations.push(format!("{name}: fired again after {median:?}, not {promise:?}"));
+        let late = took.iter().filter(|took| *took > limit).count();
+        if median > *limit {
+            total.violations.push(format!("{name}: median {median:?}, over the limit of {limit:?}"));
         }
         println!(
             "{:<6}{name:<24}{:>8}{:>8.2} s{:>8.2} s{:>8.2} s{late:>8}",
@@ -108,19 +112,19 @@ fn print(recoveries: &Recoveries, found: &mut Outcome) {
             took.len(),
             median.as_secs_f64(),
             longest.as_secs_f64(),
-            promise.as_secs_f64(),
+            limit.as_secs_f64(),
         );
     }
     println!(
         "\n{:<12}{:>10}{:>10}{:>10}{:>12}{:>10}",
         "misfire", "schedules", "times", "on time", "fired late", "missed"
     );
-    for count in &found.counts {
+    for count in &total.counts {
         let Counts { misfire, schedules, times, on_time, late, missed } = count;
         println!("{misfire:<12}{schedules:>10}{times:>10}{on_time:>10}{late:>12}{missed:>10}");
     }
-    println!("\n{} takeovers, {} violations", found.takeovers, found.violations.len());
-    for violation in &found.violations {
+    println!("\n{} takeovers, {} violations", total.takeovers, total.violations.len());
+    for violation in &total.violations {
         println!("  {violation}");
     }
 }

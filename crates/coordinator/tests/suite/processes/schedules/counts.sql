@@ -1,4 +1,4 @@
--- What became of the nominal times, by the rule for those that are late.
+-- The occurrences by misfire rule.
 SELECT p.misfire, count(DISTINCT p.schedule), coalesce(sum(o.count), 0)::bigint,
        count(*) FILTER (WHERE o.outcome = 'fired' AND o.reason IS NULL), count(*) FILTER (WHERE o.outcome = 'fired' AND o.reason IS NOT NULL),
        coalesce(sum(o.count) FILTER (WHERE o.outcome = 'missed'), 0)::bigint
