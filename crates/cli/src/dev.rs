@@ -75,8 +75,8 @@ pub(crate) async fn run(arguments: &Arguments, global: &Global) -> Result<ExitSt
     let builder = Worker::builder(&Client::shared(Arc::clone(&database.store)));
     let builder = orchestrix_builtin::register(builder, &options);
     let builder = builder.concurrency(arguments.concurrency).drain_timeout(arguments.drain_timeout);
-    let builder = match arguments.traces.tie() {
-        Some(tie) => builder.trace_tie(tie),
+    let builder = match arguments.traces.propagator() {
+        Some(propagator) => builder.trace_propagator(propagator),
         None => builder,
     };
     // Separate from the worker, because a drained worker would end its own coordinator.
@@ -91,7 +91,7 @@ pub(crate) async fn run(arguments: &Arguments, global: &Global) -> Result<ExitSt
     let options = ServerOptions {
         drain_timeout: arguments.drain_timeout,
         metrics: Some(metrics),
-        trace_propagator: arguments.traces.tie(),
+        trace_propagator: arguments.traces.propagator(),
         ..ServerOptions::default()
     };
     let serving = serve(&database.store, Some(listener), options, &stop);

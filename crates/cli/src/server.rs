@@ -141,7 +141,7 @@ pub(crate) async fn run(arguments: &Arguments, global: &Global) -> Result<ExitSt
         max_queued_requests: arguments.max_waiting,
         drain_timeout: arguments.drain_timeout,
         metrics: Some(metrics),
-        trace_propagator: arguments.traces.tie(),
+        trace_propagator: arguments.traces.propagator(),
         ..ServerOptions::default()
     };
     let serving = serve(&database.store, listener, options, &stop);

@@ -203,8 +203,8 @@ impl Arguments {
             .heartbeat_interval(self.heartbeat_interval)
             .poll_interval(self.poll_interval)
             .drain_timeout(self.drain_timeout);
-        if let Some(tie) = self.traces.tie() {
-            builder = builder.trace_tie(tie);
+        if let Some(propagator) = self.traces.propagator() {
+            builder = builder.trace_propagator(propagator);
         }
         if let Some(name) = &self.worker_name {
             builder = builder.name(name);

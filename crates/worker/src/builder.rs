@@ -22,7 +22,7 @@ use crate::{
     fetch::ClaimPlanner,
     handler::{self, Handler},
     lease::LeaseTable,
-    options::{TraceTie, WorkerOptions},
+    options::{TracePropagator, WorkerOptions},
     outcome_reporter::OutcomeQueue,
     shared_state::SharedState,
     slot_pool::SlotPool,
@@ -247,8 +247,8 @@ impl WorkerBuilder {
 
     /// Connects the spans of jobs to their traces, for trace exporters. By default spans serve only logs.
     #[must_use]
-    pub fn trace_tie(mut self, tie: TraceTie) -> Self {
-        self.options.trace_tie = Some(tie);
+    pub fn trace_propagator(mut self, propagator: TracePropagator) -> Self {
+        self.options.trace_propagator = Some(propagator);
         self
     }
 

@@ -13,7 +13,7 @@ use tower::{ServiceExt, util::BoxCloneSyncService};
 use tracing::{Instrument, Span, field::Empty};
 
 use crate::{
-    Context, HandlerResult, JobCall, JobError, TraceTie, options::WorkerOptions, stats::Counters,
+    Context, HandlerResult, JobCall, JobError, TracePropagator, options::WorkerOptions, stats::Counters,
     stop_signal::StopReason,
 };
 
@@ -39,7 +39,7 @@ pub(crate) async fn execute(
         return (Some(Outcome::Release), None);
     }
     counters.add_started(1);
-    let span = attempt_span(context, options.trace_tie);
+    let span = attempt_span(context, options.trace_propagator);
     span.in_scope(|| tracing::debug!(queue = %context.queue(), "attempt started"));
     let started = Instant::now();
     // Everything inside is application code: layers, handlers, drops, the text of errors. A panic there fails this
@@ -66,7 +66,7 @@ pub(crate) async fn execute(
 
 /// The span of one attempt. Its fields appear on every log event of the job; the `otel.*` fields are for trace
 /// exporters.
-fn attempt_span(context: &Context, tie: Option<TraceTie>) -> Span {
+fn attempt_span(context: &Context, propagator: Option<TracePropagator>) -> Span {
     let span = tracing::info_span!(
         "job",
         job_id = %context.id(),
@@ -79,7 +79,7 @@ fn attempt_span(context: &Context, tie: Option<TraceTie>) -> Span {
         otel.kind = "consumer",
         otel.status_code = Empty,
     );
-    if let Some(traceparent) = tie.and_then(|tie| tie(&span, context.traceparent())) {
+    if let Some(traceparent) = propagator.and_then(|propagate| propagate(&span, context.traceparent())) {
         context.set_span_traceparent(traceparent);
     }
     if let Some(trace_id) = context.trace_id() {

@@ -80,7 +80,7 @@ pub use execute::HandlerService;
 pub use handler::{HandlerRegistry, HandlerResult, JobCall, Run, RunBlocking};
 #[cfg(feature = "http")]
 pub use http::{HttpOptions, HttpSource};
-pub use options::{TraceTie, default_worker_name};
+pub use options::{TracePropagator, default_worker_name};
 pub use source::{JobSource, StoreSource};
 pub use stats::WorkerStats;
 pub use stop_signal::StopReason;

@@ -9,7 +9,7 @@ use orchestrix_store::{ClaimRequest, PollInterval, Queues};
 ///
 /// Gets the span and the W3C trace context of the enqueue request. Returns the trace context of the span, which the
 /// handler and its child jobs then propagate.
-pub type TraceTie = fn(&tracing::Span, Option<&str>) -> Option<String>;
+pub type TracePropagator = fn(&tracing::Span, Option<&str>) -> Option<String>;
 
 /// The settings of a worker. Every setting has a default.
 #[derive(Debug, Clone)]
@@ -22,7 +22,7 @@ pub(crate) struct WorkerOptions {
     pub(crate) poll_interval: Duration,
     pub(crate) drain_timeout: Duration,
     pub(crate) cancel_grace: Duration,
-    pub(crate) trace_tie: Option<TraceTie>,
+    pub(crate) trace_propagator: Option<TracePropagator>,
 }
 
 impl WorkerOptions {
@@ -39,7 +39,7 @@ impl WorkerOptions {
             poll_interval: PollInterval::DEFAULT_LONGEST,
             drain_timeout: Duration::from_secs(30),
             cancel_grace: Duration::from_secs(5),
-            trace_tie: None,
+            trace_propagator: None,
         }
     }
 

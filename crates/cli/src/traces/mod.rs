@@ -5,7 +5,7 @@
 //! `traceparent` unchanged.
 //!
 //! The libraries do not depend on OpenTelemetry: they create spans and take a function that links them to traces
-//! ([`TraceArguments::tie`]). Nothing blocks on the collector: spans that it does not accept in time are dropped with
+//! ([`TraceArguments::propagator`]). Nothing blocks on the collector: spans that it does not accept in time are dropped with
 //! a warning.
 
 #[cfg(feature = "otlp")]
@@ -39,10 +39,10 @@ impl TraceArguments {
     }
 
     /// The function that links spans to traces, if traces are exported.
-    pub(crate) fn tie(&self) -> Option<TracePropagator> {
+    pub(crate) fn propagator(&self) -> Option<TracePropagator> {
         #[cfg(feature = "otlp")]
         if self.is_enabled() {
-            return Some(otlp::tie);
+            return Some(otlp::propagate);
         }
         None
     }

@@ -36,7 +36,7 @@ const EXPORT_TIMEOUT: Duration = Duration::from_secs(5);
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Links a span to the trace of a W3C `traceparent`, or to a new trace. Returns the `traceparent` of the span.
-pub(super) fn tie(span: &Span, traceparent: Option<&str>) -> Option<String> {
+pub(super) fn propagate(span: &Span, traceparent: Option<&str>) -> Option<String> {
     let propagator = TraceContextPropagator::new();
     if let Some(traceparent) = traceparent {
         let carrier = HashMap::from([("traceparent".to_owned(), traceparent.to_owned())]);
