@@ -81,15 +81,15 @@ pub struct JobRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Name>))]
     pub tenant: Option<String>,
-    /// Jobs with the same key share a concurrency limit.
+    /// The key of a concurrency limit. Stored with the job; not enforced yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Name>))]
     pub concurrency_key: Option<String>,
-    /// Jobs with the same key share a rate limit.
+    /// The key of a rate limit. Stored with the job; not enforced yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Name>))]
     pub rate_limit_key: Option<String>,
-    /// The resources the job needs, such as `cpu`, `memoryMiB` or any other name.
+    /// The resources the job needs, such as `cpu`, `memoryMiB` or any other name. Not enforced yet.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<ResourceAmounts>))]
     pub resources: BTreeMap<String, f64>,

@@ -146,21 +146,21 @@ impl<J> Request<J> {
         self
     }
 
-    /// Shares a concurrency limit with every job of this key.
+    /// Sets the key of a concurrency limit. Stored with the job; not enforced yet.
     #[must_use]
     pub fn concurrency_key(mut self, key: impl AsRef<str>) -> Self {
         self.job.concurrency_key = self.check(LimitKey::new(key).map(Some), None);
         self
     }
 
-    /// Shares a rate limit with every job of this key.
+    /// Sets the key of a rate limit. Stored with the job; not enforced yet.
     #[must_use]
     pub fn rate_limit_key(mut self, key: impl AsRef<str>) -> Self {
         self.job.rate_limit_key = self.check(LimitKey::new(key).map(Some), None);
         self
     }
 
-    /// Sets the resources that the job needs.
+    /// Sets the resources that the job needs. Stored with the job; not enforced yet.
     #[must_use]
     pub fn resources(mut self, resources: Resources) -> Self {
         self.job.resources = resources;

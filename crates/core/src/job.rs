@@ -72,11 +72,11 @@ pub struct Job {
     pub on_dependency_failure: OnDependencyFailure,
     /// The client's idempotency key.
     pub idempotency_key: Option<IdempotencyKey>,
-    /// The concurrency limit that it counts against.
+    /// The key of a concurrency limit. Not enforced yet.
     pub concurrency_key: Option<LimitKey>,
-    /// The rate limit that it counts against.
+    /// The key of a rate limit. Not enforced yet.
     pub rate_limit_key: Option<LimitKey>,
-    /// The resources that it needs of its worker.
+    /// The resources that it needs of its worker. Not enforced yet.
     pub resources: Resources,
     /// Tags to search by.
     pub tags: Vec<Tag>,

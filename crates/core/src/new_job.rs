@@ -109,11 +109,11 @@ pub struct NewJob {
     pub on_dependency_failure: OnDependencyFailure,
     /// The tenant.
     pub tenant: Tenant,
-    /// The concurrency limit that it shares with other jobs of this key.
+    /// The key of a concurrency limit. Not enforced yet.
     pub concurrency_key: Option<LimitKey>,
-    /// The rate limit that it shares with other jobs of this key.
+    /// The key of a rate limit. Not enforced yet.
     pub rate_limit_key: Option<LimitKey>,
-    /// The resources that it needs of its worker.
+    /// The resources that it needs of its worker. Not enforced yet.
     pub resources: Resources,
     /// Tags to search by.
     pub tags: Vec<Tag>,

@@ -16,7 +16,7 @@ pub struct JobOptions {
     /// The tags.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<Tag>,
-    /// The resources that it needs of its worker.
+    /// The resources that it needs of its worker. Not enforced yet.
     #[serde(skip_serializing_if = "Resources::is_empty")]
     pub resources: Resources,
     /// The client's correlation id.

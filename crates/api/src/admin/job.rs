@@ -138,15 +138,15 @@ pub struct JobDetails {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
     pub expires_at: Option<Timestamp>,
-    /// Jobs with the same key share a concurrency limit.
+    /// The key of a concurrency limit. Stored with the job; not enforced yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     pub concurrency_key: Option<LimitKey>,
-    /// Jobs with the same key share a rate limit.
+    /// The key of a rate limit. Stored with the job; not enforced yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     pub rate_limit_key: Option<LimitKey>,
-    /// The resources the job needs.
+    /// The resources the job needs. Not enforced yet.
     #[cfg_attr(feature = "openapi", schema(value_type = BTreeMap<String, f64>))]
     pub resources: BTreeMap<LimitKey, f64>,
     /// The W3C trace context of the request.

@@ -79,15 +79,15 @@ pub(crate) struct Template {
     #[arg(long, value_name = "SHARE", help_heading = RETRIES)]
     retry_jitter: Option<f64>,
 
-    /// Share a concurrency limit with all jobs that have this key
+    /// The key of a concurrency limit; stored, not enforced yet
     #[arg(long, value_name = "KEY", help_heading = ORDER)]
     concurrency_key: Option<LimitKey>,
 
-    /// Share a rate limit with all jobs that have this key
+    /// The key of a rate limit; stored, not enforced yet
     #[arg(long, value_name = "KEY", help_heading = ORDER)]
     rate_limit_key: Option<LimitKey>,
 
-    /// Resources that the job takes on its worker: cpu=1,memoryMiB=512
+    /// Resources that the job needs: cpu=1,memoryMiB=512; stored, not enforced yet
     #[arg(long, value_name = "NAME=AMOUNT", value_delimiter = ',', value_parser = resource, help_heading = ORDER)]
     resources: Vec<(LimitKey, f64)>,
 }
