@@ -1,6 +1,6 @@
 -- Leases pending jobs of several lanes and skips rows that other claims have locked. Relies on job_claim.
--- $1 queues, $2 types, $3 ranks, $4 times, $5 ids (where the scan of each lane starts), $6 quotas, $7 worker, $8
--- secret.
+-- $1 queues, $2 types, $3 ranks, $4 times, $5 ids (where the scan of each lane starts), $6 quotas, $7 worker,
+-- $8 secret.
 -- The start is a row comparison, so the index scan begins there and does not walk the dead entries at the head.
 WITH lane AS MATERIALIZED (
     SELECT *

@@ -1,7 +1,9 @@
 -- Decides how many jobs a claim takes from each lane, so that the claim follows one order over all lanes.
 -- $1 queues, $2 types, $3 ranks, $4 times, $5 ids (where the scan of each lane starts), $6 jobs wanted in all.
--- Reads twice as many jobs as wanted without locking them, spread over the lanes that hold any. A lane that has more
--- than its share limits how far the order is known: `cut_short` is then true. Relies on job_claim.
+-- Reads about twice as many jobs as wanted, without locking them: an equal share from each lane that holds any. A lane
+-- that fills its share may hold more, so the order over all lanes is known only up to the last job read from it. The
+-- horizon is the first of these last jobs. Jobs after it are left to the next round: `cut_short` is then true.
+-- Relies on job_claim.
 WITH lane AS (
     SELECT l.*, first.rank IS NOT NULL AS filled
     FROM unnest($1::text[], $2::text[], $3::int2[], $4::timestamptz[], $5::uuid[]) WITH ORDINALITY

@@ -12,8 +12,8 @@ WITH asked AS MATERIALIZED (
         AS i (id, counter, secret, was, cancel_seen, guard, goes_to, delay_ms, attempts, losses, reason, outcome, error)
     WHERE i.counter BETWEEN 0 AND 2147483647
 ), held AS MATERIALIZED (
-    -- Locks all rows in the order of ids before any write. `moved` is written before `gone`, so two batches that disagree
-    -- about which job belongs where would deadlock otherwise.
+    -- Locks all rows in the order of ids before any write. `moved` is written before `gone`, so two batches would
+    -- deadlock if one moves the job that the other deletes, and the reverse.
     SELECT j.id FROM asked a JOIN orchestrix.job j ON j.id = a.id AND j.lease_counter = a.counter ORDER BY a.id FOR UPDATE OF j
 ), item AS MATERIALIZED (
     SELECT a.*, a.goes_to >= 'completed' AS ends FROM asked a WHERE (SELECT count(*) FROM held) > 0

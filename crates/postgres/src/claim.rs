@@ -1,4 +1,8 @@
 //! Claiming jobs.
+//!
+//! A claim runs in rounds. Each round searches for new lanes if that is due, decides how many jobs to take from each
+//! lane, leases those jobs in one statement, and reads their payloads and the results of their dependencies.
+//! [`lanes`](crate::lanes) says where the scan of each lane starts.
 
 use std::{
     collections::HashMap,
@@ -23,7 +27,7 @@ use crate::{
 pub(crate) async fn claim_jobs(store: &PostgresStore, request: &ClaimRequest) -> Result<Vec<ClaimedJob>> {
     request.validate()?;
     let (mut claimed, mut more) = claim_round(store, request).await?;
-    // Each round takes at least one job, so there are at most as many rounds as jobs requested.
+    // The first further round that claims no job is the last, so rounds are bounded by the jobs requested.
     while more && claimed.len() < request.limit {
         let rest = ClaimRequest { limit: request.limit - claimed.len(), ..request.clone() };
         match claim_round(store, &rest).await {
@@ -41,7 +45,8 @@ pub(crate) async fn claim_jobs(store: &PostgresStore, request: &ClaimRequest) ->
     Ok(claimed)
 }
 
-// Claims as many jobs as one look over the lanes can order, and says whether there may be more.
+// Claims up to `request.limit` jobs, as far as one call of `quotas` knows their order over the lanes. Returns the jobs,
+// and whether more may be claimable.
 async fn claim_round(store: &PostgresStore, request: &ClaimRequest) -> Result<(Vec<ClaimedJob>, bool)> {
     if let Some(known) = store.lanes().begin_search(Instant::now()) {
         search_lanes(store, &known).await?;
@@ -85,7 +90,8 @@ async fn search_lanes(store: &PostgresStore, known: &[(Queue, JobType)]) -> Resu
     rows.map(drop)
 }
 
-// How many jobs to take from which lane, and whether a lane was cut short. A single lane needs no query.
+// Decides how many jobs to take from which lane: pairs of an index into `starts` and a quota. Also returns whether the
+// quotas stop short of `limit` because the order beyond them is unknown. A single lane needs no query.
 async fn quotas(store: &PostgresStore, starts: &[ClaimStart], limit: usize) -> Result<(Vec<(usize, i32)>, bool)> {
     let limit = i32::try_from(limit).unwrap_or(i32::MAX);
     if starts.len() < 2 {
@@ -161,7 +167,7 @@ async fn read_jobs(store: &PostgresStore, rows: &[Row], secret: Uuid) -> Result<
         tracing::error!(jobs = broken.len(), "failed claimed jobs whose payload is missing");
         finish_attempts(store, &broken).await?;
     }
-    // The statement returns rows in the order of the table.
+    // The statement returns rows in no particular order.
     claimed.sort_unstable_by_key(|job| (std::cmp::Reverse(job.priority), job.eligible_at, job.token.job));
     Ok(claimed)
 }

@@ -1,4 +1,7 @@
 //! Finishing attempts.
+//!
+//! Completions are written by one statement. Every other outcome goes through [`settle`](crate::settle). A report that
+//! neither accepts may repeat an accepted one, and then gets the same answer; otherwise its lease is lost.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,7 +19,7 @@ use crate::{
     statement::{COMPLETE_JOBS, FIND_ENDED_ATTEMPTS, READ_ATTEMPTS},
 };
 
-/// How often a transition is decided anew because a cancel request came in between.
+/// How many times a transition is decided: a cancel request may come between the read and the write.
 const ROUNDS: usize = 4;
 
 type Answer = Result<JobState, FinishError>;

@@ -1,10 +1,12 @@
 //! Where claims start: the lanes that hold jobs, and a cursor into each.
 //!
-//! A lane is a queue and a job type. PostgreSQL keeps claimed rows in the index until no old transaction can see
-//! them, so a scan from the head of a lane may walk a million dead entries. The cursor is where the last claim ended;
-//! the next claim starts there. It is only a hint: a transaction that commits late, a job of higher priority or a
-//! reprioritized job lands behind it. So every lane is also scanned from its head: often while that is cheap, and at
-//! least every [`MAX_STALE`]. New lanes are searched for as often, in the gaps between the known ones.
+//! A lane is a queue and a job type. Its jobs are claimed by rank (the negated priority), time of eligibility and id.
+//! PostgreSQL keeps the index entries of claimed rows until no old transaction can see them, so a scan from the head of
+//! a lane may walk a million dead entries. The cursor is where the last claim ended; the next claim starts there.
+//!
+//! The cursor is only a hint: a transaction that commits late, a job of higher priority or a reprioritized job lands
+//! before it. So claims also scan every lane from its head: often while that is cheap, and at least every
+//! [`MAX_STALE`]. They search for new lanes at least as often, in the gaps of the index between the known lanes.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -18,7 +20,8 @@ use uuid::Uuid;
 
 /// The longest time between two scans of a lane from its head, and between two searches for new lanes.
 pub(crate) const MAX_STALE: Duration = Duration::from_millis(700);
-/// Head scans, and searches for new lanes, may each take one part in this many of the time.
+/// Head scans may take one part in this many of the time, and so may searches for new lanes. [`MAX_STALE`] overrides
+/// this: slower ones take a larger part.
 const HEAD_SHARE: u32 = 20;
 /// The most lanes tracked. Idle lanes make room for new ones.
 pub(crate) const MAX_LANES: usize = 10_000;
@@ -64,7 +67,7 @@ impl LaneHint {
         Self { queue, job_type, rank: position.rank, position: Some(position) }
     }
 
-    /// Whether this hint makes `other` superfluous.
+    /// Whether a cursor that is moved back for this hint needs no move for `other`.
     pub(crate) fn covers(&self, other: &Self) -> bool {
         let at_or_before = match (self.position, other.position) {
             (None, None) => self.rank <= other.rank,
@@ -239,7 +242,8 @@ impl LaneTracker {
             let from_head =
                 cursor.head_scan.is_none_or(|(at, took)| now.duration_since(at) >= (took * HEAD_SHARE).min(MAX_STALE));
             if from_head {
-                // Concurrent claims start at the cursor meanwhile.
+                // Marked before the scan, so that concurrent claims start at the cursor meanwhile. The duration of a
+                // first scan is unknown: until it returns, the next one is due after `MAX_STALE`.
                 let took = cursor.head_scan.map_or(MAX_STALE / HEAD_SHARE, |(_, took)| took);
                 cursor.head_scan = Some((now, took));
             }
@@ -249,7 +253,8 @@ impl LaneTracker {
         starts
     }
 
-    /// Moves the cursor of a lane to the last job that a claim took there, if any.
+    /// Moves the cursor of a lane to the last job that a claim took there, if any. A scan from the head may move it
+    /// back, a scan from the cursor only forward. `took` is the duration of the claim statement.
     pub(crate) fn claimed_up_to(&self, start: &ClaimStart, last: Option<LanePosition>, took: Duration) {
         let mut inner = self.lock();
         let Some(cursor) = inner.cursors.get_mut(&(start.queue.clone(), start.job_type.clone())) else { return };

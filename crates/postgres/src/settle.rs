@@ -1,8 +1,8 @@
-//! Writing transitions: every end of an attempt except a success, and every end without an attempt.
+//! Writing transitions: every end of an attempt except a success, and the cancellation or expiry of a waiting job.
 //!
-//! The store reads what a transition depends on, `core` decides it, and one statement writes it for each job that is
-//! still as it was read. No lock is held in between. A job that changed meanwhile is not written; the caller reads
-//! again.
+//! The store reads what a transition depends on, [`EndedAttempt::decide`] decides it by the rules of `core`, and one
+//! statement writes it for each job that is still as it was read. No lock is held in between. A job that changed
+//! meanwhile is not written; the caller reads again.
 
 use orchestrix_core::{AttemptOutcome, JobId, JobState, JobType, LeaseToken, Lifecycle, Queue, RetryPolicy};
 use orchestrix_store::{EndedAttempt, Fence, Result, Transition};

@@ -34,6 +34,11 @@
 //! | `context` | the handler's view of its job |
 //! | `log_buffer`, `log_writer` | buffering and writing a job's log lines and progress |
 //! | `handler` | the registry from job type to handler |
+//! | `stop_signal` | requesting a handler to stop, with a reason |
+//! | `shared_state` | values that all handlers share, looked up by type |
+//! | `signal` | SIGTERM and SIGINT |
+//! | `options`, `stats` | the worker's settings; its counters |
+//! | `job_event` | log events about a job, outside its span |
 //! | `catch_panic` | turning a panicking source into an error |
 //! | `blocking_pool` | threads for handlers that block |
 //! | [`testing`] | helpers for tests of an application's own jobs |

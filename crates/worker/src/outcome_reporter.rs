@@ -1,7 +1,8 @@
 //! Reporting outcomes to the source, in batches.
 //!
-//! Outcomes that arrive during a call form the next batch. While the source is unavailable, the reporter keeps outcomes
-//! and sends them again with the same lease tokens. The queue is bounded: when it is full, slots wait to submit.
+//! Outcomes that arrive while all calls are in flight form the next batch. While the source is unavailable, the
+//! reporter keeps outcomes and sends them again with the same lease tokens. The queue is bounded: when it is full,
+//! slots wait to submit.
 
 use std::{
     sync::{
