@@ -27,6 +27,7 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(after_help = "\
 For development: no setup, no keys, loopback only. Jobs are stored in the data directory; delete it to start over.
+--database and --server have no effect on it.
 `orchestrix workers drain` ends its worker; the API and the coordinator continue.
 
 Example:
