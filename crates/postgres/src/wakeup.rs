@@ -102,12 +102,9 @@ async fn notify(database: Database, mut receiver: mpsc::Receiver<Notice>) {
 pub(crate) async fn listen(options: PostgresOptions, store: Weak<Inner>) {
     let mut backoff = Backoff::new(FIRST_RECONNECT, LONGEST_RECONNECT);
     loop {
-        let ended = listen_once(&options, &store).await;
+        let ended = listen_once(&options, &store, &mut backoff).await;
         if store.strong_count() == 0 {
             return;
-        }
-        if ended.is_ok() {
-            backoff.reset();
         }
         let delay = backoff.next_jittered(&mut rand::rng());
         if let Err(error) = ended {
@@ -117,8 +114,9 @@ pub(crate) async fn listen(options: PostgresOptions, store: Weak<Inner>) {
     }
 }
 
-// Returns without an error when a connection that worked was closed, or when the store is dropped.
-async fn listen_once(options: &PostgresOptions, store: &Weak<Inner>) -> Result<()> {
+// Returns without an error when the server closed the connection, or when the store is dropped. Resets the back-off
+// once the server accepts LISTEN.
+async fn listen_once(options: &PostgresOptions, store: &Weak<Inner>, backoff: &mut Backoff) -> Result<()> {
     let (client, mut connection) = config(options)?.connect(NoTls).await.map_err(store_error)?;
     let mut messages = stream::poll_fn(move |context| connection.poll_message(context));
     let listen = client.batch_execute("LISTEN orchestrix");
@@ -129,6 +127,7 @@ async fn listen_once(options: &PostgresOptions, store: &Weak<Inner>) -> Result<(
             answer = &mut listen, if !listening => {
                 answer.map_err(store_error)?;
                 listening = true;
+                backoff.reset();
                 // Earlier notifications are lost: wake every subscriber once.
                 let Some(inner) = store.upgrade() else { return Ok(()) };
                 receive(&inner, EVERYTHING);
