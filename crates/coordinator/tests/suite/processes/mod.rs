@@ -104,8 +104,8 @@ async fn a_node_leads_soon_after_the_database_was_killed() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_takeover_waits_for_an_open_transaction_of_the_old_leader() {
-    // The transaction timeout is a quarter of a term: long enough for the steps below.
-    let cluster = Cluster::start(Duration::from_secs(20)).await;
+    // The transaction timeout is a quarter of a term: 15 s for the steps below, also on a busy machine.
+    let cluster = Cluster::start(Duration::from_secs(60)).await;
     let (leader, epoch) = cluster.leader().await;
     let held = HeldLease::new(&cluster).await;
     let (lock, holder) = held.lock(&cluster).await;
