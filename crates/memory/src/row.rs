@@ -93,28 +93,6 @@ impl Row {
 
     /// The summary of the job.
     pub(crate) fn summary(&self) -> JobSummary {
-        let job = &self.job;
-        JobSummary {
-            id: job.id,
-            state: job.state,
-            job_type: job.job_type.clone(),
-            queue: job.queue.clone(),
-            tenant: job.tenant.clone(),
-            priority: job.priority,
-            attempts: job.attempts,
-            max_attempts: job.max_attempts,
-            created_at: job.created_at,
-            updated_at: job.updated_at,
-            eligible_at: job.eligible_at,
-            started_at: job.started_at,
-            finished_at: job.finished_at,
-            worker: job.worker.clone(),
-            cancel_requested: job.cancel_requested,
-            progress: job.progress.clone(),
-            reason: job.reason.clone(),
-            correlation_id: job.correlation_id.clone(),
-            idempotency_key: job.idempotency_key.clone(),
-            tags: job.tags.clone(),
-        }
+        JobSummary::from(&self.job)
     }
 }

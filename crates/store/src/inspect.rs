@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, ops::Range, time::Duration};
 
 use orchestrix_core::{
-    FieldError, IdempotencyKey, JobId, JobState, JobStatus, JobType, Priority, Progress, Queue, Tag, Tenant, Timestamp,
-    WorkerName,
+    FieldError, IdempotencyKey, Job, JobId, JobState, JobStatus, JobType, Priority, Progress, Queue, Tag, Tenant,
+    Timestamp, WorkerName,
 };
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -183,6 +183,33 @@ impl JobSummary {
         let key = self.idempotency_key.as_ref().map(IdempotencyKey::as_str);
         let texts = [Some(self.job_type.as_str()), self.correlation_id.as_deref(), key, self.reason.as_deref()];
         texts.into_iter().flatten().any(|field| field.contains(text))
+    }
+}
+
+impl From<&Job> for JobSummary {
+    fn from(job: &Job) -> Self {
+        Self {
+            id: job.id,
+            state: job.state,
+            job_type: job.job_type.clone(),
+            queue: job.queue.clone(),
+            tenant: job.tenant.clone(),
+            priority: job.priority,
+            attempts: job.attempts,
+            max_attempts: job.max_attempts,
+            created_at: job.created_at,
+            updated_at: job.updated_at,
+            eligible_at: job.eligible_at,
+            started_at: job.started_at,
+            finished_at: job.finished_at,
+            worker: job.worker.clone(),
+            cancel_requested: job.cancel_requested,
+            progress: job.progress.clone(),
+            reason: job.reason.clone(),
+            correlation_id: job.correlation_id.clone(),
+            idempotency_key: job.idempotency_key.clone(),
+            tags: job.tags.clone(),
+        }
     }
 }
 

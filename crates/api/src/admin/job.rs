@@ -189,7 +189,7 @@ impl JobDetails {
     /// Combines a job with the first page of its log.
     pub fn new(job: Job, logs: Page<LogEntry, i64>) -> Self {
         Self {
-            summary: JobSummaryView::from(summary(&job)),
+            summary: JobSummaryView::from(JobSummary::from(&job)),
             attempts: timeline::attempts(&job),
             earlier_attempts: timeline::earlier_attempts(&job),
             transitions: timeline::timeline(&job),
@@ -212,31 +212,6 @@ impl JobDetails {
             resources: job.resources.iter().map(|(name, amount)| (name.clone(), amount as f64 / 1_000.0)).collect(),
             traceparent: job.traceparent,
         }
-    }
-}
-
-fn summary(job: &Job) -> JobSummary {
-    JobSummary {
-        id: job.id,
-        state: job.state,
-        job_type: job.job_type.clone(),
-        queue: job.queue.clone(),
-        tenant: job.tenant.clone(),
-        priority: job.priority,
-        attempts: job.attempts,
-        max_attempts: job.max_attempts,
-        created_at: job.created_at,
-        updated_at: job.updated_at,
-        eligible_at: job.eligible_at,
-        started_at: job.started_at,
-        finished_at: job.finished_at,
-        worker: job.worker.clone(),
-        cancel_requested: job.cancel_requested,
-        progress: job.progress.clone(),
-        reason: job.reason.clone(),
-        correlation_id: job.correlation_id.clone(),
-        idempotency_key: job.idempotency_key.clone(),
-        tags: job.tags.clone(),
     }
 }
 
