@@ -10,7 +10,13 @@ WITH due AS MATERIALIZED (
     WHERE ctid = ANY (ARRAY(SELECT place FROM due))
     RETURNING id
 ), moved AS (
-    SELECT due.queue, due.job_type, due.rank, due.eligible_at, due.state FROM due JOIN promoted USING (id)
+    SELECT id, due.queue, due.job_type, due.rank, due.eligible_at, due.state FROM due JOIN promoted USING (id)
+), batched AS (
+    INSERT INTO orchestrix.ready (rank, eligible_at, first_id, queue, job_type, ids)
+    SELECT rank, eligible_at, (array_agg(id ORDER BY id))[1], queue, job_type, array_agg(id ORDER BY id)
+    FROM (SELECT m.*, (row_number() OVER (PARTITION BY queue, job_type, rank, eligible_at ORDER BY id) - 1) / 64 AS part
+          FROM moved m) AS m
+    GROUP BY queue, job_type, rank, eligible_at, part
 ), counted AS (
     INSERT INTO orchestrix.depth_delta
     SELECT queue, state, -count(*) FROM moved GROUP BY queue, state

@@ -58,6 +58,12 @@ WITH asked AS MATERIALIZED (
 ), done AS (
     SELECT id, lease_counter, queue, job_type, rank, eligible_at, was, goes_to, has_dependents FROM moved
     UNION ALL SELECT id, lease_counter, queue, job_type, rank, eligible_at, was, goes_to, has_dependents FROM gone
+), batched AS (
+    INSERT INTO orchestrix.ready (rank, eligible_at, first_id, queue, job_type, ids)
+    SELECT rank, eligible_at, (array_agg(id ORDER BY id))[1], queue, job_type, array_agg(id ORDER BY id)
+    FROM (SELECT m.*, (row_number() OVER (PARTITION BY queue, job_type, rank, eligible_at ORDER BY id) - 1) / 64 AS part
+          FROM moved m WHERE m.goes_to = 'pending') AS m
+    GROUP BY queue, job_type, rank, eligible_at, part
 ), counted AS (
     INSERT INTO orchestrix.depth_delta
     SELECT queue, was, -count(*) FROM done GROUP BY queue, was

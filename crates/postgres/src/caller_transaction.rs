@@ -22,11 +22,11 @@ use tokio_postgres::types::{ToSql, Type};
 
 use crate::{
     PostgresOptions, PostgresStore,
+    claim_cursors::ClaimPosition,
     effects::Effects,
     enqueue::{KEY_RACES, enqueue_call, keys_contended},
     error::store_error,
     job_columns::millis,
-    lanes::LanePosition,
     row::corrupt,
     runner::{AnyRow, Param, Runner},
     statement::{COMPLETE_JOBS, LIMIT_LOCK_WAIT, RESTORE_LOCK_WAIT, Statement},
@@ -123,8 +123,8 @@ impl PostgresStore {
                     savepoint.release().await?;
                     let pending = |job: &&Enqueued| job.state == JobState::Pending && !job.duplicate;
                     for (job, _) in jobs.iter().zip(&enqueued).filter(|(_, enqueued)| pending(enqueued)) {
-                        let position = LanePosition::before(-job.priority.get(), now);
-                        self.lanes().add_uncommitted(&job.queue, &job.job_type, position);
+                        let position = ClaimPosition::before(-job.priority.get(), now);
+                        self.claim_cursors().add_uncommitted(&job.queue, &job.job_type, position);
                     }
                     return Ok(enqueued);
                 }
@@ -169,7 +169,7 @@ impl PostgresStore {
     pub fn notify(&self, queues: &[Queue]) {
         let mut effects = Effects::default();
         for queue in queues {
-            self.lanes().confirm_uncommitted(queue);
+            self.claim_cursors().confirm_uncommitted(queue);
             effects.queue_claimable(queue.clone());
         }
         effects.timer_set();

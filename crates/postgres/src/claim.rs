@@ -1,74 +1,222 @@
 //! Claiming jobs.
 //!
-//! A claim runs in rounds. Each round searches for new lanes if that is due, decides how many jobs to take from each
-//! lane, leases those jobs in one statement, and reads their payloads and the results of their dependencies.
-//! [`lanes`](crate::lanes) says where the scan of each lane starts.
+//! A claim scans ready batches (`migrations/0012_ready.sql`) in the order of claims: all of them, or those of the
+//! queues and types it names. It runs in rounds. Each round reads some batches of every scan, leases the first jobs
+//! up to where the order over the scans is known, and reads their payloads and the results of their dependencies.
+//! [`claim_cursors`](crate::claim_cursors) says where the scans start.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     time::{Duration, Instant},
 };
 
 use orchestrix_core::{JobId, JobType, Json, LeaseToken, Queue, Tenant, Timestamp};
-use orchestrix_store::{ClaimRequest, ClaimedJob, Outcome, OutcomeReport, Result};
+use orchestrix_store::{ClaimRequest, ClaimedJob, Outcome, OutcomeReport, Queues, Result};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
 use crate::{
     PostgresStore,
+    claim_cursors::{ClaimPosition, Scan},
     finish::finish_attempts,
-    lanes::{ClaimStart, LanePosition, MAX_LANES},
-    queue::lane,
     row::{count, duration, priority},
-    statement::{CLAIM_JOBS, CLAIM_QUOTAS, CLAIMABLE_LANES, DEPENDENCY_RESULTS, EXTERNAL_PAYLOADS, column},
+    statement::{CLAIM_JOBS, DEPENDENCY_RESULTS, EXTERNAL_PAYLOADS, column},
 };
 
-/// Leases up to `request.limit` jobs in the order of priority and eligibility over all lanes.
+/// The most scans for the combinations of named queues and types. A claim that names more scans by queue or by type
+/// alone and skips the other batches.
+const MAX_COMBINATIONS: usize = 2_000;
+/// The most batches that one round reads, but for two of every scan.
+const MAX_BATCHES: usize = 20_000;
+/// The most rounds of a claim. Rounds double what they read, so only a claim that meets a hundred thousand batches of
+/// jobs that it cannot lease ends by this.
+const MAX_ROUNDS: u32 = 20;
+
+/// Leases up to `request.limit` jobs in the order of priority and eligibility over all queues and types requested.
 pub(crate) async fn claim_jobs(store: &PostgresStore, request: &ClaimRequest) -> Result<Vec<ClaimedJob>> {
     request.validate()?;
-    let (mut claimed, mut more) = claim_round(store, request).await?;
-    // The first further round that claims no job is the last, so rounds are bounded by the jobs requested.
-    while more && claimed.len() < request.limit {
-        let rest = ClaimRequest { limit: request.limit - claimed.len(), ..request.clone() };
-        match claim_round(store, &rest).await {
-            Ok((jobs, cut_short)) => {
-                more = cut_short && !jobs.is_empty();
+    let plan = ScanPlan::of(request);
+    let mut starts = plan.starts(store);
+    let mut claimed: Vec<ClaimedJob> = Vec::new();
+    if starts.is_empty() {
+        return Ok(claimed);
+    }
+    let (first_starts, begun) = (starts.clone(), Instant::now());
+    let mut horizon = None;
+    for round in 0..MAX_ROUNDS {
+        let depth = plan.depth(request.limit - claimed.len(), round, store.claim_cursors().fill());
+        match claim_round(store, request, &plan, &starts, depth, request.limit - claimed.len()).await {
+            Ok((jobs, end)) => {
                 claimed.extend(jobs);
+                horizon = end;
             }
+            Err(error) if claimed.is_empty() => return Err(error),
             // The jobs of earlier rounds are leased already, so they are returned.
             Err(error) => {
                 tracing::warn!(%error, claimed = claimed.len(), "claim ended early");
                 break;
             }
         }
+        match horizon {
+            Some(position) if claimed.len() < request.limit => {
+                starts.iter_mut().for_each(|start| *start = position.max(*start));
+            }
+            _ => break,
+        }
     }
+    let end = horizon.filter(|_| claimed.len() < request.limit);
+    plan.move_cursors(store, &first_starts, &claimed, end, begun.elapsed());
     Ok(claimed)
 }
 
-// Claims up to `request.limit` jobs, as far as one call of `quotas` knows their order over the lanes. Returns the jobs,
-// and whether more may be claimable.
-async fn claim_round(store: &PostgresStore, request: &ClaimRequest) -> Result<(Vec<ClaimedJob>, bool)> {
-    if let Some(known) = store.lanes().begin_search(Instant::now()) {
-        search_lanes(store, &known).await?;
+/// How a claim finds its jobs.
+struct ScanPlan {
+    scans: Vec<Scan>,
+    /// Whether every scan selects a queue, and whether it selects a type.
+    by_queue: bool,
+    by_type: bool,
+    /// Queues or types to skip other batches by, for a claim that names too many combinations.
+    queues: Option<Vec<Queue>>,
+    job_types: Option<Vec<JobType>>,
+}
+
+impl ScanPlan {
+    fn of(request: &ClaimRequest) -> Self {
+        // Each scan once, and always in the same order.
+        let queues: Option<Vec<Queue>> = match &request.queues {
+            Queues::All => None,
+            Queues::Named(names) => Some(names.iter().cloned().collect::<BTreeSet<_>>().into_iter().collect()),
+        };
+        let types = request.job_types.as_ref().map(|types| types.iter().cloned().collect::<BTreeSet<_>>());
+        let types: Option<Vec<JobType>> = types.map(|types| types.into_iter().collect());
+        let combinations = queues.as_ref().map_or(1, Vec::len) * types.as_ref().map_or(1, Vec::len);
+        let (mut filter_queues, mut filter_types) = (None, None);
+        let (queues, types) = match (queues, types) {
+            (Some(queues), Some(types)) if combinations > MAX_COMBINATIONS && queues.len() < types.len() => {
+                filter_types = Some(types);
+                (Some(queues), None)
+            }
+            (Some(queues), types @ Some(_)) if combinations > MAX_COMBINATIONS => {
+                filter_queues = Some(queues);
+                (None, types)
+            }
+            all => all,
+        };
+        let (by_queue, by_type) = (queues.is_some(), types.is_some());
+        let queues: Vec<Option<Queue>> = queues.map_or(vec![None], |names| names.into_iter().map(Some).collect());
+        let types: Vec<Option<JobType>> = types.map_or(vec![None], |names| names.into_iter().map(Some).collect());
+        let scans = queues
+            .iter()
+            .flat_map(|queue| types.iter().map(|job_type| Scan { queue: queue.clone(), job_type: job_type.clone() }))
+            .collect();
+        Self { scans, by_queue, by_type, queues: filter_queues, job_types: filter_types }
     }
-    let starts = store.lanes().claim_starts(request, Instant::now());
-    let (quotas, cut_short) = quotas(store, &starts, request.limit).await?;
-    if quotas.is_empty() {
-        return Ok((Vec::new(), false));
+
+    // Whether claims skip batches that a scan returns. Such scans have no cursor, which would skip them for others.
+    fn is_filtered(&self) -> bool {
+        self.queues.is_some() || self.job_types.is_some()
     }
-    let (starts, quotas): (Vec<ClaimStart>, Vec<i32>) =
-        quotas.into_iter().map(|(i, quota)| (starts[i].clone(), quota)).unzip();
+
+    fn starts(&self, store: &PostgresStore) -> Vec<ClaimPosition> {
+        match self.is_filtered() {
+            true => vec![ClaimPosition::HEAD; self.scans.len()],
+            false => store.claim_cursors().starts(&self.scans, Instant::now()),
+        }
+    }
+
+    // How many batches to read per scan. The last batch of a scan only marks the horizon, so at least two.
+    fn depth(&self, wanted: usize, round: u32, fill: f64) -> i64 {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            clippy::cast_precision_loss,
+            reason = "an estimate"
+        )]
+        let batches = (wanted as f64 / fill.max(1.0)).ceil() as usize;
+        let scans = self.scans.len().max(1);
+        // With several scans the jobs may be spread unevenly.
+        let depth = if scans == 1 { batches + 2 } else { 3 + 2 * batches / scans };
+        let depth = depth.saturating_mul(1 << round).min((MAX_BATCHES / scans).max(2));
+        i64::try_from(depth).unwrap_or(i64::MAX)
+    }
+
+    // The scan that found a job of this queue and type.
+    fn scan_of(&self, queue: &Queue, job_type: &JobType) -> Scan {
+        Scan { queue: self.by_queue.then(|| queue.clone()), job_type: self.by_type.then(|| job_type.clone()) }
+    }
+
+    // Moves the cursor of each scan to the last job that was leased from it; or, of all scans, to where a claim ended
+    // that did not find enough.
+    fn move_cursors(
+        &self,
+        store: &PostgresStore,
+        starts: &[ClaimPosition],
+        claimed: &[ClaimedJob],
+        end: Option<ClaimPosition>,
+        took: Duration,
+    ) {
+        if self.is_filtered() {
+            return;
+        }
+        let mut ends: HashMap<Scan, ClaimPosition> = HashMap::new();
+        if end.is_none() {
+            // In order, so that the last job of a scan wins.
+            for job in claimed {
+                let position = ClaimPosition::before(-job.priority.get(), job.eligible_at);
+                ends.insert(self.scan_of(&job.queue, &job.job_type), position);
+            }
+        }
+        for (scan, start) in self.scans.iter().zip(starts) {
+            store.claim_cursors().claimed_up_to(scan, *start, end.or_else(|| ends.get(scan).copied()), took);
+        }
+    }
+}
+
+// Reads `depth` batches per scan from `starts` on, and leases up to `limit` jobs. Returns the jobs, in order, and the
+// horizon, if there are more batches: where the next round continues.
+async fn claim_round(
+    store: &PostgresStore,
+    request: &ClaimRequest,
+    plan: &ScanPlan,
+    starts: &[ClaimPosition],
+    depth: i64,
+    limit: usize,
+) -> Result<(Vec<ClaimedJob>, Option<ClaimPosition>)> {
+    let kind = i16::from(plan.by_queue) * 2 + i16::from(plan.by_type);
+    let queues: Vec<Option<&str>> = plan.scans.iter().map(|scan| scan.queue.as_ref().map(Queue::as_str)).collect();
+    let types: Vec<Option<&str>> = plan.scans.iter().map(|scan| scan.job_type.as_ref().map(JobType::as_str)).collect();
+    let ranks: Vec<i16> = starts.iter().map(|start| start.rank).collect();
+    let times: Vec<Timestamp> = starts.iter().map(|start| start.eligible_at).collect();
+    let ids: Vec<Uuid> = starts.iter().map(|start| start.id).collect();
+    let filter_queues: Option<Vec<&str>> = plan.queues.as_ref().map(|names| names.iter().map(Queue::as_str).collect());
+    let filter_types: Option<Vec<&str>> =
+        plan.job_types.as_ref().map(|names| names.iter().map(JobType::as_str).collect());
+    let (limit, worker) = (i64::try_from(limit).unwrap_or(i64::MAX), request.worker.as_str());
     let secret = Uuid::from_u128(rand::random());
-    let (queues, types, ranks, times, ids) = columns(&starts);
-    let scan = Instant::now();
-    let rows = store
+    let mut rows = store
         .database()
-        .query(&CLAIM_JOBS, &[&queues, &types, &ranks, &times, &ids, &quotas, &request.worker.as_str(), &secret])
+        .query(
+            &CLAIM_JOBS,
+            &[
+                &kind,
+                &queues,
+                &types,
+                &ranks,
+                &times,
+                &ids,
+                &depth,
+                &limit,
+                &worker,
+                &secret,
+                &filter_queues,
+                &filter_types,
+            ],
+        )
         .await?;
-    move_cursors(store, &starts, &rows, scan.elapsed());
+    let horizon = rows.pop().and_then(|row| read_horizon(store, &row));
     // The jobs are leased from here on: an error must release all of them.
     match read_jobs(store, &rows, secret).await {
-        Ok(claimed) => Ok((claimed, cut_short)),
+        Ok(claimed) => Ok((claimed, horizon)),
         Err(error) => {
             let tokens = rows.iter().map(|row| token(row, secret));
             let reports: Vec<OutcomeReport> =
@@ -80,60 +228,14 @@ async fn claim_round(store: &PostgresStore, request: &ClaimRequest) -> Result<(V
     }
 }
 
-async fn search_lanes(store: &PostgresStore, known: &[(Queue, JobType)]) -> Result<()> {
-    let queues: Vec<&str> = known.iter().map(|(queue, _)| queue.as_str()).collect();
-    let types: Vec<&str> = known.iter().map(|(_, job_type)| job_type.as_str()).collect();
-    let begun = Instant::now();
-    let rows = store.database().query(&CLAIMABLE_LANES, &[&queues, &types, &(MAX_LANES as i64)]).await;
-    let lanes = rows.as_ref().ok().map(|rows| rows.iter().map(lane).collect());
-    store.lanes().end_search(lanes, begun.elapsed());
-    rows.map(drop)
-}
-
-// Decides how many jobs to take from which lane: pairs of an index into `starts` and a quota. Also returns whether the
-// quotas stop short of `limit` because the order beyond them is unknown. A single lane needs no query.
-async fn quotas(store: &PostgresStore, starts: &[ClaimStart], limit: usize) -> Result<(Vec<(usize, i32)>, bool)> {
-    let limit = i32::try_from(limit).unwrap_or(i32::MAX);
-    if starts.len() < 2 {
-        return Ok(((0..starts.len()).map(|i| (i, limit)).collect(), false));
-    }
-    let (queues, types, ranks, times, ids) = columns(starts);
-    let rows = store.database().query(&CLAIM_QUOTAS, &[&queues, &types, &ranks, &times, &ids, &limit]).await?;
-    let cut_short = rows.first().is_some_and(|row| row.get("cut_short"));
-    let quota = |row: &Row| (usize::try_from(row.get::<_, i64>("n") - 1).unwrap_or(0), row.get("quota"));
-    Ok((rows.iter().map(quota).collect(), cut_short))
-}
-
-type Columns<'a> = (Vec<&'a str>, Vec<&'a str>, Vec<i16>, Vec<Timestamp>, Vec<Uuid>);
-
-fn columns(starts: &[ClaimStart]) -> Columns<'_> {
-    let mut columns = Columns::default();
-    for start in starts {
-        columns.0.push(start.queue.as_str());
-        columns.1.push(start.job_type.as_str());
-        columns.2.push(start.position.rank);
-        columns.3.push(start.position.eligible_at);
-        columns.4.push(start.position.id);
-    }
-    columns
-}
-
-fn move_cursors(store: &PostgresStore, starts: &[ClaimStart], rows: &[Row], took: Duration) {
-    let mut last: HashMap<(&str, &str), LanePosition> = HashMap::new();
-    for row in rows {
-        let position = LanePosition {
-            rank: row.get(column!(CLAIM_JOBS, rank)),
-            eligible_at: row.get(column!(CLAIM_JOBS, eligible_at)),
-            id: id(row),
-        };
-        last.entry((row.get(column!(CLAIM_JOBS, queue)), row.get(column!(CLAIM_JOBS, job_type))))
-            .and_modify(|known| *known = position.max(*known))
-            .or_insert(position);
-    }
-    for start in starts {
-        let last = last.get(&(start.queue.as_str(), start.job_type.as_str())).copied();
-        store.lanes().claimed_up_to(start, last, took);
-    }
+// Reads the last row of the statement.
+fn read_horizon(store: &PostgresStore, row: &Row) -> Option<ClaimPosition> {
+    store.claim_cursors().note_fill(row.get(column!(CLAIM_JOBS, batches)), row.get(column!(CLAIM_JOBS, listed)));
+    Some(ClaimPosition {
+        rank: row.get::<_, Option<i16>>(column!(CLAIM_JOBS, horizon_rank))?,
+        eligible_at: row.get::<_, Option<Timestamp>>(column!(CLAIM_JOBS, horizon_at))?,
+        id: row.get::<_, Option<Uuid>>(column!(CLAIM_JOBS, horizon_id))?,
+    })
 }
 
 async fn read_jobs(store: &PostgresStore, rows: &[Row], secret: Uuid) -> Result<Vec<ClaimedJob>> {

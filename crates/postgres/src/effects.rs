@@ -1,7 +1,7 @@
 //! What a transaction publishes after its commit.
 //!
 //! A transaction gathers [`Effects`] while it writes. After the commit the store publishes them once: it records the
-//! metrics, moves lane cursors back to new jobs, wakes subscribers of this process, notifies other processes, and
+//! metrics, moves claim cursors back to new jobs, wakes subscribers of this process, notifies other processes, and
 //! resolves the dependents of jobs that finished. A transaction that rolls back drops its effects.
 
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use orchestrix_store::{CommitEffects, Enqueued, Fence, wakeup::WakeupSender};
 
 use crate::{
     PostgresStore,
+    claim_cursors::{ClaimCursors, ClaimHint, ClaimPosition},
     database::Database,
-    lanes::{LaneHint, LanePosition, LaneTracker},
     wakeup::Notifier,
 };
 
@@ -21,7 +21,8 @@ use crate::{
 #[must_use = "effects must be published after the commit"]
 pub(crate) struct Effects {
     commit: CommitEffects,
-    lanes: Vec<LaneHint>,
+    hints: Vec<ClaimHint>,
+    queue_resumed: bool,
     finished_parents: Vec<JobId>,
 }
 
@@ -35,7 +36,7 @@ impl Effects {
             effects.commit.state_entered(&job.queue, enqueued.state);
             match enqueued.state {
                 JobState::Pending => {
-                    effects.add_hint(LaneHint::enqueued(&job.queue, &job.job_type, -job.priority.get()));
+                    effects.add_hint(ClaimHint::enqueued(&job.queue, &job.job_type, -job.priority.get()));
                 }
                 // Cancelled at once because a parent had failed. It may have dependents in the same call.
                 JobState::Cancelled => effects.finished_parents.push(enqueued.id),
@@ -45,11 +46,11 @@ impl Effects {
         effects
     }
 
-    /// Notes that a job entered `state`, or stands at another position in its lane.
-    pub(crate) fn job_moved(&mut self, state: JobState, queue: Queue, job_type: JobType, position: LanePosition) {
+    /// Notes that a job entered `state`, or stands at another position in the order of claims.
+    pub(crate) fn job_moved(&mut self, state: JobState, queue: Queue, job_type: JobType, position: ClaimPosition) {
         self.commit.state_entered(&queue, state);
         if state == JobState::Pending {
-            self.add_hint(LaneHint::claimable(queue, job_type, position));
+            self.add_hint(ClaimHint::claimable(queue, job_type, position));
         }
     }
 
@@ -73,6 +74,14 @@ impl Effects {
         self.commit.queue_claimable(queue);
     }
 
+    /// Notes that jobs of a queue are claimable again, at their old positions. Wakes workers that wait for them, and the
+    /// leader for what is still parked.
+    pub(crate) fn queue_resumed(&mut self, queue: Queue) {
+        self.queue_resumed = true;
+        self.commit.queue_claimable(queue);
+        self.commit.timer_set();
+    }
+
     /// Wakes the leader's timers.
     pub(crate) fn timer_set(&mut self) {
         self.commit.timer_set();
@@ -81,7 +90,8 @@ impl Effects {
     /// Adds the effects of a later part of the same transaction.
     pub(crate) fn merge(&mut self, later: Self) {
         self.commit.merge(later.commit);
-        self.lanes.extend(later.lanes);
+        self.hints.extend(later.hints);
+        self.queue_resumed |= later.queue_resumed;
         self.finished_parents.extend(later.finished_parents);
     }
 
@@ -91,37 +101,40 @@ impl Effects {
     }
 
     // Jobs of one call mostly share a lane: one hint stands for a run of them.
-    fn add_hint(&mut self, hint: LaneHint) {
-        match self.lanes.last_mut() {
+    fn add_hint(&mut self, hint: ClaimHint) {
+        match self.hints.last_mut() {
             Some(last) if last.covers(&hint) => {}
-            _ => self.lanes.push(hint),
+            _ => self.hints.push(hint),
         }
     }
 }
 
-/// Publishes effects to lanes, subscribers and other processes. Clones share all three.
+/// Publishes effects to claim cursors, subscribers and other processes. Clones share all three.
 #[derive(Debug, Clone)]
 pub(crate) struct Publisher {
-    lanes: Arc<LaneTracker>,
+    cursors: Arc<ClaimCursors>,
     wakeups: WakeupSender,
     notifier: Notifier,
 }
 
 impl Publisher {
     /// A publisher that notifies other processes through `database`.
-    pub(crate) fn start(database: &Database, lanes: Arc<LaneTracker>, wakeups: WakeupSender) -> Self {
-        Self { lanes, wakeups, notifier: Notifier::start(database.clone()) }
+    pub(crate) fn start(database: &Database, cursors: Arc<ClaimCursors>, wakeups: WakeupSender) -> Self {
+        Self { cursors, wakeups, notifier: Notifier::start(database.clone()) }
     }
 
-    /// A publisher of another pool with the same lanes and subscribers.
+    /// A publisher of another pool with the same cursors and subscribers.
     pub(crate) fn for_database(&self, database: &Database) -> Self {
-        Self::start(database, Arc::clone(&self.lanes), self.wakeups.clone())
+        Self::start(database, Arc::clone(&self.cursors), self.wakeups.clone())
     }
 
-    /// Records metrics, moves lane cursors, and wakes subscribers here and in other processes. Dependents of finished
+    /// Records metrics, moves claim cursors, and wakes subscribers here and in other processes. Dependents of finished
     /// jobs are not resolved: that is [`PostgresStore::publish`].
     pub(crate) fn publish(&self, effects: Effects) {
-        self.lanes.apply(effects.lanes);
+        if effects.queue_resumed {
+            self.cursors.reset();
+        }
+        self.cursors.apply(&effects.hints);
         for queue in effects.commit.claimable() {
             self.notifier.notify_queue(queue);
         }
@@ -131,8 +144,8 @@ impl Publisher {
         effects.commit.publish(&self.wakeups);
     }
 
-    pub(crate) fn lanes(&self) -> &LaneTracker {
-        &self.lanes
+    pub(crate) fn claim_cursors(&self) -> &ClaimCursors {
+        &self.cursors
     }
 
     pub(crate) fn wakeups(&self) -> &WakeupSender {

@@ -52,7 +52,11 @@ impl<'a> Columns<'a> {
         database: &Database,
     ) -> Result<Result<HashMap<Uuid, JobState>, tokio_postgres::Error>> {
         let rows = match self.is_plain() {
-            true => database.try_query(&ENQUEUE_PLAIN_JOBS, &Param::all(&self.params()[..7])).await?,
+            true => {
+                let batches = ReadyBatches::of(self);
+                let params: Vec<Param<'_>> = self.params().into_iter().take(7).chain(batches.params()).collect();
+                database.try_query(&ENQUEUE_PLAIN_JOBS, &Param::all(&params)).await?
+            }
             false => database.try_query(&ENQUEUE_JOBS, &Param::all(&self.params())).await?,
         };
         rows.map(|rows| self.states(&rows)).map_or_else(|error| Ok(Err(error)), |states| states.map(Ok))
@@ -87,6 +91,56 @@ impl<'a> Columns<'a> {
             Param::MaybeTexts(&self.payloads),
             Param::MaybeTexts(&self.bodies),
             Param::MaybeStrings(&self.specs),
+        ]
+    }
+}
+
+/// The most jobs in a ready batch, which the table's CHECK constraint and enqueue_jobs.sql repeat.
+const MAX_READY_BATCH: usize = 64;
+
+/// The ready batches of new jobs: jobs of one queue, type and rank together.
+#[derive(Default)]
+struct ReadyBatches<'a> {
+    ids: Vec<Uuid>,
+    first: Vec<i32>,
+    last: Vec<i32>,
+    queues: Vec<&'a str>,
+    job_types: Vec<&'a str>,
+    ranks: Vec<i16>,
+}
+
+impl<'a> ReadyBatches<'a> {
+    fn of(columns: &Columns<'a>) -> Self {
+        let lane = |i: usize| (columns.queues[i], columns.job_types[i], columns.ranks[i]);
+        let mut order: Vec<usize> = (0..columns.ids.len()).collect();
+        // Most calls have one lane and are in order already.
+        if (1..order.len()).any(|i| lane(i) != lane(0)) {
+            order.sort_unstable_by_key(|i| (lane(*i), columns.ids[*i]));
+        }
+        let mut batches = Self { ids: order.iter().map(|i| columns.ids[*i]).collect(), ..Self::default() };
+        let mut position = 0;
+        for jobs in
+            order.chunk_by(|left, right| lane(*left) == lane(*right)).flat_map(|jobs| jobs.chunks(MAX_READY_BATCH))
+        {
+            let (queue, job_type, rank) = lane(jobs[0]);
+            batches.first.push(position + 1);
+            position += i32::try_from(jobs.len()).unwrap_or(0);
+            batches.last.push(position);
+            batches.queues.push(queue);
+            batches.job_types.push(job_type);
+            batches.ranks.push(rank);
+        }
+        batches
+    }
+
+    fn params(&self) -> [Param<'_>; 6] {
+        [
+            Param::Uuids(&self.ids),
+            Param::Int4s(&self.first),
+            Param::Int4s(&self.last),
+            Param::Texts(&self.queues),
+            Param::Texts(&self.job_types),
+            Param::Int2s(&self.ranks),
         ]
     }
 }

@@ -22,6 +22,7 @@ mod bulk_step;
 mod caller_transaction;
 mod changes;
 mod claim;
+mod claim_cursors;
 mod coalesce;
 mod coordination;
 mod database;
@@ -39,7 +40,6 @@ mod job;
 mod job_actions;
 mod job_columns;
 mod key;
-mod lanes;
 mod lease;
 mod migrate;
 mod occurrences;
@@ -48,6 +48,7 @@ mod options;
 mod planned_firing;
 mod prune;
 mod queue;
+mod ready;
 mod row;
 mod runner;
 mod schedule;
@@ -76,8 +77,8 @@ pub use sqlx;
 pub use {deadpool_postgres, tokio_postgres};
 
 use crate::{
-    batch_size::BatchSizer, changes::SummaryTimer, coalesce::Coalescer, database::Database, effects::Publisher,
-    lanes::LaneTracker,
+    batch_size::BatchSizer, changes::SummaryTimer, claim_cursors::ClaimCursors, coalesce::Coalescer,
+    database::Database, effects::Publisher, ready::RepairProgress,
 };
 
 /// A store in a PostgreSQL database.
@@ -95,6 +96,7 @@ struct Inner {
     /// Operations that a newer version wrote and that were logged already.
     unreadable: Unreadable,
     summary_timer: SummaryTimer,
+    repair_progress: RepairProgress,
 }
 
 impl Inner {
@@ -107,6 +109,7 @@ impl Inner {
             batch_sizer: BatchSizer::default(),
             unreadable: Unreadable::default(),
             summary_timer: SummaryTimer::default(),
+            repair_progress: RepairProgress::default(),
         }
     }
 }
@@ -131,7 +134,7 @@ impl PostgresStore {
         } else {
             Self::check_version(&database).await?;
         }
-        let publisher = Publisher::start(&database, Arc::<LaneTracker>::default(), WakeupSender::default());
+        let publisher = Publisher::start(&database, Arc::<ClaimCursors>::default(), WakeupSender::default());
         let inner = Arc::new(Inner::new(database, publisher));
         if options.listen {
             let task = tokio::spawn(wakeup::listen(options, Arc::downgrade(&inner)));
@@ -140,7 +143,7 @@ impl PostgresStore {
         Ok(Self(inner))
     }
 
-    // The schema was checked when `self` was opened. Only `self` listens; both handles share its lanes and
+    // The schema was checked when `self` was opened. Only `self` listens; both handles share its cursors and
     // subscribers.
     fn with_own_connections(&self, connections: usize) -> Result<Self> {
         if let Err(error) = tokio::runtime::Handle::try_current() {
@@ -185,8 +188,12 @@ impl PostgresStore {
         &self.0.publisher
     }
 
-    fn lanes(&self) -> &LaneTracker {
-        self.publisher().lanes()
+    fn repair_progress(&self) -> &RepairProgress {
+        &self.0.repair_progress
+    }
+
+    fn claim_cursors(&self) -> &ClaimCursors {
+        self.publisher().claim_cursors()
     }
 }
 

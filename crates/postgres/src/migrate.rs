@@ -33,6 +33,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { version: 9, name: "waiting", sql: include_str!("../migrations/0009_waiting.sql") },
     Migration { version: 10, name: "presence", sql: include_str!("../migrations/0010_presence.sql") },
     Migration { version: 11, name: "revived", sql: include_str!("../migrations/0011_revived.sql") },
+    Migration { version: 12, name: "ready", sql: include_str!("../migrations/0012_ready.sql") },
 ];
 
 /// The schema version of this program.

@@ -13,6 +13,7 @@ use crate::{
     PostgresStore,
     database::{Connection, Database},
     job_columns::millis,
+    ready::repair_ready,
     row::sweep_limit,
     statement::{
         EXPIRED_PARTITIONS, HAS_RETAINED_JOBS, INLINE_PAYLOADS, PRUNE_AUDIT, PRUNE_DEPENDENCIES, PRUNE_JOBS,
@@ -76,6 +77,7 @@ pub(crate) async fn prune_history(
         }
     }
     prune.delete_rows(oldest, limit).await?;
+    repair_ready(store, fence).await?;
     Ok(prune.pruned)
 }
 

@@ -16,10 +16,13 @@ use crate::{
     statement::{
         CLAIMABLE_LANES, FOLD_DEPTHS, OLDEST_CLAIMABLE, PAUSE_QUEUE, PAUSED_QUEUES, QUEUE_DEPTH, QUEUE_DEPTHS,
     },
+    sweeps::unpark_batches,
 };
 
 /// The most lanes and ranks visited to find the oldest jobs of queues.
 pub(crate) const MAX_HOPS: i64 = 10_000;
+/// Parked ready batches that the call which resumes a queue returns.
+const UNPARK_BATCH: i64 = 2_000;
 /// Depth changes folded in one transaction, and how many transactions before depths are read.
 const FOLD_BATCH: usize = 10_000;
 const FOLD_ROUNDS: usize = 20;
@@ -31,9 +34,13 @@ impl QueueStore for PostgresStore {
     }
 
     async fn resume_queue(&self, queue: &Queue) -> Result<()> {
-        self.database().query(&PAUSE_QUEUE, &[&queue.as_str(), &false]).await?;
         let mut effects = Effects::default();
-        effects.queue_claimable(queue.clone());
+        let tx = self.database().fenced(Fence::NONE).await?;
+        tx.query(&PAUSE_QUEUE, &[&queue.as_str(), &false]).await?;
+        // The leader returns the rest.
+        unpark_batches(&tx, Some(queue), UNPARK_BATCH, &mut effects).await?;
+        tx.commit().await?;
+        effects.queue_resumed(queue.clone());
         self.publish(Fence::NONE, effects).await;
         Ok(())
     }
@@ -66,9 +73,7 @@ impl QueueStore for PostgresStore {
 
     async fn claimable_lanes(&self, limit: usize) -> Result<Vec<(Queue, JobType)>> {
         check_limit(limit, MAX_LANES)?;
-        // Without known lanes there is one gap, so the lanes come in order.
-        let none: &[&str] = &[];
-        let rows = self.database().query(&CLAIMABLE_LANES, &[&none, &none, &(limit as i64)]).await?;
+        let rows = self.database().query(&CLAIMABLE_LANES, &[&(limit as i64)]).await?;
         Ok(rows.iter().map(lane).collect())
     }
 }

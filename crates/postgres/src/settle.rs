@@ -11,10 +11,10 @@ use uuid::Uuid;
 
 use crate::{
     PostgresStore,
+    claim_cursors::ClaimPosition,
     effects::Effects,
     fenced_tx::FencedTx,
     job_columns::millis,
-    lanes::LanePosition,
     row::{count, retry_policy, state},
     runner::{Param, Runner},
     statement::{REQUEST_CANCEL_MANY, SETTLE_JOBS},
@@ -189,7 +189,7 @@ fn read(row: &Row, effects: &mut Effects) -> Result<SettledJob> {
 
 /// Notes that a job moved to `state`. Its lane and position are columns of `row`.
 pub(crate) fn note_moved(state: JobState, row: &Row, effects: &mut Effects) {
-    let position = LanePosition::before(row.get("rank"), row.get("eligible_at"));
+    let position = ClaimPosition::before(row.get("rank"), row.get("eligible_at"));
     effects.job_moved(state, Queue::trusted(row.get("queue")), JobType::trusted(row.get("job_type")), position);
 }
 

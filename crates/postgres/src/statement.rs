@@ -79,13 +79,14 @@ statements! {
     BEGIN_AUDIT_ENTRY = "begin_audit_entry" (TEXT, TEXT, TEXT, TEXT, TEXT, TEXT);
     BEGIN_OPERATION = "begin_operation" (UUID, TEXT, INT2, TEXT, BOOL, TIMESTAMPTZ, TEXT, TEXT);
     CLAIM_JOBS = "claim_jobs" (
-        TEXT_ARRAY, TEXT_ARRAY, INT2_ARRAY, TIMESTAMPTZ_ARRAY, UUID_ARRAY, INT4_ARRAY, TEXT, UUID
+        INT2, TEXT_ARRAY, TEXT_ARRAY, INT2_ARRAY, TIMESTAMPTZ_ARRAY, UUID_ARRAY, INT8, INT8, TEXT, UUID, TEXT_ARRAY,
+        TEXT_ARRAY
     ) -> [
         id, lease_counter, lease_ms, timeout_ms, lease_expires_at, eligible_at, rank, attempts, max_attempts,
-        has_parents, queue, job_type, tenant, correlation_id, traceparent, checkpoint, payload, payload_apart
+        has_parents, queue, job_type, tenant, correlation_id, traceparent, checkpoint, payload, payload_apart,
+        horizon_rank, horizon_at, horizon_id, batches, listed
     ];
-    CLAIM_QUOTAS = "claim_quotas" (TEXT_ARRAY, TEXT_ARRAY, INT2_ARRAY, TIMESTAMPTZ_ARRAY, UUID_ARRAY, INT4);
-    CLAIMABLE_LANES = "claimable_lanes" (TEXT_ARRAY, TEXT_ARRAY, INT8);
+    CLAIMABLE_LANES = "claimable_lanes" (INT8);
     COMPLETE_JOBS = "complete_jobs" (UUID_ARRAY, INT4_ARRAY, UUID_ARRAY, TEXT_ARRAY);
     COUNT_RUNNING_OPERATIONS = "count_running_operations" (TEXT);
     CREATE_KEY = "create_key" (TEXT, BYTEA, TEXT, TEXT, TEXT, INT8, INT8, INT8, TIMESTAMPTZ);
@@ -109,7 +110,8 @@ statements! {
         TEXT_ARRAY
     );
     ENQUEUE_PLAIN_JOBS = "enqueue_plain_jobs" (
-        UUID_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT2_ARRAY, INT2_ARRAY, TEXT_ARRAY
+        UUID_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT2_ARRAY, INT2_ARRAY, TEXT_ARRAY, UUID_ARRAY, INT4_ARRAY,
+        INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT2_ARRAY
     );
     EXPIRED_JOBS = "expired_jobs" (INT8);
     EXPIRED_LEASES = "expired_leases" (INT8);
@@ -201,6 +203,7 @@ statements! {
     PRUNE_LOGS = "prune_logs" (INT8, INT8);
     PRUNE_OCCURRENCES = "prune_occurrences" (INT8, INT8);
     PRUNE_OPERATIONS = "prune_operations" (INT8, INT8);
+    PRUNE_READY = "prune_ready" (TEXT, TEXT, INT2, TIMESTAMPTZ, UUID, INT8);
     PRUNE_REDRIVEN = "prune_redriven" (INT8, INT8);
     QUEUE_DEPTH = "queue_depth" (TEXT);
     QUEUE_DEPTHS = "queue_depths" (TEXT, INT8);
@@ -223,6 +226,7 @@ statements! {
     REQUEST_CANCEL_MANY = "request_cancel_many" (UUID_ARRAY);
     RESIGN_LEADERSHIP = "resign_leadership" (TEXT, INT8);
     RESTORE_LOCK_WAIT = "restore_lock_wait" (TEXT);
+    RESTORE_READY = "restore_ready" (UUID, INT8);
     RETRY_JOBS = "retry_jobs" (UUID_ARRAY);
     REVOKE_KEY = "revoke_key" (TEXT);
     SETTLE_JOBS = "settle_jobs" (
@@ -235,6 +239,7 @@ statements! {
     UNFINISHED_JOB_STATES = "unfinished_job_states" (UUID_ARRAY);
     UNFINISHED_JOB_SUMMARIES = "unfinished_job_summaries" (UUID_ARRAY);
     UNFINISHED_JOBS = "unfinished_jobs" (UUID_ARRAY);
+    UNPARK_BATCHES = "unpark_batches" (TEXT, INT8);
     UPDATE_SCHEDULE = "update_schedule" (TEXT, TEXT, BOOL, TIMESTAMPTZ, TIMESTAMPTZ, TIMESTAMPTZ, TIMESTAMPTZ, TEXT);
 }
 

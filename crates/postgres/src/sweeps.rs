@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use orchestrix_core::{AttemptOutcome, JobState, LeaseToken};
+use orchestrix_core::{AttemptOutcome, JobState, LeaseToken, Queue};
 use orchestrix_store::{EndedAttempt, Fence, Result, SweepResult};
 
 use crate::{
@@ -13,24 +13,41 @@ use crate::{
     settle::{Guard, GuardedTransition, JobSnapshot, note_moved, settle},
     statement::{
         EXPIRED_JOBS, EXPIRED_LEASES, NEXT_EXPIRY, NEXT_LEASE_EXPIRY, NEXT_PROMOTION, NEXT_TIMEOUT, OVERDUE_ATTEMPTS,
-        PROMOTE_JOBS, Statement,
+        PROMOTE_JOBS, Statement, UNPARK_BATCHES,
     },
 };
 
+/// Makes due jobs pending, and returns parked ready batches of queues that were resumed.
 pub(crate) async fn promote_jobs(store: &PostgresStore, fence: Fence, limit: usize) -> Result<SweepResult> {
     let limit = sweep_limit(limit)?;
     let mut effects = Effects::default();
     let tx = store.database().fenced(fence).await?;
     let rows = tx.query(&PROMOTE_JOBS, &[&limit]).await?;
+    let mut count = unpark_batches(&tx, None, limit, &mut effects).await?;
     let next_in = next_in(&tx, &NEXT_PROMOTION).await?;
     tx.commit().await?;
-    let mut count = 0;
     for row in &rows {
         note_moved(JobState::Pending, row, &mut effects);
         count += usize::try_from(row.get::<_, i64>("promoted")).unwrap_or(0);
     }
     store.publish(fence, effects).await;
     Ok(SweepResult { count, next_in })
+}
+
+/// Returns parked ready batches of `queue`, or of any resumed queue, to the order of claims. Returns how many.
+pub(crate) async fn unpark_batches(
+    tx: &FencedTx<'_>,
+    queue: Option<&Queue>,
+    limit: i64,
+    effects: &mut Effects,
+) -> Result<usize> {
+    let rows = tx.query(&UNPARK_BATCHES, &[&queue.map(Queue::as_str), &limit]).await?;
+    let Some(row) = rows.first() else { return Ok(0) };
+    let batches = usize::try_from(row.get::<_, i64>("batches")).unwrap_or(0);
+    if batches > 0 {
+        effects.queue_resumed(Queue::trusted(row.get("queue")));
+    }
+    Ok(batches)
 }
 
 pub(crate) async fn reap_leases(
@@ -84,5 +101,6 @@ async fn sweep(
 
 async fn next_in(tx: &FencedTx<'_>, next: &Statement) -> Result<Option<Duration>> {
     let rows = tx.query(next, &[]).await?;
-    Ok(rows.first().map(|row| Duration::from_secs_f64(row.get::<_, f64>("in_ms").max(0.0) / 1000.0)))
+    let in_ms = rows.first().and_then(|row| row.get::<_, Option<f64>>("in_ms"));
+    Ok(in_ms.map(|in_ms| Duration::from_secs_f64(in_ms.max(0.0) / 1000.0)))
 }

@@ -147,7 +147,6 @@ async fn listen_once(options: &PostgresOptions, store: &Weak<Inner>, backoff: &m
 
 fn receive(inner: &Inner, payload: &str) {
     let wakeups = inner.publisher.wakeups();
-    inner.publisher.lanes().expect_new_lane();
     for line in payload.lines() {
         match line {
             TIMERS => wakeups.wake_timers(),

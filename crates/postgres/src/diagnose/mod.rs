@@ -200,7 +200,6 @@ impl Diagnostics {
 
 async fn snapshot(connection: &Connection<'_>) -> Result<StoreSnapshot> {
     let limit = StoreSnapshot::MAX_ROWS as i64;
-    let none: &[&str] = &[];
     let now = read_time(&connection.query(&CURRENT_TIME, &[]).await?)?;
     let epoch = Epoch(one(connection.query(&LEADER_TERM, &[]).await?)?.get("epoch"));
     let nodes = connection.query(&LIST_NODES, &[&"", &limit]).await?;
@@ -209,7 +208,7 @@ async fn snapshot(connection: &Connection<'_>) -> Result<StoreSnapshot> {
     if let Some([first, last]) = queues.first_and_last() {
         queues.set_ages(&connection.query(&OLDEST_CLAIMABLE, &[&first, &last, &queue::MAX_HOPS]).await?);
     }
-    let lanes = connection.query(&CLAIMABLE_LANES, &[&none, &none, &limit]).await?;
+    let lanes = connection.query(&CLAIMABLE_LANES, &[&limit]).await?;
     let dead = one(connection.query(&DIAGNOSE_DEAD_JOBS, &[&(StoreSnapshot::MAX_DEAD as i64)]).await?)?;
     Ok(StoreSnapshot {
         now,

@@ -3,7 +3,7 @@
 use tokio_postgres::Client;
 
 /// Asserts that the depths equal a count, every job is in one table, every job waits for as many parents as it has
-/// unmet dependencies, and no transaction was left open.
+/// unmet dependencies, every pending job is in a ready batch, and no transaction was left open.
 pub(crate) async fn assert_consistent(client: &Client) {
     assert_none(client, "a depth differs from the count of jobs", DEPTHS).await;
     assert_none(
@@ -13,6 +13,7 @@ pub(crate) async fn assert_consistent(client: &Client) {
     )
     .await;
     assert_none(client, "waits_for differs from the unmet dependencies", WAITS).await;
+    assert_none(client, "a pending job is in no ready batch", NOT_READY).await;
     assert_none(client, "a transaction was left open", OPEN).await;
 }
 
@@ -27,6 +28,13 @@ const DEPTHS: &str = "
 const WAITS: &str = "
     SELECT j.id::text FROM orchestrix.job j
     WHERE j.waits_for <> (SELECT count(*) FROM orchestrix.dependency d WHERE d.child = j.id AND NOT d.met)";
+
+const NOT_READY: &str = "
+    SELECT j.id::text FROM orchestrix.job j
+    WHERE j.state = 'pending' AND NOT EXISTS (
+        SELECT FROM orchestrix.ready r
+        WHERE r.queue = j.queue AND r.job_type = j.job_type AND r.rank = j.rank AND r.eligible_at = j.eligible_at
+          AND j.id = ANY (r.ids) AND (NOT r.parked OR EXISTS (SELECT FROM orchestrix.queue q WHERE q.name = j.queue AND (q.paused OR q.resuming))))";
 
 const OPEN: &str = "
     SELECT format('%s: %s', state, query) FROM pg_stat_activity

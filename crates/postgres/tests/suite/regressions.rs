@@ -84,6 +84,7 @@ async fn a_payload_outlives_its_day_with_an_unfinished_job() {
         )
         .await
         .unwrap();
+    // Also adds the ready batch of the job.
     store.prune_history(Fence::NONE, &Retention::default(), 100).await.unwrap();
     let days = client.query_one("SELECT count(*) FROM pg_class WHERE relname LIKE 'payload_2%' AND relname < 'payload_' || to_char(now() - interval '10 days', 'YYYYMMDD') AND relkind = 'r'", &[]).await.unwrap();
     assert_eq!(days.get::<_, i64>(0), 0, "the day should be dropped");

@@ -1,4 +1,4 @@
-//! Concurrent claims, and jobs that land behind a lane cursor.
+//! Concurrent claims, and jobs that land behind a claim cursor.
 
 use std::{
     collections::HashSet,
@@ -49,7 +49,11 @@ async fn a_claim_skips_a_job_that_another_transaction_is_writing() {
     let first = enqueue(&store, job("t")).await;
     store.enqueue_jobs(vec![job("t"); 9]).await.unwrap();
     // An uncommitted change: claims should not wait for its outcome.
-    let writing = format!("UPDATE orchestrix.job SET rank = 1 WHERE id = '{first}'");
+    let writing = format!(
+        "WITH moved AS (UPDATE orchestrix.job SET rank = 1 WHERE id = '{first}' RETURNING *)
+         INSERT INTO orchestrix.ready (rank, eligible_at, first_id, queue, job_type, ids)
+         SELECT rank, eligible_at, id, queue, job_type, ARRAY[id] FROM moved"
+    );
     let holder = LockHolder::with(database.url(), &writing).await;
     let others = claim(&store, 100).await;
     assert_eq!(others.len(), 9);
@@ -60,7 +64,7 @@ async fn a_claim_skips_a_job_that_another_transaction_is_writing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_job_that_commits_late_is_found_behind_the_lane_cursor() {
+async fn a_job_that_commits_late_is_found_behind_the_claim_cursor() {
     let database = support::database();
     let store = open(database.url()).await;
     // Its transaction began, and so it is eligible, before every job that is claimed meanwhile.
@@ -73,7 +77,7 @@ async fn a_job_that_commits_late_is_found_behind_the_lane_cursor() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_higher_priority_job_of_another_store_is_found_behind_the_lane_cursor() {
+async fn a_higher_priority_job_of_another_store_is_found_behind_the_claim_cursor() {
     let (store, database) = claimed_far().await;
     let other = open(database.url()).await;
     let id = enqueue(&other, NewJob { priority: priority(7), ..job("t") }).await;
@@ -81,7 +85,7 @@ async fn a_higher_priority_job_of_another_store_is_found_behind_the_lane_cursor(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_job_reprioritized_by_another_store_is_found_behind_the_lane_cursor() {
+async fn a_job_reprioritized_by_another_store_is_found_behind_the_claim_cursor() {
     let (store, database) = claimed_far().await;
     let other = open(database.url()).await;
     let last = enqueue(&other, job("t")).await;
