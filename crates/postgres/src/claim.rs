@@ -12,7 +12,7 @@ use std::{
 
 use orchestrix_core::{JobId, JobType, Json, LeaseToken, Queue, Tenant, Timestamp};
 use orchestrix_store::{ClaimRequest, ClaimedJob, Outcome, OutcomeReport, Queues, Result};
-use tokio_postgres::Row;
+use tokio_postgres::{Row, types::ToSql};
 use uuid::Uuid;
 
 use crate::{
@@ -20,7 +20,10 @@ use crate::{
     claim_cursors::{ClaimPosition, Scan},
     finish::finish_attempts,
     row::{count, duration, priority},
-    statement::{CLAIM_JOBS, DEPENDENCY_RESULTS, EXTERNAL_PAYLOADS, column},
+    statement::{
+        CLAIM_JOBS_BY_LANE, CLAIM_JOBS_BY_QUEUE, CLAIM_JOBS_BY_TYPE, CLAIM_JOBS_OF_ANY, CLAIM_JOBS_SHARED,
+        DEPENDENCY_RESULTS, EXTERNAL_PAYLOADS, PARK_BATCHES, Statement, column,
+    },
 };
 
 /// The most scans for the combinations of named queues and types. A claim that names more scans by queue or by type
@@ -28,6 +31,8 @@ use crate::{
 const MAX_COMBINATIONS: usize = 2_000;
 /// The most batches that one round reads, but for two of every scan.
 const MAX_BATCHES: usize = 20_000;
+/// The batches of each paused queue that one claim parks.
+const PARK_BATCH: i64 = 1_000;
 /// The most rounds of a claim. Rounds double what they read, so only a claim that meets a hundred thousand batches of
 /// jobs that it cannot lease ends by this.
 const MAX_ROUNDS: u32 = 20;
@@ -36,19 +41,19 @@ const MAX_ROUNDS: u32 = 20;
 pub(crate) async fn claim_jobs(store: &PostgresStore, request: &ClaimRequest) -> Result<Vec<ClaimedJob>> {
     request.validate()?;
     let plan = ScanPlan::of(request);
-    let mut starts = plan.starts(store);
-    let mut claimed: Vec<ClaimedJob> = Vec::new();
-    if starts.is_empty() {
-        return Ok(claimed);
+    if plan.scans.is_empty() {
+        return Ok(Vec::new());
     }
-    let (first_starts, begun) = (starts.clone(), Instant::now());
-    let mut horizon = None;
+    let (first_starts, begun) = (plan.starts(store), Instant::now());
+    let mut claimed: Vec<ClaimedJob> = Vec::new();
+    let (mut starts, mut shared, mut end) = (first_starts.clone(), false, RoundEnd::default());
     for round in 0..MAX_ROUNDS {
-        let depth = plan.depth(request.limit - claimed.len(), round, store.claim_cursors().fill());
-        match claim_round(store, request, &plan, &starts, depth, request.limit - claimed.len()).await {
-            Ok((jobs, end)) => {
+        let left = request.limit - claimed.len();
+        let depth = plan.depth(left, round, store.claim_cursors().fill());
+        match claim_round(store, request, &plan, Round { starts: &starts, depth, limit: left, shared }).await {
+            Ok((jobs, round_end)) => {
                 claimed.extend(jobs);
-                horizon = end;
+                end = round_end;
             }
             Err(error) if claimed.is_empty() => return Err(error),
             // The jobs of earlier rounds are leased already, so they are returned.
@@ -57,16 +62,43 @@ pub(crate) async fn claim_jobs(store: &PostgresStore, request: &ClaimRequest) ->
                 break;
             }
         }
-        match horizon {
-            Some(position) if claimed.len() < request.limit => {
-                starts.iter_mut().for_each(|start| *start = position.max(*start));
-            }
-            _ => break,
+        if claimed.len() == request.limit {
+            break;
+        }
+        match end.horizon {
+            Some(position) => starts.iter_mut().for_each(|start| *start = position.max(*start)),
+            // Another claim has locked some batches and may leave jobs of them.
+            None if end.skipped => (starts, shared) = (first_starts.clone(), true),
+            None => break,
         }
     }
-    let end = horizon.filter(|_| claimed.len() < request.limit);
+    let end = end.horizon.filter(|_| claimed.len() < request.limit);
     plan.move_cursors(store, &first_starts, &claimed, end, begun.elapsed());
+    if shared {
+        // Later rounds began at the start again.
+        claimed.sort_unstable_by_key(|job| (std::cmp::Reverse(job.priority), job.eligible_at, job.token.job));
+    }
     Ok(claimed)
+}
+
+/// What one round of a claim reads.
+struct Round<'a> {
+    starts: &'a [ClaimPosition],
+    /// Batches per scan.
+    depth: i64,
+    /// Jobs wanted.
+    limit: usize,
+    /// Whether to read batches that another claim has locked.
+    shared: bool,
+}
+
+/// Where a round ended.
+#[derive(Default)]
+struct RoundEnd {
+    /// There are batches from here on.
+    horizon: Option<ClaimPosition>,
+    /// Batches were skipped because another claim has locked them.
+    skipped: bool,
 }
 
 /// How a claim finds its jobs.
@@ -124,6 +156,16 @@ impl ScanPlan {
         }
     }
 
+    // The statement, and how `claim_jobs_shared.sql` numbers its kind of scan.
+    fn statement(&self) -> (&'static Statement, i16) {
+        match (self.by_queue, self.by_type) {
+            (false, false) => (&CLAIM_JOBS_OF_ANY, 0),
+            (false, true) => (&CLAIM_JOBS_BY_TYPE, 1),
+            (true, false) => (&CLAIM_JOBS_BY_QUEUE, 2),
+            (true, true) => (&CLAIM_JOBS_BY_LANE, 3),
+        }
+    }
+
     // How many batches to read per scan. The last batch of a scan only marks the horizon, so at least two.
     fn depth(&self, wanted: usize, round: u32, fill: f64) -> i64 {
         #[expect(
@@ -135,7 +177,7 @@ impl ScanPlan {
         let batches = (wanted as f64 / fill.max(1.0)).ceil() as usize;
         let scans = self.scans.len().max(1);
         // With several scans the jobs may be spread unevenly.
-        let depth = if scans == 1 { batches + 2 } else { 3 + 2 * batches / scans };
+        let depth = if scans == 1 { batches + 3 } else { 3 + 2 * batches / scans };
         let depth = depth.saturating_mul(1 << round).min((MAX_BATCHES / scans).max(2));
         i64::try_from(depth).unwrap_or(i64::MAX)
     }
@@ -172,17 +214,13 @@ impl ScanPlan {
     }
 }
 
-// Reads `depth` batches per scan from `starts` on, and leases up to `limit` jobs. Returns the jobs, in order, and the
-// horizon, if there are more batches: where the next round continues.
+// Reads batches and leases jobs. Returns the jobs, in order, and where the round ended.
 async fn claim_round(
     store: &PostgresStore,
     request: &ClaimRequest,
     plan: &ScanPlan,
-    starts: &[ClaimPosition],
-    depth: i64,
-    limit: usize,
-) -> Result<(Vec<ClaimedJob>, Option<ClaimPosition>)> {
-    let kind = i16::from(plan.by_queue) * 2 + i16::from(plan.by_type);
+    Round { starts, depth, limit, shared }: Round<'_>,
+) -> Result<(Vec<ClaimedJob>, RoundEnd)> {
     let queues: Vec<Option<&str>> = plan.scans.iter().map(|scan| scan.queue.as_ref().map(Queue::as_str)).collect();
     let types: Vec<Option<&str>> = plan.scans.iter().map(|scan| scan.job_type.as_ref().map(JobType::as_str)).collect();
     let ranks: Vec<i16> = starts.iter().map(|start| start.rank).collect();
@@ -193,30 +231,33 @@ async fn claim_round(
         plan.job_types.as_ref().map(|names| names.iter().map(JobType::as_str).collect());
     let (limit, worker) = (i64::try_from(limit).unwrap_or(i64::MAX), request.worker.as_str());
     let secret = Uuid::from_u128(rand::random());
-    let mut rows = store
-        .database()
-        .query(
-            &CLAIM_JOBS,
-            &[
-                &kind,
-                &queues,
-                &types,
-                &ranks,
-                &times,
-                &ids,
-                &depth,
-                &limit,
-                &worker,
-                &secret,
-                &filter_queues,
-                &filter_types,
-            ],
-        )
-        .await?;
-    let horizon = rows.pop().and_then(|row| read_horizon(store, &row));
+    let (statement, kind) = plan.statement();
+    let statement = if shared { &CLAIM_JOBS_SHARED } else { statement };
+    let params: &[&(dyn ToSql + Sync)] = &[
+        &queues,
+        &types,
+        &ranks,
+        &times,
+        &ids,
+        &depth,
+        &limit,
+        &worker,
+        &secret,
+        &filter_queues,
+        &filter_types,
+        &kind,
+    ];
+    let mut rows = store.database().query(statement, params).await?;
+    let last = rows.pop();
+    let end = last.as_ref().map(|row| read_end(store, row)).unwrap_or_default();
     // The jobs are leased from here on: an error must release all of them.
     match read_jobs(store, &rows, secret).await {
-        Ok(claimed) => Ok((claimed, horizon)),
+        Ok(claimed) => {
+            if let Some(row) = last {
+                park_batches(store, row.get(column!(CLAIM_JOBS_OF_ANY, paused))).await;
+            }
+            Ok((claimed, end))
+        }
         Err(error) => {
             let tokens = rows.iter().map(|row| token(row, secret));
             let reports: Vec<OutcomeReport> =
@@ -228,24 +269,39 @@ async fn claim_round(
     }
 }
 
+// Takes batches of paused queues out of the order of claims. Only later claims gain by it, so an error is not returned.
+async fn park_batches(store: &PostgresStore, paused: Vec<&str>) {
+    if !paused.is_empty()
+        && let Err(error) = store.database().query(&PARK_BATCHES, &[&paused, &PARK_BATCH]).await
+    {
+        tracing::debug!(%error, queues = paused.len(), "cannot park the batches of paused queues");
+    }
+}
+
 // Reads the last row of the statement.
-fn read_horizon(store: &PostgresStore, row: &Row) -> Option<ClaimPosition> {
-    store.claim_cursors().note_fill(row.get(column!(CLAIM_JOBS, batches)), row.get(column!(CLAIM_JOBS, listed)));
-    Some(ClaimPosition {
-        rank: row.get::<_, Option<i16>>(column!(CLAIM_JOBS, horizon_rank))?,
-        eligible_at: row.get::<_, Option<Timestamp>>(column!(CLAIM_JOBS, horizon_at))?,
-        id: row.get::<_, Option<Uuid>>(column!(CLAIM_JOBS, horizon_id))?,
-    })
+fn read_end(store: &PostgresStore, row: &Row) -> RoundEnd {
+    store
+        .claim_cursors()
+        .note_fill(row.get(column!(CLAIM_JOBS_OF_ANY, batches)), row.get(column!(CLAIM_JOBS_OF_ANY, listed)));
+    let rank: Option<i16> = row.get(column!(CLAIM_JOBS_OF_ANY, horizon_rank));
+    let horizon = rank.map(|rank| ClaimPosition {
+        rank,
+        eligible_at: row.get(column!(CLAIM_JOBS_OF_ANY, horizon_at)),
+        id: row.get(column!(CLAIM_JOBS_OF_ANY, horizon_id)),
+    });
+    RoundEnd { horizon, skipped: row.get(column!(CLAIM_JOBS_OF_ANY, skipped)) }
 }
 
 async fn read_jobs(store: &PostgresStore, rows: &[Row], secret: Uuid) -> Result<Vec<ClaimedJob>> {
-    let external: Vec<Uuid> = rows.iter().filter(|row| row.get(column!(CLAIM_JOBS, payload_apart))).map(id).collect();
+    let external: Vec<Uuid> =
+        rows.iter().filter(|row| row.get(column!(CLAIM_JOBS_OF_ANY, payload_apart))).map(id).collect();
     let mut payloads: HashMap<Uuid, Json> = HashMap::new();
     if !external.is_empty() {
         let rows = store.database().query(&EXTERNAL_PAYLOADS, &[&external]).await?;
         payloads.extend(rows.iter().map(|row| (row.get("id"), Json::trusted(row.get("body")))));
     }
-    let children: Vec<Uuid> = rows.iter().filter(|row| row.get(column!(CLAIM_JOBS, has_parents))).map(id).collect();
+    let children: Vec<Uuid> =
+        rows.iter().filter(|row| row.get(column!(CLAIM_JOBS_OF_ANY, has_parents))).map(id).collect();
     let mut results: HashMap<Uuid, Vec<(JobId, Json)>> = HashMap::new();
     if !children.is_empty() {
         for row in store.database().query(&DEPENDENCY_RESULTS, &[&children]).await? {
@@ -256,7 +312,7 @@ async fn read_jobs(store: &PostgresStore, rows: &[Row], secret: Uuid) -> Result<
     let (mut claimed, mut broken) = (Vec::with_capacity(rows.len()), Vec::new());
     for row in rows {
         let id = id(row);
-        let inline = row.get::<_, Option<&str>>(column!(CLAIM_JOBS, payload)).map(Json::trusted);
+        let inline = row.get::<_, Option<&str>>(column!(CLAIM_JOBS_OF_ANY, payload)).map(Json::trusted);
         match inline.or_else(|| payloads.remove(&id)) {
             Some(payload) => claimed.push(read(row, secret, payload, results.remove(&id).unwrap_or_default())?),
             None => broken.push(OutcomeReport {
@@ -275,29 +331,29 @@ async fn read_jobs(store: &PostgresStore, rows: &[Row], secret: Uuid) -> Result<
 }
 
 fn id(row: &Row) -> Uuid {
-    row.get(column!(CLAIM_JOBS, id))
+    row.get(column!(CLAIM_JOBS_OF_ANY, id))
 }
 
 fn token(row: &Row, secret: Uuid) -> LeaseToken {
-    LeaseToken { job: JobId::from_uuid(id(row)), counter: row.get(column!(CLAIM_JOBS, lease_counter)), secret }
+    LeaseToken { job: JobId::from_uuid(id(row)), counter: row.get(column!(CLAIM_JOBS_OF_ANY, lease_counter)), secret }
 }
 
 fn read(row: &Row, secret: Uuid, payload: Json, dependency_results: Vec<(JobId, Json)>) -> Result<ClaimedJob> {
     Ok(ClaimedJob {
         token: token(row, secret),
-        lease: duration(row.get::<_, i32>(column!(CLAIM_JOBS, lease_ms)).into()),
-        timeout: row.get::<_, Option<i64>>(column!(CLAIM_JOBS, timeout_ms)).map(duration),
-        lease_expires_at: row.get(column!(CLAIM_JOBS, lease_expires_at)),
-        eligible_at: row.get(column!(CLAIM_JOBS, eligible_at)),
-        priority: priority(row.get(column!(CLAIM_JOBS, rank)))?,
-        attempt: count(row.get(column!(CLAIM_JOBS, attempts))) + 1,
-        max_attempts: count(row.get(column!(CLAIM_JOBS, max_attempts))),
-        queue: Queue::trusted(row.get(column!(CLAIM_JOBS, queue))),
-        job_type: JobType::trusted(row.get(column!(CLAIM_JOBS, job_type))),
-        tenant: Tenant::trusted(row.get(column!(CLAIM_JOBS, tenant))),
-        correlation_id: row.get(column!(CLAIM_JOBS, correlation_id)),
-        traceparent: row.get(column!(CLAIM_JOBS, traceparent)),
-        checkpoint: row.get::<_, Option<&str>>(column!(CLAIM_JOBS, checkpoint)).map(Json::trusted),
+        lease: duration(row.get::<_, i32>(column!(CLAIM_JOBS_OF_ANY, lease_ms)).into()),
+        timeout: row.get::<_, Option<i64>>(column!(CLAIM_JOBS_OF_ANY, timeout_ms)).map(duration),
+        lease_expires_at: row.get(column!(CLAIM_JOBS_OF_ANY, lease_expires_at)),
+        eligible_at: row.get(column!(CLAIM_JOBS_OF_ANY, eligible_at)),
+        priority: priority(row.get(column!(CLAIM_JOBS_OF_ANY, rank)))?,
+        attempt: count(row.get(column!(CLAIM_JOBS_OF_ANY, attempts))) + 1,
+        max_attempts: count(row.get(column!(CLAIM_JOBS_OF_ANY, max_attempts))),
+        queue: Queue::trusted(row.get(column!(CLAIM_JOBS_OF_ANY, queue))),
+        job_type: JobType::trusted(row.get(column!(CLAIM_JOBS_OF_ANY, job_type))),
+        tenant: Tenant::trusted(row.get(column!(CLAIM_JOBS_OF_ANY, tenant))),
+        correlation_id: row.get(column!(CLAIM_JOBS_OF_ANY, correlation_id)),
+        traceparent: row.get(column!(CLAIM_JOBS_OF_ANY, traceparent)),
+        checkpoint: row.get::<_, Option<&str>>(column!(CLAIM_JOBS_OF_ANY, checkpoint)).map(Json::trusted),
         payload,
         dependency_results,
     })

@@ -164,8 +164,11 @@ impl ClaimCursors {
         scans.iter().map(start).collect()
     }
 
-    /// Moves the cursor of a scan to where a claim ended, if the claim got that far. A scan from the head may move it
-    /// back, a scan from the cursor only forward. `took` is the duration of the claim statement.
+    /// Moves the cursor of a scan to where a claim ended, if the claim got that far. `took` is the duration of the
+    /// claim.
+    ///
+    /// Concurrent claims start at the same position and take different batches. Each may leave jobs at its end, so the
+    /// cursor moves to the first of their ends.
     pub(crate) fn claimed_up_to(&self, scan: &Scan, start: ClaimPosition, end: Option<ClaimPosition>, took: Duration) {
         let mut inner = self.lock();
         let Some(cursor) = inner.cursors.get_mut(scan) else { return };
@@ -173,7 +176,8 @@ impl ClaimCursors {
             cursor.head_scan.1 = took;
             cursor.position = end.unwrap_or(cursor.position);
         } else if let Some(end) = end {
-            cursor.position = cursor.position.max(end);
+            let moved = cursor.position != start;
+            cursor.position = if moved { end.min(cursor.position) } else { end };
         }
     }
 
@@ -293,12 +297,19 @@ mod tests {
     }
 
     #[test]
-    fn a_scan_from_the_cursor_never_moves_it_back() {
+    fn the_cursor_moves_to_the_first_end_of_concurrent_claims() {
         let (cursors, any, now) = (ClaimCursors::default(), scan(None, None), Instant::now());
         start(&cursors, &any, now);
-        cursors.claimed_up_to(&any, ClaimPosition::HEAD, Some(at(0, 10)), Duration::from_secs(1));
-        cursors.claimed_up_to(&any, at(0, 5), Some(at(0, 7)), Duration::from_secs(1));
-        assert_eq!(start(&cursors, &any, now), at(0, 10));
+        let end = |start, end| cursors.claimed_up_to(&any, start, Some(end), Duration::from_secs(1));
+        end(ClaimPosition::HEAD, at(0, 10));
+        end(at(0, 10), at(0, 30));
+        assert_eq!(start(&cursors, &any, now), at(0, 30));
+        end(at(0, 10), at(0, 20));
+        assert_eq!(start(&cursors, &any, now), at(0, 20));
+        end(at(0, 10), at(0, 40));
+        assert_eq!(start(&cursors, &any, now), at(0, 20));
+        end(at(0, 20), at(0, 50));
+        assert_eq!(start(&cursors, &any, now), at(0, 50));
     }
 
     #[test]

@@ -67,6 +67,38 @@ macro_rules! statements {
     };
 }
 
+/// The statements of a claim. They differ in their first part, a file of their own, and share `claim_jobs.sql`.
+macro_rules! claim_statements {
+    ($($constant:ident = $file:literal;)*) => {
+        $(pub(crate) const $constant: Statement = Statement {
+            name: $file,
+            sql: concat!(include_str!(concat!("../queries/", $file, ".sql")), include_str!("../queries/claim_jobs.sql")),
+            types: &[
+                Type::TEXT_ARRAY, Type::TEXT_ARRAY, Type::INT2_ARRAY, Type::TIMESTAMPTZ_ARRAY, Type::UUID_ARRAY,
+                Type::INT8, Type::INT8, Type::TEXT, Type::UUID, Type::TEXT_ARRAY, Type::TEXT_ARRAY, Type::INT2,
+            ],
+            columns: &[
+                "id", "lease_counter", "lease_ms", "timeout_ms", "lease_expires_at", "eligible_at", "rank", "attempts",
+                "max_attempts", "has_parents", "queue", "job_type", "tenant", "correlation_id", "traceparent",
+                "checkpoint", "payload", "payload_apart", "horizon_rank", "horizon_at", "horizon_id", "batches",
+                "listed", "skipped", "paused",
+            ],
+        };)*
+
+        /// All statements of a claim, for the test that prepares each.
+        #[cfg(test)]
+        pub(crate) const CLAIMS: &[&Statement] = &[$(&$constant),*];
+    };
+}
+
+claim_statements! {
+    CLAIM_JOBS_OF_ANY = "claim_jobs_of_any";
+    CLAIM_JOBS_BY_TYPE = "claim_jobs_by_type";
+    CLAIM_JOBS_BY_QUEUE = "claim_jobs_by_queue";
+    CLAIM_JOBS_BY_LANE = "claim_jobs_by_lane";
+    CLAIM_JOBS_SHARED = "claim_jobs_shared";
+}
+
 statements! {
     ABORT_OPERATION = "abort_operation" (UUID);
     ADVANCE_OPERATION = "advance_operation" (UUID, UUID, UUID, INT8, INT8, INT8, TEXT, TEXT);
@@ -78,14 +110,6 @@ statements! {
     AUDIT_ENTRY_TIME = "audit_entry_time" (INT8);
     BEGIN_AUDIT_ENTRY = "begin_audit_entry" (TEXT, TEXT, TEXT, TEXT, TEXT, TEXT);
     BEGIN_OPERATION = "begin_operation" (UUID, TEXT, INT2, TEXT, BOOL, TIMESTAMPTZ, TEXT, TEXT);
-    CLAIM_JOBS = "claim_jobs" (
-        INT2, TEXT_ARRAY, TEXT_ARRAY, INT2_ARRAY, TIMESTAMPTZ_ARRAY, UUID_ARRAY, INT8, INT8, TEXT, UUID, TEXT_ARRAY,
-        TEXT_ARRAY
-    ) -> [
-        id, lease_counter, lease_ms, timeout_ms, lease_expires_at, eligible_at, rank, attempts, max_attempts,
-        has_parents, queue, job_type, tenant, correlation_id, traceparent, checkpoint, payload, payload_apart,
-        horizon_rank, horizon_at, horizon_id, batches, listed
-    ];
     CLAIMABLE_LANES = "claimable_lanes" (INT8);
     COMPLETE_JOBS = "complete_jobs" (UUID_ARRAY, INT4_ARRAY, UUID_ARRAY, TEXT_ARRAY);
     COUNT_RUNNING_OPERATIONS = "count_running_operations" (TEXT);
@@ -192,6 +216,7 @@ statements! {
     OPEN_DEPENDENCIES = "open_dependencies" (INT8, UUID_ARRAY);
     OPEN_OPERATIONS = "open_operations" (INT8);
     OVERDUE_ATTEMPTS = "overdue_attempts" (INT8);
+    PARK_BATCHES = "park_batches" (TEXT_ARRAY, INT8);
     PAUSE_QUEUE = "pause_queue" (TEXT, BOOL);
     PAUSE_SCHEDULE = "pause_schedule" (TEXT, TIMESTAMPTZ);
     PAUSED_QUEUES = "paused_queues" ();
@@ -256,7 +281,7 @@ mod tests {
         let _store = PostgresStore::open(PostgresOptions::new(database.url())).await.unwrap();
         let (client, connection) = tokio_postgres::connect(database.url(), NoTls).await.unwrap();
         tokio::spawn(connection);
-        for statement in super::ALL {
+        for statement in super::ALL.iter().chain(super::CLAIMS) {
             let prepared = client.prepare_typed(statement.sql, statement.types).await;
             let prepared =
                 prepared.unwrap_or_else(|error| panic!("{}: {}", statement.name, crate::error::describe(&error)));
@@ -276,7 +301,8 @@ mod tests {
             .map(|entry| entry.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned())
             .collect();
         files.sort();
-        let mut names: Vec<&str> = super::ALL.iter().map(|statement| statement.name).collect();
+        let statements = super::ALL.iter().chain(super::CLAIMS).map(|statement| statement.name);
+        let mut names: Vec<&str> = statements.chain(["claim_jobs"]).collect();
         names.sort_unstable();
         assert_eq!(files, names);
     }

@@ -26,13 +26,40 @@ struct Hot {
     arguments: &'static str,
 }
 
-const HOT: [Hot; 9] = [
+const CLAIM_TYPES: &str = "text[], text[], int2[], timestamptz[], uuid[], int8, int8, text, uuid, text[], text[], int2";
+const CLAIM_ARGUMENTS: &str = "ARRAY['q1', 'q2'], ARRAY['t1', 't2'], ARRAY[-32768, 0]::int2[],
+    ARRAY['epoch', now()::text]::timestamptz[], ARRAY[md5('')::uuid, md5('')::uuid], 18, 1000, 'w', md5('')::uuid, NULL, NULL, 3";
+
+const HOT: [Hot; 13] = [
     Hot {
-        name: "claim_jobs",
-        sql: include_str!("../../queries/claim_jobs.sql"),
-        types: "int2, text[], text[], int2[], timestamptz[], uuid[], int8, int8, text, uuid, text[], text[]",
-        arguments: "3, ARRAY['q1', 'q2'], ARRAY['t1', 't2'], ARRAY[-32768, 0]::int2[], ARRAY['epoch', now()::text]::timestamptz[],
-            ARRAY[md5('')::uuid, md5('')::uuid], 18, 1000, 'w', md5('')::uuid, NULL, NULL",
+        name: "claim_jobs_of_any",
+        sql: concat!(include_str!("../../queries/claim_jobs_of_any.sql"), include_str!("../../queries/claim_jobs.sql")),
+        types: CLAIM_TYPES,
+        arguments: CLAIM_ARGUMENTS,
+    },
+    Hot {
+        name: "claim_jobs_by_type",
+        sql: concat!(include_str!("../../queries/claim_jobs_by_type.sql"), include_str!("../../queries/claim_jobs.sql")),
+        types: CLAIM_TYPES,
+        arguments: CLAIM_ARGUMENTS,
+    },
+    Hot {
+        name: "claim_jobs_by_queue",
+        sql: concat!(include_str!("../../queries/claim_jobs_by_queue.sql"), include_str!("../../queries/claim_jobs.sql")),
+        types: CLAIM_TYPES,
+        arguments: CLAIM_ARGUMENTS,
+    },
+    Hot {
+        name: "claim_jobs_by_lane",
+        sql: concat!(include_str!("../../queries/claim_jobs_by_lane.sql"), include_str!("../../queries/claim_jobs.sql")),
+        types: CLAIM_TYPES,
+        arguments: CLAIM_ARGUMENTS,
+    },
+    Hot {
+        name: "claim_jobs_shared",
+        sql: concat!(include_str!("../../queries/claim_jobs_shared.sql"), include_str!("../../queries/claim_jobs.sql")),
+        types: CLAIM_TYPES,
+        arguments: CLAIM_ARGUMENTS,
     },
     Hot {
         name: "complete_jobs",

@@ -23,11 +23,15 @@ const LEASED_AGAIN: &str =
 const COUNTER_ONLY: &str = "UPDATE orchestrix.job SET lease_counter = lease_counter + 1";
 const SECRET_ONLY: &str = "UPDATE orchestrix.job SET lease_secret = gen_random_uuid()";
 const REAPED: &str = "UPDATE orchestrix.job SET state = 'pending', lease_expires_at = NULL;
+    INSERT INTO orchestrix.ready (rank, eligible_at, first_id, queue, job_type, ids)
+    SELECT rank, eligible_at, id, queue, job_type, ARRAY[id] FROM orchestrix.job;
     INSERT INTO orchestrix.depth_delta VALUES ('default', 'running', -1), ('default', 'pending', 1)";
 const REDRIVEN: &str = "CREATE TEMP TABLE moving ON COMMIT DROP AS SELECT * FROM orchestrix.job;
     DELETE FROM orchestrix.job;
     UPDATE moving SET state = 'pending', lease_expires_at = NULL;
     INSERT INTO orchestrix.job SELECT * FROM moving;
+    INSERT INTO orchestrix.ready (rank, eligible_at, first_id, queue, job_type, ids)
+    SELECT rank, eligible_at, id, queue, job_type, ARRAY[id] FROM orchestrix.job;
     INSERT INTO orchestrix.depth_delta VALUES ('default', 'running', -1), ('default', 'pending', 1)";
 const LOST: [&str; 5] = [LEASED_AGAIN, COUNTER_ONLY, SECRET_ONLY, REAPED, REDRIVEN];
 
@@ -53,7 +57,7 @@ impl Scene {
 
     /// Empties the tables and starts over.
     async fn reset(&mut self) {
-        let sql = "TRUNCATE orchestrix.job, orchestrix.history, orchestrix.dead, orchestrix.log, orchestrix.depth, orchestrix.depth_delta";
+        let sql = "TRUNCATE orchestrix.job, orchestrix.ready, orchestrix.history, orchestrix.dead, orchestrix.log, orchestrix.depth, orchestrix.depth_delta";
         self.client.execute(sql, &[]).await.unwrap();
         self.token = start(&self.store, job("t")).await.token;
     }
