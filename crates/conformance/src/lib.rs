@@ -68,6 +68,7 @@ mod sweeps;
 mod tenants;
 mod timeouts;
 mod wakeup;
+mod width;
 mod workers;
 
 use std::{any::Any, fmt, sync::Arc, time::Duration};
@@ -448,6 +449,24 @@ suite! {
         a_paused_queue_keeps_its_lanes,
         the_first_lanes_up_to_the_limit_are_listed,
         limits_out_of_range_are_refused,
+    }
+    width {
+        a_claim_by_type_finds_its_job_behind_twelve_thousand_lanes_of_other_types,
+        a_claim_by_type_finds_its_job_although_a_tenant_fills_twelve_thousand_queues_with_that_type,
+        a_claim_by_queue_finds_its_job_behind_twelve_thousand_lanes_of_other_queues,
+        a_claim_by_queue_and_type_finds_its_job_behind_twelve_thousand_types_in_its_queue,
+        a_claim_of_anything_finds_the_highest_priority_behind_twelve_thousand_lanes,
+        a_claim_that_names_a_thousand_queues_and_a_thousand_types_finds_the_only_match,
+        claims_of_anything_over_thousands_of_lanes_follow_one_order,
+        claims_by_type_over_thousands_of_lanes_follow_one_order,
+        claims_by_queue_over_thousands_of_lanes_follow_one_order,
+        claims_by_queue_and_type_over_thousands_of_lanes_follow_one_order,
+        a_job_enqueued_between_claims_over_many_lanes_takes_its_place_in_the_order,
+        concurrent_claims_over_thousands_of_lanes_take_each_job_once,
+        held_blocked_delayed_and_running_jobs_of_a_tenant_delay_no_other_tenant,
+        paused_queues_with_thousands_of_jobs_hide_nothing,
+        resumed_queues_return_their_jobs_in_the_old_order,
+        cancelled_expired_and_reprioritized_jobs_leave_no_gap_in_a_wide_backlog,
     }
     changes {
         an_empty_store_has_no_changes,

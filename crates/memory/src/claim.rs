@@ -5,7 +5,7 @@ use std::{
     collections::{BTreeSet, BinaryHeap, btree_set},
 };
 
-use orchestrix_core::{Event, JobId, JobState, Json, LeaseToken, Queue, Timestamp, WorkerName};
+use orchestrix_core::{Event, JobId, JobState, JobType, Json, LeaseToken, Queue, Timestamp, WorkerName};
 use uuid::Uuid;
 
 use crate::{
@@ -18,31 +18,30 @@ use orchestrix_store::{ClaimRequest, ClaimedJob, LeaseStatus, Queues, Result, cl
 impl Tables {
     pub(crate) fn claim(&mut self, request: &ClaimRequest, now: Timestamp) -> Result<Vec<ClaimedJob>> {
         request.validate()?;
-        let chosen: Vec<JobId> = merge_lanes(self.lanes_of(request))
+        let chosen: Vec<JobId> = merge(self.lists_of(request))
             .filter(|id| self.find(*id).is_some_and(|row| !has_expired(row, now)))
             .take(request.limit)
             .collect();
         chosen.into_iter().map(|id| self.lease(id, &request.worker, now)).collect()
     }
 
-    /// The lanes of every requested queue and type. A paused queue costs nothing, however full it is.
-    fn lanes_of(&self, request: &ClaimRequest) -> Vec<btree_set::Iter<'_, ClaimOrder>> {
-        let queues: Vec<(&Queue, &QueueIndex)> = match &request.queues {
-            Queues::All => self.index.queues.iter().collect(),
-            Queues::Named(names) => {
-                // A queue that is named twice must not yield its jobs twice.
-                let names: BTreeSet<&Queue> = names.iter().collect();
-                names.into_iter().filter_map(|name| self.index.queues.get_key_value(name)).collect()
-            }
+    /// Lists that together hold every requested job of a queue that is not paused, once. Their number grows with the
+    /// names in the request, not with the lanes that exist.
+    fn lists_of(&self, request: &ClaimRequest) -> Vec<btree_set::Iter<'_, ClaimOrder>> {
+        // A name that is given twice must not yield its jobs twice.
+        let types: Option<BTreeSet<&JobType>> = request.job_types.as_ref().map(|types| types.iter().collect());
+        let Queues::Named(queues) = &request.queues else {
+            return match types {
+                None => vec![self.index.claimable.iter()],
+                Some(types) => types.into_iter().filter_map(|name| Some(self.index.types.get(name)?.iter())).collect(),
+            };
         };
-        let types: Option<BTreeSet<_>> = request.job_types.as_ref().map(|types| types.iter().collect());
-        queues
-            .into_iter()
-            .filter(|(queue, _)| !self.paused.contains(*queue))
-            .flat_map(|(_, queue)| &queue.lanes)
-            .filter(|(job_type, _)| types.as_ref().is_none_or(|types| types.contains(job_type)))
-            .map(|(_, lane)| lane.iter())
-            .collect()
+        let names: BTreeSet<&Queue> = queues.iter().filter(|name| !self.index.paused().contains(*name)).collect();
+        let queues = names.into_iter().filter_map(|name| self.index.queues.get(name));
+        match types {
+            None => queues.map(|queue| queue.claimable.iter()).collect(),
+            Some(types) => queues.flat_map(|queue| queue.lanes_of(&types)).collect(),
+        }
     }
 
     fn lease(&mut self, id: JobId, worker: &WorkerName, now: Timestamp) -> Result<ClaimedJob> {
@@ -105,18 +104,29 @@ impl Tables {
     }
 }
 
+impl QueueIndex {
+    /// The lanes of these types: looked up or filtered, whichever is less.
+    fn lanes_of<'a>(&'a self, types: &BTreeSet<&JobType>) -> Vec<btree_set::Iter<'a, ClaimOrder>> {
+        if types.len() < self.lanes.len() {
+            types.iter().filter_map(|name| Some(self.lanes.get(*name)?.iter())).collect()
+        } else {
+            self.lanes.iter().filter(|(name, _)| types.contains(name)).map(|(_, lane)| lane.iter()).collect()
+        }
+    }
+}
+
 /// Whether the job expired before it started. The expiry sweep will cancel it.
 fn has_expired(row: &Row, now: Timestamp) -> bool {
     row.job.started_at.is_none() && row.job.expires_at.is_some_and(|time| time <= now)
 }
 
-/// Merges lanes into one claim order, lazily.
-fn merge_lanes(mut lanes: Vec<btree_set::Iter<'_, ClaimOrder>>) -> impl Iterator<Item = JobId> {
+/// Merges lists into one claim order, lazily.
+fn merge(mut lists: Vec<btree_set::Iter<'_, ClaimOrder>>) -> impl Iterator<Item = JobId> {
     let mut heads: BinaryHeap<Reverse<(ClaimOrder, usize)>> =
-        lanes.iter_mut().enumerate().filter_map(|(i, lane)| Some(Reverse((*lane.next()?, i)))).collect();
+        lists.iter_mut().enumerate().filter_map(|(i, list)| Some(Reverse((*list.next()?, i)))).collect();
     std::iter::from_fn(move || {
         let Reverse(((_, _, id), i)) = heads.pop()?;
-        heads.extend(lanes[i].next().map(|entry| Reverse((*entry, i))));
+        heads.extend(lists[i].next().map(|entry| Reverse((*entry, i))));
         Some(id)
     })
 }

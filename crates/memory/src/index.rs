@@ -1,7 +1,7 @@
 //! Indexes over jobs.
 //!
-//! Every index is a function of the row alone. A row is removed before it changes and added after, so no call needs to
-//! know which indexes it affects.
+//! Every index is a function of the rows and the paused queues alone. A row is removed before it changes and added
+//! after, so no call needs to know which indexes it affects.
 
 use std::{
     cmp::Reverse,
@@ -24,6 +24,12 @@ pub(crate) type ByTime = BTreeSet<(Timestamp, JobId)>;
 pub(crate) struct Indexes {
     /// The unfinished jobs of each queue. Queues without any are absent.
     pub(crate) queues: BTreeMap<Queue, QueueIndex>,
+    /// Queues that are paused.
+    paused: BTreeSet<Queue>,
+    /// Claimable jobs of queues that are not paused, in claim order.
+    pub(crate) claimable: BTreeSet<ClaimOrder>,
+    /// The same jobs by type. Types without any are absent.
+    pub(crate) types: BTreeMap<JobType, BTreeSet<ClaimOrder>>,
     /// Jobs that wait for a time, by that time.
     pub(crate) due: ByTime,
     /// Leased jobs, by when their lease expires.
@@ -40,7 +46,9 @@ pub(crate) struct Indexes {
 /// The unfinished jobs of one queue.
 #[derive(Debug, Default)]
 pub(crate) struct QueueIndex {
-    /// Claimable jobs by type, in claim order. Types without any are absent.
+    /// Claimable jobs, in claim order.
+    pub(crate) claimable: BTreeSet<ClaimOrder>,
+    /// The same jobs by type. Types without any are absent.
     pub(crate) lanes: BTreeMap<JobType, BTreeSet<ClaimOrder>>,
     /// Claimable jobs, by when they became eligible.
     pub(crate) waiting: ByTime,
@@ -61,8 +69,14 @@ impl Indexes {
         let queue = self.queues.entry(job.queue.clone()).or_default();
         *queue.counts.entry(job.state).or_default() += 1;
         if job.state == JobState::Pending {
+            let entry = claim_order(row);
             queue.waiting.insert((job.eligible_at, job.id));
-            queue.lanes.entry(job.job_type.clone()).or_default().insert(claim_order(row));
+            queue.claimable.insert(entry);
+            queue.lanes.entry(job.job_type.clone()).or_default().insert(entry);
+            if !self.paused.contains(&job.queue) {
+                self.claimable.insert(entry);
+                self.types.entry(job.job_type.clone()).or_default().insert(entry);
+            }
         }
     }
 
@@ -79,16 +93,40 @@ impl Indexes {
             *count -= 1;
         }
         queue.counts.retain(|_, count| *count > 0);
-        if let Some(lane) = queue.lanes.get_mut(&job.job_type) {
-            lane.remove(&claim_order(row));
-            if lane.is_empty() {
-                queue.lanes.remove(&job.job_type);
-            }
-        }
+        let entry = claim_order(row);
+        remove_typed(&mut queue.lanes, &job.job_type, entry);
+        queue.claimable.remove(&entry);
+        remove_typed(&mut self.types, &job.job_type, entry);
+        self.claimable.remove(&entry);
         queue.waiting.remove(&(job.eligible_at, job.id));
         if queue.counts.is_empty() {
             self.queues.remove(&job.queue);
         }
+    }
+
+    /// Excludes the jobs of a queue from claims that name no queue, so that such claims need not skip them.
+    pub(crate) fn pause(&mut self, queue: &Queue) {
+        self.paused.insert(queue.clone());
+        for (job_type, lane) in self.queues.get(queue).iter().flat_map(|queue| &queue.lanes) {
+            for entry in lane {
+                self.claimable.remove(entry);
+                remove_typed(&mut self.types, job_type, *entry);
+            }
+        }
+    }
+
+    /// Undoes [`pause`](Indexes::pause).
+    pub(crate) fn resume(&mut self, queue: &Queue) {
+        self.paused.remove(queue);
+        for (job_type, lane) in self.queues.get(queue).iter().flat_map(|queue| &queue.lanes) {
+            self.claimable.extend(lane);
+            self.types.entry(job_type.clone()).or_default().extend(lane);
+        }
+    }
+
+    /// The paused queues, by name.
+    pub(crate) const fn paused(&self) -> &BTreeSet<Queue> {
+        &self.paused
     }
 
     // The state machine decides which times matter: a job waits for a time only if its state allows the event.
@@ -122,6 +160,15 @@ impl Indexes {
             let newest = (0..sources.len()).max_by_key(|i| sources[*i].peek().copied())?;
             sources[newest].next()
         })
+    }
+}
+
+fn remove_typed(types: &mut BTreeMap<JobType, BTreeSet<ClaimOrder>>, job_type: &JobType, entry: ClaimOrder) {
+    if let Some(jobs) = types.get_mut(job_type) {
+        jobs.remove(&entry);
+        if jobs.is_empty() {
+            types.remove(job_type);
+        }
     }
 }
 

@@ -44,7 +44,7 @@ impl Tables {
         let range = (after, Bound::Unbounded);
         // One more than requested from each source shows whether there is a next page.
         let full = self.index.queues.range::<Queue, _>(range).map(|(queue, _)| queue).take(page.limit + 1);
-        let paused = self.paused.range::<Queue, _>(range).take(page.limit + 1);
+        let paused = self.index.paused().range::<Queue, _>(range).take(page.limit + 1);
         let names: BTreeSet<&Queue> = full.chain(paused).collect();
         let items: Vec<QueueDepth> = names.iter().take(page.limit).filter_map(|queue| self.depth(queue, now)).collect();
         let more = names.len() > page.limit;
@@ -54,7 +54,7 @@ impl Tables {
 
     pub(crate) fn depth(&self, queue: &Queue, now: Timestamp) -> Option<QueueDepth> {
         let index = self.index.queues.get(queue);
-        let paused = self.paused.contains(queue);
+        let paused = self.index.paused().contains(queue);
         let oldest = index.and_then(|index| index.waiting.first()).map(|(eligible_at, _)| until(*eligible_at, now));
         let counts = index.map(|index| index.counts.clone()).unwrap_or_default();
         (paused || !counts.is_empty()).then(|| QueueDepth { queue: queue.clone(), paused, counts, oldest })

@@ -48,15 +48,15 @@ impl Tables {
     }
 
     pub(crate) fn pause_queue(&mut self, queue: &Queue) {
-        self.paused.insert(queue.clone());
+        self.index.pause(queue);
     }
 
     pub(crate) fn resume_queue(&mut self, queue: &Queue) {
-        self.paused.remove(queue);
+        self.index.resume(queue);
         self.effects.queue_claimable(queue.clone());
     }
 
     pub(crate) fn paused_queues(&self) -> Vec<Queue> {
-        self.paused.iter().cloned().collect()
+        self.index.paused().iter().cloned().collect()
     }
 }

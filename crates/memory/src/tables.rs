@@ -1,12 +1,12 @@
 //! The maps, and the one way to change a job.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, HashMap},
     ops::Bound,
 };
 
 use orchestrix_core::{
-    Event, Fingerprint, IdempotencyKey, JobId, JobIds, JobState, JobType, LeaseToken, Queue, Tenant, Timestamp,
+    Event, Fingerprint, IdempotencyKey, JobId, JobIds, JobState, JobType, LeaseToken, Tenant, Timestamp,
 };
 
 use crate::{
@@ -27,7 +27,6 @@ pub(crate) struct Tables {
     pub(crate) keys: HashMap<Key, KeyOwner>,
     /// The last states of pruned jobs that own an idempotency key.
     pub(crate) pruned_states: HashMap<JobId, JobState>,
-    pub(crate) paused: BTreeSet<Queue>,
     pub(crate) logs: Logs,
     pub(crate) workers: Workers,
     pub(crate) coordination: Coordination,

@@ -1,3 +1,4 @@
 -- Deletes a job. ?1 id.
 -- Uses the primary key.
-DELETE FROM job WHERE id = ?1 RETURNING tenant, job_type, options, payload_apart, has_parents, lease_counter, state
+DELETE FROM job WHERE id = ?1
+RETURNING queue, tenant, job_type, options, payload_apart, has_parents, lease_counter, state

@@ -8,8 +8,8 @@ use uuid::Uuid;
 use crate::{
     columns::{Columns, columns},
     error::Result,
-    lanes::{self, Candidate},
     row::{JobRow, duration, micros, options, priority, timestamp},
+    select::{Candidate, MAX_EXPIRED, select},
     session::Transaction,
     statement::{CLAIM_JOB, DEPENDENCY_RESULTS, EXTEND_LEASE, FIND_CHECKPOINT, FIND_PAYLOAD},
 };
@@ -26,15 +26,17 @@ columns! {
 
 impl Transaction<'_> {
     pub(crate) fn claim_jobs(&mut self, request: &ClaimRequest) -> Result<Vec<ClaimedJob>> {
-        let mut selection = lanes::select(self, request)?;
+        self.write_earlier_lanes()?;
+        let mut selection = select(self, request)?;
         for _ in 0..MAX_EXPIRY_ROUNDS {
             if !selection.truncated {
                 break;
             }
             // The leader's sweep is behind. Jobs after the expired ones must not wait for it.
-            self.expire_jobs(lanes::MAX_EXPIRED)?;
-            selection = lanes::select(self, request)?;
+            self.expire_jobs(MAX_EXPIRED)?;
+            selection = select(self, request)?;
         }
+        self.raise_lanes(&selection)?;
         // All leases of one claim share a secret. A token is a job, a counter and a secret, so it is still unique.
         let secret = Uuid::from_u128(rand::random());
         let mut claimed = Vec::with_capacity(selection.jobs.len());
@@ -56,7 +58,7 @@ impl Transaction<'_> {
             CLAIM_JOB,
             params![uuid, counter, secret, worker.as_str(), micros(self.now), micros(lease_expires_at), timeout_at],
         )?;
-        self.state_changed(&job.queue, Some(JobState::Pending), JobState::Running);
+        self.effects.state_changed(&job.queue, Some(JobState::Pending), JobState::Running);
         let payload = match job.payload_apart {
             true => self.first(FIND_PAYLOAD, [uuid], |row| Ok(Json::trusted(Columns(row).text(0)?)))?,
             false => job.payload.as_deref().map(Json::trusted),

@@ -1,7 +1,7 @@
 //! What write operations change besides their rows.
 //!
-//! The writer gathers the effects of all operations of a transaction. Depth changes are rows too: it writes them once,
-//! right before the commit, instead of once per job. Metrics and wake-ups leave the process: it publishes them once
+//! The writer gathers the effects of all operations of a transaction. Changes of depths and lanes are rows too: it
+//! writes them once, right before the commit, instead of once per job. Metrics and wake-ups leave the process: it publishes them once
 //! the commit is durable, and drops them if the transaction rolls back.
 
 use std::collections::BTreeMap;
@@ -11,6 +11,7 @@ use orchestrix_store::CommitEffects;
 
 use crate::{
     error::Result,
+    lanes::LaneChanges,
     session::Session,
     statement::{CHANGE_DEPTH, DELETE_DEPTH},
 };
@@ -20,6 +21,8 @@ use crate::{
 pub(crate) struct Effects {
     /// Written with the commit: how the number of unfinished jobs changes, by queue and state.
     depth_changes: BTreeMap<(Queue, JobState), i64>,
+    /// Written with the commit, or before a claim of the same transaction.
+    pub(crate) lanes: LaneChanges,
     /// Published after the commit: metrics and wake-ups.
     pub(crate) commit: CommitEffects,
 }
@@ -45,17 +48,19 @@ impl Effects {
         for (key, change) in later.depth_changes {
             *self.depth_changes.entry(key).or_default() += change;
         }
+        self.lanes.merge(later.lanes);
         self.commit.merge(later.commit);
     }
 
-    /// Writes the depth changes. What remains is to publish once the transaction has committed.
-    pub(crate) fn write_depth_changes(self, session: Session<'_>) -> Result<CommitEffects> {
+    /// Writes the changes of depths and lanes. What remains is to publish once the transaction has committed.
+    pub(crate) fn write(self, session: Session<'_>) -> Result<CommitEffects> {
         for ((queue, state), change) in self.depth_changes.iter().filter(|(_, change)| **change != 0) {
             session.execute(CHANGE_DEPTH, (queue.as_str(), state.as_str(), change))?;
             if *change < 0 {
                 session.execute(DELETE_DEPTH, (queue.as_str(), state.as_str()))?;
             }
         }
+        self.lanes.write(&session)?;
         Ok(self.commit)
     }
 }

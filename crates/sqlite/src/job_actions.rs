@@ -40,7 +40,7 @@ impl Transaction<'_> {
         let eligible_at = if state == JobState::Pending { job.eligible_at.max(self.now) } else { job.eligible_at };
         let now = micros(self.now);
         self.write_one(UNBLOCK_JOB, params![id.as_uuid(), state.as_str(), job.waits_for, micros(eligible_at), now])?;
-        self.state_changed(&job.queue, Some(job.lifecycle.state), state);
+        self.state_changed(job.lane(), job.claim_key(eligible_at), Some(job.lifecycle.state), state);
         Ok(state)
     }
 
@@ -51,7 +51,7 @@ impl Transaction<'_> {
         self.write(RECORD_REDRIVEN, params![micros(self.now), id.as_uuid()])?;
         // The job is unfinished again. Dependents that were not resolved yet wait for its new end.
         self.write(FORGET_SETTLED_PARENT, [id.as_uuid()])?;
-        self.state_changed(&job.queue, None, redriven.state);
+        self.state_changed(job.lane(), job.claim_key(self.now), None, redriven.state);
         Ok(redriven.state)
     }
 
@@ -70,11 +70,15 @@ impl Transaction<'_> {
     }
 
     pub(crate) fn reprioritize_job(&mut self, id: JobId, priority: Priority) -> Result<JobState> {
-        let from = JobRow::require(self, id)?.lifecycle.state;
+        let job = JobRow::require(self, id)?;
+        let from = job.lifecycle.state;
         if from.is_terminal() {
             return Err(IllegalTransition { from, event: Event::Promote }.into());
         }
         self.write_one(REPRIORITIZE_JOB, params![id.as_uuid(), -priority.get()])?;
+        if from == JobState::Pending {
+            self.effects.lanes.left(&job.queue, &job.job_type);
+        }
         Ok(from)
     }
 }

@@ -48,6 +48,7 @@ mod queue;
 mod record;
 mod row;
 mod schedule;
+mod select;
 mod session;
 mod settle;
 mod statement;

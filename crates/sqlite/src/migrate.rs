@@ -25,6 +25,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { version: 6, name: "tenants", sql: include_str!("../migrations/0006_tenants.sql") },
     Migration { version: 7, name: "presence", sql: include_str!("../migrations/0007_presence.sql") },
     Migration { version: 8, name: "revived", sql: include_str!("../migrations/0008_revived.sql") },
+    Migration { version: 9, name: "lanes", sql: include_str!("../migrations/0009_lanes.sql") },
 ];
 
 /// The newest schema version that this program supports.

@@ -1,6 +1,6 @@
 //! Deletes what is past its retention, a bounded number of rows per call. SQLite reuses the pages that become empty.
 
-use orchestrix_core::{JobId, JobState};
+use orchestrix_core::{JobId, JobState, JobType, Queue};
 use orchestrix_store::{Pruned, Retention, changes::REDRIVEN_RETENTION, clock::earlier};
 use rusqlite::params;
 
@@ -17,11 +17,13 @@ use crate::{
 };
 
 columns! {
-    mod deleted of DELETE_JOB { tenant, job_type, options, payload_apart, has_parents, lease_counter, state }
+    mod deleted of DELETE_JOB { queue, tenant, job_type, options, payload_apart, has_parents, lease_counter, state }
 }
 
 /// What remains to be done about a job after its row was deleted.
 struct DeletedJob {
+    queue: Queue,
+    job_type: JobType,
     idempotency_key: Option<(String, String, String)>,
     payload_apart: bool,
     has_parents: bool,
@@ -70,6 +72,8 @@ impl Transaction<'_> {
                 None => None,
             };
             Ok(DeletedJob {
+                queue: Queue::trusted(row.text(deleted::queue)?),
+                job_type: JobType::trusted(row.text(deleted::job_type)?),
                 idempotency_key,
                 payload_apart: row.get(deleted::payload_apart)?,
                 has_parents: row.get(deleted::has_parents)?,
@@ -78,6 +82,8 @@ impl Transaction<'_> {
             })
         })?;
         let Some(job) = deleted else { return Ok(()) };
+        // A claim may have left the row of a lane that it emptied.
+        self.effects.lanes.left(&job.queue, &job.job_type);
         if let Some((tenant, job_type, key)) = job.idempotency_key {
             self.write(REMEMBER_KEY_STATE, params![uuid, tenant, job_type, key, job.state.as_str()])?;
         }

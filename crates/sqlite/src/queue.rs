@@ -12,8 +12,8 @@ use crate::{
     row::timestamp,
     session::{Session, Transaction},
     statement::{
-        IS_PAUSED, OLDEST_CLAIMABLE, PAUSE_QUEUE, PAUSED_QUEUES, PAUSED_QUEUES_AFTER, QUEUE_DEPTH, QUEUE_DEPTHS,
-        RESUME_QUEUE,
+        IS_PAUSED, OLDEST_CLAIMABLE, PAUSE_LANES, PAUSE_QUEUE, PAUSED_QUEUES, PAUSED_QUEUES_AFTER, QUEUE_DEPTH,
+        QUEUE_DEPTHS, RESUME_QUEUE,
     },
 };
 
@@ -22,11 +22,14 @@ const MAX_AGE_LOOKUPS: usize = 10_000;
 
 impl Transaction<'_> {
     pub(crate) fn pause_queue(&mut self, queue: &Queue) -> Result<()> {
-        self.write_one(PAUSE_QUEUE, [queue.as_str()])
+        self.write_one(PAUSE_QUEUE, [queue.as_str()])?;
+        self.write(PAUSE_LANES, params![queue.as_str(), true])?;
+        Ok(())
     }
 
     pub(crate) fn resume_queue(&mut self, queue: &Queue) -> Result<()> {
         self.write(RESUME_QUEUE, [queue.as_str()])?;
+        self.write(PAUSE_LANES, params![queue.as_str(), false])?;
         self.effects.commit.queue_claimable(queue.clone());
         Ok(())
     }

@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use crate::{
     error::{Result, corrupt},
+    lanes::ClaimKey,
     row::{micros, millis},
     session::Transaction,
     statement::{ENQUEUE_JOB, INSERT_IDEMPOTENCY_KEY, INSERT_PAYLOAD},
@@ -68,7 +69,8 @@ impl Transaction<'_> {
                 params![job.tenant.as_str(), job.job_type.as_str(), key.as_str(), id.as_uuid(), fingerprint],
             )?;
         }
-        self.state_changed(&job.queue, None, state);
+        let key = ClaimKey::new(i64::from(-job.priority.get()), eligible_at, id);
+        self.state_changed((&job.queue, &job.job_type), key, None, state);
         self.effects.commit.job_enqueued(&job.queue, &job.job_type);
         Ok(state)
     }

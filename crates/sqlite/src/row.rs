@@ -14,6 +14,7 @@ use uuid::Uuid;
 use crate::{
     columns::{Columns, columns},
     error::{Result, corrupt},
+    lanes::ClaimKey,
     session::Session,
     statement::FIND_JOB,
 };
@@ -51,7 +52,7 @@ pub(crate) fn options(column: Option<&str>) -> Result<JobOptions> {
 columns! {
     mod decision of FIND_JOB {
         state, queue, attempts, max_attempts, losses, cancel_requested, lease_counter, lease_secret, eligible_at,
-        waits_for, has_dependents, worker, started_at, options, result, job_type,
+        waits_for, has_dependents, worker, started_at, options, result, job_type, rank,
     }
 }
 
@@ -61,6 +62,8 @@ pub(crate) struct JobRow {
     pub(crate) id: JobId,
     pub(crate) queue: Queue,
     pub(crate) job_type: JobType,
+    /// The negated priority.
+    pub(crate) rank: i64,
     pub(crate) lifecycle: Lifecycle,
     pub(crate) counter: i32,
     pub(crate) secret: Option<Uuid>,
@@ -98,8 +101,18 @@ impl JobRow {
                 options: row.get(decision::options)?,
                 result: row.get(decision::result)?,
                 job_type: JobType::trusted(row.text(decision::job_type)?),
+                rank: row.get(decision::rank)?,
             })
         })
+    }
+
+    pub(crate) fn lane(&self) -> (&Queue, &JobType) {
+        (&self.queue, &self.job_type)
+    }
+
+    /// The claim key of the job, once it is eligible at `eligible_at`.
+    pub(crate) fn claim_key(&self, eligible_at: Timestamp) -> ClaimKey {
+        ClaimKey::new(self.rank, eligible_at, self.id)
     }
 
     /// The row of a job, or `JobNotFound`.

@@ -3,12 +3,13 @@
 
 use std::{mem, ops::Deref};
 
-use orchestrix_core::{JobId, JobIds, JobState, Queue, Timestamp};
+use orchestrix_core::{JobId, JobIds, JobState, JobType, Queue, Timestamp};
 use rusqlite::{Connection, Params, Row};
 
 use crate::{
     effects::Effects,
     error::{Result, corrupt},
+    lanes::{ClaimKey, LaneChanges},
     options::SqliteOptions,
     statement::Statement,
 };
@@ -80,6 +81,9 @@ impl<'a> Session<'a> {
 pub(crate) struct Transaction<'a> {
     session: Session<'a>,
     ids: &'a mut JobIds,
+    /// Lane changes of earlier operations of the same transaction. Written with the commit, unless a claim needs them.
+    earlier_lanes: &'a LaneChanges,
+    pub(crate) earlier_lanes_written: bool,
     pub(crate) effects: Effects,
     /// Whether this operation finished jobs whose dependents are not resolved yet.
     pub(crate) dependents_pending: bool,
@@ -94,8 +98,15 @@ impl<'a> Deref for Transaction<'a> {
 }
 
 impl<'a> Transaction<'a> {
-    pub(crate) fn new(session: Session<'a>, ids: &'a mut JobIds) -> Self {
-        Self { session, ids, effects: Effects::default(), dependents_pending: false }
+    pub(crate) fn new(session: Session<'a>, ids: &'a mut JobIds, earlier_lanes: &'a LaneChanges) -> Self {
+        Self {
+            session,
+            ids,
+            earlier_lanes,
+            earlier_lanes_written: false,
+            effects: Effects::default(),
+            dependents_pending: false,
+        }
     }
 
     /// Runs a part of the operation in a nested savepoint. If it fails, its writes and effects are undone.
@@ -136,8 +147,26 @@ impl<'a> Transaction<'a> {
         self.ids.next(self.session.now, rand::random())
     }
 
-    /// Counts a job of `queue` that moved between states. `from` is `None` for a job that was not counted before.
-    pub(crate) fn state_changed(&mut self, queue: &Queue, from: Option<JobState>, to: JobState) {
+    /// Writes the lane changes of earlier operations of the same transaction, before a claim reads lanes.
+    pub(crate) fn write_earlier_lanes(&mut self) -> Result<()> {
+        self.earlier_lanes_written = true;
+        self.earlier_lanes.write(&self.session)
+    }
+
+    /// Records that a job moved between states, other than by a claim. `key` is its claim key in the new state. `from`
+    /// is `None` for a job that was not counted before.
+    pub(crate) fn state_changed(
+        &mut self,
+        (queue, job_type): (&Queue, &JobType),
+        key: ClaimKey,
+        from: Option<JobState>,
+        to: JobState,
+    ) {
         self.effects.state_changed(queue, from, to);
+        if to == JobState::Pending {
+            self.effects.lanes.entered(queue, job_type, key);
+        } else if from == Some(JobState::Pending) {
+            self.effects.lanes.left(queue, job_type);
+        }
     }
 }

@@ -44,6 +44,7 @@ statements! {
     DELETE_DEPENDENCIES = "delete_dependencies";
     DELETE_DEPTH = "delete_depth";
     DELETE_JOB = "delete_job";
+    DELETE_LANE = "delete_lane";
     DELETE_OCCURRENCE = "delete_occurrence";
     DELETE_OCCURRENCES = "delete_occurrences";
     DELETE_PAYLOAD = "delete_payload";
@@ -62,12 +63,14 @@ statements! {
     FIND_IDEMPOTENCY_KEY = "find_idempotency_key";
     FIND_JOB = "find_job";
     FIND_KEY = "find_key";
+    FIND_LANE = "find_lane";
     FIND_OCCURRENCE = "find_occurrence";
     FIND_OPERATION = "find_operation";
     FIND_PARENT = "find_parent";
     FIND_PAYLOAD = "find_payload";
     FIND_SCHEDULE = "find_schedule";
     FINISH_AUDIT_ENTRY = "finish_audit_entry";
+    FIRST_OF_LANE = "first_of_lane";
     FORGET_NODES = "forget_nodes";
     FORGET_SETTLED_PARENT = "forget_settled_parent";
     FORGET_WORKERS = "forget_workers";
@@ -99,11 +102,15 @@ statements! {
     LIST_TENANT_SCHEDULES = "list_tenant_schedules";
     LIST_WORKERS = "list_workers";
     LOG_BATCH_END = "log_batch_end";
+    LOWER_LANE = "lower_lane";
     MARK_DEPENDENCY_MET = "mark_dependency_met";
     MARK_PARENT = "mark_parent";
     NEXT_EXPIRY = "next_expiry";
     NEXT_FIRING = "next_firing";
     NEXT_LANE = "next_lane";
+    NEXT_LANES = "next_lanes";
+    NEXT_LANES_OF_QUEUE = "next_lanes_of_queue";
+    NEXT_LANES_OF_TYPE = "next_lanes_of_type";
     NEXT_LEASE_EXPIRY = "next_lease_expiry";
     NEXT_PROMOTION = "next_promotion";
     NEXT_SETTLED = "next_settled";
@@ -113,6 +120,7 @@ statements! {
     OPEN_OPERATIONS = "open_operations";
     OVERDUE_ATTEMPTS = "overdue_attempts";
     PAST_RETENTION = "past_retention";
+    PAUSE_LANES = "pause_lanes";
     PAUSE_QUEUE = "pause_queue";
     PAUSE_SCHEDULE = "pause_schedule";
     PAUSED_QUEUES = "paused_queues";
@@ -128,6 +136,7 @@ statements! {
     PUT_SCHEDULE = "put_schedule";
     QUEUE_DEPTH = "queue_depth";
     QUEUE_DEPTHS = "queue_depths";
+    RAISE_LANE = "raise_lane";
     RECORD_PROGRESS = "record_progress";
     RECORD_REDRIVEN = "record_redriven";
     RECORD_SETTLED = "record_settled";
@@ -284,6 +293,15 @@ pub(crate) mod tests {
             plan(&connection, &NEXT_LANE),
             ["SEARCH job USING COVERING INDEX job_claim ((queue,job_type)>(?,?))"]
         );
+        let keys = "(rank,eligible_at,id)>(?,?,?)";
+        for (statement, range) in [
+            (NEXT_LANES, format!("lane_any ({keys})")),
+            (NEXT_LANES_OF_TYPE, format!("lane_by_type (job_type=? AND {keys})")),
+            (NEXT_LANES_OF_QUEUE, format!("lane_by_queue (queue=? AND {keys})")),
+        ] {
+            assert_eq!(plan(&connection, &statement), [format!("SEARCH lane USING COVERING INDEX {range}")]);
+        }
+        assert_eq!(plan(&connection, &FIND_LANE), ["SEARCH lane USING PRIMARY KEY (queue=? AND job_type>?)"]);
         for statement in [CLAIM_JOB, FIND_JOB, EXTEND_LEASE, SETTLE_JOB] {
             assert_eq!(plan(&connection, &statement), ["SEARCH job USING PRIMARY KEY (id=?)"], "{}", statement.name);
         }

@@ -21,7 +21,8 @@ impl Transaction<'_> {
             let promoted = job.lifecycle.apply(Event::Promote)?;
             let now = micros(transaction.now);
             transaction.write_one(PROMOTE_JOB, params![job.id.as_uuid(), now])?;
-            transaction.state_changed(&job.queue, Some(job.lifecycle.state), promoted.state);
+            let key = job.claim_key(job.eligible_at);
+            transaction.state_changed(job.lane(), key, Some(job.lifecycle.state), promoted.state);
             Ok(())
         })
     }

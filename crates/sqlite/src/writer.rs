@@ -17,6 +17,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::{
     effects::Effects,
     error::{Error, Result, is_busy},
+    lanes::LaneChanges,
     options::SqliteOptions,
     session::{Session, Transaction},
 };
@@ -199,7 +200,7 @@ impl Writer {
             return Err(self.roll_back(error));
         }
         let committed = self.run_operations(inbox, taken).and_then(|effects| {
-            let effects = effects.write_depth_changes(self.session())?;
+            let effects = effects.write(self.session())?;
             self.execute("COMMIT")?;
             Ok(effects)
         });
@@ -246,9 +247,13 @@ impl Writer {
             self.latest = self.now();
             self.execute("SAVEPOINT operation")?;
             let session = Session::new(&self.connection, self.latest, &self.options);
-            let mut transaction = Transaction::new(session, &mut self.ids);
+            let mut transaction = Transaction::new(session, &mut self.ids, &effects.lanes);
             if task.run(&mut transaction) {
-                effects.merge(transaction.effects);
+                let Transaction { effects: later, earlier_lanes_written, .. } = transaction;
+                if earlier_lanes_written {
+                    effects.lanes = LaneChanges::default();
+                }
+                effects.merge(later);
             } else if self.connection.is_autocommit() {
                 // Some errors, such as a full disk, roll back the whole transaction.
                 let cause = task.sqlite_error().unwrap_or_else(|| "the transaction is gone".into());
@@ -316,7 +321,8 @@ mod tests {
     fn in_transaction<T>(test: impl FnOnce(&mut Transaction<'_>) -> T) -> T {
         let connection = Connection::open_in_memory().unwrap();
         let (options, mut ids) = (SqliteOptions::new("test.db"), JobIds::new());
-        test(&mut Transaction::new(Session::new(&connection, Timestamp::UNIX_EPOCH, &options), &mut ids))
+        let session = Session::new(&connection, Timestamp::UNIX_EPOCH, &options);
+        test(&mut Transaction::new(session, &mut ids, &LaneChanges::default()))
     }
 
     #[test]

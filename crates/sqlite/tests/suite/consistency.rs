@@ -2,10 +2,18 @@
 
 use rusqlite::Connection;
 
-/// Fails unless the stored depths match a count of the jobs, every part of a job exists, and no part exists without
+/// Fails unless the stored depths and lanes match the jobs, every part of a job exists, and no part exists without
 /// its job.
 pub(crate) fn assert_consistent(connection: &Connection) {
     for (what, sql) in RULES {
+        assert_none(connection, what, sql);
+    }
+    assert_lanes_consistent(connection);
+}
+
+/// Fails unless a claim finds every claimable job by its lane.
+pub(crate) fn assert_lanes_consistent(connection: &Connection) {
+    for (what, sql) in LANE_RULES {
         assert_none(connection, what, sql);
     }
 }
@@ -42,6 +50,20 @@ const RULES: [(&str, &str); 7] = [
     ),
     ("an attempt has no job", "SELECT hex(job_id) FROM attempt WHERE job_id NOT IN (SELECT id FROM job)"),
 ];
+
+const LANE_RULES: [(&str, &str); 2] = [
+    ("a claimable job precedes the key of its lane, or has no lane", LANES),
+    (
+        "a lane is paused and its queue is not, or the other way round",
+        "SELECT queue FROM lane WHERE paused <> EXISTS (SELECT 1 FROM queue WHERE name = lane.queue AND paused)",
+    ),
+];
+
+const LANES: &str = "
+    SELECT hex(job.id) FROM job LEFT JOIN lane USING (queue, job_type)
+    WHERE state = 'pending'
+        AND (lane.id IS NULL
+             OR (lane.rank, lane.eligible_at, lane.id) > (job.rank, job.eligible_at, job.id))";
 
 const DEPTHS: &str = "
     SELECT format('%s %s: %s, counted %s', queue, state, stored.n, counted.n)

@@ -2,12 +2,14 @@
 
 use std::{fs, path::Path};
 
+use orchestrix_core::{JobId, NewJob, Priority};
 use orchestrix_sqlite::{SCHEMA_VERSION, SqliteStore};
 use orchestrix_store::{PageRequest, prelude::*};
 use rusqlite::Connection;
 use sha2::{Digest, Sha256};
 
 use crate::{
+    consistency::assert_lanes_consistent,
     jobs::*,
     support::{Folder, close, connect, number, open, options},
 };
@@ -23,6 +25,7 @@ const RELEASED: &[(&str, &str)] = &[
     ("0006_tenants.sql", "81da8633b4a17cd8b1c7d0718fa93f9102535fd73b41e472b197a5ff32206828"),
     ("0007_presence.sql", "b109b86bf992b5914a63fce27bf222a16771bf5a91907ecf306f7599bb417fce"),
     ("0008_revived.sql", "393821551302765b7174e9e708213da1dcacfeb9e247d87aeb2d3dc2df2443b7"),
+    ("0009_lanes.sql", "14ecb3d0c87024ea554b0c310f80fec11fdcb204135e358956eb2394f8a5cff9"),
 ];
 
 fn applied(connection: &Connection) -> Vec<(i32, String, i64)> {
@@ -108,4 +111,25 @@ async fn a_failed_migration_leaves_nothing_and_can_be_repeated() {
     let store = open(&folder.file()).await;
     enqueue(&store, job("t")).await;
     assert_eq!(store.queue_depths(&PageRequest::first(10)).await.unwrap().items.len(), 1);
+}
+
+#[tokio::test]
+async fn jobs_that_were_enqueued_before_lanes_existed_are_claimed_in_order() {
+    let folder = Folder::new();
+    let store = open(&folder.file()).await;
+    let mut firsts = Vec::new();
+    for (name, value) in [("paused", 3), ("a", 1), ("b", 2)] {
+        let in_queue = |value| NewJob { queue: queue(name), priority: Priority::new(value).unwrap(), ..job("t") };
+        enqueue(&store, in_queue(-1)).await;
+        firsts.push(enqueue(&store, in_queue(value)).await);
+    }
+    store.pause_queue(&queue("paused")).await.unwrap();
+    close(store, &folder.file()).await;
+    connect(&folder.file()).execute_batch("DROP TABLE lane; DELETE FROM migration WHERE version = 9").unwrap();
+
+    let store = open(&folder.file()).await;
+    assert_lanes_consistent(&connect(&folder.file()));
+    let claimed: Vec<JobId> = claim(&store, 2).await.iter().map(|token| token.job).collect();
+    assert_eq!(claimed, [firsts[2], firsts[1]]);
+    assert_eq!(claim_all(&store).await.len(), 2);
 }
