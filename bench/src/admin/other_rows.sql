@@ -51,7 +51,8 @@ FROM generate_series(1, 100000) AS line;
 
 -- Folded depths, and as many unfolded deltas as accumulate after a change of the leader.
 INSERT INTO orchestrix.depth SELECT queue, state, count(*) FROM orchestrix.job GROUP BY queue, state;
-INSERT INTO orchestrix.depth_delta SELECT 'queue-' || i % 20, 'pending', CASE WHEN i % 2 = 0 THEN 1 ELSE -1 END FROM generate_series(1, 5000) AS i;
+INSERT INTO orchestrix.depth_delta
+SELECT 'pending', ARRAY['queue-' || i % 20], ARRAY[CASE WHEN i % 2 = 0 THEN 1 ELSE -1 END] FROM generate_series(1, 5000) AS i;
 INSERT INTO orchestrix.queue SELECT 'paused-' || i, true FROM generate_series(1, 100) AS i;
 
 -- Two thousand workers, half of them expired; none takes type-7. Fifty nodes; the first leads.

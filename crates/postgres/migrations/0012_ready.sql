@@ -40,6 +40,14 @@ ORDER BY rank, eligible_at, 3;
 
 DROP INDEX orchestrix.job_claim;
 
+-- A change of depth names all queues that a statement touched: one row instead of one for each queue.
+INSERT INTO orchestrix.depth AS d (queue, state, n)
+SELECT queue, state, sum(n) FROM orchestrix.depth_delta GROUP BY queue, state HAVING sum(n) <> 0 ORDER BY queue, state
+ON CONFLICT (queue, state) DO UPDATE SET n = d.n + excluded.n;
+DROP TABLE orchestrix.depth_delta;
+CREATE TABLE orchestrix.depth_delta (state orchestrix.job_state NOT NULL, queues text[] NOT NULL, counts bigint[] NOT NULL)
+    WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
+
 -- orchestrix.enqueue() adds its job to a ready batch of its own.
 CREATE OR REPLACE FUNCTION orchestrix.enqueue(
     job_type text,
@@ -111,7 +119,7 @@ BEGIN
         INSERT INTO orchestrix.ready (rank, eligible_at, first_id, queue, job_type, ids)
         VALUES (-priority, starts, new_id, queue, job_type, ARRAY[new_id]);
     END IF;
-    INSERT INTO orchestrix.depth_delta VALUES (queue, begins, 1);
+    INSERT INTO orchestrix.depth_delta (state, queues, counts) VALUES (begins, ARRAY[queue], ARRAY[1]);
     RETURN new_id;
 END
 $$;

@@ -8,8 +8,9 @@
 -- last batch. The horizon is the first of these: jobs after it are left to the next round.
 -- The start of a scan is a row comparison, so it begins there and does not walk the dead index entries before it.
 -- Limits and filters are sub-selects: the server then prefers one generic plan to planning every claim.
--- Returns the jobs, and one row without an id: the horizon, if any, how many batches and jobs were read, whether batches
--- were skipped because another claim has locked them, and paused queues whose batches were found.
+-- Returns the jobs, and one row without an id: where the next round starts, if there are more batches; how many batches
+-- and jobs were read, and how many jobs were locked; whether batches were skipped because another claim has locked them;
+-- and paused queues whose batches were found.
 found AS MATERIALIZED (
     SELECT b.*, row_number() OVER (PARTITION BY n ORDER BY rank, eligible_at, first_id) AS nth FROM batch b
 ), horizon AS MATERIALIZED (
@@ -23,7 +24,8 @@ found AS MATERIALIZED (
       AND NOT EXISTS (SELECT FROM paused p WHERE p.name = f.queue)
       AND NOT EXISTS (SELECT FROM horizon h WHERE (f.rank, f.eligible_at, f.first_id) > (h.rank, h.eligible_at, h.first_id))
 ), candidate AS MATERIALIZED (
-    SELECT v.place, v.rank, v.eligible_at, i.id
+    -- A job that became claimable twice at the same time is in two batches.
+    SELECT DISTINCT ON (v.rank, v.eligible_at, i.id) v.place, v.rank, v.eligible_at, i.id
     FROM visited v CROSS JOIN unnest(v.ids) AS i (id)
     WHERE NOT EXISTS (SELECT FROM horizon h WHERE (v.rank, v.eligible_at, i.id) > (h.rank, h.eligible_at, h.first_id))
     ORDER BY v.rank, v.eligible_at, i.id
@@ -60,18 +62,23 @@ found AS MATERIALIZED (
     DELETE FROM orchestrix.ready
     WHERE ctid = ANY (ARRAY(SELECT ctid FROM orchestrix.ready WHERE ctid = ANY (ARRAY(SELECT place FROM emptied)) FOR UPDATE SKIP LOCKED))
 ), counted AS (
-    INSERT INTO orchestrix.depth_delta
-    SELECT t.queue, s.state, s.sign * t.n
+    INSERT INTO orchestrix.depth_delta (state, queues, counts)
+    SELECT s.state, array_agg(t.queue), array_agg(s.sign * t.n)
     FROM (SELECT queue, count(*) AS n FROM taken GROUP BY queue) AS t
     CROSS JOIN (VALUES ('pending'::orchestrix.job_state, -1), ('running', 1)) AS s (state, sign)
+    GROUP BY s.state
 )
 SELECT id, lease_counter, lease_ms, timeout_ms, lease_expires_at, eligible_at, rank, attempts, max_attempts, has_parents, queue, job_type,
        tenant, options ->> 'correlationId' AS correlation_id, options ->> 'traceparent' AS traceparent, checkpoint, payload, payload_apart,
-       NULL::int2 AS horizon_rank, NULL::timestamptz AS horizon_at, NULL::uuid AS horizon_id, NULL::bigint AS batches, NULL::bigint AS listed,
-       NULL::boolean AS skipped, NULL::text[] AS paused
+       NULL::int2 AS next_rank, NULL::timestamptz AS next_at, NULL::uuid AS next_id, NULL::bigint AS batches, NULL::bigint AS listed,
+       NULL::bigint AS locked, NULL::boolean AS skipped, NULL::text[] AS paused
 FROM taken
 UNION ALL
 SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-       h.rank, h.eligible_at, h.first_id, f.batches, f.listed,
+       h.rank, h.eligible_at,
+       -- A batch that begins before the horizon may list jobs after it: the next round reads it again.
+       (SELECT o.first_id FROM found o WHERE o.rank = h.rank AND o.eligible_at = h.eligible_at AND o.ids[cardinality(o.ids)] >= h.first_id
+        ORDER BY o.first_id LIMIT 1),
+       f.batches, f.listed, (SELECT count(*) FROM picked),
        CASE WHEN h.rank IS NOT NULL THEN false ELSE (SELECT count(*) FROM visible) > f.batches END, ARRAY(SELECT name FROM paused ORDER BY name)
 FROM (SELECT count(*) AS batches, coalesce(sum(cardinality(ids)), 0)::bigint AS listed FROM found) AS f LEFT JOIN horizon h ON true

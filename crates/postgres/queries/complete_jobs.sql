@@ -36,7 +36,8 @@ WITH item AS (
 ), lane AS (
     SELECT queue, job_type, state, count(*) AS n FROM gone GROUP BY queue, job_type, state
 ), counted AS (
-    INSERT INTO orchestrix.depth_delta SELECT queue, state, -sum(n)::bigint FROM lane GROUP BY queue, state
+    INSERT INTO orchestrix.depth_delta (state, queues, counts)
+    SELECT state, array_agg(queue), array_agg(n) FROM (SELECT queue, state, -sum(n)::bigint AS n FROM lane GROUP BY queue, state) AS c GROUP BY state
 )
 SELECT array_agg(id) AS ids, array_agg(id) FILTER (WHERE has_dependents) AS parents, (SELECT array_agg(queue) FROM lane) AS queues,
        (SELECT array_agg(job_type) FROM lane) AS job_types, (SELECT array_agg(n) FROM lane) AS counts

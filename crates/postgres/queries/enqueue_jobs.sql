@@ -41,6 +41,7 @@ WITH item AS (
           FROM recorded m WHERE m.state = 'pending') AS m
     GROUP BY queue, job_type, rank, eligible_at, part
 ), counted AS (
-    INSERT INTO orchestrix.depth_delta SELECT queue, state, count(*) FROM recorded GROUP BY queue, state
+    INSERT INTO orchestrix.depth_delta (state, queues, counts)
+    SELECT state, array_agg(queue), array_agg(n) FROM (SELECT queue, state, count(*) AS n FROM recorded GROUP BY queue, state) AS c GROUP BY state
 )
 SELECT id, state::text FROM recorded

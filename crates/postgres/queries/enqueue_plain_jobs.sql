@@ -13,4 +13,5 @@ WITH recorded AS (
     SELECT rank, now(), ($8::uuid[])[a], queue, job_type, ($8::uuid[])[a:z]
     FROM unnest($9::integer[], $10::integer[], $11::text[], $12::text[], $13::int2[]) AS b (a, z, queue, job_type, rank)
 )
-INSERT INTO orchestrix.depth_delta SELECT queue, 'pending', count(*) FROM unnest($2::text[]) AS i (queue) GROUP BY queue
+INSERT INTO orchestrix.depth_delta (state, queues, counts)
+SELECT 'pending', array_agg(queue), array_agg(n) FROM (SELECT queue, count(*) AS n FROM unnest($2::text[]) AS i (queue) GROUP BY queue) AS c

@@ -18,8 +18,11 @@ WITH due AS MATERIALIZED (
           FROM moved m) AS m
     GROUP BY queue, job_type, rank, eligible_at, part
 ), counted AS (
-    INSERT INTO orchestrix.depth_delta
-    SELECT queue, state, -count(*) FROM moved GROUP BY queue, state
-    UNION ALL SELECT queue, 'pending', count(*) FROM moved GROUP BY queue
+    INSERT INTO orchestrix.depth_delta (state, queues, counts)
+    SELECT state, array_agg(queue), array_agg(n)
+    FROM (
+        SELECT queue, state, -count(*) FROM moved GROUP BY queue, state
+        UNION ALL SELECT queue, 'pending', count(*) FROM moved GROUP BY queue
+    ) AS c (queue, state, n) GROUP BY state
 )
 SELECT count(*) AS promoted, queue, job_type, min(rank) AS rank, min(eligible_at) AS eligible_at FROM moved GROUP BY queue, job_type

@@ -3,7 +3,8 @@
 SELECT $1::text AS queue, c.state::text, c.n, coalesce((SELECT q.paused FROM orchestrix.queue q WHERE q.name = $1), false) AS paused
 FROM (
     SELECT state, sum(n)::bigint AS n FROM (
-        SELECT state, n FROM orchestrix.depth WHERE queue = $1 UNION ALL SELECT state, n FROM orchestrix.depth_delta WHERE queue = $1
+        SELECT state, n FROM orchestrix.depth WHERE queue = $1 UNION ALL
+        SELECT d.state, c.n FROM orchestrix.depth_delta d CROSS JOIN unnest(d.queues, d.counts) AS c (queue, n) WHERE c.queue = $1
     ) AS changes GROUP BY state HAVING sum(n) > 0
 ) AS c
 UNION ALL

@@ -6,14 +6,16 @@ WITH page AS MATERIALIZED (
     SELECT queue FROM (
         (SELECT queue FROM orchestrix.depth WHERE queue > $1 ORDER BY queue, state LIMIT $2 * 10)
         UNION
-        (SELECT DISTINCT queue COLLATE "C" FROM orchestrix.depth_delta WHERE queue COLLATE "C" > $1 ORDER BY 1 LIMIT $2)
+        (SELECT DISTINCT c.queue COLLATE "C" FROM orchestrix.depth_delta d CROSS JOIN unnest(d.queues) AS c (queue)
+         WHERE c.queue COLLATE "C" > $1 ORDER BY 1 LIMIT $2)
         UNION
         (SELECT name FROM orchestrix.queue WHERE paused AND name > $1 ORDER BY name LIMIT $2)
     ) AS named ORDER BY queue LIMIT $2
 ), changes AS (
     SELECT queue, state, n FROM orchestrix.depth WHERE queue > $1 AND queue <= (SELECT max(queue) FROM page)
     UNION ALL
-    SELECT queue, state, n FROM orchestrix.depth_delta WHERE queue COLLATE "C" > $1 AND queue COLLATE "C" <= (SELECT max(queue) FROM page)
+    SELECT c.queue, d.state, c.n FROM orchestrix.depth_delta d CROSS JOIN unnest(d.queues, d.counts) AS c (queue, n)
+    WHERE c.queue COLLATE "C" > $1 AND c.queue COLLATE "C" <= (SELECT max(queue) FROM page)
 ), counts AS (
     SELECT queue, state, sum(n)::bigint AS n FROM changes GROUP BY queue, state HAVING sum(n) > 0
 )

@@ -9,6 +9,7 @@ WITH released AS (
     INSERT INTO orchestrix.ready (rank, eligible_at, first_id, queue, job_type, ids)
     SELECT rank, eligible_at, id, queue, job_type, ARRAY[id] FROM released WHERE state = 'pending'
 ), counted AS (
-    INSERT INTO orchestrix.depth_delta SELECT queue, 'created', -1 FROM released UNION ALL SELECT queue, state, 1 FROM released
+    INSERT INTO orchestrix.depth_delta (state, queues, counts)
+    SELECT 'created'::orchestrix.job_state, ARRAY[queue], ARRAY[-1] FROM released UNION ALL SELECT state, ARRAY[queue], ARRAY[1] FROM released
 )
 SELECT state::text, queue, job_type, rank, eligible_at FROM released

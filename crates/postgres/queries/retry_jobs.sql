@@ -23,7 +23,8 @@ WITH risen AS (
     -- The job is unfinished again: dependents that were not resolved yet wait for its next end.
     DELETE FROM orchestrix.settled WHERE id IN (SELECT id FROM again)
 ), counted AS (
-    INSERT INTO orchestrix.depth_delta SELECT queue, 'pending', count(*) FROM again GROUP BY queue
+    INSERT INTO orchestrix.depth_delta (state, queues, counts)
+    SELECT 'pending', array_agg(queue), array_agg(n) FROM (SELECT queue, count(*) AS n FROM again GROUP BY queue) AS c HAVING count(*) > 0
 ), remembered AS (
     -- A job redriven twice in the same microsecond has one note.
     INSERT INTO orchestrix.revived (at, id) SELECT now(), id FROM again ORDER BY id ON CONFLICT DO NOTHING

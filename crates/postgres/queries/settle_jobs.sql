@@ -65,8 +65,11 @@ WITH asked AS MATERIALIZED (
           FROM moved m WHERE m.goes_to = 'pending') AS m
     GROUP BY queue, job_type, rank, eligible_at, part
 ), counted AS (
-    INSERT INTO orchestrix.depth_delta
-    SELECT queue, was, -count(*) FROM done GROUP BY queue, was
-    UNION ALL SELECT queue, goes_to, count(*) FROM done WHERE goes_to < 'completed' GROUP BY queue, goes_to
+    INSERT INTO orchestrix.depth_delta (state, queues, counts)
+    SELECT state, array_agg(queue), array_agg(n)
+    FROM (
+        SELECT queue, was, -count(*) FROM done GROUP BY queue, was
+        UNION ALL SELECT queue, goes_to, count(*) FROM done WHERE goes_to < 'completed' GROUP BY queue, goes_to
+    ) AS c (queue, state, n) GROUP BY state
 )
 SELECT id, lease_counter, goes_to::text AS state, has_dependents, queue, job_type, rank, eligible_at FROM done

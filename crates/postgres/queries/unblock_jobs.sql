@@ -39,8 +39,11 @@ WITH edge AS MATERIALIZED (
           FROM moved m WHERE m.state = 'pending') AS m
     GROUP BY queue, job_type, rank, eligible_at, part
 ), counted AS (
-    INSERT INTO orchestrix.depth_delta
-    SELECT queue, was, -count(*) FROM moved GROUP BY queue, was
-    UNION ALL SELECT queue, state, count(*) FROM moved GROUP BY queue, state
+    INSERT INTO orchestrix.depth_delta (state, queues, counts)
+    SELECT state, array_agg(queue), array_agg(n)
+    FROM (
+        SELECT queue, was, -count(*) FROM moved GROUP BY queue, was
+        UNION ALL SELECT queue, state, count(*) FROM moved GROUP BY queue, state
+    ) AS c (queue, state, n) GROUP BY state
 )
 SELECT state::text, queue, job_type, rank, eligible_at FROM moved

@@ -65,14 +65,16 @@ pub(crate) async fn claim_jobs(store: &PostgresStore, request: &ClaimRequest) ->
         if claimed.len() == request.limit {
             break;
         }
-        match end.horizon {
+        match end.next {
+            // A locked job that was not leased had changed: jobs after it may be left before `next`.
+            Some(_) if end.locked == left => {}
             Some(position) => starts.iter_mut().for_each(|start| *start = position.max(*start)),
             // Another claim has locked some batches and may leave jobs of them.
             None if end.skipped => (starts, shared) = (first_starts.clone(), true),
             None => break,
         }
     }
-    let end = end.horizon.filter(|_| claimed.len() < request.limit);
+    let end = end.next.filter(|_| claimed.len() < request.limit);
     plan.move_cursors(store, &first_starts, &claimed, end, begun.elapsed());
     if shared {
         // Later rounds began at the start again.
@@ -95,8 +97,10 @@ struct Round<'a> {
 /// Where a round ended.
 #[derive(Default)]
 struct RoundEnd {
-    /// There are batches from here on.
-    horizon: Option<ClaimPosition>,
+    /// Where the next round starts, if there are more batches.
+    next: Option<ClaimPosition>,
+    /// The jobs that were locked. Nearly always all of them were leased.
+    locked: usize,
     /// Batches were skipped because another claim has locked them.
     skipped: bool,
 }
@@ -283,13 +287,18 @@ fn read_end(store: &PostgresStore, row: &Row) -> RoundEnd {
     store
         .claim_cursors()
         .note_fill(row.get(column!(CLAIM_JOBS_OF_ANY, batches)), row.get(column!(CLAIM_JOBS_OF_ANY, listed)));
-    let rank: Option<i16> = row.get(column!(CLAIM_JOBS_OF_ANY, horizon_rank));
-    let horizon = rank.map(|rank| ClaimPosition {
+    let rank: Option<i16> = row.get(column!(CLAIM_JOBS_OF_ANY, next_rank));
+    let next = rank.map(|rank| ClaimPosition {
         rank,
-        eligible_at: row.get(column!(CLAIM_JOBS_OF_ANY, horizon_at)),
-        id: row.get(column!(CLAIM_JOBS_OF_ANY, horizon_id)),
+        eligible_at: row.get(column!(CLAIM_JOBS_OF_ANY, next_at)),
+        id: row.get(column!(CLAIM_JOBS_OF_ANY, next_id)),
     });
-    RoundEnd { horizon, skipped: row.get(column!(CLAIM_JOBS_OF_ANY, skipped)) }
+    let locked: i64 = row.get(column!(CLAIM_JOBS_OF_ANY, locked));
+    RoundEnd {
+        next,
+        locked: usize::try_from(locked).unwrap_or(0),
+        skipped: row.get(column!(CLAIM_JOBS_OF_ANY, skipped)),
+    }
 }
 
 async fn read_jobs(store: &PostgresStore, rows: &[Row], secret: Uuid) -> Result<Vec<ClaimedJob>> {

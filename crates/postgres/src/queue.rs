@@ -24,7 +24,7 @@ pub(crate) const MAX_HOPS: i64 = 10_000;
 /// Parked ready batches that the call which resumes a queue returns.
 const UNPARK_BATCH: i64 = 2_000;
 /// Depth changes folded in one transaction, and how many transactions before depths are read.
-const FOLD_BATCH: usize = 10_000;
+const FOLD_BATCH: usize = 1_000;
 const FOLD_ROUNDS: usize = 20;
 
 #[async_trait]

@@ -80,8 +80,9 @@ macro_rules! claim_statements {
             columns: &[
                 "id", "lease_counter", "lease_ms", "timeout_ms", "lease_expires_at", "eligible_at", "rank", "attempts",
                 "max_attempts", "has_parents", "queue", "job_type", "tenant", "correlation_id", "traceparent",
-                "checkpoint", "payload", "payload_apart", "horizon_rank", "horizon_at", "horizon_id", "batches",
-                "listed", "skipped", "paused",
+                "checkpoint", "payload", "payload_apart", "next_rank", "next_at", "next_id", "batches",
+                "listed", "locked",
+                "skipped", "paused",
             ],
         };)*
 

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// The maximum number of changes in one step.
-const BATCH: usize = 10_000;
+const BATCH: usize = 1_000;
 /// The pause after a step that folded changes.
 const BUSY_PAUSE: Duration = Duration::from_secs(1);
 /// The pause after a step that found none.

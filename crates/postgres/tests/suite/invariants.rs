@@ -20,7 +20,8 @@ pub(crate) async fn assert_consistent(client: &Client) {
 const DEPTHS: &str = "
     SELECT format('%s %s: %s, counted %s', queue, state, noted.n, counted.n)
     FROM (SELECT queue, state, sum(n) AS n
-          FROM (SELECT * FROM orchestrix.depth UNION ALL SELECT * FROM orchestrix.depth_delta) AS d
+          FROM (SELECT queue, state, n FROM orchestrix.depth
+                UNION ALL SELECT c.queue, d.state, c.n FROM orchestrix.depth_delta d CROSS JOIN unnest(d.queues, d.counts) AS c (queue, n)) AS d
           GROUP BY queue, state HAVING sum(n) <> 0) AS noted
     FULL JOIN (SELECT queue, state, count(*) AS n FROM orchestrix.job GROUP BY queue, state) AS counted USING (queue, state)
     WHERE noted.n IS DISTINCT FROM counted.n";

@@ -25,14 +25,14 @@ const SECRET_ONLY: &str = "UPDATE orchestrix.job SET lease_secret = gen_random_u
 const REAPED: &str = "UPDATE orchestrix.job SET state = 'pending', lease_expires_at = NULL;
     INSERT INTO orchestrix.ready (rank, eligible_at, first_id, queue, job_type, ids)
     SELECT rank, eligible_at, id, queue, job_type, ARRAY[id] FROM orchestrix.job;
-    INSERT INTO orchestrix.depth_delta VALUES ('default', 'running', -1), ('default', 'pending', 1)";
+    INSERT INTO orchestrix.depth_delta VALUES ('running', '{default}', '{-1}'), ('pending', '{default}', '{1}')";
 const REDRIVEN: &str = "CREATE TEMP TABLE moving ON COMMIT DROP AS SELECT * FROM orchestrix.job;
     DELETE FROM orchestrix.job;
     UPDATE moving SET state = 'pending', lease_expires_at = NULL;
     INSERT INTO orchestrix.job SELECT * FROM moving;
     INSERT INTO orchestrix.ready (rank, eligible_at, first_id, queue, job_type, ids)
     SELECT rank, eligible_at, id, queue, job_type, ARRAY[id] FROM orchestrix.job;
-    INSERT INTO orchestrix.depth_delta VALUES ('default', 'running', -1), ('default', 'pending', 1)";
+    INSERT INTO orchestrix.depth_delta VALUES ('running', '{default}', '{-1}'), ('pending', '{default}', '{1}')";
 const LOST: [&str; 5] = [LEASED_AGAIN, COUNTER_ONLY, SECRET_ONLY, REAPED, REDRIVEN];
 
 /// A change that extends it.
