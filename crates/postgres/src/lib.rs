@@ -76,8 +76,8 @@ pub use sqlx;
 pub use {deadpool_postgres, tokio_postgres};
 
 use crate::{
-    batch_size::BatchSizer, changes::SummaryTimer, coalesce::Coalescer, database::Database, effects::Publisher,
-    lanes::LaneTracker,
+    batch_size::BatchSizer, changes::SummaryTimer, coalesce::Coalescer, database::Database,
+    dependents::background::WaitingParents, effects::Publisher, lanes::LaneTracker,
 };
 
 /// A store in a PostgreSQL database.
@@ -95,6 +95,8 @@ struct Inner {
     /// Operations that a newer version wrote and that were logged already.
     unreadable: Unreadable,
     summary_timer: SummaryTimer,
+    /// Finished parents whose dependents the background task resolves.
+    waiting_parents: Arc<WaitingParents>,
 }
 
 impl Inner {
@@ -107,6 +109,7 @@ impl Inner {
             batch_sizer: BatchSizer::default(),
             unreadable: Unreadable::default(),
             summary_timer: SummaryTimer::default(),
+            waiting_parents: Arc::default(),
         }
     }
 }

@@ -136,6 +136,11 @@ impl GuardedTransition {
             error: None,
         }
     }
+
+    #[cfg(test)]
+    pub(crate) const fn id(&self) -> JobId {
+        self.id
+    }
 }
 
 /// A job whose transition was written.

@@ -187,7 +187,7 @@ statements! {
     NEXT_TIMEOUT = "next_timeout" ();
     NOTIFY = "notify" (TEXT);
     OLDEST_CLAIMABLE = "oldest_claimable" (TEXT, TEXT, INT8);
-    OPEN_DEPENDENCIES = "open_dependencies" (INT8, UUID_ARRAY);
+    OPEN_DEPENDENCIES = "open_dependencies" (INT8, UUID_ARRAY, INT8);
     OPEN_OPERATIONS = "open_operations" (INT8);
     OVERDUE_ATTEMPTS = "overdue_attempts" (INT8);
     PAUSE_QUEUE = "pause_queue" (TEXT, BOOL);
