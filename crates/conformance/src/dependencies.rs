@@ -133,3 +133,19 @@ pub(super) async fn every_end_of_a_job_unblocks_its_dependents_at_once(h: &Harne
         "nothing should be left to the sweep"
     );
 }
+
+pub(super) async fn a_parent_with_many_children_unblocks_each_once(h: &Harness) {
+    let parent = h.start(job("parent")).await;
+    let other = h.start(job("other")).await;
+    h.enqueue_many(vec![child_of([parent.id()]); 1_200]).await;
+    let waiting = h.enqueue_many(vec![child_of([parent.id(), other.id()]); 50]).await;
+    h.end(&parent, Outcome::DONE).await;
+    h.unblock_all().await;
+    assert_eq!(h.claim_all().await.len(), 1_200);
+    for id in waiting {
+        assert_eq!(h.state(id).await, JobState::Blocked);
+    }
+    h.end(&other, Outcome::DONE).await;
+    h.unblock_all().await;
+    assert_eq!(h.claim_all().await.len(), 50);
+}

@@ -1,9 +1,9 @@
 //! Failed parents: their children are cancelled, run nevertheless, or are held, by policy.
 
-use orchestrix_core::{JobId, JobState, NewJob, OnDependencyFailure, Start};
+use orchestrix_core::{DependsOn, JobId, JobState, NewJob, OnDependencyFailure, Start};
 
 use super::{Harness, fixture::*};
-use orchestrix_store::{Fence, Outcome};
+use orchestrix_store::Outcome;
 
 fn child_that(policy: OnDependencyFailure, parent: JobId) -> NewJob {
     NewJob { on_dependency_failure: policy, ..child_of([parent]) }
@@ -55,10 +55,44 @@ pub(super) async fn a_cancel_propagates_down_a_long_chain(h: &Harness) {
         chain.push(h.enqueue(child_of([chain[chain.len() - 1]])).await);
     }
     h.end(&root, fatal("no use")).await;
-    // A store that bounds the work of one call may leave the end of the chain to the sweep.
-    while h.store.unblock_jobs(Fence::NONE, 1_000).await.expect("a valid limit").count > 0 {}
+    h.unblock_all().await;
     for id in &chain[1..] {
         assert_cancelled_with_its_parent(h, *id).await;
+    }
+}
+
+pub(super) async fn a_cancel_ends_at_jobs_that_run_or_are_held(h: &Harness) {
+    let root = h.start(job("root")).await;
+    let cancelled = h.enqueue(child_of([root.id()])).await;
+    let also_cancelled = h.enqueue(child_of([cancelled])).await;
+    let runs = h.enqueue(child_that(OnDependencyFailure::Run, also_cancelled)).await;
+    let held = h.enqueue(child_that(OnDependencyFailure::Hold, cancelled)).await;
+    let waits = h.enqueue(child_of([runs, also_cancelled])).await;
+    let still_waits = h.enqueue(child_of([held])).await;
+    h.end(&root, fatal("no use")).await;
+    assert_cancelled_with_its_parent(h, cancelled).await;
+    assert_cancelled_with_its_parent(h, also_cancelled).await;
+    assert_cancelled_with_its_parent(h, waits).await;
+    assert_eq!(h.state(held).await, JobState::Created);
+    assert_eq!(h.state(still_waits).await, JobState::Blocked);
+    assert_eq!(h.claim_one().await.id(), runs);
+}
+
+pub(super) async fn a_cancel_reaches_a_job_by_every_path_and_cancels_it_once(h: &Harness) {
+    let root = h.start(job("root")).await;
+    let mut level = vec![root.id()];
+    let mut all = Vec::new();
+    for _ in 0..5 {
+        let parents: Vec<JobId> = std::mem::take(&mut level);
+        for _ in 0..2 {
+            let depends_on = parents.iter().copied().map(DependsOn::Job).collect();
+            level.push(h.enqueue(NewJob { depends_on, ..job("diamond") }).await);
+        }
+        all.extend(&level);
+    }
+    h.end(&root, fatal("no use")).await;
+    for id in all {
+        assert_cancelled_with_its_parent(h, id).await;
     }
 }
 

@@ -209,6 +209,12 @@ impl Harness {
         self.store.promote_jobs(Fence::NONE, 1_000).await.expect("a valid limit")
     }
 
+    /// Sweeps until no dependent is left: a store may bound what the call that finished a parent resolves.
+    pub(super) async fn unblock_all(&self) {
+        let sweep = || async { self.store.unblock_jobs(Fence::NONE, 1_000).await.expect("a valid limit") };
+        while sweep().await != SweepResult::default() {}
+    }
+
     pub(super) async fn expire(&self) -> SweepResult {
         self.store.expire_jobs(Fence::NONE, 1_000).await.expect("a valid limit")
     }

@@ -200,6 +200,7 @@ suite! {
         a_released_job_still_waits_for_its_parents,
         a_child_receives_the_results_of_its_parents_in_the_order_of_their_ids,
         every_end_of_a_job_unblocks_its_dependents_at_once,
+        a_parent_with_many_children_unblocks_each_once,
     }
     dependency_failure {
         a_dead_parent_cancels_its_children_by_default,
@@ -207,6 +208,8 @@ suite! {
         a_held_child_is_cancelled_too,
         one_failed_parent_of_many_is_enough_to_cancel,
         a_cancel_propagates_down_a_long_chain,
+        a_cancel_ends_at_jobs_that_run_or_are_held,
+        a_cancel_reaches_a_job_by_every_path_and_cancels_it_once,
         sweeps_that_end_jobs_settle_their_children,
         a_child_with_policy_run_runs_after_a_failed_parent,
         a_child_with_policy_hold_waits_for_a_release_and_then_for_its_other_parents,

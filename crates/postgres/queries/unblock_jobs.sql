@@ -1,29 +1,30 @@
--- Marks dependencies as met, each once, and moves children whose last parent finished. A child that is gone is
--- skipped.
+-- Marks dependencies as met, each once, moves children whose last parent finished, and forgets parents that no child
+-- waits for any more. A child that is gone is skipped.
 -- $1 children, $2 parents (sorted by child), $3 whether the child is held.
--- Relies on the primary keys. read_attempts.sql explains the form of the `edge` CTE.
+-- Relies on the primary keys and dependency_open. read_attempts.sql explains the form of the `edge` CTE.
 WITH edge AS MATERIALIZED (
     SELECT e.* FROM unnest((SELECT $1::uuid[]), (SELECT $2::uuid[]), (SELECT $3::boolean[])) AS e (child, parent, hold)
     WHERE e.child BETWEEN '00000000-0000-0000-0000-000000000000' AND 'ffffffff-ffff-ffff-ffff-ffffffffffff'
+), held AS MATERIALIZED (
+    -- Locks the children in the order of ids, before their dependencies: the order of a transaction that cancels some.
+    SELECT j.id FROM edge e JOIN orchestrix.job j ON j.id = e.child AND j.state IN ('created', 'blocked') ORDER BY j.id FOR NO KEY UPDATE OF j
 ), turned AS (
     UPDATE orchestrix.dependency AS d SET met = true
     FROM edge e
-    WHERE d.child = e.child AND d.parent = e.parent AND NOT d.met
-    RETURNING d.child, e.hold
-), child AS (
+    WHERE d.child = e.child AND d.parent = e.parent AND NOT d.met AND (SELECT count(*) FROM held) >= 0
+    RETURNING d.child, d.parent, e.hold
+), child AS MATERIALIZED (
     SELECT child AS id, count(*)::integer AS n, bool_or(hold) AS hold FROM turned GROUP BY child
-), locked AS MATERIALIZED (
-    -- In the order of ids. After a lock wait this reads the newest version of the row.
-    SELECT j.id, j.state, j.waits_for, j.eligible_at
-    FROM orchestrix.job j WHERE j.id = ANY (ARRAY(SELECT id FROM child)) AND j.state IN ('created', 'blocked')
-    ORDER BY j.id FOR NO KEY UPDATE
-), next AS (
-    SELECT l.id, l.state AS was, l.waits_for - c.n AS waits_for,
-           CASE WHEN l.state = 'created' OR c.hold THEN 'created'
-                WHEN l.waits_for > c.n THEN 'blocked'
-                WHEN l.eligible_at > now() THEN 'scheduled'
+), next AS MATERIALIZED (
+    -- Reads the newest version of each row, also after a lock wait in `held`. A join of `held` and `child` would compare
+    -- every pair of their rows.
+    SELECT j.id, j.state AS was, j.waits_for - c.n AS waits_for,
+           CASE WHEN j.state = 'created' OR c.hold THEN 'created'
+                WHEN j.waits_for > c.n THEN 'blocked'
+                WHEN j.eligible_at > now() THEN 'scheduled'
                 ELSE 'pending' END::orchestrix.job_state AS state
-    FROM locked l JOIN child c USING (id)
+    FROM child c JOIN orchestrix.job j ON j.id = c.id AND j.state IN ('created', 'blocked')
+    ORDER BY j.id FOR NO KEY UPDATE OF j
 ), moved AS (
     UPDATE orchestrix.job AS j
     SET waits_for = n.waits_for, state = n.state,
@@ -38,6 +39,16 @@ WITH edge AS MATERIALIZED (
     FROM (SELECT m.*, (row_number() OVER (PARTITION BY queue, job_type, rank, eligible_at ORDER BY id) - 1) / 64 AS part
           FROM moved m WHERE m.state = 'pending') AS m
     GROUP BY queue, job_type, rank, eligible_at, part
+), forgotten AS (
+    -- No new dependency on a finished parent can appear. One that another transaction is marking keeps the parent, and
+    -- the sweep forgets it.
+    DELETE FROM orchestrix.settled
+    WHERE id = ANY (ARRAY(
+        SELECT s.id FROM orchestrix.settled s
+        WHERE s.id = ANY (ARRAY(SELECT parent FROM turned))
+          AND (SELECT d.child FROM orchestrix.dependency d
+               WHERE d.parent = s.id AND NOT d.met AND (d.child, d.parent) NOT IN (SELECT child, parent FROM turned) LIMIT 1) IS NULL
+        FOR UPDATE SKIP LOCKED))
 ), counted AS (
     INSERT INTO orchestrix.depth_delta (state, queues, counts)
     SELECT state, array_agg(queue), array_agg(n)

@@ -159,7 +159,8 @@ impl Publisher {
 }
 
 impl PostgresStore {
-    /// Publishes the effects of a committed transaction, then resolves the dependents of the jobs that finished in it.
+    /// Publishes the effects of a committed transaction, then resolves dependents of the jobs that finished in it: a
+    /// bounded number here, the rest in the background.
     pub(crate) async fn publish(&self, fence: Fence, mut effects: Effects) {
         let parents = effects.take_finished_parents();
         self.publisher().publish(effects);

@@ -52,6 +52,11 @@ impl Database {
 }
 
 impl FencedTx<'_> {
+    /// Begins a transaction, unless the statements are in one already.
+    pub(crate) async fn into_transaction(self) -> Result<Self> {
+        if self.connection.is_some() { Ok(self) } else { self.database.fenced_transaction(Fence::NONE).await }
+    }
+
     /// Runs one statement.
     pub(crate) async fn query(&self, statement: &Statement, params: Params<'_>) -> Result<Vec<Row>> {
         match &self.connection {

@@ -15,7 +15,7 @@ use crate::{
     effects::Effects,
     lease::token_columns,
     row::state,
-    settle::{Guard, GuardedTransition, JobSnapshot, settle_now},
+    settle::{Guard, GuardedTransition, JobSnapshot, settle_before_dependents},
     statement::{COMPLETE_JOBS, FIND_ENDED_ATTEMPTS, READ_ATTEMPTS},
 };
 
@@ -44,17 +44,36 @@ pub(crate) async fn finish_attempts(store: &PostgresStore, reports: &[OutcomeRep
             }
         }
     }
-    if !completed.is_empty() {
-        complete(store, reports, completed, &mut answers).await?;
-    }
-    if !other.is_empty() {
-        settle(store, reports, &other, &mut answers).await?;
-    }
+    let mut parents = Vec::new();
+    let written = write(store, reports, completed, &other, &mut answers, &mut parents).await;
+    // After all outcomes were written, so that none waits for the dependents of another; and also after an error,
+    // since some outcomes may be written.
+    store.resolve_dependents(Fence::NONE, parents).await;
+    written?;
     let unanswered: Vec<usize> = (0..reports.len()).filter(|i| answers[*i].is_none()).collect();
     if !unanswered.is_empty() {
         answer_repeats(store, reports, &unanswered, &mut answers).await?;
     }
     Ok(answers.into_iter().map(|answer| answer.unwrap_or(Err(FinishError::LeaseLost))).collect())
+}
+
+// Writes the outcomes at the positions `completed`, which are in the order of tokens, and `other`. Adds the finished jobs
+// that have dependents to `parents`.
+async fn write(
+    store: &PostgresStore,
+    reports: &[OutcomeReport],
+    completed: Vec<usize>,
+    other: &[usize],
+    answers: &mut [Option<Answer>],
+    parents: &mut Vec<JobId>,
+) -> Result<()> {
+    if !completed.is_empty() {
+        complete(store, reports, completed, answers, parents).await?;
+    }
+    if !other.is_empty() {
+        settle(store, reports, other, answers, parents).await?;
+    }
+    Ok(())
 }
 
 // Completes the reports at `positions`, which are in the order of tokens.
@@ -63,6 +82,7 @@ async fn complete(
     reports: &[OutcomeReport],
     mut positions: Vec<usize>,
     answers: &mut [Option<Answer>],
+    parents: &mut Vec<JobId>,
 ) -> Result<()> {
     while !positions.is_empty() {
         // The result names jobs and not tokens, so two tokens of one job need a statement each.
@@ -84,7 +104,9 @@ async fn complete(
                 answers[i] = Some(Ok(JobState::Completed));
             }
         }
-        store.publish(Fence::NONE, completed_effects(row)).await;
+        let mut effects = completed_effects(row);
+        parents.extend(effects.take_finished_parents());
+        store.publisher().publish(effects);
     }
     Ok(())
 }
@@ -108,6 +130,7 @@ async fn settle(
     reports: &[OutcomeReport],
     positions: &[usize],
     answers: &mut [Option<Answer>],
+    parents: &mut Vec<JobId>,
 ) -> Result<()> {
     let mut left: HashMap<LeaseToken, usize> = positions.iter().map(|i| (reports[*i].token, *i)).collect();
     for _ in 0..ROUNDS {
@@ -126,7 +149,7 @@ async fn settle(
         if transitions.is_empty() {
             break;
         }
-        for settled in settle_now(store, &transitions).await? {
+        for settled in settle_before_dependents(store, &transitions, parents).await? {
             let Some(token) = tokens.get(&(settled.id, settled.counter)) else { continue };
             if let Some(i) = left.remove(token) {
                 answers[i] = Some(Ok(settled.state));

@@ -78,7 +78,7 @@ pub use {deadpool_postgres, tokio_postgres};
 
 use crate::{
     batch_size::BatchSizer, changes::SummaryTimer, claim_cursors::ClaimCursors, coalesce::Coalescer,
-    database::Database, effects::Publisher, ready::RepairProgress,
+    database::Database, dependents::background::WaitingParents, effects::Publisher, ready::RepairProgress,
 };
 
 /// A store in a PostgreSQL database.
@@ -97,6 +97,8 @@ struct Inner {
     unreadable: Unreadable,
     summary_timer: SummaryTimer,
     repair_progress: RepairProgress,
+    /// Finished parents whose dependents the background task resolves.
+    waiting_parents: Arc<WaitingParents>,
 }
 
 impl Inner {
@@ -110,6 +112,7 @@ impl Inner {
             unreadable: Unreadable::default(),
             summary_timer: SummaryTimer::default(),
             repair_progress: RepairProgress::default(),
+            waiting_parents: Arc::default(),
         }
     }
 }

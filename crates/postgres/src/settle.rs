@@ -136,6 +136,11 @@ impl GuardedTransition {
             error: None,
         }
     }
+
+    #[cfg(test)]
+    pub(crate) const fn id(&self) -> JobId {
+        self.id
+    }
 }
 
 /// A job whose transition was written.
@@ -159,11 +164,24 @@ pub(crate) async fn settle(
 
 /// Like [`settle`], in a transaction of its own, with its effects published.
 pub(crate) async fn settle_now(store: &PostgresStore, transitions: &[GuardedTransition]) -> Result<Vec<SettledJob>> {
+    let mut parents = Vec::new();
+    let settled = settle_before_dependents(store, transitions, &mut parents).await?;
+    store.resolve_dependents(Fence::NONE, parents).await;
+    Ok(settled)
+}
+
+/// Like [`settle_now`], but leaves the dependents to the caller: adds the finished jobs that have some to `parents`.
+pub(crate) async fn settle_before_dependents(
+    store: &PostgresStore,
+    transitions: &[GuardedTransition],
+    parents: &mut Vec<JobId>,
+) -> Result<Vec<SettledJob>> {
     let mut effects = Effects::default();
     let tx = store.database().fenced(Fence::NONE).await?;
     let settled = settle(&tx, transitions, &mut effects).await?;
     tx.commit().await?;
-    store.publish(Fence::NONE, effects).await;
+    parents.extend(effects.take_finished_parents());
+    store.publisher().publish(effects);
     Ok(settled)
 }
 

@@ -214,7 +214,7 @@ statements! {
     NEXT_TIMEOUT = "next_timeout" ();
     NOTIFY = "notify" (TEXT);
     OLDEST_CLAIMABLE = "oldest_claimable" (TEXT, TEXT, INT8);
-    OPEN_DEPENDENCIES = "open_dependencies" (INT8, UUID_ARRAY);
+    OPEN_DEPENDENCIES = "open_dependencies" (INT8, UUID_ARRAY, INT8);
     OPEN_OPERATIONS = "open_operations" (INT8);
     OVERDUE_ATTEMPTS = "overdue_attempts" (INT8);
     PARK_BATCHES = "park_batches" (TEXT_ARRAY, INT8);

@@ -1,7 +1,7 @@
 //! Unblocks jobs whose dependencies have finished.
 //!
-//! The transaction that finishes a job usually unblocks its dependents. This service does it if that process died in
-//! between, or if there were too many dependents for one transaction.
+//! The process that finishes a job usually unblocks its dependents. This service does it if that process died in
+//! between, or if a sweep of the leader finished a job with too many dependents for one transaction.
 
 use async_trait::async_trait;
 use orchestrix_store::Result;

@@ -5,6 +5,7 @@ mod changes;
 mod conformance;
 mod crash;
 mod dedicated_handle;
+mod dependents;
 mod input;
 mod invariants;
 mod jobs;

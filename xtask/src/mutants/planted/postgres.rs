@@ -68,13 +68,60 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "postgres-dependency-unblocked-early",
         bug: "the first parent that finishes unblocks its child",
         edits: &[
-            edit("crates/postgres/queries/unblock_jobs.sql", "l.waits_for - c.n AS waits_for", "0 AS waits_for"),
+            edit("crates/postgres/queries/unblock_jobs.sql", "j.waits_for - c.n AS waits_for", "0 AS waits_for"),
             edit(
                 "crates/postgres/queries/unblock_jobs.sql",
-                "WHEN l.waits_for > c.n THEN",
-                "WHEN l.waits_for < 0 THEN",
+                "WHEN j.waits_for > c.n THEN",
+                "WHEN j.waits_for < 0 THEN",
             ),
         ],
+        packages: POSTGRES,
+    },
+    Mutant {
+        name: "postgres-fan-out-in-the-callers-path",
+        bug: "the call that finishes a parent waits until all of its children are unblocked",
+        edits: &[edit(
+            "crates/postgres/src/dependents.rs",
+            "const INLINE: usize = 100;",
+            "const INLINE: usize = 10_000;",
+        )],
+        packages: POSTGRES,
+    },
+    Mutant {
+        name: "postgres-cancel-decided-before-locks",
+        bug: "a job is cancelled although its parent stopped waiting before it was locked",
+        edits: &[
+            edit(
+                "crates/postgres/src/dependents.rs",
+                "StepPlan::new(read_open(tx, scope).await?, ",
+                "StepPlan::new(open, ",
+            ),
+            edit(
+                "crates/postgres/src/dependents.rs",
+                "if settled.len() != plan.cancelled.len() {",
+                "if settled.is_empty() {",
+            ),
+        ],
+        packages: POSTGRES,
+    },
+    Mutant {
+        name: "postgres-cancel-without-its-parent",
+        bug: "a step cancels the dependents of a job that it leaves to the next step",
+        edits: &[edit(
+            "crates/postgres/src/dependents/plan.rs",
+            "} else if !cancelled.contains_key(&parent) {",
+            "} else if false {",
+        )],
+        packages: POSTGRES,
+    },
+    Mutant {
+        name: "postgres-parent-forgotten-early",
+        bug: "a finished parent is forgotten although children still wait for it",
+        edits: &[edit(
+            "crates/postgres/queries/unblock_jobs.sql",
+            "AND NOT d.met AND (d.child, d.parent) NOT IN (SELECT child, parent FROM turned) LIMIT 1",
+            "AND d.met AND false LIMIT 1",
+        )],
         packages: POSTGRES,
     },
     Mutant {
