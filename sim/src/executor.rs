@@ -1,6 +1,6 @@
 //! Executes steps on one store.
 
-use std::time::Duration;
+use std::{cmp::Reverse, time::Duration};
 
 use futures_util::future::join_all;
 use orchestrix_conformance::Harness;
@@ -8,9 +8,9 @@ use orchestrix_core::{
     Instance, JobId, Json, LeaseToken, NodeName, Priority, Progress, ScheduleName, Timestamp, WorkerName,
 };
 use orchestrix_store::{
-    Backfill, ClaimRequest, Epoch, Fence, JobFilter, JobSummary, Leadership, LogEntry, NodeInfo, Occurrence,
-    OutcomeReport, PageRequest, Presence, ProgressUpdate, Result, Retention, Schedule, StoreError, WorkerInfo,
-    WorkerStatus,
+    Backfill, ClaimRequest, ClaimedJob, Epoch, Fence, JobFilter, JobSummary, Leadership, LogEntry, NodeInfo,
+    Occurrence, OutcomeReport, PageRequest, Presence, ProgressUpdate, Result, Retention, Schedule, StoreError,
+    WorkerInfo, WorkerStatus,
 };
 use uuid::Uuid;
 
@@ -19,6 +19,7 @@ use crate::{
     observe::{self, JobOrdinals, MAX_FAKE_ID, Observation},
     schedule_spec,
     step::{Forged, JobRef, JobSpec, Step, TokenRef},
+    wide,
 };
 
 /// Longer than every retention plus the longest delay of pruning: PostgreSQL drops whole days, up to two days late.
@@ -88,6 +89,12 @@ impl Executor {
                 answer.iter().flatten().for_each(|job| self.jobs.register(job.id));
                 self.jobs.observe(&answer)
             }
+            Step::EnqueueWide(jobs) => {
+                let now = self.harness.clock.now().await;
+                let answer = store.enqueue_jobs((0..*jobs).map(|n| wide::job(n, now)).collect()).await;
+                answer.iter().flatten().step_by(wide::KNOWN).for_each(|job| self.jobs.register(job.id));
+                self.jobs.observe(&answer)
+            }
             Step::ReleaseHeld(job) => self.jobs.observe(&store.release_held_job(self.job(*job)).await),
             Step::Cancel(job) => self.jobs.observe(&store.cancel_job(self.job(*job)).await),
             Step::Claim { worker, queues, types, limit } => {
@@ -97,7 +104,7 @@ impl Executor {
                     job_types: convert::job_types(types.as_ref()),
                     limit: *limit,
                 };
-                let answer = store.claim_jobs(&request).await;
+                let answer = store.claim_jobs(&request).await.and_then(in_claim_order);
                 self.tokens.extend(answer.iter().flatten().map(|claimed| claimed.token));
                 self.jobs.observe(&answer.map(|jobs| jobs.into_iter().map(observe::claimed).collect::<Vec<_>>()))
             }
@@ -372,6 +379,14 @@ impl Executor {
     async fn depths(&self) -> Observation {
         let depths = self.harness.store.queue_depths(&PageRequest::first(1_000)).await;
         self.jobs.observe(&depths.map(|page| page.items.into_iter().map(observe::depth).collect::<Vec<_>>()))
+    }
+}
+
+/// Refuses jobs that are not in the order that claims promise.
+fn in_claim_order(jobs: Vec<ClaimedJob>) -> Result<Vec<ClaimedJob>> {
+    match jobs.is_sorted_by_key(|job| (Reverse(job.priority), job.eligible_at, job.id())) {
+        true => Ok(jobs),
+        false => Err(StoreError::Backend(format!("jobs were claimed out of order: {jobs:?}").into())),
     }
 }
 

@@ -15,6 +15,7 @@ use crate::{
         CadenceSpec, FilterSpec, Forged, JobRef, JobSpec, OutcomeSpec, Payload, ScheduleSpec, StartSpec, Step,
         TimeSpec, TokenRef,
     },
+    wide,
 };
 
 const QUEUES: [&str; 3] = ["a", "b", "c"];
@@ -46,22 +47,37 @@ const POLICIES: [OnDependencyFailure; 3] =
 
 /// More jobs than any sequence has. Stores may differ in the order of jobs that become due at the same time, so a
 /// sweep must never have to choose.
-const SWEEP: usize = 1_000;
+const SWEEP: usize = 10_000;
 
-/// The first `steps` steps of the sequence of `seed`.
+/// One of this many seeds is a wide world: it starts with very many lanes.
+const WIDE_SEEDS: u64 = 8;
+/// The number of jobs of a wide world at its start.
+const WIDE_JOBS: usize = 2_000;
+/// A wide world has at most this many steps, because each of them takes longer.
+const WIDE_STEPS: usize = 40;
+
+/// The first `steps` steps of the sequence of `seed`. A wide world may have fewer.
 pub fn generate(seed: u64, steps: usize) -> Vec<Step> {
-    let mut generator = Generator { random: SmallRng::seed_from_u64(seed), now: Duration::ZERO };
-    (0..steps).map(|_| generator.step()).collect()
+    let wide = seed % WIDE_SEEDS == WIDE_SEEDS / 2;
+    let mut generator = Generator { random: SmallRng::seed_from_u64(seed), now: Duration::ZERO, wide };
+    let first = wide.then_some(Step::EnqueueWide(WIDE_JOBS));
+    let most = if wide { steps.min(WIDE_STEPS) } else { steps };
+    first.into_iter().chain(std::iter::repeat_with(|| generator.step())).take(most).collect()
 }
 
 struct Generator {
     random: SmallRng,
     /// The virtual time since the start, if every step is executed.
     now: Duration,
+    /// Whether there are very many lanes.
+    wide: bool,
 }
 
 impl Generator {
     fn step(&mut self) -> Step {
+        if self.wide && self.happens(0.3) {
+            return self.wide_step();
+        }
         match self.random.random_range(0..1000) {
             0..140 => Step::Enqueue(self.job()),
             140..200 => self.schedule(),
@@ -272,6 +288,27 @@ impl Generator {
         }
     }
 
+    fn wide_step(&mut self) -> Step {
+        match self.random.random_range(0..12) {
+            0..8 => Step::Claim {
+                worker: self.pick(WORKERS),
+                queues: self.maybe(0.5, |g| g.some_of(&*wide::QUEUES)),
+                types: self.maybe(0.5, |g| g.some_of(&*wide::TYPES)),
+                limit: self.pick([1, 7, 100]),
+            },
+            8 => Step::EnqueueWide(self.random.random_range(1..100)),
+            9 => Step::PauseQueue(wide::QUEUES[self.random.random_range(0..5)]),
+            10 => Step::ResumeQueue(wide::QUEUES[self.random.random_range(0..5)]),
+            _ => Step::Promote(SWEEP),
+        }
+    }
+
+    /// Few or most of the names, some of them twice.
+    fn some_of(&mut self, names: &[&'static str]) -> Vec<&'static str> {
+        let count = self.pick([1, 5, names.len()]);
+        (0..count).map(|_| names[self.random.random_range(0..names.len())]).collect()
+    }
+
     fn outcome(&mut self) -> OutcomeSpec {
         match self.random.random_range(0..100) {
             0..45 => OutcomeSpec::Complete(self.maybe(0.5, |g| g.pick(RESULTS))),
@@ -414,5 +451,11 @@ mod tests {
         assert_eq!(generate(7, 300), generate(7, 300));
         assert_ne!(generate(7, 300), generate(8, 300));
         assert_eq!(generate(7, 300)[..100], generate(7, 100));
+    }
+
+    #[test]
+    fn some_seeds_begin_with_very_many_lanes() {
+        let wide = |seed| matches!(generate(seed, 300)[..], [Step::EnqueueWide(WIDE_JOBS), ..]);
+        assert_eq!((0..40).filter(|seed| wide(*seed)).count(), 5);
     }
 }

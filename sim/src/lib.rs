@@ -34,6 +34,7 @@
 //! |---|---|
 //! | `step` | steps as data |
 //! | `generate` | sequences from seeds |
+//! | `wide` | jobs over very many lanes, with which some sequences begin |
 //! | `stores` | the stores that are compared |
 //! | `executor`, `convert`, `schedule_spec` | executes steps as calls of a store |
 //! | `observe` | answers in a comparable form |
@@ -51,6 +52,7 @@ mod schedule_spec;
 pub mod shrink;
 pub mod step;
 pub mod stores;
+mod wide;
 
 pub use compare::{Difference, compare};
 pub use generate::generate;

@@ -17,6 +17,8 @@ pub enum Step {
     Enqueue(JobSpec),
     /// Enqueues several jobs in one call.
     EnqueueMany(Vec<JobSpec>),
+    /// Enqueues this many jobs over very many lanes, in one call.
+    EnqueueWide(usize),
     /// Releases a held job.
     ReleaseHeld(JobRef),
     /// Cancels a job or asks its lease owner to stop.
@@ -316,6 +318,7 @@ impl Step {
                 }
                 all
             }
+            Self::EnqueueWide(jobs) if *jobs > 1 => vec![Self::EnqueueWide(jobs / 2), Self::EnqueueWide(jobs - 1)],
             Self::FinishAttempts(items) => fewer(items).map(Self::FinishAttempts).collect(),
             Self::ExtendLeases(tokens) => fewer(tokens).map(Self::ExtendLeases).collect(),
             Self::AppendLogs(token, lines) => fewer(lines).map(|lines| Self::AppendLogs(*token, lines)).collect(),

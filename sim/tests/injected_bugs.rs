@@ -7,7 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use orchestrix_conformance::Harness;
 use orchestrix_core::Timestamp;
-use orchestrix_sim::{Failure, Step, StoreFactory, check, stores::Memory};
+use orchestrix_sim::{Failure, STEPS, Step, StoreFactory, check, compare, generate, stores::Memory};
 
 use crate::faulty_store::{Bug, FaultyStore};
 
@@ -56,6 +56,26 @@ async fn a_wrong_crash_loop_count_is_found() {
     let Failure { steps, .. } = find(Bug::CrashLoop).await;
     assert!(steps.len() < 12, "{steps:?}");
     assert!(steps.iter().any(|step| matches!(step, Step::ReapLeases(..))), "{steps:?}");
+}
+
+#[tokio::test]
+async fn jobs_in_the_wrong_order_are_found() {
+    let Failure { steps, difference } = find(Bug::ClaimOrder).await;
+    assert!(matches!(&steps[..], [.., Step::Claim { .. }]), "{steps:?}");
+    assert!(difference.to_string().contains("out of order"), "{difference}");
+}
+
+#[tokio::test]
+async fn jobs_hidden_behind_many_lanes_are_found() {
+    let stores: [Box<dyn StoreFactory>; 2] = [Box::new(Memory), Box::new(FaultyMemory(Bug::FewLanes))];
+    // Not shrunk, because every run of so many jobs takes long.
+    let wide = (0..20).map(|seed| generate(seed, STEPS)).filter(|steps| matches!(steps[0], Step::EnqueueWide(_)));
+    for steps in wide {
+        if let Some(difference) = compare(&stores, &steps).await {
+            return assert!(difference.question.contains("queues: None"), "{difference}");
+        }
+    }
+    panic!("hidden jobs were not found in 20 seeds");
 }
 
 #[tokio::test]

@@ -18,6 +18,10 @@ pub(crate) enum Bug {
     Pause,
     /// `reap_leases` allows one loss too many.
     CrashLoop,
+    /// `claim_jobs` returns the right jobs in reverse order.
+    ClaimOrder,
+    /// `claim_jobs` reads few lanes if the request names all queues.
+    FewLanes,
 }
 
 pub(crate) struct FaultyStore {
@@ -62,12 +66,25 @@ forward! {
 
 forward! {
     LeaseStore:
-    claim_jobs(request: &ClaimRequest) -> Result<Vec<ClaimedJob>>;
     extend_leases(tokens: &[LeaseToken]) -> Result<Vec<LeaseStatus>>;
     finish_attempts(items: Vec<OutcomeReport>) -> Result<Vec<Result<JobState, FinishError>>>;
     record_progress(token: LeaseToken, update: ProgressUpdate) -> Result<()>;
     append_logs(token: LeaseToken, lines: Vec<LogLine>) -> Result<()>;
-    {}
+    {
+        async fn claim_jobs(&self, request: &ClaimRequest) -> Result<Vec<ClaimedJob>> {
+            let mut request = request.clone();
+            if self.bug == Bug::FewLanes && request.queues == Queues::All {
+                let lanes = self.store.claimable_lanes(1_000).await?;
+                let names: std::collections::BTreeSet<Queue> = lanes.into_iter().map(|(queue, _)| queue).collect();
+                request.queues = Queues::Named(names.into_iter().collect());
+            }
+            let mut claimed = self.store.claim_jobs(&request).await?;
+            if self.bug == Bug::ClaimOrder {
+                claimed.reverse();
+            }
+            Ok(claimed)
+        }
+    }
 }
 
 forward! {

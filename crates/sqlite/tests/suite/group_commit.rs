@@ -5,7 +5,8 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use orchestrix_core::JobState;
+use orchestrix_core::{JobId, JobState, NewJob, Priority};
+use orchestrix_store::{ClaimRequest, prelude::*};
 
 use crate::{
     consistency,
@@ -84,4 +85,18 @@ async fn a_write_is_visible_to_other_connections_once_it_returns() {
         }
     };
     run_concurrently((0..4).map(call)).await;
+}
+
+#[tokio::test]
+async fn a_claim_returns_jobs_of_earlier_operations_of_its_transaction_in_order() {
+    let folder = Folder::new();
+    let store = open(&folder.file()).await;
+    let with_priority = |kind: &str, value| NewJob { priority: Priority::new(value).unwrap(), ..job(kind) };
+    let low = enqueue(&store, with_priority("a", -1)).await;
+    let lock = WriteLock::new(&folder.file());
+    // Both operations queue up behind the lock, in this order, and share a transaction.
+    let request = ClaimRequest::any(worker("w"), 10);
+    let (urgent, claimed, ()) = tokio::join!(biased; enqueue(&store, with_priority("b", 1)), store.claim_jobs(&request), async { lock.release() });
+    let claimed: Vec<JobId> = claimed.unwrap().iter().map(|claimed| claimed.token.job).collect();
+    assert_eq!(claimed, [urgent, low]);
 }

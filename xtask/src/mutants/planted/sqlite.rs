@@ -71,6 +71,72 @@ pub(super) const MUTANTS: &[Mutant] = &[
         packages: SQLITE,
     },
     Mutant {
+        name: "sqlite-lane-not-lowered",
+        bug: "a job that precedes all others of its lane does not move the lane forward",
+        edits: &[edit(
+            "crates/sqlite/queries/lower_lane.sql",
+            "WHERE (?3, ?4, ?5) < (rank, eligible_at, lane.id)",
+            "WHERE (?3, ?4, ?5) < (-9999, eligible_at, lane.id)",
+        )],
+        packages: SQLITE,
+    },
+    Mutant {
+        name: "sqlite-lane-not-written-after-promotion",
+        bug: "only new jobs enter a lane, so a job that becomes claimable later is hidden",
+        edits: &[edit(
+            "crates/sqlite/src/session.rs",
+            "if to == JobState::Pending {",
+            "if to == JobState::Pending && from.is_none() {",
+        )],
+        packages: SQLITE,
+    },
+    Mutant {
+        name: "sqlite-lane-raised-too-far",
+        bug: "a lane gets the key of the last job that a claim read, so the jobs before it are claimed late",
+        edits: &[edit(
+            "crates/sqlite/src/select.rs",
+            "Some(job) => Some(Some(job.key)),",
+            "Some(_) => Some(Some(self.last_read)),",
+        )],
+        packages: SQLITE,
+    },
+    Mutant {
+        name: "sqlite-lane-of-expired-jobs-deleted",
+        bug: "a claim that met expired jobs forgets a lane that still holds others",
+        edits: &[edit(
+            "crates/sqlite/src/select.rs",
+            "_ if self.has_expired => None,",
+            "_ if self.has_expired => Some(None),",
+        )],
+        packages: SQLITE,
+    },
+    Mutant {
+        name: "sqlite-lanes-cut-off",
+        bug: "a claim reads a limited number of lanes, so many lanes hide jobs",
+        edits: &[edit(
+            "crates/sqlite/src/select.rs",
+            "self.exhausted = read < limit;",
+            "self.exhausted = read < limit || limit == MAX_PAGE;",
+        )],
+        packages: SQLITE,
+    },
+    Mutant {
+        name: "sqlite-lane-ignores-pause",
+        bug: "a job that enters a new lane of a paused queue is claimed",
+        edits: &[edit(
+            "crates/sqlite/queries/lower_lane.sql",
+            "EXISTS (SELECT 1 FROM queue WHERE name = ?1 AND paused)",
+            "0",
+        )],
+        packages: SQLITE,
+    },
+    Mutant {
+        name: "sqlite-lanes-of-a-transaction-not-seen",
+        bug: "a claim does not see the lanes of earlier operations of its transaction, and returns jobs out of order",
+        edits: &[edit("crates/sqlite/src/claim.rs", "        self.write_earlier_lanes()?;\n", "")],
+        packages: SQLITE,
+    },
+    Mutant {
         name: "sqlite-idempotency-checked-in-memory",
         bug: "idempotency keys are remembered by the process, not by the file",
         edits: &[
