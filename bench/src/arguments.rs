@@ -1,11 +1,15 @@
 //! Command-line arguments.
 
 use anyhow::{Context, Result, bail, ensure};
+use orchestrix_store::ClaimRequest;
 
-use crate::{admin, backend::Backend, figure::Figure, live};
+use crate::{admin, backend::Backend, bloat, figure::Figure, live};
 
 pub(crate) const HELP: &str = "\
 cargo xtask bench store postgres|sqlite [--quick] [--only NAME,…] [--rounds N] [--strict]
+cargo xtask bench width postgres|sqlite [--quick] [--batch N] [--only NAME,…] [--rounds N] [--strict]
+cargo xtask bench dependencies postgres|sqlite [--quick] [--only NAME,…] [--rounds N] [--strict]
+cargo xtask bench bloat postgres        [--quick] [--minutes N] [--rate N] [--snapshot] [--strict]
 cargo xtask bench worker postgres|sqlite [--quick] [--only NAME,…] [--rounds N] [--strict]
 cargo xtask bench coordinator           [--quick] [--only NAME,…] [--rounds N] [--strict]
 cargo xtask bench schedules             [--quick] [--only NAME,…] [--rounds N] [--strict]
@@ -15,12 +19,19 @@ cargo xtask bench live                  [--quick] [--on postgres|sqlite] [--seco
 
     --quick       a tenth of every count: shows that everything works, says little about speed
     --only NAMES  store: single, bulk, drain, finished, pending, xmin (postgres), memory, latency;
+                  width: lanes-100, lanes-1000, lanes-10000, lanes-100000, queues-10000, types-10000, tenants-10000,
+                  named-types, named-queues, foreign, paused;
+                  dependencies: chain, fan-out;
                   worker: run, start, footprint;
                   coordinator: promotion, punctuality, idle, reaping;
                   schedules: load, burst;
                   http: health, post, get, keys, overload, growth, waits
     --rounds N    how often each figure and its limit are measured, alternating (default 3);
                   admin: how often each page is requested (default 20)
+    --batch N     width: jobs per claim (default 1,000 on PostgreSQL, 100 on SQLite)
+    --minutes N, --rate N
+                  bloat: how long jobs flow, and how many per second (default 10 and 20,000)
+    --snapshot    bloat: keep a REPEATABLE READ transaction open, and show how fast the tables grow
     --finished N, --pending N
                   admin: the number of jobs (default 10,000,000 and 1,000,000)
     --plans DIR   admin: write the query plans behind each page to files in DIR
@@ -36,7 +47,7 @@ cargo xtask bench live                  [--quick] [--on postgres|sqlite] [--seco
 pub(crate) struct Scale(usize);
 
 impl Scale {
-    const FULL: Self = Self(1);
+    pub(crate) const FULL: Self = Self(1);
     const QUICK: Self = Self(10);
 
     /// Scales down a count of the full run.
@@ -55,6 +66,10 @@ impl Scale {
 pub(crate) enum Subject {
     /// A store.
     Store(Backend),
+    /// A store with many queues, types or tenants.
+    Width(Backend),
+    /// Dependencies between jobs on a store.
+    Dependencies(Backend),
     /// A worker on a store.
     Worker(Backend),
     /// Coordinators on PostgreSQL.
@@ -69,7 +84,9 @@ impl Subject {
     /// The backend that it runs on.
     pub(crate) const fn backend(self) -> Backend {
         match self {
-            Self::Store(backend) | Self::Worker(backend) => backend,
+            Self::Store(backend) | Self::Width(backend) | Self::Dependencies(backend) | Self::Worker(backend) => {
+                backend
+            }
             Self::Coordinator | Self::Schedules | Self::Http => Backend::Postgres,
         }
     }
@@ -78,6 +95,8 @@ impl Subject {
     pub(crate) fn figures(self) -> Vec<Figure> {
         match self {
             Self::Store(backend) => backend.figures(),
+            Self::Width(_) => Figure::width(),
+            Self::Dependencies(_) => Figure::DEPENDENCIES.to_vec(),
             Self::Worker(_) => Figure::WORKER.to_vec(),
             Self::Coordinator => Figure::COORDINATOR.to_vec(),
             Self::Schedules => Figure::SCHEDULES.to_vec(),
@@ -93,6 +112,8 @@ pub(crate) struct Request {
     pub(crate) figures: Vec<Figure>,
     pub(crate) rounds: usize,
     pub(crate) scale: Scale,
+    /// Jobs per claim in a drain of `width`.
+    pub(crate) batch: usize,
     pub(crate) strict: bool,
 }
 
@@ -102,6 +123,8 @@ pub(crate) enum Command {
     Help,
     /// Measures lists and details over millions of jobs.
     Admin(admin::Request),
+    /// Measures the size of tables under a steady flow of jobs.
+    Bloat(bloat::Request),
     /// Measures live updates.
     Live(live::Request),
     Measure(Request),
@@ -131,10 +154,17 @@ impl Command {
             _ => {}
         }
         match (first.as_deref(), arguments.next().as_deref()) {
-            (Some("store"), Some("postgres")) => measure(Subject::Store(Backend::Postgres), arguments),
-            (Some("store"), Some("sqlite")) => measure(Subject::Store(Backend::Sqlite), arguments),
-            (Some("worker"), Some("postgres")) => measure(Subject::Worker(Backend::Postgres), arguments),
-            (Some("worker"), Some("sqlite")) => measure(Subject::Worker(Backend::Sqlite), arguments),
+            (Some(subject @ ("store" | "width" | "dependencies" | "worker")), Some(on @ ("postgres" | "sqlite"))) => {
+                let backend = if on == "sqlite" { Backend::Sqlite } else { Backend::Postgres };
+                let subject = match subject {
+                    "width" => Subject::Width,
+                    "dependencies" => Subject::Dependencies,
+                    "worker" => Subject::Worker,
+                    _ => Subject::Store,
+                };
+                measure(subject(backend), arguments)
+            }
+            (Some("bloat"), Some("postgres")) => bloat::Request::parse(arguments).map(Self::Bloat),
             (Some(alone @ ("drain-alone" | "work-alone")), Some(url)) => {
                 let jobs = arguments.next().with_context(|| format!("{alone} needs a number of jobs"))?.parse()?;
                 let url = url.into();
@@ -148,7 +178,14 @@ impl Command {
 
 impl Request {
     fn parse(subject: Subject, mut arguments: impl Iterator<Item = String>) -> Result<Self> {
-        let mut request = Self { subject, figures: subject.figures(), rounds: 3, scale: Scale::FULL, strict: false };
+        let mut request = Self {
+            subject,
+            figures: subject.figures(),
+            rounds: 3,
+            scale: Scale::FULL,
+            batch: subject.backend().batch(),
+            strict: false,
+        };
         while let Some(argument) = arguments.next() {
             match argument.as_str() {
                 "--quick" => request.scale = Scale::QUICK,
@@ -163,6 +200,11 @@ impl Request {
                             figure.name()
                         );
                     }
+                }
+                "--batch" if matches!(subject, Subject::Width(_)) => {
+                    request.batch = arguments.next().context("--batch needs a number")?.parse().context("--batch")?;
+                    let most = ClaimRequest::MAX_LIMIT;
+                    ensure!((1..=most).contains(&request.batch), "--batch must be from 1 to {most}");
                 }
                 "--rounds" => {
                     request.rounds =
@@ -179,6 +221,7 @@ impl Request {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::width::Width;
 
     fn parse(line: &str) -> Result<Command> {
         Command::parse(line.split_whitespace().map(str::to_owned))
@@ -212,6 +255,28 @@ mod tests {
         };
         assert_eq!(request.figures, [Figure::Idle, Figure::Reaping]);
         assert!(!request.scale.is_full());
+    }
+
+    #[test]
+    fn width_runs_on_both_stores_with_any_batch_size() {
+        let Ok(Command::Measure(request)) = parse("width sqlite --only lanes-100,paused --batch 7") else {
+            panic!("not a run");
+        };
+        assert_eq!(request.subject, Subject::Width(Backend::Sqlite));
+        assert_eq!(request.figures, [Figure::Width(Width::Lanes100), Figure::Width(Width::Paused)]);
+        assert_eq!(request.batch, 7);
+        let Ok(Command::Measure(request)) = parse("width postgres") else { panic!("not a run") };
+        assert_eq!((request.figures.len(), request.batch), (Width::ALL.len(), 1_000));
+    }
+
+    #[test]
+    fn bloat_takes_a_time_and_a_rate() {
+        let Ok(Command::Bloat(request)) = parse("bloat postgres --minutes 2 --rate 500 --snapshot") else {
+            panic!("not a run");
+        };
+        assert_eq!((request.seconds, request.rate, request.snapshot), (120, 500, true));
+        let Ok(Command::Bloat(request)) = parse("bloat postgres --quick") else { panic!("not a run") };
+        assert_eq!((request.seconds, request.rate, request.snapshot), (60, 2_000, false));
     }
 
     #[test]
@@ -261,6 +326,17 @@ mod tests {
             "live --rate 0",
             "live --seconds",
             "worker --only drain",
+            "width",
+            "width postgres --only drain",
+            "width postgres --batch 0",
+            "width postgres --batch 10001",
+            "store postgres --batch 100",
+            "dependencies --only chain",
+            "dependencies sqlite --only lanes-100",
+            "bloat sqlite",
+            "bloat postgres --minutes 0",
+            "bloat postgres --rate",
+            "bloat postgres --rounds 3",
             "worker mysql",
         ] {
             assert!(parse(line).is_err(), "{line}");

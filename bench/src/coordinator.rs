@@ -21,7 +21,7 @@ use tokio::{sync::mpsc, task::JoinSet, time::sleep};
 use crate::{
     arguments::{Request, Scale},
     backend::{self, Backend},
-    drain::{CLAIMERS, drain, warm},
+    drain::{CLAIMERS, complete_jobs, drain, warm},
     figure::{Figure, Target},
     jobs::{fill, job},
     measure::{Database, DatabaseHost},
@@ -251,11 +251,7 @@ async fn drain_during<T>(
                 if claimed.is_empty() {
                     break;
                 }
-                let items =
-                    claimed.iter().map(|job| OutcomeReport { token: job.token, outcome: Outcome::DONE }).collect();
-                for answer in store.finish_attempts(items).await? {
-                    answer?;
-                }
+                complete_jobs(&store, &claimed).await?;
                 done.fetch_add(claimed.len(), Ordering::Relaxed);
             }
             anyhow::Ok(())

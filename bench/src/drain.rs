@@ -9,8 +9,8 @@ use std::{
 };
 
 use anyhow::{Result, ensure};
-use orchestrix_core::WorkerName;
-use orchestrix_store::{ClaimRequest, Outcome, OutcomeReport, Store};
+use orchestrix_core::{JobId, Priority, WorkerName};
+use orchestrix_store::{ClaimRequest, ClaimedJob, Outcome, OutcomeReport, Store};
 
 /// Concurrent claimers.
 pub(crate) const CLAIMERS: usize = 4;
@@ -50,13 +50,13 @@ impl JobBudget {
 /// Drains batch by batch.
 pub(crate) trait Claimer: Send + 'static {
     /// Claims and completes up to `batch` jobs; returns their number.
-    fn work(&self, batch: usize) -> impl Future<Output = Result<usize>> + Send;
+    fn work(&mut self, batch: usize) -> impl Future<Output = Result<usize>> + Send;
 }
 
 /// Drains exactly `jobs` with all claimers, and returns the claimers.
 pub(crate) async fn drain_all<C: Claimer>(claimers: Vec<C>, batch: usize, jobs: usize) -> Result<Vec<C>> {
     let budget = JobBudget::new(jobs);
-    let tasks = claimers.into_iter().map(|claimer| {
+    let tasks = claimers.into_iter().map(|mut claimer| {
         let budget = budget.clone();
         tokio::spawn(async move {
             let mut found = Instant::now();
@@ -83,29 +83,53 @@ pub(crate) async fn drain_all<C: Claimer>(claimers: Vec<C>, batch: usize, jobs: 
     Ok(claimers)
 }
 
+/// Completes claimed jobs.
+pub(crate) async fn complete_jobs(store: &Arc<dyn Store>, claimed: &[ClaimedJob]) -> Result<()> {
+    let items = claimed.iter().map(|job| OutcomeReport { token: job.token, outcome: Outcome::DONE }).collect();
+    for answer in store.finish_attempts(items).await? {
+        answer?;
+    }
+    Ok(())
+}
+
 /// A claimer of the store.
 struct StoreClaimer {
     store: Arc<dyn Store>,
-    worker: WorkerName,
+    request: ClaimRequest,
+    claimed: Vec<JobId>,
 }
 
 impl Claimer for StoreClaimer {
-    async fn work(&self, batch: usize) -> Result<usize> {
-        let claimed = self.store.claim_jobs(&ClaimRequest::any(self.worker.clone(), batch)).await?;
+    async fn work(&mut self, batch: usize) -> Result<usize> {
+        self.request.limit = batch;
+        let claimed = self.store.claim_jobs(&self.request).await?;
         if claimed.is_empty() {
             return Ok(0);
         }
-        let items = claimed.iter().map(|job| OutcomeReport { token: job.token, outcome: Outcome::DONE }).collect();
-        for answer in self.store.finish_attempts(items).await? {
-            answer?;
-        }
+        // Only jobs that must not be claimed have another priority.
+        ensure!(
+            claimed.iter().all(|job| job.priority == Priority::default()),
+            "a claim returned a job of a type that it does not name, or of a paused queue"
+        );
+        complete_jobs(&self.store, &claimed).await?;
+        self.claimed.extend(claimed.iter().map(ClaimedJob::id));
         Ok(claimed.len())
     }
 }
 
-/// Claims and completes `jobs` jobs through the store, with four claimers.
+/// Claims and completes `jobs` jobs of any kind through the store, with four claimers.
 pub(crate) async fn drain(store: &Arc<dyn Store>, batch: usize, jobs: usize) -> Result<u64> {
-    let claimer = |n| StoreClaimer { store: Arc::clone(store), worker: WorkerName::trusted(&format!("bench-{n}")) };
-    drain_all((0..CLAIMERS).map(claimer).collect(), batch, jobs).await?;
-    Ok(jobs as u64)
+    let request = ClaimRequest::any(WorkerName::trusted("bench"), batch);
+    Ok(drain_matching(store, &request, jobs).await?.len() as u64)
+}
+
+/// Claims and completes `jobs` jobs that `request` names; returns the ids of the claimed jobs.
+pub(crate) async fn drain_matching(store: &Arc<dyn Store>, request: &ClaimRequest, jobs: usize) -> Result<Vec<JobId>> {
+    let claimer = |n| {
+        let worker = WorkerName::trusted(&format!("{}-{n}", request.worker.as_str()));
+        let request = ClaimRequest { worker, ..request.clone() };
+        StoreClaimer { store: Arc::clone(store), request, claimed: Vec::new() }
+    };
+    let claimers = drain_all((0..CLAIMERS).map(claimer).collect(), request.limit, jobs).await?;
+    Ok(claimers.into_iter().flat_map(|claimer| claimer.claimed).collect())
 }

@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use anyhow::{Result, anyhow};
 
-use crate::{backend::Backend, http};
+use crate::{backend::Backend, http, width::Width};
 
 /// A measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +33,9 @@ pub(crate) enum Figure {
     Overload,
     Growth,
     Waits,
+    Width(Width),
+    Chain,
+    FanOut,
 }
 
 /// The target of a figure.
@@ -42,6 +45,8 @@ pub(crate) enum Target {
     Ratio(f64),
     /// A maximum number of bytes.
     Bytes(u64),
+    /// A minimum in this unit.
+    Least(f64, &'static str),
     /// A maximum in this unit.
     Most(f64, &'static str),
     /// None: for information.
@@ -65,6 +70,14 @@ impl Figure {
     /// Figures of the HTTP server.
     pub(crate) const HTTP: [Self; 7] =
         [Self::Health, Self::Post, Self::Get, Self::Keys, Self::Overload, Self::Growth, Self::Waits];
+
+    /// Figures of dependencies.
+    pub(crate) const DEPENDENCIES: [Self; 2] = [Self::Chain, Self::FanOut];
+
+    /// Figures of a store with many lanes.
+    pub(crate) fn width() -> Vec<Self> {
+        Width::ALL.map(Self::Width).to_vec()
+    }
 
     pub(crate) const fn name(self) -> &'static str {
         match self {
@@ -92,6 +105,9 @@ impl Figure {
             Self::Overload => "overload",
             Self::Growth => "growth",
             Self::Waits => "waits",
+            Self::Width(width) => width.name(),
+            Self::Chain => "chain",
+            Self::FanOut => "fan-out",
         }
     }
 
@@ -117,6 +133,9 @@ impl Figure {
             (Self::Growth, _) => Target::Most(10.0, "% from the median"),
             (Self::Waits, _) => Target::Bytes(200 * 1024 * 1024),
             (Self::Footprint, _) => Target::Bytes(60 * 1024 * 1024),
+            (Self::Width(width), _) => Target::Ratio(width.target()),
+            (Self::Chain, _) => Target::Least(2_000.0, "levels/s"),
+            (Self::FanOut, _) => Target::Most(50.0, "ms"),
             (Self::Latency | Self::Idle | Self::Reaping | Self::Start | Self::Health, _) => Target::None,
         }
     }
@@ -130,7 +149,7 @@ impl Figure {
             )
             | (Self::Latency, Backend::Sqlite) => 1,
             (Self::Latency, Backend::Postgres) | (Self::Punctuality, _) => 2,
-            (Self::Reaping | Self::Burst, _) => rounds,
+            (Self::Reaping | Self::Burst | Self::Chain | Self::FanOut, _) => rounds,
             (Self::Keys, _) => 4 * rounds,
             (Self::Overload, _) => http::overload_steps(rounds),
             _ => 2 * rounds,
@@ -144,7 +163,7 @@ impl FromStr for Figure {
     fn from_str(text: &str) -> Result<Self> {
         let all = || {
             let others = Self::COORDINATOR.into_iter().chain(Self::WORKER).chain(Self::SCHEDULES).chain(Self::HTTP);
-            Self::STORE.into_iter().chain(others)
+            Self::STORE.into_iter().chain(others).chain(Self::width()).chain(Self::DEPENDENCIES)
         };
         all().find(|figure| figure.name() == text).ok_or_else(|| {
             let names = all().map(Self::name).collect::<Vec<_>>().join(", ");
@@ -158,6 +177,7 @@ impl fmt::Display for Target {
         match self {
             Self::Ratio(ratio) => write!(f, ">= {ratio:.2}"),
             Self::Bytes(bytes) => write!(f, "< {} MB", bytes / 1024 / 1024),
+            Self::Least(least, what) => write!(f, ">= {least} {what}"),
             Self::Most(most, what) => write!(f, "<= {most} {what}"),
             Self::None => f.write_str("-"),
         }

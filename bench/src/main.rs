@@ -6,7 +6,10 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | `single`, `bulk`, `drain`, `backlog`, `memory`, `latency` | figures of a store |
+//! | `single`, `bulk`, `drain`, `drain_scenarios`, `memory`, `latency` | figures of a store |
+//! | `width` | drains of many queues, types and tenants |
+//! | `dependencies` | how soon dependents follow their parents |
+//! | `bloat` | the size of tables under a steady flow |
 //! | `worker` | figures of the worker runtime |
 //! | `schedules` | the cost of schedules for the leader |
 //! | `coordinator` | speed, punctuality and cost of a coordinator |
@@ -19,14 +22,17 @@
 mod admin;
 mod arguments;
 mod backend;
+mod bloat;
 mod bulk;
 mod coordinator;
+mod dependencies;
 mod drain;
 mod drain_scenarios;
 mod figure;
 mod http;
 mod jobs;
 mod latency;
+mod layout;
 mod live;
 mod measure;
 mod memory;
@@ -37,6 +43,7 @@ mod sample;
 mod schedules;
 mod single;
 mod sqlite;
+mod width;
 mod worker;
 
 use std::process::ExitCode;
@@ -80,6 +87,7 @@ async fn run() -> Result<ExitCode> {
             return live::run(server.as_ref(), &request).await;
         }
         Command::Admin(request) => return admin::run(&server().await?, &request).await,
+        Command::Bloat(request) => return bloat::run(&server().await?, &request).await,
         Command::Measure(request) => {
             let report = match request.subject.backend() {
                 Backend::Postgres => measure_all(&server().await?, &request).await?,

@@ -30,6 +30,16 @@ pub(crate) trait Workload {
 
     /// Does the timed part of the work; returns the number of jobs.
     async fn run(&self, session: &mut Self::Session) -> Result<u64>;
+
+    /// Checks what the session did, after the clock has stopped. The default checks nothing.
+    fn check_session(&self, _session: &Self::Session) -> Result<()> {
+        Ok(())
+    }
+
+    /// Checks what the work left in the database, after the counters were read. The default checks nothing.
+    async fn check_database(&self, _url: &str) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// The database of one measurement.

@@ -27,9 +27,10 @@ impl Row {
         let result = match target {
             Target::Ratio(ratio) if value >= ratio => "pass",
             Target::Bytes(bytes) if value < bytes as f64 => "pass",
+            Target::Least(least, _) if value >= least => "pass",
             Target::Most(most, _) if value <= most => "pass",
             Target::None => "-",
-            Target::Ratio(_) | Target::Bytes(_) | Target::Most(..) => "MISS",
+            Target::Ratio(_) | Target::Bytes(_) | Target::Least(..) | Target::Most(..) => "MISS",
         };
         Self { target: target.to_string(), result, ..Self::default() }
     }
@@ -85,43 +86,71 @@ impl<'a> Report<'a> {
     }
 }
 
+impl Report<'_> {
+    /// The titles of the columns. Figures that are no rate of jobs have no counters per job.
+    fn head(&self) -> Vec<&'static str> {
+        let (written, transactions, _) = counters(self.request.subject.backend());
+        let (measured, beside) = match self.request.subject {
+            Subject::Http => ("measured, requests/s", "beside"),
+            Subject::Coordinator | Subject::Dependencies(_) => ("measured", "without"),
+            Subject::Width(_) => ("ours, jobs/s", "one lane, jobs/s"),
+            Subject::Store(_) | Subject::Worker(_) | Subject::Schedules => ("ours, jobs/s", "limit, jobs/s"),
+        };
+        let mut head = vec!["figure", measured, beside, "ratio", "target", "result"];
+        if self.has_counters() {
+            head.extend([written, transactions]);
+        }
+        head
+    }
+
+    const fn has_counters(&self) -> bool {
+        !matches!(self.request.subject, Subject::Coordinator | Subject::Dependencies(_))
+    }
+}
+
 impl fmt::Display for Report<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (written, transactions, source) = counters(self.request.subject.backend());
-        let store = !matches!(self.request.subject, Subject::Coordinator);
-        let head = if self.request.subject == Subject::Http {
-            ["figure", "measured, requests/s", "beside", "ratio", "target", "result", written, transactions]
-        } else if store {
-            ["figure", "ours, jobs/s", "limit, jobs/s", "ratio", "target", "result", written, transactions]
-        } else {
-            ["figure", "measured", "without", "ratio", "target", "result", written, transactions]
-        };
-        // The coordinator has no per-job counters.
-        let columns = if store { head.len() } else { head.len() - 2 };
-        let lines: Vec<[&str; 8]> = std::iter::once(head).chain(self.rows.iter().map(Row::cells)).collect();
-        let widths: [usize; 8] = std::array::from_fn(|i| lines.iter().map(|line| line[i].len()).max().unwrap_or(0));
-        for line in &lines {
-            let cells: Vec<String> =
-                line.iter().zip(widths).take(columns).map(|(cell, width)| format!("{cell:width$}")).collect();
-            writeln!(f, "{}", cells.join("  ").trim_end())?;
-        }
+        let head = self.head();
+        let columns = head.len();
+        let rows = self.rows.iter().map(|row| row.cells()[..columns].to_vec());
+        write_aligned(f, &std::iter::once(head).chain(rows).collect::<Vec<_>>())?;
         writeln!(f)?;
-        let rounds = self.request.rounds;
-        if store {
-            writeln!(
-                f,
-                "Medians of {rounds} rounds (lowest-highest), each figure in turns with its limit. The last two columns: ours / limit;"
-            )?;
-            writeln!(f, "{source} See bench/README.md.")?;
-        } else {
-            writeln!(
+        let (rounds, batch) = (self.request.rounds, self.request.batch);
+        let (.., source) = counters(self.request.subject.backend());
+        match self.request.subject {
+            Subject::Coordinator => writeln!(
                 f,
                 "Promotion and reaping: medians of {rounds} rounds (lowest-highest); the others once. See bench/README.md."
-            )?;
+            )?,
+            Subject::Dependencies(_) => {
+                writeln!(f, "Medians of {rounds} rounds (lowest-highest). See bench/README.md.")?;
+            }
+            Subject::Width(_) => writeln!(
+                f,
+                "Medians of {rounds} rounds (lowest-highest), each figure in turns with a drain of one lane, {batch} jobs per claim.\n\
+                 The last two columns: ours / one lane; {source} See bench/README.md."
+            )?,
+            _ => writeln!(
+                f,
+                "Medians of {rounds} rounds (lowest-highest), each figure in turns with its limit. The last two columns: ours / limit;\n\
+                 {source} See bench/README.md."
+            )?,
         }
         if !self.request.scale.is_full() {
             writeln!(f, "A quick run, a tenth of every count: good to see that it works, not to judge by.")?;
         }
         Ok(())
     }
+}
+
+/// Writes lines of as many cells each, in aligned columns.
+pub(crate) fn write_aligned(f: &mut fmt::Formatter<'_>, lines: &[Vec<impl AsRef<str>>]) -> fmt::Result {
+    let width = |column: usize| lines.iter().map(|line| line[column].as_ref().chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..lines.first().map_or(0, Vec::len)).map(width).collect();
+    for line in lines {
+        let cells = line.iter().zip(&widths).map(|(cell, &width)| format!("{:width$}", cell.as_ref()));
+        let cells: Vec<String> = cells.collect();
+        writeln!(f, "{}", cells.join("  ").trim_end())?;
+    }
+    Ok(())
 }

@@ -13,7 +13,7 @@ use orchestrix_core::{
     Timestamp,
     schedule::{Cadence, NewSchedule, ScheduleName},
 };
-use orchestrix_store::{PageRequest, Store};
+use orchestrix_store::Store;
 use tokio::task::JoinSet;
 
 use crate::{
@@ -21,7 +21,7 @@ use crate::{
     backend::{self, Backend},
     coordinator::{cpu_time, service, sleep_until, started, wait_for_sweep},
     figure::Figure,
-    jobs::job,
+    jobs::{job, unfinished},
     measure::DatabaseHost as _,
     postgres::Server,
     progress::Progress,
@@ -67,10 +67,6 @@ async fn create_schedules(store: &Arc<dyn Store>, count: usize, cron: impl Fn(us
     Ok(())
 }
 
-async fn jobs(store: &Arc<dyn Store>) -> Result<u64> {
-    Ok(store.queue_depths(&PageRequest::first(1_000)).await?.items.iter().flat_map(|queue| queue.counts.values()).sum())
-}
-
 /// Measures the leader's CPU time while some of very many schedules become due.
 pub(crate) async fn load(server: &Server, request: &Request, progress: &Progress) -> Result<Row> {
     let (name, scale) = (Figure::Load.name(), request.scale);
@@ -88,7 +84,7 @@ pub(crate) async fn load(server: &Server, request: &Request, progress: &Progress
     progress.step(format!("{name}, observing"));
     let coordinator = started(&store).await?;
     tokio::time::sleep(SETTLING).await;
-    let (clock, before) = (Instant::now(), jobs(&store).await?);
+    let (clock, before) = (Instant::now(), unfinished(&store).await?);
     let (cpu, backends) = (cpu_time("self")?, server.cpu_time(&database).await?);
     tokio::time::sleep(OBSERVED).await;
     let seconds = clock.elapsed().as_secs_f64();
@@ -97,7 +93,7 @@ pub(crate) async fn load(server: &Server, request: &Request, progress: &Progress
     let status = service(&coordinator, "fire_schedules");
     ensure!(status.failures == 0, "firing failed {} times", status.failures);
     // Any 60 seconds contain the start of one minute.
-    let fired = jobs(&store).await? - before;
+    let fired = unfinished(&store).await? - before;
     ensure!(fired >= per_minute as u64, "{fired} of {per_minute} schedules were fired");
     coordinator.shutdown().await;
     server.drop_database(database).await?;
@@ -125,7 +121,7 @@ pub(crate) async fn burst(server: &Server, request: &Request, progress: &Progres
         let before = service(&coordinator, "fire_schedules");
         sleep_until(due).await;
         let fired = wait_for_sweep(&coordinator, "fire_schedules", &before, count, due).await?;
-        let found = jobs(&store).await.context("cannot count the jobs")?;
+        let found = unfinished(&store).await.context("cannot count the jobs")?;
         ensure!(found == count as u64, "{found} jobs for {count} schedules");
         coordinator.shutdown().await;
         server.drop_database(database).await?;

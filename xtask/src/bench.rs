@@ -12,6 +12,9 @@ const BENCH_POSTGRES: &str = "ORCHESTRIX_BENCH_POSTGRES";
 /// Checkpoints happen when the benchmark requests them, not at random in one of two compared measurements.
 const SETTINGS: [(&str, &str); 3] = [("max_wal_size", "16GB"), ("min_wal_size", "2GB"), ("checkpoint_timeout", "1h")];
 
+/// A long flow has checkpoints, as in use, but not one every few seconds.
+const FLOW_SETTINGS: [(&str, &str); 1] = [("max_wal_size", "4GB")];
+
 /// The plans of statements are read from the server's log, so it is one file.
 const LOG: [(&str, &str); 4] =
     [("logging_collector", "on"), ("log_rotation_age", "0"), ("log_rotation_size", "0"), ("log_line_prefix", "")];
@@ -23,7 +26,7 @@ pub(crate) fn run(arguments: Vec<String>) -> Result<()> {
             // wrk sends requests to the release build of the command.
             tools::ensure_wrk()?;
             Step::cargo("build the server", "build --release -p orchestrix-cli").run()?;
-            on_postgres(arguments, &[])
+            on_postgres(arguments, &SETTINGS)
         }
         // Server and worker are the release build of the command.
         ["live", .., "--on", "sqlite"] | ["live", "--on", "sqlite", ..] => {
@@ -32,22 +35,26 @@ pub(crate) fn run(arguments: Vec<String>) -> Result<()> {
         }
         ["live", ..] => {
             Step::cargo("build the server", "build --release -p orchestrix-cli").run()?;
-            on_postgres(arguments, &[])
+            on_postgres(arguments, &SETTINGS)
         }
-        ["admin", ..] => on_postgres(arguments, &LOG),
-        ["store" | "worker", "postgres", ..] | ["coordinator" | "schedules", ..] => on_postgres(arguments, &[]),
-        ["store" | "worker", "sqlite", ..] => on_sqlite(arguments),
+        ["admin", ..] => on_postgres(arguments, &[&SETTINGS[..], &LOG].concat()),
+        ["bloat", "postgres", ..] => on_postgres(arguments, &FLOW_SETTINGS),
+        ["store" | "width" | "dependencies" | "worker", "postgres", ..] | ["coordinator" | "schedules", ..] => {
+            on_postgres(arguments, &SETTINGS)
+        }
+        ["store" | "width" | "dependencies" | "worker", "sqlite", ..] => on_sqlite(arguments),
         _ => bail!(
-            "usage: cargo xtask bench store|worker postgres|sqlite [ARGUMENTS], \
+            "usage: cargo xtask bench store|width|dependencies|worker postgres|sqlite [ARGUMENTS], \
+             cargo xtask bench bloat postgres [ARGUMENTS], \
              or cargo xtask bench coordinator|schedules|http|admin|live [ARGUMENTS]"
         ),
     }
 }
 
-fn on_postgres(arguments: Vec<String>, more: &[(&str, &str)]) -> Result<()> {
+fn on_postgres(arguments: Vec<String>, settings: &[(&str, &str)]) -> Result<()> {
     // Build before the server starts, so that the machine is idle during the measurement.
     build()?;
-    let server = tools::start_postgres_with(Durability::Durable, &[&SETTINGS, more].concat())?;
+    let server = tools::start_postgres_with(Durability::Durable, settings)?;
     bench(arguments).env(BENCH_POSTGRES, server.base_url()).run()
 }
 

@@ -28,6 +28,19 @@ cargo xtask bench store sqlite [ARGUMENTS]
     Measures a store in a release build: PostgreSQL on a private server with PostgreSQL's durable defaults, SQLite in
     files under the target directory. ARGUMENTS are passed to the benchmark.
 
+cargo xtask bench width postgres [ARGUMENTS]
+cargo xtask bench width sqlite [ARGUMENTS]
+    Measures drains of many queues, types and tenants, and past many jobs that the worker cannot claim, each compared
+    with a drain of one lane.
+
+cargo xtask bench dependencies postgres [ARGUMENTS]
+cargo xtask bench dependencies sqlite [ARGUMENTS]
+    Measures how fast a cancelled job cancels a chain of dependents, and how soon a parent unblocks many children.
+
+cargo xtask bench bloat postgres [ARGUMENTS]
+    Measures the size of the tables that hold unfinished work, under a steady flow of jobs for minutes. With --snapshot
+    a transaction stays open meanwhile, so that vacuum can remove nothing.
+
 cargo xtask bench worker postgres [ARGUMENTS]
 cargo xtask bench worker sqlite [ARGUMENTS]
     Measures the worker runtime on a store: jobs per second compared with the store alone, the latency from enqueue to

@@ -3,7 +3,7 @@
 use std::{fmt, time::Duration};
 
 use super::{Request, request::PageTiming};
-use crate::sample::thousands;
+use crate::{report::write_aligned, sample::thousands};
 
 /// The target for the median of each page.
 const TARGET: Duration = Duration::from_millis(50);
@@ -77,12 +77,8 @@ fn millis(duration: Duration) -> f64 {
 impl fmt::Display for Table<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let head = ["page", "p50, ms", "worst, ms", "result", "bytes", "items"].map(str::to_owned);
-        let lines: Vec<[String; 6]> = std::iter::once(head).chain(self.timing.iter().map(PageTiming::cells)).collect();
-        let widths: [usize; 6] = std::array::from_fn(|i| lines.iter().map(|line| line[i].len()).max().unwrap_or(0));
-        for line in &lines {
-            let cells: Vec<String> = line.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
-            writeln!(f, "{}", cells.join("  ").trim_end())?;
-        }
+        let rows = self.timing.iter().map(|timing| timing.cells().to_vec());
+        write_aligned(f, &std::iter::once(head.to_vec()).chain(rows).collect::<Vec<_>>())?;
         let Request { finished, pending, rounds, .. } = self.request;
         writeln!(
             f,

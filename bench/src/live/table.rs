@@ -6,7 +6,7 @@ use super::{
     Request,
     ledger::{EventLedger, SubscriberKind},
 };
-use crate::{progress::Progress, sample::thousands};
+use crate::{progress::Progress, report::write_aligned, sample::thousands};
 
 /// The target for p99 latencies in milliseconds, and for the memory of many connections.
 const LATENCY_TARGET: f64 = 500.0;
@@ -119,12 +119,8 @@ fn spread(sorted: &[f64]) -> String {
 impl fmt::Display for Table<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let head = ["what", "measured", "target", "result"];
-        let lines: Vec<[&str; 4]> = std::iter::once(head).chain(self.lines.iter().map(TableRow::cells)).collect();
-        let widths: [usize; 4] = std::array::from_fn(|i| lines.iter().map(|line| line[i].len()).max().unwrap_or(0));
-        for line in &lines {
-            let cells: Vec<String> = line.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
-            writeln!(f, "{}", cells.join("  ").trim_end())?;
-        }
+        let rows = self.lines.iter().map(|line| line.cells().to_vec());
+        write_aligned(f, &std::iter::once(head.to_vec()).chain(rows).collect::<Vec<_>>())?;
         let Request { seconds, rate, .. } = self.request;
         writeln!(
             f,

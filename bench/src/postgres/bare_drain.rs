@@ -47,7 +47,7 @@ impl BareClaimer {
 }
 
 impl Claimer for BareClaimer {
-    async fn work(&self, batch: usize) -> Result<usize> {
+    async fn work(&mut self, batch: usize) -> Result<usize> {
         let secret = Uuid::now_v7();
         let rows = self.client.query(&self.claim, &[&"default", &(batch as i64), &secret]).await?;
         let mut ids: Vec<Uuid> = rows.iter().map(|row| row.get(0)).collect();

@@ -14,7 +14,7 @@ pub(crate) use self::server::{Server, connect};
 use crate::{
     arguments::Request,
     backend::Backend,
-    bulk, coordinator, drain_scenarios,
+    bulk, coordinator, dependencies, drain_scenarios,
     figure::Figure,
     http, latency,
     measure::{Comparison, Database, DatabaseHost, Workload},
@@ -22,7 +22,7 @@ use crate::{
     progress::Progress,
     report::Row,
     sample::Sample,
-    schedules, single, worker,
+    schedules, single, width, worker,
 };
 
 impl DatabaseHost for Server {
@@ -54,8 +54,10 @@ impl DatabaseHost for Server {
         let took = clock.elapsed();
         let wal = self.wal_bytes().await? - wal;
         ensure!(jobs > 0, "no job was done");
+        side.check_session(&session)?;
         drop(session);
         let transactions = (self.commits(&database).await? - opened).saturating_sub(opening);
+        side.check_database(&database.url).await?;
         self.drop(&database).await?;
         Ok(Sample::new(jobs, took, wal, transactions, warmed + jobs))
     }
@@ -94,6 +96,9 @@ impl DatabaseHost for Server {
             Figure::Growth => http::growth(self, request, progress).await?,
             Figure::Waits => http::waits(self, request, progress).await?,
             Figure::Footprint => worker::footprint(self, scale, progress).await?,
+            Figure::Width(width) => width::compare(width, &comparison, request).await?,
+            Figure::Chain => dependencies::chain(self, request, progress).await?,
+            Figure::FanOut => return dependencies::fan_out(self, request, progress).await,
         }])
     }
 }

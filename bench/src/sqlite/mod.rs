@@ -12,7 +12,7 @@ pub(crate) use self::files::Files;
 use crate::{
     arguments::Request,
     backend::Backend,
-    bulk, drain_scenarios,
+    bulk, dependencies, drain_scenarios,
     figure::Figure,
     latency,
     measure::{Comparison, Database, DatabaseHost, Workload},
@@ -20,7 +20,7 @@ use crate::{
     progress::Progress,
     report::Row,
     sample::Sample,
-    single, worker,
+    single, width, worker,
 };
 
 impl DatabaseHost for Files {
@@ -49,7 +49,10 @@ impl DatabaseHost for Files {
         let took = clock.elapsed();
         let (written, commits) = (files::written()? - written, self.commits(&database)? - commits);
         ensure!(jobs > 0, "no job was done");
+        side.check_session(&session)?;
         drop(session);
+        self.wait_until_closed(&database).await?;
+        side.check_database(&database.url).await?;
         self.wait_until_closed(&database).await?;
         self.drop(&database);
         Ok(Sample::new(jobs, took, written, commits.into(), jobs))
@@ -86,6 +89,9 @@ impl DatabaseHost for Files {
             Figure::Run => comparison.compare(&worker::ours(scale), &worker::limit(on, scale)).await?,
             Figure::Start => worker::start(self, scale, progress).await?,
             Figure::Footprint => worker::footprint(self, scale, progress).await?,
+            Figure::Width(width) => width::compare(width, &comparison, request).await?,
+            Figure::Chain => dependencies::chain(self, request, progress).await?,
+            Figure::FanOut => return dependencies::fan_out(self, request, progress).await,
         }])
     }
 }
