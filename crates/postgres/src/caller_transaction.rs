@@ -22,7 +22,7 @@ use tokio_postgres::types::{ToSql, Type};
 
 use crate::{
     PostgresOptions, PostgresStore,
-    claim_cursors::ClaimPosition,
+    claim_cursors::ClaimKey,
     effects::Effects,
     enqueue::{KEY_RACES, enqueue_call, keys_contended},
     error::store_error,
@@ -123,7 +123,7 @@ impl PostgresStore {
                     savepoint.release().await?;
                     let pending = |job: &&Enqueued| job.state == JobState::Pending && !job.duplicate;
                     for (job, _) in jobs.iter().zip(&enqueued).filter(|(_, enqueued)| pending(enqueued)) {
-                        let position = ClaimPosition::before(-job.priority.get(), now);
+                        let position = ClaimKey::before(-job.priority.get(), now);
                         self.claim_cursors().add_uncommitted(&job.queue, &job.job_type, position);
                     }
                     return Ok(enqueued);

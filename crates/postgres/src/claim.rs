@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 use crate::{
     PostgresStore,
-    claim_cursors::{ClaimPosition, Scan},
+    claim_cursors::{ClaimKey, Scan},
     finish::finish_attempts,
     row::{count, duration, priority},
     statement::{
@@ -85,7 +85,7 @@ pub(crate) async fn claim_jobs(store: &PostgresStore, request: &ClaimRequest) ->
 
 /// What one round of a claim reads.
 struct Round<'a> {
-    starts: &'a [ClaimPosition],
+    starts: &'a [ClaimKey],
     /// Batches per scan.
     depth: i64,
     /// Jobs wanted.
@@ -98,7 +98,7 @@ struct Round<'a> {
 #[derive(Default)]
 struct RoundEnd {
     /// Where the next round starts, if there are more batches.
-    next: Option<ClaimPosition>,
+    next: Option<ClaimKey>,
     /// The jobs that were locked. Nearly always all of them were leased.
     locked: usize,
     /// Batches were skipped because another claim has locked them.
@@ -153,9 +153,9 @@ impl ScanPlan {
         self.queues.is_some() || self.job_types.is_some()
     }
 
-    fn starts(&self, store: &PostgresStore) -> Vec<ClaimPosition> {
+    fn starts(&self, store: &PostgresStore) -> Vec<ClaimKey> {
         match self.is_filtered() {
-            true => vec![ClaimPosition::HEAD; self.scans.len()],
+            true => vec![ClaimKey::HEAD; self.scans.len()],
             false => store.claim_cursors().starts(&self.scans, Instant::now()),
         }
     }
@@ -196,19 +196,19 @@ impl ScanPlan {
     fn move_cursors(
         &self,
         store: &PostgresStore,
-        starts: &[ClaimPosition],
+        starts: &[ClaimKey],
         claimed: &[ClaimedJob],
-        end: Option<ClaimPosition>,
+        end: Option<ClaimKey>,
         took: Duration,
     ) {
         if self.is_filtered() {
             return;
         }
-        let mut ends: HashMap<Scan, ClaimPosition> = HashMap::new();
+        let mut ends: HashMap<Scan, ClaimKey> = HashMap::new();
         if end.is_none() {
             // In order, so that the last job of a scan wins.
             for job in claimed {
-                let position = ClaimPosition::before(-job.priority.get(), job.eligible_at);
+                let position = ClaimKey::before(-job.priority.get(), job.eligible_at);
                 ends.insert(self.scan_of(&job.queue, &job.job_type), position);
             }
         }
@@ -288,7 +288,7 @@ fn read_end(store: &PostgresStore, row: &Row) -> RoundEnd {
         .claim_cursors()
         .note_fill(row.get(column!(CLAIM_JOBS_OF_ANY, batches)), row.get(column!(CLAIM_JOBS_OF_ANY, listed)));
     let rank: Option<i16> = row.get(column!(CLAIM_JOBS_OF_ANY, next_rank));
-    let next = rank.map(|rank| ClaimPosition {
+    let next = rank.map(|rank| ClaimKey {
         rank,
         eligible_at: row.get(column!(CLAIM_JOBS_OF_ANY, next_at)),
         id: row.get(column!(CLAIM_JOBS_OF_ANY, next_id)),

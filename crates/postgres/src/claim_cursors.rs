@@ -31,13 +31,13 @@ const FIRST_FILL: f64 = 8.0;
 
 /// A position in the order of claims.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct ClaimPosition {
+pub(crate) struct ClaimKey {
     pub(crate) rank: i16,
     pub(crate) eligible_at: Timestamp,
     pub(crate) id: Uuid,
 }
 
-impl ClaimPosition {
+impl ClaimKey {
     /// Before every job.
     pub(crate) const HEAD: Self = Self { rank: i16::MIN, eligible_at: Timestamp::UNIX_EPOCH, id: Uuid::nil() };
 
@@ -61,7 +61,7 @@ pub(crate) struct ClaimHint {
     job_type: JobType,
     rank: i16,
     /// `None` for a new job: it is eligible from the commit on, so it follows every claimed job of its rank.
-    position: Option<ClaimPosition>,
+    position: Option<ClaimKey>,
 }
 
 impl ClaimHint {
@@ -71,7 +71,7 @@ impl ClaimHint {
     }
 
     /// A job that is claimable at `position`.
-    pub(crate) fn claimable(queue: Queue, job_type: JobType, position: ClaimPosition) -> Self {
+    pub(crate) fn claimable(queue: Queue, job_type: JobType, position: ClaimKey) -> Self {
         Self { queue, job_type, rank: position.rank, position: Some(position) }
     }
 
@@ -95,7 +95,7 @@ impl ClaimHint {
 
 #[derive(Debug, Clone, Copy)]
 struct Cursor {
-    position: ClaimPosition,
+    position: ClaimKey,
     /// When the last scan from the head began, and how long it took.
     head_scan: (Instant, Duration),
     used_at: Instant,
@@ -106,7 +106,7 @@ impl Cursor {
         match hint.position {
             Some(position) => self.position = self.position.min(position),
             None if hint.rank < self.position.rank => {
-                self.position = ClaimPosition::before(hint.rank, Timestamp::UNIX_EPOCH);
+                self.position = ClaimKey::before(hint.rank, Timestamp::UNIX_EPOCH);
             }
             None => {}
         }
@@ -121,7 +121,7 @@ pub(crate) struct ClaimCursors(Mutex<Inner>);
 struct Inner {
     cursors: HashMap<Scan, Cursor>,
     /// The positions of jobs in callers' transactions that may not have committed yet.
-    uncommitted: BTreeMap<(Queue, JobType), ClaimPosition>,
+    uncommitted: BTreeMap<(Queue, JobType), ClaimKey>,
     /// How many jobs a ready batch listed, on average over the last claims.
     fill: f64,
 }
@@ -139,7 +139,7 @@ impl ClaimCursors {
     }
 
     /// Where each scan starts: at its cursor, or at the head if that is due.
-    pub(crate) fn starts(&self, scans: &[Scan], now: Instant) -> Vec<ClaimPosition> {
+    pub(crate) fn starts(&self, scans: &[Scan], now: Instant) -> Vec<ClaimKey> {
         let mut inner = self.lock();
         if inner.cursors.len() + scans.len() > MAX_CURSORS {
             inner.cursors.retain(|_, cursor| now.duration_since(cursor.used_at) < IDLE);
@@ -156,10 +156,10 @@ impl ClaimCursors {
             } else if inner.cursors.len() < MAX_CURSORS {
                 // The duration of a first scan is unknown: until it returns, the next one is due after `MAX_STALE`.
                 let cursor =
-                    Cursor { position: ClaimPosition::HEAD, head_scan: (now, MAX_STALE / HEAD_SHARE), used_at: now };
+                    Cursor { position: ClaimKey::HEAD, head_scan: (now, MAX_STALE / HEAD_SHARE), used_at: now };
                 inner.cursors.insert(scan.clone(), cursor);
             }
-            ClaimPosition::HEAD
+            ClaimKey::HEAD
         };
         scans.iter().map(start).collect()
     }
@@ -169,10 +169,10 @@ impl ClaimCursors {
     ///
     /// Concurrent claims start at the same position and take different batches. Each may leave jobs at its end, so the
     /// cursor moves to the first of their ends.
-    pub(crate) fn claimed_up_to(&self, scan: &Scan, start: ClaimPosition, end: Option<ClaimPosition>, took: Duration) {
+    pub(crate) fn claimed_up_to(&self, scan: &Scan, start: ClaimKey, end: Option<ClaimKey>, took: Duration) {
         let mut inner = self.lock();
         let Some(cursor) = inner.cursors.get_mut(scan) else { return };
-        if start == ClaimPosition::HEAD {
+        if start == ClaimKey::HEAD {
             cursor.head_scan.1 = took;
             cursor.position = end.unwrap_or(cursor.position);
         } else if let Some(end) = end {
@@ -197,7 +197,7 @@ impl ClaimCursors {
     }
 
     /// Notes a job that a caller's transaction makes claimable at `position` if it commits.
-    pub(crate) fn add_uncommitted(&self, queue: &Queue, job_type: &JobType, position: ClaimPosition) {
+    pub(crate) fn add_uncommitted(&self, queue: &Queue, job_type: &JobType, position: ClaimKey) {
         let mut inner = self.lock();
         let full = inner.uncommitted.len() >= MAX_CURSORS;
         let lane = (queue.clone(), job_type.clone());
@@ -246,25 +246,25 @@ impl ClaimCursors {
 mod tests {
     use super::*;
 
-    fn at(rank: i16, second: i64) -> ClaimPosition {
-        ClaimPosition::before(rank, Timestamp::from_second(second).unwrap())
+    fn at(rank: i16, second: i64) -> ClaimKey {
+        ClaimKey::before(rank, Timestamp::from_second(second).unwrap())
     }
 
     fn scan(queue: Option<&str>, job_type: Option<&str>) -> Scan {
         Scan { queue: queue.map(Queue::trusted), job_type: job_type.map(JobType::trusted) }
     }
 
-    fn start(cursors: &ClaimCursors, scan: &Scan, now: Instant) -> ClaimPosition {
+    fn start(cursors: &ClaimCursors, scan: &Scan, now: Instant) -> ClaimKey {
         cursors.starts(std::slice::from_ref(scan), now)[0]
     }
 
     #[test]
     fn a_scan_starts_at_its_cursor_until_a_scan_from_the_head_is_due() {
         let (cursors, any, now) = (ClaimCursors::default(), scan(None, None), Instant::now());
-        assert_eq!(start(&cursors, &any, now), ClaimPosition::HEAD);
-        cursors.claimed_up_to(&any, ClaimPosition::HEAD, Some(at(0, 10)), Duration::from_millis(2));
+        assert_eq!(start(&cursors, &any, now), ClaimKey::HEAD);
+        cursors.claimed_up_to(&any, ClaimKey::HEAD, Some(at(0, 10)), Duration::from_millis(2));
         assert_eq!(start(&cursors, &any, now + Duration::from_millis(39)), at(0, 10));
-        assert_eq!(start(&cursors, &any, now + Duration::from_millis(40)), ClaimPosition::HEAD);
+        assert_eq!(start(&cursors, &any, now + Duration::from_millis(40)), ClaimKey::HEAD);
         assert_eq!(start(&cursors, &any, now + Duration::from_millis(41)), at(0, 10), "another claim scans the head");
     }
 
@@ -272,9 +272,9 @@ mod tests {
     fn a_slow_scan_from_the_head_is_repeated_after_the_longest_time() {
         let (cursors, any, now) = (ClaimCursors::default(), scan(None, None), Instant::now());
         start(&cursors, &any, now);
-        cursors.claimed_up_to(&any, ClaimPosition::HEAD, Some(at(0, 10)), Duration::from_secs(5));
+        cursors.claimed_up_to(&any, ClaimKey::HEAD, Some(at(0, 10)), Duration::from_secs(5));
         assert_eq!(start(&cursors, &any, now + MAX_STALE - Duration::from_millis(1)), at(0, 10));
-        assert_eq!(start(&cursors, &any, now + MAX_STALE), ClaimPosition::HEAD);
+        assert_eq!(start(&cursors, &any, now + MAX_STALE), ClaimKey::HEAD);
     }
 
     #[test]
@@ -284,7 +284,7 @@ mod tests {
         let others = [scan(None, Some("u")), scan(Some("r"), None), scan(Some("q"), Some("u"))];
         for scan in finds.iter().chain(&others) {
             start(&cursors, scan, now);
-            cursors.claimed_up_to(scan, ClaimPosition::HEAD, Some(at(0, 10)), Duration::from_secs(1));
+            cursors.claimed_up_to(scan, ClaimKey::HEAD, Some(at(0, 10)), Duration::from_secs(1));
         }
         cursors.apply(&[ClaimHint::claimable(Queue::trusted("q"), JobType::trusted("t"), at(0, 5))]);
         assert!(finds.iter().all(|scan| start(&cursors, scan, now) == at(0, 5)));
@@ -301,7 +301,7 @@ mod tests {
         let (cursors, any, now) = (ClaimCursors::default(), scan(None, None), Instant::now());
         start(&cursors, &any, now);
         let end = |start, end| cursors.claimed_up_to(&any, start, Some(end), Duration::from_secs(1));
-        end(ClaimPosition::HEAD, at(0, 10));
+        end(ClaimKey::HEAD, at(0, 10));
         end(at(0, 10), at(0, 30));
         assert_eq!(start(&cursors, &any, now), at(0, 30));
         end(at(0, 10), at(0, 20));
@@ -316,7 +316,7 @@ mod tests {
     fn an_uncommitted_job_moves_cursors_once_its_commit_is_confirmed() {
         let (cursors, any, now) = (ClaimCursors::default(), scan(None, None), Instant::now());
         start(&cursors, &any, now);
-        cursors.claimed_up_to(&any, ClaimPosition::HEAD, Some(at(0, 10)), Duration::from_secs(1));
+        cursors.claimed_up_to(&any, ClaimKey::HEAD, Some(at(0, 10)), Duration::from_secs(1));
         cursors.add_uncommitted(&Queue::trusted("q"), &JobType::trusted("t"), at(0, 3));
         assert_eq!(start(&cursors, &any, now), at(0, 10));
         cursors.confirm_uncommitted(&Queue::trusted("r"));

@@ -11,7 +11,7 @@ use orchestrix_store::{CommitEffects, Enqueued, Fence, wakeup::WakeupSender};
 
 use crate::{
     PostgresStore,
-    claim_cursors::{ClaimCursors, ClaimHint, ClaimPosition},
+    claim_cursors::{ClaimCursors, ClaimHint, ClaimKey},
     database::Database,
     wakeup::Notifier,
 };
@@ -47,7 +47,7 @@ impl Effects {
     }
 
     /// Notes that a job entered `state`, or stands at another position in the order of claims.
-    pub(crate) fn job_moved(&mut self, state: JobState, queue: Queue, job_type: JobType, position: ClaimPosition) {
+    pub(crate) fn job_moved(&mut self, state: JobState, queue: Queue, job_type: JobType, position: ClaimKey) {
         self.commit.state_entered(&queue, state);
         if state == JobState::Pending {
             self.add_hint(ClaimHint::claimable(queue, job_type, position));

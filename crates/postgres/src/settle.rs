@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::{
     PostgresStore,
-    claim_cursors::ClaimPosition,
+    claim_cursors::ClaimKey,
     effects::Effects,
     fenced_tx::FencedTx,
     job_columns::millis,
@@ -207,7 +207,7 @@ fn read(row: &Row, effects: &mut Effects) -> Result<SettledJob> {
 
 /// Notes that a job moved to `state`. Its lane and position are columns of `row`.
 pub(crate) fn note_moved(state: JobState, row: &Row, effects: &mut Effects) {
-    let position = ClaimPosition::before(row.get("rank"), row.get("eligible_at"));
+    let position = ClaimKey::before(row.get("rank"), row.get("eligible_at"));
     effects.job_moved(state, Queue::trusted(row.get("queue")), JobType::trusted(row.get("job_type")), position);
 }
 

@@ -17,6 +17,7 @@ mod operations;
 mod plans;
 mod pooling;
 mod races;
+mod ready;
 mod regressions;
 mod schedule_faults;
 mod schedules;

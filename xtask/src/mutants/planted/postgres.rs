@@ -136,11 +136,43 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "postgres-cursor-never-rescanned",
-        bug: "jobs that land behind a lane's cursor are never found",
+        bug: "jobs that land behind a claim's cursor are never found",
         edits: &[edit(
-            "crates/postgres/src/lanes.rs",
-            "cursor.head_scan.is_none_or(|(at, took)| now.duration_since(at) >= (took * HEAD_SHARE).min(MAX_STALE))",
-            "cursor.head_scan.is_none()",
+            "crates/postgres/src/claim_cursors.rs",
+            "if now.duration_since(at) < (took * HEAD_SHARE).min(MAX_STALE) {",
+            "if now.duration_since(at) < Duration::MAX {",
+        )],
+        packages: POSTGRES,
+    },
+    Mutant {
+        name: "postgres-claim-beyond-horizon",
+        bug: "a claim over several scans takes jobs although earlier ones may exist",
+        edits: &[edit("crates/postgres/queries/claim_jobs.sql", "WHERE nth = $6 ", "WHERE nth = -$6 ")],
+        packages: POSTGRES,
+    },
+    Mutant {
+        name: "postgres-ready-batch-deleted-early",
+        bug: "a claim deletes a ready batch that still lists pending jobs",
+        edits: &[edit(
+            "crates/postgres/queries/claim_jobs.sql",
+            "WHERE l.jobs = cardinality(v.ids)",
+            "WHERE l.jobs >= 1",
+        )],
+        packages: POSTGRES,
+    },
+    Mutant {
+        name: "postgres-locked-batch-hides-jobs",
+        bug: "jobs of a ready batch that another claim has locked are not claimed",
+        edits: &[edit("crates/postgres/src/claim.rs", "None if end.skipped =>", "None if end.skipped && false =>")],
+        packages: POSTGRES,
+    },
+    Mutant {
+        name: "postgres-reprioritized-job-in-no-batch",
+        bug: "a job with a new priority is in no ready batch",
+        edits: &[edit(
+            "crates/postgres/queries/reprioritize_job.sql",
+            "FROM moved WHERE state = 'pending'\n",
+            "FROM moved WHERE state = 'created'\n",
         )],
         packages: POSTGRES,
     },
