@@ -87,8 +87,10 @@ pub(super) struct Flow {
 }
 
 impl Flow {
-    pub(super) fn start(producing: &Arc<dyn Store>, working: &Arc<dyn Store>, rate: usize) -> Self {
-        let (counters, mut tasks) = (Arc::new(Counters::default()), JoinSet::new());
+    /// Starts producers and workers. `enqueued` jobs are pending already.
+    pub(super) fn start(producing: &Arc<dyn Store>, working: &Arc<dyn Store>, rate: usize, enqueued: usize) -> Self {
+        let counters = Arc::new(Counters { enqueued: AtomicU64::new(enqueued as u64), ..Counters::default() });
+        let mut tasks = JoinSet::new();
         let pacer = Arc::new(Mutex::new(Pacer::new(rate, Instant::now())));
         for _ in 0..PRODUCERS {
             tasks.spawn(produce(Arc::clone(producing), Arc::clone(&counters), Arc::clone(&pacer), rate));
@@ -134,6 +136,12 @@ impl Flow {
     }
 }
 
+/// Enqueues the jobs of one call, numbered from `from`; returns how many.
+pub(super) async fn enqueue(store: &Arc<dyn Store>, from: usize) -> Result<usize> {
+    store.enqueue_jobs((from..from + CALL).map(job).collect()).await?;
+    Ok(CALL)
+}
+
 async fn produce(store: Arc<dyn Store>, counters: Arc<Counters>, pacer: Arc<Mutex<Pacer>>, rate: usize) -> Result<()> {
     loop {
         let due = pacer.lock().await.next(Instant::now());
@@ -146,7 +154,7 @@ async fn produce(store: Arc<dyn Store>, counters: Arc<Counters>, pacer: Arc<Mute
         }
         // Counted before the call: a worker may finish a job before the call returns.
         let from = counters.enqueued.fetch_add(CALL as u64, Ordering::SeqCst) as usize;
-        store.enqueue_jobs((from..from + CALL).map(job).collect()).await?;
+        enqueue(&store, from).await?;
     }
 }
 

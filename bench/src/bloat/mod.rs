@@ -89,11 +89,15 @@ pub(crate) async fn run(server: &Server, request: &Request) -> Result<ExitCode> 
     // Producers, workers and the leader have stores of their own, as in separate processes.
     let coordinator = started(&backend::open(&database.url).await?).await?;
     let (producing, working) = (backend::open(&database.url).await?, backend::open(&database.url).await?);
-    let mut flow = Flow::start(&producing, &working, request.rate);
     progress.step("warm-up");
+    // Workers leave no row to measure, so this comes before they start.
+    let enqueued = flow::enqueue(&producing, 0).await?;
+    let mut sampler = Sampler::connect(&database.url).await?;
+    sampler.measure_rows().await?;
+    let mut flow = Flow::start(&producing, &working, request.rate, enqueued);
     flow.run_for(request.warm_up()).await?;
     let snapshot = if request.snapshot { Some(postgres::hold_snapshot(&database.url).await?) } else { None };
-    let measured = sample(&mut flow, &mut Sampler::connect(&database.url).await?, request, &progress).await?;
+    let measured = sample(&mut flow, &mut sampler, request, &progress).await?;
     progress.step("finishing the last jobs");
     flow.finish().await?;
     drop(snapshot);

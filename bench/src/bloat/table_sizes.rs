@@ -79,6 +79,15 @@ impl Sampler {
         Ok(Self { client, sizes, tables: Vec::new() })
     }
 
+    /// Measures the rows of the tables that have some, and keeps no sample.
+    pub(super) async fn measure_rows(&mut self) -> Result<()> {
+        self.sample(Duration::ZERO).await?;
+        for table in &mut self.tables {
+            table.sizes.clear();
+        }
+        Ok(())
+    }
+
     /// Adds a sample of every table.
     pub(super) async fn sample(&mut self, at: Duration) -> Result<()> {
         for row in self.client.query(&self.sizes, &[]).await? {
@@ -108,9 +117,8 @@ impl Sampler {
 
     /// The average size of some rows with their headers.
     async fn row_bytes(&self, table: &str) -> Result<Option<f64>> {
-        let sql = format!(
-            "SELECT avg(pg_column_size(some.*))::float8 FROM (SELECT * FROM orchestrix.\"{table}\" LIMIT 1000) some"
-        );
+        let rows = format!("(SELECT * FROM orchestrix.\"{table}\" LIMIT 1000)");
+        let sql = format!("SELECT avg(pg_column_size(rows.*))::float8 FROM {rows} AS rows");
         Ok(self.client.query_one(&sql, &[]).await?.get(0))
     }
 

@@ -6,6 +6,9 @@
 -- One index for each kind of claim orders the batches. An entry serves 64 jobs, where an index on the jobs themselves
 -- needs an entry per job. See docs/adr/0004.
 
+-- Waits for transactions that enqueue or claim, and lets no new one in before the end.
+LOCK TABLE orchestrix.job, orchestrix.depth_delta, orchestrix.queue IN ACCESS EXCLUSIVE MODE;
+
 CREATE TABLE orchestrix.ready (
     rank        smallint NOT NULL,
     eligible_at timestamptz NOT NULL,
@@ -39,6 +42,10 @@ GROUP BY queue, job_type, rank, eligible_at, part
 ORDER BY rank, eligible_at, 3;
 
 DROP INDEX orchestrix.job_claim;
+
+-- Jobs that are due at the same time become pending in the order of their ids, so that their batches do not overlap.
+DROP INDEX orchestrix.job_due;
+CREATE INDEX job_due ON orchestrix.job (eligible_at, id) WHERE state IN ('scheduled', 'retrying');
 
 -- A change of depth names all queues that a statement touched: one row instead of one for each queue.
 INSERT INTO orchestrix.depth AS d (queue, state, n)

@@ -7,7 +7,8 @@
 -- A scan that returns as many batches as it may read has more, so the order over all scans is known only up to its
 -- last batch. The horizon is the first of these: jobs after it are left to the next round.
 -- The start of a scan is a row comparison, so it begins there and does not walk the dead index entries before it.
--- Limits and filters are sub-selects: the server then prefers one generic plan to planning every claim.
+-- Parameters are sub-selects where their values would change the estimates: the server then prefers one generic plan to
+-- planning every claim.
 -- Returns the jobs, and one row without an id: where the next round starts, if there are more batches; how many batches
 -- and jobs were read, and how many jobs were locked; whether batches were skipped because another claim has locked them;
 -- and paused queues whose batches were found.
@@ -19,8 +20,8 @@ found AS MATERIALIZED (
     SELECT name FROM orchestrix.queue WHERE paused AND name = ANY (ARRAY(SELECT queue FROM found))
 ), visited AS MATERIALIZED (
     SELECT f.* FROM found f
-    WHERE ((SELECT $10::text[]) IS NULL OR f.queue = ANY ((SELECT $10::text[])::text[]))
-      AND ((SELECT $11::text[]) IS NULL OR f.job_type = ANY ((SELECT $11::text[])::text[]))
+    WHERE ((SELECT $10::text[]) IS NULL OR f.queue IN (SELECT unnest((SELECT $10::text[]))))
+      AND ((SELECT $11::text[]) IS NULL OR f.job_type IN (SELECT unnest((SELECT $11::text[]))))
       AND NOT EXISTS (SELECT FROM paused p WHERE p.name = f.queue)
       AND NOT EXISTS (SELECT FROM horizon h WHERE (f.rank, f.eligible_at, f.first_id) > (h.rank, h.eligible_at, h.first_id))
 ), candidate AS MATERIALIZED (

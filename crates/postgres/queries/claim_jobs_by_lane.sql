@@ -1,7 +1,7 @@
 -- The first part of a claim: ready batches of one queue and type each. Relies on ready_lane. claim_jobs.sql is the second part and explains
 -- the parameters.
 WITH scan AS MATERIALIZED (
-    SELECT s.* FROM unnest($1::text[], $2::text[], $3::int2[], $4::timestamptz[], $5::uuid[]) WITH ORDINALITY
+    SELECT s.* FROM unnest((SELECT $1::text[]), (SELECT $2::text[]), (SELECT $3::int2[]), (SELECT $4::timestamptz[]), (SELECT $5::uuid[])) WITH ORDINALITY
         AS s (queue, job_type, rank, eligible_at, id, n)
     WHERE NOT EXISTS (SELECT FROM orchestrix.queue q WHERE q.name = s.queue AND q.paused)
 ), batch AS MATERIALIZED (

@@ -1,7 +1,7 @@
 -- The first part of a claim: ready batches of any queue and type. Relies on ready_order. claim_jobs.sql is the second part and explains
 -- the parameters.
 WITH scan AS MATERIALIZED (
-    SELECT s.* FROM unnest($1::text[], $2::text[], $3::int2[], $4::timestamptz[], $5::uuid[]) WITH ORDINALITY
+    SELECT s.* FROM unnest((SELECT $1::text[]), (SELECT $2::text[]), (SELECT $3::int2[]), (SELECT $4::timestamptz[]), (SELECT $5::uuid[])) WITH ORDINALITY
         AS s (queue, job_type, rank, eligible_at, id, n)
 ), batch AS MATERIALIZED (
     SELECT s.n, b.* FROM scan s CROSS JOIN LATERAL (

@@ -3,7 +3,7 @@
 WITH due AS MATERIALIZED (
     SELECT ctid AS place, id, queue, job_type, rank, eligible_at, state FROM orchestrix.job
     WHERE state IN ('scheduled', 'retrying') AND eligible_at <= now()
-    ORDER BY eligible_at LIMIT (SELECT $1::bigint)
+    ORDER BY eligible_at, id LIMIT (SELECT $1::bigint)
     FOR NO KEY UPDATE SKIP LOCKED
 ), promoted AS (
     UPDATE orchestrix.job SET state = 'pending', updated_at = now()

@@ -1,7 +1,7 @@
 -- Adds a ready batch for pending jobs that no batch lists, of the jobs after an id. No statement of the store leaves
 -- such a job behind; one that was changed by hand would never be claimed. $1 id, $2 jobs to examine. Relies on the
 -- primary key of job and on ready_lane.
--- A batch is searched for among the four before the job. If several overlap, the job may get a second batch, which does
+-- A batch is searched for among the hundred before the job. If more overlap, the job may get a second batch, which does
 -- no harm.
 -- Returns the last id examined, and how many jobs were added; no row at the end.
 WITH examined AS MATERIALIZED (
@@ -12,7 +12,7 @@ WITH examined AS MATERIALIZED (
         SELECT FROM (
             SELECT r.ids FROM orchestrix.ready r
             WHERE r.queue = e.queue AND r.job_type = e.job_type AND r.rank = e.rank AND r.eligible_at = e.eligible_at AND r.first_id <= e.id
-            ORDER BY r.first_id DESC LIMIT 4) AS near
+            ORDER BY r.first_id DESC LIMIT 100) AS near
         WHERE e.id = ANY (near.ids))
 ), added AS (
     INSERT INTO orchestrix.ready (rank, eligible_at, first_id, queue, job_type, ids)

@@ -7,6 +7,7 @@
 
 use std::{
     collections::{BTreeSet, HashMap},
+    hash::{DefaultHasher, Hash, Hasher},
     time::{Duration, Instant},
 };
 
@@ -44,7 +45,7 @@ pub(crate) async fn claim_jobs(store: &PostgresStore, request: &ClaimRequest) ->
     if plan.scans.is_empty() {
         return Ok(Vec::new());
     }
-    let (first_starts, begun) = (plan.starts(store), Instant::now());
+    let (first_starts, begun) = (store.claim_cursors().starts(&plan.scans, Instant::now()), Instant::now());
     let mut claimed: Vec<ClaimedJob> = Vec::new();
     let (mut starts, mut shared, mut end) = (first_starts.clone(), false, RoundEnd::default());
     for round in 0..MAX_ROUNDS {
@@ -69,8 +70,8 @@ pub(crate) async fn claim_jobs(store: &PostgresStore, request: &ClaimRequest) ->
             // A locked job that was not leased had changed: jobs after it may be left before `next`.
             Some(_) if end.locked == left => {}
             Some(position) => starts.iter_mut().for_each(|start| *start = position.max(*start)),
-            // Another claim has locked some batches and may leave jobs of them.
-            None if end.skipped => (starts, shared) = (first_starts.clone(), true),
+            // Another claim has locked some batches and may leave jobs of them. Only the last round says so for certain.
+            None if end.skipped || round > 0 && !shared => (starts, shared) = (first_starts.clone(), true),
             None => break,
         }
     }
@@ -139,25 +140,16 @@ impl ScanPlan {
             all => all,
         };
         let (by_queue, by_type) = (queues.is_some(), types.is_some());
+        let filter = hash(&filter_queues, &filter_types);
         let queues: Vec<Option<Queue>> = queues.map_or(vec![None], |names| names.into_iter().map(Some).collect());
         let types: Vec<Option<JobType>> = types.map_or(vec![None], |names| names.into_iter().map(Some).collect());
         let scans = queues
             .iter()
-            .flat_map(|queue| types.iter().map(|job_type| Scan { queue: queue.clone(), job_type: job_type.clone() }))
+            .flat_map(|queue| {
+                types.iter().map(|job_type| Scan { queue: queue.clone(), job_type: job_type.clone(), filter })
+            })
             .collect();
         Self { scans, by_queue, by_type, queues: filter_queues, job_types: filter_types }
-    }
-
-    // Whether claims skip batches that a scan returns. Such scans have no cursor, which would skip them for others.
-    fn is_filtered(&self) -> bool {
-        self.queues.is_some() || self.job_types.is_some()
-    }
-
-    fn starts(&self, store: &PostgresStore) -> Vec<ClaimKey> {
-        match self.is_filtered() {
-            true => vec![ClaimKey::HEAD; self.scans.len()],
-            false => store.claim_cursors().starts(&self.scans, Instant::now()),
-        }
     }
 
     // The statement, and how `claim_jobs_shared.sql` numbers its kind of scan.
@@ -188,7 +180,8 @@ impl ScanPlan {
 
     // The scan that found a job of this queue and type.
     fn scan_of(&self, queue: &Queue, job_type: &JobType) -> Scan {
-        Scan { queue: self.by_queue.then(|| queue.clone()), job_type: self.by_type.then(|| job_type.clone()) }
+        let filter = self.scans.first().map_or(0, |scan| scan.filter);
+        Scan { queue: self.by_queue.then(|| queue.clone()), job_type: self.by_type.then(|| job_type.clone()), filter }
     }
 
     // Moves the cursor of each scan to the last job that was leased from it; or, of all scans, to where a claim ended
@@ -201,9 +194,6 @@ impl ScanPlan {
         end: Option<ClaimKey>,
         took: Duration,
     ) {
-        if self.is_filtered() {
-            return;
-        }
         let mut ends: HashMap<Scan, ClaimKey> = HashMap::new();
         if end.is_none() {
             // In order, so that the last job of a scan wins.
@@ -216,6 +206,16 @@ impl ScanPlan {
             store.claim_cursors().claimed_up_to(scan, *start, end.or_else(|| ends.get(scan).copied()), took);
         }
     }
+}
+
+// 0 without a filter.
+fn hash(queues: &Option<Vec<Queue>>, job_types: &Option<Vec<JobType>>) -> u64 {
+    if queues.is_none() && job_types.is_none() {
+        return 0;
+    }
+    let mut hasher = DefaultHasher::new();
+    (queues, job_types).hash(&mut hasher);
+    hasher.finish().max(1)
 }
 
 // Reads batches and leases jobs. Returns the jobs, in order, and where the round ended.

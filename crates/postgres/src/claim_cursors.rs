@@ -52,6 +52,9 @@ impl ClaimKey {
 pub(crate) struct Scan {
     pub(crate) queue: Option<Queue>,
     pub(crate) job_type: Option<JobType>,
+    /// A hash of the names by which the claim skips other batches; 0 if it takes all. A cursor of such a claim moves past
+    /// batches that other claims take.
+    pub(crate) filter: u64,
 }
 
 /// A job that a committed transaction made claimable: the next claim must not start beyond it.
@@ -88,8 +91,11 @@ impl ClaimHint {
     /// The scans that find the job.
     fn scans(&self) -> [Scan; 4] {
         let (queue, job_type) = (Some(&self.queue), Some(&self.job_type));
-        [(None, None), (None, job_type), (queue, None), (queue, job_type)]
-            .map(|(queue, job_type)| Scan { queue: queue.cloned(), job_type: job_type.cloned() })
+        [(None, None), (None, job_type), (queue, None), (queue, job_type)].map(|(queue, job_type)| Scan {
+            queue: queue.cloned(),
+            job_type: job_type.cloned(),
+            filter: 0,
+        })
     }
 }
 
@@ -251,7 +257,7 @@ mod tests {
     }
 
     fn scan(queue: Option<&str>, job_type: Option<&str>) -> Scan {
-        Scan { queue: queue.map(Queue::trusted), job_type: job_type.map(JobType::trusted) }
+        Scan { queue: queue.map(Queue::trusted), job_type: job_type.map(JobType::trusted), filter: 0 }
     }
 
     fn start(cursors: &ClaimCursors, scan: &Scan, now: Instant) -> ClaimKey {

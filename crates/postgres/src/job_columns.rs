@@ -113,8 +113,8 @@ impl<'a> ReadyBatches<'a> {
     fn of(columns: &Columns<'a>) -> Self {
         let lane = |i: usize| (columns.queues[i], columns.job_types[i], columns.ranks[i]);
         let mut order: Vec<usize> = (0..columns.ids.len()).collect();
-        // Most calls have one lane and are in order already.
-        if (1..order.len()).any(|i| lane(i) != lane(0)) {
+        // Most calls have one lane and are in order already. Ids are not if the clock was set back meanwhile.
+        if !columns.ids.is_sorted() || (1..order.len()).any(|i| lane(i) != lane(0)) {
             order.sort_unstable_by_key(|i| (lane(*i), columns.ids[*i]));
         }
         let mut batches = Self { ids: order.iter().map(|i| columns.ids[*i]).collect(), ..Self::default() };

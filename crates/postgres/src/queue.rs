@@ -35,10 +35,10 @@ impl QueueStore for PostgresStore {
 
     async fn resume_queue(&self, queue: &Queue) -> Result<()> {
         let mut effects = Effects::default();
-        let tx = self.database().fenced(Fence::NONE).await?;
+        let tx = self.database().fenced_transaction(Fence::NONE).await?;
         tx.query(&PAUSE_QUEUE, &[&queue.as_str(), &false]).await?;
         // The leader returns the rest.
-        unpark_batches(&tx, Some(queue), UNPARK_BATCH, &mut effects).await?;
+        unpark_batches(&tx, queue, UNPARK_BATCH, &mut effects).await?;
         tx.commit().await?;
         effects.queue_resumed(queue.clone());
         self.publish(Fence::NONE, effects).await;

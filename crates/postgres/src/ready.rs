@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::{
     PostgresStore,
-    statement::{PRUNE_READY, RESTORE_READY},
+    statement::{PRUNE_READY, REPAIR_PARKED, RESTORE_READY},
 };
 
 /// Batches or jobs that one statement examines, and the statements of one call for each.
@@ -46,13 +46,17 @@ impl Default for BatchPosition {
     }
 }
 
-/// Deletes batches without pending jobs and adds missing ones. Examines a bounded part of both tables.
+/// Deletes batches without pending jobs, adds missing ones, and returns parked ones of queues that are not paused.
+/// Examines a bounded part of the tables.
 pub(crate) async fn repair_ready(store: &PostgresStore, fence: Fence) -> Result<()> {
     let Positions { batch, job } = store.repair_progress().lock().clone();
     let batch = prune_ready(store, fence, batch).await?;
+    store.repair_progress().lock().batch = batch;
     let job = restore_ready(store, fence, job).await?;
-    *store.repair_progress().lock() = Positions { batch, job };
-    Ok(())
+    store.repair_progress().lock().job = job;
+    let tx = store.database().fenced(fence).await?;
+    tx.query(&REPAIR_PARKED, &[&STEP]).await?;
+    tx.commit().await
 }
 
 async fn prune_ready(store: &PostgresStore, fence: Fence, mut after: BatchPosition) -> Result<BatchPosition> {

@@ -204,6 +204,7 @@ statements! {
     LOCK_OPERATION = "lock_operation" (UUID);
     LOCK_OPERATION_TABLE = "lock_operation_table" ();
     LOCK_PARENTS = "lock_parents" (UUID_ARRAY, TEXT_ARRAY);
+    LOCK_RESUMING_QUEUE = "lock_resuming_queue" (TEXT);
     LOCK_SCHEDULE = "lock_schedule" (TEXT, TEXT);
     LOGS_AFTER = "logs_after" (UUID_ARRAY, INT8_ARRAY, INT8);
     NEXT_EXPIRY = "next_expiry" ();
@@ -246,6 +247,7 @@ statements! {
     REMOVE_NODE = "remove_node" (TEXT);
     REMOVE_WORKER = "remove_worker" (TEXT, TEXT);
     RENEW_TERM = "renew_term" (TEXT, INT8, INT8);
+    REPAIR_PARKED = "repair_parked" (INT8);
     REPRIORITIZE_JOB = "reprioritize_job" (UUID, INT2);
     REPRIORITIZE_JOBS = "reprioritize_jobs" (UUID_ARRAY, INT2);
     REQUEST_CANCEL = "request_cancel" (UUID);

@@ -12,8 +12,8 @@ use crate::{
     row::sweep_limit,
     settle::{Guard, GuardedTransition, JobSnapshot, note_moved, settle},
     statement::{
-        EXPIRED_JOBS, EXPIRED_LEASES, NEXT_EXPIRY, NEXT_LEASE_EXPIRY, NEXT_PROMOTION, NEXT_TIMEOUT, OVERDUE_ATTEMPTS,
-        PROMOTE_JOBS, Statement, UNPARK_BATCHES,
+        EXPIRED_JOBS, EXPIRED_LEASES, LOCK_RESUMING_QUEUE, NEXT_EXPIRY, NEXT_LEASE_EXPIRY, NEXT_PROMOTION,
+        NEXT_TIMEOUT, OVERDUE_ATTEMPTS, PROMOTE_JOBS, Statement, UNPARK_BATCHES,
     },
 };
 
@@ -23,9 +23,10 @@ pub(crate) async fn promote_jobs(store: &PostgresStore, fence: Fence, limit: usi
     let mut effects = Effects::default();
     let tx = store.database().fenced(fence).await?;
     let rows = tx.query(&PROMOTE_JOBS, &[&limit]).await?;
-    let mut count = unpark_batches(&tx, None, limit, &mut effects).await?;
+    let resuming = !tx.query(&LOCK_RESUMING_QUEUE, &[&None::<&str>]).await?.is_empty();
     let next_in = next_in(&tx, &NEXT_PROMOTION).await?;
     tx.commit().await?;
+    let mut count = if resuming { unpark_any(store, fence, limit, &mut effects).await? } else { 0 };
     for row in &rows {
         note_moved(JobState::Pending, row, &mut effects);
         count += usize::try_from(row.get::<_, i64>("promoted")).unwrap_or(0);
@@ -34,19 +35,31 @@ pub(crate) async fn promote_jobs(store: &PostgresStore, fence: Fence, limit: usi
     Ok(SweepResult { count, next_in })
 }
 
-/// Returns parked ready batches of `queue`, or of any resumed queue, to the order of claims. Returns how many.
+/// Returns parked ready batches of a resumed queue, which this transaction has locked, to the order of claims. Returns
+/// how many.
 pub(crate) async fn unpark_batches(
     tx: &FencedTx<'_>,
-    queue: Option<&Queue>,
+    queue: &Queue,
     limit: i64,
     effects: &mut Effects,
 ) -> Result<usize> {
-    let rows = tx.query(&UNPARK_BATCHES, &[&queue.map(Queue::as_str), &limit]).await?;
-    let Some(row) = rows.first() else { return Ok(0) };
-    let batches = usize::try_from(row.get::<_, i64>("batches")).unwrap_or(0);
+    let rows = tx.query(&UNPARK_BATCHES, &[&queue.as_str(), &limit]).await?;
+    let batches = rows.first().map_or(0, |row| row.get::<_, i64>("batches"));
     if batches > 0 {
-        effects.queue_resumed(Queue::trusted(row.get("queue")));
+        effects.queue_resumed(queue.clone());
     }
+    Ok(usize::try_from(batches).unwrap_or(0))
+}
+
+// Unparks batches of one resumed queue, if any.
+async fn unpark_any(store: &PostgresStore, fence: Fence, limit: i64, effects: &mut Effects) -> Result<usize> {
+    let tx = store.database().fenced_transaction(fence).await?;
+    let rows = tx.query(&LOCK_RESUMING_QUEUE, &[&None::<&str>]).await?;
+    let batches = match rows.first() {
+        Some(row) => unpark_batches(&tx, &Queue::trusted(row.get("name")), limit, effects).await?,
+        None => 0,
+    };
+    tx.commit().await?;
     Ok(batches)
 }
 

@@ -163,7 +163,11 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "postgres-locked-batch-hides-jobs",
         bug: "jobs of a ready batch that another claim has locked are not claimed",
-        edits: &[edit("crates/postgres/src/claim.rs", "None if end.skipped =>", "None if end.skipped && false =>")],
+        edits: &[edit(
+            "crates/postgres/src/claim.rs",
+            "None if end.skipped || round > 0 && !shared =>",
+            "None if end.skipped && false =>",
+        )],
         packages: POSTGRES,
     },
     Mutant {
