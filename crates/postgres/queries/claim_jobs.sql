@@ -62,6 +62,16 @@ found AS MATERIALIZED (
 ), removed AS (
     DELETE FROM orchestrix.ready
     WHERE ctid = ANY (ARRAY(SELECT ctid FROM orchestrix.ready WHERE ctid = ANY (ARRAY(SELECT place FROM emptied)) FOR UPDATE SKIP LOCKED))
+), shrunk AS MATERIALIZED (
+    -- Of the other batches, the jobs that this claim leaves.
+    SELECT v.place, ARRAY(SELECT i.id FROM unnest(v.ids) AS i (id) WHERE i.id NOT IN (SELECT id FROM taken) ORDER BY i.id) AS ids
+    FROM visited v
+    WHERE v.place IN (SELECT batch FROM picked) AND v.place NOT IN (SELECT place FROM emptied)
+), trimmed AS (
+    UPDATE orchestrix.ready AS r SET ids = s.ids
+    FROM shrunk s
+    WHERE r.ctid = s.place
+      AND r.ctid = ANY (ARRAY(SELECT ctid FROM orchestrix.ready WHERE ctid = ANY (ARRAY(SELECT place FROM shrunk)) FOR UPDATE SKIP LOCKED))
 ), counted AS (
     INSERT INTO orchestrix.depth_delta (state, queues, counts)
     SELECT s.state, array_agg(t.queue), array_agg(s.sign * t.n)

@@ -173,7 +173,7 @@ impl ScanPlan {
         let batches = (wanted as f64 / fill.max(1.0)).ceil() as usize;
         let scans = self.scans.len().max(1);
         // With several scans the jobs may be spread unevenly.
-        let depth = if scans == 1 { batches + 3 } else { 3 + 2 * batches / scans };
+        let depth = if scans == 1 { batches + 2 } else { 3 + 2 * batches / scans };
         let depth = depth.saturating_mul(1 << round).min((MAX_BATCHES / scans).max(2));
         i64::try_from(depth).unwrap_or(i64::MAX)
     }
