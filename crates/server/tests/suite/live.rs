@@ -269,10 +269,13 @@ async fn a_socket_that_does_not_answer_pings_is_closed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_socket_that_is_not_read_is_closed() {
-    let timeout = Duration::from_millis(300);
+    // Only the subscription's own timeout ends the connection within the test: the other two limits on a silent client
+    // are longer.
     let server = LiveServer::new(ServerOptions {
         max_subscriptions: 1,
-        subscription_write_timeout: timeout,
+        subscription_write_timeout: Duration::from_millis(300),
+        write_timeout: 10 * TIMEOUT,
+        ping_interval: 10 * TIMEOUT,
         ..Default::default()
     })
     .await;
@@ -320,8 +323,9 @@ async fn too_many_changes_at_once_cause_lagged_and_a_resync() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rate_limited_subscriber_still_receives_job_changes() {
     let server = LiveServer::new(ServerOptions::default()).await;
+    let start = Instant::now();
     let (mut socket, _) = server.open_socket(header::USER_AGENT, "test").unwrap();
-    // Together the requests exceed the rate limit for several seconds.
+    // The requests cost 20,101 tokens. The burst covers 10,000, and the rate limit of 2,000 a second the rest.
     block_in_place(|| {
         for _ in 0..100 {
             socket.send(Message::text(r#"{"subscribe": {"all": true}}"#)).unwrap();
@@ -331,6 +335,7 @@ async fn a_rate_limited_subscriber_still_receives_job_changes() {
     let job = server.enqueue_job().await;
     assert_eq!(next_message(&mut socket)["jobId"], *job, "before the response to the last request");
     assert_eq!(next_message(&mut socket)["event"], "error");
+    assert!(start.elapsed() >= Duration::from_secs(5), "the last request was handled after {:?}", start.elapsed());
 }
 
 #[tokio::test(flavor = "multi_thread")]
