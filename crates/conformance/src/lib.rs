@@ -67,6 +67,7 @@ mod schedules;
 mod sweeps;
 mod tenants;
 mod timeouts;
+mod turns;
 mod wakeup;
 mod width;
 mod workers;
@@ -489,6 +490,23 @@ suite! {
         a_dedicated_handle_sees_the_same_jobs,
         wakeups_reach_the_subscribers_of_both_handles,
         a_dedicated_handle_outlives_the_one_it_came_from,
+    }
+    turns {
+        a_first_job_waits_at_most_one_round_of_the_other_tenants,
+        tenants_get_equal_shares_whatever_their_backlogs,
+        a_lone_tenant_gets_everything,
+        shares_follow_weights,
+        a_new_weight_counts_from_the_next_claim,
+        small_claims_continue_the_turns_of_earlier_ones,
+        priority_goes_before_fairness,
+        the_order_within_a_tenant_is_by_time_of_eligibility,
+        splitting_jobs_over_queues_and_types_gains_nothing,
+        shares_are_of_the_queues_that_a_worker_requests,
+        a_tenant_without_jobs_saves_nothing_up,
+        jobs_that_cannot_run_take_no_turn,
+        a_retried_job_waits_behind_the_jobs_of_its_tenant,
+        settings_of_tenants_can_be_set_and_listed,
+        claims_follow_a_reference_scheduler,
     }
     wakeup {
         a_new_claimable_job_wakes_its_queue,

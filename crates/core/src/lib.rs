@@ -19,6 +19,7 @@
 //! | [`attempt`] | how one attempt ended |
 //! | [`retry`] | back-off between the attempts of a job |
 //! | [`backoff`] | back-off between retries of one call |
+//! | [`turn`] | fair shares: how tenants take turns |
 //! | [`lease`] | the token that proves ownership of a job |
 //! | [`resources`] | what a job needs of its worker |
 //! | [`schedule`] | cron expressions, intervals, time zones, and which occurrences fire when |
@@ -41,6 +42,7 @@ pub mod resources;
 pub mod retry;
 pub mod schedule;
 pub mod state;
+pub mod turn;
 
 pub use attempt::{AttemptOutcome, AttemptRecord};
 pub use backoff::Backoff;
@@ -59,6 +61,7 @@ pub use resources::Resources;
 pub use retry::RetryPolicy;
 pub use schedule::{Cadence, Cron, Misfire, NewSchedule, Overlap, ScheduleName, ZoneName, tzdb_version};
 pub use state::{Event, IllegalTransition, JobState, JobStatus, Readiness};
+pub use turn::{Turn, Turns, Weight};
 
 /// An instant. Stores keep microseconds and truncate finer digits.
 pub type Timestamp = jiff::Timestamp;

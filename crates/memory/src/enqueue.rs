@@ -8,6 +8,7 @@ use orchestrix_core::{
         Call, CallShape, KnownKey, KnownParent, Links, Parents, PlannedJob, PlannedNewJob, check_job, check_jobs,
         is_plain,
     },
+    turn::ring_position,
 };
 
 use crate::{
@@ -155,5 +156,6 @@ fn new_row(request: NewJob, id: JobId, depends_on: Vec<JobId>, now: Timestamp) -
         correlation_id: request.correlation_id,
         traceparent: request.traceparent,
     };
-    Row { job, secret: None, timeout_at: None, unmet: 0, ended: VecDeque::new() }
+    let ring = ring_position(&job.tenant);
+    Row { job, ring, secret: None, timeout_at: None, unmet: 0, ended: VecDeque::new() }
 }

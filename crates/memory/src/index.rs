@@ -13,8 +13,9 @@ use orchestrix_core::{Event, JobId, JobState, JobType, Priority, Queue, Timestam
 
 use crate::row::Row;
 
-/// The sort key of claims: highest priority, then longest eligible, then lowest id.
-pub(crate) type ClaimOrder = (Reverse<Priority>, Timestamp, JobId);
+/// The sort key of claimable jobs: highest priority, then the tenant's ring position, then longest eligible, then lowest
+/// id.
+pub(crate) type ClaimOrder = (Reverse<Priority>, i64, Timestamp, JobId);
 
 /// Jobs by a time, earliest first.
 pub(crate) type ByTime = BTreeSet<(Timestamp, JobId)>;
@@ -173,5 +174,5 @@ fn remove_typed(types: &mut BTreeMap<JobType, BTreeSet<ClaimOrder>>, job_type: &
 }
 
 fn claim_order(row: &Row) -> ClaimOrder {
-    (Reverse(row.job.priority), row.job.eligible_at, row.job.id)
+    (Reverse(row.job.priority), row.ring, row.job.eligible_at, row.job.id)
 }

@@ -35,6 +35,7 @@ mod row;
 mod schedule;
 mod settle;
 mod tables;
+mod tenant;
 mod worker;
 
 use std::{
@@ -46,7 +47,7 @@ use std::{
 use async_trait::async_trait;
 use orchestrix_core::{
     Instance, Job, JobId, JobState, JobType, KeyId, LeaseToken, NewJob, NewSchedule, NodeName, OperationId, Priority,
-    Queue, ScheduleName, Timestamp, WorkerName,
+    Queue, ScheduleName, Tenant, Timestamp, WorkerName,
 };
 
 use self::tables::Tables;
@@ -56,7 +57,7 @@ use orchestrix_store::{
     Leadership, LeaseStatus, LeaseStore, LogEntry, LogLine, NewAuditEntry, NewKey, NewOperation, NodeInfo, NodeStatus,
     Occurrence, Operation, OperationStep, OutcomeReport, Page, PageRequest, Presence, ProgressUpdate, Pruned,
     PutResult, QueueDepth, QueueStore, Result, Retention, Schedule, ScheduleStore, Store, SweepResult, SweepTimes,
-    SystemClock, TenantScope, Wakeups, WorkerInfo, WorkerStatus, WorkerStore,
+    SystemClock, TenantPatch, TenantScope, TenantSettings, TenantStore, Wakeups, WorkerInfo, WorkerStatus, WorkerStore,
     coordination::check_term,
     housekeeping::{MAX_SWEEP, check_limit},
     wakeup::WakeupSender,
@@ -246,6 +247,21 @@ impl QueueStore for MemoryStore {
 
     async fn claimable_lanes(&self, limit: usize) -> Result<Vec<(Queue, JobType)>> {
         self.with(|tables, _| tables.lanes(limit))
+    }
+}
+
+#[async_trait]
+impl TenantStore for MemoryStore {
+    async fn tenant_settings(&self, tenant: &Tenant) -> Result<TenantSettings> {
+        Ok(self.with(|tables, _| tables.tenants.settings(tenant)))
+    }
+
+    async fn set_tenant(&self, tenant: &Tenant, patch: TenantPatch) -> Result<TenantSettings> {
+        Ok(self.with(|tables, _| tables.tenants.set(tenant, patch)))
+    }
+
+    async fn list_tenants(&self, page: &PageRequest<Tenant>) -> Result<Page<(Tenant, TenantSettings), Tenant>> {
+        self.with(|tables, _| tables.tenants.page(page))
     }
 }
 

@@ -12,6 +12,8 @@ use orchestrix_store::{EndedAttempt, JobSummary};
 pub(crate) struct Row {
     /// The job. Its `attempt_log` is empty here and built from `ended` on reads.
     pub(crate) job: Job,
+    /// The position of its tenant on the ring.
+    pub(crate) ring: i64,
     /// The secret of its latest lease.
     pub(crate) secret: Option<Uuid>,
     /// When its running attempt times out.

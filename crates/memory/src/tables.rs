@@ -6,12 +6,12 @@ use std::{
 };
 
 use orchestrix_core::{
-    Event, Fingerprint, IdempotencyKey, JobId, JobIds, JobState, JobType, LeaseToken, Tenant, Timestamp,
+    Event, Fingerprint, IdempotencyKey, JobId, JobIds, JobState, JobType, LeaseToken, Tenant, Timestamp, Turns,
 };
 
 use crate::{
     audit::Audit, changes::Redriven, coordination::Coordination, index::Indexes, key::Keys, log::Logs,
-    operation::Operations, row::Row, schedule::Schedules, worker::Workers,
+    operation::Operations, row::Row, schedule::Schedules, tenant::Tenants, worker::Workers,
 };
 use orchestrix_store::{CommitEffects, Result, StoreError};
 
@@ -22,6 +22,8 @@ pub(crate) struct Tables {
     pub(crate) ids: JobIds,
     rows: BTreeMap<JobId, Row>,
     pub(crate) index: Indexes,
+    pub(crate) turns: Turns,
+    pub(crate) tenants: Tenants,
     /// The dependents of each unfinished parent.
     pub(crate) children: HashMap<JobId, Vec<JobId>>,
     pub(crate) keys: HashMap<Key, KeyOwner>,

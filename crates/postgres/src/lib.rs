@@ -55,6 +55,7 @@ mod schedule;
 mod settle;
 mod statement;
 mod sweeps;
+mod tenant;
 #[cfg(feature = "test-clock")]
 pub mod test_clock;
 mod trigger;

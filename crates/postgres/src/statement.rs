@@ -152,6 +152,7 @@ statements! {
     FIND_KEY = "find_key" (TEXT);
     FIND_OCCURRENCES = "find_occurrences" (TEXT_ARRAY, TIMESTAMPTZ_ARRAY);
     FIND_OPERATION = "find_operation" (UUID);
+    FIND_TENANT = "find_tenant" (TEXT);
     FIND_SCHEDULE = "find_schedule" (TEXT, TEXT);
     FINISH_AUDIT_ENTRY = "finish_audit_entry" (INT8, TEXT);
     FOLD_DEPTHS = "fold_depths" (INT8);
@@ -191,6 +192,7 @@ statements! {
     );
     LIST_TENANT_OPERATIONS = "list_tenant_operations" (UUID, INT8, TEXT);
     LIST_TENANT_SCHEDULES = "list_tenant_schedules" (TEXT, INT8, TEXT);
+    LIST_TENANTS = "list_tenants" (TEXT, INT8);
     LIST_WAITING_JOBS = "list_waiting_jobs" (
         UUID, INT8, TEXT_ARRAY, TEXT, TEXT, TEXT, TEXT, TEXT, TIMESTAMPTZ, TIMESTAMPTZ, INT8, UUID
     );
@@ -257,6 +259,7 @@ statements! {
     RESTORE_READY = "restore_ready" (UUID, INT8);
     RETRY_JOBS = "retry_jobs" (UUID_ARRAY);
     REVOKE_KEY = "revoke_key" (TEXT);
+    SET_TENANT = "set_tenant" (TEXT, INT4);
     SETTLE_JOBS = "settle_jobs" (
         UUID_ARRAY, INT4_ARRAY, UUID_ARRAY, TEXT_ARRAY, BOOL_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY,
         INT2_ARRAY, INT2_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY

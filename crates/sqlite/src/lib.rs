@@ -54,6 +54,7 @@ mod settle;
 mod statement;
 mod store;
 mod sweeps;
+mod tenant;
 mod trigger;
 mod worker;
 mod writer;

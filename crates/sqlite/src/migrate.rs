@@ -26,6 +26,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { version: 7, name: "presence", sql: include_str!("../migrations/0007_presence.sql") },
     Migration { version: 8, name: "revived", sql: include_str!("../migrations/0008_revived.sql") },
     Migration { version: 9, name: "lanes", sql: include_str!("../migrations/0009_lanes.sql") },
+    Migration { version: 10, name: "turns", sql: include_str!("../migrations/0010_turns.sql") },
 ];
 
 /// The newest schema version that this program supports.

@@ -69,6 +69,7 @@ statements! {
     FIND_PARENT = "find_parent";
     FIND_PAYLOAD = "find_payload";
     FIND_SCHEDULE = "find_schedule";
+    FIND_TENANT = "find_tenant";
     FINISH_AUDIT_ENTRY = "finish_audit_entry";
     FIRST_OF_LANE = "first_of_lane";
     FORGET_NODES = "forget_nodes";
@@ -100,6 +101,7 @@ statements! {
     LIST_TENANT_AUDIT_ENTRIES = "list_tenant_audit_entries";
     LIST_TENANT_OPERATIONS = "list_tenant_operations";
     LIST_TENANT_SCHEDULES = "list_tenant_schedules";
+    LIST_TENANTS = "list_tenants";
     LIST_WORKERS = "list_workers";
     LOG_BATCH_END = "log_batch_end";
     LOWER_LANE = "lower_lane";
@@ -149,6 +151,7 @@ statements! {
     RESUME_QUEUE = "resume_queue";
     RETRY_JOB = "retry_job";
     REVOKE_KEY = "revoke_key";
+    SET_TENANT = "set_tenant";
     SET_TERM = "set_term";
     SETTLE_JOB = "settle_job";
     STALE_TZDB_SCHEDULES = "stale_tzdb_schedules";

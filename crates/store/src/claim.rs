@@ -1,6 +1,10 @@
 //! Claims: what a worker requests and receives.
 
-use std::time::Duration;
+use std::{
+    collections::BTreeSet,
+    hash::{DefaultHasher, Hash, Hasher},
+    time::Duration,
+};
 
 use orchestrix_core::{
     FieldError, Invalid, JobId, JobType, Json, LeaseToken, Priority, Queue, Tenant, Timestamp, WorkerName,
@@ -47,6 +51,18 @@ impl ClaimRequest {
     /// Up to `limit` jobs of any type from any queue.
     pub fn any(worker: WorkerName, limit: usize) -> Self {
         Self { worker, queues: Queues::All, job_types: None, limit }
+    }
+
+    /// A hash of the names that the request asks for, in any order. Claims of one scope share the turns of tenants.
+    pub fn scope(&self) -> u64 {
+        let queues: Option<BTreeSet<&Queue>> = match &self.queues {
+            Queues::All => None,
+            Queues::Named(names) => Some(names.iter().collect()),
+        };
+        let job_types: Option<BTreeSet<&JobType>> = self.job_types.as_ref().map(|types| types.iter().collect());
+        let mut hasher = DefaultHasher::new();
+        (queues, job_types).hash(&mut hasher);
+        hasher.finish()
     }
 
     /// Validates the limits.

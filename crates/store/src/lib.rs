@@ -31,6 +31,7 @@ pub mod metrics;
 pub mod operation;
 pub mod schedule;
 pub mod snapshot;
+pub mod tenant;
 pub mod tenant_scope;
 mod traits;
 pub mod transition;
@@ -54,8 +55,11 @@ pub use operation::{BulkAction, NewOperation, Operation, OperationEnd, Operation
 pub use orchestrix_core::Enqueued;
 pub use schedule::{Backfill, Firing, Occurrence, PutResult, Schedule};
 pub use snapshot::StoreSnapshot;
+pub use tenant::{TenantPatch, TenantSettings};
 pub use tenant_scope::{TenantScope, in_scope};
-pub use traits::{AdminStore, CoordinationStore, JobStore, LeaseStore, QueueStore, ScheduleStore, Store, WorkerStore};
+pub use traits::{
+    AdminStore, CoordinationStore, JobStore, LeaseStore, QueueStore, ScheduleStore, Store, TenantStore, WorkerStore,
+};
 pub use transition::{EndedAttempt, Transition};
 pub use wakeup::{PollInterval, Wakeup, Wakeups};
 pub use worker::{Directive, Presence, WorkerInfo, WorkerStatus};
@@ -63,6 +67,6 @@ pub use worker::{Directive, Presence, WorkerInfo, WorkerStatus};
 /// The [`Store`] traits, for code that calls them on a concrete backend: `use orchestrix_store::prelude::*;`.
 pub mod prelude {
     pub use crate::{
-        AdminStore, CoordinationStore, JobStore, LeaseStore, QueueStore, ScheduleStore, Store, WorkerStore,
+        AdminStore, CoordinationStore, JobStore, LeaseStore, QueueStore, ScheduleStore, Store, TenantStore, WorkerStore,
     };
 }

@@ -143,6 +143,14 @@ forward! {
 }
 
 forward! {
+    TenantStore:
+    tenant_settings(tenant: &Tenant) -> Result<TenantSettings>;
+    set_tenant(tenant: &Tenant, patch: TenantPatch) -> Result<TenantSettings>;
+    list_tenants(page: &PageRequest<Tenant>) -> Result<Page<(Tenant, TenantSettings), Tenant>>;
+    {}
+}
+
+forward! {
     CoordinationStore:
     campaign_for_leadership(node: &NodeName, term: Duration, held: Option<Epoch>) -> Result<Leadership>;
     resign_leadership(node: &NodeName, epoch: Epoch) -> Result<bool>;

@@ -7,6 +7,7 @@ mod jobs;
 mod leases;
 mod queues;
 mod schedules;
+mod tenants;
 mod workers;
 
 use std::sync::Arc;

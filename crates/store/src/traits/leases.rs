@@ -8,7 +8,10 @@ use crate::{ClaimRequest, ClaimedJob, FinishError, LeaseStatus, LogLine, Outcome
 /// Leases jobs to workers. Every call about a leased job carries its [`LeaseToken`].
 #[async_trait]
 pub trait LeaseStore: Send + Sync {
-    /// Leases up to [`ClaimRequest::limit`] jobs to a worker: highest priority first, then the longest eligible.
+    /// Leases up to [`ClaimRequest::limit`] jobs to a worker, in the order of claims.
+    ///
+    /// Higher priorities come first. Within a priority tenants [take turns](orchestrix_core::turn), by their weights.
+    /// Within a tenant the longest eligible job comes first, over all queues and types requested.
     async fn claim_jobs(&self, request: &ClaimRequest) -> Result<Vec<ClaimedJob>>;
 
     /// Extends leases, each by its job's own lease duration from now. Returns one status per token, in order.

@@ -6,6 +6,7 @@ mod jobs;
 mod leases;
 mod queues;
 mod schedules;
+mod tenants;
 mod workers;
 
 use std::{any::Any, sync::Arc};
@@ -19,6 +20,7 @@ pub use jobs::JobStore;
 pub use leases::LeaseStore;
 pub use queues::QueueStore;
 pub use schedules::ScheduleStore;
+pub use tenants::TenantStore;
 pub use workers::WorkerStore;
 
 use crate::{Result, Wakeups};
@@ -28,7 +30,7 @@ use crate::{Result, Wakeups};
 /// A `&dyn Store` is also a `&dyn Any`, so that code which knows a backend can downcast to it.
 #[async_trait]
 pub trait Store:
-    JobStore + LeaseStore + WorkerStore + QueueStore + ScheduleStore + AdminStore + CoordinationStore + Any
+    JobStore + LeaseStore + WorkerStore + QueueStore + TenantStore + ScheduleStore + AdminStore + CoordinationStore + Any
 {
     /// Returns the store's own time, by which leases expire and jobs fall due.
     async fn now(&self) -> Result<Timestamp>;
