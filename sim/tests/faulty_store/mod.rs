@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use orchestrix_core::{
     Instance, Job, JobId, JobState, JobType, KeyId, LeaseToken, NewJob, NewSchedule, NodeName, OperationId, Priority,
-    Queue, ScheduleName, Timestamp, WorkerName,
+    Queue, ScheduleName, Tenant, Timestamp, WorkerName,
 };
 use orchestrix_store::*;
 
