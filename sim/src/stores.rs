@@ -152,6 +152,7 @@ impl StoreFactory for Postgres {
             listen: false,
             migrate: false,
             ids: clock.ids(),
+            first_turn: 0,
             ..PostgresOptions::new(url)
         };
         let store = PostgresStore::open(options).await.expect("a store");

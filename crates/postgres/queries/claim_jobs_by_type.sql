@@ -1,17 +1,18 @@
--- The first part of a claim: ready batches of one type each. Relies on ready_type. claim_jobs.sql is the second part and explains
--- the parameters.
-WITH scan AS MATERIALIZED (
-    SELECT s.* FROM unnest((SELECT $1::text[]), (SELECT $2::text[]), (SELECT $3::int2[]), (SELECT $4::timestamptz[]), (SELECT $5::uuid[])) WITH ORDINALITY
-        AS s (queue, job_type, rank, eligible_at, id, n)
+-- The first part of a claim: ready batches of one type each, for each priority and tenant that it visits. Relies on ready_type.
+-- claim_jobs.sql is the second part and explains the parameters.
+WITH visit AS MATERIALIZED (
+    SELECT v.* FROM unnest((SELECT $1::text[]), (SELECT $2::text[]), (SELECT $3::int2[]), (SELECT $4::int8[]), (SELECT $5::timestamptz[]),
+                           (SELECT $6::uuid[]), (SELECT $7::int4[]), (SELECT $8::int8[])) WITH ORDINALITY
+        AS v (queue, job_type, rank, ring, eligible_at, id, turn, taken, n)
 ), batch AS MATERIALIZED (
-    SELECT s.n, b.* FROM scan s CROSS JOIN LATERAL (
-        SELECT ctid AS place, rank, eligible_at, first_id, queue, job_type, ids FROM orchestrix.ready
-        WHERE NOT parked AND job_type = s.job_type AND (rank, eligible_at, first_id) >= (s.rank, s.eligible_at, s.id)
-        ORDER BY rank, eligible_at, first_id LIMIT (SELECT $6::bigint) FOR UPDATE SKIP LOCKED) AS b
+    SELECT v.n, v.rank, v.turn, v.taken, b.* FROM visit v CROSS JOIN LATERAL (
+        SELECT ctid AS place, eligible_at, first_id, queue, job_type, tenant, ids FROM orchestrix.ready
+        WHERE NOT parked AND job_type = v.job_type AND rank = v.rank AND ring = v.ring AND (eligible_at, first_id) >= (v.eligible_at, v.id)
+        ORDER BY eligible_at, first_id LIMIT (SELECT $9::bigint) FOR UPDATE SKIP LOCKED) AS b
 ), visible AS MATERIALIZED (
     -- Read only to find out whether batches were skipped.
-    SELECT FROM scan s CROSS JOIN LATERAL (
+    SELECT FROM visit v CROSS JOIN LATERAL (
         SELECT FROM orchestrix.ready
-        WHERE NOT parked AND job_type = s.job_type AND (rank, eligible_at, first_id) >= (s.rank, s.eligible_at, s.id)
-        ORDER BY rank, eligible_at, first_id LIMIT (SELECT $6::bigint)) AS b
+        WHERE NOT parked AND job_type = v.job_type AND rank = v.rank AND ring = v.ring AND (eligible_at, first_id) >= (v.eligible_at, v.id)
+        ORDER BY eligible_at, first_id LIMIT (SELECT $9::bigint)) AS b
 ), 

@@ -1,27 +1,28 @@
 -- The first part of a claim that takes jobs which other claims leave: it reads ready batches without locking them.
--- $12 what the scans select by: 0 nothing, 1 the type, 2 the queue, 3 both. Relies on ready_order, ready_type,
+-- $17 what the claim selects by: 0 nothing, 1 the type, 2 the queue, 3 both. Relies on ready_order, ready_type,
 -- ready_queue and ready_lane. claim_jobs.sql is the second part and explains the other parameters.
-WITH scan AS MATERIALIZED (
-    SELECT s.* FROM unnest((SELECT $1::text[]), (SELECT $2::text[]), (SELECT $3::int2[]), (SELECT $4::timestamptz[]), (SELECT $5::uuid[])) WITH ORDINALITY
-        AS s (queue, job_type, rank, eligible_at, id, n)
-    WHERE NOT EXISTS (SELECT FROM orchestrix.queue q WHERE q.name = s.queue AND q.paused)
+WITH visit AS MATERIALIZED (
+    SELECT v.* FROM unnest((SELECT $1::text[]), (SELECT $2::text[]), (SELECT $3::int2[]), (SELECT $4::int8[]), (SELECT $5::timestamptz[]),
+                           (SELECT $6::uuid[]), (SELECT $7::int4[]), (SELECT $8::int8[])) WITH ORDINALITY
+        AS v (queue, job_type, rank, ring, eligible_at, id, turn, taken, n)
+    WHERE NOT EXISTS (SELECT FROM orchestrix.queue q WHERE q.name = v.queue AND q.paused)
 ), batch AS MATERIALIZED (
-    SELECT s.n, b.* FROM scan s CROSS JOIN LATERAL (
-        (SELECT ctid AS place, rank, eligible_at, first_id, queue, job_type, ids FROM orchestrix.ready
-         WHERE $12::int2 = 0 AND NOT parked AND (rank, eligible_at, first_id) >= (s.rank, s.eligible_at, s.id)
-         ORDER BY rank, eligible_at, first_id LIMIT (SELECT $6::bigint))
+    SELECT v.n, v.rank, v.turn, v.taken, b.* FROM visit v CROSS JOIN LATERAL (
+        (SELECT ctid AS place, eligible_at, first_id, queue, job_type, tenant, ids FROM orchestrix.ready
+         WHERE $17::int2 = 0 AND NOT parked AND rank = v.rank AND ring = v.ring AND (eligible_at, first_id) >= (v.eligible_at, v.id)
+         ORDER BY eligible_at, first_id LIMIT (SELECT $9::bigint))
         UNION ALL
-        (SELECT ctid AS place, rank, eligible_at, first_id, queue, job_type, ids FROM orchestrix.ready
-         WHERE $12::int2 = 1 AND NOT parked AND job_type = s.job_type AND (rank, eligible_at, first_id) >= (s.rank, s.eligible_at, s.id)
-         ORDER BY rank, eligible_at, first_id LIMIT (SELECT $6::bigint))
+        (SELECT ctid AS place, eligible_at, first_id, queue, job_type, tenant, ids FROM orchestrix.ready
+         WHERE $17::int2 = 1 AND NOT parked AND job_type = v.job_type AND rank = v.rank AND ring = v.ring AND (eligible_at, first_id) >= (v.eligible_at, v.id)
+         ORDER BY eligible_at, first_id LIMIT (SELECT $9::bigint))
         UNION ALL
-        (SELECT ctid AS place, rank, eligible_at, first_id, queue, job_type, ids FROM orchestrix.ready
-         WHERE $12::int2 = 2 AND NOT parked AND queue = s.queue AND (rank, eligible_at, first_id) >= (s.rank, s.eligible_at, s.id)
-         ORDER BY rank, eligible_at, first_id LIMIT (SELECT $6::bigint))
+        (SELECT ctid AS place, eligible_at, first_id, queue, job_type, tenant, ids FROM orchestrix.ready
+         WHERE $17::int2 = 2 AND NOT parked AND queue = v.queue AND rank = v.rank AND ring = v.ring AND (eligible_at, first_id) >= (v.eligible_at, v.id)
+         ORDER BY eligible_at, first_id LIMIT (SELECT $9::bigint))
         UNION ALL
-        (SELECT ctid AS place, rank, eligible_at, first_id, queue, job_type, ids FROM orchestrix.ready
-         WHERE $12::int2 = 3 AND NOT parked AND queue = s.queue AND job_type = s.job_type AND (rank, eligible_at, first_id) >= (s.rank, s.eligible_at, s.id)
-         ORDER BY rank, eligible_at, first_id LIMIT (SELECT $6::bigint))) AS b
+        (SELECT ctid AS place, eligible_at, first_id, queue, job_type, tenant, ids FROM orchestrix.ready
+         WHERE $17::int2 = 3 AND NOT parked AND queue = v.queue AND job_type = v.job_type AND rank = v.rank AND ring = v.ring AND (eligible_at, first_id) >= (v.eligible_at, v.id)
+         ORDER BY eligible_at, first_id LIMIT (SELECT $9::bigint))) AS b
 ), visible AS MATERIALIZED (
     SELECT FROM batch
 ), 

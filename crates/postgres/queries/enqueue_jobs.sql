@@ -33,13 +33,13 @@ WITH item AS (
            coalesce(spec ? 'hasParents', false), coalesce(spec ? 'hasDependents', false), body IS NOT NULL,
            queue, job_type, tenant, spec ->> 'concurrencyKey', spec ->> 'rateLimitKey', spec -> 'options', payload
     FROM fresh
-    RETURNING id, queue, job_type, rank, eligible_at, state
+    RETURNING id, queue, job_type, tenant, rank, eligible_at, state
 ), batched AS (
-    INSERT INTO orchestrix.ready (rank, eligible_at, first_id, queue, job_type, ids)
-    SELECT rank, eligible_at, (array_agg(id ORDER BY id))[1], queue, job_type, array_agg(id ORDER BY id)
-    FROM (SELECT m.*, (row_number() OVER (PARTITION BY queue, job_type, rank, eligible_at ORDER BY id) - 1) / 64 AS part
+    INSERT INTO orchestrix.ready (rank, eligible_at, first_id, queue, job_type, tenant, ring, ids)
+    SELECT rank, eligible_at, (array_agg(id ORDER BY id))[1], queue, job_type, tenant, orchestrix.ring_position(tenant), array_agg(id ORDER BY id)
+    FROM (SELECT m.*, (row_number() OVER (PARTITION BY queue, job_type, tenant, rank, eligible_at ORDER BY id) - 1) / 64 AS part
           FROM recorded m WHERE m.state = 'pending') AS m
-    GROUP BY queue, job_type, rank, eligible_at, part
+    GROUP BY queue, job_type, tenant, rank, eligible_at, part
 ), counted AS (
     INSERT INTO orchestrix.depth_delta (state, queues, counts)
     SELECT state, array_agg(queue), array_agg(n) FROM (SELECT queue, state, count(*) AS n FROM recorded GROUP BY queue, state) AS c GROUP BY state

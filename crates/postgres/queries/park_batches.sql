@@ -10,4 +10,4 @@ WHERE ctid = ANY (ARRAY(
     SELECT r.place FROM paused p
     CROSS JOIN LATERAL (
         SELECT ctid AS place FROM orchestrix.ready WHERE NOT parked AND queue = p.name
-        ORDER BY rank, eligible_at, first_id LIMIT (SELECT $2::bigint) FOR UPDATE SKIP LOCKED) AS r))
+        ORDER BY rank, ring, eligible_at, first_id LIMIT (SELECT $2::bigint) FOR UPDATE SKIP LOCKED) AS r))

@@ -5,17 +5,18 @@
 -- no harm.
 -- Returns the last id examined, and how many jobs were added; no row at the end.
 WITH examined AS MATERIALIZED (
-    SELECT id, queue, job_type, rank, eligible_at, state FROM orchestrix.job WHERE id > $1 ORDER BY id LIMIT (SELECT $2::bigint)
+    SELECT id, queue, job_type, tenant, rank, eligible_at, state FROM orchestrix.job WHERE id > $1 ORDER BY id LIMIT (SELECT $2::bigint)
 ), missing AS MATERIALIZED (
     SELECT e.* FROM examined e
     WHERE e.state = 'pending' AND NOT EXISTS (
         SELECT FROM (
             SELECT r.ids FROM orchestrix.ready r
-            WHERE r.queue = e.queue AND r.job_type = e.job_type AND r.rank = e.rank AND r.eligible_at = e.eligible_at AND r.first_id <= e.id
+            WHERE r.queue = e.queue AND r.job_type = e.job_type AND r.rank = e.rank AND r.ring = orchestrix.ring_position(e.tenant)
+              AND r.eligible_at = e.eligible_at AND r.first_id <= e.id
             ORDER BY r.first_id DESC LIMIT 100) AS near
         WHERE e.id = ANY (near.ids))
 ), added AS (
-    INSERT INTO orchestrix.ready (rank, eligible_at, first_id, queue, job_type, ids)
-    SELECT rank, eligible_at, id, queue, job_type, ARRAY[id] FROM missing
+    INSERT INTO orchestrix.ready (rank, eligible_at, first_id, queue, job_type, tenant, ring, ids)
+    SELECT rank, eligible_at, id, queue, job_type, tenant, orchestrix.ring_position(tenant), ARRAY[id] FROM missing
 )
 SELECT id, (SELECT count(*) FROM missing) AS added FROM examined ORDER BY id DESC LIMIT 1

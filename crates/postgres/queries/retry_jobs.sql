@@ -12,13 +12,13 @@ WITH risen AS (
         greatest(max_attempts, attempts + 1), has_parents, has_dependents, payload_apart, queue, job_type, tenant, worker, concurrency_key,
         rate_limit_key, options, attempt_log, checkpoint, payload
     FROM (SELECT * FROM risen UNION ALL SELECT * FROM recalled) AS f
-    RETURNING id, queue, job_type, rank, eligible_at
+    RETURNING id, queue, job_type, tenant, rank, eligible_at
 ), batched AS (
-    INSERT INTO orchestrix.ready (rank, eligible_at, first_id, queue, job_type, ids)
-    SELECT rank, eligible_at, (array_agg(id ORDER BY id))[1], queue, job_type, array_agg(id ORDER BY id)
-    FROM (SELECT m.*, (row_number() OVER (PARTITION BY queue, job_type, rank, eligible_at ORDER BY id) - 1) / 64 AS part
+    INSERT INTO orchestrix.ready (rank, eligible_at, first_id, queue, job_type, tenant, ring, ids)
+    SELECT rank, eligible_at, (array_agg(id ORDER BY id))[1], queue, job_type, tenant, orchestrix.ring_position(tenant), array_agg(id ORDER BY id)
+    FROM (SELECT m.*, (row_number() OVER (PARTITION BY queue, job_type, tenant, rank, eligible_at ORDER BY id) - 1) / 64 AS part
           FROM again m) AS m
-    GROUP BY queue, job_type, rank, eligible_at, part
+    GROUP BY queue, job_type, tenant, rank, eligible_at, part
 ), unsettled AS (
     -- The job is unfinished again: dependents that were not resolved yet wait for its next end.
     DELETE FROM orchestrix.settled WHERE id IN (SELECT id FROM again)

@@ -26,7 +26,7 @@ WITH asked AS MATERIALIZED (
     WHERE NOT i.ends AND j.id = i.id AND j.lease_counter = i.counter AND j.state = i.was AND j.cancel_requested = i.cancel_seen
       AND (i.secret IS NULL OR j.lease_secret = i.secret)
       AND (i.guard <> 'expired' OR j.lease_expires_at <= now()) AND (i.guard <> 'overdue' OR j.timeout_at <= now())
-    RETURNING j.id, j.lease_counter, j.queue, j.job_type, j.rank, j.eligible_at, i.was, i.goes_to, j.has_dependents
+    RETURNING j.id, j.lease_counter, j.queue, j.job_type, j.tenant, j.rank, j.eligible_at, i.was, i.goes_to, j.has_dependents
 ), gone AS (
     DELETE FROM orchestrix.job AS j
     USING item i
@@ -59,11 +59,11 @@ WITH asked AS MATERIALIZED (
     SELECT id, lease_counter, queue, job_type, rank, eligible_at, was, goes_to, has_dependents FROM moved
     UNION ALL SELECT id, lease_counter, queue, job_type, rank, eligible_at, was, goes_to, has_dependents FROM gone
 ), batched AS (
-    INSERT INTO orchestrix.ready (rank, eligible_at, first_id, queue, job_type, ids)
-    SELECT rank, eligible_at, (array_agg(id ORDER BY id))[1], queue, job_type, array_agg(id ORDER BY id)
-    FROM (SELECT m.*, (row_number() OVER (PARTITION BY queue, job_type, rank, eligible_at ORDER BY id) - 1) / 64 AS part
+    INSERT INTO orchestrix.ready (rank, eligible_at, first_id, queue, job_type, tenant, ring, ids)
+    SELECT rank, eligible_at, (array_agg(id ORDER BY id))[1], queue, job_type, tenant, orchestrix.ring_position(tenant), array_agg(id ORDER BY id)
+    FROM (SELECT m.*, (row_number() OVER (PARTITION BY queue, job_type, tenant, rank, eligible_at ORDER BY id) - 1) / 64 AS part
           FROM moved m WHERE m.goes_to = 'pending') AS m
-    GROUP BY queue, job_type, rank, eligible_at, part
+    GROUP BY queue, job_type, tenant, rank, eligible_at, part
 ), counted AS (
     INSERT INTO orchestrix.depth_delta (state, queues, counts)
     SELECT state, array_agg(queue), array_agg(n)

@@ -32,13 +32,13 @@ WITH edge AS MATERIALIZED (
         updated_at = CASE n.state WHEN n.was THEN j.updated_at ELSE now() END
     FROM next n
     WHERE j.id = n.id
-    RETURNING j.id, j.queue, j.job_type, j.rank, j.eligible_at, n.was, j.state
+    RETURNING j.id, j.queue, j.job_type, j.tenant, j.rank, j.eligible_at, n.was, j.state
 ), batched AS (
-    INSERT INTO orchestrix.ready (rank, eligible_at, first_id, queue, job_type, ids)
-    SELECT rank, eligible_at, (array_agg(id ORDER BY id))[1], queue, job_type, array_agg(id ORDER BY id)
-    FROM (SELECT m.*, (row_number() OVER (PARTITION BY queue, job_type, rank, eligible_at ORDER BY id) - 1) / 64 AS part
+    INSERT INTO orchestrix.ready (rank, eligible_at, first_id, queue, job_type, tenant, ring, ids)
+    SELECT rank, eligible_at, (array_agg(id ORDER BY id))[1], queue, job_type, tenant, orchestrix.ring_position(tenant), array_agg(id ORDER BY id)
+    FROM (SELECT m.*, (row_number() OVER (PARTITION BY queue, job_type, tenant, rank, eligible_at ORDER BY id) - 1) / 64 AS part
           FROM moved m WHERE m.state = 'pending') AS m
-    GROUP BY queue, job_type, rank, eligible_at, part
+    GROUP BY queue, job_type, tenant, rank, eligible_at, part
 ), forgotten AS (
     -- No new dependency on a finished parent can appear. One that another transaction is marking keeps the parent, and
     -- the sweep forgets it.

@@ -14,7 +14,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::FutureExt;
 use orchestrix_core::{
-    JobState, Json, LeaseToken, NewJob, Queue, Timestamp,
+    JobState, Json, LeaseToken, NewJob, Queue,
     enqueue::{Call, CallShape, check_jobs},
 };
 use orchestrix_store::{Enqueued, Result, StoreError};
@@ -22,12 +22,10 @@ use tokio_postgres::types::{ToSql, Type};
 
 use crate::{
     PostgresOptions, PostgresStore,
-    claim_cursors::ClaimKey,
     effects::Effects,
     enqueue::{KEY_RACES, enqueue_call, keys_contended},
     error::store_error,
     job_columns::millis,
-    row::corrupt,
     runner::{AnyRow, Param, Runner},
     statement::{COMPLETE_JOBS, LIMIT_LOCK_WAIT, RESTORE_LOCK_WAIT, Statement},
 };
@@ -119,12 +117,10 @@ impl PostgresStore {
             let mut savepoint = tx.savepoint(options).await?;
             match enqueue_call(&mut savepoint, options, call).await {
                 Ok(Some(enqueued)) => {
-                    let now = savepoint.now;
                     savepoint.release().await?;
                     let pending = |job: &&Enqueued| job.state == JobState::Pending && !job.duplicate;
                     for (job, _) in jobs.iter().zip(&enqueued).filter(|(_, enqueued)| pending(enqueued)) {
-                        let position = ClaimKey::before(-job.priority.get(), now);
-                        self.claim_cursors().add_uncommitted(&job.queue, &job.job_type, position);
+                        self.known_turns().add_uncommitted(&job.queue, &job.job_type);
                     }
                     return Ok(enqueued);
                 }
@@ -169,7 +165,7 @@ impl PostgresStore {
     pub fn notify(&self, queues: &[Queue]) {
         let mut effects = Effects::default();
         for queue in queues {
-            self.claim_cursors().confirm_uncommitted(queue);
+            self.known_turns().confirm_uncommitted(queue);
             effects.queue_claimable(queue.clone());
         }
         effects.timer_set();
@@ -194,11 +190,10 @@ impl CallerTransaction<'_> {
                 Mark::Sqlx(within(limit, begin).await?.map_err(sqlx_error)?)
             }
         };
-        let mut savepoint = Savepoint { mark, limit, lock_timeout: String::new(), now: Timestamp::UNIX_EPOCH };
+        let mut savepoint = Savepoint { mark, limit, lock_timeout: String::new() };
         let rows = savepoint.run(&LIMIT_LOCK_WAIT, &[Param::Int8(millis(options.lock_timeout).max(1))]).await?;
         let row = rows.first().ok_or_else(|| StoreError::Backend("limit_lock_wait.sql returned no row".into()))?;
         savepoint.lock_timeout = row.get("lock_timeout")?;
-        savepoint.now = Timestamp::from_microsecond(row.get("now_us")?).map_err(|error| corrupt("now", error))?;
         Ok(savepoint)
     }
 }
@@ -209,8 +204,6 @@ struct Savepoint<'s> {
     limit: Duration,
     /// The transaction's own lock timeout.
     lock_timeout: String,
-    /// The transaction's now(), which is the time of its jobs.
-    now: Timestamp,
 }
 
 enum Mark<'s> {

@@ -1,109 +1,439 @@
 //! Claiming jobs.
 //!
-//! A claim scans ready batches (`migrations/0012_ready.sql`) in the order of claims: all of them, or those of the
-//! queues and types it names. It runs in rounds. Each round reads some batches of every scan, leases the first jobs
-//! up to where the order over the scans is known, and reads their payloads and the results of their dependencies.
-//! [`claim_cursors`](crate::claim_cursors) says where the scans start.
+//! A claim takes jobs of the highest priority first, and within a priority lets tenants take turns
+//! ([`orchestrix_core::turn`]). Ready batches (`migrations/0013_turns.sql`) are indexed in this order: all of them, and
+//! those of each type, queue, or both. A claim scans the names it asks for. It runs in rounds:
+//!
+//! 1. [`known_turns`](crate::known_turns) says which tenants have jobs, or `find_turns_*.sql` finds them.
+//! 2. A statement reads some batches of each priority and tenant, leases the first jobs in the order of turns, as far as
+//!    this order is known, and says where it ended.
+//! 3. Two more statements read large payloads and the results of dependencies.
+//!
+//! A claim that finds too few jobs searches for tenants before it gives up, and takes jobs that other claims leave.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     hash::{DefaultHasher, Hash, Hasher},
-    time::{Duration, Instant},
+    time::Instant,
 };
 
-use orchestrix_core::{JobId, JobType, Json, LeaseToken, Queue, Tenant, Timestamp};
+use orchestrix_core::{JobId, JobType, Json, LeaseToken, Queue, Tenant, Timestamp, Turn, turn::quantum};
 use orchestrix_store::{ClaimRequest, ClaimedJob, Outcome, OutcomeReport, Queues, Result};
 use tokio_postgres::{Row, types::ToSql};
 use uuid::Uuid;
 
 use crate::{
     PostgresStore,
-    claim_cursors::{ClaimKey, Scan},
     finish::finish_attempts,
+    known_turns::{Position, Scan, TurnKey},
     row::{count, duration, priority},
     statement::{
         CLAIM_JOBS_BY_LANE, CLAIM_JOBS_BY_QUEUE, CLAIM_JOBS_BY_TYPE, CLAIM_JOBS_OF_ANY, CLAIM_JOBS_SHARED,
-        DEPENDENCY_RESULTS, EXTERNAL_PAYLOADS, PARK_BATCHES, Statement, column,
+        DEPENDENCY_RESULTS, EXTERNAL_PAYLOADS, FIND_TURNS_BY_LANE, FIND_TURNS_BY_QUEUE, FIND_TURNS_BY_TYPE,
+        FIND_TURNS_OF_ANY, PARK_BATCHES, Statement, column,
     },
 };
 
 /// The most scans for the combinations of named queues and types. A claim that names more scans by queue or by type
 /// alone and skips the other batches.
 const MAX_COMBINATIONS: usize = 2_000;
-/// The most batches that one round reads, but for two of every scan.
+/// The most batches that one round reads, but for two of every visit.
 const MAX_BATCHES: usize = 20_000;
+/// The most priorities and tenants that one search of a scan finds, and all scans of a claim together (but for some of
+/// every scan). They double with each round.
+const MAX_FOUND: usize = 256;
+const MAX_FOUND_BY_ALL: usize = 4_096;
+const LEAST_FOUND: usize = 4;
 /// The batches of each paused queue that one claim parks.
 const PARK_BATCH: i64 = 1_000;
 /// The most rounds of a claim. Rounds double what they read, so only a claim that meets a hundred thousand batches of
 /// jobs that it cannot lease ends by this.
 const MAX_ROUNDS: u32 = 20;
 
-/// Leases up to `request.limit` jobs in the order of priority and eligibility over all queues and types requested.
+/// Leases up to `request.limit` jobs, in the order of turns over all queues and types requested.
 pub(crate) async fn claim_jobs(store: &PostgresStore, request: &ClaimRequest) -> Result<Vec<ClaimedJob>> {
     request.validate()?;
     let plan = ScanPlan::of(request);
     if plan.scans.is_empty() {
         return Ok(Vec::new());
     }
-    let (first_starts, begun) = (store.claim_cursors().starts(&plan.scans, Instant::now()), Instant::now());
-    let mut claimed: Vec<ClaimedJob> = Vec::new();
-    let (mut starts, mut shared, mut end) = (first_starts.clone(), false, RoundEnd::default());
+    let mut claim = Claim::new(store, request, &plan);
     for round in 0..MAX_ROUNDS {
-        let left = request.limit - claimed.len();
-        let depth = plan.depth(left, round, store.claim_cursors().fill());
-        match claim_round(store, request, &plan, Round { starts: &starts, depth, limit: left, shared }).await {
-            Ok((jobs, round_end)) => {
-                claimed.extend(jobs);
-                end = round_end;
-            }
-            Err(error) if claimed.is_empty() => return Err(error),
+        match claim.round(round).await {
+            Ok(true) => {}
+            Ok(false) => break,
+            Err(error) if claim.claimed.is_empty() => return Err(error),
             // The jobs of earlier rounds are leased already, so they are returned.
             Err(error) => {
-                tracing::warn!(%error, claimed = claimed.len(), "claim ended early");
+                tracing::warn!(%error, claimed = claim.claimed.len(), "claim ended early");
                 break;
             }
         }
-        if claimed.len() == request.limit {
-            break;
-        }
-        match end.next {
-            // A locked job that was not leased had changed: jobs after it may be left before `next`.
-            Some(_) if end.locked == left => {}
-            Some(position) => starts.iter_mut().for_each(|start| *start = position.max(*start)),
-            // Another claim has locked some batches and may leave jobs of them. Only the last round says so for certain.
-            None if end.skipped || round > 0 && !shared => (starts, shared) = (first_starts.clone(), true),
-            None => break,
-        }
     }
-    let end = end.next.filter(|_| claimed.len() < request.limit);
-    plan.move_cursors(store, &first_starts, &claimed, end, begun.elapsed());
-    if shared {
-        // Later rounds began at the start again.
-        claimed.sort_unstable_by_key(|job| (std::cmp::Reverse(job.priority), job.eligible_at, job.token.job));
-    }
-    Ok(claimed)
+    Ok(claim.claimed)
 }
 
-/// What one round of a claim reads.
-struct Round<'a> {
-    starts: &'a [ClaimKey],
-    /// Batches per scan.
-    depth: i64,
-    /// Jobs wanted.
-    limit: usize,
+/// A claim in progress.
+struct Claim<'a> {
+    store: &'a PostgresStore,
+    request: &'a ClaimRequest,
+    plan: &'a ScanPlan,
+    scope: u64,
+    /// The jobs leased so far, in order.
+    claimed: Vec<ClaimedJob>,
+    /// The tenants of each scan. `None` if a search is due.
+    found: Vec<Option<Found>>,
+    /// Whether this claim itself searched for all tenants that it visits.
+    searched: bool,
     /// Whether to read batches that another claim has locked.
     shared: bool,
+}
+
+/// The priorities and tenants of one scan.
+#[derive(Debug, Clone, Default)]
+struct Found {
+    /// Where the jobs of each begin.
+    starts: BTreeMap<TurnKey, Position>,
+    /// If the scan has more: the last place in the order of turns up to which all are found.
+    known_up_to: Option<RingPlace>,
+}
+
+/// A place in the order of turns: the rank, whether it is in the second lap of the ring (before the position at which the
+/// turns begin), and the ring position.
+type RingPlace = (i16, bool, i64);
+
+/// What one round reads of one priority and tenant in one scan.
+struct Visit {
+    scan: usize,
+    key: TurnKey,
+    start: Position,
+    /// The number of its turn in the order of claims, which visits of other scans may share.
+    turn: i32,
+    /// The jobs that the tenant has had in its turn before.
+    taken: i64,
+}
+
+/// A leased job and its place among the others.
+struct Leased {
+    job: ClaimedJob,
+    visit: usize,
+    allowance: usize,
 }
 
 /// Where a round ended.
 #[derive(Default)]
 struct RoundEnd {
-    /// Where the next round starts, if there are more batches.
-    next: Option<ClaimKey>,
-    /// The jobs that were locked. Nearly always all of them were leased.
-    locked: usize,
+    /// There are more jobs, whose order is not known yet.
+    more: bool,
     /// Batches were skipped because another claim has locked them.
     skipped: bool,
+    /// Visits without more jobs.
+    ended: Vec<usize>,
+    /// Visits whose jobs are all leased so far, and where their next ones begin.
+    passed: Vec<(usize, Position)>,
+}
+
+impl<'a> Claim<'a> {
+    fn new(store: &'a PostgresStore, request: &'a ClaimRequest, plan: &'a ScanPlan) -> Self {
+        let (known, now) = (store.known_turns(), Instant::now());
+        let found = plan
+            .scans
+            .iter()
+            .map(|scan| known.starts(scan, now).map(|starts| Found { starts, known_up_to: None }))
+            .collect();
+        Self {
+            store,
+            request,
+            plan,
+            scope: request.scope(),
+            claimed: Vec::with_capacity(request.limit.min(1_000)),
+            found,
+            searched: false,
+            shared: false,
+        }
+    }
+
+    /// Runs one round. Returns whether another one may find more jobs.
+    async fn round(&mut self, round: u32) -> Result<bool> {
+        if self.found.iter().any(Option::is_none) {
+            self.search(round).await?;
+        }
+        let (visits, last_known) = self.visits();
+        if visits.is_empty() {
+            return Ok(self.search_again());
+        }
+        let left = self.request.limit - self.claimed.len();
+        let depth = self.plan.depth(left, &visits, round, self.store.known_turns().fill());
+        let (leased, end) = self.lease(&visits, last_known, depth, left).await?;
+        let is_full = leased.len() == left;
+        self.note(&visits, leased, &end);
+        if is_full {
+            return Ok(false);
+        }
+        if end.more {
+            // The next turns may belong to tenants that were not found.
+            self.forget_partly_found();
+            return Ok(true);
+        }
+        if end.skipped && !self.shared {
+            // Another claim has locked some batches and may leave jobs of them.
+            self.shared = true;
+            self.found.fill(None);
+            return Ok(true);
+        }
+        Ok(self.search_again())
+    }
+
+    /// Makes a search due unless this claim has searched everything already. Returns whether it has not.
+    fn search_again(&mut self) -> bool {
+        let again = !self.searched;
+        self.searched = true;
+        self.found.fill(None);
+        again
+    }
+
+    fn forget_partly_found(&mut self) {
+        for found in &mut self.found {
+            if found.as_ref().is_some_and(|found| found.known_up_to.is_some()) {
+                *found = None;
+            }
+        }
+    }
+
+    fn turn(&self, rank: i16) -> Turn {
+        self.store.known_turns().turn(self.scope, rank)
+    }
+
+    /// The visits of a round in the order of turns. If there are tenants that were not found, also the last turn before
+    /// them.
+    fn visits(&self) -> (Vec<Visit>, Option<i32>) {
+        let found = || self.found.iter().flatten();
+        let known_up_to = found().filter_map(|found| found.known_up_to).min();
+        let mut turns: HashMap<i16, Turn> = HashMap::new();
+        let mut places: Vec<(RingPlace, Position, usize)> = Vec::new();
+        for (scan, found) in self.found.iter().enumerate() {
+            for (&(rank, ring), &start) in found.iter().flat_map(|found| &found.starts) {
+                let turn = turns.entry(rank).or_insert_with(|| self.turn(rank));
+                let place = (rank, ring < turn.position, ring);
+                if known_up_to.is_none_or(|end| place <= end) {
+                    places.push((place, start, scan));
+                }
+            }
+        }
+        places.sort_unstable();
+        let mut number = -1;
+        let mut before = None;
+        let visits: Vec<Visit> = places
+            .into_iter()
+            .map(|(place @ (rank, _, ring), start, scan)| {
+                number += i32::from(before != Some(place));
+                before = Some(place);
+                let turn = turns.get(&rank).copied().unwrap_or_default();
+                let taken = if turn.position == ring { i64::try_from(turn.taken).unwrap_or(i64::MAX) } else { 0 };
+                Visit { scan, key: (rank, ring), start, turn: number, taken }
+            })
+            .collect();
+        let last = known_up_to.and(visits.last()).map(|visit| visit.turn);
+        (visits, last)
+    }
+
+    /// Finds the tenants of all scans for which this is due.
+    async fn search(&mut self, round: u32) -> Result<()> {
+        let due: Vec<usize> = (0..self.found.len()).filter(|scan| self.found[*scan].is_none()).collect();
+        self.searched |= due.len() == self.found.len();
+        let limit = (MAX_FOUND_BY_ALL / due.len()).clamp(LEAST_FOUND, MAX_FOUND) << round;
+        let limit = limit.min(MAX_BATCHES);
+        let begun = Instant::now();
+        let from_head: Vec<(usize, TurnKey)> = due.iter().map(|scan| (*scan, (i16::MIN, i64::MIN))).collect();
+        let heads = self.find_turns(&from_head, limit).await?;
+        // Where there are too many tenants, the search goes on from the tenant whose turn it is.
+        let cut = |starts: &BTreeMap<TurnKey, Position>| starts.len() >= limit;
+        let from_turn: Vec<(usize, TurnKey)> = due
+            .iter()
+            .zip(&heads)
+            .filter(|(_, starts)| cut(starts))
+            .filter_map(|(scan, starts)| {
+                let ((rank, _), _) = starts.first_key_value()?;
+                Some((*scan, (*rank, self.turn(*rank).position)))
+            })
+            .collect();
+        let mut next = match from_turn.is_empty() {
+            true => Vec::new(),
+            false => self.find_turns(&from_turn, limit).await?,
+        }
+        .into_iter();
+        for (scan, starts) in due.into_iter().zip(heads) {
+            let known = self.store.known_turns();
+            self.found[scan] = Some(if cut(&starts) {
+                known.forget(&self.plan.scans[scan]);
+                let from_turn = next.next().unwrap_or_default();
+                let is_cut = cut(&from_turn);
+                Found::partly(starts, from_turn, is_cut)
+            } else {
+                known.found(&self.plan.scans[scan], starts.clone(), begun);
+                Found { starts, known_up_to: None }
+            });
+        }
+        Ok(())
+    }
+
+    /// The first `limit` priorities and tenants of each scan, from a key on.
+    async fn find_turns(&self, from: &[(usize, TurnKey)], limit: usize) -> Result<Vec<BTreeMap<TurnKey, Position>>> {
+        let scans = || from.iter().map(|(scan, _)| &self.plan.scans[*scan]);
+        let queues: Vec<Option<&str>> = scans().map(|scan| scan.queue.as_ref().map(Queue::as_str)).collect();
+        let types: Vec<Option<&str>> = scans().map(|scan| scan.job_type.as_ref().map(JobType::as_str)).collect();
+        let ranks: Vec<i16> = from.iter().map(|(_, (rank, _))| *rank).collect();
+        let rings: Vec<i64> = from.iter().map(|(_, (_, ring))| *ring).collect();
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let statement = self.plan.search_statement();
+        let rows = self.store.database().query(statement, &[&queues, &types, &ranks, &rings, &limit]).await?;
+        let mut found = vec![BTreeMap::new(); from.len()];
+        for row in &rows {
+            let n = usize::try_from(row.get::<_, i64>(column!(FIND_TURNS_OF_ANY, n)) - 1).unwrap_or(0);
+            let key = (row.get(column!(FIND_TURNS_OF_ANY, rank)), row.get(column!(FIND_TURNS_OF_ANY, ring)));
+            let position = Position {
+                eligible_at: row.get(column!(FIND_TURNS_OF_ANY, eligible_at)),
+                id: row.get(column!(FIND_TURNS_OF_ANY, first_id)),
+            };
+            found[n].insert(key, position);
+        }
+        Ok(found)
+    }
+
+    /// Reads batches and leases jobs. Returns the jobs, in order, and where the round ended.
+    async fn lease(
+        &self,
+        visits: &[Visit],
+        last_known: Option<i32>,
+        depth: i64,
+        limit: usize,
+    ) -> Result<(Vec<Leased>, RoundEnd)> {
+        let scan = |visit: &Visit| &self.plan.scans[visit.scan];
+        let queues: Vec<Option<&str>> =
+            visits.iter().map(|visit| scan(visit).queue.as_ref().map(Queue::as_str)).collect();
+        let types: Vec<Option<&str>> =
+            visits.iter().map(|visit| scan(visit).job_type.as_ref().map(JobType::as_str)).collect();
+        let ranks: Vec<i16> = visits.iter().map(|visit| visit.key.0).collect();
+        let rings: Vec<i64> = visits.iter().map(|visit| visit.key.1).collect();
+        let times: Vec<Timestamp> = visits.iter().map(|visit| visit.start.eligible_at).collect();
+        let ids: Vec<Uuid> = visits.iter().map(|visit| visit.start.id).collect();
+        let turns: Vec<i32> = visits.iter().map(|visit| visit.turn).collect();
+        let taken: Vec<i64> = visits.iter().map(|visit| visit.taken).collect();
+        let filter_queues: Option<Vec<&str>> =
+            self.plan.queues.as_ref().map(|names| names.iter().map(Queue::as_str).collect());
+        let filter_types: Option<Vec<&str>> =
+            self.plan.job_types.as_ref().map(|names| names.iter().map(JobType::as_str).collect());
+        let (limit, worker) = (i64::try_from(limit).unwrap_or(i64::MAX), self.request.worker.as_str());
+        let quantum = i64::try_from(quantum(self.request.limit)).unwrap_or(i64::MAX);
+        let secret = Uuid::from_u128(rand::random());
+        let (statement, kind) = self.plan.statement();
+        let statement = if self.shared { &CLAIM_JOBS_SHARED } else { statement };
+        let params: &[&(dyn ToSql + Sync)] = &[
+            &queues,
+            &types,
+            &ranks,
+            &rings,
+            &times,
+            &ids,
+            &turns,
+            &taken,
+            &depth,
+            &quantum,
+            &limit,
+            &worker,
+            &secret,
+            &filter_queues,
+            &filter_types,
+            &last_known,
+            &kind,
+        ];
+        let mut rows = self.store.database().query(statement, params).await?;
+        let last = rows.pop();
+        let end = last.as_ref().map(|row| read_end(self.store, row)).unwrap_or_default();
+        // The statement returns rows in no particular order.
+        rows.sort_by_cached_key(|row| -> (i16, i64, i32, Timestamp, Uuid) {
+            (
+                row.get(column!(CLAIM_JOBS_OF_ANY, rank)),
+                row.get(column!(CLAIM_JOBS_OF_ANY, round)),
+                row.get(column!(CLAIM_JOBS_OF_ANY, turn)),
+                row.get(column!(CLAIM_JOBS_OF_ANY, eligible_at)),
+                id(row),
+            )
+        });
+        // The jobs are leased from here on: an error must release all of them.
+        match read_jobs(self.store, &rows, secret).await {
+            Ok(leased) => {
+                if let Some(row) = last {
+                    park_batches(self.store, row.get(column!(CLAIM_JOBS_OF_ANY, paused))).await;
+                }
+                Ok((leased, end))
+            }
+            Err(error) => {
+                let tokens = rows.iter().map(|row| token(row, secret));
+                let reports: Vec<OutcomeReport> =
+                    tokens.map(|token| OutcomeReport { token, outcome: Outcome::Release }).collect();
+                tracing::warn!(%error, jobs = reports.len(), "released claimed jobs that could not be read");
+                finish_attempts(self.store, &reports).await?;
+                Err(error)
+            }
+        }
+    }
+
+    /// Notes whose turn it is now, and where the jobs of each visit begin.
+    fn note(&mut self, visits: &[Visit], leased: Vec<Leased>, end: &RoundEnd) {
+        let known = self.store.known_turns();
+        let turns = leased.iter().map(|leased| {
+            let (rank, ring) = visits[leased.visit].key;
+            (rank, ring, leased.allowance)
+        });
+        known.note_claimed(self.scope, turns);
+        let mut ends: BTreeMap<usize, Option<Position>> = BTreeMap::new();
+        for leased in &leased {
+            // In order, so that the last job of a visit wins.
+            ends.insert(leased.visit, Some(Position::before(leased.job.eligible_at)));
+        }
+        ends.extend(end.passed.iter().map(|(visit, position)| (*visit, Some(*position))));
+        // Only a round that reads all batches knows whether it skipped locked ones, which may list more jobs.
+        if !end.more && !end.skipped {
+            ends.extend(end.ended.iter().map(|visit| (*visit, None)));
+        }
+        for (visit, to) in ends {
+            let Visit { scan, key, start, .. } = visits[visit];
+            known.claimed(&self.plan.scans[scan], key, start, to);
+            let Some(found) = &mut self.found[scan] else { continue };
+            match to {
+                Some(to) => {
+                    found.starts.insert(key, to);
+                }
+                None => {
+                    found.starts.remove(&key);
+                }
+            }
+        }
+        self.claimed.extend(leased.into_iter().map(|leased| leased.job));
+    }
+}
+
+impl Found {
+    /// What two incomplete searches found: one from the head, and one from the turn of its first priority.
+    fn partly(
+        from_head: BTreeMap<TurnKey, Position>,
+        from_turn: BTreeMap<TurnKey, Position>,
+        from_turn_is_cut: bool,
+    ) -> Self {
+        let first_rank = from_head.first_key_value().map_or(i16::MIN, |((rank, _), _)| *rank);
+        let last = |starts: &BTreeMap<TurnKey, Position>| starts.last_key_value().map(|(key, _)| *key);
+        let known_up_to = match (last(&from_turn), last(&from_head)) {
+            (Some((rank, ring)), _) if from_turn_is_cut && rank == first_rank => (rank, false, ring),
+            (_, Some((rank, ring))) if rank == first_rank => (rank, true, ring),
+            // All higher priorities are found.
+            (_, Some((rank, _))) => (rank.saturating_sub(1), true, i64::MAX),
+            (_, None) => (first_rank, true, i64::MAX),
+        };
+        let mut starts = from_head;
+        starts.extend(from_turn);
+        Self { starts, known_up_to: Some(known_up_to) }
+    }
 }
 
 /// How a claim finds its jobs.
@@ -162,8 +492,19 @@ impl ScanPlan {
         }
     }
 
-    // How many batches to read per scan. The last batch of a scan only marks the horizon, so at least two.
-    fn depth(&self, wanted: usize, round: u32, fill: f64) -> i64 {
+    // The statement that finds tenants.
+    fn search_statement(&self) -> &'static Statement {
+        match (self.by_queue, self.by_type) {
+            (false, false) => &FIND_TURNS_OF_ANY,
+            (false, true) => &FIND_TURNS_BY_TYPE,
+            (true, false) => &FIND_TURNS_BY_QUEUE,
+            (true, true) => &FIND_TURNS_BY_LANE,
+        }
+    }
+
+    // How many batches to read per visit. The last batch of a visit only marks how far its jobs are known, so at least
+    // two.
+    fn depth(&self, wanted: usize, visits: &[Visit], round: u32, fill: f64) -> i64 {
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
@@ -171,40 +512,17 @@ impl ScanPlan {
             reason = "an estimate"
         )]
         let batches = (wanted as f64 / fill.max(1.0)).ceil() as usize;
-        let scans = self.scans.len().max(1);
-        // With several scans the jobs may be spread unevenly.
-        let depth = if scans == 1 { batches + 2 } else { 3 + 2 * batches / scans };
-        let depth = depth.saturating_mul(1 << round).min((MAX_BATCHES / scans).max(2));
+        let count = visits.len().max(1);
+        let turns = visits.last().map_or(1, |visit| visit.turn + 1);
+        let depth = match (count, turns) {
+            (1, _) => batches + 2,
+            // The jobs of one tenant may be spread unevenly over several scans.
+            (_, 1) => 3 + 2 * batches / count,
+            // Tenants get equal shares.
+            _ => 1 + batches.div_ceil(count),
+        };
+        let depth = depth.saturating_mul(1 << round).min((MAX_BATCHES / count).max(2));
         i64::try_from(depth).unwrap_or(i64::MAX)
-    }
-
-    // The scan that found a job of this queue and type.
-    fn scan_of(&self, queue: &Queue, job_type: &JobType) -> Scan {
-        let filter = self.scans.first().map_or(0, |scan| scan.filter);
-        Scan { queue: self.by_queue.then(|| queue.clone()), job_type: self.by_type.then(|| job_type.clone()), filter }
-    }
-
-    // Moves the cursor of each scan to the last job that was leased from it; or, of all scans, to where a claim ended
-    // that did not find enough.
-    fn move_cursors(
-        &self,
-        store: &PostgresStore,
-        starts: &[ClaimKey],
-        claimed: &[ClaimedJob],
-        end: Option<ClaimKey>,
-        took: Duration,
-    ) {
-        let mut ends: HashMap<Scan, ClaimKey> = HashMap::new();
-        if end.is_none() {
-            // In order, so that the last job of a scan wins.
-            for job in claimed {
-                let position = ClaimKey::before(-job.priority.get(), job.eligible_at);
-                ends.insert(self.scan_of(&job.queue, &job.job_type), position);
-            }
-        }
-        for (scan, start) in self.scans.iter().zip(starts) {
-            store.claim_cursors().claimed_up_to(scan, *start, end.or_else(|| ends.get(scan).copied()), took);
-        }
     }
 }
 
@@ -216,61 +534,6 @@ fn hash(queues: &Option<Vec<Queue>>, job_types: &Option<Vec<JobType>>) -> u64 {
     let mut hasher = DefaultHasher::new();
     (queues, job_types).hash(&mut hasher);
     hasher.finish().max(1)
-}
-
-// Reads batches and leases jobs. Returns the jobs, in order, and where the round ended.
-async fn claim_round(
-    store: &PostgresStore,
-    request: &ClaimRequest,
-    plan: &ScanPlan,
-    Round { starts, depth, limit, shared }: Round<'_>,
-) -> Result<(Vec<ClaimedJob>, RoundEnd)> {
-    let queues: Vec<Option<&str>> = plan.scans.iter().map(|scan| scan.queue.as_ref().map(Queue::as_str)).collect();
-    let types: Vec<Option<&str>> = plan.scans.iter().map(|scan| scan.job_type.as_ref().map(JobType::as_str)).collect();
-    let ranks: Vec<i16> = starts.iter().map(|start| start.rank).collect();
-    let times: Vec<Timestamp> = starts.iter().map(|start| start.eligible_at).collect();
-    let ids: Vec<Uuid> = starts.iter().map(|start| start.id).collect();
-    let filter_queues: Option<Vec<&str>> = plan.queues.as_ref().map(|names| names.iter().map(Queue::as_str).collect());
-    let filter_types: Option<Vec<&str>> =
-        plan.job_types.as_ref().map(|names| names.iter().map(JobType::as_str).collect());
-    let (limit, worker) = (i64::try_from(limit).unwrap_or(i64::MAX), request.worker.as_str());
-    let secret = Uuid::from_u128(rand::random());
-    let (statement, kind) = plan.statement();
-    let statement = if shared { &CLAIM_JOBS_SHARED } else { statement };
-    let params: &[&(dyn ToSql + Sync)] = &[
-        &queues,
-        &types,
-        &ranks,
-        &times,
-        &ids,
-        &depth,
-        &limit,
-        &worker,
-        &secret,
-        &filter_queues,
-        &filter_types,
-        &kind,
-    ];
-    let mut rows = store.database().query(statement, params).await?;
-    let last = rows.pop();
-    let end = last.as_ref().map(|row| read_end(store, row)).unwrap_or_default();
-    // The jobs are leased from here on: an error must release all of them.
-    match read_jobs(store, &rows, secret).await {
-        Ok(claimed) => {
-            if let Some(row) = last {
-                park_batches(store, row.get(column!(CLAIM_JOBS_OF_ANY, paused))).await;
-            }
-            Ok((claimed, end))
-        }
-        Err(error) => {
-            let tokens = rows.iter().map(|row| token(row, secret));
-            let reports: Vec<OutcomeReport> =
-                tokens.map(|token| OutcomeReport { token, outcome: Outcome::Release }).collect();
-            tracing::warn!(%error, jobs = reports.len(), "released claimed jobs that could not be read");
-            finish_attempts(store, &reports).await?;
-            Err(error)
-        }
-    }
 }
 
 // Takes batches of paused queues out of the order of claims. Only later claims gain by it, so an error is not returned.
@@ -285,23 +548,24 @@ async fn park_batches(store: &PostgresStore, paused: Vec<&str>) {
 // Reads the last row of the statement.
 fn read_end(store: &PostgresStore, row: &Row) -> RoundEnd {
     store
-        .claim_cursors()
+        .known_turns()
         .note_fill(row.get(column!(CLAIM_JOBS_OF_ANY, batches)), row.get(column!(CLAIM_JOBS_OF_ANY, listed)));
-    let rank: Option<i16> = row.get(column!(CLAIM_JOBS_OF_ANY, next_rank));
-    let next = rank.map(|rank| ClaimKey {
-        rank,
-        eligible_at: row.get(column!(CLAIM_JOBS_OF_ANY, next_at)),
-        id: row.get(column!(CLAIM_JOBS_OF_ANY, next_id)),
-    });
-    let locked: i64 = row.get(column!(CLAIM_JOBS_OF_ANY, locked));
+    let index = |n: i64| usize::try_from(n - 1).unwrap_or(0);
+    let ended: Vec<i64> = row.get(column!(CLAIM_JOBS_OF_ANY, ended));
+    let passed: Option<Vec<i64>> = row.get(column!(CLAIM_JOBS_OF_ANY, passed));
+    let passed_at: Option<Vec<Timestamp>> = row.get(column!(CLAIM_JOBS_OF_ANY, passed_at));
+    let passed_id: Option<Vec<Uuid>> = row.get(column!(CLAIM_JOBS_OF_ANY, passed_id));
+    let positions = passed_at.into_iter().flatten().zip(passed_id.into_iter().flatten());
+    let positions = positions.map(|(eligible_at, id)| Position { eligible_at, id });
     RoundEnd {
-        next,
-        locked: usize::try_from(locked).unwrap_or(0),
+        more: row.get(column!(CLAIM_JOBS_OF_ANY, more)),
         skipped: row.get(column!(CLAIM_JOBS_OF_ANY, skipped)),
+        ended: ended.into_iter().map(index).collect(),
+        passed: passed.into_iter().flatten().map(index).zip(positions).collect(),
     }
 }
 
-async fn read_jobs(store: &PostgresStore, rows: &[Row], secret: Uuid) -> Result<Vec<ClaimedJob>> {
+async fn read_jobs(store: &PostgresStore, rows: &[Row], secret: Uuid) -> Result<Vec<Leased>> {
     let external: Vec<Uuid> =
         rows.iter().filter(|row| row.get(column!(CLAIM_JOBS_OF_ANY, payload_apart))).map(id).collect();
     let mut payloads: HashMap<Uuid, Json> = HashMap::new();
@@ -323,7 +587,13 @@ async fn read_jobs(store: &PostgresStore, rows: &[Row], secret: Uuid) -> Result<
         let id = id(row);
         let inline = row.get::<_, Option<&str>>(column!(CLAIM_JOBS_OF_ANY, payload)).map(Json::trusted);
         match inline.or_else(|| payloads.remove(&id)) {
-            Some(payload) => claimed.push(read(row, secret, payload, results.remove(&id).unwrap_or_default())?),
+            Some(payload) => claimed.push(Leased {
+                job: read(row, secret, payload, results.remove(&id).unwrap_or_default())?,
+                visit: usize::try_from(row.get::<_, i64>(column!(CLAIM_JOBS_OF_ANY, visit)) - 1).unwrap_or(0),
+                allowance: usize::try_from(row.get::<_, i64>(column!(CLAIM_JOBS_OF_ANY, allowance)))
+                    .unwrap_or(1)
+                    .max(1),
+            }),
             None => broken.push(OutcomeReport {
                 token: token(row, secret),
                 outcome: Outcome::Fail { error: "its payload is gone".into(), retryable: false, retry_after: None },
@@ -334,8 +604,6 @@ async fn read_jobs(store: &PostgresStore, rows: &[Row], secret: Uuid) -> Result<
         tracing::error!(jobs = broken.len(), "failed claimed jobs whose payload is missing");
         finish_attempts(store, &broken).await?;
     }
-    // The statement returns rows in no particular order.
-    claimed.sort_unstable_by_key(|job| (std::cmp::Reverse(job.priority), job.eligible_at, job.token.job));
     Ok(claimed)
 }
 

@@ -1,7 +1,7 @@
 //! What a transaction publishes after its commit.
 //!
 //! A transaction gathers [`Effects`] while it writes. After the commit the store publishes them once: it records the
-//! metrics, moves claim cursors back to new jobs, wakes subscribers of this process, notifies other processes, and
+//! metrics, adds the tenants of new jobs to the known turns, wakes subscribers of this process, notifies other processes, and
 //! resolves the dependents of jobs that finished. A transaction that rolls back drops its effects.
 
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use orchestrix_store::{CommitEffects, Enqueued, Fence, wakeup::WakeupSender};
 
 use crate::{
     PostgresStore,
-    claim_cursors::{ClaimCursors, ClaimHint, ClaimKey},
     database::Database,
+    known_turns::{ClaimHint, KnownTurns},
     wakeup::Notifier,
 };
 
@@ -36,7 +36,7 @@ impl Effects {
             effects.commit.state_entered(&job.queue, enqueued.state);
             match enqueued.state {
                 JobState::Pending => {
-                    effects.add_hint(ClaimHint::enqueued(&job.queue, &job.job_type, -job.priority.get()));
+                    effects.add_hint(ClaimHint::enqueued(&job.queue, &job.job_type, -job.priority.get(), &job.tenant));
                 }
                 // Cancelled at once because a parent had failed. It may have dependents in the same call.
                 JobState::Cancelled => effects.finished_parents.push(enqueued.id),
@@ -47,10 +47,10 @@ impl Effects {
     }
 
     /// Notes that a job entered `state`, or stands at another position in the order of claims.
-    pub(crate) fn job_moved(&mut self, state: JobState, queue: Queue, job_type: JobType, position: ClaimKey) {
+    pub(crate) fn job_moved(&mut self, state: JobState, queue: Queue, job_type: JobType) {
         self.commit.state_entered(&queue, state);
         if state == JobState::Pending {
-            self.add_hint(ClaimHint::claimable(queue, job_type, position));
+            self.add_hint(ClaimHint::claimable(queue, job_type));
         }
     }
 
@@ -100,41 +100,41 @@ impl Effects {
         std::mem::take(&mut self.finished_parents)
     }
 
-    // Jobs of one call mostly share a lane: one hint stands for a run of them.
+    // Jobs of one call mostly share a lane and a tenant: one hint stands for a run of them.
     fn add_hint(&mut self, hint: ClaimHint) {
         match self.hints.last_mut() {
-            Some(last) if last.covers(&hint) => {}
+            Some(last) if *last == hint => {}
             _ => self.hints.push(hint),
         }
     }
 }
 
-/// Publishes effects to claim cursors, subscribers and other processes. Clones share all three.
+/// Publishes effects to the known turns, subscribers and other processes. Clones share all three.
 #[derive(Debug, Clone)]
 pub(crate) struct Publisher {
-    cursors: Arc<ClaimCursors>,
+    known_turns: Arc<KnownTurns>,
     wakeups: WakeupSender,
     notifier: Notifier,
 }
 
 impl Publisher {
     /// A publisher that notifies other processes through `database`.
-    pub(crate) fn start(database: &Database, cursors: Arc<ClaimCursors>, wakeups: WakeupSender) -> Self {
-        Self { cursors, wakeups, notifier: Notifier::start(database.clone()) }
+    pub(crate) fn start(database: &Database, known_turns: Arc<KnownTurns>, wakeups: WakeupSender) -> Self {
+        Self { known_turns, wakeups, notifier: Notifier::start(database.clone()) }
     }
 
-    /// A publisher of another pool with the same cursors and subscribers.
+    /// A publisher of another pool with the same known turns and subscribers.
     pub(crate) fn for_database(&self, database: &Database) -> Self {
-        Self::start(database, Arc::clone(&self.cursors), self.wakeups.clone())
+        Self::start(database, Arc::clone(&self.known_turns), self.wakeups.clone())
     }
 
-    /// Records metrics, moves claim cursors, and wakes subscribers here and in other processes. Dependents of finished
+    /// Records metrics, updates the known turns, and wakes subscribers here and in other processes. Dependents of finished
     /// jobs are not resolved: that is [`PostgresStore::publish`].
     pub(crate) fn publish(&self, effects: Effects) {
         if effects.queue_resumed {
-            self.cursors.reset();
+            self.known_turns.reset();
         }
-        self.cursors.apply(&effects.hints);
+        self.known_turns.apply(&effects.hints);
         for queue in effects.commit.claimable() {
             self.notifier.notify_queue(queue);
         }
@@ -144,8 +144,8 @@ impl Publisher {
         effects.commit.publish(&self.wakeups);
     }
 
-    pub(crate) fn claim_cursors(&self) -> &ClaimCursors {
-        &self.cursors
+    pub(crate) fn known_turns(&self) -> &KnownTurns {
+        &self.known_turns
     }
 
     pub(crate) fn wakeups(&self) -> &WakeupSender {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use orchestrix_core::{Fingerprint, JobId, JobState, NewJob, Start, enqueue::Links};
+use orchestrix_core::{Fingerprint, JobId, JobState, NewJob, Start, Tenant, enqueue::Links, turn::ring_position};
 use orchestrix_store::{JobOptions, Result, clock::cut};
 use serde_json::{Map, Value, json};
 use tokio_postgres::Row;
@@ -98,7 +98,7 @@ impl<'a> Columns<'a> {
 /// The most jobs in a ready batch, which the table's CHECK constraint and enqueue_jobs.sql repeat.
 const MAX_READY_BATCH: usize = 64;
 
-/// The ready batches of new jobs: jobs of one queue, type and rank together.
+/// The ready batches of new jobs: jobs of one queue, type, rank and tenant together.
 #[derive(Default)]
 struct ReadyBatches<'a> {
     ids: Vec<Uuid>,
@@ -107,11 +107,13 @@ struct ReadyBatches<'a> {
     queues: Vec<&'a str>,
     job_types: Vec<&'a str>,
     ranks: Vec<i16>,
+    tenants: Vec<&'a str>,
+    rings: Vec<i64>,
 }
 
 impl<'a> ReadyBatches<'a> {
     fn of(columns: &Columns<'a>) -> Self {
-        let lane = |i: usize| (columns.queues[i], columns.job_types[i], columns.ranks[i]);
+        let lane = |i: usize| (columns.queues[i], columns.job_types[i], columns.ranks[i], columns.tenants[i]);
         let mut order: Vec<usize> = (0..columns.ids.len()).collect();
         // Most calls have one lane and are in order already. Ids are not if the clock was set back meanwhile.
         if !columns.ids.is_sorted() || (1..order.len()).any(|i| lane(i) != lane(0)) {
@@ -122,18 +124,23 @@ impl<'a> ReadyBatches<'a> {
         for jobs in
             order.chunk_by(|left, right| lane(*left) == lane(*right)).flat_map(|jobs| jobs.chunks(MAX_READY_BATCH))
         {
-            let (queue, job_type, rank) = lane(jobs[0]);
+            let (queue, job_type, rank, tenant) = lane(jobs[0]);
             batches.first.push(position + 1);
             position += i32::try_from(jobs.len()).unwrap_or(0);
             batches.last.push(position);
             batches.queues.push(queue);
             batches.job_types.push(job_type);
             batches.ranks.push(rank);
+            batches.rings.push(match batches.tenants.last() {
+                Some(last) if *last == tenant => batches.rings[batches.rings.len() - 1],
+                _ => ring_position(&Tenant::trusted(tenant)),
+            });
+            batches.tenants.push(tenant);
         }
         batches
     }
 
-    fn params(&self) -> [Param<'_>; 6] {
+    fn params(&self) -> [Param<'_>; 8] {
         [
             Param::Uuids(&self.ids),
             Param::Int4s(&self.first),
@@ -141,6 +148,8 @@ impl<'a> ReadyBatches<'a> {
             Param::Texts(&self.queues),
             Param::Texts(&self.job_types),
             Param::Int2s(&self.ranks),
+            Param::Texts(&self.tenants),
+            Param::Int8s(&self.rings),
         ]
     }
 }

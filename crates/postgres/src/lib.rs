@@ -22,7 +22,6 @@ mod bulk_step;
 mod caller_transaction;
 mod changes;
 mod claim;
-mod claim_cursors;
 mod coalesce;
 mod coordination;
 mod database;
@@ -40,6 +39,7 @@ mod job;
 mod job_actions;
 mod job_columns;
 mod key;
+mod known_turns;
 mod lease;
 mod migrate;
 mod occurrences;
@@ -78,8 +78,8 @@ pub use sqlx;
 pub use {deadpool_postgres, tokio_postgres};
 
 use crate::{
-    batch_size::BatchSizer, changes::SummaryTimer, claim_cursors::ClaimCursors, coalesce::Coalescer,
-    database::Database, dependents::background::WaitingParents, effects::Publisher, ready::RepairProgress,
+    batch_size::BatchSizer, changes::SummaryTimer, coalesce::Coalescer, database::Database,
+    dependents::background::WaitingParents, effects::Publisher, known_turns::KnownTurns, ready::RepairProgress,
 };
 
 /// A store in a PostgreSQL database.
@@ -138,7 +138,8 @@ impl PostgresStore {
         } else {
             Self::check_version(&database).await?;
         }
-        let publisher = Publisher::start(&database, Arc::<ClaimCursors>::default(), WakeupSender::default());
+        let publisher =
+            Publisher::start(&database, Arc::new(KnownTurns::starting_at(options.first_turn)), WakeupSender::default());
         let inner = Arc::new(Inner::new(database, publisher));
         if options.listen {
             let task = tokio::spawn(wakeup::listen(options, Arc::downgrade(&inner)));
@@ -196,8 +197,8 @@ impl PostgresStore {
         &self.0.repair_progress
     }
 
-    fn claim_cursors(&self) -> &ClaimCursors {
-        self.publisher().claim_cursors()
+    fn known_turns(&self) -> &KnownTurns {
+        self.publisher().known_turns()
     }
 }
 

@@ -31,6 +31,9 @@ pub struct PostgresOptions {
     pub ids: IdSource,
     /// Payloads longer than this many bytes are stored outside the job's row.
     pub inline_payload: usize,
+    /// The ring position at which the [turns](orchestrix_core::turn) of tenants begin. Random by default, so that processes
+    /// which claim once and end favour no tenant.
+    pub first_turn: i64,
 }
 
 impl PostgresOptions {
@@ -49,6 +52,7 @@ impl PostgresOptions {
             migrate: true,
             ids: IdSource::default(),
             inline_payload: 512,
+            first_turn: rand::random(),
         }
     }
 

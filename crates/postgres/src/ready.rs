@@ -35,6 +35,7 @@ struct BatchPosition {
     queue: String,
     job_type: String,
     rank: i16,
+    ring: i64,
     eligible_at: Timestamp,
     id: Uuid,
 }
@@ -42,7 +43,7 @@ struct BatchPosition {
 impl Default for BatchPosition {
     fn default() -> Self {
         let (queue, job_type) = (String::new(), String::new());
-        Self { queue, job_type, rank: i16::MIN, eligible_at: Timestamp::UNIX_EPOCH, id: Uuid::nil() }
+        Self { queue, job_type, rank: i16::MIN, ring: i64::MIN, eligible_at: Timestamp::UNIX_EPOCH, id: Uuid::nil() }
     }
 }
 
@@ -61,15 +62,16 @@ pub(crate) async fn repair_ready(store: &PostgresStore, fence: Fence) -> Result<
 
 async fn prune_ready(store: &PostgresStore, fence: Fence, mut after: BatchPosition) -> Result<BatchPosition> {
     for _ in 0..STEPS {
-        let BatchPosition { queue, job_type, rank, eligible_at, id } = &after;
+        let BatchPosition { queue, job_type, rank, ring, eligible_at, id } = &after;
         let tx = store.database().fenced(fence).await?;
-        let rows = tx.query(&PRUNE_READY, &[queue, job_type, rank, eligible_at, id, &STEP]).await?;
+        let rows = tx.query(&PRUNE_READY, &[queue, job_type, rank, ring, eligible_at, id, &STEP]).await?;
         tx.commit().await?;
         let Some(row) = rows.first() else { return Ok(BatchPosition::default()) };
         after = BatchPosition {
             queue: row.get("queue"),
             job_type: row.get("job_type"),
             rank: row.get("rank"),
+            ring: row.get("ring"),
             eligible_at: row.get("eligible_at"),
             id: row.get("first_id"),
         };
@@ -87,7 +89,7 @@ async fn restore_ready(store: &PostgresStore, fence: Fence, mut after: Uuid) -> 
         let added: i64 = row.get("added");
         if added > 0 {
             tracing::warn!(jobs = added, "pending jobs were in no ready batch, so no claim found them; added");
-            store.claim_cursors().reset();
+            store.known_turns().reset();
         }
     }
     Ok(after)

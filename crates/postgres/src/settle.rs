@@ -11,7 +11,6 @@ use uuid::Uuid;
 
 use crate::{
     PostgresStore,
-    claim_cursors::ClaimKey,
     effects::Effects,
     fenced_tx::FencedTx,
     job_columns::millis,
@@ -207,8 +206,7 @@ fn read(row: &Row, effects: &mut Effects) -> Result<SettledJob> {
 
 /// Notes that a job moved to `state`. Its lane and position are columns of `row`.
 pub(crate) fn note_moved(state: JobState, row: &Row, effects: &mut Effects) {
-    let position = ClaimKey::before(row.get("rank"), row.get("eligible_at"));
-    effects.job_moved(state, Queue::trusted(row.get("queue")), JobType::trusted(row.get("job_type")), position);
+    effects.job_moved(state, Queue::trusted(row.get("queue")), JobType::trusted(row.get("job_type")));
 }
 
 /// Cancels jobs that this transaction has locked, given as rows of `lock_jobs.sql`: requests it for leased jobs and

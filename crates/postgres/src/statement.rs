@@ -74,15 +74,15 @@ macro_rules! claim_statements {
             name: $file,
             sql: concat!(include_str!(concat!("../queries/", $file, ".sql")), include_str!("../queries/claim_jobs.sql")),
             types: &[
-                Type::TEXT_ARRAY, Type::TEXT_ARRAY, Type::INT2_ARRAY, Type::TIMESTAMPTZ_ARRAY, Type::UUID_ARRAY,
-                Type::INT8, Type::INT8, Type::TEXT, Type::UUID, Type::TEXT_ARRAY, Type::TEXT_ARRAY, Type::INT2,
+                Type::TEXT_ARRAY, Type::TEXT_ARRAY, Type::INT2_ARRAY, Type::INT8_ARRAY, Type::TIMESTAMPTZ_ARRAY,
+                Type::UUID_ARRAY, Type::INT4_ARRAY, Type::INT8_ARRAY, Type::INT8, Type::INT8, Type::INT8, Type::TEXT,
+                Type::UUID, Type::TEXT_ARRAY, Type::TEXT_ARRAY, Type::INT4, Type::INT2,
             ],
             columns: &[
                 "id", "lease_counter", "lease_ms", "timeout_ms", "lease_expires_at", "eligible_at", "rank", "attempts",
                 "max_attempts", "has_parents", "queue", "job_type", "tenant", "correlation_id", "traceparent",
-                "checkpoint", "payload", "payload_apart", "next_rank", "next_at", "next_id", "batches",
-                "listed", "locked",
-                "skipped", "paused",
+                "checkpoint", "payload", "payload_apart", "visit", "turn", "round", "allowance", "more", "batches",
+                "listed", "locked", "skipped", "paused", "ended", "passed", "passed_at", "passed_id",
             ],
         };)*
 
@@ -136,7 +136,7 @@ statements! {
     );
     ENQUEUE_PLAIN_JOBS = "enqueue_plain_jobs" (
         UUID_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT2_ARRAY, INT2_ARRAY, TEXT_ARRAY, UUID_ARRAY, INT4_ARRAY,
-        INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT2_ARRAY
+        INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT2_ARRAY, TEXT_ARRAY, INT8_ARRAY
     );
     EXPIRED_JOBS = "expired_jobs" (INT8);
     EXPIRED_LEASES = "expired_leases" (INT8);
@@ -153,6 +153,18 @@ statements! {
     FIND_OCCURRENCES = "find_occurrences" (TEXT_ARRAY, TIMESTAMPTZ_ARRAY);
     FIND_OPERATION = "find_operation" (UUID);
     FIND_TENANT = "find_tenant" (TEXT);
+    FIND_TURNS_BY_LANE = "find_turns_by_lane" (TEXT_ARRAY, TEXT_ARRAY, INT2_ARRAY, INT8_ARRAY, INT8) -> [
+        n, rank, ring, eligible_at, first_id
+    ];
+    FIND_TURNS_BY_QUEUE = "find_turns_by_queue" (TEXT_ARRAY, TEXT_ARRAY, INT2_ARRAY, INT8_ARRAY, INT8) -> [
+        n, rank, ring, eligible_at, first_id
+    ];
+    FIND_TURNS_BY_TYPE = "find_turns_by_type" (TEXT_ARRAY, TEXT_ARRAY, INT2_ARRAY, INT8_ARRAY, INT8) -> [
+        n, rank, ring, eligible_at, first_id
+    ];
+    FIND_TURNS_OF_ANY = "find_turns_of_any" (TEXT_ARRAY, TEXT_ARRAY, INT2_ARRAY, INT8_ARRAY, INT8) -> [
+        n, rank, ring, eligible_at, first_id
+    ];
     FIND_SCHEDULE = "find_schedule" (TEXT, TEXT);
     FINISH_AUDIT_ENTRY = "finish_audit_entry" (INT8, TEXT);
     FOLD_DEPTHS = "fold_depths" (INT8);
@@ -232,7 +244,7 @@ statements! {
     PRUNE_LOGS = "prune_logs" (INT8, INT8);
     PRUNE_OCCURRENCES = "prune_occurrences" (INT8, INT8);
     PRUNE_OPERATIONS = "prune_operations" (INT8, INT8);
-    PRUNE_READY = "prune_ready" (TEXT, TEXT, INT2, TIMESTAMPTZ, UUID, INT8);
+    PRUNE_READY = "prune_ready" (TEXT, TEXT, INT2, INT8, TIMESTAMPTZ, UUID, INT8);
     PRUNE_REDRIVEN = "prune_redriven" (INT8, INT8);
     QUEUE_DEPTH = "queue_depth" (TEXT);
     QUEUE_DEPTHS = "queue_depths" (TEXT, INT8);

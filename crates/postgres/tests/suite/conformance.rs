@@ -10,7 +10,7 @@ use crate::support::database;
 async fn harness() -> Harness {
     let database = database();
     let (clock, url) = DatabaseClock::install(database.url(), None).await.expect("a clock");
-    let options = PostgresOptions { connections: 6, ids: clock.ids(), ..PostgresOptions::new(url) };
+    let options = PostgresOptions { connections: 6, ids: clock.ids(), first_turn: 0, ..PostgresOptions::new(url) };
     let store = PostgresStore::open(options).await.expect("a store");
     Harness { store: Arc::new(store), clock: Box::new(clock), guard: Box::new(database) }
 }
