@@ -138,6 +138,12 @@ impl<'a> ObjectReader<'a> {
         self.take_nullable(field).filter(|raw| raw.get() != "null")
     }
 
+    /// Removes a field whose value is `null`. Returns whether there was one.
+    pub fn take_null(&mut self, field: &str) -> bool {
+        let at = self.fields.iter().position(|(name, raw)| name == field && raw.get() == "null");
+        at.map(|at| self.fields.swap_remove(at)).is_some()
+    }
+
     /// Removes a field in which `null` is a value and returns its JSON.
     pub fn take_nullable(&mut self, field: &str) -> Option<&'a RawValue> {
         let at = self.fields.iter().position(|(name, _)| name == field)?;

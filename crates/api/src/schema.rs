@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use crate::admin::key;
 use orchestrix_core::{
-    IdempotencyKey, JobType, KeyId, LimitKey, NewJob, OnDependencyFailure, Queue, Resources, Role, WorkerName,
+    IdempotencyKey, JobType, KeyId, LimitKey, NewJob, OnDependencyFailure, Queue, Resources, Role, Weight, WorkerName,
     schedule::{Cron, Misfire, NewSchedule, Overlap, Reason, ScheduleName},
 };
 use orchestrix_store::{Directive, LogLine, NewAuditEntry, NewKey, ProgressUpdate};
@@ -99,6 +99,8 @@ schemas! {
     Delay = number(0.0, NewJob::MAX_DELAY.as_secs_f64());
     /// A number of seconds from 0.001 to ten years. Fractions are allowed.
     Lifetime = number(key::LIFETIME.start().as_secs_f64(), key::LIFETIME.end().as_secs_f64());
+    /// The weight of a tenant.
+    TenantWeight = integer(1, Weight::MAX.unsigned_abs());
     /// A number of job slots.
     Slots = integer(0, u64::from(u32::MAX));
     /// What happens to a job when a dependency fails.

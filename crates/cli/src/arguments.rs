@@ -16,7 +16,7 @@ use crate::{
     error::{self, CliError, print_stderr},
     jobs, keys, logs, migrate, nodes, operations,
     output::Format,
-    queues, schedules, server, stats, times, traces, worker, workers,
+    queues, schedules, server, stats, tenants, times, traces, worker, workers,
 };
 
 /// A durable job queue with schedules, workers and an HTTP API
@@ -142,6 +142,8 @@ pub(crate) enum Command {
     Workers(workers::Command),
     #[command(subcommand)]
     Nodes(nodes::Command),
+    #[command(subcommand)]
+    Tenants(tenants::Command),
     #[command(subcommand)]
     Keys(keys::Command),
     #[command(subcommand)]

@@ -13,7 +13,7 @@
 //! | `worker` | a worker with the built-in job types |
 //! | `doctor` | prints the reports of `orchestrix-doctor` |
 //! | `jobs`, `dlq`, `operations`, `queues`, `schedules`, `workers` | one group of commands each |
-//! | `nodes`, `keys`, `audit`, `stats`, `migrate`, `completions` | the same |
+//! | `tenants`, `nodes`, `keys`, `audit`, `stats`, `migrate`, `completions` | the same |
 //! | `filter`, `times`, `listen_address`, `confirmation` | arguments that several groups share |
 //! | `per_item`, `job_states`, `no_worker_hint` | actions on several items, and their output |
 //!
@@ -51,6 +51,7 @@ mod schedules;
 mod server;
 mod serving;
 mod stats;
+mod tenants;
 mod times;
 mod traces;
 mod worker;
@@ -113,6 +114,7 @@ async fn run(cli: Cli) -> anyhow::Result<ExitStatus> {
         Command::Queues(command) => queues::run(command, &api, &output).await,
         Command::Schedules(command) => schedules::run(command, &api, &output).await,
         Command::Workers(command) => workers::run(command, &api, &output).await,
+        Command::Tenants(command) => tenants::run(command, &api, &output).await,
         Command::Keys(command) => keys::run(command, &api, &output).await,
         Command::Nodes(command) => nodes::run(command, &api, &output).await,
         Command::Operations(command) => operations::run(command, &api, &output).await,

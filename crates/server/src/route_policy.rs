@@ -2,7 +2,7 @@
 
 use axum::http::Method;
 use orchestrix_api::{
-    admin::{dlq, job_state, key, operation, queue},
+    admin::{dlq, job_state, key, operation, queue, tenant},
     schedule,
 };
 use orchestrix_core::{Role, Timestamp};
@@ -117,6 +117,8 @@ pub(crate) fn route_policy(method: &Method, route: Option<&str>) -> RoutePolicy 
         "/admin/dlq/purge" => (AllowedRoles::Operator, false),
         _ if is_under(route, "/admin/dlq") => (AllowedRoles::Operator, true),
         _ if is_under(route, "/admin/keys") => (AllowedRoles::Admin, false),
+        // A tenant must not raise its own share.
+        _ if is_under(route, "/admin/tenants") => (AllowedRoles::Operator, reads),
         // Queues, workers and nodes belong to no tenant.
         _ if is_under(route, "/admin") => (AllowedRoles::Operator, false),
         // A route that is missing here fails closed.
@@ -149,6 +151,7 @@ pub(crate) fn route_policy(method: &Method, route: Option<&str>) -> RoutePolicy 
 fn body_filter(method: &Method, route: &str) -> Option<BodyFilter> {
     let filter: BodyFilter = match (method.as_str(), route) {
         ("PUT", "/admin/queues/{name}") => |text| queue::parse_queue(text).is_ok(),
+        ("PUT", "/admin/tenants/{name}") => |text| tenant::parse_tenant(text).is_ok(),
         ("POST", "/admin/jobs/{jobId}/priority") => |text| job_state::parse_priority(text).is_ok(),
         ("POST", "/admin/jobs/bulk") => |text| operation::parse_bulk(text).is_ok(),
         ("POST", "/admin/dlq/redrive") => |text| dlq::parse_redrive(text).is_ok(),

@@ -98,6 +98,8 @@ fn admin_routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(admin::dlq::purge))
         .routes(routes!(admin::queues::list))
         .routes(routes!(admin::queues::get, admin::queues::put))
+        .routes(routes!(admin::tenants::list))
+        .routes(routes!(admin::tenants::get, admin::tenants::put))
         .routes(routes!(admin::workers::list))
         .routes(routes!(admin::workers::drain))
         .routes(routes!(admin::nodes::list))

@@ -12,6 +12,7 @@
 //! | [`dlq`] | redrives and purges dead jobs |
 //! | [`key`] | API keys |
 //! | [`queue`], [`worker`], [`node`] | queues, workers and nodes |
+//! | [`tenant`] | settings of tenants |
 //! | [`operation`] | bulk operations |
 //! | [`audit`], [`stats`] | audit entries and statistics |
 //!
@@ -33,5 +34,6 @@ pub mod operation;
 pub mod page;
 pub mod queue;
 pub mod stats;
+pub mod tenant;
 pub mod timeline;
 pub mod worker;

@@ -82,7 +82,7 @@ async fn every_reason_that_keeps_a_job_waiting_is_listed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_claimable_job_is_explained_by_the_workers() {
     for env in each_database_and_server() {
-        let id = env.enqueue(&["SEND"]);
+        let id = env.enqueue(&["SEND", "--tenant", "acme"]);
         let explanation = || explain(&env, &id);
         let store = env.store().await;
         assert_eq!(codes(&explanation()), ["no_worker"]);
@@ -95,7 +95,12 @@ async fn a_claimable_job_is_explained_by_the_workers() {
             (&json!("no_worker_for_type"), &json!("default"), &json!("SEND"))
         );
         let three = register(&*store, "three", None, "SEND").await;
-        assert_eq!(codes(&explanation()), ["waiting_turn"]);
+        let waiting = explanation();
+        assert_eq!(codes(&waiting), ["waiting_turn"]);
+        assert_eq!((&waiting["reasons"][0]["tenant"], &waiting["reasons"][0]["weight"]), (&json!("acme"), &json!(1)));
+        env.run(&["tenants", "set", "acme", "--weight", "3"]).success();
+        let text = env.run(&["jobs", "explain", &id.to_string()]).success().stdout;
+        assert!(text.contains("its tenant acme (weight 3)"), "{text}");
         store.heartbeat_worker(&three, Presence::free(0)).await.unwrap();
         assert_eq!(codes(&explanation()), ["no_free_slot"]);
     }

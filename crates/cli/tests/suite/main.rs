@@ -20,6 +20,7 @@ mod pooler;
 mod queues_workers_nodes;
 mod schedules;
 mod server;
+mod tenants;
 #[cfg(feature = "otlp")]
 mod traces;
 mod usage_errors;

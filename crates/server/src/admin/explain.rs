@@ -17,6 +17,9 @@ pub(super) async fn gather_facts(store: &dyn Store, job: &Job, now: Timestamp) -
         facts.paused = store.paused_queues().await?.contains(&job.queue);
         facts.availability = worker_availability(store, job).await?;
     }
+    if facts::needs_weight(job) {
+        facts.weight = store.tenant_settings(&job.tenant).await?.weight;
+    }
     if facts::needs_leader(job, now) {
         facts.leader = store.leader().await?.is_some();
     }

@@ -9,4 +9,5 @@ pub(crate) mod nodes;
 pub(crate) mod operations;
 pub(crate) mod queues;
 pub(crate) mod stats;
+pub(crate) mod tenants;
 pub(crate) mod workers;

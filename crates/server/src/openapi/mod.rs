@@ -33,7 +33,8 @@ use accepted_input::OperationIndex;
 use problems::{
     CommonErrors, Forbidden, InternalError, Invalid, InvalidOrKeyReused, JobFinished, JobNotFound, KeyNotFound,
     LeaseLost, Malformed, NoMetrics, NoResult, NotRetryable, OperationNotFound, QueueNotFound, RateLimited,
-    ScheduleNotFound, TooLarge, TooManyOperations, Unauthenticated, Unavailable, UnsupportedMediaType, WorkerNotFound,
+    ScheduleNotFound, TenantNotFound, TooLarge, TooManyOperations, Unauthenticated, Unavailable, UnsupportedMediaType,
+    WorkerNotFound,
 };
 
 /// The tag of requests about the server itself, which bypass admission.
@@ -45,10 +46,10 @@ pub(crate) const OPERATIONS: &str = "operations";
     info(
         title = "Orchestrix",
         description = "Distributed job orchestration. JSON is camelCase, times are RFC 3339 in UTC, durations are numbers \
-            of seconds. In a request, `null` means absent, and an unknown field or parameter is an error. An operation \
-            without a documented body accepts `{}`. Every response has an `x-request-id` header: the id of the \
-            request if it is 1 to 128 visible ASCII characters, or a generated one. Errors are RFC 9457 problems with \
-            a stable `code`.",
+            of seconds. In a request, `null` means absent unless a field says otherwise, and an unknown field or \
+            parameter is an error. An operation without a documented body accepts `{}`. Every response has an \
+            `x-request-id` header: the id of the request if it is 1 to 128 visible ASCII characters, or a generated \
+            one. Errors are RFC 9457 problems with a stable `code`.",
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
     ),
     tags(
@@ -63,8 +64,8 @@ pub(crate) const OPERATIONS: &str = "operations";
         responses(
             Forbidden, InternalError, Invalid, InvalidOrKeyReused, JobFinished, JobNotFound, KeyNotFound, LeaseLost,
             Malformed, NoMetrics, NoResult, NotRetryable, OperationNotFound, QueueNotFound, RateLimited,
-            ScheduleNotFound, TooLarge, TooManyOperations, Unauthenticated, Unavailable, UnsupportedMediaType,
-            WorkerNotFound
+            ScheduleNotFound, TenantNotFound, TooLarge, TooManyOperations, Unauthenticated, Unavailable,
+            UnsupportedMediaType, WorkerNotFound
         ),
     ),
 )]

@@ -66,6 +66,8 @@ problems! {
     NotRetryable = [JobFinished, NotFinished];
     /// The name is not a valid queue name.
     QueueNotFound = [NotFound];
+    /// The name is not a valid tenant name, or the API key is bound to another tenant.
+    TenantNotFound = [NotFound];
     /// The lease token no longer owns the job. Nothing was changed.
     LeaseLost = [LeaseLost];
     /// Too many requests. Retry after the delay in `Retry-After`.

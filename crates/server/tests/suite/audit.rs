@@ -26,6 +26,7 @@ async fn only_valid_bodies_of_listed_routes_are_recorded() {
     let cases = [
         // Recorded.
         ("PUT /admin/queues/q", 200, recorded(json!({"paused": true}))),
+        ("PUT /admin/tenants/acme", 200, recorded(json!({"weight": 3}))),
         ("POST /admin/jobs/{id}/priority", 200, recorded(json!({"priority": 5}))),
         ("POST /admin/jobs/bulk", 202, recorded(json!({"action": "cancel", "filter": {"queue": "q"}, "dryRun": true}))),
         ("POST /admin/dlq/redrive", 200, recorded(json!({"filter": {"queue": "q"}}))),
@@ -36,6 +37,7 @@ async fn only_valid_bodies_of_listed_routes_are_recorded() {
         ("PUT /schedules/s", 200, omitted(json!({"everySeconds": 60, "job": job}))),
         // Invalid bodies may contain anything.
         ("PUT /admin/queues/q", 422, omitted(json!({"paused": true, "payload": "sesame"}))),
+        ("PUT /admin/tenants/acme", 422, omitted(json!({"weight": 3, "maxPending": "sesame"}))),
         ("POST /admin/jobs/{id}/priority", 422, omitted(json!({"priority": "sesame"}))),
         (
             "POST /admin/jobs/bulk",

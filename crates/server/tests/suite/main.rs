@@ -10,5 +10,6 @@ mod openapi;
 mod python;
 mod remote_worker;
 mod store_clock;
+mod tenants;
 mod test_server;
 mod undocumented_input;

@@ -22,6 +22,16 @@ pub(super) const MUTANTS: &[Mutant] = &[
         packages: SERVER,
     },
     Mutant {
+        name: "server-bound-key-sets-its-weight",
+        bug: "a caller that is bound to a tenant raises its own share",
+        edits: &[edit(
+            "crates/server/src/route_policy.rs",
+            r#"is_under(route, "/admin/tenants") => (AllowedRoles::Operator, reads)"#,
+            r#"is_under(route, "/admin/tenants") => (AllowedRoles::Operator, true)"#,
+        )],
+        packages: SERVER,
+    },
+    Mutant {
         name: "server-revoked-key-gets-jobs",
         bug: "a key that was revoked during its long poll gets jobs",
         edits: &[edit(

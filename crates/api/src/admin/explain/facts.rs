@@ -1,6 +1,6 @@
 //! The facts that an explanation needs, and which jobs need them.
 
-use orchestrix_core::{Job, JobId, JobState, JobType, Queue, Timestamp};
+use orchestrix_core::{Job, JobId, JobState, JobType, Queue, Timestamp, Weight};
 use orchestrix_store::{Directive, Queues, WorkerStatus};
 
 /// The facts about a job. Facts that the job's state does not need may keep their defaults.
@@ -16,12 +16,21 @@ pub struct Facts {
     pub availability: Option<WorkerAvailability>,
     /// Whether there is a leader.
     pub leader: bool,
+    /// The weight of the job's tenant.
+    pub weight: Weight,
 }
 
 impl Facts {
     /// No known obstacles.
-    pub const fn none(now: Timestamp) -> Self {
-        Self { now, dependencies: Vec::new(), paused: false, availability: None, leader: true }
+    pub fn none(now: Timestamp) -> Self {
+        Self {
+            now,
+            dependencies: Vec::new(),
+            paused: false,
+            availability: None,
+            leader: true,
+            weight: Weight::default(),
+        }
     }
 
     /// The dependencies that have not finished.
@@ -91,6 +100,11 @@ pub fn needs_workers(job: &Job) -> bool {
 pub fn needs_leader(job: &Job, now: Timestamp) -> bool {
     let moved_by_leader = matches!(job.state, JobState::Blocked | JobState::Scheduled | JobState::Retrying);
     moved_by_leader || is_expired(job, now) || is_lease_expired(job, now)
+}
+
+/// Whether the explanation needs the weight of the job's tenant: only a claimable job waits for the turn of its tenant.
+pub fn needs_weight(job: &Job) -> bool {
+    job.state == JobState::Pending
 }
 
 /// Whether the job has expired and is not cancelled yet.

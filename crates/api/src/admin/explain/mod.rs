@@ -90,11 +90,11 @@ fn why_waiting(job: &Job, facts: &Facts) -> Vec<ReasonView> {
     match facts.availability {
         // Busy workers matter only to a job that is claimable now: slots become free at any time.
         Some(WorkerAvailability::Busy) if !reasons.is_empty() || job.state != JobState::Pending => {}
-        Some(availability) => reasons.extend(reason::no_worker(job, availability)),
+        Some(availability) => reasons.extend(reason::no_worker(job, facts, availability)),
         None => {}
     }
     if reasons.is_empty() {
-        reasons.push(reason::waiting_turn(job));
+        reasons.push(reason::waiting_turn(job, facts));
     }
     reasons
 }

@@ -1,7 +1,7 @@
 //! Reasons with their messages for people and codes for programs.
 
 use orchestrix_core::{
-    AttemptOutcome, Job, JobId, JobState, JobType, OnDependencyFailure, Queue, Timestamp, WorkerName,
+    AttemptOutcome, Job, JobId, JobState, JobType, OnDependencyFailure, Queue, Tenant, Timestamp, WorkerName,
 };
 use serde::{Deserialize, Serialize};
 
@@ -10,6 +10,8 @@ use super::{
     facts::{Facts, WorkerAvailability},
 };
 use crate::admin::job_state::JobStateView;
+#[cfg(feature = "openapi")]
+use crate::schema::TenantWeight;
 
 /// The most jobs that one reason lists. The others are counted.
 pub const MAX_JOBS: usize = 100;
@@ -44,6 +46,14 @@ pub struct ReasonView {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     pub job_type: Option<JobType>,
+    /// The tenant whose turn the job waits for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+    pub tenant: Option<Tenant>,
+    /// The weight of that tenant: its share among the tenants of the same priority.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<TenantWeight>))]
+    pub weight: Option<u16>,
     /// The worker that the reason is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
@@ -65,6 +75,8 @@ impl ReasonView {
             since: None,
             queue: None,
             job_type: None,
+            tenant: None,
+            weight: None,
             worker_id: None,
             jobs: Vec::new(),
             more: None,
@@ -76,6 +88,10 @@ impl ReasonView {
         self.jobs = jobs.by_ref().take(MAX_JOBS).collect();
         self.more = u32::try_from(jobs.count()).ok().filter(|more| *more > 0);
         self
+    }
+
+    fn with_turn(self, job: &Job, facts: &Facts) -> Self {
+        Self { tenant: Some(job.tenant.clone()), weight: Some(facts.weight.get()), ..self }
     }
 }
 
@@ -122,7 +138,7 @@ pub(super) fn queue_paused(job: &Job) -> ReasonView {
 }
 
 /// Why no worker claims the job. `None` if a worker could.
-pub(super) fn no_worker(job: &Job, availability: WorkerAvailability) -> Option<ReasonView> {
+pub(super) fn no_worker(job: &Job, facts: &Facts, availability: WorkerAvailability) -> Option<ReasonView> {
     let (queue, job_type) = (&job.queue, &job.job_type);
     let (code, message) = match availability {
         WorkerAvailability::NoWorker => (ReasonCode::NoWorker, "no worker is alive".to_owned()),
@@ -136,28 +152,38 @@ pub(super) fn no_worker(job: &Job, availability: WorkerAvailability) -> Option<R
             (ReasonCode::WorkersDraining, format!("every live worker that serves {job_type} in {queue} is draining"))
         }
         WorkerAvailability::Busy => {
-            (ReasonCode::NoFreeSlot, format!("every worker that serves {job_type} in {queue} is busy"))
+            let busy = format!("every worker that serves {job_type} in {queue} is busy");
+            (ReasonCode::NoFreeSlot, format!("{busy}: {}", claim_order(job, facts)))
         }
         WorkerAvailability::Available => return None,
     };
     let about = ReasonView::new(code, message);
-    Some(match availability {
-        WorkerAvailability::NoWorker => about,
-        WorkerAvailability::NoWorkerForQueue => ReasonView { queue: Some(queue.clone()), ..about },
-        _ => ReasonView { queue: Some(queue.clone()), job_type: Some(job_type.clone()), ..about },
-    })
+    let about = match availability {
+        WorkerAvailability::NoWorker => return Some(about),
+        WorkerAvailability::NoWorkerForQueue => return Some(ReasonView { queue: Some(queue.clone()), ..about }),
+        WorkerAvailability::Busy => about.with_turn(job, facts),
+        _ => about,
+    };
+    Some(ReasonView { queue: Some(queue.clone()), job_type: Some(job_type.clone()), ..about })
 }
 
 pub(super) fn no_leader() -> ReasonView {
     ReasonView::new(ReasonCode::NoLeader, "there is no leader, which the job needs to proceed")
 }
 
-pub(super) fn waiting_turn(job: &Job) -> ReasonView {
-    let message = format!(
-        "it is claimable: the next free slot runs it, after jobs over priority {} and jobs that have waited longer",
-        job.priority.get()
-    );
-    ReasonView { since: Some(job.eligible_at), ..ReasonView::new(ReasonCode::WaitingTurn, message) }
+pub(super) fn waiting_turn(job: &Job, facts: &Facts) -> ReasonView {
+    let message = format!("it is claimable: {}", claim_order(job, facts));
+    let reason = ReasonView::new(ReasonCode::WaitingTurn, message).with_turn(job, facts);
+    ReasonView { since: Some(job.eligible_at), ..reason }
+}
+
+/// What goes before a claimable job. Its position is unknown: counting the jobs before it would cost a scan.
+fn claim_order(job: &Job, facts: &Facts) -> String {
+    let (priority, tenant, weight) = (job.priority.get(), &job.tenant, facts.weight.get());
+    format!(
+        "a free slot runs it after jobs over priority {priority}, jobs of its tenant {tenant} (weight {weight}) \
+         that have waited longer, and the turns of other tenants"
+    )
 }
 
 pub(super) fn leased(job: &Job) -> ReasonView {

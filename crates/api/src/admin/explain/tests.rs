@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use orchestrix_core::{AttemptOutcome, AttemptRecord, Job, JobState, JobType, OnDependencyFailure, Queue, WorkerName};
+use orchestrix_core::{
+    AttemptOutcome, AttemptRecord, Job, JobState, JobType, OnDependencyFailure, Queue, Tenant, Weight, WorkerName,
+};
 use orchestrix_store::{Directive, Queues, WorkerInfo, WorkerStatus};
 
 use super::*;
@@ -156,7 +158,13 @@ fn waiting() -> Vec<Case> {
             Pending,
             |_, facts| facts.availability = Some(WorkerAvailability::Busy),
             &["no_free_slot"],
-            "serves t in q is busy",
+            "serves t in q is busy: a free slot runs it",
+        ),
+        case(
+            Pending,
+            |job, facts| (job.tenant, facts.weight) = (Tenant::trusted("acme"), Weight::new(3).unwrap()),
+            &["waiting_turn"],
+            "after jobs over priority 0, jobs of its tenant acme (weight 3) that have waited longer, and the turns of",
         ),
         case(Pending, |job, _| job.expires_at = Some(at(100)), &["expired"], "waits for the leader to cancel it"),
         case(
@@ -274,6 +282,20 @@ fn every_reason_is_reported_and_the_decisive_one_comes_first() {
 }
 
 #[test]
+fn only_a_job_that_waits_for_a_slot_waits_for_the_turn_of_its_tenant() {
+    let facts = |availability| Facts { availability: Some(availability), weight: Weight::new(3).unwrap(), ..facts() };
+    for (availability, turn) in [
+        (WorkerAvailability::Available, Some(("default", 3))),
+        (WorkerAvailability::Busy, Some(("default", 3))),
+        (WorkerAvailability::Draining, None),
+        (WorkerAvailability::NoWorker, None),
+    ] {
+        let reason = explain(&job(JobState::Pending), &facts(availability)).reasons.remove(0);
+        assert_eq!(reason.tenant.as_ref().map(Tenant::as_str).zip(reason.weight), turn, "{reason:?}");
+    }
+}
+
+#[test]
 fn a_reason_lists_100_jobs_and_counts_the_others() {
     let mut facts = facts();
     facts.dependencies = (0..=250).map(|n| (id(n), if n == 0 { JobState::Dead } else { JobState::Pending })).collect();
@@ -340,4 +362,6 @@ fn only_the_facts_that_a_state_needs_are_gathered() {
     assert_eq!(needs(&with_dependencies(JobState::Completed)), (false, false, false));
     let failed = Job { reason: Some("dependency_failed".into()), ..with_dependencies(JobState::Cancelled) };
     assert_eq!(needs(&failed), (true, false, false));
+    let states = JobState::ALL.iter().copied().filter(|state| facts::needs_weight(&job(*state)));
+    assert_eq!(states.collect::<Vec<_>>(), [JobState::Pending]);
 }

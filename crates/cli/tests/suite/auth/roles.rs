@@ -31,6 +31,12 @@ fn commands_are_limited_to_the_role_of_their_key() {
     let bound = env.create_key("operator", &["--tenant", "acme"]);
     run_with_key(&server, &bound, &["jobs", "list"]).success();
     run_with_key(&server, &bound, &["queues", "list"]).exits_with(1, "tenant");
+    run_with_key(&server, &operator, &["tenants", "set", "acme", "--weight", "3"]).success();
+    run_with_key(&server, &operator, &["tenants", "set", "other", "--weight", "2"]).success();
+    run_with_key(&server, &bound, &["tenants", "set", "acme", "--weight", "9"]).exits_with(1, "tenant");
+    let own = json!({"items": [{"name": "acme", "weight": 3}]});
+    assert_eq!(run_with_key(&server, &bound, &["tenants", "list", "--output", "json"]).success().json(), own);
+    run_with_key(&server, &client, &["tenants", "list"]).exits_with(1, "operator");
     run_with_key(&server, "", &["jobs", "list"]).exits_with(1, "ORCHESTRIX_API_KEY");
     run_with_key(&server, "nonsense", &["jobs", "list"]).exits_with(1, "revoked");
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use orchestrix_core::WorkerName;
+use orchestrix_core::{Tenant, WorkerName};
 use orchestrix_store::{ClaimRequest, ClaimedJob, Outcome, OutcomeReport, PageRequest, WorkerInfo};
 use serde_json::{Value, json};
 
@@ -87,6 +87,7 @@ impl TestServer {
                 self.enqueue_job(tenant).await;
                 tenant.into()
             }
+            Resource::Tenant => tenant.into(),
             Resource::Worker => {
                 let name = WorkerName::new(format!("{tenant}-{:08x}", rand::random::<u32>())).unwrap();
                 let info = WorkerInfo::any(name.clone());
@@ -109,6 +110,9 @@ impl TestServer {
                 format!("{:?} {occurrences:?}", self.store.schedule(None, &name).await.unwrap())
             }
             Resource::Operation => format!("{:?}", self.store.operation(id.parse().unwrap()).await.unwrap()),
+            Resource::Tenant => {
+                format!("{:?}", self.store.tenant_settings(&Tenant::new(id).unwrap()).await.unwrap())
+            }
             Resource::None | Resource::Lease | Resource::Queue | Resource::Worker | Resource::Key => String::new(),
         }
     }
@@ -129,6 +133,8 @@ fn unknown_id(resource: Resource, known: &str) -> String {
     match resource {
         Resource::None => known.into(),
         Resource::Queue => "unused".into(),
+        // Every valid name is a tenant.
+        Resource::Tenant => "no~name".into(),
         // Changes a digit other than the last: ids created at the same moment differ in the last digits.
         _ => {
             let at = known.len() - 6;

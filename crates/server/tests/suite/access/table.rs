@@ -24,6 +24,7 @@ pub(super) enum Resource {
     /// A running job, identified by its lease token.
     Lease,
     Queue,
+    Tenant,
     Worker,
     Key,
 }
@@ -200,6 +201,10 @@ pub(super) const ROWS: &[Row] = &[
     // An empty queue exists, too.
     Row::new("GET /admin/queues/{name}", OPERATORS, false, Resource::Queue, OK, OK),
     Row::plain("PUT /admin/queues/{name}", OPERATORS, false, OK).with_body(|_, _| json!({"paused": false})),
+    Row::plain("GET /admin/tenants", OPERATORS, true, OK),
+    Row::new("GET /admin/tenants/{name}", OPERATORS, true, Resource::Tenant, OK, (404, "not_found")),
+    Row::new("PUT /admin/tenants/{name}", OPERATORS, false, Resource::Tenant, OK, INVALID)
+        .with_body(|_, _| json!({"weight": 2})),
     Row::plain("GET /admin/workers", OPERATORS, false, OK),
     Row::new(
         "POST /admin/workers/{workerId}/drain",
