@@ -38,7 +38,9 @@ found AS MATERIALIZED (
     CROSS JOIN LATERAL (
         SELECT j.ctid AS place FROM orchestrix.job j
         WHERE j.id = i.id AND j.state = 'pending' AND j.rank = v.rank AND j.eligible_at = v.eligible_at
-          AND (j.expires_at IS NULL OR j.expires_at > now() OR j.started_at IS NOT NULL)) AS j
+          AND (j.expires_at IS NULL OR j.expires_at > now() OR j.started_at IS NOT NULL)
+        -- Keeps the planner from joining whole tables.
+        LIMIT 1) AS j
     WHERE NOT EXISTS (SELECT FROM bound b WHERE b.turn = v.turn AND (v.eligible_at, i.id) > (b.eligible_at, b.first_id))
     ORDER BY v.turn, v.eligible_at, i.id
 ), numbered AS MATERIALIZED (

@@ -248,8 +248,8 @@ async fn a_job_that_leaves_the_chain_before_it_is_locked_protects_the_jobs_behin
     let sql = format!(
         "UPDATE orchestrix.job SET state = 'pending', waits_for = 0 WHERE id = '{}';
          UPDATE orchestrix.dependency SET met = true WHERE child = '{0}';
-         INSERT INTO orchestrix.ready (rank, eligible_at, first_id, queue, job_type, ids)
-         SELECT rank, eligible_at, id, queue, job_type, ARRAY[id] FROM orchestrix.job WHERE id = '{0}';
+         INSERT INTO orchestrix.ready (rank, eligible_at, first_id, queue, job_type, tenant, ring, ids)
+         SELECT rank, eligible_at, id, queue, job_type, tenant, orchestrix.ring_position(tenant), ARRAY[id] FROM orchestrix.job WHERE id = '{0}';
          INSERT INTO orchestrix.depth_delta VALUES ('blocked', '{{default}}', '{{-1}}'), ('pending', '{{default}}', '{{1}}')",
         chain[2]
     );

@@ -26,11 +26,42 @@ struct Hot {
     arguments: &'static str,
 }
 
-const CLAIM_TYPES: &str = "text[], text[], int2[], timestamptz[], uuid[], int8, int8, text, uuid, text[], text[], int2";
-const CLAIM_ARGUMENTS: &str = "ARRAY['q1', 'q2'], ARRAY['t1', 't2'], ARRAY[-32768, 0]::int2[],
-    ARRAY['epoch', now()::text]::timestamptz[], ARRAY[md5('')::uuid, md5('')::uuid], 18, 1000, 'w', md5('')::uuid, NULL, NULL, 3";
+const CLAIM_TYPES: &str =
+    "text[], text[], int2[], int8[], timestamptz[], uuid[], int4[], int8[], int8, int8, int8, text, uuid, text[],
+    text[], int4, int2";
+const CLAIM_ARGUMENTS: &str = "ARRAY['q1', 'q2'], ARRAY['t1', 't2'], ARRAY[0, 0]::int2[],
+    ARRAY[orchestrix.ring_position('default'), orchestrix.ring_position('default')], ARRAY['epoch', now()::text]::timestamptz[],
+    ARRAY[md5('')::uuid, md5('')::uuid], ARRAY[0, 0], ARRAY[0, 0]::int8[], 18, 63, 1000, 'w', md5('')::uuid, NULL, NULL, NULL, 3";
 
-const HOT: [Hot; 13] = [
+const SEARCH_TYPES: &str = "text[], text[], int2[], int8[], int8";
+const SEARCH_ARGUMENTS: &str =
+    "ARRAY['q1', 'q2'], ARRAY['t1', 't2'], ARRAY[-32768, 0]::int2[], ARRAY[0, 0]::int8[], 256";
+
+const HOT: [Hot; 17] = [
+    Hot {
+        name: "find_turns_of_any",
+        sql: include_str!("../../queries/find_turns_of_any.sql"),
+        types: SEARCH_TYPES,
+        arguments: SEARCH_ARGUMENTS,
+    },
+    Hot {
+        name: "find_turns_by_type",
+        sql: include_str!("../../queries/find_turns_by_type.sql"),
+        types: SEARCH_TYPES,
+        arguments: SEARCH_ARGUMENTS,
+    },
+    Hot {
+        name: "find_turns_by_queue",
+        sql: include_str!("../../queries/find_turns_by_queue.sql"),
+        types: SEARCH_TYPES,
+        arguments: SEARCH_ARGUMENTS,
+    },
+    Hot {
+        name: "find_turns_by_lane",
+        sql: include_str!("../../queries/find_turns_by_lane.sql"),
+        types: SEARCH_TYPES,
+        arguments: SEARCH_ARGUMENTS,
+    },
     Hot {
         name: "claim_jobs_of_any",
         sql: concat!(include_str!("../../queries/claim_jobs_of_any.sql"), include_str!("../../queries/claim_jobs.sql")),
@@ -152,8 +183,8 @@ async fn fill(client: &Client, jobs: i64) {
              INSERT INTO orchestrix.job (id, created_at, updated_at, eligible_at, expires_at, state, rank, max_attempts, queue, job_type, tenant, payload)
              SELECT {id}, now(), now(), now(), now() - n * interval '1 microsecond', 'pending', 0, 10, 'q1', 't1', 'default', '1'
              FROM generate_series(3 * {jobs} + 1, 3 * {jobs} + {tenth}) AS n;
-             INSERT INTO orchestrix.ready (rank, eligible_at, first_id, queue, job_type, ids)
-             SELECT rank, eligible_at, id, queue, job_type, ARRAY[id] FROM orchestrix.job WHERE state = 'pending';
+             INSERT INTO orchestrix.ready (rank, eligible_at, first_id, queue, job_type, tenant, ring, ids)
+             SELECT rank, eligible_at, id, queue, job_type, tenant, orchestrix.ring_position(tenant), ARRAY[id] FROM orchestrix.job WHERE state = 'pending';
              INSERT INTO orchestrix.history (id, created_at, finished_at, eligible_at, started_at, lease_secret, state, lease_counter, lease_ms,
                  rank, attempts, max_attempts, losses, has_parents, has_dependents, payload_apart, queue, job_type, tenant, worker, payload)
              SELECT {id}, now(), now(), now(), now(), md5('')::uuid, 'completed', 1, 30000,

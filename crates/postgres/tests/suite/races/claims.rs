@@ -51,8 +51,8 @@ async fn a_claim_skips_a_job_that_another_transaction_is_writing() {
     // An uncommitted change: claims should not wait for its outcome.
     let writing = format!(
         "WITH moved AS (UPDATE orchestrix.job SET rank = 1 WHERE id = '{first}' RETURNING *)
-         INSERT INTO orchestrix.ready (rank, eligible_at, first_id, queue, job_type, ids)
-         SELECT rank, eligible_at, id, queue, job_type, ARRAY[id] FROM moved"
+         INSERT INTO orchestrix.ready (rank, eligible_at, first_id, queue, job_type, tenant, ring, ids)
+         SELECT rank, eligible_at, id, queue, job_type, tenant, orchestrix.ring_position(tenant), ARRAY[id] FROM moved"
     );
     let holder = LockHolder::with(database.url(), &writing).await;
     let others = claim(&store, 100).await;

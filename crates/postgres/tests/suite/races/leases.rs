@@ -23,15 +23,15 @@ const LEASED_AGAIN: &str =
 const COUNTER_ONLY: &str = "UPDATE orchestrix.job SET lease_counter = lease_counter + 1";
 const SECRET_ONLY: &str = "UPDATE orchestrix.job SET lease_secret = gen_random_uuid()";
 const REAPED: &str = "UPDATE orchestrix.job SET state = 'pending', lease_expires_at = NULL;
-    INSERT INTO orchestrix.ready (rank, eligible_at, first_id, queue, job_type, ids)
-    SELECT rank, eligible_at, id, queue, job_type, ARRAY[id] FROM orchestrix.job;
+    INSERT INTO orchestrix.ready (rank, eligible_at, first_id, queue, job_type, tenant, ring, ids)
+    SELECT rank, eligible_at, id, queue, job_type, tenant, orchestrix.ring_position(tenant), ARRAY[id] FROM orchestrix.job;
     INSERT INTO orchestrix.depth_delta VALUES ('running', '{default}', '{-1}'), ('pending', '{default}', '{1}')";
 const REDRIVEN: &str = "CREATE TEMP TABLE moving ON COMMIT DROP AS SELECT * FROM orchestrix.job;
     DELETE FROM orchestrix.job;
     UPDATE moving SET state = 'pending', lease_expires_at = NULL;
     INSERT INTO orchestrix.job SELECT * FROM moving;
-    INSERT INTO orchestrix.ready (rank, eligible_at, first_id, queue, job_type, ids)
-    SELECT rank, eligible_at, id, queue, job_type, ARRAY[id] FROM orchestrix.job;
+    INSERT INTO orchestrix.ready (rank, eligible_at, first_id, queue, job_type, tenant, ring, ids)
+    SELECT rank, eligible_at, id, queue, job_type, tenant, orchestrix.ring_position(tenant), ARRAY[id] FROM orchestrix.job;
     INSERT INTO orchestrix.depth_delta VALUES ('running', '{default}', '{-1}'), ('pending', '{default}', '{1}')";
 const LOST: [&str; 5] = [LEASED_AGAIN, COUNTER_ONLY, SECRET_ONLY, REAPED, REDRIVEN];
 
