@@ -11,7 +11,8 @@
 -- its time of eligibility and its id. A visit that returns as many batches as it may read has more, so its jobs are known
 -- only up to its last batch: the bound of its turn. The horizon is the first place in the order that a bound hides. Jobs
 -- after it are left to the next round.
--- The start of a visit is a row comparison, so it begins there and does not walk the dead index entries before it.
+-- A visit is a range of row comparisons, so it begins at its start and does not walk the dead index entries before it, and
+-- no other index suits it.
 -- Parameters are sub-selects where their values would change the estimates: the server then prefers one generic plan to
 -- planning every claim.
 -- Returns the jobs, and one row without an id: whether the horizon hides jobs; how many batches and jobs were read, and

@@ -70,6 +70,9 @@ pub(crate) async fn claim_jobs(store: &PostgresStore, request: &ClaimRequest) ->
             }
         }
     }
+    for (scan, begun) in &claim.searches {
+        store.known_turns().claimed_from_search(&plan.scans[*scan], *begun);
+    }
     Ok(claim.claimed)
 }
 
@@ -85,6 +88,8 @@ struct Claim<'a> {
     found: Vec<Option<Found>>,
     /// Whether this claim itself searched for all tenants that it visits.
     searched: bool,
+    /// The scans that this claim searched, and when.
+    searches: Vec<(usize, Instant)>,
     /// Whether to read batches that another claim has locked.
     shared: bool,
 }
@@ -149,6 +154,7 @@ impl<'a> Claim<'a> {
             claimed: Vec::with_capacity(request.limit.min(1_000)),
             found,
             searched: false,
+            searches: Vec::new(),
             shared: false,
         }
     }
@@ -271,6 +277,7 @@ impl<'a> Claim<'a> {
                 Found::partly(starts, from_turn, is_cut)
             } else {
                 known.found(&self.plan.scans[scan], starts.clone(), begun);
+                self.searches.push((scan, begun));
                 Found { starts, known_up_to: None }
             });
         }

@@ -20,8 +20,9 @@ use uuid::Uuid;
 
 /// The longest time between two searches for the tenants of a scan.
 pub(crate) const MAX_STALE: Duration = Duration::from_millis(700);
-/// Searches may take one part in this many of the time. [`MAX_STALE`] overrides this: slower ones take a larger part.
-const SEARCH_SHARE: u32 = 50;
+/// Claims that search may take one part in this many of the time. [`MAX_STALE`] overrides this: slower ones take a larger
+/// part.
+const SEARCH_SHARE: u32 = 20;
 /// The most scans, and the most lanes with jobs of open transactions. Other scans are searched at each claim.
 const MAX_SCANS: usize = 10_000;
 /// How long a scan that no claim uses is kept.
@@ -96,7 +97,7 @@ impl ClaimHint {
 struct Known {
     /// Where the jobs of each priority and tenant begin. All of them, as of the last search.
     starts: BTreeMap<TurnKey, Position>,
-    /// When the last search began, and how long it took. `None` if a search is due.
+    /// When the last search began, and how long the claim took that began with it. `None` if a search is due.
     searched: Option<(Instant, Duration)>,
     used_at: Instant,
 }
@@ -165,6 +166,17 @@ impl KnownTurns {
         if inner.scans.len() < MAX_SCANS || inner.scans.contains_key(scan) {
             let known = Known { starts, searched: Some((begun, begun.elapsed())), used_at: begun };
             inner.scans.insert(scan.clone(), known);
+        }
+    }
+
+    /// Notes how long the claim took whose search began at `begun`. It may have read many jobs that cannot be claimed, which
+    /// claims from the known starts do not read again.
+    pub(crate) fn claimed_from_search(&self, scan: &Scan, begun: Instant) {
+        if let Some(known) = self.lock().scans.get_mut(scan)
+            && let Some((at, took)) = &mut known.searched
+            && *at == begun
+        {
+            *took = begun.elapsed();
         }
     }
 
@@ -286,9 +298,9 @@ mod tests {
         let (turns, any, now) = (KnownTurns::default(), scan(None, None), Instant::now());
         assert_eq!(start(&turns, &any, now), None);
         known(&turns, &any, at(10), now, Duration::from_millis(2));
-        assert_eq!(start(&turns, &any, now + Duration::from_millis(99)), Some(at(10)));
-        assert_eq!(start(&turns, &any, now + Duration::from_millis(100)), None);
-        assert_eq!(start(&turns, &any, now + Duration::from_millis(101)), Some(at(10)), "another claim searches");
+        assert_eq!(start(&turns, &any, now + Duration::from_millis(39)), Some(at(10)));
+        assert_eq!(start(&turns, &any, now + Duration::from_millis(40)), None);
+        assert_eq!(start(&turns, &any, now + Duration::from_millis(41)), Some(at(10)), "another claim searches");
     }
 
     #[test]
