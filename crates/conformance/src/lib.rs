@@ -498,6 +498,7 @@ suite! {
         shares_follow_weights,
         a_new_weight_counts_from_the_next_claim,
         small_claims_continue_the_turns_of_earlier_ones,
+        a_round_reaches_every_one_of_a_thousand_tenants,
         priority_goes_before_fairness,
         the_order_within_a_tenant_is_by_time_of_eligibility,
         splitting_jobs_over_queues_and_types_gains_nothing,

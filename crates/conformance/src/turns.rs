@@ -2,7 +2,7 @@
 
 use std::{
     cmp::Reverse,
-    collections::{BTreeMap, HashMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
 };
 
 use orchestrix_core::{
@@ -127,6 +127,19 @@ pub(super) async fn small_claims_continue_the_turns_of_earlier_ones(h: &Harness)
     let start = round.iter().position(|name| *name == claimed[0].tenant.as_str()).expect("a tenant");
     let expected: Vec<&str> = round.into_iter().cycle().skip(start).take(30).collect();
     assert_eq!(tenants(&claimed), expected);
+}
+
+pub(super) async fn a_round_reaches_every_one_of_a_thousand_tenants(h: &Harness) {
+    const TENANTS: usize = 1_000;
+    let jobs: Vec<NewJob> = (0..2 * TENANTS).map(|n| of(&format!("t{}", n % TENANTS))).collect();
+    h.enqueue_many(jobs).await;
+    // Claims of up to sixteen jobs give each tenant one job in a turn.
+    for round in 0..2 {
+        let claimed = h.claims(TENANTS / 8, 8).await;
+        let distinct: BTreeSet<&str> = tenants(&claimed).into_iter().collect();
+        assert_eq!((claimed.len(), distinct.len()), (TENANTS, TENANTS), "round {round}");
+    }
+    assert_eq!(h.claim(&any(8)).await, []);
 }
 
 pub(super) async fn priority_goes_before_fairness(h: &Harness) {

@@ -90,6 +90,8 @@ struct Claim<'a> {
     searched: bool,
     /// The scans that this claim searched, and when.
     searches: Vec<(usize, Instant)>,
+    /// Whether a round ended at its horizon. Such a round does not know whether it skipped locked batches.
+    was_cut: bool,
     /// Whether to read batches that another claim has locked.
     shared: bool,
 }
@@ -155,6 +157,7 @@ impl<'a> Claim<'a> {
             found,
             searched: false,
             searches: Vec::new(),
+            was_cut: false,
             shared: false,
         }
     }
@@ -177,12 +180,13 @@ impl<'a> Claim<'a> {
             return Ok(false);
         }
         if end.more {
+            self.was_cut = true;
             // The next turns may belong to tenants that were not found.
             self.forget_partly_found();
             return Ok(true);
         }
-        if end.skipped && !self.shared {
-            // Another claim has locked some batches and may leave jobs of them.
+        if (end.skipped || self.was_cut) && !self.shared {
+            // Another claim may have locked some batches, and leave jobs of them.
             self.shared = true;
             self.found.fill(None);
             return Ok(true);

@@ -136,10 +136,10 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "postgres-cursor-never-rescanned",
-        bug: "jobs that land behind a claim's cursor are never found",
+        bug: "jobs that land before the known start of a claim are never found while others are claimed",
         edits: &[edit(
-            "crates/postgres/src/claim_cursors.rs",
-            "if now.duration_since(at) < (took * HEAD_SHARE).min(MAX_STALE) {",
+            "crates/postgres/src/known_turns.rs",
+            "if now.duration_since(at) < (took * SEARCH_SHARE).min(MAX_STALE) {",
             "if now.duration_since(at) < Duration::MAX {",
         )],
         packages: POSTGRES,
@@ -147,7 +147,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "postgres-claim-beyond-horizon",
         bug: "a claim over several scans takes jobs although earlier ones may exist",
-        edits: &[edit("crates/postgres/queries/claim_jobs.sql", "WHERE nth = $6 ", "WHERE nth = -$6 ")],
+        edits: &[edit("crates/postgres/queries/claim_jobs.sql", "WHERE nth = $9 ", "WHERE nth = -$9 ")],
         packages: POSTGRES,
     },
     Mutant {
@@ -165,9 +165,41 @@ pub(super) const MUTANTS: &[Mutant] = &[
         bug: "jobs of a ready batch that another claim has locked are not claimed",
         edits: &[edit(
             "crates/postgres/src/claim.rs",
-            "None if end.skipped || round > 0 && !shared =>",
-            "None if end.skipped && false =>",
+            "if (end.skipped || self.was_cut) && !self.shared {",
+            "if end.skipped && false {",
         )],
+        packages: POSTGRES,
+    },
+    Mutant {
+        name: "postgres-turn-stays",
+        bug: "the same tenant has the first turn of every claim",
+        edits: &[edit("crates/postgres/src/claim.rs", "known.note_claimed(self.scope, turns);", "drop(turns);")],
+        packages: POSTGRES,
+    },
+    Mutant {
+        name: "postgres-weight-ignored",
+        bug: "all tenants have the same share",
+        edits: &[edit(
+            "crates/postgres/queries/claim_jobs.sql",
+            "coalesce((SELECT t.weight FROM orchestrix.tenant t WHERE t.name = f.tenant), 1)",
+            "coalesce((SELECT t.weight FROM orchestrix.tenant t WHERE false AND t.name = f.tenant), 1)",
+        )],
+        packages: POSTGRES,
+    },
+    Mutant {
+        name: "postgres-begun-turn-starts-over",
+        bug: "a small claim does not continue the turn of the one before",
+        edits: &[edit(
+            "crates/postgres/queries/claim_jobs.sql",
+            "(least(c.taken, s.allowance) + row_number()",
+            "(0 * c.taken + row_number()",
+        )],
+        packages: POSTGRES,
+    },
+    Mutant {
+        name: "postgres-some-tenants-without-turns",
+        bug: "tenants beyond the first hundreds have no turn while those have jobs",
+        edits: &[edit("crates/postgres/src/claim.rs", "starts.len() >= limit;", "starts.len() > limit;")],
         packages: POSTGRES,
     },
     Mutant {

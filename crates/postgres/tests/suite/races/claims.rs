@@ -1,4 +1,4 @@
-//! Concurrent claims, and jobs that land behind a claim cursor.
+//! Concurrent claims, and jobs that land before the known start of a claim.
 
 use std::{
     collections::HashSet,
