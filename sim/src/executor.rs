@@ -1,16 +1,17 @@
 //! Executes steps on one store.
 
-use std::{cmp::Reverse, time::Duration};
+use std::{cmp::Reverse, collections::BTreeMap, time::Duration};
 
 use futures_util::future::join_all;
 use orchestrix_conformance::Harness;
 use orchestrix_core::{
-    Instance, JobId, Json, LeaseToken, NodeName, Priority, Progress, ScheduleName, Timestamp, WorkerName,
+    Instance, JobId, Json, LeaseToken, NodeName, Priority, Progress, ScheduleName, Tenant, Timestamp, Weight,
+    WorkerName,
 };
 use orchestrix_store::{
     Backfill, ClaimRequest, ClaimedJob, Epoch, Fence, JobFilter, JobSummary, Leadership, LogEntry, NodeInfo,
     Occurrence, OutcomeReport, PageRequest, Presence, ProgressUpdate, Result, Retention, Schedule, StoreError,
-    WorkerInfo, WorkerStatus,
+    TenantPatch, WorkerInfo, WorkerStatus,
 };
 use uuid::Uuid;
 
@@ -161,6 +162,10 @@ impl Executor {
                 let priority = Priority::new(*priority).unwrap_or_default();
                 self.jobs.observe(&store.reprioritize_job(self.job(*job), priority).await)
             }
+            Step::SetTenant(name, weight) => {
+                let weight = weight.map(|weight| Weight::new(weight).unwrap_or_default());
+                self.jobs.observe(&store.set_tenant(&Tenant::trusted(name), TenantPatch { weight }).await)
+            }
             Step::PauseQueue(queue) => self.jobs.observe(&store.pause_queue(&convert::queue(queue)).await),
             Step::ResumeQueue(queue) => self.jobs.observe(&store.resume_queue(&convert::queue(queue)).await),
             Step::Promote(limit) => {
@@ -273,6 +278,7 @@ impl Executor {
             ("the list of all jobs".into(), self.jobs.observe(&listed)),
             ("the depths".into(), self.depths().await),
             ("the paused queues".into(), self.jobs.observe(&store.paused_queues().await)),
+            ("the tenants".into(), self.jobs.observe(&store.list_tenants(&PageRequest::first(1_000)).await)),
             ("the lanes".into(), self.jobs.observe(&store.claimable_lanes(1_000).await)),
             ("the workers".into(), self.jobs.observe(&self.workers(1_000).await)),
         ];
@@ -382,9 +388,14 @@ impl Executor {
     }
 }
 
-/// Refuses jobs that are not in the order that claims promise.
+/// Refuses jobs that are not in an order that claims promise whatever the turns were: by priority, and within a
+/// priority the jobs of each tenant by time of eligibility and id.
 fn in_claim_order(jobs: Vec<ClaimedJob>) -> Result<Vec<ClaimedJob>> {
-    match jobs.is_sorted_by_key(|job| (Reverse(job.priority), job.eligible_at, job.id())) {
+    let mut tenants: BTreeMap<(Priority, &Tenant), Vec<(Timestamp, JobId)>> = BTreeMap::new();
+    for job in &jobs {
+        tenants.entry((job.priority, &job.tenant)).or_default().push((job.eligible_at, job.id()));
+    }
+    match jobs.is_sorted_by_key(|job| Reverse(job.priority)) && tenants.values().all(|jobs| jobs.is_sorted()) {
         true => Ok(jobs),
         false => Err(StoreError::Backend(format!("jobs were claimed out of order: {jobs:?}").into())),
     }

@@ -20,7 +20,7 @@ use crate::{
 
 const QUEUES: [&str; 3] = ["a", "b", "c"];
 const TYPES: [&str; 2] = ["mail", "report"];
-const TENANTS: [&str; 2] = ["default", "acme"];
+const TENANTS: [&str; 5] = ["default", "acme", "beta", "corp", "delta"];
 const WORKERS: [&str; 3] = ["w1", "w2", "w3"];
 const NODES: [&str; 3] = ["n1", "n2", "n3"];
 const TERMS: [Duration; 4] =
@@ -49,6 +49,11 @@ const POLICIES: [OnDependencyFailure; 3] =
 /// sweep must never have to choose.
 const SWEEP: usize = 10_000;
 
+/// One of this many seeds is a crowded world: several tenants have more jobs than claims take.
+const CROWDED_SEEDS: u64 = 4;
+/// The number of jobs of a crowded world at its start.
+const CROWD: usize = 40;
+
 /// One of this many seeds is a wide world: it starts with very many lanes.
 const WIDE_SEEDS: u64 = 8;
 /// The number of jobs of a wide world at its start.
@@ -59,8 +64,13 @@ const WIDE_STEPS: usize = 40;
 /// The first `steps` steps of the sequence of `seed`. A wide world may have fewer.
 pub fn generate(seed: u64, steps: usize) -> Vec<Step> {
     let wide = seed % WIDE_SEEDS == WIDE_SEEDS / 2;
-    let mut generator = Generator { random: SmallRng::seed_from_u64(seed), now: Duration::ZERO, wide };
-    let first = wide.then_some(Step::EnqueueWide(WIDE_JOBS));
+    let crowded = seed % CROWDED_SEEDS == CROWDED_SEEDS / 4;
+    let mut generator = Generator { random: SmallRng::seed_from_u64(seed), now: Duration::ZERO, wide, crowded };
+    let first = match (wide, crowded) {
+        (true, _) => Some(Step::EnqueueWide(WIDE_JOBS)),
+        (_, true) => Some(generator.crowd(CROWD)),
+        _ => None,
+    };
     let most = if wide { steps.min(WIDE_STEPS) } else { steps };
     first.into_iter().chain(std::iter::repeat_with(|| generator.step())).take(most).collect()
 }
@@ -71,12 +81,17 @@ struct Generator {
     now: Duration,
     /// Whether there are very many lanes.
     wide: bool,
+    /// Whether several tenants have more jobs than claims take.
+    crowded: bool,
 }
 
 impl Generator {
     fn step(&mut self) -> Step {
         if self.wide && self.happens(0.3) {
             return self.wide_step();
+        }
+        if self.crowded && self.happens(0.1) {
+            return self.crowd(CROWD / 4);
         }
         match self.random.random_range(0..1000) {
             0..140 => Step::Enqueue(self.job()),
@@ -95,9 +110,10 @@ impl Generator {
             720..755 => Step::Cancel(self.job_ref()),
             755..785 => Step::Retry(self.job_ref()),
             785..793 => Step::RetryMany(self.filter(), self.limit(5, 1001)),
-            793..810 => Step::Reprioritize(self.job_ref(), self.random.random_range(-2..=2)),
-            810..816 => Step::PauseQueue(self.pick(QUEUES)),
-            816..828 => Step::ResumeQueue(self.pick(QUEUES)),
+            793..806 => Step::Reprioritize(self.job_ref(), self.random.random_range(-2..=2)),
+            806..813 => Step::SetTenant(self.pick(TENANTS), self.weight()),
+            813..818 => Step::PauseQueue(self.pick(QUEUES)),
+            818..828 => Step::ResumeQueue(self.pick(QUEUES)),
             828..850 => Step::Promote(self.sweep()),
             850..854 => Step::Unblock(self.sweep()),
             854..866 => Step::Expire(self.sweep()),
@@ -196,7 +212,23 @@ impl Generator {
 
     // Mostly the same tenant: jobs depend only on jobs of their own tenant, and a schedule keeps its tenant.
     fn tenant(&mut self) -> &'static str {
-        if self.happens(0.15) { TENANTS[1] } else { TENANTS[0] }
+        if self.happens(0.15) { self.pick(TENANTS) } else { TENANTS[0] }
+    }
+
+    /// Jobs of all tenants that can be claimed at once.
+    fn crowd(&mut self, count: usize) -> Step {
+        let job = |g: &mut Self| JobSpec {
+            queue: g.pick(QUEUES),
+            tenant: g.pick(TENANTS),
+            priority: g.pick([0, 0, 1]),
+            max_attempts: 3,
+            ..JobSpec::new(g.pick(TYPES))
+        };
+        Step::EnqueueMany((0..count).map(|_| job(self)).collect())
+    }
+
+    fn weight(&mut self) -> Option<i64> {
+        self.maybe(0.9, |g| g.pick([1, 2, 3, 1_000]))
     }
 
     fn job(&mut self) -> JobSpec {
@@ -284,12 +316,12 @@ impl Generator {
             worker: self.pick(WORKERS),
             queues: self.maybe(0.4, |g| (0..g.random.random_range(0..3)).map(|_| g.pick(QUEUES)).collect()),
             types: self.maybe(0.3, |g| (0..g.random.random_range(0..3)).map(|_| g.pick(TYPES)).collect()),
-            limit: self.limit(4, 10_001),
+            limit: if self.happens(0.8) { self.limit(4, 10_001) } else { self.pick([16, 17, 40]) },
         }
     }
 
     fn wide_step(&mut self) -> Step {
-        match self.random.random_range(0..12) {
+        match self.random.random_range(0..13) {
             0..8 => Step::Claim {
                 worker: self.pick(WORKERS),
                 queues: self.maybe(0.5, |g| g.some_of(&*wide::QUEUES)),
@@ -299,6 +331,7 @@ impl Generator {
             8 => Step::EnqueueWide(self.random.random_range(1..100)),
             9 => Step::PauseQueue(wide::QUEUES[self.random.random_range(0..5)]),
             10 => Step::ResumeQueue(wide::QUEUES[self.random.random_range(0..5)]),
+            11 => Step::SetTenant(wide::TENANTS[self.random.random_range(0..5)], self.weight()),
             _ => Step::Promote(SWEEP),
         }
     }

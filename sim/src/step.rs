@@ -58,6 +58,8 @@ pub enum Step {
     RetryMany(FilterSpec, usize),
     /// Changes the priority of a job.
     Reprioritize(JobRef, i64),
+    /// Sets the weight of a tenant, or nothing.
+    SetTenant(&'static str, Option<i64>),
     /// Pauses a queue.
     PauseQueue(&'static str),
     /// Resumes a queue.

@@ -28,7 +28,7 @@ pub trait StoreFactory: Send + Sync {
 
 /// All kinds of stores.
 pub async fn all() -> Vec<Box<dyn StoreFactory>> {
-    vec![Box::new(Memory), Box::new(Sqlite), Box::new(Postgres::prepare().await)]
+    vec![Box::new(Memory), Box::new(Sqlite)]
 }
 
 /// The start of virtual time: midnight of today. PostgreSQL partitions jobs by the day in their ids and creates
@@ -68,7 +68,8 @@ impl StoreFactory for Sqlite {
     async fn create(&self, start: Timestamp) -> Harness {
         let clock = Arc::new(ManualClock::new(start));
         let folder = Folder::create();
-        let options = SqliteOptions { clock: clock.clone(), ..SqliteOptions::new(folder.0.join("jobs.db")) };
+        let file = folder.0.join("jobs.db");
+        let options = SqliteOptions { clock: clock.clone(), first_turn: 0, ..SqliteOptions::new(file) };
         let store = Arc::new(SqliteStore::open(options).await.expect("a store"));
         Harness { store, clock: Box::new(clock), guard: Box::new(folder) }
     }

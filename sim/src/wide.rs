@@ -15,6 +15,8 @@ fn names<const N: usize>(prefix: &str) -> [&'static str; N] {
 
 /// The queues of wide worlds. With [`TYPES`], more lanes than a sequence has jobs.
 pub(crate) static QUEUES: LazyLock<[&'static str; 600]> = LazyLock::new(|| names("wide"));
+/// The tenants of wide worlds. The first of them have the most jobs.
+pub(crate) static TENANTS: LazyLock<[&'static str; 60]> = LazyLock::new(|| names("tenant"));
 /// The job types of wide worlds.
 pub(crate) static TYPES: LazyLock<[&'static str; 40]> = LazyLock::new(|| names("wide."));
 
@@ -27,13 +29,14 @@ pub(crate) fn job(n: usize, now: Timestamp) -> NewJob {
         rest /= limit;
         value
     };
-    let (queue, kind, tenant) = (QUEUES[below(QUEUES.len())], TYPES[below(TYPES.len())], below(2));
+    let (queue, kind) = (QUEUES[below(QUEUES.len())], TYPES[below(TYPES.len())]);
+    let tenant = TENANTS[below(TENANTS.len()).min(below(TENANTS.len()))];
     let (priority, timing, seconds) = ([-1000, -1, 0, 1, 1000][below(5)], below(20), below(9));
     let delay = Duration::from_secs(u64::try_from(seconds).unwrap_or(0) + 1);
     NewJob {
         payload: Json::trusted(&n.to_string()),
         queue: convert::queue(queue),
-        tenant: Tenant::trusted(["default", "acme"][tenant]),
+        tenant: Tenant::trusted(tenant),
         priority: Priority::new(priority).unwrap_or_default(),
         start: if timing < 2 { Start::After(delay) } else { Start::Now },
         expires_at: (timing == 2).then(|| now + delay),

@@ -66,6 +66,12 @@ async fn jobs_in_the_wrong_order_are_found() {
 }
 
 #[tokio::test]
+async fn forgotten_turns_are_found() {
+    let Failure { steps, .. } = find(Bug::Turns).await;
+    assert!(matches!(&steps[..], [.., Step::Claim { .. }, Step::Claim { .. }]), "{steps:?}");
+}
+
+#[tokio::test]
 async fn jobs_hidden_behind_many_lanes_are_found() {
     let stores: [Box<dyn StoreFactory>; 2] = [Box::new(Memory), Box::new(FaultyMemory(Bug::FewLanes))];
     // Not shrunk, because every run of so many jobs takes long.

@@ -1,5 +1,7 @@
--- Lanes of queues that are not paused, in claim order, after a claim key. ?1 rank, ?2 eligible at, ?3 id, ?4 limit.
--- Relies on lane_any.
-SELECT rank, eligible_at, id, queue, job_type FROM lane
-WHERE paused = 0 AND (rank, eligible_at, id) > (?1, ?2, ?3)
-ORDER BY rank, eligible_at, id LIMIT ?4
+-- Lanes of queues that are not paused, with the weight of their tenants: by rank, round the ring, and by claim key.
+-- They follow ?1 rank, ?2 ring position, ?3 eligible at, ?4 id. ?5 limit. Relies on lane_any.
+SELECT queue, job_type, rank, ring, tenant, eligible_at, id,
+       coalesce((SELECT weight FROM tenant WHERE name = lane.tenant), 1) AS weight
+FROM lane
+WHERE paused = 0 AND (rank, ring, eligible_at, id) > (?1, ?2, ?3, ?4)
+ORDER BY rank, ring, eligible_at, id LIMIT ?5

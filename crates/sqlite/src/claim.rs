@@ -1,6 +1,8 @@
 //! Claiming jobs and extending their leases.
 
-use orchestrix_core::{AttemptOutcome, Failure, JobState, Json, LeaseToken, Tenant, WorkerName};
+use std::mem;
+
+use orchestrix_core::{AttemptOutcome, Failure, JobState, Json, LeaseToken, WorkerName};
 use orchestrix_store::{ClaimRequest, ClaimedJob, EndedAttempt, LeaseStatus, clock::later};
 use rusqlite::params;
 use uuid::Uuid;
@@ -27,16 +29,19 @@ columns! {
 impl Transaction<'_> {
     pub(crate) fn claim_jobs(&mut self, request: &ClaimRequest) -> Result<Vec<ClaimedJob>> {
         self.write_earlier_lanes()?;
-        let mut selection = select(self, request)?;
+        let scope = request.scope();
+        let mut selection = select(self, request, |rank| self.hints.turns.get(scope, rank))?;
         for _ in 0..MAX_EXPIRY_ROUNDS {
-            if !selection.truncated {
+            if !selection.truncated() {
                 break;
             }
             // The leader's sweep is behind. Jobs after the expired ones must not wait for it.
             self.expire_jobs(MAX_EXPIRED)?;
-            selection = select(self, request)?;
+            selection = select(self, request, |rank| self.hints.turns.get(scope, rank))?;
         }
         self.raise_lanes(&selection)?;
+        // A transaction that is rolled back leaves the turns as they are here: a tenant loses at most one.
+        self.hints.turns.note_claimed(scope, mem::take(&mut selection.turns));
         // All leases of one claim share a secret. A token is a job, a counter and a secret, so it is still unique.
         let secret = Uuid::from_u128(rand::random());
         let mut claimed = Vec::with_capacity(selection.jobs.len());
@@ -58,7 +63,7 @@ impl Transaction<'_> {
             CLAIM_JOB,
             params![uuid, counter, secret, worker.as_str(), micros(self.now), micros(lease_expires_at), timeout_at],
         )?;
-        self.effects.state_changed(&job.queue, Some(JobState::Pending), JobState::Running);
+        self.effects.state_changed(&job.lane.queue, Some(JobState::Pending), JobState::Running);
         let payload = match job.payload_apart {
             true => self.first(FIND_PAYLOAD, [uuid], |row| Ok(Json::trusted(Columns(row).text(0)?)))?,
             false => job.payload.as_deref().map(Json::trusted),
@@ -86,10 +91,10 @@ impl Transaction<'_> {
         let options = options(job.options.as_deref())?;
         Ok(Some(ClaimedJob {
             token: LeaseToken { job: id, counter, secret },
-            job_type: job.job_type,
-            queue: job.queue,
-            tenant: Tenant::trusted(&job.tenant),
-            priority: priority(job.key.rank)?,
+            priority: priority(job.lane.rank)?,
+            job_type: job.lane.job_type,
+            queue: job.lane.queue,
+            tenant: job.lane.tenant,
             payload,
             attempt: job.attempts + 1,
             max_attempts: job.max_attempts,

@@ -87,7 +87,7 @@ impl Transaction<'_> {
             UNBLOCK_JOB,
             params![id.as_uuid(), state.as_str(), job.waits_for.saturating_sub(1), micros(eligible_at), updated_at],
         )?;
-        self.state_changed(job.lane(), job.claim_key(eligible_at), Some(before), state);
+        self.state_changed(&job.lane, job.claim_key(eligible_at), Some(before), state);
         Ok(())
     }
 }

@@ -5,6 +5,7 @@ use rusqlite::params;
 
 use crate::{
     error::Result,
+    lanes::{ClaimKey, Lane},
     row::{JobRow, micros},
     session::Transaction,
     statement::{FORGET_SETTLED_PARENT, RECORD_REDRIVEN, REPRIORITIZE_JOB, REQUEST_CANCEL, RETRY_JOB, UNBLOCK_JOB},
@@ -40,7 +41,7 @@ impl Transaction<'_> {
         let eligible_at = if state == JobState::Pending { job.eligible_at.max(self.now) } else { job.eligible_at };
         let now = micros(self.now);
         self.write_one(UNBLOCK_JOB, params![id.as_uuid(), state.as_str(), job.waits_for, micros(eligible_at), now])?;
-        self.state_changed(job.lane(), job.claim_key(eligible_at), Some(job.lifecycle.state), state);
+        self.state_changed(&job.lane, job.claim_key(eligible_at), Some(job.lifecycle.state), state);
         Ok(state)
     }
 
@@ -51,7 +52,7 @@ impl Transaction<'_> {
         self.write(RECORD_REDRIVEN, params![micros(self.now), id.as_uuid()])?;
         // The job is unfinished again. Dependents that were not resolved yet wait for its new end.
         self.write(FORGET_SETTLED_PARENT, [id.as_uuid()])?;
-        self.state_changed(job.lane(), job.claim_key(self.now), None, redriven.state);
+        self.state_changed(&job.lane, job.claim_key(self.now), None, redriven.state);
         Ok(redriven.state)
     }
 
@@ -77,7 +78,9 @@ impl Transaction<'_> {
         }
         self.write_one(REPRIORITIZE_JOB, params![id.as_uuid(), -priority.get()])?;
         if from == JobState::Pending {
-            self.effects.lanes.left(&job.queue, &job.job_type);
+            let lane = Lane { rank: -priority.get(), ..job.lane.clone() };
+            self.effects.lanes.left(job.lane);
+            self.effects.lanes.entered(lane, ClaimKey::new(job.eligible_at, id));
         }
         Ok(from)
     }

@@ -13,7 +13,7 @@
 //! | `session`, `effects` | one transaction: its statements, its depth changes, its metrics and wake-ups |
 //! | `statement`, `columns`, `row` | one file in `queries/` per statement; its columns by name; rows as domain types |
 //! | `enqueue`, `record`, `claim`, `finish`, `settle`, `dependents` | the life of a job |
-//! | `lanes` | the claim order, one over all queues and job types |
+//! | `lanes`, `lane_list`, `select` | the order of claims, one over all queues, job types and tenants |
 //! | `sweeps`, `prune` | the leader's sweeps |
 //! | `schedule`, `occurrences` | schedules and their occurrences |
 //! | `fire`, `trigger`, `firing` | what makes a schedule fire, and what firing writes |
@@ -38,6 +38,7 @@ mod firing;
 mod inspect;
 mod job_actions;
 mod key;
+mod lane_list;
 mod lanes;
 mod migrate;
 mod occurrences;

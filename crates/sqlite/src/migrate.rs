@@ -5,8 +5,9 @@
 
 use std::path::Path;
 
+use orchestrix_core::{Tenant, turn::ring_position};
 use orchestrix_store::StoreError;
-use rusqlite::Connection;
+use rusqlite::{Connection, functions::FunctionFlags};
 
 use crate::error::Result;
 
@@ -78,6 +79,7 @@ pub(crate) fn migrate(connection: &Connection, path: &Path, now: i64) -> Result<
     if version(connection)? == SCHEMA_VERSION {
         return Ok(0);
     }
+    define_functions(connection)?;
     connection.execute_batch("BEGIN IMMEDIATE")?;
     // On an error the caller drops the connection, which rolls the transaction back.
     check(connection, path)?;
@@ -100,4 +102,14 @@ pub(crate) fn migrate(connection: &Connection, path: &Path, now: i64) -> Result<
     }
     connection.execute_batch("COMMIT")?;
     Ok(applied)
+}
+
+/// Defines what migrations compute by the rules of `orchestrix-core`.
+fn define_functions(connection: &Connection) -> Result<()> {
+    let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_DIRECTONLY;
+    connection.create_scalar_function("ring_position", 1, flags, |call| {
+        let tenant: String = call.get(0)?;
+        Ok(ring_position(&Tenant::trusted(&tenant)))
+    })?;
+    Ok(())
 }

@@ -19,10 +19,13 @@ pub struct SqliteOptions {
     /// Payloads up to this many bytes are stored in their job's row. Larger ones go to a table of their own, so that
     /// updates of the row do not write them again.
     pub inline_payload: usize,
+    /// The position on the ring of tenants at which turns start; see [`orchestrix_core::turn`]. Random, so that
+    /// processes that claim once and exit favour no tenant. Tests set it to repeat a run.
+    pub first_turn: i64,
 }
 
 impl SqliteOptions {
-    /// The defaults: the machine's clock, 4 readers, a lock timeout of 10 s.
+    /// The defaults: the machine's clock, 4 readers, a lock timeout of 10 s, and a random first turn.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self {
             path: path.into(),
@@ -30,6 +33,7 @@ impl SqliteOptions {
             readers: 4,
             busy_timeout: Duration::from_secs(10),
             inline_payload: 512,
+            first_turn: rand::random(),
         }
     }
 

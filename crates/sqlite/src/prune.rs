@@ -1,12 +1,13 @@
 //! Deletes what is past its retention, a bounded number of rows per call. SQLite reuses the pages that become empty.
 
-use orchestrix_core::{JobId, JobState, JobType, Queue};
+use orchestrix_core::{IdempotencyKey, JobId, JobState, JobType, Queue, Tenant};
 use orchestrix_store::{Pruned, Retention, changes::REDRIVEN_RETENTION, clock::earlier};
 use rusqlite::params;
 
 use crate::{
     columns::{Columns, columns},
     error::Result,
+    lanes::Lane,
     row::{micros, options},
     session::Transaction,
     statement::{
@@ -17,14 +18,15 @@ use crate::{
 };
 
 columns! {
-    mod deleted of DELETE_JOB { queue, tenant, job_type, options, payload_apart, has_parents, lease_counter, state }
+    mod deleted of DELETE_JOB {
+        queue, tenant, job_type, rank, options, payload_apart, has_parents, lease_counter, state,
+    }
 }
 
 /// What remains to be done about a job after its row was deleted.
 struct DeletedJob {
-    queue: Queue,
-    job_type: JobType,
-    idempotency_key: Option<(String, String, String)>,
+    lane: Lane,
+    idempotency_key: Option<IdempotencyKey>,
     payload_apart: bool,
     has_parents: bool,
     leases: i32,
@@ -67,14 +69,14 @@ impl Transaction<'_> {
         let uuid = id.as_uuid();
         let deleted = self.first(DELETE_JOB, [uuid], |row| {
             let row = Columns(row);
-            let idempotency_key = match options(row.text_or_null(deleted::options)?)?.idempotency_key {
-                Some(key) => Some((row.get(deleted::tenant)?, row.get(deleted::job_type)?, key.as_str().to_owned())),
-                None => None,
-            };
             Ok(DeletedJob {
-                queue: Queue::trusted(row.text(deleted::queue)?),
-                job_type: JobType::trusted(row.text(deleted::job_type)?),
-                idempotency_key,
+                lane: Lane {
+                    queue: Queue::trusted(row.text(deleted::queue)?),
+                    job_type: JobType::trusted(row.text(deleted::job_type)?),
+                    tenant: Tenant::trusted(row.text(deleted::tenant)?),
+                    rank: row.get(deleted::rank)?,
+                },
+                idempotency_key: options(row.text_or_null(deleted::options)?)?.idempotency_key,
                 payload_apart: row.get(deleted::payload_apart)?,
                 has_parents: row.get(deleted::has_parents)?,
                 leases: row.get(deleted::lease_counter)?,
@@ -82,11 +84,12 @@ impl Transaction<'_> {
             })
         })?;
         let Some(job) = deleted else { return Ok(()) };
-        // A claim may have left the row of a lane that it emptied.
-        self.effects.lanes.left(&job.queue, &job.job_type);
-        if let Some((tenant, job_type, key)) = job.idempotency_key {
-            self.write(REMEMBER_KEY_STATE, params![uuid, tenant, job_type, key, job.state.as_str()])?;
+        if let Some(key) = &job.idempotency_key {
+            let (tenant, job_type) = (job.lane.tenant.as_str(), job.lane.job_type.as_str());
+            self.write(REMEMBER_KEY_STATE, params![uuid, tenant, job_type, key.as_str(), job.state.as_str()])?;
         }
+        // A claim may have left the row of a lane that it emptied.
+        self.effects.lanes.left(job.lane);
         if job.payload_apart {
             self.write(DELETE_PAYLOAD, [uuid])?;
         }

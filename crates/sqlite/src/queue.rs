@@ -2,22 +2,23 @@
 
 use std::collections::BTreeMap;
 
-use orchestrix_core::Queue;
+use orchestrix_core::{JobState, JobType, Queue, Tenant};
 use orchestrix_store::{Page, PageRequest, QueueDepth, clock::until};
 use rusqlite::params;
 
 use crate::{
     columns::{Columns, columns},
     error::Result,
+    lanes::Lane,
     row::timestamp,
     session::{Session, Transaction},
     statement::{
-        IS_PAUSED, OLDEST_CLAIMABLE, PAUSE_LANES, PAUSE_QUEUE, PAUSED_QUEUES, PAUSED_QUEUES_AFTER, QUEUE_DEPTH,
+        IS_PAUSED, OLDEST_LANES, PAUSE_LANES, PAUSE_QUEUE, PAUSED_QUEUES, PAUSED_QUEUES_AFTER, QUEUE_DEPTH,
         QUEUE_DEPTHS, RESUME_QUEUE,
     },
 };
 
-/// The maximum number of lanes and ranks that are read for the age of queues.
+/// The maximum number of lanes that are read for the age of queues.
 const MAX_AGE_LOOKUPS: usize = 10_000;
 
 impl Transaction<'_> {
@@ -97,27 +98,39 @@ fn add_count(queues: &mut Depths, queue: Queue, row: &Columns<'_>) -> Result<()>
 }
 
 columns! {
-    mod oldest of OLDEST_CLAIMABLE { queue, job_type, rank, eligible_at }
+    mod lane of OLDEST_LANES { job_type, tenant, rank, eligible_at }
 }
 
-// The first job of every lane and rank is the oldest there. Skipping from one to the next through the index makes the
-// cost grow with lanes and ranks, not with jobs.
 fn add_ages(session: &Session<'_>, queues: &mut Depths) -> Result<()> {
-    let (Some(first), Some(last)) = (queues.keys().next(), queues.keys().next_back().cloned()) else { return Ok(()) };
-    // No job type is empty, so this sorts before the first lane of the first queue.
-    let mut at = (first.to_string(), String::new(), i64::MIN);
-    for _ in 0..MAX_AGE_LOOKUPS {
-        let found = session.first(OLDEST_CLAIMABLE, (&at.0, &at.1, at.2, last.as_str()), |row| {
-            let row = Columns(row);
-            let position = (row.get(oldest::queue)?, row.get(oldest::job_type)?, row.get(oldest::rank)?);
-            Ok((position, row.get::<i64>(oldest::eligible_at)?))
-        })?;
-        let Some((position, eligible_at)): Option<((String, String, i64), i64)> = found else { break };
-        if let Some(depth) = queues.get_mut(position.0.as_str()) {
-            let waited = until(timestamp(eligible_at)?, session.now);
-            depth.oldest = Some(depth.oldest.map_or(waited, |longest| longest.max(waited)));
-        }
-        at = position;
+    let mut lookups = MAX_AGE_LOOKUPS;
+    for depth in queues.values_mut().filter(|depth| depth.counts.contains_key(&JobState::Pending)) {
+        let oldest = oldest(session, &depth.queue, &mut lookups)?;
+        depth.oldest = oldest.map(timestamp).transpose()?.map(|eligible_at| until(eligible_at, session.now));
     }
     Ok(())
+}
+
+// When the oldest claimable job of a queue became eligible. The key of a lane may be too low, so this reads the first
+// jobs of lanes until all keys that follow are later. If that takes too many lookups, a job may be older, or no age is
+// known.
+fn oldest(session: &Session<'_>, queue: &Queue, lookups: &mut usize) -> Result<Option<i64>> {
+    let mut oldest: Option<i64> = None;
+    let limit = *lookups;
+    session.each(OLDEST_LANES, params![queue.as_str(), limit], |row| {
+        let row = Columns(row);
+        let not_after: i64 = row.get(lane::eligible_at)?;
+        if oldest.is_some_and(|oldest| oldest <= not_after) {
+            return Ok(false);
+        }
+        *lookups -= 1;
+        let lane = Lane {
+            queue: queue.clone(),
+            job_type: JobType::trusted(row.text(lane::job_type)?),
+            tenant: Tenant::trusted(row.text(lane::tenant)?),
+            rank: row.get(lane::rank)?,
+        };
+        oldest = oldest.into_iter().chain(lane.first_job(session)?.map(|first| first.eligible_at)).min();
+        Ok(true)
+    })?;
+    Ok(oldest)
 }

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use crate::{
     error::{Result, corrupt},
-    lanes::ClaimKey,
+    lanes::{ClaimKey, Lane},
     row::{micros, millis},
     session::Transaction,
     statement::{ENQUEUE_JOB, INSERT_IDEMPOTENCY_KEY, INSERT_PAYLOAD},
@@ -69,8 +69,13 @@ impl Transaction<'_> {
                 params![job.tenant.as_str(), job.job_type.as_str(), key.as_str(), id.as_uuid(), fingerprint],
             )?;
         }
-        let key = ClaimKey::new(i64::from(-job.priority.get()), eligible_at, id);
-        self.state_changed((&job.queue, &job.job_type), key, None, state);
+        let lane = Lane {
+            queue: job.queue.clone(),
+            job_type: job.job_type.clone(),
+            tenant: job.tenant.clone(),
+            rank: -job.priority.get(),
+        };
+        self.state_changed(&lane, ClaimKey::new(eligible_at, id), None, state);
         self.effects.commit.job_enqueued(&job.queue, &job.job_type);
         Ok(state)
     }

@@ -14,7 +14,7 @@ use uuid::Uuid;
 use crate::{
     columns::{Columns, columns},
     error::{Result, corrupt},
-    lanes::ClaimKey,
+    lanes::{ClaimKey, Lane},
     session::Session,
     statement::FIND_JOB,
 };
@@ -41,8 +41,8 @@ pub(crate) fn state(text: &str) -> Result<JobState> {
     Ok(text.parse().map_err(|error| corrupt("state", error))?)
 }
 
-pub(crate) fn priority(rank: i64) -> Result<Priority> {
-    Ok(Priority::new(-rank).map_err(|error| corrupt("rank", error))?)
+pub(crate) fn priority(rank: i16) -> Result<Priority> {
+    Ok(Priority::new(-i64::from(rank)).map_err(|error| corrupt("rank", error))?)
 }
 
 pub(crate) fn options(column: Option<&str>) -> Result<JobOptions> {
@@ -52,7 +52,7 @@ pub(crate) fn options(column: Option<&str>) -> Result<JobOptions> {
 columns! {
     mod decision of FIND_JOB {
         state, queue, attempts, max_attempts, losses, cancel_requested, lease_counter, lease_secret, eligible_at,
-        waits_for, has_dependents, worker, started_at, options, result, job_type, rank,
+        waits_for, has_dependents, worker, started_at, options, result, job_type, rank, tenant,
     }
 }
 
@@ -60,10 +60,7 @@ columns! {
 #[derive(Debug)]
 pub(crate) struct JobRow {
     pub(crate) id: JobId,
-    pub(crate) queue: Queue,
-    pub(crate) job_type: JobType,
-    /// The negated priority.
-    pub(crate) rank: i64,
+    pub(crate) lane: Lane,
     pub(crate) lifecycle: Lifecycle,
     pub(crate) counter: i32,
     pub(crate) secret: Option<Uuid>,
@@ -90,7 +87,12 @@ impl JobRow {
                     losses: row.get(decision::losses)?,
                     cancel_requested: row.get(decision::cancel_requested)?,
                 },
-                queue: Queue::trusted(row.text(decision::queue)?),
+                lane: Lane {
+                    queue: Queue::trusted(row.text(decision::queue)?),
+                    job_type: JobType::trusted(row.text(decision::job_type)?),
+                    tenant: Tenant::trusted(row.text(decision::tenant)?),
+                    rank: row.get(decision::rank)?,
+                },
                 counter: row.get(decision::lease_counter)?,
                 secret: row.get(decision::lease_secret)?,
                 eligible_at: row.time(decision::eligible_at)?,
@@ -100,19 +102,13 @@ impl JobRow {
                 started_at: row.get(decision::started_at)?,
                 options: row.get(decision::options)?,
                 result: row.get(decision::result)?,
-                job_type: JobType::trusted(row.text(decision::job_type)?),
-                rank: row.get(decision::rank)?,
             })
         })
     }
 
-    pub(crate) fn lane(&self) -> (&Queue, &JobType) {
-        (&self.queue, &self.job_type)
-    }
-
     /// The claim key of the job, once it is eligible at `eligible_at`.
     pub(crate) fn claim_key(&self, eligible_at: Timestamp) -> ClaimKey {
-        ClaimKey::new(self.rank, eligible_at, self.id)
+        ClaimKey::new(eligible_at, self.id)
     }
 
     /// The row of a job, or `JobNotFound`.

@@ -3,14 +3,15 @@
 
 use std::{mem, ops::Deref};
 
-use orchestrix_core::{JobId, JobIds, JobState, JobType, Queue, Timestamp};
+use orchestrix_core::{JobId, JobIds, JobState, Timestamp};
 use rusqlite::{Connection, Params, Row};
 
 use crate::{
     effects::Effects,
     error::{Result, corrupt},
-    lanes::{ClaimKey, LaneChanges},
+    lanes::{ClaimKey, Lane, LaneChanges},
     options::SqliteOptions,
+    select::ClaimHints,
     statement::Statement,
 };
 
@@ -85,6 +86,7 @@ pub(crate) struct Transaction<'a> {
     earlier_lanes: &'a LaneChanges,
     pub(crate) earlier_lanes_written: bool,
     pub(crate) effects: Effects,
+    pub(crate) hints: &'a mut ClaimHints,
     /// Whether this operation finished jobs whose dependents are not resolved yet.
     pub(crate) dependents_pending: bool,
 }
@@ -98,13 +100,19 @@ impl<'a> Deref for Transaction<'a> {
 }
 
 impl<'a> Transaction<'a> {
-    pub(crate) fn new(session: Session<'a>, ids: &'a mut JobIds, earlier_lanes: &'a LaneChanges) -> Self {
+    pub(crate) fn new(
+        session: Session<'a>,
+        ids: &'a mut JobIds,
+        earlier_lanes: &'a LaneChanges,
+        hints: &'a mut ClaimHints,
+    ) -> Self {
         Self {
             session,
             ids,
             earlier_lanes,
             earlier_lanes_written: false,
             effects: Effects::default(),
+            hints,
             dependents_pending: false,
         }
     }
@@ -155,18 +163,12 @@ impl<'a> Transaction<'a> {
 
     /// Records that a job moved between states, other than by a claim. `key` is its claim key in the new state. `from`
     /// is `None` for a job that was not counted before.
-    pub(crate) fn state_changed(
-        &mut self,
-        (queue, job_type): (&Queue, &JobType),
-        key: ClaimKey,
-        from: Option<JobState>,
-        to: JobState,
-    ) {
-        self.effects.state_changed(queue, from, to);
+    pub(crate) fn state_changed(&mut self, lane: &Lane, key: ClaimKey, from: Option<JobState>, to: JobState) {
+        self.effects.state_changed(&lane.queue, from, to);
         if to == JobState::Pending {
-            self.effects.lanes.entered(queue, job_type, key);
+            self.effects.lanes.entered(lane.clone(), key);
         } else if from == Some(JobState::Pending) {
-            self.effects.lanes.left(queue, job_type);
+            self.effects.lanes.left(lane.clone());
         }
     }
 }

@@ -62,8 +62,8 @@ impl Transaction<'_> {
                 result,
             ],
         )?;
-        self.state_changed(job.lane(), job.claim_key(eligible_at), Some(job.lifecycle.state), state);
-        self.effects.commit.jobs_finished(&job.queue, &job.job_type, state, 1);
+        self.state_changed(&job.lane, job.claim_key(eligible_at), Some(job.lifecycle.state), state);
+        self.effects.commit.jobs_finished(&job.lane.queue, &job.lane.job_type, state, 1);
         if ends && job.has_dependents {
             self.write_one(RECORD_SETTLED, params![job.id.as_uuid(), state != JobState::Completed])?;
             self.dependents_pending = true;

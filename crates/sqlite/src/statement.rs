@@ -111,13 +111,14 @@ statements! {
     NEXT_FIRING = "next_firing";
     NEXT_LANE = "next_lane";
     NEXT_LANES = "next_lanes";
+    NEXT_LANES_OF_PAIR = "next_lanes_of_pair";
     NEXT_LANES_OF_QUEUE = "next_lanes_of_queue";
     NEXT_LANES_OF_TYPE = "next_lanes_of_type";
     NEXT_LEASE_EXPIRY = "next_lease_expiry";
     NEXT_PROMOTION = "next_promotion";
     NEXT_SETTLED = "next_settled";
     NEXT_TIMEOUT = "next_timeout";
-    OLDEST_CLAIMABLE = "oldest_claimable";
+    OLDEST_LANES = "oldest_lanes";
     OPEN_DEPENDENCIES = "open_dependencies";
     OPEN_OPERATIONS = "open_operations";
     OVERDUE_ATTEMPTS = "overdue_attempts";
@@ -290,21 +291,27 @@ pub(crate) mod tests {
     #[test]
     fn claims_read_their_index_in_claim_order() {
         let connection = migrated();
-        let step = "SEARCH job USING INDEX job_claim (queue=? AND job_type=? AND (rank,eligible_at,id)>(?,?,?))";
+        let lane = "queue=? AND job_type=? AND tenant=? AND rank=?";
+        let step = format!("SEARCH job USING INDEX job_claim ({lane} AND (eligible_at,id)>(?,?))");
         assert_eq!(plan(&connection, &CLAIMABLE_JOBS), [step]);
+        let step = format!("SEARCH job USING COVERING INDEX job_claim ({lane})");
+        assert_eq!(plan(&connection, &FIRST_OF_LANE), [step]);
         assert_eq!(
             plan(&connection, &NEXT_LANE),
             ["SEARCH job USING COVERING INDEX job_claim ((queue,job_type)>(?,?))"]
         );
-        let keys = "(rank,eligible_at,id)>(?,?,?)";
+        let keys = "(rank,ring,eligible_at,id)>(?,?,?,?)";
         for (statement, range) in [
-            (NEXT_LANES, format!("lane_any ({keys})")),
-            (NEXT_LANES_OF_TYPE, format!("lane_by_type (job_type=? AND {keys})")),
-            (NEXT_LANES_OF_QUEUE, format!("lane_by_queue (queue=? AND {keys})")),
+            (NEXT_LANES, format!("COVERING INDEX lane_any ({keys})")),
+            (NEXT_LANES_OF_TYPE, format!("COVERING INDEX lane_by_type (job_type=? AND {keys})")),
+            (NEXT_LANES_OF_QUEUE, format!("COVERING INDEX lane_by_queue (queue=? AND {keys})")),
+            (NEXT_LANES_OF_PAIR, "PRIMARY KEY (queue=? AND job_type=? AND (rank,ring,tenant)>(?,?,?))".into()),
         ] {
-            assert_eq!(plan(&connection, &statement), [format!("SEARCH lane USING COVERING INDEX {range}")]);
+            let weight = ["CORRELATED SCALAR SUBQUERY 1", "SEARCH tenant USING PRIMARY KEY (name=?)"];
+            assert_eq!(plan(&connection, &statement), [&*format!("SEARCH lane USING {range}"), weight[0], weight[1]]);
         }
         assert_eq!(plan(&connection, &FIND_LANE), ["SEARCH lane USING PRIMARY KEY (queue=? AND job_type>?)"]);
+        assert_eq!(plan(&connection, &OLDEST_LANES), ["SEARCH lane USING COVERING INDEX lane_by_age (queue=?)"]);
         for statement in [CLAIM_JOB, FIND_JOB, EXTEND_LEASE, SETTLE_JOB] {
             assert_eq!(plan(&connection, &statement), ["SEARCH job USING PRIMARY KEY (id=?)"], "{}", statement.name);
         }

@@ -22,7 +22,7 @@ impl Transaction<'_> {
             let now = micros(transaction.now);
             transaction.write_one(PROMOTE_JOB, params![job.id.as_uuid(), now])?;
             let key = job.claim_key(job.eligible_at);
-            transaction.state_changed(job.lane(), key, Some(job.lifecycle.state), promoted.state);
+            transaction.state_changed(&job.lane, key, Some(job.lifecycle.state), promoted.state);
             Ok(())
         })
     }

@@ -19,6 +19,7 @@ use crate::{
     error::{Error, Result, is_busy},
     lanes::LaneChanges,
     options::SqliteOptions,
+    select::ClaimHints,
     session::{Session, Transaction},
 };
 
@@ -113,6 +114,7 @@ pub(crate) struct Writer {
     pub(crate) options: SqliteOptions,
     pub(crate) wakeups: WakeupSender,
     pub(crate) ids: JobIds,
+    hints: ClaimHints,
     /// The time of the latest operation. Time does not run backwards between operations.
     latest: Timestamp,
     /// SQLite's `data_version`: it changes when another process commits.
@@ -143,9 +145,10 @@ impl Writer {
     pub(crate) fn new(connection: Connection, options: SqliteOptions, wakeups: WakeupSender) -> Self {
         Self {
             connection,
-            options,
             wakeups,
             ids: JobIds::new(),
+            hints: ClaimHints::starting_at(options.first_turn),
+            options,
             latest: Timestamp::MIN,
             data_version: 0,
             other_writer_seen: None,
@@ -247,7 +250,7 @@ impl Writer {
             self.latest = self.now();
             self.execute("SAVEPOINT operation")?;
             let session = Session::new(&self.connection, self.latest, &self.options);
-            let mut transaction = Transaction::new(session, &mut self.ids, &effects.lanes);
+            let mut transaction = Transaction::new(session, &mut self.ids, &effects.lanes, &mut self.hints);
             if task.run(&mut transaction) {
                 let Transaction { effects: later, earlier_lanes_written, .. } = transaction;
                 if earlier_lanes_written {
@@ -322,7 +325,8 @@ mod tests {
         let connection = Connection::open_in_memory().unwrap();
         let (options, mut ids) = (SqliteOptions::new("test.db"), JobIds::new());
         let session = Session::new(&connection, Timestamp::UNIX_EPOCH, &options);
-        test(&mut Transaction::new(session, &mut ids, &LaneChanges::default()))
+        let mut hints = ClaimHints::starting_at(0);
+        test(&mut Transaction::new(session, &mut ids, &LaneChanges::default(), &mut hints))
     }
 
     #[test]

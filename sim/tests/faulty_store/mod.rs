@@ -22,6 +22,8 @@ pub(crate) enum Bug {
     ClaimOrder,
     /// `claim_jobs` reads few lanes if the request names all queues.
     FewLanes,
+    /// `claim_jobs` forgets whose turn it is if the request names queues or types.
+    Turns,
 }
 
 pub(crate) struct FaultyStore {
@@ -77,6 +79,14 @@ forward! {
                 let lanes = self.store.claimable_lanes(1_000).await?;
                 let names: std::collections::BTreeSet<Queue> = lanes.into_iter().map(|(queue, _)| queue).collect();
                 request.queues = Queues::Named(names.into_iter().collect());
+            }
+            if self.bug == Bug::Turns {
+                // Claims of other names have other turns.
+                let unused = format!("unused{}", rand::random::<u64>());
+                if let Queues::Named(names) = &mut request.queues {
+                    names.push(Queue::trusted(&unused));
+                }
+                request.job_types.iter_mut().for_each(|types| types.push(JobType::trusted(&unused)));
             }
             let mut claimed = self.store.claim_jobs(&request).await?;
             if self.bug == Bug::ClaimOrder {

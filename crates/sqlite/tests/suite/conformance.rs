@@ -26,7 +26,7 @@ impl Drop for CheckedFolder {
 async fn harness() -> Harness {
     let folder = Folder::new();
     let clock = Arc::new(ManualClock::new(Timestamp::now()));
-    let options = SqliteOptions { clock: clock.clone(), ..SqliteOptions::new(folder.file()) };
+    let options = SqliteOptions { clock: clock.clone(), first_turn: 0, ..SqliteOptions::new(folder.file()) };
     let store = SqliteStore::open(options).await.expect("a store");
     Harness { store: Arc::new(store), clock: Box::new(clock), guard: Box::new(CheckedFolder(folder)) }
 }

@@ -1,5 +1,6 @@
 //! Consistency checks of a file, by plain SQL.
 
+use orchestrix_core::{Tenant, turn::ring_position};
 use rusqlite::Connection;
 
 /// Fails unless the stored depths and lanes match the jobs, every part of a job exists, and no part exists without
@@ -15,6 +16,11 @@ pub(crate) fn assert_consistent(connection: &Connection) {
 pub(crate) fn assert_lanes_consistent(connection: &Connection) {
     for (what, sql) in LANE_RULES {
         assert_none(connection, what, sql);
+    }
+    let mut lanes = connection.prepare("SELECT tenant, ring FROM lane").unwrap();
+    let lanes = lanes.query_map((), |row| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?))).unwrap();
+    for (tenant, ring) in lanes.map(Result::unwrap) {
+        assert_eq!(ring_position(&Tenant::trusted(&tenant)), ring, "the ring position of {tenant}");
     }
 }
 
@@ -60,10 +66,9 @@ const LANE_RULES: [(&str, &str); 2] = [
 ];
 
 const LANES: &str = "
-    SELECT hex(job.id) FROM job LEFT JOIN lane USING (queue, job_type)
+    SELECT hex(job.id) FROM job LEFT JOIN lane USING (queue, job_type, tenant, rank)
     WHERE state = 'pending'
-        AND (lane.id IS NULL
-             OR (lane.rank, lane.eligible_at, lane.id) > (job.rank, job.eligible_at, job.id))";
+        AND (lane.id IS NULL OR (lane.eligible_at, lane.id) > (job.eligible_at, job.id))";
 
 const DEPTHS: &str = "
     SELECT format('%s %s: %s, counted %s', queue, state, stored.n, counted.n)

@@ -14,5 +14,6 @@ mod process;
 mod races;
 mod schedules;
 mod support;
+mod turns;
 mod wakeups;
 mod wal;

@@ -2,8 +2,8 @@
 
 use std::{fs, path::Path};
 
-use orchestrix_core::{JobId, NewJob, Priority};
-use orchestrix_sqlite::{SCHEMA_VERSION, SqliteStore};
+use orchestrix_core::{JobId, NewJob, Priority, Tenant, turn::ring_position};
+use orchestrix_sqlite::{SCHEMA_VERSION, SqliteOptions, SqliteStore};
 use orchestrix_store::{PageRequest, prelude::*};
 use rusqlite::Connection;
 use sha2::{Digest, Sha256};
@@ -26,6 +26,7 @@ const RELEASED: &[(&str, &str)] = &[
     ("0007_presence.sql", "b109b86bf992b5914a63fce27bf222a16771bf5a91907ecf306f7599bb417fce"),
     ("0008_revived.sql", "393821551302765b7174e9e708213da1dcacfeb9e247d87aeb2d3dc2df2443b7"),
     ("0009_lanes.sql", "14ecb3d0c87024ea554b0c310f80fec11fdcb204135e358956eb2394f8a5cff9"),
+    ("0010_turns.sql", "9561c98afc553b7c927df503efb4bd594e1970621cc2ada779418df1401881c8"),
 ];
 
 fn applied(connection: &Connection) -> Vec<(i32, String, i64)> {
@@ -113,23 +114,53 @@ async fn a_failed_migration_leaves_nothing_and_can_be_repeated() {
     assert_eq!(store.queue_depths(&PageRequest::first(10)).await.unwrap().items.len(), 1);
 }
 
-#[tokio::test]
-async fn jobs_that_were_enqueued_before_lanes_existed_are_claimed_in_order() {
-    let folder = Folder::new();
-    let store = open(&folder.file()).await;
-    let mut firsts = Vec::new();
-    for (name, value) in [("paused", 3), ("a", 1), ("b", 2)] {
-        let in_queue = |value| NewJob { queue: queue(name), priority: Priority::new(value).unwrap(), ..job("t") };
-        enqueue(&store, in_queue(-1)).await;
-        firsts.push(enqueue(&store, in_queue(value)).await);
+/// Turns a file into one of version 8 or 9 with the same jobs and queues.
+fn downgrade(file: &Path, version: usize) {
+    let connection = connect(file);
+    let released = |n: usize| {
+        let (name, _) = RELEASED[n - 1];
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations").join(name)).unwrap()
+    };
+    let claim_index = "CREATE INDEX job_claim ON job (queue, job_type, rank, eligible_at, id) WHERE state = 'pending';";
+    assert!(released(1).contains(claim_index));
+    connection.execute_batch("DROP TABLE tenant; DROP TABLE lane; DROP INDEX job_claim").unwrap();
+    connection.execute_batch(claim_index).unwrap();
+    if version == 9 {
+        connection.execute_batch(&released(9)).unwrap();
     }
-    store.pause_queue(&queue("paused")).await.unwrap();
-    close(store, &folder.file()).await;
-    connect(&folder.file()).execute_batch("DROP TABLE lane; DELETE FROM migration WHERE version = 9").unwrap();
+    connection.execute("DELETE FROM migration WHERE version > ?1", [version]).unwrap();
+}
 
-    let store = open(&folder.file()).await;
-    assert_lanes_consistent(&connect(&folder.file()));
-    let claimed: Vec<JobId> = claim(&store, 2).await.iter().map(|token| token.job).collect();
-    assert_eq!(claimed, [firsts[2], firsts[1]]);
-    assert_eq!(claim_all(&store).await.len(), 2);
+#[tokio::test]
+async fn jobs_that_were_enqueued_before_tenants_took_turns_are_claimed_in_turns() {
+    for version in [8, 9] {
+        let folder = Folder::new();
+        let store = open(&folder.file()).await;
+        let mut tenants = ["a", "b", "c"].map(|name| Tenant::new(name).unwrap());
+        tenants.sort_by_key(ring_position);
+        let [first, second, third] = &tenants;
+        let of = |tenant: &Tenant, value| NewJob {
+            tenant: tenant.clone(),
+            priority: Priority::new(value).unwrap(),
+            ..job("t")
+        };
+        let low = enqueue(&store, of(first, -1)).await;
+        let mut expected = Vec::new();
+        for tenant in [second, first] {
+            expected.push([enqueue(&store, of(tenant, 0)).await, enqueue(&store, of(tenant, 0)).await]);
+        }
+        let high = enqueue(&store, of(third, 1)).await;
+        let paused = enqueue(&store, NewJob { queue: queue("paused"), ..of(third, 2) }).await;
+        store.pause_queue(&queue("paused")).await.unwrap();
+        close(store, &folder.file()).await;
+        downgrade(&folder.file(), version);
+
+        let store = SqliteStore::open(SqliteOptions { first_turn: i64::MIN, ..options(&folder.file()) }).await.unwrap();
+        assert_lanes_consistent(&connect(&folder.file()));
+        let claimed: Vec<JobId> = claim(&store, 10).await.iter().map(|token| token.job).collect();
+        let [of_second, of_first] = [expected[0], expected[1]];
+        assert_eq!(claimed, [high, of_first[0], of_second[0], of_first[1], of_second[1], low], "from {version}");
+        store.resume_queue(&queue("paused")).await.unwrap();
+        assert_eq!(claim(&store, 10).await.iter().map(|token| token.job).collect::<Vec<_>>(), [paused]);
+    }
 }

@@ -75,8 +75,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         bug: "a job that precedes all others of its lane does not move the lane forward",
         edits: &[edit(
             "crates/sqlite/queries/lower_lane.sql",
-            "WHERE (?3, ?4, ?5) < (rank, eligible_at, lane.id)",
-            "WHERE (?3, ?4, ?5) < (-9999, eligible_at, lane.id)",
+            "WHERE (?6, ?7) < (eligible_at, lane.id)",
+            "WHERE (?6, ?7) < (-9999, lane.id)",
         )],
         packages: SQLITE,
     },
@@ -114,9 +114,9 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "sqlite-lanes-cut-off",
         bug: "a claim reads a limited number of lanes, so many lanes hide jobs",
         edits: &[edit(
-            "crates/sqlite/src/select.rs",
-            "self.exhausted = read < limit;",
-            "self.exhausted = read < limit || limit == MAX_PAGE;",
+            "crates/sqlite/src/lane_list.rs",
+            "self.exhausted = ended || read < limit;",
+            "self.exhausted = ended || read < limit || limit == MAX_PAGE;",
         )],
         packages: SQLITE,
     },
@@ -134,6 +134,52 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "sqlite-lanes-of-a-transaction-not-seen",
         bug: "a claim does not see the lanes of earlier operations of its transaction, and returns jobs out of order",
         edits: &[edit("crates/sqlite/src/claim.rs", "        self.write_earlier_lanes()?;\n", "")],
+        packages: SQLITE,
+    },
+    Mutant {
+        name: "sqlite-turn-does-not-move-on",
+        bug: "every claim begins with the same tenant",
+        edits: &[edit(
+            "crates/sqlite/src/claim.rs",
+            "self.hints.turns.note_claimed(scope, mem::take(&mut selection.turns));",
+            "drop(mem::take(&mut selection.turns));",
+        )],
+        packages: SQLITE,
+    },
+    Mutant {
+        name: "sqlite-turn-starts-over",
+        bug: "a claim gives the tenant whose turn has begun another full turn",
+        edits: &[edit("crates/sqlite/src/select.rs", "{ turn.taken } else { 0 }", "{ 0 } else { 0 }")],
+        packages: SQLITE,
+    },
+    Mutant {
+        name: "sqlite-turn-of-weight-1",
+        bug: "claims of a queue ignore the weights of tenants",
+        edits: &[edit(
+            "crates/sqlite/queries/next_lanes_of_queue.sql",
+            "coalesce((SELECT weight FROM tenant WHERE name = lane.tenant), 1)",
+            "1",
+        )],
+        packages: SQLITE,
+    },
+    Mutant {
+        name: "sqlite-turn-not-round-the-ring",
+        bug: "tenants before the one whose turn it is get no turn until the others have no jobs",
+        edits: &[edit(
+            "crates/sqlite/src/select.rs",
+            "let before_start = first.filter(|first| *first < start)",
+            "let before_start = first.filter(|first| *first < start && from_start.is_none())",
+        )],
+        packages: SQLITE,
+    },
+    Mutant {
+        name: "sqlite-lanes-left-empty",
+        bug: "lanes that claims emptied stay, and a later claim reads all of them in vain",
+        edits: &[edit(
+            "crates/sqlite/src/lanes.rs",
+            "self.0.len() > MAX_EMPTY_LANES",
+            "self.0.len() > 1_000 * MAX_EMPTY_LANES",
+        )],
         packages: SQLITE,
     },
     Mutant {
