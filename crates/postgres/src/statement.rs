@@ -117,7 +117,6 @@ statements! {
     CREATE_KEY = "create_key" (TEXT, BYTEA, TEXT, TEXT, TEXT, INT8, INT8, INT8, TIMESTAMPTZ);
     CREATE_SCHEDULE = "create_schedule" (TEXT, TEXT, BOOL, TIMESTAMPTZ, TIMESTAMPTZ, TIMESTAMPTZ, TEXT);
     CURRENT_TIME = "current_time" ();
-    DEAD_ROWS = "dead_rows" (TEXT_ARRAY);
     DELETE_OCCURRENCES = "delete_occurrences" (TEXT, INT8);
     DELETE_OCCURRENCES_AT = "delete_occurrences_at" (TEXT, TIMESTAMPTZ_ARRAY);
     DELETE_SCHEDULE = "delete_schedule" (TEXT);

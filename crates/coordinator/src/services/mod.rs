@@ -11,7 +11,6 @@ mod publish_gauges;
 mod reap_leases;
 mod time_out_attempts;
 mod unblock_jobs;
-mod vacuum_tables;
 
 use std::time::Duration;
 
@@ -33,7 +32,6 @@ pub(crate) fn all() -> Vec<Box<dyn Service>> {
         Box::new(forget_members::ForgetMembers),
         Box::new(fold_depths::FoldDepths),
         Box::new(prune_history::PruneHistory),
-        Box::<vacuum_tables::VacuumTables>::default(),
         Box::<advance_operations::AdvanceOperations>::default(),
         Box::<publish_gauges::PublishGauges>::default(),
     ]

@@ -26,6 +26,5 @@ mod support;
 mod tenants;
 mod transactions;
 mod transactions_sqlx;
-mod vacuum;
 mod wakeups;
 mod wire;

@@ -145,6 +145,20 @@ const HOT: [Hot; 17] = [
     },
 ];
 
+/// Disables autovacuum, so that the server gathers no statistics by itself.
+async fn without_statistics(client: &Client) {
+    client
+        .batch_execute(
+            "DO $$ DECLARE name regclass; BEGIN
+                 FOR name IN SELECT oid FROM pg_class WHERE relnamespace = 'orchestrix'::regnamespace AND relkind = 'r' LOOP
+                     EXECUTE format('ALTER TABLE %s SET (autovacuum_enabled = false)', name);
+                 END LOOP;
+             END $$",
+        )
+        .await
+        .unwrap();
+}
+
 /// Inserts pending jobs, as many finished ones, and a tenth as many for each sweep: due, with an expired lease and a
 /// timed-out attempt, and expired. One in a hundred has an external payload.
 async fn fill(client: &Client, jobs: i64) {
@@ -279,7 +293,7 @@ mod heavy {
         let client = connect_like_a_store(&database).await;
         // A connection without the store's timeouts.
         let direct = support::connect(database.url()).await;
-        support::disable_autovacuum(&direct).await;
+        without_statistics(&direct).await;
         fill(&direct, 1_000_000).await;
         let ids: String = client
             .query_one(
@@ -358,7 +372,7 @@ mod heavy {
         // One connection, so that every statement is prepared and planned where it is used later.
         let options = PostgresOptions { connections: 1, listen: false, ..PostgresOptions::new(database.url()) };
         let store = PostgresStore::open(options).await.unwrap();
-        support::disable_autovacuum(&client).await;
+        without_statistics(&client).await;
         for i in 0..10 {
             let parent = enqueue(&store, NewJob { queue: queue("q1"), ..job("t1") }).await;
             store.enqueue_jobs(vec![keyed(&i.to_string()), child_of(&[parent])]).await.unwrap();

@@ -277,40 +277,4 @@ pub(super) const MUTANTS: &[Mutant] = &[
         )],
         packages: &["orchestrix-coordinator"],
     },
-    Mutant {
-        name: "postgres-vacuum-never-due",
-        bug: "the leader leaves all dead rows to autovacuum",
-        edits: &[edit(
-            "crates/postgres/src/vacuum.rs",
-            "rows.dead > rows.allowed && vain.get",
-            "rows.dead > i64::MAX / 2 && vain.get",
-        )],
-        packages: POSTGRES,
-    },
-    Mutant {
-        name: "postgres-vacuum-repeated-in-vain",
-        bug: "rows that an old snapshot holds are vacuumed again in every step",
-        edits: &[edit("crates/postgres/src/vacuum.rs", "now >= vain.ended + vain.pause", "now >= vain.ended")],
-        packages: POSTGRES,
-    },
-    Mutant {
-        name: "postgres-vacuum-forever-in-vain",
-        bug: "a table whose dead rows vacuum could not remove once is never vacuumed again",
-        edits: &[edit(
-            "crates/postgres/src/vacuum.rs",
-            "(|vain| now >= vain.ended + vain.pause)",
-            "(|vain| now < vain.ended)",
-        )],
-        packages: POSTGRES,
-    },
-    Mutant {
-        name: "postgres-leader-without-vacuum",
-        bug: "the leader does not vacuum tables",
-        edits: &[edit(
-            "crates/coordinator/src/services/vacuum_tables.rs",
-            "leader.store.vacuum_tables().await?",
-            "if leader.options.term.is_zero() { leader.store.vacuum_tables().await? } else { 0 }",
-        )],
-        packages: &["orchestrix-coordinator"],
-    },
 ];
