@@ -62,7 +62,13 @@ impl TestDatabase {
     /// it takes less than half the time of migrating. The template's name contains a hash of the migrations, so a
     /// server may have several.
     pub fn create_migrated(name_hint: &str, migrate: impl FnOnce(&str)) -> Result<Self, Error> {
-        Self::copy_of(&format!("template_{:016x}", migrations_hash()?), name_hint, migrate)
+        Self::create_from("migrated", name_hint, migrate)
+    }
+
+    /// Like [`create_migrated`](Self::create_migrated), from another template: the one with this name, which `prepare`
+    /// builds. All callers with one name must build the same.
+    pub fn create_from(template: &str, name_hint: &str, prepare: impl FnOnce(&str)) -> Result<Self, Error> {
+        Self::copy_of(&format!("template_{template}_{:016x}", migrations_hash()?), name_hint, prepare)
     }
 
     fn copy_of(template: &str, name_hint: &str, prepare: impl FnOnce(&str)) -> Result<Self, Error> {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use orchestrix_conformance::Harness;
 use orchestrix_postgres::{PostgresOptions, PostgresStore, test_clock::DatabaseClock};
 
-use crate::support::database;
+use crate::support::database_with_clock;
 
 async fn harness() -> Harness {
-    let database = database();
+    let database = database_with_clock();
     let (clock, url) = DatabaseClock::install(database.url(), None).await.expect("a clock");
     let options = PostgresOptions { connections: 6, ids: clock.ids(), first_turn: 0, ..PostgresOptions::new(url) };
     let store = PostgresStore::open(options).await.expect("a store");

@@ -27,7 +27,7 @@ fn all_versions() -> Vec<i32> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn eight_stores_opened_at_once_on_an_empty_database_all_work() {
     for _ in 0..5 {
-        let database = support::database();
+        let database = support::empty_database();
         let url = database.url().to_owned();
         let stores = together((0..8).map(|_| {
             let url = url.clone();
@@ -44,7 +44,7 @@ async fn eight_stores_opened_at_once_on_an_empty_database_all_work() {
 
 #[test]
 fn eight_processes_opening_at_once_on_an_empty_database_all_work() {
-    let database = support::database();
+    let database = support::empty_database();
     let open = || {
         Command::new(env::current_exe().unwrap())
             .args(["--exact", "migrations::open_and_enqueue", "--ignored"])
@@ -113,7 +113,7 @@ async fn an_invalid_url_or_a_missing_database_fails_at_once() {
     let begun = Instant::now();
     let refused = PostgresStore::open(PostgresOptions::new("not a url")).await;
     assert!(matches!(&refused, Err(StoreError::Unavailable(reason)) if reason.contains("URL")), "{refused:?}");
-    let database = support::database();
+    let database = support::empty_database();
     let missing = database.url().replace(database.name(), "there_is_no_such_database");
     let refused =
         PostgresStore::open(PostgresOptions { startup_timeout: limit, ..PostgresOptions::new(missing) }).await;
@@ -149,7 +149,7 @@ async fn a_newer_schema_is_refused_and_left_unchanged() {
 
 #[tokio::test]
 async fn without_migrate_an_empty_database_is_refused_and_left_empty() {
-    let database = support::database();
+    let database = support::empty_database();
     let options = PostgresOptions { migrate: false, ..PostgresOptions::new(database.url()) };
     let refused = PostgresStore::open(options.clone()).await;
     let Err(StoreError::Schema(reason)) = refused else { panic!("{refused:?}") };
@@ -166,7 +166,7 @@ async fn without_migrate_an_empty_database_is_refused_and_left_empty() {
 
 #[tokio::test]
 async fn pending_migrations_are_counted_and_not_applied() {
-    let database = support::database();
+    let database = support::empty_database();
     let options = || PostgresOptions::new(database.url());
     for _ in 0..2 {
         assert_eq!(PostgresStore::pending_migrations(options()).await.unwrap(), SCHEMA_VERSION as usize);
@@ -177,7 +177,7 @@ async fn pending_migrations_are_counted_and_not_applied() {
 
 #[tokio::test]
 async fn a_failed_migration_leaves_nothing_and_can_be_repeated() {
-    let database = support::database();
+    let database = support::empty_database();
     let client = support::connect(database.url()).await;
     // Conflicts with a table that the first migration creates late.
     client.batch_execute("CREATE SCHEMA orchestrix; CREATE TABLE orchestrix.worker ()").await.unwrap();

@@ -167,7 +167,7 @@ async fn a_pending_job_in_no_batch_is_found_and_a_batch_without_pending_jobs_del
 
 #[tokio::test]
 async fn the_migration_keeps_order_and_depths_of_a_filled_database() {
-    let database = support::database();
+    let database = support::empty_database();
     let client = connect(database.url()).await;
     let old = [
         include_str!("../../migrations/0001_engine.sql"),

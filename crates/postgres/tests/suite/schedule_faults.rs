@@ -42,7 +42,8 @@ struct Scene {
 impl Scene {
     /// A scene with these schedules.
     async fn with(schedules: impl IntoIterator<Item = NewSchedule>) -> Self {
-        let database = support::database();
+        // Migrated by this clock, for partitions of its days.
+        let database = support::empty_database();
         let start: Timestamp = "2026-01-01T00:00:30Z".parse().unwrap();
         let (clock, url) = DatabaseClock::install(database.url(), Some(start)).await.unwrap();
         let client = support::connect(&url).await;
