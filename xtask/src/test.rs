@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
-use orchestrix_testkit::{Durability, PostgresServer, TEST_POSTGRES};
+use orchestrix_testkit::{Durability, PostgresServer, ScratchDir, TEST_POSTGRES};
 
 use crate::crates::{self, Crate};
 use crate::step::Step;
@@ -55,9 +55,10 @@ pub(crate) fn run(arguments: Vec<String>) -> Result<()> {
         true => Some(tools::start_postgres(Durability::Fast)?),
         false => None,
     };
+    let scratch = ScratchDir::create()?;
     for &part in &request.parts {
         for step in request.steps(part) {
-            with_server(step, server.as_ref()).run()?;
+            with_server(step, server.as_ref()).env("TMPDIR", scratch.path().to_string_lossy()).run()?;
         }
     }
     println!("\nAll passed in {:.1} s.", start.elapsed().as_secs_f64());

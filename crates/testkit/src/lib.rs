@@ -8,6 +8,7 @@
 //! - [`PgBouncer`]: a pooler in front of a server.
 //! - [`FaultProxy`]: a TCP proxy that can be cut, frozen and restored.
 //! - [`TraceCollector`]: an OTLP collector that stores what it receives.
+//! - [`ScratchDir`]: a directory for temporary files, in memory if there is enough.
 //! - [`TestProcess`]: a child process that runs a function of the test binary.
 //! - [`schemathesis`](fn@schemathesis): the tool that tests a server against its OpenAPI description.
 //! - [`install::ensure`]: installs missing packages on a Debian machine.
@@ -46,6 +47,7 @@ mod process;
 mod proxy;
 mod psql;
 mod schemathesis;
+mod scratch;
 mod server_dir;
 mod server_user;
 mod test_process;
@@ -59,5 +61,6 @@ pub use postgres::{Durability, PostgresBuilder, PostgresServer, free_port};
 pub use proxy::FaultProxy;
 pub use psql::psql;
 pub use schemathesis::{ensure_schemathesis, schemathesis};
+pub use scratch::ScratchDir;
 pub use test_process::TestProcess;
 pub use trace_collector::TraceCollector;

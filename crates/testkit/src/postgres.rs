@@ -14,7 +14,7 @@ use crate::error::tail;
 use crate::process::{self, POLL_INTERVAL};
 use crate::server_dir::{ServerDir, random};
 use crate::server_user::ServerUser;
-use crate::{Error, PostgresInstallation, psql};
+use crate::{Error, PostgresInstallation, psql, scratch};
 
 /// The package's user, used when this process is root.
 const USER: &str = "postgres";
@@ -27,7 +27,7 @@ const PORT_TRIES: u32 = 10;
 /// How a private server protects its data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
-    /// No fsync: commits survive a crash of the server, not of the machine.
+    /// No fsync, and files in memory if there is enough: commits survive a crash of the server, not of the machine.
     #[default]
     Fast,
     /// PostgreSQL's defaults, for measurements.
@@ -76,7 +76,15 @@ impl PostgresBuilder {
     /// Starts on the first of `ports` that is free when the server binds it.
     fn start_on(self, mut ports: impl FnMut() -> u16) -> Result<PostgresServer, Error> {
         let installation = PostgresInstallation::find()?;
-        let dir = ServerDir::create("postgres", ServerUser::for_server(USER)?, "QUIT")?;
+        let user = ServerUser::for_server(USER)?;
+        let memory = match self.durability {
+            Durability::Fast => scratch::in_memory().filter(|directory| user.can_use(directory)),
+            Durability::Durable => None,
+        };
+        let dir = match memory {
+            Some(directory) => ServerDir::create_in(&directory, "postgres", user, "QUIT")?,
+            None => ServerDir::create("postgres", user, "QUIT")?,
+        };
         let mut settings = vec!["listen_addresses=127.0.0.1".into(), "unix_socket_directories=".into()];
         settings.push("max_connections=200".into());
         settings.extend(self.durability.settings().iter().map(|&setting| setting.into()));

@@ -35,10 +35,15 @@ pub(crate) struct ServerDir {
 }
 
 impl ServerDir {
-    /// Creates the directory, named after `kind`, and starts its cleanup process, which stops a server with
+    /// Creates the directory on a disk, named after `kind`, and starts its cleanup process, which stops a server with
     /// `quit_signal`.
     pub(crate) fn create(kind: &str, user: ServerUser, quit_signal: &str) -> Result<Self, Error> {
-        let path = temporary_directory(user)?.join(format!("orchestrix-{kind}-{:016x}", random()));
+        Self::create_in(&temporary_directory(user)?, kind, user, quit_signal)
+    }
+
+    /// The same in a directory of the caller's choice.
+    pub(crate) fn create_in(parent: &Path, kind: &str, user: ServerUser, quit_signal: &str) -> Result<Self, Error> {
+        let path = parent.join(format!("orchestrix-{kind}-{:016x}", random()));
         for directory in [&path, &path.join(RUNNING)] {
             DirBuilder::new().mode(0o700).create(directory).map_err(Error::files(directory))?;
             user.take_ownership(directory)?;

@@ -18,10 +18,13 @@ pub(crate) struct ServerUser {
 }
 
 impl ServerUser {
+    /// The user of this process.
+    pub(crate) const CURRENT: Self = Self { ids: None };
+
     /// The user for a server whose package created `user`.
     pub(crate) fn for_server(user: &'static str) -> Result<Self, Error> {
         if id(&["-u"])? != Some(0) {
-            return Ok(Self { ids: None });
+            return Ok(Self::CURRENT);
         }
         match (id(&["-u", user])?, id(&["-g", user])?) {
             (Some(uid), Some(gid)) => Ok(Self { ids: Some((uid, gid)) }),
