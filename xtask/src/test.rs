@@ -1,5 +1,6 @@
 //! `cargo xtask test`: all checks from formatting to examples, on a private server.
 
+use std::iter;
 use std::num::NonZero;
 use std::thread;
 use std::time::Instant;
@@ -12,7 +13,7 @@ use crate::step::Step;
 use crate::tools;
 
 /// Examples that must run to their end without arguments or input.
-const EXAMPLES: [&str; 6] = ["quickstart", "email", "import", "graph", "orders", "service -- --try"];
+const EXAMPLES: [&str; 6] = ["quickstart", "email", "import", "graph", "orders", "service --try"];
 
 /// The parts of a full run in order, the cheap ones first.
 const PARTS: [Part; 6] = [Part::Fmt, Part::Clippy, Part::Docs, Part::Tests, Part::Doctests, Part::Examples];
@@ -57,7 +58,7 @@ pub(crate) fn run(arguments: Vec<String>) -> Result<()> {
     };
     let scratch = ScratchDir::create()?;
     for &part in &request.parts {
-        for step in request.steps(part) {
+        for step in request.steps(part)? {
             with_server(step, server.as_ref()).env("TMPDIR", scratch.path().to_string_lossy()).run()?;
         }
     }
@@ -185,13 +186,13 @@ impl Request {
         }
     }
 
-    fn steps(&self, part: Part) -> Vec<Step> {
+    fn steps(&self, part: Part) -> Result<Vec<Step>> {
         let name = part.name();
         let scope = match &self.only {
             Some(member) => format!("-p {}", member.package),
             None => "--workspace".into(),
         };
-        match part {
+        Ok(match part {
             Part::Fmt => vec![Step::cargo(name, "fmt --all --check")],
             Part::Clippy => {
                 let command = "clippy --workspace --all-targets --all-features -- -D warnings";
@@ -219,11 +220,12 @@ impl Request {
             }
             Part::Doctests => vec![Step::cargo(name, &format!("test --doc {scope} --all-features"))],
             Part::Examples => {
-                // Reuses what the tests have built.
-                let run = |example| format!("run -q -p orchestrix --all-features --example {example}");
-                EXAMPLES.iter().map(|example| Step::cargo(name, &run(example))).collect()
+                // The same packages and features as for the tests: cargo reuses what they have built.
+                let build = Step::cargo(name, "build --workspace --all-features --examples");
+                let runs = EXAMPLES.iter().map(|example| Step::example(name, example));
+                iter::once(Ok(build)).chain(runs).collect::<Result<_>>()?
             }
-        }
+        })
     }
 }
 
@@ -261,7 +263,7 @@ mod tests {
 
     #[test]
     fn seeds_alone_run_only_the_comparison_of_the_stores() {
-        let command = |line: &str| format!("{:?}", parse(line).unwrap().steps(Part::Tests));
+        let command = |line: &str| format!("{:?}", parse(line).unwrap().steps(Part::Tests).unwrap());
         let alone = command("--seeds 500");
         assert_eq!(parse("--seeds 500").unwrap().parts, [Part::Tests]);
         assert!(alone.contains(r#"("ORCHESTRIX_SEEDS", "500")"#) && alone.contains("orchestrix-sim"), "{alone}");

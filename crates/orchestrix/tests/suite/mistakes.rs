@@ -18,10 +18,12 @@ fn libraries() -> &'static Libraries {
     LIBRARIES.get_or_init(|| {
         let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut command = Command::new(cargo);
-        command.args(["build", "-p", "orchestrix", "--lib", "--message-format=json", "--offline"]);
-        if cfg!(feature = "sqlx") {
-            command.arg("--all-features");
-        }
+        command.args(["build", "--message-format=json", "--offline"]);
+        match cfg!(feature = "sqlx") {
+            // What `cargo xtask test` has built already.
+            true => command.args(["--workspace", "--all-features", "--examples"]),
+            false => command.args(["-p", "orchestrix", "--lib"]),
+        };
         let output = command.current_dir(env!("CARGO_MANIFEST_DIR")).output().expect("cargo can be started");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let messages: Vec<serde_json::Value> = String::from_utf8(output.stdout)
