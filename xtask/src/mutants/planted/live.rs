@@ -94,11 +94,15 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "live-polls-without-subscribers",
         bug: "the store is polled while there is no subscription",
-        edits: &[edit(
-            "crates/server/src/live/tracker.rs",
-            "self.watched.is_empty() && self.broad_subscribers == 0",
-            "self.watched.is_empty() && self.broad_subscribers > 0",
-        )],
+        edits: &[
+            edit(
+                "crates/server/src/live/tracker.rs",
+                "self.watched.is_empty() && self.broad_subscribers == 0",
+                "self.watched.is_empty() && self.broad_subscribers == usize::MAX",
+            ),
+            edit("crates/server/src/live/tracker.rs", "self.is_broad() && self.now.is_none()", "self.now.is_none()"),
+            edit("crates/server/src/live/tracker.rs", "self.now.filter(|_| self.is_broad())?", "self.now?"),
+        ],
         packages: SERVER,
     },
     Mutant {

@@ -166,7 +166,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         edits: &[edit(
             "crates/postgres/src/claim.rs",
             "if (end.skipped || self.was_cut) && !self.shared {",
-            "if end.skipped && false {",
+            "if self.was_cut && !self.shared {",
         )],
         packages: POSTGRES,
     },
