@@ -72,10 +72,9 @@ pub(crate) fn names() -> Result<Vec<String>> {
     Ok(parts.chain(crates::all()?.into_iter().map(|member| member.name)).collect())
 }
 
-/// The number of concurrent tests: half more than there are cores, because most tests wait for processes and servers.
+/// The number of concurrent tests: twice the number of cores, because most tests wait for processes and servers.
 fn test_threads() -> usize {
-    let cores = thread::available_parallelism().map_or(1, NonZero::get);
-    cores + cores / 2
+    2 * thread::available_parallelism().map_or(1, NonZero::get)
 }
 
 fn with_server(step: Step, server: Option<&PostgresServer>) -> Step {
