@@ -9,7 +9,8 @@ Developer commands of Orchestrix.
 
 cargo xtask test [--only NAME] [--seeds N] [-- NEXTEST ARGUMENTS]
     Runs all checks in this order and stops at the first failure: fmt, clippy, docs, tests (cargo nextest), doctests,
-    examples. The tests use a private PostgreSQL, which is stopped and removed however the run ends.
+    examples. The tests use a private PostgreSQL, which is stopped and removed however the run ends. It is in memory,
+    as are the temporary files of the tests, if /dev/shm and the machine have 6 GiB left.
 
     Missing tools are installed first: PostgreSQL, PgBouncer and Chromium with apt-get (as root; no system service is
     created or started), cargo-nextest with cargo install, rustfmt and clippy with rustup, schemathesis from PyPI under
