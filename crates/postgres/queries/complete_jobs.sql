@@ -12,7 +12,7 @@ WITH item AS (
 ), gone AS (
     DELETE FROM orchestrix.job AS j
     USING item i
-    WHERE j.id = i.id AND j.lease_counter = i.counter AND j.lease_secret = i.secret AND j.state IN ('dispatched', 'running')
+    WHERE j.id = ANY (ARRAY[i.id]) AND j.lease_counter = i.counter AND j.lease_secret = i.secret AND j.state IN ('dispatched', 'running')
     RETURNING j.id, j.has_dependents, j.state, j.queue, j.job_type, j.created_at, j.eligible_at, j.started_at, j.expires_at, j.timeout_ms,
               j.lease_secret, j.lease_counter, j.lease_ms, j.rank, j.attempts, j.max_attempts, j.has_parents, j.payload_apart, j.tenant, j.worker,
               j.concurrency_key, j.rate_limit_key, j.options, j.progress, j.attempt_log, j.checkpoint, j.payload, i.result

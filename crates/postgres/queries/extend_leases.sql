@@ -9,12 +9,12 @@ WITH item AS MATERIALIZED (
     SELECT j.* FROM item i
     CROSS JOIN LATERAL (
         SELECT j.id, j.lease_counter, j.lease_expires_at, j.cancel_requested, j.lease_secret FROM orchestrix.job j
-        WHERE j.id = i.id AND j.lease_counter = i.counter AND j.lease_secret = i.secret AND j.state IN ('dispatched', 'running')) AS j
+        WHERE j.id = ANY (ARRAY[i.id]) AND j.lease_counter = i.counter AND j.lease_secret = i.secret AND j.state IN ('dispatched', 'running')) AS j
 ), mine AS MATERIALIZED (
     SELECT j.* FROM item i
     CROSS JOIN LATERAL (
         SELECT j.id FROM orchestrix.job j
-        WHERE j.id = i.id AND j.lease_counter = i.counter AND j.lease_secret = i.secret AND j.state IN ('dispatched', 'running')
+        WHERE j.id = ANY (ARRAY[i.id]) AND j.lease_counter = i.counter AND j.lease_secret = i.secret AND j.state IN ('dispatched', 'running')
         FOR NO KEY UPDATE SKIP LOCKED) AS j
 ), renewed AS (
     -- By id and not by ctid: a progress report may have moved the row since this statement began.

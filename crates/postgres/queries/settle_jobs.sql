@@ -14,7 +14,7 @@ WITH asked AS MATERIALIZED (
 ), held AS MATERIALIZED (
     -- Locks all rows in the order of ids before any write. `moved` is written before `gone`, so two batches would
     -- deadlock if one moves the job that the other deletes, and the reverse.
-    SELECT j.id FROM asked a JOIN orchestrix.job j ON j.id = a.id AND j.lease_counter = a.counter ORDER BY a.id FOR UPDATE OF j
+    SELECT j.id FROM asked a JOIN orchestrix.job j ON j.id = ANY (ARRAY[a.id]) AND j.lease_counter = a.counter ORDER BY a.id FOR UPDATE OF j
 ), item AS MATERIALIZED (
     SELECT a.*, a.goes_to >= 'completed' AS ends FROM asked a WHERE (SELECT count(*) FROM held) > 0
 ), moved AS (
@@ -23,14 +23,14 @@ WITH asked AS MATERIALIZED (
         attempts = i.attempts, losses = i.losses, lease_expires_at = NULL, timeout_at = NULL, cancel_requested = false,
         attempt_log = orchestrix.add_attempt(j, i.outcome, i.goes_to, i.error)
     FROM item i
-    WHERE NOT i.ends AND j.id = i.id AND j.lease_counter = i.counter AND j.state = i.was AND j.cancel_requested = i.cancel_seen
+    WHERE NOT i.ends AND j.id = ANY (ARRAY[i.id]) AND j.lease_counter = i.counter AND j.state = i.was AND j.cancel_requested = i.cancel_seen
       AND (i.secret IS NULL OR j.lease_secret = i.secret)
       AND (i.guard <> 'expired' OR j.lease_expires_at <= now()) AND (i.guard <> 'overdue' OR j.timeout_at <= now())
     RETURNING j.id, j.lease_counter, j.queue, j.job_type, j.tenant, j.rank, j.eligible_at, i.was, i.goes_to, j.has_dependents
 ), gone AS (
     DELETE FROM orchestrix.job AS j
     USING item i
-    WHERE i.ends AND j.id = i.id AND j.lease_counter = i.counter AND j.state = i.was AND j.cancel_requested = i.cancel_seen
+    WHERE i.ends AND j.id = ANY (ARRAY[i.id]) AND j.lease_counter = i.counter AND j.state = i.was AND j.cancel_requested = i.cancel_seen
       AND (i.secret IS NULL OR j.lease_secret = i.secret)
       AND (i.guard <> 'expired' OR j.lease_expires_at <= now()) AND (i.guard <> 'overdue' OR j.timeout_at <= now())
     RETURNING j.*, i.was, i.goes_to, i.attempts AS attempts_after, i.losses AS losses_after, i.reason,

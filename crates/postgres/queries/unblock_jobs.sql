@@ -7,11 +7,11 @@ WITH edge AS MATERIALIZED (
     WHERE e.child BETWEEN '00000000-0000-0000-0000-000000000000' AND 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 ), held AS MATERIALIZED (
     -- Locks the children in the order of ids, before their dependencies: the order of a transaction that cancels some.
-    SELECT j.id FROM edge e JOIN orchestrix.job j ON j.id = e.child AND j.state IN ('created', 'blocked') ORDER BY j.id FOR NO KEY UPDATE OF j
+    SELECT j.id FROM edge e JOIN orchestrix.job j ON j.id = ANY (ARRAY[e.child]) AND j.state IN ('created', 'blocked') ORDER BY e.child FOR NO KEY UPDATE OF j
 ), turned AS (
     UPDATE orchestrix.dependency AS d SET met = true
     FROM edge e
-    WHERE d.child = e.child AND d.parent = e.parent AND NOT d.met AND (SELECT count(*) FROM held) >= 0
+    WHERE d.child = ANY (ARRAY[e.child]) AND d.parent = ANY (ARRAY[e.parent]) AND NOT d.met AND (SELECT count(*) FROM held) >= 0
     RETURNING d.child, d.parent, e.hold
 ), child AS MATERIALIZED (
     SELECT child AS id, count(*)::integer AS n, bool_or(hold) AS hold FROM turned GROUP BY child
@@ -23,15 +23,15 @@ WITH edge AS MATERIALIZED (
                 WHEN j.waits_for > c.n THEN 'blocked'
                 WHEN j.eligible_at > now() THEN 'scheduled'
                 ELSE 'pending' END::orchestrix.job_state AS state
-    FROM child c JOIN orchestrix.job j ON j.id = c.id AND j.state IN ('created', 'blocked')
-    ORDER BY j.id FOR NO KEY UPDATE OF j
+    FROM child c JOIN orchestrix.job j ON j.id = ANY (ARRAY[c.id]) AND j.state IN ('created', 'blocked')
+    ORDER BY c.id FOR NO KEY UPDATE OF j
 ), moved AS (
     UPDATE orchestrix.job AS j
     SET waits_for = n.waits_for, state = n.state,
         eligible_at = CASE n.state WHEN 'pending' THEN greatest(j.eligible_at, now()) ELSE j.eligible_at END,
         updated_at = CASE n.state WHEN n.was THEN j.updated_at ELSE now() END
     FROM next n
-    WHERE j.id = n.id
+    WHERE j.id = ANY (ARRAY[n.id])
     RETURNING j.id, j.queue, j.job_type, j.tenant, j.rank, j.eligible_at, n.was, j.state
 ), batched AS (
     INSERT INTO orchestrix.ready (rank, eligible_at, first_id, queue, job_type, tenant, ring, ids)

@@ -37,7 +37,7 @@ const SEARCH_TYPES: &str = "text[], text[], int2[], int8[], int8";
 const SEARCH_ARGUMENTS: &str =
     "ARRAY['q1', 'q2'], ARRAY['t1', 't2'], ARRAY[-32768, 0]::int2[], ARRAY[0, 0]::int8[], 256";
 
-const HOT: [Hot; 17] = [
+const HOT: [Hot; 19] = [
     Hot {
         name: "find_turns_of_any",
         sql: include_str!("../../queries/find_turns_of_any.sql"),
@@ -117,6 +117,18 @@ const HOT: [Hot; 17] = [
         arguments: "1000",
     },
     Hot {
+        name: "read_attempts",
+        sql: include_str!("../../queries/read_attempts.sql"),
+        types: "uuid[], int4[], uuid[]",
+        arguments: "'{ids}', array_fill(1, ARRAY[1000]), '{ids}'",
+    },
+    Hot {
+        name: "unblock_jobs",
+        sql: include_str!("../../queries/unblock_jobs.sql"),
+        types: "uuid[], uuid[], bool[]",
+        arguments: "'{ids}', '{ids}', array_fill(false, ARRAY[1000])",
+    },
+    Hot {
         name: "settle_jobs",
         sql: include_str!("../../queries/settle_jobs.sql"),
         types: "uuid[], int4[], uuid[], text[], bool[], text[], text[], int8[], int2[], int2[], text[], text[], text[]",
@@ -144,20 +156,6 @@ const HOT: [Hot; 17] = [
         arguments: "1000",
     },
 ];
-
-/// Disables autovacuum, so that the server gathers no statistics by itself.
-async fn without_statistics(client: &Client) {
-    client
-        .batch_execute(
-            "DO $$ DECLARE name regclass; BEGIN
-                 FOR name IN SELECT oid FROM pg_class WHERE relnamespace = 'orchestrix'::regnamespace AND relkind = 'r' LOOP
-                     EXECUTE format('ALTER TABLE %s SET (autovacuum_enabled = false)', name);
-                 END LOOP;
-             END $$",
-        )
-        .await
-        .unwrap();
-}
 
 /// Inserts pending jobs, as many finished ones, and a tenth as many for each sweep: due, with an expired lease and a
 /// timed-out attempt, and expired. One in a hundred has an external payload.
@@ -293,7 +291,7 @@ mod heavy {
         let client = connect_like_a_store(&database).await;
         // A connection without the store's timeouts.
         let direct = support::connect(database.url()).await;
-        without_statistics(&direct).await;
+        support::disable_autovacuum(&direct).await;
         fill(&direct, 1_000_000).await;
         let ids: String = client
             .query_one(
@@ -372,7 +370,7 @@ mod heavy {
         // One connection, so that every statement is prepared and planned where it is used later.
         let options = PostgresOptions { connections: 1, listen: false, ..PostgresOptions::new(database.url()) };
         let store = PostgresStore::open(options).await.unwrap();
-        without_statistics(&client).await;
+        support::disable_autovacuum(&client).await;
         for i in 0..10 {
             let parent = enqueue(&store, NewJob { queue: queue("q1"), ..job("t1") }).await;
             store.enqueue_jobs(vec![keyed(&i.to_string()), child_of(&[parent])]).await.unwrap();
@@ -380,19 +378,23 @@ mod heavy {
             round(&store, 3).await;
         }
         if drained {
-            // No rows, no pages, and statistics that say so.
+            // No rows, and statistics that say so.
             client
                 .batch_execute(
                     "DELETE FROM orchestrix.job; DELETE FROM orchestrix.ready; DELETE FROM orchestrix.history",
                 )
                 .await
                 .unwrap();
+            // The table of jobs keeps its pages. The leader shrinks tables that are almost empty.
             client.batch_execute("VACUUM ANALYZE").await.unwrap();
+            client.batch_execute("VACUUM (TRUNCATE) orchestrix.ready").await.unwrap();
             for _ in 0..10 {
                 round(&store, 3).await;
             }
         }
         fill(&client, 200_000).await;
+        // A session reports what it read up to a second later.
+        client.batch_execute("SELECT pg_stat_force_next_flush()").await.unwrap();
         let before = (number(&client, READ).await, number(&client, INDEXED).await);
         let begun = Instant::now();
         let mut claimed = 0;

@@ -49,3 +49,17 @@ pub(crate) async fn store() -> (PostgresStore, TestDatabase) {
     let store = PostgresStore::open(PostgresOptions::new(database.url())).await.expect("a store");
     (store, database)
 }
+
+/// Disables autovacuum for every table: the server gathers no statistics and removes no dead rows by itself.
+pub(crate) async fn disable_autovacuum(client: &Client) {
+    client
+        .batch_execute(
+            "DO $$ DECLARE name regclass; BEGIN
+                 FOR name IN SELECT oid FROM pg_class WHERE relnamespace = 'orchestrix'::regnamespace AND relkind = 'r' LOOP
+                     EXECUTE format('ALTER TABLE %s SET (autovacuum_enabled = false)', name);
+                 END LOOP;
+             END $$",
+        )
+        .await
+        .unwrap();
+}
