@@ -298,3 +298,14 @@ pub(super) async fn depths_can_be_folded_without_a_fence(h: &Harness) {
     assert_eq!(h.depths().await, depths);
     assert_eq!(bad_fields(h.store.fold_depths(0).await), ["limit"]);
 }
+
+pub(super) async fn tables_can_be_vacuumed_without_a_fence(h: &Harness) {
+    let done = h.start(job("t")).await;
+    h.end(&done, Outcome::DONE).await;
+    let waiting = h.enqueue(job("t")).await;
+    let depths = h.depths().await;
+    h.store.vacuum_tables().await.expect("any process may ask for a vacuum");
+    assert_eq!(h.depths().await, depths);
+    assert_eq!(h.state(done.id()).await, JobState::Completed);
+    assert_eq!(h.claim(&ClaimRequest::any(worker("w"), 10)).await[0].id(), waiting);
+}

@@ -542,6 +542,7 @@ suite! {
         next_sweep_times_report_when_each_sweep_has_work,
         a_job_that_waits_for_a_time_wakes_the_timers,
         depths_can_be_folded_without_a_fence,
+        tables_can_be_vacuumed_without_a_fence,
     }
     schedules {
         a_schedule_is_stored_as_it_was_put,

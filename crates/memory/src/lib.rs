@@ -448,6 +448,10 @@ impl CoordinationStore for MemoryStore {
         Ok(0)
     }
 
+    async fn vacuum_tables(&self) -> Result<usize> {
+        Ok(0)
+    }
+
     async fn next_sweep_times(&self) -> Result<SweepTimes> {
         Ok(self.with(|tables, now| tables.next_sweep_times(now)))
     }

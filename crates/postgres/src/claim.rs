@@ -1,7 +1,7 @@
 //! Claiming jobs.
 //!
 //! A claim takes jobs of the highest priority first, and within a priority lets tenants take turns
-//! ([`orchestrix_core::turn`]). Ready batches (`migrations/0013_turns.sql`) are indexed in this order: all of them, and
+//! ([`orchestrix_core::turn`]). Ready batches (`migrations/0014_turns.sql`) are indexed in this order: all of them, and
 //! those of each type, queue, or both. A claim scans the names it asks for. It runs in rounds:
 //!
 //! 1. [`known_turns`](crate::known_turns) says which tenants have jobs, or `find_turns_*.sql` finds them.

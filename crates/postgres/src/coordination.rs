@@ -19,7 +19,7 @@ use crate::{
         FORGET_NODES, HEARTBEAT_NODE, LEADER_TERM, LIST_NODES, NEXT_SWEEP_TIMES, REMOVE_NODE, RENEW_TERM,
         RESIGN_LEADERSHIP, TAKE_OVER_LEADERSHIP,
     },
-    sweeps, worker,
+    sweeps, vacuum, worker,
 };
 
 #[async_trait]
@@ -122,6 +122,10 @@ impl CoordinationStore for PostgresStore {
 
     async fn fold_depths(&self, limit: usize) -> Result<usize> {
         queue::fold_depths(self, limit).await
+    }
+
+    async fn vacuum_tables(&self) -> Result<usize> {
+        vacuum::vacuum_tables(self).await
     }
 
     async fn next_sweep_times(&self) -> Result<SweepTimes> {

@@ -59,6 +59,7 @@ mod tenant;
 #[cfg(feature = "test-clock")]
 pub mod test_clock;
 mod trigger;
+mod vacuum;
 mod wakeup;
 mod worker;
 
@@ -80,6 +81,7 @@ pub use {deadpool_postgres, tokio_postgres};
 use crate::{
     batch_size::BatchSizer, changes::SummaryTimer, coalesce::Coalescer, database::Database,
     dependents::background::WaitingParents, effects::Publisher, known_turns::KnownTurns, ready::RepairProgress,
+    vacuum::VacuumProgress,
 };
 
 /// A store in a PostgreSQL database.
@@ -98,6 +100,7 @@ struct Inner {
     unreadable: Unreadable,
     summary_timer: SummaryTimer,
     repair_progress: RepairProgress,
+    vacuum_progress: VacuumProgress,
     /// Finished parents whose dependents the background task resolves.
     waiting_parents: Arc<WaitingParents>,
 }
@@ -113,6 +116,7 @@ impl Inner {
             unreadable: Unreadable::default(),
             summary_timer: SummaryTimer::default(),
             repair_progress: RepairProgress::default(),
+            vacuum_progress: VacuumProgress::default(),
             waiting_parents: Arc::default(),
         }
     }
@@ -195,6 +199,10 @@ impl PostgresStore {
 
     fn repair_progress(&self) -> &RepairProgress {
         &self.0.repair_progress
+    }
+
+    fn vacuum_progress(&self) -> &VacuumProgress {
+        &self.0.vacuum_progress
     }
 
     fn known_turns(&self) -> &KnownTurns {

@@ -34,7 +34,8 @@ const MIGRATIONS: &[Migration] = &[
     Migration { version: 10, name: "presence", sql: include_str!("../migrations/0010_presence.sql") },
     Migration { version: 11, name: "revived", sql: include_str!("../migrations/0011_revived.sql") },
     Migration { version: 12, name: "ready", sql: include_str!("../migrations/0012_ready.sql") },
-    Migration { version: 13, name: "turns", sql: include_str!("../migrations/0013_turns.sql") },
+    Migration { version: 13, name: "vacuum", sql: include_str!("../migrations/0013_vacuum.sql") },
+    Migration { version: 14, name: "turns", sql: include_str!("../migrations/0014_turns.sql") },
 ];
 
 /// The schema version of this program.

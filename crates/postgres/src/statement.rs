@@ -111,6 +111,7 @@ statements! {
     AUDIT_ENTRY_TIME = "audit_entry_time" (INT8);
     BEGIN_AUDIT_ENTRY = "begin_audit_entry" (TEXT, TEXT, TEXT, TEXT, TEXT, TEXT);
     BEGIN_OPERATION = "begin_operation" (UUID, TEXT, INT2, TEXT, BOOL, TIMESTAMPTZ, TEXT, TEXT);
+    CHURNING_TABLES = "churning_tables" (TEXT_ARRAY);
     CLAIMABLE_LANES = "claimable_lanes" (INT8);
     COMPLETE_JOBS = "complete_jobs" (UUID_ARRAY, INT4_ARRAY, UUID_ARRAY, TEXT_ARRAY);
     COUNT_RUNNING_OPERATIONS = "count_running_operations" (TEXT);

@@ -178,6 +178,7 @@ forward! {
     forget_nodes(fence: Fence, silence: Duration, limit: usize) -> Result<usize>;
     prune_history(fence: Fence, retention: &Retention, limit: usize) -> Result<Pruned>;
     fold_depths(limit: usize) -> Result<usize>;
+    vacuum_tables() -> Result<usize>;
     next_sweep_times() -> Result<SweepTimes>;
     {
         async fn reap_leases(&self, fence: Fence, limit: usize, crash_loop: u16) -> Result<SweepResult> {

@@ -11,6 +11,7 @@ mod publish_gauges;
 mod reap_leases;
 mod time_out_attempts;
 mod unblock_jobs;
+mod vacuum_tables;
 
 use std::time::Duration;
 
@@ -32,6 +33,7 @@ pub(crate) fn all() -> Vec<Box<dyn Service>> {
         Box::new(forget_members::ForgetMembers),
         Box::new(fold_depths::FoldDepths),
         Box::new(prune_history::PruneHistory),
+        Box::new(vacuum_tables::VacuumTables),
         Box::<advance_operations::AdvanceOperations>::default(),
         Box::<publish_gauges::PublishGauges>::default(),
     ]

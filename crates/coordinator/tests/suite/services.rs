@@ -1,10 +1,12 @@
-//! The leader's services, on an in-memory store in real time.
+//! The leader's services in real time, most of them on an in-memory store.
 
 use std::{sync::Arc, time::Duration};
 
-use orchestrix_core::{JobState, NewJob, Start, Timestamp};
+use orchestrix_core::{JobState, NewJob, Start, Timestamp, WorkerName};
 use orchestrix_memory::MemoryStore;
-use orchestrix_store::{Outcome, OutcomeReport, PageRequest, Retention, Store, WorkerInfo};
+use orchestrix_postgres::{PostgresOptions, PostgresStore};
+use orchestrix_store::{ClaimRequest, ClaimedJob, Outcome, OutcomeReport, PageRequest, Retention, Store, WorkerInfo};
+use orchestrix_testkit::TestDatabase;
 
 use crate::support::{claim, job, leading, options, start, wait_for};
 
@@ -89,4 +91,23 @@ async fn finished_jobs_past_their_retention_and_dead_workers_are_removed() {
         store.list_workers(&PageRequest::first(10)).await.unwrap().items.is_empty().then_some(())
     })
     .await;
+}
+
+#[tokio::test]
+async fn the_leader_vacuums_the_tables_of_finished_jobs() {
+    let database = TestDatabase::create("store").expect("a private PostgreSQL");
+    let store = PostgresStore::open(PostgresOptions::new(database.url())).await.unwrap();
+    let store: Arc<dyn Store> = Arc::new(store);
+    let node = start(&store, "a");
+    leading(&node).await;
+    wait_for("the leader has vacuumed a table", async || {
+        store.enqueue_jobs(vec![job("t"); 1_000]).await.unwrap();
+        let request = ClaimRequest::any(WorkerName::trusted("w"), 1_000);
+        let claimed = store.claim_jobs(&request).await.unwrap();
+        let done = |job: &ClaimedJob| OutcomeReport { token: job.token, outcome: Outcome::DONE };
+        store.finish_attempts(claimed.iter().map(done).collect()).await.unwrap();
+        node.status().services.get("vacuum_tables").filter(|service| service.affected > 0).map(drop)
+    })
+    .await;
+    node.shutdown().await;
 }

@@ -26,5 +26,6 @@ mod support;
 mod tenants;
 mod transactions;
 mod transactions_sqlx;
+mod vacuum;
 mod wakeups;
 mod wire;

@@ -83,6 +83,12 @@ pub trait CoordinationStore: Send + Sync {
     /// Needs no fence: any process may call it at any time.
     async fn fold_depths(&self, limit: usize) -> Result<usize>;
 
+    /// Frees the space of removed rows in tables that churn, where that is due. Returns how many tables it cleaned.
+    /// Stores that reuse such space at once return zero.
+    ///
+    /// Needs no fence: any process may call it at any time.
+    async fn vacuum_tables(&self) -> Result<usize>;
+
     /// Returns how long until each sweep has work.
     async fn next_sweep_times(&self) -> Result<SweepTimes>;
 }

@@ -277,4 +277,50 @@ pub(super) const MUTANTS: &[Mutant] = &[
         )],
         packages: &["orchestrix-coordinator"],
     },
+    Mutant {
+        name: "postgres-vacuum-never-due",
+        bug: "the leader leaves all dead rows to autovacuum",
+        edits: &[edit(
+            "crates/postgres/src/vacuum.rs",
+            "Self::DeadRows => dead > live.max(FEW_ROWS),",
+            "Self::DeadRows => dead > i64::MAX / 2 + live,",
+        )],
+        packages: POSTGRES,
+    },
+    Mutant {
+        name: "postgres-drained-table-never-shrunk",
+        bug: "the leader never shrinks a table, so the planner may expect no rows in many pages",
+        edits: &[edit(
+            "crates/postgres/src/vacuum.rs",
+            "let truncate = reason == Reason::EmptyPages;",
+            "let truncate = false;",
+        )],
+        packages: POSTGRES,
+    },
+    Mutant {
+        name: "postgres-vacuum-repeated-in-vain",
+        bug: "rows that an old snapshot holds are vacuumed again in every step",
+        edits: &[edit("crates/postgres/src/vacuum.rs", "now >= vain.ended + vain.pause", "now >= vain.ended")],
+        packages: POSTGRES,
+    },
+    Mutant {
+        name: "postgres-vacuum-forever-in-vain",
+        bug: "a table whose dead rows vacuum could not remove once is never vacuumed again",
+        edits: &[edit(
+            "crates/postgres/src/vacuum.rs",
+            "(|vain| now >= vain.ended + vain.pause)",
+            "(|vain| now < vain.ended)",
+        )],
+        packages: POSTGRES,
+    },
+    Mutant {
+        name: "postgres-leader-without-vacuum",
+        bug: "the leader does not vacuum tables",
+        edits: &[edit(
+            "crates/coordinator/src/services/vacuum_tables.rs",
+            "leader.store.vacuum_tables().await?",
+            "if leader.options.term.is_zero() { leader.store.vacuum_tables().await? } else { 0 }",
+        )],
+        packages: &["orchestrix-coordinator"],
+    },
 ];
