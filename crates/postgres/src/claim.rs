@@ -29,8 +29,9 @@ use crate::{
     row::{count, duration, priority},
     statement::{
         CLAIM_JOBS_BY_LANE, CLAIM_JOBS_BY_QUEUE, CLAIM_JOBS_BY_TYPE, CLAIM_JOBS_OF_ANY, CLAIM_JOBS_SHARED,
-        DEPENDENCY_RESULTS, EXTERNAL_PAYLOADS, FIND_TURNS_BY_LANE, FIND_TURNS_BY_QUEUE, FIND_TURNS_BY_TYPE,
-        FIND_TURNS_OF_ANY, PARK_BATCHES, Statement, column,
+        CLAIM_TURN_BY_LANE, CLAIM_TURN_BY_QUEUE, CLAIM_TURN_BY_TYPE, CLAIM_TURN_OF_ANY, DEPENDENCY_RESULTS,
+        EXTERNAL_PAYLOADS, FIND_TURNS_BY_LANE, FIND_TURNS_BY_QUEUE, FIND_TURNS_BY_TYPE, FIND_TURNS_OF_ANY,
+        PARK_BATCHES, Statement, column,
     },
 };
 
@@ -337,7 +338,8 @@ impl<'a> Claim<'a> {
         let (limit, worker) = (i64::try_from(limit).unwrap_or(i64::MAX), self.request.worker.as_str());
         let quantum = i64::try_from(quantum(self.request.limit)).unwrap_or(i64::MAX);
         let secret = Uuid::from_u128(rand::random());
-        let (statement, kind) = self.plan.statement();
+        let is_one_turn = last_known.is_none() && visits.iter().all(|visit| visit.turn == 0);
+        let (statement, kind) = self.plan.statement(is_one_turn);
         let statement = if self.shared { &CLAIM_JOBS_SHARED } else { statement };
         let params: &[&(dyn ToSql + Sync)] = &[
             &queues,
@@ -494,13 +496,14 @@ impl ScanPlan {
     }
 
     // The statement, and how `claim_jobs_shared.sql` numbers its kind of scan.
-    fn statement(&self) -> (&'static Statement, i16) {
-        match (self.by_queue, self.by_type) {
-            (false, false) => (&CLAIM_JOBS_OF_ANY, 0),
-            (false, true) => (&CLAIM_JOBS_BY_TYPE, 1),
-            (true, false) => (&CLAIM_JOBS_BY_QUEUE, 2),
-            (true, true) => (&CLAIM_JOBS_BY_LANE, 3),
-        }
+    fn statement(&self, is_one_turn: bool) -> (&'static Statement, i16) {
+        let (in_turns, in_one_turn, kind) = match (self.by_queue, self.by_type) {
+            (false, false) => (&CLAIM_JOBS_OF_ANY, &CLAIM_TURN_OF_ANY, 0),
+            (false, true) => (&CLAIM_JOBS_BY_TYPE, &CLAIM_TURN_BY_TYPE, 1),
+            (true, false) => (&CLAIM_JOBS_BY_QUEUE, &CLAIM_TURN_BY_QUEUE, 2),
+            (true, true) => (&CLAIM_JOBS_BY_LANE, &CLAIM_TURN_BY_LANE, 3),
+        };
+        (if is_one_turn { in_one_turn } else { in_turns }, kind)
     }
 
     // The statement that finds tenants.

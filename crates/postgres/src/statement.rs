@@ -67,12 +67,17 @@ macro_rules! statements {
     };
 }
 
-/// The statements of a claim. They differ in their first part, a file of their own, and share `claim_jobs.sql`.
+/// The statements of a claim: the files that read ready batches and that pick jobs of them differ.
 macro_rules! claim_statements {
-    ($($constant:ident = $file:literal;)*) => {
+    ($($constant:ident = $name:literal ($batches:literal, $pick:literal);)*) => {
         $(pub(crate) const $constant: Statement = Statement {
-            name: $file,
-            sql: concat!(include_str!(concat!("../queries/", $file, ".sql")), include_str!("../queries/claim_jobs.sql")),
+            name: $name,
+            sql: concat!(
+                include_str!(concat!("../queries/", $batches, ".sql")),
+                include_str!("../queries/claim_jobs.sql"),
+                include_str!(concat!("../queries/", $pick, ".sql")),
+                include_str!("../queries/claim_leases.sql"),
+            ),
             types: &[
                 Type::TEXT_ARRAY, Type::TEXT_ARRAY, Type::INT2_ARRAY, Type::INT8_ARRAY, Type::TIMESTAMPTZ_ARRAY,
                 Type::UUID_ARRAY, Type::INT4_ARRAY, Type::INT8_ARRAY, Type::INT8, Type::INT8, Type::INT8, Type::TEXT,
@@ -89,15 +94,23 @@ macro_rules! claim_statements {
         /// All statements of a claim, for the test that prepares each.
         #[cfg(test)]
         pub(crate) const CLAIMS: &[&Statement] = &[$(&$constant),*];
+
+        /// Their files.
+        #[cfg(test)]
+        const CLAIM_FILES: &[&str] = &["claim_jobs", "claim_leases", $($batches, $pick),*];
     };
 }
 
 claim_statements! {
-    CLAIM_JOBS_OF_ANY = "claim_jobs_of_any";
-    CLAIM_JOBS_BY_TYPE = "claim_jobs_by_type";
-    CLAIM_JOBS_BY_QUEUE = "claim_jobs_by_queue";
-    CLAIM_JOBS_BY_LANE = "claim_jobs_by_lane";
-    CLAIM_JOBS_SHARED = "claim_jobs_shared";
+    CLAIM_JOBS_OF_ANY = "claim_jobs_of_any" ("claim_jobs_of_any", "claim_in_turns");
+    CLAIM_JOBS_BY_TYPE = "claim_jobs_by_type" ("claim_jobs_by_type", "claim_in_turns");
+    CLAIM_JOBS_BY_QUEUE = "claim_jobs_by_queue" ("claim_jobs_by_queue", "claim_in_turns");
+    CLAIM_JOBS_BY_LANE = "claim_jobs_by_lane" ("claim_jobs_by_lane", "claim_in_turns");
+    CLAIM_JOBS_SHARED = "claim_jobs_shared" ("claim_jobs_shared", "claim_in_turns");
+    CLAIM_TURN_OF_ANY = "claim_turn_of_any" ("claim_jobs_of_any", "claim_in_one_turn");
+    CLAIM_TURN_BY_TYPE = "claim_turn_by_type" ("claim_jobs_by_type", "claim_in_one_turn");
+    CLAIM_TURN_BY_QUEUE = "claim_turn_by_queue" ("claim_jobs_by_queue", "claim_in_one_turn");
+    CLAIM_TURN_BY_LANE = "claim_turn_by_lane" ("claim_jobs_by_lane", "claim_in_one_turn");
 }
 
 statements! {
@@ -320,9 +333,10 @@ mod tests {
             .map(|entry| entry.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned())
             .collect();
         files.sort();
-        let statements = super::ALL.iter().chain(super::CLAIMS).map(|statement| statement.name);
-        let mut names: Vec<&str> = statements.chain(["claim_jobs"]).collect();
+        let statements = super::ALL.iter().map(|statement| statement.name);
+        let mut names: Vec<&str> = statements.chain(super::CLAIM_FILES.iter().copied()).collect();
         names.sort_unstable();
+        names.dedup();
         assert_eq!(files, names);
     }
 }

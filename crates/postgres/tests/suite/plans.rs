@@ -37,7 +37,24 @@ const SEARCH_TYPES: &str = "text[], text[], int2[], int8[], int8";
 const SEARCH_ARGUMENTS: &str =
     "ARRAY['q1', 'q2'], ARRAY['t1', 't2'], ARRAY[-32768, 0]::int2[], ARRAY[0, 0]::int8[], 256";
 
-const HOT: [Hot; 19] = [
+/// A claim: its name, and the files that read ready batches and that pick jobs of them.
+macro_rules! claim {
+    ($name:literal, $batches:literal, $pick:literal) => {
+        Hot {
+            name: $name,
+            sql: concat!(
+                include_str!(concat!("../../queries/", $batches, ".sql")),
+                include_str!("../../queries/claim_jobs.sql"),
+                include_str!(concat!("../../queries/", $pick, ".sql")),
+                include_str!("../../queries/claim_leases.sql"),
+            ),
+            types: CLAIM_TYPES,
+            arguments: CLAIM_ARGUMENTS,
+        }
+    };
+}
+
+const HOT: [Hot; 23] = [
     Hot {
         name: "find_turns_of_any",
         sql: include_str!("../../queries/find_turns_of_any.sql"),
@@ -62,36 +79,15 @@ const HOT: [Hot; 19] = [
         types: SEARCH_TYPES,
         arguments: SEARCH_ARGUMENTS,
     },
-    Hot {
-        name: "claim_jobs_of_any",
-        sql: concat!(include_str!("../../queries/claim_jobs_of_any.sql"), include_str!("../../queries/claim_jobs.sql")),
-        types: CLAIM_TYPES,
-        arguments: CLAIM_ARGUMENTS,
-    },
-    Hot {
-        name: "claim_jobs_by_type",
-        sql: concat!(include_str!("../../queries/claim_jobs_by_type.sql"), include_str!("../../queries/claim_jobs.sql")),
-        types: CLAIM_TYPES,
-        arguments: CLAIM_ARGUMENTS,
-    },
-    Hot {
-        name: "claim_jobs_by_queue",
-        sql: concat!(include_str!("../../queries/claim_jobs_by_queue.sql"), include_str!("../../queries/claim_jobs.sql")),
-        types: CLAIM_TYPES,
-        arguments: CLAIM_ARGUMENTS,
-    },
-    Hot {
-        name: "claim_jobs_by_lane",
-        sql: concat!(include_str!("../../queries/claim_jobs_by_lane.sql"), include_str!("../../queries/claim_jobs.sql")),
-        types: CLAIM_TYPES,
-        arguments: CLAIM_ARGUMENTS,
-    },
-    Hot {
-        name: "claim_jobs_shared",
-        sql: concat!(include_str!("../../queries/claim_jobs_shared.sql"), include_str!("../../queries/claim_jobs.sql")),
-        types: CLAIM_TYPES,
-        arguments: CLAIM_ARGUMENTS,
-    },
+    claim!("claim_jobs_of_any", "claim_jobs_of_any", "claim_in_turns"),
+    claim!("claim_jobs_by_type", "claim_jobs_by_type", "claim_in_turns"),
+    claim!("claim_jobs_by_queue", "claim_jobs_by_queue", "claim_in_turns"),
+    claim!("claim_jobs_by_lane", "claim_jobs_by_lane", "claim_in_turns"),
+    claim!("claim_jobs_shared", "claim_jobs_shared", "claim_in_turns"),
+    claim!("claim_turn_of_any", "claim_jobs_of_any", "claim_in_one_turn"),
+    claim!("claim_turn_by_type", "claim_jobs_by_type", "claim_in_one_turn"),
+    claim!("claim_turn_by_queue", "claim_jobs_by_queue", "claim_in_one_turn"),
+    claim!("claim_turn_by_lane", "claim_jobs_by_lane", "claim_in_one_turn"),
     Hot {
         name: "complete_jobs",
         sql: include_str!("../../queries/complete_jobs.sql"),

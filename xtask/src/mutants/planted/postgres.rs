@@ -154,7 +154,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "postgres-ready-batch-deleted-early",
         bug: "a claim deletes a ready batch that still lists pending jobs",
         edits: &[edit(
-            "crates/postgres/queries/claim_jobs.sql",
+            "crates/postgres/queries/claim_leases.sql",
             "WHERE l.jobs = cardinality(v.ids)",
             "WHERE l.jobs >= 1",
         )],
@@ -190,7 +190,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "postgres-begun-turn-starts-over",
         bug: "a small claim does not continue the turn of the one before",
         edits: &[edit(
-            "crates/postgres/queries/claim_jobs.sql",
+            "crates/postgres/queries/claim_in_turns.sql",
             "(least(c.taken, s.allowance) + row_number()",
             "(0 * c.taken + row_number()",
         )],
