@@ -2,14 +2,14 @@
 -- they are neither read before they are locked nor numbered. claim_jobs.sql explains the terms.
 candidate AS MATERIALIZED (
     -- A job that became claimable twice at the same time is in two batches.
-    SELECT DISTINCT ON (v.eligible_at, i.id) v.place AS batch, v.n, v.rank, v.turn, v.eligible_at, i.id
+    SELECT DISTINCT ON (v.eligible_at, i.id) v.place AS batch, v.n, v.rank, v.turn, v.allowance, v.eligible_at, i.id
     FROM visited v CROSS JOIN unnest(v.ids) AS i (id)
-    WHERE NOT EXISTS (SELECT FROM bound b WHERE (v.eligible_at, i.id) > (b.eligible_at, b.first_id))
+    WHERE NOT (v.is_bounded AND (v.eligible_at, i.id) > (v.bound_at, v.bound_id))
     ORDER BY v.eligible_at, i.id
 ), horizon AS MATERIALIZED (
-    SELECT FROM bound
+    SELECT FROM found WHERE is_bounded LIMIT 1
 ), picked AS MATERIALIZED (
-    SELECT c.batch, c.n, c.id, c.turn, 0::bigint AS round, (SELECT allowance FROM share) AS allowance, j.place
+    SELECT c.batch, c.n, c.id, c.turn, 0::bigint AS round, c.allowance, j.place
     FROM candidate c
     CROSS JOIN LATERAL (
         SELECT j.ctid AS place FROM orchestrix.job j

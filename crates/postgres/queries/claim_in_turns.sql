@@ -2,7 +2,7 @@
 -- the first in the order of turns. claim_jobs.sql explains the terms.
 candidate AS MATERIALIZED (
     -- A job that became claimable twice at the same time is in two batches.
-    SELECT DISTINCT ON (v.turn, v.eligible_at, i.id) v.place AS batch, v.n, v.rank, v.turn, v.taken, v.eligible_at, i.id, j.place
+    SELECT DISTINCT ON (v.turn, v.eligible_at, i.id) v.place AS batch, v.n, v.rank, v.turn, v.taken, v.allowance, v.is_bounded, v.eligible_at, i.id, j.place
     FROM visited v CROSS JOIN unnest(v.ids) AS i (id)
     CROSS JOIN LATERAL (
         SELECT j.ctid AS place FROM orchestrix.job j
@@ -10,16 +10,18 @@ candidate AS MATERIALIZED (
           AND (j.expires_at IS NULL OR j.expires_at > now() OR j.started_at IS NOT NULL)
         -- Keeps the planner from joining whole tables.
         LIMIT 1) AS j
-    WHERE NOT EXISTS (SELECT FROM bound b WHERE b.turn = v.turn AND (v.eligible_at, i.id) > (b.eligible_at, b.first_id))
+    WHERE NOT (v.is_bounded AND (v.eligible_at, i.id) > (v.bound_at, v.bound_id))
     ORDER BY v.turn, v.eligible_at, i.id
 ), numbered AS MATERIALIZED (
-    SELECT c.*, s.allowance, (least(c.taken, s.allowance) + row_number() OVER (PARTITION BY c.turn ORDER BY c.eligible_at, c.id) - 1) / s.allowance AS round
-    FROM candidate c JOIN share s USING (turn)
+    SELECT c.*, row_number() OVER by_age AS nth, count(*) OVER (PARTITION BY turn) AS jobs,
+           (least(c.taken, c.allowance) + row_number() OVER by_age - 1) / c.allowance AS round
+    FROM candidate c
+    WINDOW by_age AS (PARTITION BY turn ORDER BY eligible_at, id)
 ), horizon AS MATERIALIZED (
     SELECT rank, round, turn FROM (
-        SELECT b.rank, (least(b.taken, s.allowance) + (SELECT count(*) FROM candidate c WHERE c.turn = b.turn)) / coalesce(s.allowance, 1) AS round, b.turn
-        FROM bound b LEFT JOIN share s USING (turn)
-        UNION ALL SELECT v.rank, 0, v.turn FROM visit v WHERE v.turn = $16::int4
+        SELECT rank, (least(taken, allowance) + jobs) / allowance AS round, turn FROM numbered WHERE is_bounded AND nth = 1
+        UNION ALL SELECT rank, 0, turn FROM found WHERE is_bounded AND nth = 1 AND turn NOT IN (SELECT turn FROM candidate)
+        UNION ALL SELECT rank, 0, turn FROM visit WHERE turn = $16::int4
     ) AS h ORDER BY rank, round, turn LIMIT 1
 ), ordered AS MATERIALIZED (
     SELECT c.* FROM numbered c

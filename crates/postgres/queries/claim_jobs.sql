@@ -12,17 +12,25 @@
 -- its time of eligibility and its id. A visit that returns as many batches as it may read has more, so its jobs are known
 -- only up to its last batch: the bound of its turn. The horizon is the first place in the order that a bound hides. Jobs
 -- after it are left to the next round.
--- A visit is a range of row comparisons, so it begins at its start and does not walk the dead index entries before it, and
--- no other index suits it.
+-- A visit begins at its start, so that it does not walk the dead index entries before it, and ends with its tenant. Only a
+-- comparison of the ring position alone ends it: after one of rows the scan would go on through all later tenants. Ranges
+-- let the planner expect several batches, so it prefers the index in their order.
 -- Parameters are sub-selects where their values would change the estimates: the server then prefers one generic plan to
 -- planning every claim.
 -- Returns the jobs, and one row without an id: whether the horizon hides jobs; how many batches and jobs were read, and
 -- how many jobs were locked; whether batches were skipped because another claim has locked them; paused queues whose
 -- batches were found; visits without more jobs; and visits whose jobs are all leased so far, with where they go on.
-found AS MATERIALIZED (
+listed AS MATERIALIZED (
     SELECT b.*, row_number() OVER (PARTITION BY n ORDER BY eligible_at, first_id) AS nth FROM batch b
-), bound AS MATERIALIZED (
-    SELECT DISTINCT ON (turn) turn, rank, taken, eligible_at, first_id FROM found WHERE nth = $9 ORDER BY turn, eligible_at, first_id
+), found AS MATERIALIZED (
+    -- The bound of the turn, and the jobs that its tenant gets in one turn, with every batch: the planner expects few rows
+    -- and would join lists by comparing each pair.
+    SELECT l.*, first_value(nth = $9) OVER by_bound AS is_bounded, first_value(eligible_at) OVER by_bound AS bound_at,
+           first_value(first_id) OVER by_bound AS bound_id,
+           (SELECT $10::bigint) * coalesce(max(CASE nth WHEN 1 THEN (SELECT t.weight FROM orchestrix.tenant t WHERE t.name = l.tenant) END)
+               OVER (PARTITION BY turn), 1) AS allowance
+    FROM listed l
+    WINDOW by_bound AS (PARTITION BY turn ORDER BY (nth = $9) DESC, eligible_at, first_id)
 ), paused AS MATERIALIZED (
     SELECT name FROM orchestrix.queue WHERE paused AND name = ANY (ARRAY(SELECT queue FROM found))
 ), visited AS MATERIALIZED (
@@ -30,7 +38,4 @@ found AS MATERIALIZED (
     WHERE ((SELECT $14::text[]) IS NULL OR f.queue IN (SELECT unnest((SELECT $14::text[]))))
       AND ((SELECT $15::text[]) IS NULL OR f.job_type IN (SELECT unnest((SELECT $15::text[]))))
       AND NOT EXISTS (SELECT FROM paused p WHERE p.name = f.queue)
-), share AS MATERIALIZED (
-    SELECT f.turn, (SELECT $10::bigint) * coalesce((SELECT t.weight FROM orchestrix.tenant t WHERE t.name = f.tenant), 1) AS allowance
-    FROM (SELECT DISTINCT ON (turn) turn, tenant FROM visited ORDER BY turn) AS f
 ),

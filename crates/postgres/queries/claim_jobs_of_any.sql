@@ -7,12 +7,12 @@ WITH visit AS MATERIALIZED (
 ), batch AS MATERIALIZED (
     SELECT v.n, v.rank, v.turn, v.taken, b.* FROM visit v CROSS JOIN LATERAL (
         SELECT ctid AS place, eligible_at, first_id, queue, job_type, tenant, ids FROM orchestrix.ready
-        WHERE NOT parked AND (rank, ring, eligible_at, first_id) >= (v.rank, v.ring, v.eligible_at, v.id) AND (rank, ring) <= (v.rank, v.ring)
+        WHERE NOT parked AND rank = v.rank AND (ring, eligible_at, first_id) >= (v.ring, v.eligible_at, v.id) AND ring <= v.ring
         ORDER BY rank, ring, eligible_at, first_id LIMIT (SELECT $9::bigint) FOR UPDATE SKIP LOCKED) AS b
 ), visible AS MATERIALIZED (
     -- Read only to find out whether batches were skipped.
     SELECT FROM visit v CROSS JOIN LATERAL (
         SELECT FROM orchestrix.ready
-        WHERE NOT parked AND (rank, ring, eligible_at, first_id) >= (v.rank, v.ring, v.eligible_at, v.id) AND (rank, ring) <= (v.rank, v.ring)
+        WHERE NOT parked AND rank = v.rank AND (ring, eligible_at, first_id) >= (v.ring, v.eligible_at, v.id) AND ring <= v.ring
         ORDER BY rank, ring, eligible_at, first_id LIMIT (SELECT $9::bigint)) AS b
 ), 

@@ -9,19 +9,19 @@ WITH visit AS MATERIALIZED (
 ), batch AS MATERIALIZED (
     SELECT v.n, v.rank, v.turn, v.taken, b.* FROM visit v CROSS JOIN LATERAL (
         (SELECT ctid AS place, eligible_at, first_id, queue, job_type, tenant, ids FROM orchestrix.ready
-         WHERE $17::int2 = 0 AND NOT parked AND (rank, ring, eligible_at, first_id) >= (v.rank, v.ring, v.eligible_at, v.id) AND (rank, ring) <= (v.rank, v.ring)
+         WHERE $17::int2 = 0 AND NOT parked AND rank = v.rank AND (ring, eligible_at, first_id) >= (v.ring, v.eligible_at, v.id) AND ring <= v.ring
          ORDER BY rank, ring, eligible_at, first_id LIMIT (SELECT $9::bigint))
         UNION ALL
         (SELECT ctid AS place, eligible_at, first_id, queue, job_type, tenant, ids FROM orchestrix.ready
-         WHERE $17::int2 = 1 AND NOT parked AND job_type = v.job_type AND (rank, ring, eligible_at, first_id) >= (v.rank, v.ring, v.eligible_at, v.id) AND (rank, ring) <= (v.rank, v.ring)
+         WHERE $17::int2 = 1 AND NOT parked AND job_type = v.job_type AND rank = v.rank AND (ring, eligible_at, first_id) >= (v.ring, v.eligible_at, v.id) AND ring <= v.ring
          ORDER BY rank, ring, eligible_at, first_id LIMIT (SELECT $9::bigint))
         UNION ALL
         (SELECT ctid AS place, eligible_at, first_id, queue, job_type, tenant, ids FROM orchestrix.ready
-         WHERE $17::int2 = 2 AND NOT parked AND queue = v.queue AND (rank, ring, eligible_at, first_id) >= (v.rank, v.ring, v.eligible_at, v.id) AND (rank, ring) <= (v.rank, v.ring)
+         WHERE $17::int2 = 2 AND NOT parked AND queue = v.queue AND rank = v.rank AND (ring, eligible_at, first_id) >= (v.ring, v.eligible_at, v.id) AND ring <= v.ring
          ORDER BY rank, ring, eligible_at, first_id LIMIT (SELECT $9::bigint))
         UNION ALL
         (SELECT ctid AS place, eligible_at, first_id, queue, job_type, tenant, ids FROM orchestrix.ready
-         WHERE $17::int2 = 3 AND NOT parked AND queue = v.queue AND job_type = v.job_type AND (rank, ring, eligible_at, first_id) >= (v.rank, v.ring, v.eligible_at, v.id) AND (rank, ring) <= (v.rank, v.ring)
+         WHERE $17::int2 = 3 AND NOT parked AND queue = v.queue AND job_type = v.job_type AND rank = v.rank AND (ring, eligible_at, first_id) >= (v.ring, v.eligible_at, v.id) AND ring <= v.ring
          ORDER BY rank, ring, eligible_at, first_id LIMIT (SELECT $9::bigint))) AS b
 ), visible AS MATERIALIZED (
     SELECT FROM batch

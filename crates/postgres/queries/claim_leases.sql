@@ -42,10 +42,12 @@ taken AS (
 ), passed AS MATERIALIZED (
     -- Where the visits of a turn that is not known to its end go on. A batch that begins before the bound may list jobs
     -- after it, and is read again.
-    SELECT v.n, b.eligible_at, coalesce(
-        (SELECT o.first_id FROM found o WHERE o.n = v.n AND o.eligible_at = b.eligible_at AND o.ids[cardinality(o.ids)] >= b.first_id
-         ORDER BY o.first_id LIMIT 1), b.first_id) AS first_id
-    FROM visit v JOIN bound b USING (turn) WHERE v.n NOT IN (SELECT n FROM left_over)
+    SELECT n, eligible_at, CASE WHEN is_split THEN first_id ELSE bound_id END AS first_id
+    FROM (
+        SELECT DISTINCT ON (n) n, bound_at AS eligible_at, bound_id, first_id, is_split
+        FROM (SELECT f.*, f.eligible_at = f.bound_at AND f.ids[cardinality(f.ids)] >= f.bound_id AS is_split FROM found f WHERE f.is_bounded) AS f
+        ORDER BY n, is_split DESC, first_id) AS v
+    WHERE n NOT IN (SELECT n FROM left_over)
 )
 SELECT t.id, lease_counter, lease_ms, timeout_ms, lease_expires_at, eligible_at, rank, attempts, max_attempts, has_parents, queue, job_type,
        tenant, options ->> 'correlationId' AS correlation_id, options ->> 'traceparent' AS traceparent, checkpoint, payload, payload_apart,
@@ -56,9 +58,9 @@ FROM taken t JOIN picked p USING (id)
 UNION ALL
 SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
        EXISTS (SELECT FROM horizon), f.batches, f.listed, (SELECT count(*) FROM picked),
-       CASE WHEN EXISTS (SELECT FROM bound) THEN false ELSE (SELECT count(*) FROM visible) > f.batches END,
+       CASE WHEN EXISTS (SELECT FROM found WHERE is_bounded) THEN false ELSE (SELECT count(*) FROM visible) > f.batches END,
        ARRAY(SELECT name FROM paused ORDER BY name),
-       ARRAY(SELECT v.n FROM visit v WHERE v.n NOT IN (SELECT n FROM left_over) AND NOT EXISTS (SELECT FROM bound b WHERE b.turn = v.turn)),
+       ARRAY(SELECT n FROM visit WHERE n NOT IN (SELECT n FROM left_over) AND n NOT IN (SELECT n FROM found WHERE is_bounded)),
        p.n, p.at, p.id
 FROM (SELECT count(*) AS batches, coalesce(sum(cardinality(ids)), 0)::bigint AS listed FROM found) AS f
 CROSS JOIN (SELECT array_agg(n) AS n, array_agg(eligible_at) AS at, array_agg(first_id) AS id FROM passed) AS p

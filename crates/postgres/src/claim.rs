@@ -87,6 +87,9 @@ struct Claim<'a> {
     claimed: Vec<ClaimedJob>,
     /// The tenants of each scan. `None` if a search is due.
     found: Vec<Option<Found>>,
+    /// Whose turn it was in each priority when the round first asked. Concurrent claims move the turns on, and what an
+    /// incomplete search found is in order only from the turn at which it began.
+    turns: HashMap<i16, Turn>,
     /// Whether this claim itself searched for all tenants that it visits.
     searched: bool,
     /// The scans that this claim searched, and when.
@@ -119,6 +122,13 @@ struct Visit {
     turn: i32,
     /// The jobs that the tenant has had in its turn before.
     taken: i64,
+}
+
+/// The turns of a priority that a round visits while others follow.
+struct Reservation {
+    rank: i16,
+    begin: Turn,
+    end: Turn,
 }
 
 /// A leased job and its place among the others.
@@ -156,6 +166,7 @@ impl<'a> Claim<'a> {
             scope: request.scope(),
             claimed: Vec::with_capacity(request.limit.min(1_000)),
             found,
+            turns: HashMap::new(),
             searched: false,
             searches: Vec::new(),
             was_cut: false,
@@ -165,18 +176,23 @@ impl<'a> Claim<'a> {
 
     /// Runs one round. Returns whether another one may find more jobs.
     async fn round(&mut self, round: u32) -> Result<bool> {
+        self.turns.clear();
         if self.found.iter().any(Option::is_none) {
             self.search(round).await?;
         }
-        let (visits, last_known) = self.visits();
+        let (visits, last_known) = self.visits(self.max_turns(round));
         if visits.is_empty() {
             return Ok(self.search_again());
         }
         let left = self.request.limit - self.claimed.len();
-        let depth = self.plan.depth(left, &visits, round, self.store.known_turns().fill());
-        let (leased, end) = self.lease(&visits, last_known, depth, left).await?;
+        let depth = self.depth(left, &visits, round);
+        let reservation = last_known.and_then(|_| self.reserve_turns(&visits));
+        let result = self.lease(&visits, last_known, depth, left).await;
+        let moved_on = reservation.filter(|reservation| !self.release_turns(reservation)).map(|moved_on| moved_on.rank);
+        let (leased, end) = result?;
         let is_full = leased.len() == left;
-        self.note(&visits, leased, &end);
+        self.note_jobs_per_turn(&visits, &leased);
+        self.note(&visits, leased, &end, moved_on);
         if is_full {
             return Ok(false);
         }
@@ -211,20 +227,79 @@ impl<'a> Claim<'a> {
         }
     }
 
-    fn turn(&self, rank: i16) -> Turn {
-        self.store.known_turns().turn(self.scope, rank)
+    fn turn(&mut self, rank: i16) -> Turn {
+        *self.turns.entry(rank).or_insert_with(|| self.store.known_turns().turn(self.scope, rank))
     }
 
-    /// The visits of a round in the order of turns. If there are tenants that were not found, also the last turn before
-    /// them.
-    fn visits(&self) -> (Vec<Visit>, Option<i32>) {
+    /// Lets concurrent claims begin after the tenants that this round visits.
+    fn reserve_turns(&mut self, visits: &[Visit]) -> Option<Reservation> {
+        let (rank, ring) = visits.last()?.key;
+        let (begin, end) = (self.turn(rank), Turn { position: ring.wrapping_add(1), taken: 0 });
+        self.store.known_turns().replace_turn(self.scope, rank, begin, end);
+        Some(Reservation { rank, begin, end })
+    }
+
+    /// Returns false if another claim has moved the turn on since. It then stays there.
+    fn release_turns(&self, reservation: &Reservation) -> bool {
+        let Reservation { rank, begin, end } = *reservation;
+        self.store.known_turns().replace_turn(self.scope, rank, end, begin)
+    }
+
+    /// How many tenants a round visits: enough for the jobs that are left, as far as the last claims tell.
+    fn max_turns(&self, round: u32) -> usize {
+        let left = self.request.limit - self.claimed.len();
+        let turns = div_ceil(left, self.store.known_turns().jobs_per_turn()) + 1;
+        turns.saturating_mul(1 << round).min(MAX_BATCHES)
+    }
+
+    /// How many jobs the turn of a tenant may have. Tenants with a weight have longer turns, which the last claims tell.
+    fn jobs_in_turn(&self) -> usize {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an estimate")]
+        let usual = self.store.known_turns().jobs_per_turn() as usize;
+        quantum(self.request.limit).max(usual)
+    }
+
+    /// Notes how many jobs the tenants of a round had in their turns. Tenants without any are left out: other claims may
+    /// have locked their batches.
+    fn note_jobs_per_turn(&self, visits: &[Visit], leased: &[Leased]) {
+        let turns: BTreeSet<i32> = leased.iter().map(|leased| visits[leased.visit].turn).collect();
+        // A lone tenant says nothing of turns.
+        if turns.len() > 1 {
+            self.store.known_turns().note_jobs_per_turn(leased.len(), turns.len());
+        }
+    }
+
+    /// How many batches to read per visit. The last batch of a visit only marks how far its jobs are known, so at least
+    /// two.
+    fn depth(&self, wanted: usize, visits: &[Visit], round: u32) -> i64 {
+        let known = self.store.known_turns();
+        let batches = div_ceil(wanted, known.fill());
+        let count = visits.len().max(1);
+        let turns = visits.last().map_or(1, |visit| visit.turn + 1);
+        let depth = match (count, turns) {
+            (1, _) => batches + 2,
+            // The jobs of one tenant may be spread unevenly over several scans.
+            (_, 1) => 3 + 2 * batches / count,
+            // Enough for a turn of each tenant, and for equal shares. The order of later turns is not known before the
+            // turn of each tenant is.
+            _ => 1 + batches.div_ceil(count).max(1 + div_ceil(self.jobs_in_turn(), known.fill()).min(batches)),
+        };
+        let depth = depth.saturating_mul(1 << round).min((MAX_BATCHES / count).max(2));
+        i64::try_from(depth).unwrap_or(i64::MAX)
+    }
+
+    /// The visits of a round in the order of turns, of at most `max_turns` tenants. If there are more tenants, also the
+    /// last turn before them.
+    fn visits(&mut self, max_turns: usize) -> (Vec<Visit>, Option<i32>) {
+        let ranks: BTreeSet<i16> =
+            self.found.iter().flatten().flat_map(|found| found.starts.keys()).map(|key| key.0).collect();
+        let turns: HashMap<i16, Turn> = ranks.into_iter().map(|rank| (rank, self.turn(rank))).collect();
         let found = || self.found.iter().flatten();
         let known_up_to = found().filter_map(|found| found.known_up_to).min();
-        let mut turns: HashMap<i16, Turn> = HashMap::new();
         let mut places: Vec<(RingPlace, Position, usize)> = Vec::new();
         for (scan, found) in self.found.iter().enumerate() {
             for (&(rank, ring), &start) in found.iter().flat_map(|found| &found.starts) {
-                let turn = turns.entry(rank).or_insert_with(|| self.turn(rank));
+                let turn = turns.get(&rank).copied().unwrap_or_default();
                 let place = (rank, ring < turn.position, ring);
                 if known_up_to.is_none_or(|end| place <= end) {
                     places.push((place, start, scan));
@@ -234,7 +309,7 @@ impl<'a> Claim<'a> {
         places.sort_unstable();
         let mut number = -1;
         let mut before = None;
-        let visits: Vec<Visit> = places
+        let mut visits: Vec<Visit> = places
             .into_iter()
             .map(|(place @ (rank, _, ring), start, scan)| {
                 number += i32::from(before != Some(place));
@@ -244,7 +319,12 @@ impl<'a> Claim<'a> {
                 Visit { scan, key: (rank, ring), start, turn: number, taken }
             })
             .collect();
-        let last = known_up_to.and(visits.last()).map(|visit| visit.turn);
+        let max_turns = i32::try_from(max_turns).unwrap_or(i32::MAX);
+        let is_cut = number >= max_turns;
+        if is_cut {
+            visits.truncate(visits.partition_point(|visit| visit.turn < max_turns));
+        }
+        let last = visits.last().filter(|_| is_cut || known_up_to.is_some()).map(|visit| visit.turn);
         (visits, last)
     }
 
@@ -255,14 +335,18 @@ impl<'a> Claim<'a> {
         let limit = (MAX_FOUND_BY_ALL / due.len()).clamp(LEAST_FOUND, MAX_FOUND) << round;
         let limit = limit.min(MAX_BATCHES);
         let begun = Instant::now();
+        let known = self.store.known_turns();
+        let (head_limit, turn_limit) = match due.iter().all(|scan| known.has_many(&self.plan.scans[*scan], begun)) {
+            true => (LEAST_FOUND << round, self.max_turns(round).clamp(LEAST_FOUND, limit)),
+            false => (limit, limit),
+        };
         let from_head: Vec<(usize, TurnKey)> = due.iter().map(|scan| (*scan, (i16::MIN, i64::MIN))).collect();
-        let heads = self.find_turns(&from_head, limit).await?;
+        let heads = self.find_turns(&from_head, head_limit).await?;
         // Where there are too many tenants, the search goes on from the tenant whose turn it is.
-        let cut = |starts: &BTreeMap<TurnKey, Position>| starts.len() >= limit;
         let from_turn: Vec<(usize, TurnKey)> = due
             .iter()
             .zip(&heads)
-            .filter(|(_, starts)| cut(starts))
+            .filter(|(_, starts)| starts.len() >= head_limit)
             .filter_map(|(scan, starts)| {
                 let ((rank, _), _) = starts.first_key_value()?;
                 Some((*scan, (*rank, self.turn(*rank).position)))
@@ -270,15 +354,14 @@ impl<'a> Claim<'a> {
             .collect();
         let mut next = match from_turn.is_empty() {
             true => Vec::new(),
-            false => self.find_turns(&from_turn, limit).await?,
+            false => self.find_turns(&from_turn, turn_limit).await?,
         }
         .into_iter();
         for (scan, starts) in due.into_iter().zip(heads) {
-            let known = self.store.known_turns();
-            self.found[scan] = Some(if cut(&starts) {
-                known.forget(&self.plan.scans[scan]);
+            self.found[scan] = Some(if starts.len() >= head_limit {
+                known.found_many(&self.plan.scans[scan], begun);
                 let from_turn = next.next().unwrap_or_default();
-                let is_cut = cut(&from_turn);
+                let is_cut = from_turn.len() >= turn_limit;
                 Found::partly(starts, from_turn, is_cut)
             } else {
                 known.found(&self.plan.scans[scan], starts.clone(), begun);
@@ -392,27 +475,29 @@ impl<'a> Claim<'a> {
         }
     }
 
-    /// Notes whose turn it is now, and where the jobs of each visit begin.
-    fn note(&mut self, visits: &[Visit], leased: Vec<Leased>, end: &RoundEnd) {
+    /// Notes whose turn it is now, but for the rank `moved_on`, and where the jobs of each visit begin.
+    fn note(&mut self, visits: &[Visit], leased: Vec<Leased>, end: &RoundEnd, moved_on: Option<i16>) {
         let known = self.store.known_turns();
         let turns = leased.iter().map(|leased| {
             let (rank, ring) = visits[leased.visit].key;
             (rank, ring, leased.allowance)
         });
-        known.note_claimed(self.scope, turns);
+        known.note_claimed(self.scope, turns.filter(|(rank, ..)| Some(*rank) != moved_on));
         let mut ends: BTreeMap<usize, Option<Position>> = BTreeMap::new();
         for leased in &leased {
             // In order, so that the last job of a visit wins.
             ends.insert(leased.visit, Some(Position::before(leased.job.eligible_at)));
         }
         ends.extend(end.passed.iter().map(|(visit, position)| (*visit, Some(*position))));
-        // Only a round that reads all batches knows whether it skipped locked ones, which may list more jobs.
-        if !end.more && !end.skipped {
-            ends.extend(end.ended.iter().map(|visit| (*visit, None)));
-        }
+        // Only a round that reads all batches knows whether it skipped locked ones, which may list more jobs. This claim
+        // looks at those last.
+        let is_certain = !end.more && !end.skipped;
+        ends.extend(end.ended.iter().map(|visit| (*visit, None)));
         for (visit, to) in ends {
             let Visit { scan, key, start, .. } = visits[visit];
-            known.claimed(&self.plan.scans[scan], key, start, to);
+            if to.is_some() || is_certain {
+                known.claimed(&self.plan.scans[scan], key, start, to);
+            }
             let Some(found) = &mut self.found[scan] else { continue };
             match to {
                 Some(to) => {
@@ -515,29 +600,18 @@ impl ScanPlan {
             (true, true) => &FIND_TURNS_BY_LANE,
         }
     }
+}
 
-    // How many batches to read per visit. The last batch of a visit only marks how far its jobs are known, so at least
-    // two.
-    fn depth(&self, wanted: usize, visits: &[Visit], round: u32, fill: f64) -> i64 {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            clippy::cast_precision_loss,
-            reason = "an estimate"
-        )]
-        let batches = (wanted as f64 / fill.max(1.0)).ceil() as usize;
-        let count = visits.len().max(1);
-        let turns = visits.last().map_or(1, |visit| visit.turn + 1);
-        let depth = match (count, turns) {
-            (1, _) => batches + 2,
-            // The jobs of one tenant may be spread unevenly over several scans.
-            (_, 1) => 3 + 2 * batches / count,
-            // Tenants get equal shares.
-            _ => 1 + batches.div_ceil(count),
-        };
-        let depth = depth.saturating_mul(1 << round).min((MAX_BATCHES / count).max(2));
-        i64::try_from(depth).unwrap_or(i64::MAX)
-    }
+// At least one, and as many as `jobs` need with `each` of them in one.
+fn div_ceil(jobs: usize, each: f64) -> usize {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_precision_loss,
+        reason = "an estimate"
+    )]
+    let count = (jobs as f64 / each.max(1.0)).ceil() as usize;
+    count.max(1)
 }
 
 // 0 without a filter.

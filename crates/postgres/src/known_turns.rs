@@ -29,6 +29,8 @@ const MAX_SCANS: usize = 10_000;
 const IDLE: Duration = Duration::from_secs(60);
 /// The jobs per ready batch that the first claim expects.
 const FIRST_FILL: f64 = 8.0;
+/// The jobs that a tenant has in its turn, as the first claim expects.
+const FIRST_JOBS_PER_TURN: f64 = 8.0;
 
 /// The jobs of one priority (as its rank) and one tenant (as its ring position).
 pub(crate) type TurnKey = (i16, i64);
@@ -99,6 +101,8 @@ struct Known {
     starts: BTreeMap<TurnKey, Position>,
     /// When the last search began, and how long the claim took that began with it. `None` if a search is due.
     searched: Option<(Instant, Duration)>,
+    /// When a search found too many tenants to remember them.
+    many_at: Option<Instant>,
     used_at: Instant,
 }
 
@@ -114,11 +118,19 @@ struct Inner {
     uncommitted: BTreeSet<(Queue, JobType)>,
     /// How many jobs a ready batch listed, on average over the last claims.
     fill: f64,
+    /// How many jobs a tenant had in its turn, on average over the last claims of several tenants.
+    jobs_per_turn: f64,
 }
 
 impl Default for Inner {
     fn default() -> Self {
-        Self { scans: HashMap::new(), turns: Turns::default(), uncommitted: BTreeSet::new(), fill: FIRST_FILL }
+        Self {
+            scans: HashMap::new(),
+            turns: Turns::default(),
+            uncommitted: BTreeSet::new(),
+            fill: FIRST_FILL,
+            jobs_per_turn: FIRST_JOBS_PER_TURN,
+        }
     }
 }
 
@@ -131,6 +143,16 @@ impl KnownTurns {
     /// Whose turn it is in a priority, for claims of a scope.
     pub(crate) fn turn(&self, scope: u64, rank: i16) -> Turn {
         self.lock().turns.get(scope, rank)
+    }
+
+    /// Makes it the turn `new` in a priority if it is the turn `old`. Returns whether it was.
+    pub(crate) fn replace_turn(&self, scope: u64, rank: i16, old: Turn, new: Turn) -> bool {
+        let mut inner = self.lock();
+        let is_old = inner.turns.get(scope, rank) == old;
+        if is_old {
+            inner.turns.set(scope, rank, new);
+        }
+        is_old
     }
 
     /// Notes the jobs of a claim, in order: the rank and the ring position of each, and the allowance of its tenant.
@@ -159,12 +181,30 @@ impl KnownTurns {
 
     /// Remembers the result of a search that found all tenants of a scan.
     pub(crate) fn found(&self, scan: &Scan, starts: BTreeMap<TurnKey, Position>, begun: Instant) {
+        let searched = Some((begun, begun.elapsed()));
+        self.remember(scan, Known { starts, searched, many_at: None, used_at: begun }, begun);
+    }
+
+    /// Notes that a scan has too many tenants to remember them.
+    pub(crate) fn found_many(&self, scan: &Scan, begun: Instant) {
+        let many_at = self.lock().scans.get(scan).and_then(|known| known.many_at);
+        // A search that looked for all tenants is the one that counts.
+        let many_at = many_at.filter(|at| begun.duration_since(*at) < MAX_STALE).or(Some(begun));
+        self.remember(scan, Known { starts: BTreeMap::new(), searched: None, many_at, used_at: begun }, begun);
+    }
+
+    /// Whether a scan had too many tenants to remember them a moment ago.
+    pub(crate) fn has_many(&self, scan: &Scan, now: Instant) -> bool {
+        let at = self.lock().scans.get(scan).and_then(|known| known.many_at);
+        at.is_some_and(|at| now.duration_since(at) < MAX_STALE)
+    }
+
+    fn remember(&self, scan: &Scan, known: Known, now: Instant) {
         let mut inner = self.lock();
         if inner.scans.len() >= MAX_SCANS {
-            inner.scans.retain(|_, known| begun.duration_since(known.used_at) < IDLE);
+            inner.scans.retain(|_, known| now.duration_since(known.used_at) < IDLE);
         }
         if inner.scans.len() < MAX_SCANS || inner.scans.contains_key(scan) {
-            let known = Known { starts, searched: Some((begun, begun.elapsed())), used_at: begun };
             inner.scans.insert(scan.clone(), known);
         }
     }
@@ -178,11 +218,6 @@ impl KnownTurns {
         {
             *took = begun.elapsed();
         }
-    }
-
-    /// Forgets a scan: it has too many tenants to remember them.
-    pub(crate) fn forget(&self, scan: &Scan) {
-        self.lock().scans.remove(scan);
     }
 
     /// Moves the start of a tenant's jobs from `from`, where a claim began, to `to`, where it ended, or removes a tenant
@@ -216,6 +251,19 @@ impl KnownTurns {
             let fill = jobs as f64 / batches as f64;
             inner.fill += (fill - inner.fill) * 0.3;
         }
+    }
+
+    /// How many jobs a tenant has in its turn, on average. An estimate: it decides how many tenants a claim visits.
+    pub(crate) fn jobs_per_turn(&self) -> f64 {
+        self.lock().jobs_per_turn
+    }
+
+    /// Notes that `turns` tenants had `jobs` in their turns.
+    pub(crate) fn note_jobs_per_turn(&self, jobs: usize, turns: usize) {
+        let mut inner = self.lock();
+        #[expect(clippy::cast_precision_loss, reason = "an estimate")]
+        let jobs_per_turn = jobs as f64 / turns as f64;
+        inner.jobs_per_turn += (jobs_per_turn - inner.jobs_per_turn) * 0.3;
     }
 
     /// Notes a job that a caller's transaction makes claimable if it commits.
@@ -253,7 +301,7 @@ impl KnownTurns {
         for hint in hints {
             let key = hint.new.as_ref().map(|(rank, tenant)| (*rank, ring_position(tenant)));
             for scan in hint.scans() {
-                let Some(known) = inner.scans.get_mut(&scan) else { continue };
+                let Some(known) = inner.scans.get_mut(&scan).filter(|known| known.many_at.is_none()) else { continue };
                 match key {
                     // A new job is eligible from the commit on, so it follows every claimed job of its tenant.
                     Some(key) => {

@@ -70,7 +70,8 @@ impl Reason {
         match self {
             Self::DeadRows => dead > live.max(FEW_ROWS),
             Self::UncountedRows => expected >= 0 && live > FEW_ROWS.max(expected.saturating_mul(TOO_MANY)),
-            Self::EmptyPages => pages > FEW_PAGES && live + dead < pages,
+            // After a crash of the server `live` counts from zero.
+            Self::EmptyPages => pages > FEW_PAGES && live.max(expected) + dead < pages,
         }
     }
 
@@ -227,6 +228,8 @@ mod tests {
     fn a_table_is_due_when_it_has_more_pages_than_rows() {
         let due = |pages, live| Reason::EmptyPages.applies(&TableState { pages, live, ..dead(500) });
         assert_eq!([due(1_000, 0), due(1_001, 0), due(1_001, 500), due(1_001, 501)], [false, true, true, false]);
+        let uncounted = TableState { pages: 2_000, expected: 50_000, ..dead(0) };
+        assert!(!Reason::EmptyPages.applies(&uncounted));
     }
 
     #[test]

@@ -147,7 +147,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "postgres-claim-beyond-horizon",
         bug: "a claim over several scans takes jobs although earlier ones may exist",
-        edits: &[edit("crates/postgres/queries/claim_jobs.sql", "WHERE nth = $9 ", "WHERE nth = -$9 ")],
+        edits: &[edit("crates/postgres/queries/claim_jobs.sql", "first_value(nth = $9)", "first_value(nth = -$9)")],
         packages: POSTGRES,
     },
     Mutant {
@@ -173,7 +173,11 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "postgres-turn-stays",
         bug: "the same tenant has the first turn of every claim",
-        edits: &[edit("crates/postgres/src/claim.rs", "known.note_claimed(self.scope, turns);", "drop(turns);")],
+        edits: &[edit(
+            "crates/postgres/src/claim.rs",
+            "known.note_claimed(self.scope, turns.filter(|(rank, ..)| Some(*rank) != moved_on));",
+            "drop(turns);",
+        )],
         packages: POSTGRES,
     },
     Mutant {
@@ -181,8 +185,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         bug: "all tenants have the same share",
         edits: &[edit(
             "crates/postgres/queries/claim_jobs.sql",
-            "coalesce((SELECT t.weight FROM orchestrix.tenant t WHERE t.name = f.tenant), 1)",
-            "coalesce((SELECT t.weight FROM orchestrix.tenant t WHERE false AND t.name = f.tenant), 1)",
+            "(SELECT t.weight FROM orchestrix.tenant t WHERE t.name = l.tenant)",
+            "(SELECT t.weight FROM orchestrix.tenant t WHERE false AND t.name = l.tenant)",
         )],
         packages: POSTGRES,
     },
@@ -191,7 +195,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         bug: "a small claim does not continue the turn of the one before",
         edits: &[edit(
             "crates/postgres/queries/claim_in_turns.sql",
-            "(least(c.taken, s.allowance) + row_number()",
+            "(least(c.taken, c.allowance) + row_number()",
             "(0 * c.taken + row_number()",
         )],
         packages: POSTGRES,
