@@ -19,5 +19,5 @@ candidate AS MATERIALIZED (
     LIMIT (SELECT $11::bigint)
 ), left_over AS MATERIALIZED (
     -- A round that is not full has visited every job; those that it did not pick cannot be claimed now.
-    SELECT DISTINCT n FROM candidate WHERE id NOT IN (SELECT id FROM picked) AND (SELECT count(*) FROM picked) >= $11::bigint
+    SELECT DISTINCT n, batch FROM candidate WHERE id NOT IN (SELECT id FROM picked) AND (SELECT count(*) FROM picked) >= $11::bigint
 ),

@@ -36,6 +36,6 @@ candidate AS MATERIALIZED (
         FOR NO KEY UPDATE SKIP LOCKED) AS j
     LIMIT (SELECT $11::bigint)
 ), left_over AS MATERIALIZED (
-    -- The visits with jobs that this round leaves.
-    SELECT DISTINCT n FROM candidate WHERE id NOT IN (SELECT id FROM picked)
+    -- The visits and batches with jobs that this round leaves.
+    SELECT DISTINCT n, batch FROM candidate WHERE id NOT IN (SELECT id FROM picked)
 ),

@@ -38,4 +38,5 @@ listed AS MATERIALIZED (
     WHERE ((SELECT $14::text[]) IS NULL OR f.queue IN (SELECT unnest((SELECT $14::text[]))))
       AND ((SELECT $15::text[]) IS NULL OR f.job_type IN (SELECT unnest((SELECT $15::text[]))))
       AND NOT EXISTS (SELECT FROM paused p WHERE p.name = f.queue)
+      AND NOT (f.is_bounded AND (f.eligible_at, f.first_id) > (f.bound_at, f.bound_id))
 ),

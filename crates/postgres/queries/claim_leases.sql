@@ -15,11 +15,11 @@ taken AS (
     SELECT v.place
     FROM visited v
     LEFT JOIN (SELECT p.batch, count(*) AS jobs FROM picked p JOIN taken t USING (id) GROUP BY p.batch) AS l ON l.batch = v.place
-    WHERE l.jobs = cardinality(v.ids)
+    WHERE v.place NOT IN (SELECT batch FROM left_over) AND (l.jobs = cardinality(v.ids)
        OR NOT EXISTS (
             SELECT FROM orchestrix.job j
             WHERE j.id = ANY (v.ids) AND j.state = 'pending' AND j.rank = v.rank AND j.eligible_at = v.eligible_at
-              AND j.id NOT IN (SELECT id FROM taken))
+              AND j.id NOT IN (SELECT id FROM taken)))
 ), removed AS (
     DELETE FROM orchestrix.ready
     WHERE ctid = ANY (ARRAY(SELECT ctid FROM orchestrix.ready WHERE ctid = ANY (ARRAY(SELECT place FROM emptied)) FOR UPDATE SKIP LOCKED))

@@ -155,8 +155,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         bug: "a claim deletes a ready batch that still lists pending jobs",
         edits: &[edit(
             "crates/postgres/queries/claim_leases.sql",
-            "WHERE l.jobs = cardinality(v.ids)",
-            "WHERE l.jobs >= 1",
+            "WHERE v.place NOT IN (SELECT batch FROM left_over) AND (l.jobs = cardinality(v.ids)",
+            "WHERE (l.jobs >= 1",
         )],
         packages: POSTGRES,
     },
