@@ -203,7 +203,11 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "postgres-some-tenants-without-turns",
         bug: "tenants beyond the first hundreds have no turn while those have jobs",
-        edits: &[edit("crates/postgres/src/claim.rs", "starts.len() >= limit;", "starts.len() > limit;")],
+        edits: &[edit(
+            "crates/postgres/src/claim.rs",
+            "Some(if starts.len() >= head_limit {",
+            "Some(if starts.len() > head_limit {",
+        )],
         packages: POSTGRES,
     },
     Mutant {
